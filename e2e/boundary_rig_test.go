@@ -105,7 +105,7 @@ func (f *fortress) own(t *testing.T, folders ...string) {
 	}
 }
 
-// listenAbstract is another program of the operator that listens on an abstract socket and asks nobody who comes.
+// listenAbstract is another program of the operator that listens on an abstract socket and accepts every client.
 func (f *fortress) listenAbstract(t *testing.T) {
 	t.Helper()
 	f.abstract = fmt.Sprintf("claudeops-test-%d", time.Now().UnixNano())
@@ -245,7 +245,7 @@ func (f *fortress) serve(t *testing.T) {
 	f.served = strings.TrimPrefix(serveAs(t, f.world, f.uid).url, "http://")
 }
 
-// snapshot is what the agent must not change: every file of the operator but the records, which grow.
+// snapshot returns what the agent must not change: every file of the operator but the records, which grow.
 func (f *fortress) snapshot(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -274,7 +274,7 @@ func (f *fortress) snapshot(t *testing.T) map[string]string {
 	return out
 }
 
-// theft is what a session keeps for the next one: the path of its socket, and its ticket.
+// theft prints what a session could keep for the next one: the path of its socket, and its ticket.
 func theft(t *testing.T) attack {
 	t.Helper()
 	return attack{"theft", readFile(t, "testdata/attacks/prelude.py") + "print(*door())\nprint('TRIED: 1')\n"}
@@ -332,7 +332,7 @@ func pidOf(path string) int {
 	return pid
 }
 
-// sizeOf is what the files of a folder hold, in bytes.
+// sizeOf returns the size of the files of a folder, in bytes.
 func sizeOf(t *testing.T, folder string) (size int64) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {

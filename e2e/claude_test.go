@@ -257,7 +257,7 @@ func TestAnAgentOfASessionReadsTheFileThatItChanges(t *testing.T) {
 	}
 }
 
-// conversation is what a headless run of the Claude CLI said and what its model saw.
+// conversation is the output of a headless run of the Claude CLI, and the input of its model.
 type conversation struct {
 	start   startEvent
 	results []seenResult    // of the calls to our tools

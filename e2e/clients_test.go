@@ -66,7 +66,7 @@ type client struct {
 	namesOfOurOwn []string // of our tools in a request to its model
 }
 
-// codex asks nobody and lets the server decide.
+// codex runs without asking the user and lets the server decide.
 func codex() client {
 	return client{
 		name: "codex", file: ".codex/config.toml", args: []string{"exec", "--skip-git-repo-check", "go"},

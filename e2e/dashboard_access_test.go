@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// barrier is what axe-core says of a rule that does not hold.
+// barrier is axe-core's report of a violated rule.
 type barrier struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML, FailureSummary string }

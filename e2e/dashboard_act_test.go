@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// text is what the page says.
+// text returns the text of the page.
 func (d *dashboard) text() (s string) {
 	d.Helper()
 	d.run(chromedp.Text("main", &s, chromedp.ByQuery))

@@ -45,7 +45,7 @@ func (d *dashboard) refuses() {
 	d.propose(d.api, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
 }
 
-// Whoever has the focus in a list keeps it, and the list stays as it is until they want to see what is new.
+// The focus in a list is kept, and the list stays as it is until the person wants to see what is new.
 func TestDashboardHoldsAListThatIsRead(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
@@ -84,7 +84,7 @@ func TestDashboardHoldsAListThatIsRead(t *testing.T) {
 	}
 }
 
-// A list that nobody can be reading, since the page was not seen or nothing is in it, shows what is new at once.
+// A list without a reader, since the page was not visible or the list is empty, shows what is new at once.
 func TestDashboardShowsWhatIsNewWhereNobodyReads(t *testing.T) {
 	d := newDashboard(t)
 	d.follows("/changes")
@@ -155,7 +155,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 	}
 }
 
-// stops are what the focus goes through on the page of all changes.
+// stops lists the elements that the focus goes through on the page of all changes.
 const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, live-health, OYou are " +
 	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, " +
 	"caller, code, since, Filter"

@@ -64,7 +64,7 @@ func TestDashboardSaysHowTheServerIs(t *testing.T) {
 	}
 }
 
-// forgotten is what the browser complained about, which quiet does not report any more.
+// forgotten returns the browser's complaints, which quiet does not report any more.
 func (d *dashboard) forgotten() (problems []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,7 @@ func (d *dashboard) forgotten() (problems []string) {
 	return problems
 }
 
-// Whoever is signed out elsewhere is told so, and what they read stays.
+// A page whose session was ended elsewhere says so, and its content stays.
 func TestDashboardSaysThatTheSessionHasEnded(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
@@ -90,7 +90,7 @@ func TestDashboardSaysThatTheSessionHasEnded(t *testing.T) {
 	d.says("Sign in", "Token")
 }
 
-// filled leaves open pull requests on the record, of which nobody has reviewed one, and a refusal beside each tenth.
+// filled leaves open pull requests without a review on the record, and a refusal beside each tenth.
 func (d *dashboard) filled(open int) {
 	d.Helper()
 	ctx := d.Context()

@@ -47,7 +47,7 @@ type dashboard struct {
 	foreign  []string // addresses of pages that are not ours, whose problems are not either
 }
 
-// browsing is how long a server and a browser may be needed, on a machine that is busy with other work.
+// browsing limits how long a server and a browser may be needed, on a machine that is busy with other work.
 const browsing = 10 * time.Minute
 
 // served is a running `claudeops serve`.

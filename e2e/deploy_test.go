@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// What is deployed to Claude Code is what the real Claude CLI offers its model, and no longer after a rollback.
+// The real Claude CLI offers deployed files to its model, and no longer after a rollback.
 func TestClaudeOffersWhatWasDeployed(t *testing.T) {
 	w := newWorld(t, "3")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "pr,deploy", "true"
@@ -89,7 +89,7 @@ func (w *world) offers(t *testing.T) string {
 	return all.String()
 }
 
-// What is deployed to Codex is what the real Codex CLI sends to its model, and no longer after a rollback.
+// The real Codex CLI sends deployed files to its model, and no longer after a rollback.
 func TestCodexSendsWhatWasDeployed(t *testing.T) {
 	w := newWorld(t, "3")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"] = "pr,deploy", "true"

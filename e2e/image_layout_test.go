@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
-// image is what the Dockerfile would build: files of this machine by the path that they have in the image, and
+// image describes what the Dockerfile would build: files of this machine by the path that they have in the image, and
 // settings.
 type image struct {
 	files       map[string]string
@@ -129,8 +129,8 @@ const imageUser = 10001
 // can give it one, the server's, and agents have that user, too, under rules of Landlock.
 func twoUsers() bool { return os.Geteuid() == 0 }
 
-// users are what bubblewrap gives to the container: where there can be two, root with the service's capabilities, and
-// otherwise the server's user alone.
+// users returns bubblewrap's options for the container's users: where there can be two, root with the service's
+// capabilities, and otherwise the server's user alone.
 func users(t *testing.T, s *deploytest.Service, dir string) []string {
 	t.Helper()
 	if !twoUsers() {
@@ -234,7 +234,7 @@ func bytesOf(t *testing.T, size string) string {
 	return strconv.Itoa(n << 20)
 }
 
-// passwd is what useradd makes of the image's users.
+// passwd returns useradd's file for the image's users.
 func passwd(t *testing.T, img image) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "passwd")

@@ -54,7 +54,7 @@ code=0; wait "$server" || code=$?
 printf '### end %s\n' "$code"
 `
 
-// reported is what inside says of one thing.
+// reported is inside's report of one thing.
 type reported struct {
 	code int
 	text string

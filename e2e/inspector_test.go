@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// exitIsError is what the Inspector's CLI exits with when a tool answers isError (Inspector 2.12.0).
+// exitIsError is the exit code of the Inspector's CLI when a tool answers isError (Inspector 2.12.0).
 const exitIsError = 5
 
 // inspector is the MCP Inspector's command line, which spawns a server for each call.
@@ -36,7 +36,7 @@ func (i inspector) call(t *testing.T, method string, args ...string) outcome {
 	})
 }
 
-// toolResult is what a tool answered, as the Inspector prints it.
+// toolResult is a tool's answer, as the Inspector prints it.
 type toolResult struct {
 	Content []struct {
 		Text string `json:"text"`

@@ -77,7 +77,7 @@ func dashboardQueries(t *testing.T) (out []string) {
 	return out
 }
 
-// fetched is what an address answers.
+// fetched returns the answer of an address.
 func fetched(t *testing.T, address, token string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)

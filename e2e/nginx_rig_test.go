@@ -34,8 +34,8 @@ type nginx struct {
 	running *exec.Cmd
 }
 
-// certificate writes a certificate for publicName and 127.0.0.1 and its key, and returns the two files. Nobody has
-// signed it, so that a client has to be told of it.
+// certificate writes a certificate for publicName and 127.0.0.1 and its key, and returns the two files. It is
+// self-signed, so a client needs the file.
 func certificate(t *testing.T, folder string) (chain, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -68,14 +68,14 @@ func certificate(t *testing.T, folder string) (chain, key string) {
 	return chain, key
 }
 
-// newNginx configures one: server is what stands in its `server` beside address and certificate. It is not started.
+// newNginx configures one: server is the part of its `server` block beside address and certificate. It is not started.
 func newNginx(t *testing.T, listen, server string) *nginx {
 	t.Helper()
 	n := &nginx{port: freePort(t), folder: t.TempDir()}
 	chain, key := certificate(t, n.folder)
 	var b strings.Builder
 	if os.Geteuid() == 0 {
-		b.WriteString("user root root;\n") // whoever else has no way into the folder
+		b.WriteString("user root root;\n") // another user could not enter the folder
 	}
 	fmt.Fprintf(&b,
 		"daemon off;\nworker_processes 1;\npid %[1]s/pid;\nerror_log %[1]s/error.log;\nevents {}\nhttp {\naccess_log "+
@@ -99,7 +99,7 @@ func behindNginx(listen, settings string) func(*testing.T, string) front {
 	}
 }
 
-// authority is the file of the certificate that a client has to be told of.
+// authority returns the file of the certificate that a client needs.
 func (n *nginx) authority() string { return filepath.Join(n.folder, "chain.pem") }
 
 // address is that of a path there.
@@ -142,7 +142,7 @@ func (n *nginx) stop(t *testing.T) {
 	}
 }
 
-// log is what it has written to a log.
+// log returns the text of one of its logs.
 func (n *nginx) log(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.folder, name))

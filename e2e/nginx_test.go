@@ -21,7 +21,7 @@ import (
 // nginxDefaults is all that nginx needs to be told.
 const nginxDefaults = "location / { proxy_pass SERVER; }"
 
-// advised is what the docs show of a proxy, by a directive of it, for the server at SERVER.
+// advised returns the docs' configuration of a proxy, found by one of its directives, for the server at SERVER.
 func advised(t *testing.T, directive string) string {
 	t.Helper()
 	for _, block := range docsBlocks(t, "guides/rest.md", "Behind a proxy") {

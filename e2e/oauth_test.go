@@ -65,7 +65,7 @@ func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
 	// the CLI asks for a terminal; util-linux gives it one
 	login := command(t, program{path: "/usr/bin/script", dir: client.home, env: env, may: browsing,
 		args: []string{"-qfec", cli + " mcp login claudeops", filepath.Join(client.home, "typescript")}})
-	typed, keep, err := os.Pipe() // nobody types
+	typed, keep, err := os.Pipe() // nothing is typed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func waitForLine(t *testing.T, file string) string {
 	}
 }
 
-// The official SDK's client passes the whole flow, refused and allowed, and goes on when its access token is no good.
+// The official SDK's client passes the whole flow, refused and allowed, and goes on when its access token is not valid.
 func TestAPersonLetsTheSDKsClientIn(t *testing.T) {
 	d := newDashboard(t)
 	begin := func() (address string, rest io.Reader, wait func() int) {

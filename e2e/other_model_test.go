@@ -67,7 +67,7 @@ func resultsOfResponses(body []byte) []seenResult {
 			Output json.RawMessage `json:"output"`
 		} `json:"input"`
 	}
-	_ = json.Unmarshal(body, &request) // what is no request has no results
+	_ = json.Unmarshal(body, &request) // anything but a request has no results
 	var out []seenResult
 	for _, item := range request.Input {
 		if item.Type == "function_call_output" {
@@ -118,7 +118,7 @@ func resultsOfGemini(body []byte) []seenResult {
 			} `json:"parts"`
 		} `json:"contents"`
 	}
-	_ = json.Unmarshal(body, &request) // what is no request has no results
+	_ = json.Unmarshal(body, &request) // anything but a request has no results
 	var out []seenResult
 	for _, content := range request.Contents {
 		for _, part := range content.Parts {

@@ -56,7 +56,7 @@ func TestClaudeHasTheSkillsOfInstalledPackages(t *testing.T) {
 	}
 }
 
-// claudeHas is what the Claude CLI, started in the folder project, says that it has.
+// claudeHas returns the skills and commands that the Claude CLI reports when it is started in the folder project.
 func (w *world) claudeHas(t *testing.T) (skills, commands []string) {
 	t.Helper()
 	stub := newMessagesStub(t, scripted())

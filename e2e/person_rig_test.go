@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// effort is what an act costs a person: presses of the mouse, windows scrolled, typed keys, and pages waited for.
+// effort is the cost of an act for a person: presses of the mouse, windows scrolled, typed keys, and pages waited for.
 type effort struct{ clicks, scrolls, keys, typings, pages int }
 
 // The seconds of the keystroke-level model: S. K. Card, T. P. Moran, A. Newell, "The keystroke-level model for user

@@ -31,7 +31,7 @@ type front interface {
 	start(t *testing.T)                   // and waits until it answers
 	stop(t *testing.T)                    // with all connections through it
 	address(path string) string           // of a path there
-	authority() string                    // file of the certificate that a client has to be told of
+	authority() string                    // file of the certificate that a client needs
 	log(t *testing.T, name string) string // what it has written to a log
 }
 
@@ -66,7 +66,7 @@ func newElsewhereBehind(t *testing.T, proxy func(t *testing.T, server string) fr
 	return e
 }
 
-// printed is what mcp-config prints for a client.
+// printed returns the output of mcp-config for a client.
 func (e *elsewhere) printed(t *testing.T, address string, args ...string) string {
 	t.Helper()
 	got := run(t, program{

@@ -149,7 +149,7 @@ func docsBlocks(t *testing.T, page, section string) (blocks []string) {
 }
 
 // The docs' story of a check that is a script: tier 1 calls it, it fails, and tier 2 proposes. Each file, setting and
-// answer is what the page shows, word for word.
+// answer is taken from the page, word for word.
 func TestACheckThatIsAScriptLeadsToAProposal(t *testing.T) {
 	blocks := docsBlocks(t, "guides/scripts.md", "A check that is a script")
 	if len(blocks) != 6 {

@@ -445,7 +445,7 @@ func (r *rig) removeAsOperator(t *testing.T, folder string) {
 	}
 }
 
-// lookScript is what an agent with a shell could try: it prints environment and arguments of every process that it may
+// lookScript is an attack by an agent with a shell: it prints environment and arguments of every process that it may
 // look at, its model's key aside, and all configurations that it finds. Then it reads a pipe, for the test to look
 // around.
 const lookScript = `for p in /proc/[0-9]*; do

@@ -86,8 +86,8 @@ func sessionProposes(t *testing.T, r *rig) {
 	}
 }
 
-// leavesHandoff proposes, is refused, and writes a handoff for tier 3 with the finding. Whoever gets that handoff
-// proposes.
+// leavesHandoff proposes, is refused, and writes a handoff for tier 3 with the finding. A session that gets that
+// handoff proposes.
 func leavesHandoff(p proposal, finding string) sessionModel {
 	return func(asked string, results []seenResult) reply {
 		switch escalated := strings.Contains(asked, "untrusted_handoff"); {

@@ -82,14 +82,14 @@ func (r *rig) tokens() []string {
 	return out
 }
 
-// told is what came of a command that runs sessions.
+// told is the result of a command that runs sessions.
 type told struct {
 	outcome
 	sessions []recorded
 	seen     []messagesRequest
 }
 
-// run runs a session to its end, and holds that it left nothing behind and told nobody a token.
+// run runs a session to its end, and checks that it left nothing behind and disclosed no token.
 func (r *rig) run(t *testing.T, m sessionModel, args ...string) told {
 	t.Helper()
 	stub := newSessionStub(t, m)
@@ -204,7 +204,7 @@ func handoffPattern() *regexp.Regexp {
 
 // forge is where a session's pull requests are: local repositories, or a Gitea.
 type forge interface {
-	// dotEnv is what the operator writes into .env for it.
+	// dotEnv returns the operator's settings for it in .env.
 	dotEnv() map[string]string
 	// secrets are the contents of files in secrets/, by name.
 	secrets() map[string]string
@@ -253,8 +253,8 @@ func (localForge) opened(t *testing.T, c *container) int {
 	return len(listed(t, c, "demo", "home-cluster"))
 }
 
-// hold keeps the turn at the repository (flock(2) on its folder), which whoever writes there waits for. A proposal has
-// reserved its files by then, and is known to be worked on.
+// hold keeps the turn at the repository (flock(2) on its folder), for which every writer waits. A proposal has reserved
+// its files by then, and is known to be worked on.
 func (localForge) hold(t *testing.T, w *world) (writing func(underway), write func()) {
 	t.Helper()
 	folder, err := os.Open(w.repo)
@@ -287,7 +287,7 @@ func (w *world) isWorkedOn(t *testing.T) bool {
 	return strings.Contains(got.stdout, `"live": true`)
 }
 
-// listed is what the command line lists.
+// listed returns the list that the command line prints.
 func listed(t *testing.T, c *container, owner, name string) []any {
 	t.Helper()
 	got := c.exec(t, nil, "/app/claudeops", "pr", "list", "--repo", owner+"/"+name, "--json")

@@ -20,7 +20,7 @@ const (
 	webhookSecret = "tok-mark-00112233445566778899aabbccddeeff"
 )
 
-// sessions is what `claudeops run --json` prints.
+// sessions is the output of `claudeops run --json`.
 type sessions struct {
 	Sessions []recorded `json:"items"`
 }
@@ -65,7 +65,7 @@ type counts struct {
 	Failed  int `json:"failed"`
 }
 
-// handoff is what a session leaves for a higher tier.
+// handoff is a session's handoff to a higher tier.
 type handoff struct {
 	Version  int      `json:"version"`
 	Tier     int      `json:"recommended_tier"`
@@ -477,7 +477,7 @@ func TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce(t *testing.T) {
 	assertTold(t, told[1], `\"state\": \"merged\"`, "at 93 % on Tuesday", "checks/disk.md: at 93 % on Tuesday")
 }
 
-// review is what a person does to the first pull request.
+// review performs a person's action on the first pull request.
 func (o operator) review(t *testing.T, verb string, more ...string) {
 	t.Helper()
 	args := append([]string{"review", verb, "1", "--repo", "demo/home-cluster"}, more...)

@@ -61,7 +61,7 @@ func (s talk) line(t *testing.T) string {
 	return s.lines.Text() + "\n"
 }
 
-// rest is what the server still writes.
+// rest returns the server's remaining output.
 func (s talk) rest() []string {
 	var out []string
 	for s.lines.Scan() {
@@ -72,7 +72,7 @@ func (s talk) rest() []string {
 
 // stopAsClaudeCode sends SIGINT and, 100 ms later, SIGTERM, and leaves stdin open (Claude Code 2.1.329).
 func stopAsClaudeCode(p *os.Process) {
-	_ = p.Signal(syscall.SIGINT) // an error says that the process has ended, which is what the signals are for
+	_ = p.Signal(syscall.SIGINT) // an error says that the process has ended, which is the purpose of the signals
 	time.AfterFunc(100*time.Millisecond, func() { _ = p.Signal(syscall.SIGTERM) })
 }
 

@@ -19,7 +19,7 @@ type world struct {
 	vars map[string]string // the server's configuration
 }
 
-// seed is what the repository holds on main.
+// seed returns the repository's files on main.
 func seed() map[string]string {
 	return map[string]string{
 		"CLAUDE-OPS.md":        "# Home cluster\n",

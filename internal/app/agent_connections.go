@@ -46,9 +46,9 @@ func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Cli
 	return server.Serve(ctx, c.In, c.Out)
 }
 
-// WithRights is this run of the command line as a connection sees it. Store, scanner, notifications, providers and the
-// live rules are shared. Only the tier can be higher than that of this process
-// (CLAUDEOPS_MAX_TIER); dry run and read-only hold for all.
+// WithRights returns this App with the rights of a connection. Store, scanner, notifications, providers and the live
+// rules are shared. Only the tier can be higher than that of this process (CLAUDEOPS_MAX_TIER); dry run and read-only
+// hold for all.
 func WithRights(a *App, p *Parts, r door.Rights) *App {
 	options := a.Options()
 	options.Lookup, options.Environment = p.Cfg.Sessions.Variable, p.Cfg.Sessions.Variable
@@ -65,8 +65,8 @@ func WithRights(a *App, p *Parts, r door.Rights) *App {
 	return own
 }
 
-// sessionRights are those of the MCP server of a session, but for tier, session and dry run. What the rules say
-// is asked when it counts.
+// sessionRights returns the rights of the MCP server of a session, without tier, session and dry run. The rules are
+// read when they are needed.
 func sessionRights(p *Parts) door.Rights {
 	r := door.Rights{Toolsets: known(p.Cfg.Sessions.Toolsets)}
 	if slices.Equal(r.Toolsets, []string{"pr"}) {
@@ -79,8 +79,8 @@ func sessionRights(p *Parts) door.Rights {
 	return r
 }
 
-// sessionServer is the MCP server of sessions: this process, and what their CLI starts to reach it. On Windows the CLI
-// starts a server of its own.
+// sessionServer returns the MCP server of sessions: this process, and what their CLI starts to reach it. On Windows the
+// CLI starts a server of its own.
 func sessionServer(p *Parts, binary string) session.Server {
 	c := p.Cfg.Sessions
 	server := session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv, Toolsets: known(c.Toolsets)}
@@ -90,7 +90,7 @@ func sessionServer(p *Parts, binary string) session.Server {
 	return server
 }
 
-// ConnectorCommand is the small program beside this one, or this one in its place.
+// ConnectorCommand returns the small program beside this one, or this one in its place.
 func ConnectorCommand(binary string) []string {
 	if path := connectorBeside(binary); path != "" {
 		return []string{path}
@@ -98,7 +98,7 @@ func ConnectorCommand(binary string) []string {
 	return []string{binary, "mcp-server"}
 }
 
-// connectorBeside is the path of the small program; "" if it is not installed.
+// connectorBeside returns the path of the small program; "" if it is not installed.
 func connectorBeside(binary string) string {
 	path := filepath.Join(filepath.Dir(binary), connectorName)
 	if info, err := files.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// AgentTokens lets in agents that the operator has given a token each.
+// AgentTokens admits agents that the operator has given a token each.
 func AgentTokens(p *Parts) *door.Tokens {
 	rights := sessionRights(p) // which is too much work for each request
 	return door.NewTokens(p.Agents,
@@ -42,7 +42,7 @@ func AgentTokens(p *Parts) *door.Tokens {
 		})
 }
 
-// newPrograms makes what lets agents in by people's consent in a browser.
+// newPrograms makes the service that admits agents by people's consent in a browser.
 func newPrograms(p *Parts) *oauth.Service {
 	return oauth.New(oauth.Options{
 		Kernel:     func() *operation.Kernel { return p.kernel },
@@ -80,7 +80,7 @@ func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, err
 	return admitAgent(ctx, p, sessionRights(p), secret)
 }
 
-// admitAgent is AdmitAgent; rights are those of an agent of a session.
+// admitAgent is AdmitAgent; rights are the rights of an agent of a session.
 func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string) (door.Arrival, error) {
 	t, err := p.access.AgentToken(ctx, secret)
 	if err != nil {

@@ -63,10 +63,11 @@ type comparedAudit struct {
 	sinks *auditsink.Exporter
 }
 
-// ComparedAudit is the audit with its comparisons.
+// ComparedAudit returns the audit with its comparisons.
 func (p *Parts) ComparedAudit() comparedAudit { return comparedAudit{p.Store.Audit, p.Store.sinks} }
 
-// Verify is store.Audit.Verify. What the sinks have not taken yet is exported to them after they were found to agree.
+// Verify is like store.Audit.Verify. What the sinks have not taken yet is exported to them after they were found to
+// agree.
 func (a comparedAudit) Verify(ctx context.Context, expectHead string) (record.AuditReport, error) {
 	report, err := a.Audit.Verify(ctx, expectHead)
 	if err != nil {
@@ -75,7 +76,7 @@ func (a comparedAudit) Verify(ctx context.Context, expectHead string) (record.Au
 	return a.compare(ctx, report, 0)
 }
 
-// VerifyAfter is store.Audit.VerifyAfter. Of files it reads what was added since.
+// VerifyAfter is like store.Audit.VerifyAfter. Of files it reads what was added since.
 func (a comparedAudit) VerifyAfter(ctx context.Context, known record.AuditReport) (record.AuditReport, error) {
 	report, err := a.Audit.VerifyAfter(ctx, known)
 	if err != nil {
@@ -145,7 +146,7 @@ func CompareWithPulls(ctx context.Context, p *Parts) ([]record.HeadCheck, error)
 	return out, nil
 }
 
-// markedRepositories are those that something was proposed to, and those that the operator has named: the records may
+// markedRepositories returns the repositories with proposals, and those that the operator has named: the records may
 // have been emptied.
 func markedRepositories(ctx context.Context, p *Parts) ([]record.RepoName, error) {
 	repos, err := p.Store.History.Repositories(ctx)

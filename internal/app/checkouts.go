@@ -37,7 +37,7 @@ func newCheckouts(a *App, p *Parts) func(context.Context) []checkouts.State {
 	return u.Update
 }
 
-// RemoteOf is the repository that a working copy's address leads to: one of a provider, which is asked with the
+// RemoteOf returns the repository that a working copy's address leads to: one of a provider, which is asked with the
 // provider's own token at the provider's own address, or one below a source that the operator has named.
 func RemoteOf(a *App, p *Parts, address string) (git.Remote, error) {
 	if parsed, err := gitprovider.ParseRemote(address); err == nil {
@@ -65,8 +65,8 @@ func RemoteOf(a *App, p *Parts, address string) (git.Remote, error) {
 	return remote, nil
 }
 
-// repositoryAt is the address of a repository at a provider. path is that of a clone URL: an address over http begins
-// with the path of the provider, one over ssh does not.
+// repositoryAt returns the address of a repository at a provider. path is that of a clone URL: an address over http
+// begins with the path of the provider, one over ssh does not.
 func repositoryAt(base, path string) string {
 	if u, err := url.Parse(base); err == nil {
 		path = strings.TrimPrefix(path, strings.TrimPrefix(u.Path, "/")+"/")
@@ -74,7 +74,7 @@ func repositoryAt(base, path string) string {
 	return base + "/" + path
 }
 
-// forgeToken is the token of a provider; "" for one that acts in the name of an app.
+// forgeToken returns the token of a provider; "" for one that acts in the name of an app.
 func forgeToken(p *Parts, name string) string {
 	for _, f := range p.Cfg.Forges.All {
 		if f.Driver.Name == name && f.App == nil && f.Token.Text != "" {

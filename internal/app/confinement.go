@@ -74,8 +74,8 @@ func confineSessions(p *Parts, s *session.Settings) {
 }
 
 // exposedToAgents says which files of ours agents could change or read, by the files' modes, owners and access lists
-// and under the boundary that holds now, and what to do about it; "" for none. Without a user of their own agents are
-// our user, to whom modes say nothing: then what others could write counts alone.
+// and under the boundary that holds now, and what to do about it; "" for none. Without a user of their own agents run
+// as our user, whom modes do not restrict: then only what others could write counts.
 func exposedToAgents(p *Parts) string {
 	boundary, accounts, err := decideBoundary(p.Cfg)
 	if err != nil {
@@ -112,7 +112,7 @@ func exposedToAgents(p *Parts) string {
 		" by their modes, owners or access lists: " + strings.Join(found, "; ")
 }
 
-// placesOfScripts are those of the operator's scripts, where agents or this process run them.
+// placesOfScripts returns the places of the operator's scripts, where agents or this process run them.
 func placesOfScripts(p *Parts) []string {
 	if !usesScripts(p.Cfg) {
 		return nil
@@ -133,8 +133,9 @@ func boundaryRequired(r rules) string {
 	return ""
 }
 
-// loginOf is the folder in which the CLI keeps the login of the user that agents run as, where they have no credential
-// in their environment; "" for none. Several users share none: what one session changes in it would be another one's.
+// loginOf returns the folder in which the CLI keeps the login of the user that agents run as, where they have no
+// credential in their environment; "" for none. Several users share none: what one session changes in it would be
+// another one's.
 func loginOf(env []string, accounts []confine.Account) string {
 	values := map[string]string{}
 	for _, variable := range env {
@@ -170,7 +171,7 @@ func loginOf(env []string, accounts []confine.Account) string {
 	return dir
 }
 
-// foldersOfEverybody are those of temporary files and of memory that is shared, in which every user can leave
+// foldersOfEverybody returns the folders of temporary files and of shared memory, in which every user can leave
 // something.
 func foldersOfEverybody() []string {
 	all := []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"}
@@ -180,8 +181,8 @@ func foldersOfEverybody() []string {
 	return all
 }
 
-// systemFolders are those of the system that every program needs, or that tell of the machine. Those of people and of
-// services, and /tmp, are not among them.
+// systemFolders returns the folders of the system that every program needs, or that describe the machine. Those of
+// people and of services, and /tmp, are not among them.
 func systemFolders() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/nix/store", "/proc", "/sys",
@@ -191,7 +192,7 @@ func systemFolders() []string {
 	}
 }
 
-// namedByEnvironment are the folders of programs and the files that an agent's environment names.
+// namedByEnvironment returns the folders of programs and the files that an agent's environment names.
 func namedByEnvironment(env []string) (out []string) {
 	for _, variable := range env {
 		name, value, _ := strings.Cut(variable, "=")
@@ -209,7 +210,7 @@ func namedByEnvironment(env []string) (out []string) {
 	return out
 }
 
-// hiddenFromAgents are the files and folders that hold secrets, records and rules.
+// hiddenFromAgents returns the files and folders that hold secrets, records and rules.
 func hiddenFromAgents(c config.Config) []string {
 	hidden := []string{"/run/secrets", "/run/credentials", c.Records.Dir, c.Forges.LocalRoot, c.Permissions.PolicyFile,
 		c.Sessions.PromptsDir, c.EnvironmentFile}

@@ -84,7 +84,7 @@ func (d *Deployments) fetching(ctx context.Context, row record.Attempt, f func(c
 	return err
 }
 
-// Snapshots are the newest ones.
+// Snapshots returns the newest ones.
 func (d *Deployments) Snapshots(most int) ([]*change.Snapshot, error) {
 	list, err := d.Service.Snapshots(most)
 	return list, deploy.Failure(err)

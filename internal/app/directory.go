@@ -58,7 +58,7 @@ func newDirectory(p *Parts) access.Directory {
 	}
 }
 
-// identityNames are the names of the providers by which people sign in.
+// identityNames returns the names of the providers by which people sign in.
 func identityNames(p *Parts) (out []string) {
 	for _, provider := range p.identities {
 		out = append(out, provider.Name())

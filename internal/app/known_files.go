@@ -15,7 +15,7 @@ const (
 	maxNamedPulls = 15
 )
 
-// knownFiles are the files of our newest open pull requests, by the records, and those of mounted working copies.
+// knownFiles returns the files of our newest open pull requests, by the records, and those of mounted working copies.
 func knownFiles(ctx context.Context, p *Parts) (out []prflow.KnownFiles) {
 	pulls, err := p.Store.Pulls.OpenPulls(ctx, maxOpenPulls)
 	if err != nil {

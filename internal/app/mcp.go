@@ -24,10 +24,10 @@ type McpServerConfig struct {
 	AlwaysLoad bool `json:"alwaysLoad"`
 }
 
-// OurName is that of our server in every client.
+// OurName is the name of our server in every client.
 const OurName = "claudeops"
 
-// MergedMCP is the configuration of the agent's MCP client: our own entry, which gets the arguments and the
+// MergedMCP returns the configuration of the agent's MCP client: our own entry, which gets the arguments and the
 // environment, and what the mounted repositories may add. An error says that the path of this program is unknown.
 func MergedMCP(cfg config.Config, offers mounted.Offers, arguments []string,
 	env map[string]string) (mcpconfig.Result, error) {

@@ -49,7 +49,7 @@ func Acts(p func() *Parts) []operation.Operation {
 	)
 }
 
-// ActNamed is the act of a name.
+// ActNamed returns the act of a name.
 func ActNamed(acts []operation.Operation, name string) operation.Operation {
 	at := slices.IndexFunc(acts, func(o operation.Operation) bool { return o.Name == name })
 	return acts[at]

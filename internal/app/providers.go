@@ -26,7 +26,7 @@ import (
 // maxCAFile bounds CLAUDEOPS_CA_FILE, in bytes.
 const maxCAFile = 4 << 20
 
-// providers are those of pull requests, and what is known of the requests to them.
+// providers holds the providers of pull requests, and facts about the requests to them.
 type providers struct {
 	registry      *gitprovider.Registry
 	local         *local.Provider                 // nil when disabled
@@ -61,7 +61,7 @@ func newProviders(p *Parts, sleep func(context.Context, time.Duration)) *provide
 	return all
 }
 
-// pinsOf are the repositories that the rules tie to a provider.
+// pinsOf returns the repositories that the rules tie to a provider.
 func pinsOf(rules policy.Policy) (pins []gitprovider.Pin) {
 	for _, r := range rules.AllRepositories() {
 		if pin, ok := r.Pin(); ok {
@@ -162,7 +162,7 @@ func (all *providers) remaining() map[string]int {
 	return out
 }
 
-// certificates are the system's and those of the file; nil, the system's alone, without a file.
+// certificates returns the system's and those of the file; nil, the system's alone, without a file.
 func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil

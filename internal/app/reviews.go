@@ -5,7 +5,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 )
 
-// NewReviews is the use case of what people do to pull requests.
+// NewReviews returns the use case of what people do to pull requests.
 func NewReviews(p *Parts) *review.Service {
 	o := review.Options{
 		Provider: local.Name, Kernel: p.kernel, Records: p.Store.Ledger, Notifier: p.notifier, Pulls: p.Store.Pulls,

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
-// rules ask for the operator's rules as they are now, lowered to what one way in may do. They hold no copy of a rule:
-// each decision asks Now once and uses that answer throughout.
+// rules ask for the operator's rules as they are now, lowered to the rights of one connection. They hold no copy of a
+// rule: each decision asks Now once and uses that answer throughout.
 type rules struct {
 	live *policy.Live
 	// What a connection lowers, whatever the rules are; see lower.
@@ -32,7 +32,7 @@ type Ruling struct {
 	lowered bool // it is the connection that is read-only, and not the server
 }
 
-// fileKinds are the kinds of files that a policy's scope.kinds can name: one line for each toolset that has some.
+// fileKinds returns the kinds of files that a policy's scope.kinds can name: one line for each toolset that has some.
 func fileKinds() []gitprovider.FileKind {
 	return []gitprovider.FileKind{
 		definitions.FileKind(),
@@ -132,7 +132,7 @@ func (r rules) lower(dryRun, readOnly bool, repos []string) rules {
 	return r
 }
 
-// sources are the places that files of projects may choose from: those of the policy, and those that persons have
+// sources returns the places that files of projects may choose from: those of the policy, and those that persons have
 // allowed by a command, as they are now. A list that cannot be read admits nothing; doctor says so.
 func (p *Parts) sources() sources.List {
 	allowed, err := p.AllowedSources().Load()
@@ -142,7 +142,7 @@ func (p *Parts) sources() sources.List {
 	return slices.Concat(p.Rules.Now().Policy.Server.Sources, allowed)
 }
 
-// AllowedSources is the file of those that persons have allowed by a command.
+// AllowedSources returns the file of those that persons have allowed by a command.
 func (p *Parts) AllowedSources() sources.File {
 	if p.Cfg.Records.Dir == "" {
 		return sources.File{}
@@ -153,7 +153,7 @@ func (p *Parts) AllowedSources() sources.File {
 // PolicyState says which rules hold, since when, and what is wrong with them; for health.
 func (p *Parts) PolicyState() policy.State { return p.Rules.live.State() }
 
-// Effective is the policy as it is now, or why the one that is configured cannot be read.
+// Effective returns the policy as it is now, or why the one that is configured cannot be read.
 func (r rules) Effective() (policy.Policy, error) {
 	now := r.Now()
 	if now.Problem != "" {

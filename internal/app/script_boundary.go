@@ -47,13 +47,13 @@ func scriptBoundary() confine.Boundary {
 	return boundary
 }
 
-// usualDevices are those that every program may use.
+// usualDevices returns the devices that every program may use.
 func usualDevices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
 		"/dev/pts"}
 }
 
-// besideHome are paths of which those that begin with ~ lie in the user's home.
+// besideHome resolves paths that begin with ~ to the user's home.
 func besideHome(cfg config.Config, paths []string) (out []string) {
 	for _, path := range paths {
 		if rest, below := strings.CutPrefix(path, "~"); below {
@@ -102,7 +102,7 @@ func scriptFinding(a *App, cfg config.Config) doctor.Finding {
 	return f
 }
 
-// ownFilesIn are the paths of ours that lie in folders that scripts may change, or hold one.
+// ownFilesIn returns the paths of ours that lie in folders that scripts may change, or hold one.
 func ownFilesIn(folders, own []string) (out []string) {
 	for _, path := range own {
 		if slices.ContainsFunc(folders, func(folder string) bool {

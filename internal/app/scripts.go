@@ -53,7 +53,7 @@ func ScriptSettings(a *App) (scripts.Settings, error) {
 	return settingsOr(scripts.ParseSettings(text, folder))
 }
 
-// settingsOr are the settings, or those that a Service can be made with all the same.
+// settingsOr returns the settings, or those that a Service can be made with all the same.
 func settingsOr(s scripts.Settings, err error) (scripts.Settings, error) {
 	if err != nil {
 		return scripts.DefaultSettings(""), err
@@ -61,7 +61,7 @@ func settingsOr(s scripts.Settings, err error) (scripts.Settings, error) {
 	return s, nil
 }
 
-// leastTier is the lowest tier that the policy gives a script.
+// leastTier returns the lowest tier that the policy gives a script.
 func leastTier(p policy.Policy) func(tool string) int {
 	return func(tool string) int { return int(p.LeastTier(tool)) }
 }

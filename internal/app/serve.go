@@ -94,7 +94,7 @@ func RunServe(ctx context.Context, a *App) error {
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
 }
 
-// ended is an error of a start, unless the server was told to end meanwhile.
+// ended returns an error of a start, unless the server was told to end meanwhile.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -130,7 +130,7 @@ func keepUp(ctx context.Context, p *Parts, background *sync.WaitGroup, others ..
 	}
 }
 
-// reachable is an address of the listener that this machine can open.
+// reachable returns an address of the listener that this machine can open.
 func reachable(at net.Addr) string {
 	addr, err := netip.ParseAddrPort(at.String())
 	if err != nil || !addr.Addr().IsUnspecified() {
@@ -182,8 +182,8 @@ func refuseGuesses(a *App, p *Parts) error {
 	return nil
 }
 
-// refuseUnusableState refuses to start with a state folder or a database that only the operator can mend: nothing could
-// be recorded, and so nothing be done. A database that is away for a while is none of these.
+// refuseUnusableState refuses to start with a state folder or a database that only the operator can repair: nothing
+// could be recorded, and so nothing be done. A database that is temporarily unavailable is not refused.
 func refuseUnusableState(ctx context.Context, p *Parts) error {
 	err := servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}.Ping(ctx)
 	if fault.CodeOf(err) == fault.Misconfigured {

@@ -34,7 +34,7 @@ type serving struct {
 	said []byte
 }
 
-// newServing makes the file. It is of no use where it cannot be made, and nothing else needs it.
+// newServing makes the file. If it cannot be made it is left out: nothing else needs it.
 func newServing(p *Parts) *serving {
 	dir := p.Cfg.Records.Dir
 	if dir == "" {
@@ -90,8 +90,8 @@ func (s *serving) tell(state policy.State) {
 	}
 }
 
-// servers are those that run on this machine with this state folder. One whose rules are other ones than those read
-// here may not have seen yet what was just changed, and gets the time for that.
+// servers returns the servers that run on this machine with this state folder. A server whose rules differ from those
+// read here may not have seen the last change yet, and gets the time for that.
 func (p *Parts) servers(ctx context.Context) (out []doctor.Server) {
 	const patience, pause = 3 * policy.Every, 100 * time.Millisecond
 	hash := p.PolicyState().Hash
@@ -133,7 +133,7 @@ func servingTexts(dir string) map[string][]byte {
 	return out
 }
 
-// endedServers are the files of servers that run no more.
+// endedServers returns the files of servers that run no more.
 func endedServers(dir string) []string {
 	return slices.DeleteFunc(servingFiles(dir), func(path string) bool {
 		_, runs := readServing(path)

@@ -139,8 +139,8 @@ func sessionSettings(p *Parts) (session.Settings, error) {
 	return s, err
 }
 
-// serverCommand is the command of a session's MCP server. Toolsets look at the folder that the session was started in,
-// not at the agent's own, which is empty.
+// serverCommand returns the command of a session's MCP server. Toolsets look at the folder that the session was started
+// in, not at the agent's own, which is empty.
 func serverCommand(binary string, toolsets []string) []string {
 	command := []string{binary, "mcp-server"}
 	folder, err := os.Getwd()
@@ -150,7 +150,7 @@ func serverCommand(binary string, toolsets []string) []string {
 	return append(command, "--folder", folder)
 }
 
-// known is those toolsets of a list that there are; the MCP server serves no others.
+// known returns the existing toolsets of a list; the MCP server serves no others.
 func known(toolsets []string) []string {
 	there := ToolsetNames(new(App).Toolsets())
 	return slices.DeleteFunc(slices.Clone(toolsets), func(name string) bool { return !slices.Contains(there, name) })
@@ -176,7 +176,7 @@ func sessionOffers(cfg config.Config) session.Offering {
 	return out
 }
 
-// resolvedPath is an absolute path without links, as far as it exists: the CLI compares such paths with its rules.
+// resolvedPath returns an absolute path without links, as far as it exists: the CLI compares such paths with its rules.
 func resolvedPath(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -185,7 +185,7 @@ func resolvedPath(path string) string {
 	return files.Resolve(abs)
 }
 
-// denyRules are those of the project's own settings of the CLI.
+// denyRules returns the deny rules of the project's own settings of the CLI.
 func denyRules() ([]string, error) {
 	var settings struct {
 		Permissions struct {

@@ -17,7 +17,7 @@ import (
 
 // Bounds of what is read of pull requests before a session.
 const (
-	recentPulls     = 14 * 24 * time.Hour // for how long those that have ended are told of
+	recentPulls     = 14 * 24 * time.Hour // how long sessions read about those that have ended
 	mostPulls       = 20
 	mostPullsRead   = 10 // of which the provider is asked
 	pullsTime       = 20 * time.Second

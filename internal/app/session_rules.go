@@ -39,7 +39,7 @@ func rulesForAgents(p *Parts, tier gitprovider.Tier) string {
 	return w.String()
 }
 
-// OrAll is the list as one text, or what stands for an empty one.
+// OrAll returns the list as one text, or what stands for an empty one.
 func OrAll(list []string, none string) string {
 	if len(list) == 0 {
 		return none

@@ -50,7 +50,7 @@ func NewSignIn(p *Parts) signIn {
 }
 
 // prepare makes sure that someone can sign in, and returns the operator's token if the server has made one. It refuses
-// settings that let strangers in, or no one at all.
+// settings that admit strangers, or no one at all.
 func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	local := listensLocally(ctx, s.web.Host())
 	if err := s.warn(local); err != nil {
@@ -104,8 +104,8 @@ func (s signIn) warn(local bool) error {
 	return nil
 }
 
-// OperatorToken is the token that the server has made for its operator; "" where tokens are configured or a proxy names
-// users.
+// OperatorToken returns the token that the server has made for its operator; "" where tokens are configured or a proxy
+// names users.
 func (s signIn) OperatorToken(ctx context.Context) (string, error) {
 	if len(s.web.Tokens) > 0 || s.web.ProxyUserHeader != "" {
 		return "", nil

@@ -20,7 +20,7 @@ type stateFolder struct {
 	parents bool   // the folders above it may be made, too
 }
 
-// stateFolderOf is the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but
+// stateFolderOf returns the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but
 // sessions.
 func stateFolderOf(c config.Config) stateFolder {
 	if c.Records.DatabaseURL != "" && c.Records.MarkKey != "" && c.Sessions.Schedule.Interval == 0 {

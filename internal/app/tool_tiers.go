@@ -33,8 +33,8 @@ func (a *App) tierProblems(ctx context.Context) (out []string) {
 	return out
 }
 
-// toolsetOf is the toolset of a tool, or "". Tools that are found while the program runs count where their toolset is
-// enabled.
+// toolsetOf returns the toolset of a tool, or "". Tools that are found while the program runs count where their toolset
+// is enabled.
 func (a *App) toolsetOf(ctx context.Context, tool string) string {
 	named := func(o operation.Operation) bool { return o.Name == tool }
 	for _, set := range a.Toolsets() {

@@ -77,8 +77,8 @@ func (a *App) providerOf(owner, name string) string {
 	return a.Wire(Needs{}).Flow.Reader().ProviderOf(owner, name)
 }
 
-// toolset is the toolset of the program with a name. It is made when it is first asked for: each connection of an agent
-// has its own, and most have one of five. Making it touches nothing.
+// toolset returns the toolset of the program with a name. It is made when it is first asked for: each connection of an
+// agent has its own, and most have one of five. Making it touches nothing.
 func (a *App) toolset(name string) operation.Toolset {
 	a.toolsetsMade.Lock()
 	set, made := a.toolsets[name]
@@ -101,18 +101,18 @@ func (a *App) toolset(name string) operation.Toolset {
 	return set
 }
 
-// Toolsets is everything that can be asked, whatever the way in.
+// Toolsets returns all toolsets, independent of the protocol.
 func (a *App) Toolsets() []operation.Toolset {
 	return a.toolsetsIf(func(operation.Toolset) bool { return true }, func(string) bool { return true })
 }
 
-// EnabledToolsets is those of toolsets that the operator has named, or the one that --as has.
+// EnabledToolsets returns the toolsets that the operator has named, or the one that --as has.
 func (a *App) EnabledToolsets() []operation.Toolset {
 	return a.toolsetsIf(func(operation.Toolset) bool { return a.Options().Only == "" }, a.enabled)
 }
 
-// toolsetsIf is the toolsets of the program whose names are wanted, and those of Options.More of which added or wanted
-// says so.
+// toolsetsIf returns the toolsets of the program whose names are wanted, and those of Options.More of which added or
+// wanted says so.
 func (a *App) toolsetsIf(added func(operation.Toolset) bool, wanted func(name string) bool) (out []operation.Toolset) {
 	for _, m := range toolsetMakers() {
 		if wanted(m.name) {
@@ -127,7 +127,7 @@ func (a *App) toolsetsIf(added func(operation.Toolset) bool, wanted func(name st
 	return out
 }
 
-// WebToolsets is the enabled ones for the HTTP server, with what their pages ask.
+// WebToolsets returns the enabled ones for the HTTP server, with what their pages ask.
 func WebToolsets(a *App) web.Toolsets {
 	out := web.Toolsets{Operations: a.EnabledToolsets(), Findings: a.ToolsetFindings}
 	if a.enabled(definitions.ToolsetName) {
@@ -178,7 +178,7 @@ func unknownNames(variable string, named, known []string) string {
 		strings.Join(known, ", "))
 }
 
-// LogUnknownToolsets is for servers, which start with those that they know.
+// LogUnknownToolsets logs unknown names of toolsets, for servers, which start with those that they know.
 func LogUnknownToolsets(ctx context.Context, a *App, p *Parts) {
 	if problem := a.unknownToolsets(); problem != "" {
 		p.Log.Error(problem)
@@ -188,7 +188,7 @@ func LogUnknownToolsets(ctx context.Context, a *App, p *Parts) {
 	}
 }
 
-// ToolsetNames are the names of toolsets, in their order.
+// ToolsetNames returns the names of toolsets, in their order.
 func ToolsetNames(sets []operation.Toolset) (names []string) {
 	for _, set := range sets {
 		names = append(names, set.Name)
@@ -225,7 +225,7 @@ func (a *App) newTools(p *Parts) tools {
 	}
 }
 
-// WorkingFolder is the project of the toolsets: the folder that was asked for, or this process's own.
+// WorkingFolder returns the project of the toolsets: the folder that was asked for, or this process's own.
 func WorkingFolder(a *App) (string, error) {
 	if a.Options().Folder != "" {
 		return a.Options().Folder, nil
@@ -271,8 +271,8 @@ func (a *App) newDefinitions(p *Parts) *definitions.Service {
 	})
 }
 
-// registryToken is the token in a variable that a registry's configuration names. From now on it is kept out of every
-// text.
+// registryToken returns the token in a variable that a registry's configuration names. From now on it is kept out of
+// every text.
 func (a *App) registryToken(p *Parts, name string) string {
 	token := config.RegistryToken(a.Options().Environment, name)
 	if token != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// UsageError is a command that was called wrongly, or that was told to use a file, folder or address that it cannot
-// use. It is told without a code; the exit code is 2.
+// UsageError reports a command that was called wrongly, or with a file, folder or address that it cannot use. It is
+// printed without a code; the exit code is 2.
 type UsageError struct {
 	Err      error
 	WaitsFor string // as of a fault.Error; the exit code is 5 then

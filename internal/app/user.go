@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// User is the user of the operating system for whom this process runs, as the kernel and the user database have them.
-// The environment does not say: anybody can set it.
+// User returns the user of the operating system that runs this process, as the kernel and the user database have them.
+// The environment is not used: anybody can set it.
 func User() record.Actor {
 	uid := strconv.Itoa(os.Getuid())
 	if current, err := user.Current(); err == nil {
@@ -26,8 +26,8 @@ func User() record.Actor {
 	return record.OSUser(uid, name)
 }
 
-// AtTerminal is a call of the person at the command line: of the holder of CLAUDEOPS_TOKEN, with the rights that it
-// has, or else of the user of the operating system, who may do everything. unauthenticated for a token that is not
+// AtTerminal returns a call of the person at the command line: of the holder of CLAUDEOPS_TOKEN, with the rights that
+// it has, or else of the user of the operating system, who may do everything. unauthenticated for a token that is not
 // good.
 func AtTerminal(ctx context.Context, p *Parts) (operation.Call, error) {
 	secret := p.Cfg.Person.Text
@@ -55,7 +55,7 @@ func AtTerminal(ctx context.Context, p *Parts) (operation.Call, error) {
 	return call, nil
 }
 
-// MayAtTerminal is forbidden for what needs a scope that the token of a call lacks.
+// MayAtTerminal returns forbidden for an operation that needs a scope that the token of a call lacks.
 func MayAtTerminal(call operation.Call, needs operation.Needs) error {
 	if scope := needs.Scope; scope != "" && !call.Scopes.Has(scope) {
 		return fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, call.Caller, call.Scopes)
@@ -63,8 +63,8 @@ func MayAtTerminal(call operation.Call, needs operation.Needs) error {
 	return nil
 }
 
-// Agent is the agent that a process of its own serves over stdio. It acts for the user who has started it and, where
-// that names a session, for those who stand behind the session.
+// Agent returns the agent that a process of its own serves over stdio. It acts for the user who has started it and,
+// where that names a session, for those who stand behind the session.
 func Agent(ctx context.Context, p *Parts) record.Actor {
 	who := User().At(record.DoorMCP)
 	if p.Cfg.SessionID == "" {

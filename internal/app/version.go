@@ -8,8 +8,8 @@ import (
 // Release is the version of this source tree; CHANGELOG.md has the same.
 const Release = "0.1.0"
 
-// Version is the tag that the binary was built from (or that `go install` was asked for), else the release with the
-// commit if Go stamped one.
+// Version returns the tag that the binary was built from (or that `go install` was asked for), else the release with
+// the commit if Go stamped one.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -18,7 +18,7 @@ func Version() string {
 	return VersionOf(info)
 }
 
-// VersionOf is the version that a build says.
+// VersionOf returns the version that a build says.
 func VersionOf(info *debug.BuildInfo) string {
 	if tag := regexp.MustCompile(`^v(\d+\.\d+\.\d+(-[a-z]+\.?\d*)?(\+dirty)?)$`).FindStringSubmatch(
 		info.Main.Version); tag != nil {

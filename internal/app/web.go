@@ -145,7 +145,7 @@ func NewFollower(p *Parts) *follow.Follower {
 	})
 }
 
-// webhooks are those that are listened to, and the secrets of their senders.
+// webhooks returns the webhooks that are accepted, and the secrets of their senders.
 func webhooks(p *Parts) (out []api.Sender) {
 	for _, f := range p.Cfg.Forges.All {
 		out = append(out, api.Sender{Source: f.Driver.Webhooks, Secret: func() string { return p.secrets.Hook(f.Driver) }})

@@ -69,7 +69,7 @@ type Options struct {
 	Folder string              // that toolsets beside pr look at; "" for the working folder
 }
 
-// sources are the places that settings come from when the command begins.
+// sources returns the places that settings come from when the command begins.
 func (a *App) sources() config.Sources {
 	if a.Options().Sources == nil { // of tests
 		return config.Environment(a.Options().Environment)

@@ -23,8 +23,8 @@ const (
 	overLook = 200 * time.Millisecond
 )
 
-// actCommand is the command of an act of people: its arguments are the fields of its input that name what it is about,
-// and its flags the others. A list is a table.
+// actCommand returns the command of an act of people: its arguments are the fields of its input that name what it is
+// about, and its flags the others. A list is a table.
 func actCommand(a *commandLine, o operation.Operation, name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: cmp.Or(o.Shown.Short, o.Summary), Long: o.Shown.Help, Example: o.Shown.Example,
 		Args: usageArgs(cobra.NoArgs)}

@@ -65,7 +65,7 @@ func auditListCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// entriesOf are rows of the audit with what is known beside them.
+// entriesOf adds to rows of the audit the facts beside them.
 func entriesOf(ctx context.Context, p *app.Parts, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
 	entries := make([]record.AuditEntry, 0, len(rows))
 	for part := range slices.Chunk(rows, record.MaxAttemptLimit) {

@@ -94,7 +94,7 @@ func deploySnapshotsCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// personal is an answer as a person wants to read it; ok is false if it has no form but the general one.
+// personal writes an answer for a person; ok is false if it has only the general form.
 func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 	paint := painter(a)
 	switch v := answer.(type) {

@@ -87,7 +87,7 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 	fmt.Fprintf(w, "\nPull requests would be stopped by: %s.\n", strings.Join(blocking, ", "))
 }
 
-// findingRows are the lines about a part: how it is, and below it what it stops and what to do.
+// findingRows returns the lines about a part: how it is, and below it what it stops and what to do.
 func findingRows(f doctor.Finding) [][]string {
 	detail := f.Detail
 	if f.Title != "" {

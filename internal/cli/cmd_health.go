@@ -67,7 +67,7 @@ func runHealth(ctx context.Context, a *commandLine) error {
 	return nil
 }
 
-// dialable is the address at which this machine reaches a listener: loopback if it listens on every interface.
+// dialable returns the address at which this machine reaches a listener: loopback if it listens on every interface.
 func dialable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -219,7 +219,7 @@ func (i *interview) firstPullRequest(
 func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.CreateResult, skipped string) {
 	var rows [][]string
 	for _, f := range findings {
-		if strings.HasPrefix(f.Name, "agents' ") { // those that `claudeops run` starts, which doctor tells of
+		if strings.HasPrefix(f.Name, "agents' ") { // sessions of `claudeops run`, which doctor reports
 			continue
 		}
 		if f.Status == doctor.Warning || strings.HasPrefix(f.Name, "repository ") {
@@ -236,10 +236,10 @@ func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.
 	describeCreated(w, *preview)
 }
 
-// place is where init writes.
+// place holds the paths that init writes.
 type place struct{ environment, client string }
 
-// folder is where the environment file is, and what belongs to it.
+// folder returns the folder of the environment file, and of what belongs to it.
 func (p place) folder() string { return filepath.Dir(p.environment) }
 
 // placeOf refuses files that are there already, before anything is asked.
@@ -330,5 +330,5 @@ func (p place) describe(w *strings.Builder, s settings, preview, opened *prflow.
 	fmt.Fprintf(w, "  %s serve    # the dashboard; prints an address that signs you in\n", name)
 }
 
-// standardFile is where the environment file is read without a flag.
+// standardFile returns the path of the environment file that is read without a flag.
 func standardFile(a *commandLine) string { return config.EnvironmentFile(a.process) }

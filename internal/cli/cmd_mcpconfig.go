@@ -127,7 +127,7 @@ func noteScripts(a *commandLine, cfg config.Config, advice, problem string) {
 		content.Clean(advice, maxNote))
 }
 
-// maxNote bounds what is said of scripts, in bytes.
+// maxNote bounds the text about scripts, in bytes.
 const maxNote = 64 << 10
 
 // printInstructions prints what an agent's instructions should say of scripts.

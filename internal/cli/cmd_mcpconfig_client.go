@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// mcpClient is a program that can start our MCP server, and how it is told to.
+// mcpClient is a program that can start our MCP server, and how to configure it.
 type mcpClient struct {
 	name, file string
 	// refer returns a reference of its configuration to a variable of its own environment; nil where it lists the names,
@@ -58,7 +58,7 @@ func clientNames() string {
 	return strings.Join(names, ", ")
 }
 
-// findClient is the client with the name.
+// findClient returns the client with the name.
 func findClient(name string) (mcpClient, error) {
 	for _, c := range mcpClients() {
 		if c.name == name {
@@ -68,7 +68,7 @@ func findClient(name string) (mcpClient, error) {
 	return mcpClient{}, app.Usage(fmt.Errorf("--client is one of %s", clientNames()))
 }
 
-// ourServer is our entry of a client's configuration, without its environment.
+// ourServer returns our entry of a client's configuration, without its environment.
 func ourServer(arguments []string) (app.McpServerConfig, error) {
 	binary, err := os.Executable()
 	if err != nil {
@@ -77,8 +77,8 @@ func ourServer(arguments []string) (app.McpServerConfig, error) {
 	return app.McpServerConfig{Type: "stdio", Command: files.Resolve(binary), Args: arguments}, nil
 }
 
-// serverArguments are the arguments with which a client starts our server: the flags that were given here hold there,
-// too. Paths are absolute, since a client starts it in another folder.
+// serverArguments returns the arguments with which a client starts our server: the flags that were given here hold
+// there, too. Paths are absolute, since a client starts it in another folder.
 func serverArguments(a *commandLine) []string {
 	out := []string{"mcp-server"}
 	a.cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -165,7 +165,7 @@ func secretsAmong(variables []config.Variable) (names []string) {
 	return names
 }
 
-// servers prints a JSON object of servers. typed says that the client wants to be told the transport.
+// servers prints a JSON object of servers. typed says that the client needs the transport in the entry.
 func servers(key string, typed bool) func(mcpClient, app.McpServerConfig, []config.Variable) (string, error) {
 	return func(c mcpClient, s app.McpServerConfig, names []config.Variable) (string, error) {
 		return indentedJSON(map[string]any{key: map[string]any{app.OurName: entryOf(c, s, names, typed)}})
@@ -187,8 +187,8 @@ func entryOf(c mcpClient, s app.McpServerConfig, names []config.Variable, typed 
 	return entry
 }
 
-// codexTOML is a table of config.toml. Codex hands its servers few variables of its own; env_vars names more, whose
-// values stay where they are.
+// codexTOML returns a table of config.toml. Codex hands its servers few variables of its own; env_vars names more,
+// whose values stay where they are.
 func codexTOML(_ mcpClient, s app.McpServerConfig, names []config.Variable) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[mcp_servers.%s]\ncommand = %s\nargs = [", app.OurName, tomlText(s.Command))
@@ -209,7 +209,7 @@ func codexTOML(_ mcpClient, s app.McpServerConfig, names []config.Variable) (str
 	return b.String(), nil
 }
 
-// tomlText is a basic string of TOML, which JSON's strings are, but for U+007F.
+// tomlText returns a basic string of TOML, which JSON's strings are, but for U+007F.
 func tomlText(text string) string {
 	quoted, err := compactJSON(text)
 	if err != nil {

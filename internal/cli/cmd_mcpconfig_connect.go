@@ -55,7 +55,7 @@ func printConnector(a *commandLine, client string, add bool, address, ticket str
 	return err
 }
 
-// loweredFlags are the flags of the command line that take rights from a connection, as both connectors know them.
+// loweredFlags returns the flags of the command line that take rights from a connection, as both connectors know them.
 func loweredFlags(a *commandLine) (flags []string) {
 	if tier := *a.flags["CLAUDEOPS_TIER"]; tier != "" {
 		flags = append(flags, "--tier", tier)

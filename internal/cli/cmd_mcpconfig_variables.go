@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
-// clientVariables are those that the server reads which the client starts: ours, and those that the operator's files
-// name. A file that cannot be read is said, and names nothing.
+// clientVariables returns the variables that the server started by the client reads: ours, and those that the
+// operator's files name. A file that cannot be read is reported, and names nothing.
 func clientVariables(a *commandLine) []config.Variable {
 	cfg := config.Load(a.sources(), forges.All())
 	out := config.ClientVariables(forges.All(), cfg.Permissions.Toolsets)
@@ -39,7 +39,7 @@ func sorted(names []string) []string {
 	return slices.Compact(names)
 }
 
-// namedTokens are the variables that the operator's files name as token_env: of registries of definitions, and of
+// namedTokens returns the variables that the operator's files name as token_env: of registries of definitions, and of
 // sources.
 func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 	uses := func(toolset string) bool { return slices.Contains(cfg.Permissions.Toolsets, toolset) }
@@ -72,7 +72,7 @@ func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 	return names
 }
 
-// scriptVariables are those that the settings of scripts name, without those that no script sees.
+// scriptVariables returns the variables that the settings of scripts name, without those that no script sees.
 func scriptVariables(a *commandLine, cfg config.Config) (names []string) {
 	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
 		return nil

@@ -127,7 +127,7 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	return server.Serve(ctx, a.streams.In, a.streams.Out)
 }
 
-// existingFolder is the absolute path of a folder that there is.
+// existingFolder returns the absolute path of a folder that there is.
 func existingFolder(path string) (string, error) {
 	folder, err := filepath.Abs(path)
 	if err != nil {

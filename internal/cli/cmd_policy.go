@@ -142,7 +142,8 @@ func pathsToCheck(a *commandLine, args []string, from string) ([]string, error) 
 	return wrapped.Paths, nil
 }
 
-// verdictOf is the answer for one path in a pull request of its own: the scope's, and where that allows it, the tier's.
+// verdictOf returns the answer for one path in a pull request of its own: the scope's, and where that allows it, the
+// tier's.
 func verdictOf(rules policy.Policy, tier gitprovider.Tier, path string) (verdict pathVerdict, why string) {
 	answer := rules.CheckPaths(tier, []string{path})
 	v := answer.Paths[0]

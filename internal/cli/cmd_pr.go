@@ -343,7 +343,7 @@ func describeWords(w *strings.Builder, mark, words string) {
 	}
 }
 
-// lineName says where a comment stands, by whom it is if not by the reviewer, and what is to be known of it.
+// lineName says where a comment stands, who wrote it if not the reviewer, and facts to know about it.
 func lineName(c prflow.LineEntry) string {
 	name := c.Path
 	if c.Line > 0 {

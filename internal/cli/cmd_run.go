@@ -68,7 +68,7 @@ func tellMissing(a *commandLine, p *app.Parts) (missing []string) {
 	return missing
 }
 
-// askedTier is the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.
+// askedTier returns the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.
 func askedTier(a *commandLine) (gitprovider.Tier, error) {
 	raw, _ := a.environment("CLAUDEOPS_TIER")
 	tier, ok := gitprovider.ParseTier(raw)

@@ -87,7 +87,7 @@ func scriptRunCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// scriptArguments are the arguments of a script, from flags or a file.
+// scriptArguments returns the arguments of a script, from flags or a file.
 func scriptArguments(a *commandLine, cmd *cobra.Command, name string, given []string,
 	from string) (arguments map[string]any, err error) {
 	if from != "" && len(given) > 0 {

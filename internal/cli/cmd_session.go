@@ -105,7 +105,7 @@ func sessionShowCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// sessionToolsetsFlag is the flag of commands that start sessions. They share one value, since one of them runs.
+// sessionToolsetsFlag adds the flag of commands that start sessions. They share one value, since one of them runs.
 func sessionToolsetsFlag(a *commandLine, cmd *cobra.Command) {
 	const variable = "CLAUDEOPS_SESSION_TOOLSETS"
 	if a.flags[variable] == nil {

@@ -46,7 +46,7 @@ func sessionStopCommand(a *commandLine) *cobra.Command {
 	}
 }
 
-// ended is a session when it has ended, or as it is after a while.
+// ended returns a session when it has ended, or as it is after a while.
 func ended(ctx context.Context, records sessions.Records, id string) (sessions.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()

@@ -55,7 +55,7 @@ func usageRow(day, tier string, sessions int, u sessions.Usage) []string {
 	}
 }
 
-// shortCost is a cost in a table: ~ where it is an estimate or a guess, ? where a price is not known.
+// shortCost returns a cost in a table: ~ where it is an estimate or a guess, ? where a price is not known.
 func shortCost(u sessions.Usage) string {
 	switch u.CostSource {
 	case sessions.CostEstimate, sessions.CostClientGuess:

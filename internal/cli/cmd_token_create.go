@@ -86,7 +86,7 @@ func runTokenCreate(cmd *cobra.Command, a *commandLine, o newTokenOptions) error
 	return a.print(made.AtTerminal(made.Token), func(w *strings.Builder) { fmt.Fprintln(w, made.Token) })
 }
 
-// wanted is the token that the flags ask for.
+// wanted returns the token that the flags ask for.
 func (o newTokenOptions) wanted() (tokens.Wanted, error) {
 	granted, err := access.ParseScopes(o.scopes)
 	_, known := gitprovider.ParseTier(strconv.Itoa(o.tier))

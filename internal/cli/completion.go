@@ -65,13 +65,14 @@ func addCompletions(a *commandLine, root *cobra.Command) {
 	visit(root)
 }
 
-// pathOf is a command without the program's name, such as "audit list".
+// pathOf returns a command without the program's name, such as "audit list".
 func pathOf(cmd *cobra.Command) string {
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	return path
 }
 
-// flagCompletions are by the name of the flag, with the command before it where the flag means something else there.
+// flagCompletions returns completions by the name of the flag, with the command before it where the flag means
+// something else there.
 func flagCompletions(a *commandLine) map[string]completer {
 	return map[string]completer{
 		"repo": offer(func(ctx context.Context) []string { return repositoriesOf(ctx, a) }), "outcome": fixed(outcomes()...),
@@ -87,7 +88,7 @@ func flagCompletions(a *commandLine) map[string]completer {
 	}
 }
 
-// providerNames are the providers that a repository can be of.
+// providerNames returns the providers that a repository can be of.
 func providerNames() []string {
 	out := []string{"local"}
 	for _, d := range forges.All() {
@@ -96,7 +97,7 @@ func providerNames() []string {
 	return out
 }
 
-// argumentCompletions are by command; NUMBER is for all that take a pull request.
+// argumentCompletions returns completions by command; NUMBER is for all that take a pull request.
 func argumentCompletions(a *commandLine) map[string]completer {
 	first := func(complete completer) completer {
 		return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -144,7 +145,7 @@ func words[T ~string](values []T) (out []string) {
 	return out
 }
 
-// outcomes are those that an attempt may have.
+// outcomes returns the outcomes that an attempt may have.
 func outcomes() []string {
 	return []string{
 		string(record.OutcomeOpened), string(record.OutcomeRevised), string(record.OutcomeReused),
@@ -160,7 +161,7 @@ func codes() (out []string) {
 	return out
 }
 
-// onFile are the parts of the command if its records are in a file; nil if they are elsewhere, since asking takes a
+// onFile returns the parts of the command if its records are in a file; nil if they are elsewhere, since asking takes a
 // network then.
 func onFile(a *commandLine) *app.Parts {
 	p := a.program().Wire(app.Needs{Records: true})
@@ -170,8 +171,8 @@ func onFile(a *commandLine) *app.Parts {
 	return p
 }
 
-// repositoriesOf are the repositories below the local root, those of the policy, and those that something was proposed
-// for.
+// repositoriesOf returns the repositories below the local root, those of the policy, and those that something was
+// proposed for.
 func repositoriesOf(ctx context.Context, a *commandLine) (out []string) {
 	p := a.program().Wire(app.Needs{Records: true})
 	if p.Cfg.Forges.LocalRoot != "" {
@@ -198,7 +199,7 @@ func repositoriesOf(ctx context.Context, a *commandLine) (out []string) {
 	return slices.Compact(out)
 }
 
-// numbersOf are the open pull requests of ours, of one repository if it is named, with their titles.
+// numbersOf returns the open pull requests of ours, of one repository if it is named, with their titles.
 func numbersOf(ctx context.Context, a *commandLine, repo string) (out []string) {
 	p := onFile(a)
 	if p == nil {

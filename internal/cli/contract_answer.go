@@ -13,7 +13,7 @@ import (
 // maxCell bounds a value in an answer for people, in characters.
 const maxCell = 20_000
 
-// formOf is the form of the toolset that an operation belongs to; nil for the program's own.
+// formOf returns the form of the toolset that an operation belongs to; nil for the program's own.
 func (a *commandLine) formOf(o operation.Operation) *operation.Form {
 	for _, set := range a.program().Toolsets() {
 		for _, one := range set.Operations {
@@ -137,7 +137,7 @@ func table(w *strings.Builder, name string, list reflect.Value) {
 	columns(w, rows)
 }
 
-// cell is a value on a terminal. What other people wrote is cleaned.
+// cell returns a value on a terminal. What other people wrote is cleaned.
 func cell(v reflect.Value) string {
 	v = reflect.Indirect(v)
 	switch {

@@ -43,7 +43,7 @@ func readEnvironmentFile(path string, named bool) (values map[string]string, err
 	return values, err
 }
 
-// said is a variable by its flag or of the environment, without the environment file.
+// said returns a variable by its flag or of the environment, without the environment file.
 func (a *commandLine) said(name string) string {
 	if flag := a.flags[name]; flag != nil && *flag != "" {
 		return *flag
@@ -52,8 +52,8 @@ func (a *commandLine) said(name string) string {
 	return value
 }
 
-// sources are the places that settings come from, the strongest first: flags, the environment, the environment file as
-// it was when the command began.
+// sources returns the places that settings come from, the strongest first: flags, the environment, the environment file
+// as it was when the command began.
 func (a *commandLine) sources() config.Sources {
 	values := map[string]string{}
 	if a.file != nil {
@@ -62,7 +62,7 @@ func (a *commandLine) sources() config.Sources {
 	return a.sourcesWith(values)
 }
 
-// freshSources are sources with the environment file as it is now.
+// freshSources returns sources with the present environment file.
 func (a *commandLine) freshSources() (config.Sources, error) {
 	if a.file == nil {
 		return a.sources(), nil
@@ -71,7 +71,7 @@ func (a *commandLine) freshSources() (config.Sources, error) {
 	return a.sourcesWith(values), err
 }
 
-// sourcesWith are the sources where the environment file holds the values.
+// sourcesWith returns the sources where the environment file holds the values.
 func (a *commandLine) sourcesWith(values map[string]string) config.Sources {
 	out := config.Sources{{Name: "the command line", Lookup: func(name string) (string, bool) {
 		if flag := a.flags[name]; flag != nil && *flag != "" {

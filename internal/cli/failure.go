@@ -12,8 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// plainFailure is a command that found what it was asked about not to be so. It is told without a code, and ends with
-// the exit code exit.
+// plainFailure reports a check with a negative result. It is printed without a code, and ends with the exit code exit.
 type plainFailure struct {
 	error
 	exit int
@@ -40,7 +39,7 @@ func exitCode(err error) int {
 	return fault.From(err).ExitCode()
 }
 
-// unreadable is a file that the caller named and that cannot be read.
+// unreadable is the error for a file that the caller named and that cannot be read.
 func unreadable(name string, err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

@@ -76,7 +76,7 @@ func groupShorts() map[string]string {
 	}
 }
 
-// commandExamples are lines without the name of the program.
+// commandExamples returns examples without the name of the program.
 func commandExamples() map[string]string {
 	return map[string]string{
 		"audit list":       "audit list\naudit list --repo joe/home-cluster --outcome refused --limit 20",

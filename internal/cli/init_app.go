@@ -62,7 +62,7 @@ func (s *settings) useApp(id, key string) {
 	s.values[appIDVariable], s.values[appKeyVariable] = id, key
 }
 
-// keptApps are the private keys that an earlier init has kept, by the ID of their app.
+// keptApps returns the private keys that an earlier init has kept, by the ID of their app.
 func (i *interview) keptApps() map[string]string {
 	kept := map[string]string{}
 	for _, path := range files.Glob(i.place.folder(), appKeyName("*")) {
@@ -73,7 +73,7 @@ func (i *interview) keptApps() map[string]string {
 	return kept
 }
 
-// appKeyName is the file of an app's private key, beside the environment file. It says whose the key is.
+// appKeyName returns the file of an app's private key, beside the environment file. It says whose the key is.
 func appKeyName(id string) string { return "github-app-" + id + ".pem" }
 
 // makeApp has the person make an app in the browser. If it does not come to an end, they choose anew.
@@ -151,8 +151,8 @@ func (i *interview) show(ctx context.Context, address, what string) {
 	}
 }
 
-// browser is the program that opens an address for the person: that of BROWSER, or the system's. On a machine without a
-// screen there is none.
+// browser returns the program that opens an address for the person: that of BROWSER, or the system's. On a machine
+// without a screen there is none.
 func (i *interview) browser() (program []string, found bool) {
 	candidates := map[string][]string{
 		"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}, "linux": {"xdg-open"},

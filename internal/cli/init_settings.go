@@ -331,8 +331,8 @@ func (s settings) keep(a *commandLine) (err error) {
 	return nil
 }
 
-// commandLine is one that reads what would be written, instead of an environment file. stateDir replaces the state
-// folder if it is not empty.
+// commandLine returns a command line that reads what would be written, instead of an environment file. stateDir
+// replaces the state folder if it is not empty.
 func (s settings) commandLine(a *commandLine, dryRun bool, stateDir string) *commandLine {
 	lookup := func(name string) (string, bool) {
 		switch {
@@ -349,7 +349,7 @@ func (s settings) commandLine(a *commandLine, dryRun bool, stateDir string) *com
 	return &commandLine{streams: a.streams, process: lookup, lookup: lookup, args: a.args, cmd: a.cmd}
 }
 
-// file is the text of the environment file.
+// file returns the text of the environment file.
 func (s settings) file() []byte {
 	var b strings.Builder
 	b.WriteString(
@@ -366,7 +366,7 @@ func (s settings) file() []byte {
 	return []byte(b.String())
 }
 
-// firstChange is a request of create_pr that any repository can take.
+// firstChange returns a request of create_pr that any repository can take.
 func (s settings) firstChange() ([]byte, error) {
 	owner, name, err := splitRepo(s.repo)
 	if err != nil {

@@ -44,7 +44,7 @@ func asList(answer any) any {
 	return answer
 }
 
-// problemOf is an error as REST has it: the same members, with the status that REST would answer.
+// problemOf returns an error as REST has it: the same members, with the status that REST would answer.
 func problemOf(err error) handler.Problem {
 	e := fault.From(err)
 	var usage app.UsageError

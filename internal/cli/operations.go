@@ -104,8 +104,8 @@ func child(parent *cobra.Command, name string) *cobra.Command {
 	return parent.Commands()[at]
 }
 
-// operationCommand is the command of an operation: a flag for each field of its input that holds one value or a list of
-// texts, and --from for the whole input as JSON. The answer is JSON.
+// operationCommand returns the command of an operation: a flag for each field of its input that holds one value or a
+// list of texts, and --from for the whole input as JSON. The answer is JSON.
 func (a *commandLine) operationCommand(o operation.Operation, name string) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{Use: name, Short: o.Summary, Long: o.Tool.Description, Example: o.Shown.Example,
@@ -227,7 +227,7 @@ func inputFlags(cmd *cobra.Command, input reflect.Type) (given func() map[string
 	}
 }
 
-// usageOf is the help of a field's flag: its doc, and what may be given.
+// usageOf returns the help of a field's flag: its doc, and what may be given.
 func usageOf(f reflect.StructField) string {
 	parts := []string{}
 	if doc := f.Tag.Get("doc"); doc != "" {

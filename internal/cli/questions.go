@@ -110,7 +110,7 @@ type option struct {
 	names []string // other answers that mean it, in lower case
 }
 
-// pick is a question with a menu. Number, value and names are answers, in any letter case.
+// pick asks a question with a menu. Number, value and names are answers, in any letter case.
 func (q questions) pick(ctx context.Context, said string, one question, options []option) (string, error) {
 	values := make([]string, len(options))
 	var menu strings.Builder

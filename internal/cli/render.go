@@ -58,7 +58,7 @@ func (a *commandLine) printJSON(v any) error {
 	return err
 }
 
-// renderError is the one place where an error meets the terminal. It returns the exit code.
+// renderError prints every error at the terminal. It returns the exit code.
 func (a *commandLine) renderError(err error) int {
 	code := exitCode(err)
 	if a.json {
@@ -102,7 +102,7 @@ func (a *commandLine) renderError(err error) int {
 	return code
 }
 
-// inCommands is a hint whose names of tools are commands, as a person at the terminal has them.
+// inCommands returns a hint whose names of tools are commands, as a person at the terminal has them.
 func (a *commandLine) inCommands(hint string) string {
 	for _, set := range a.program().Toolsets() {
 		for _, o := range set.Operations {
@@ -117,7 +117,7 @@ func (a *commandLine) inCommands(hint string) string {
 	return hint
 }
 
-// problemsOf are the items of a list in the details of a failure, each as a text.
+// problemsOf returns the items of a list in the details of a failure, each as a text.
 func problemsOf(list any) (out []string) {
 	v := reflect.ValueOf(list)
 	if v.Kind() != reflect.Slice {

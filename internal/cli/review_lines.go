@@ -21,7 +21,7 @@ func (f *lineFlags) add(cmd *cobra.Command) {
 		"comment on a line of a file as it was before the change, as PATH:LINE:TEXT; may be repeated")
 }
 
-// comments are those that were given.
+// comments returns the comments that were given.
 func (f *lineFlags) comments() (out []gitprovider.LineComment, err error) {
 	for _, given := range f.after {
 		if out, err = addLine(out, "--line", given, false); err != nil {

@@ -21,7 +21,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return app.Usage(fmt.Errorf("%s%s", text, meant(cmd.SuggestionsFor(args[0]))))
 }
 
-// wrongFlag is an error about the flags, with the one that may have been meant.
+// wrongFlag returns an error about the flags, with the one that may have been meant.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

@@ -28,7 +28,7 @@ func columns(w *strings.Builder, rows [][]string) {
 	}
 }
 
-// surface is where an answer is printed.
+// surface describes where an answer is printed.
 type surface struct {
 	width  int // of the terminal, in columns; 0 for none: nothing is cut then
 	colour bool
@@ -74,7 +74,8 @@ func (s surface) table(out *strings.Builder, rows [][]string) {
 // narrowest is the minimum width of a column, in characters.
 const narrowest = 8
 
-// widths are those of the columns. Where they are too wide for the terminal, the widest ones are cut, a bit of each.
+// widths returns the widths of the columns. If they are too wide for the terminal, the widest ones are reduced step by
+// step.
 func (s surface) widths(rows [][]string) (widths []int) {
 	for _, row := range rows {
 		for i, cell := range row {

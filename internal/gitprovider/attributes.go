@@ -13,8 +13,8 @@ const AttributesName = ".gitattributes"
 // Attributes are files of attributes by their folders; the root is "".
 type Attributes map[string]string
 
-// Filter is the filter that the attributes give to a file, such as lfs: what git stores then is not the file itself.
-// "" is none. Of several lines the last one counts, and of several files the deepest.
+// Filter returns the filter that the attributes give to a file, such as lfs: what git stores then is not the file
+// itself. "" is none. Of several lines the last one counts, and of several files the deepest.
 func (a Attributes) Filter(file string) (filter string) {
 	folders := []string{""}
 	for i, r := range file {
@@ -41,7 +41,7 @@ func (a Attributes) Filter(file string) (filter string) {
 	return filter
 }
 
-// Filtered are the patterns that a file of attributes gives a filter, each with it, such as "*.bin (lfs)".
+// Filtered returns the patterns that a file of attributes gives a filter, each with it, such as "*.bin (lfs)".
 func (a Attributes) Filtered(folder string) (out []string) {
 	macros := map[string]string{}
 	for line := range strings.Lines(a[folder]) {
@@ -70,7 +70,7 @@ func attributesOf(line string) (pattern string, attributes []string) {
 	return fields[0], fields[1:]
 }
 
-// filterIn is the filter that attributes set; told is false if they say nothing of one.
+// filterIn returns the filter that attributes set; told is false if they say nothing of one.
 func filterIn(attributes []string, macros map[string]string) (filter string, told bool) {
 	for _, a := range attributes {
 		value, sets := strings.CutPrefix(a, "filter=")

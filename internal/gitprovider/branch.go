@@ -69,8 +69,8 @@ func cutSlug(slug string, limit int) string {
 	return strings.Trim(slug[:limit], "-")
 }
 
-// BranchName is the branch for a change: claude-ops/{change type}/{slug}. Where that looks like an object id (see
-// LooksLikeID), the slug is shorter by a word, or by a character if it has one word alone.
+// BranchName returns the branch for a change: claude-ops/{change type}/{slug}. Where that looks like an object id (see
+// LooksLikeID), the slug is shorter by a character, or by two if one of them is a hyphen.
 func BranchName(t ChangeType, title string) (string, error) {
 	slug, err := Slug(title)
 	if err != nil {
@@ -93,8 +93,8 @@ func LooksLikeID(branch string) bool {
 	return false
 }
 
-// plainlyNamed is the branch's name with the ending. Words are left out before the ending until the name does not look
-// like an id.
+// plainlyNamed returns the branch's name with the ending. As much is left out before the ending as it takes that the
+// name does not look like an id.
 func plainlyNamed(branch, ending string) string {
 	for LooksLikeID(branch + ending) {
 		cut := len(branch) - 1
@@ -106,8 +106,8 @@ func plainlyNamed(branch, ending string) string {
 	return branch + ending
 }
 
-// BranchWithSuffix is the branch name to take when the plain one is taken by something else: the slug is shortened so
-// that it fits MaxSlug together with a hyphen and the suffix. The suffix has at most 16 bytes.
+// BranchWithSuffix returns the branch name to take when the plain one is taken by something else: the slug is shortened
+// so that it fits MaxSlug together with a hyphen and the suffix. The suffix has at most 16 bytes.
 func BranchWithSuffix(branch, suffix string) string {
 	at := strings.LastIndexByte(branch, '/') + 1
 	return plainlyNamed(branch[:at]+cutSlug(branch[at:], MaxSlug-1-len(suffix)), "-"+suffix)

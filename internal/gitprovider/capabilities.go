@@ -104,8 +104,8 @@ type CheckReader interface {
 	Checks(ctx context.Context, repo RepoRef, number int, head string) (Checks, error)
 }
 
-// LastRemark is the newest of the remarks with words in it, by somebody who may write to the repository; nil if there
-// is none. Our own answers are left out.
+// LastRemark returns the newest of the remarks with words in it, by somebody who may write to the repository; nil if
+// there is none. Our own answers are left out.
 func LastRemark(remarks []Remark) *Remark {
 	for _, r := range slices.Backward(remarks) {
 		if r.MayWrite && r.hasWords() && !r.IsAnswer() {
@@ -185,7 +185,7 @@ type Pinger interface {
 // Access says what our token may do in a repository, and how the repository is configured. A nil pointer means that the
 // host did not say.
 type Access struct {
-	User   string   // whom the host takes us for; "" when it did not say
+	User   string   // the user that the host sees; "" when it did not say
 	Scopes []string // of the token, as the host names them; nil when it did not say
 	// Lacks are permissions of the token, as the host names them, without which no pull request can be opened, and
 	// LacksForLabels those without which it gets no labels. They are the token's own, whatever its user may do; empty also

@@ -80,7 +80,7 @@ type ChangeSet struct{ changes []Change }
 // Changes returns the changes, sorted by path. The slice is the caller's.
 func (s ChangeSet) Changes() []Change { return slices.Clone(s.changes) }
 
-// Len is the number of files.
+// Len returns the number of files.
 func (s ChangeSet) Len() int { return len(s.changes) }
 
 // Paths returns the paths, sorted.

@@ -53,22 +53,22 @@ func isKindFolder(segment string) bool { return segment == ".fractary" || segmen
 // kindTier is the lowest tier that may propose files of a FileKind.
 const kindTier = TierRemediate
 
-// WithKinds is a scope that also admits files of some kinds.
+// WithKinds returns a scope that also admits files of some kinds.
 func (s Scope) WithKinds(kinds ...FileKind) Scope {
 	s.kinds = append(append([]FileKind(nil), s.kinds...), kinds...)
 	return s
 }
 
-// At is the scope as it is for a tier.
+// At returns the scope as it is for a tier.
 func (s Scope) At(t Tier) Scope {
 	s.tier = t
 	return s
 }
 
-// Kinds are the names and patterns of the kinds that are admitted at tier 3.
+// Kinds returns the names and patterns of the kinds that are admitted at tier 3.
 func (s Scope) Kinds() []FileKind { return append([]FileKind(nil), s.kinds...) }
 
-// KindOf is the kind that a path is of; nil for none.
+// KindOf returns the kind that a path is of; nil for none.
 func (s Scope) KindOf(name string) *FileKind {
 	for i, kind := range s.kinds {
 		for _, pattern := range kind.Patterns {

@@ -2,8 +2,8 @@ package gitprovider
 
 import "github.com/claudeops/claudeops/internal/base/fault"
 
-// NoBase is for a base branch that does not exist: not_found, with the branch to take in its place. defaultBranch is
-// the repository's, "" if that is not known.
+// NoBase is the error for a base branch that does not exist: not_found, with the branch to use instead. defaultBranch
+// is the repository's, "" if that is not known.
 func NoBase(repo RepoRef, branch, defaultBranch string) error {
 	if defaultBranch == "" {
 		return fault.New(fault.NotFound, "the repository %s has no branch %.200q; name an existing base branch", repo, branch)

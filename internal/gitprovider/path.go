@@ -18,7 +18,7 @@ const (
 // ParsePath makes valid ones.
 type Path struct{ s string }
 
-// String is the path, relative to the repository's root, with forward slashes.
+// String returns the path, relative to the repository's root, with forward slashes.
 func (p Path) String() string { return p.s }
 
 // Ancestors returns the folders above p, outermost first, without the root: for a/b/c.md it is a, a/b.

@@ -81,8 +81,8 @@ type SnapshotQuery struct {
 	Foreign   bool // whether Foreign is wanted, which costs some hosts up to MaxForeign further calls
 }
 
-// MaxForeign is for how many pull requests of others a Snapshot finds out what they change: the newest of those whose
-// files were not read before at their present commit.
+// MaxForeign limits the pull requests of others whose changed files a Snapshot reads: the newest of those whose files
+// were not read before at their present commit.
 const MaxForeign = 20
 
 // Snapshot is the state of a repository at one commit of its base branch.

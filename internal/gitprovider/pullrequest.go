@@ -175,7 +175,8 @@ func ClearlyOurs(pr PullRequest) bool {
 // HasMark reports whether a pull request of the repository's own branches has a mark, true or not.
 func HasMark(pr PullRequest) bool { return !pr.Fork && strings.Contains(pr.Body, MarkOpening) }
 
-// Listed is the measure of ListOpen: a pull request of the repository's own branches with the label or with a mark.
+// Listed reports whether ListOpen lists a pull request: one of the repository's own branches with the label or with a
+// mark.
 func Listed(pr PullRequest, label string) bool {
 	return !pr.Fork && (slices.Contains(pr.Labels, label) || HasMark(pr))
 }

@@ -19,7 +19,7 @@ type Registration struct {
 	Disabled string // why it is disabled, naming the variable; "" when enabled
 }
 
-// CloneURL is the clone URL of a repository at the provider; "" if that is not known.
+// CloneURL returns the clone URL of a repository at the provider; "" if that is not known.
 func (e Registration) CloneURL(owner, name string) string {
 	base := e.Base
 	if base == "" && len(e.Hosts) > 0 {
@@ -64,7 +64,7 @@ func NewRegistry(entries []Registration, pins []Pin, fallback string, manifests 
 	return r.PinnedBy(func() []Pin { return pins })
 }
 
-// PinnedBy is the registry with pins that are asked for at each resolution.
+// PinnedBy returns the registry with pins that are asked for at each resolution.
 func (r *Registry) PinnedBy(pins func() []Pin) *Registry {
 	return &Registry{entries: r.entries, pins: pins, fallback: r.fallback, manifests: r.manifests}
 }
@@ -152,7 +152,7 @@ func (r *Registry) choose(res *Resolution) (name, via string, err error) {
 	return r.onlyEnabled(ref)
 }
 
-// policyPin is the entry of the operator's policy about a repository; the zero Pin if there is none.
+// policyPin returns the entry of the operator's policy about a repository; the zero Pin if there is none.
 func (r *Registry) policyPin(ref RepoRef) Pin {
 	for _, pin := range r.pins() {
 		if pin.Policy && pin.matches(ref) {

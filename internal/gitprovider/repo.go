@@ -14,7 +14,7 @@ type RepoRef struct {
 	Remote *Remote
 }
 
-// String is owner/name.
+// String returns owner/name.
 func (r RepoRef) String() string { return r.Owner + "/" + r.Name }
 
 // maxRepoPart is the longest owner or repository name, in bytes; GitHub allows 39 and 100, Gitea 40 and 100.

@@ -2,7 +2,7 @@ package gitprovider
 
 import "context"
 
-// MaxReviewStates is for how many pull requests ReviewStates is asked at a time.
+// MaxReviewStates limits the pull requests of one call of ReviewStates.
 const MaxReviewStates = 50
 
 // ReviewLister is an optional ability of a Provider: it tells the state of the reviews of several pull requests. Every

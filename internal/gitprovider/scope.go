@@ -30,7 +30,7 @@ const (
 	skillFile = ".claude-ops/skills/*/SKILL.md"
 )
 
-// DefaultAllow is the allow list of the embedded policy (design §3, gate 3).
+// DefaultAllow returns the allow list of the embedded policy (design §3, gate 3).
 func DefaultAllow() []string {
 	return []string{
 		"checks/*.md", "playbooks/*.md",
@@ -39,8 +39,8 @@ func DefaultAllow() []string {
 	}
 }
 
-// DefaultDeny is the deny list of the embedded policy (design §3, gate 3): named in a refusal even where the allow list
-// excludes a path already, so that the caller learns why. .claude-ops/mcp.json is ours: it may bring the agent MCP
+// DefaultDeny returns the deny list of the embedded policy (design §3, gate 3): named in a refusal even where the allow
+// list excludes a path already, so that the caller learns why. .claude-ops/mcp.json is ours: it may bring the agent MCP
 // servers. The names from CLAUDE.md to SKILL.md work as instructions to agents in whatever folder they are.
 func DefaultDeny() []string {
 	return []string{
@@ -52,7 +52,7 @@ func DefaultDeny() []string {
 	}
 }
 
-// defaultPolicyNames are the names under which a policy file is looked for by people; never proposable.
+// defaultPolicyNames returns the names under which a policy file is looked for by people; never proposable.
 func defaultPolicyNames() []string { return []string{"claudeops-policy.yaml", "claudeops-policy.yml"} }
 
 // NewScope builds a Scope. policyFile is the operator's policy file, or "": a file of that name can't be proposed in
@@ -72,7 +72,7 @@ func NewScope(allow, deny []string, policyFile string) (Scope, error) {
 	return Scope{allow: allow, deny: deny, policyNames: names}, nil
 }
 
-// DefaultScope is the scope of the embedded policy.
+// DefaultScope returns the scope of the embedded policy.
 func DefaultScope() Scope {
 	return Scope{allow: DefaultAllow(), deny: DefaultDeny(), policyNames: defaultPolicyNames()}
 }
@@ -123,7 +123,7 @@ const (
 	RulePolicyFile     = "policy-file"
 )
 
-// plainest is the canonical path that is meant by one that is not, as far as that is clear, or else an example.
+// plainest returns the canonical path that is meant by one that is not, as far as that is clear, or else an example.
 func plainest(raw string) string {
 	plain := strings.TrimPrefix(path.Clean("/"+raw), "/")
 	if _, err := ParsePath(plain); err != nil || slices.Contains(strings.Split(raw, "/"), "..") {
@@ -168,7 +168,7 @@ func (v *ScopeVerdict) deny(rule, problem, suggestion string) {
 	}
 }
 
-// echo is the path as a refusal repeats it: as it is when its form is canonical, else harmless and short.
+// echo returns the path as a refusal repeats it: as it is when its form is canonical, else harmless and short.
 func (v *ScopeVerdict) echo() string {
 	if v.path.s != "" {
 		return v.path.s

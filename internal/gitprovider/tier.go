@@ -31,7 +31,7 @@ func ParseTier(s string) (tier Tier, ok bool) {
 	return TierObserve, s == ""
 }
 
-// String is the tier's number.
+// String returns the tier's number.
 func (t Tier) String() string { return strconv.Itoa(int(t)) }
 
 // MaxFilesPerPR is the absolute cap of files in one pull request, for every tier.
@@ -44,7 +44,8 @@ const MaxFilesTier2 = 3
 // tier may not propose.
 type TierLimits struct{ Investigate, Remediate int }
 
-// DefaultTierLimits are the limits of the embedded policy. They are also upper bounds: a policy can only lower them.
+// DefaultTierLimits returns the limits of the embedded policy. They are also upper bounds: a policy can only lower
+// them.
 func DefaultTierLimits() TierLimits {
 	return TierLimits{Investigate: MaxFilesTier2, Remediate: MaxFilesPerPR}
 }
@@ -61,8 +62,8 @@ func (l TierLimits) MaxFiles(t Tier) int {
 	}
 }
 
-// ValidateTier checks that the tier may propose a change of so many files. It returns every violation; the message says
-// which tier may.
+// ValidateTier checks that the tier may propose a change of the given number of files. It returns every violation; the
+// message says which tier may.
 func ValidateTier(limits TierLimits, tier Tier, files int) []fault.Violation {
 	limit := limits.MaxFiles(tier)
 	switch {

@@ -88,11 +88,11 @@ func mismatch(code fault.Code, path Path, rule, message, suggestion string) *fau
 	return &fault.Violation{Code: code, Path: path.String(), Rule: rule, Message: message, Suggestion: suggestion}
 }
 
-// BlobID is the object id that git gives to content. sample is any object id of the same repository: its length tells
-// SHA-256 repositories (64 hex digits) from SHA-1 ones.
+// BlobID returns the object id that git gives to content. sample is any object id of the same repository: its length
+// tells SHA-256 repositories (64 hex digits) from SHA-1 ones.
 func BlobID(content []byte, sample string) string { return ObjectID("blob", content, sample) }
 
-// ObjectID is the id of an object of any kind, as git computes it; see BlobID.
+// ObjectID returns the id of an object of any kind, as git computes it; see BlobID.
 func ObjectID(kind string, body []byte, sample string) string {
 	framed := append(fmt.Appendf(nil, "%s %d\x00", kind, len(body)), body...)
 	if len(sample) == sha256.Size*2 {

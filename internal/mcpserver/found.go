@@ -86,7 +86,7 @@ func (s *Server) compare(ctx context.Context) (added []server.ServerTool, change
 	return added, changed
 }
 
-// watch looks again at each tick, so that a client hears of a change without asking.
+// watch looks again at each tick, so that a client is notified of a change without asking.
 func (s *Server) watch(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {

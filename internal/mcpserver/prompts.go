@@ -85,7 +85,7 @@ func (s *Server) prompter(p operation.Prompt) server.PromptHandlerFunc {
 	}
 }
 
-// badArguments is refused with the code that the protocol has for arguments of prompts.
+// badArguments refuses with the protocol's code for invalid arguments of prompts.
 func badArguments(ctx context.Context, err error) error {
 	wire := fault.From(err).Wire(operation.RequestIDOf(err))
 	return stdio.Fail(ctx, mcp.INVALID_PARAMS, errorText(wire), map[string]any{"error": wire})

@@ -37,8 +37,8 @@ func failed(form *operation.Form, o operation.Operation, err error, requestID st
 	}
 }
 
-// errorText says the message, then what to do about each violation. Violations that the message does not repeat are
-// told in full.
+// errorText returns the message, then what to do about each violation. Violations that the message does not repeat are
+// given in full.
 func errorText(w fault.Wire) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s", w.Code, w.Message)

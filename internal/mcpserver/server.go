@@ -31,7 +31,7 @@ type Options struct {
 	ReadOnly func() bool // as it is now; nil: false
 	// Versions are the protocol versions that are spoken, the preferred one first; none for all that the library knows.
 	Versions []string
-	// Ticks is when to look whether tools have come or gone, where a toolset has such; nil: only when a client asks.
+	// Ticks triggers checks for new or removed tools, where a toolset has dynamic ones; nil: only when a client asks.
 	Ticks <-chan time.Time
 	Gone  <-chan struct{} // closed when the client has gone for good; nil: its streams say so
 	// Calling is called when a call of a tool begins, and returns a function to call when it ends; nil for none.

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// tool is an operation as tools/list has it. Every hint is explicit, since the library's defaults say otherwise.
+// tool returns an operation as tools/list has it. Every hint is explicit, since the library's defaults say otherwise.
 func tool(set operation.Toolset, o operation.Operation) (mcp.Tool, error) {
 	input, err := set.Schema(o, "input")
 	if err != nil {

@@ -40,7 +40,7 @@ func (k *Kernel) Listed(o Operation) bool {
 		rules.Tier >= rules.least(o)
 }
 
-// least is the tier that a tool needs here.
+// least returns the tier that a tool needs here.
 func (a Authority) least(o Operation) gitprovider.Tier {
 	if a.Least == nil {
 		return o.Needs.Tier
@@ -48,7 +48,7 @@ func (a Authority) least(o Operation) gitprovider.Tier {
 	return max(o.Needs.Tier, a.Least(o.Name))
 }
 
-// Tier is the lower one of the server's and the caller's. A person's own credential alone says what they may.
+// Tier returns the lower one of the server's and the caller's. A person's own credential alone says what they may.
 func (k *Kernel) Tier(call Call) gitprovider.Tier { return k.CurrentAuthority().tier(call) }
 
 func (a Authority) tier(call Call) gitprovider.Tier {
@@ -121,8 +121,8 @@ func (a *attempt) judge() *fault.Error {
 	return nil
 }
 
-// admitAgain asks, after all waiting and before a handler that does more than read, whether the caller is still let in,
-// and by the rules as they are by then.
+// admitAgain checks, after all waiting and before a handler that does more than read, whether the caller is still
+// admitted, by the present rules.
 func (a *attempt) admitAgain(ctx context.Context) error {
 	if a.op.Effect == Read || a.op.Needs.Gated {
 		return nil
@@ -141,7 +141,7 @@ func (a *attempt) admitAgain(ctx context.Context) error {
 	return &Fault{Reason: reason, General: fault.From(err)}
 }
 
-// policyHash is that of the policy that judges a call; "" while none can be read.
+// policyHash returns the hash of the policy that judges a call; "" while none can be read.
 func (r Rules) policyHash() string {
 	if r.Problem != "" {
 		return ""
@@ -166,7 +166,7 @@ func (a *attempt) judgeAgain() error {
 	return nil
 }
 
-// Reads is repo_not_allowed for a repository that people may not read either; else nil.
+// Reads returns repo_not_allowed for a repository that people may not read either; else nil.
 func (r Rules) Reads(provider, owner, name string) error {
 	t := Target{Provider: provider, Owner: owner, Name: name}
 	if r.lists(t) {

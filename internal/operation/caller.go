@@ -9,11 +9,11 @@ import (
 // Caller says who calls, and how to reach them while they wait.
 type Caller struct {
 	record.Actor
-	// TokenHash is that of the token that was shown, or by which the person is signed in; "" for none. What is made
-	// with it ends with it.
+	// TokenHash is the hash of the token that was shown, or by which the person is signed in; "" for none. Tokens and
+	// sessions that are made with it end with it.
 	TokenHash string
-	// Progress, if not nil, is told of each phase of a creation as it begins, and while a write takes long. It is never
-	// called by two at once.
+	// Progress, if not nil, is called for each phase of a creation as it begins, and while a write takes long. It is never
+	// called concurrently.
 	Progress func(phase string)
 	// Recheck asks the door again whether it would let the caller in, with no fewer rights than the call began with. nil
 	// at doors without a credential, such as the command line. See Admitted.

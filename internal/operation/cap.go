@@ -13,7 +13,7 @@ import (
 // reserved is the room for the notes on what was left out.
 const reserved = 1 << 10
 
-// finish is steps 9 and 10. most is 0 for an answer of any size.
+// finish does steps 9 and 10. most is 0 for an answer of any size.
 func (a *attempt) finish(out any, most int) (any, error) {
 	clean, changed := redacted(reflect.ValueOf(out), a.kernel.Redact)
 	if changed {
@@ -28,9 +28,9 @@ func (a *attempt) finish(out any, most int) (any, error) {
 	return answer.Interface(), err
 }
 
-// fit leaves out of an answer, a struct, what is beyond so many bytes: the end of its longest list, or of its longest
-// text. The text says it itself; for a list the field notes or warnings, a list of texts, does. An answer without one
-// that is too large is TooLarge.
+// fit cuts an answer, a struct, to at most most bytes: it removes the end of its longest list, or of its longest text.
+// A note in the text says so; for a list, in the field notes or warnings, a list of texts. An answer without one that
+// is too large is TooLarge.
 func fit(answer reflect.Value, most int) error {
 	for range 8 {
 		size := sizeOf(answer)
@@ -73,7 +73,7 @@ func sizeOf(v reflect.Value) int {
 	return b.Len()
 }
 
-// longestPart is the list or text in a struct, or in a struct in it, that takes most room.
+// longestPart returns the list or text in a struct, or in a struct in it, that takes most room.
 func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 	most := reserved
 	for _, f := range Fields(v.Type()) {
@@ -96,7 +96,7 @@ func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 	return name, longest
 }
 
-// notesOf is the field of an answer that says what was left out.
+// notesOf returns the field of an answer that says what was left out.
 func notesOf(answer reflect.Value) reflect.Value {
 	if notes := field(answer, "notes"); notes.IsValid() {
 		return notes
@@ -104,7 +104,7 @@ func notesOf(answer reflect.Value) reflect.Value {
 	return field(answer, "warnings")
 }
 
-// field is the list of texts of a struct with a name in JSON; the zero Value if it has none.
+// field returns the list of texts of a struct with a name in JSON; the zero Value if it has none.
 func field(v reflect.Value, name string) reflect.Value {
 	for _, f := range Fields(v.Type()) {
 		if f.JSON == name && f.Type == reflect.TypeFor[[]string]() {
@@ -124,7 +124,7 @@ func fitting(list reflect.Value, room int) int {
 	return list.Len()
 }
 
-// shorten cuts a text, between characters, so that its JSON has at most so many bytes, and says so in it.
+// shorten cuts a text, between characters, so that its JSON has at most room bytes, and says so in it.
 func shorten(text reflect.Value, room int) {
 	full := text.String()
 	length := max(0, min(len(full), room))

@@ -24,7 +24,7 @@ type Way[In any] struct {
 	Target func(in In) Target   // what a call is about; nil for nothing that its row names
 	// Next names the caller's next step after a failure that does not name one itself; nil for none.
 	Next func(e *fault.Error) string
-	// Rejected is told of a call that never came to its handler, which may name how it is recorded (Call.Records).
+	// Rejected is called for a call that never reached its handler; it may set how it is recorded (Call.Records).
 	Rejected func(call Call)
 	// Timeout is the longest that the handler may take, the waiting for locks aside. Default defaultTimeout.
 	Timeout time.Duration
@@ -36,7 +36,7 @@ type Way[In any] struct {
 // AnySize is the maxAnswer of what bounds its answers itself.
 const AnySize = -1
 
-// Unread is the Decode of an operation whose handler reads Call.Arguments itself, since it has more to say about them.
+// Unread skips decoding: the handler parses Call.Arguments itself, since it reports more about them.
 func Unread[In any]([]byte) (in In, _ []fault.Violation) { return in, nil }
 
 // Unbounded is the Timeout of what may take as long as its caller waits.
@@ -135,7 +135,7 @@ func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) step
 	return s
 }
 
-// erased is a function of a Way without the type of the arguments; nil for nil.
+// erased returns a function of a Way without the type of the arguments; nil for nil.
 func erased[In, R any](f func(In) R) func(any) R {
 	if f == nil {
 		return nil
@@ -143,7 +143,7 @@ func erased[In, R any](f func(In) R) func(any) R {
 	return func(in any) R { return f(in.(In)) }
 }
 
-// Invalid is the Fault of arguments that do not go together. path is the argument to change.
+// Invalid returns the Fault of arguments that do not go together. path is the argument to change.
 func Invalid(path, format string, args ...any) *Fault {
 	return &Fault{Reason: ReasonArguments, General: fault.Refusal([]fault.Violation{
 		{Code: fault.InvalidArgument, Path: path, Message: fmt.Sprintf(format, args...)},

@@ -16,7 +16,7 @@ const (
 	ReasonDisabled Reason = "disabled" // the toolset is not enabled
 	ReasonTier     Reason = "tier"     // the tier is too low
 	// ReasonWriting: the operator has not allowed to write, or to write in a dry run what cannot be tried; or the caller,
-	// who was let in when the call began, is not any more.
+	// who was admitted when the call began, is not any more.
 	ReasonWriting   Reason = "writing"
 	ReasonApproval  Reason = "approval"  // yes is missing
 	ReasonRules     Reason = "rules"     // the operator's rules about repositories and paths
@@ -62,8 +62,8 @@ func FaultOf(err error) *Fault {
 	return &Fault{Reason: reason, General: general}
 }
 
-// Contracted is an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault, with
-// the program's own code that general has for it. Others stay.
+// Contracted returns an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault,
+// with the program's own code that general has for it. Others stay.
 func Contracted[Code ~string](err error, general func(Code) fault.Code) error {
 	e := contract.Of[Code](err)
 	if e == nil {

@@ -38,7 +38,7 @@ func NewLocks(dir string) *Locks {
 }
 
 // takeAll takes the locks of several folders, always in the same order, so that no two calls wait for each other.
-// progress is told if it has to wait.
+// progress is called if it has to wait.
 func (l *Locks) takeAll(ctx context.Context, folders []string, progress func(string)) (release func(), refused *Fault) {
 	var taken []func()
 	release = func() {

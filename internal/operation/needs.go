@@ -60,13 +60,12 @@ type Needs struct {
 	Listed bool // the repository of its Target is on the operator's list
 	Yes    bool // the argument yes must be true
 	// Gated says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first
-	// write, whether the caller is still let in (Caller.Admitted). Of what stands here the tier then says only who may
-	// expect to pass.
+	// write, whether the caller is still admitted (Caller.Admitted). The tier here then only says who may expect to pass.
 	Gated bool
 	Dry   Dry
 }
 
-// under are the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
+// under returns the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
 // folders.
 func (n Needs) under(effect Effect) Needs {
 	switch {
@@ -93,7 +92,7 @@ type Target struct {
 	Withhold bool
 }
 
-// after is the target of arguments of which some are wrong: the repository only if it can be one.
+// after returns the target of arguments of which some are wrong: the repository only if it can be one.
 func (t Target) after(violations []fault.Violation) Target {
 	if len(violations) > 0 && (gitprovider.CheckRepoPart(t.Owner) != nil || gitprovider.CheckRepoPart(t.Name) != nil) {
 		t.Provider, t.Owner, t.Name = "", "", ""

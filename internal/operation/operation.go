@@ -1,4 +1,4 @@
-// Package operation says what can be asked of Claude Ops, once for every way in, and takes what is asked its way. An
+// Package operation defines what can be asked of Claude Ops, once for all protocols, and processes the calls. An
 // Operation is a value; its MCP tool, its REST route with the description in OpenAPI, its command, its page and its
 // lines in the docs are made from it.
 //
@@ -8,9 +8,9 @@
 //  2. tier and effect: a tool that writes needs the operator's leave,
 //  3. approval: the argument yes, where the tool asks for it,
 //  4. the arguments, with everything that is wrong with them at once,
-//  5. dry run, if the server or the call asks for one: the handler is told to do nothing, and no lock is taken,
+//  5. dry run, if the server or the call asks for one: the handler must change nothing, and no lock is taken,
 //  6. the locks of the roots that are written, between processes too,
-//  7. whether the caller is still let in, and the time limit,
+//  7. whether the caller is still admitted, and the time limit,
 //  8. the handler; the client hears at intervals that it still runs,
 //  9. redaction of our own tokens,
 //  10. the cap of the answer,
@@ -56,14 +56,14 @@ type Operation struct {
 	Action  string // as the audit names it; "": Name
 	Needs   Needs  // the kernel enforces them
 
-	// The ways in. The zero value of each leaves it out.
+	// The protocols. The zero value of each leaves it out.
 	Tool    Tool
 	Route   Route
 	Command string // the words after claudeops, such as "pr list"
 	Shown   Shown
 
 	Types
-	// Schemas are those of an operation that is found while the program runs; see Toolset.Found. Its types say nothing
+	// Schemas are the schemas of an operation that is found while the program runs; see Toolset.Found. Types is not used
 	// then.
 	Schemas Schemas
 	Handling
@@ -157,5 +157,5 @@ type Call struct {
 	Records func(failure func(ctx context.Context, e *fault.Error) error)
 }
 
-// Unlimited is the ceiling of a caller whom no credential limits.
+// Unlimited is the ceiling of a caller that no credential limits.
 const Unlimited = gitprovider.TierRemediate

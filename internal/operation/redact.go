@@ -6,7 +6,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// redacted is a value with every text in it redacted, names of maps included, but for fields with the tag
+// redacted returns a value with every text in it redacted, names of maps included, but for fields with the tag
 // redact:"never", such as a new token that is shown once. What others may share is copied, not changed.
 func redacted(v reflect.Value, redact func(string) string) (out reflect.Value, changed bool) {
 	switch v.Kind() {
@@ -88,7 +88,7 @@ func redactedMap(v reflect.Value, redact func(string) string) (reflect.Value, bo
 	return out, true
 }
 
-// redactFault is a failure with every text in it redacted. Its cause stays, for the log, which redacts by itself.
+// redactFault returns a failure with every text in it redacted. Its cause stays, for the log, which redacts by itself.
 func redactFault(f *Fault, redact func(string) string) *Fault {
 	general := *f.General
 	general.Message = redact(general.Message)

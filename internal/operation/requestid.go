@@ -12,10 +12,10 @@ type requestError struct {
 func (e *requestError) Error() string { return e.err.Error() }
 func (e *requestError) Unwrap() error { return e.err }
 
-// Logged is err with the id of the call that failed with it, as the log has it.
+// Logged adds to err the id of the call that failed with it, as the log has it.
 func Logged(err error, id string) error { return &requestError{err: err, id: id} }
 
-// recorded is err with the id of the attempt in the audit that failed with it.
+// recorded adds to err the id of the attempt in the audit that failed with it.
 func recorded(err error, id string) error { return &requestError{err: err, id: id, recorded: true} }
 
 // RequestIDOf returns the id of the call that failed with err, as the log has it, or "".

@@ -11,7 +11,7 @@ import (
 // MaxArguments bounds the arguments of a call over REST, in bytes.
 const MaxArguments = 1 << 20
 
-// route is the place of a tool in REST: its arguments are the body. What does more than read needs the scope for
+// route returns the place of a tool in REST: its arguments are the body. What does more than read needs the scope for
 // starting and stopping agents, since it changes the machine that the server runs on.
 func route(o Operation, takes time.Duration) (Route, access.Scope) {
 	scope := access.Read
@@ -26,7 +26,7 @@ func route(o Operation, takes time.Duration) (Route, access.Scope) {
 	}, scope
 }
 
-// camel is a name such as agent_list as AgentList.
+// camel returns a name such as agent_list as AgentList.
 func camel(name string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(name, "_") {

@@ -77,7 +77,7 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 // Withheld stands in records for what looked like a secret.
 const Withheld = content.Withheld
 
-// redacted is a failure without the values of our own tokens, and with what its caller does next.
+// redacted returns a failure without the values of our own tokens, and with what its caller does next.
 func (a *attempt) redacted(f *Fault) *Fault {
 	out := redactFault(f, a.kernel.hide)
 	if out.General.Next == "" && a.steps.next != nil {
@@ -96,7 +96,7 @@ func (a *attempt) append(ctx context.Context, row record.Attempt, f *Fault) erro
 	return a.logged(a.records(ctx, f.General))
 }
 
-// failed is the row of a call that came to nothing.
+// failed returns the row of a failed call.
 func (a *attempt) failed(err error) record.Attempt {
 	e, row := fault.From(err), a.row()
 	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, a.kernel.hide(e.Message)
@@ -142,7 +142,7 @@ func (a *attempt) record(ctx context.Context, row record.Attempt) error {
 	return a.logged(a.kernel.Audit.Record(ctx, row, nil))
 }
 
-// logged is an error of recording, which the log has.
+// logged logs an error of recording, and returns it.
 func (a *attempt) logged(err error) error {
 	if err != nil {
 		a.kernel.Log.Error("a call was not recorded", "operation", a.op.Name, "request_id", a.call.ID, "error",

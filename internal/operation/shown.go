@@ -68,7 +68,7 @@ type Cell struct {
 	When                  time.Time
 }
 
-// Class is the class of the cells of a column in the page's style.
+// Class returns the class of the cells of a column in the page's style.
 func (c Column) Class() string {
 	switch {
 	case c.Wide:

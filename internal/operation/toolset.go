@@ -43,7 +43,7 @@ type Situation struct {
 	Descriptions map[string]string // by the name of the tool; those that are not there stay
 }
 
-// Told is the situation of a toolset, and without one what it always says.
+// Told returns the situation of a toolset, and without one what it always says.
 func (t Toolset) Told() Situation {
 	if t.Situation == nil {
 		return Situation{Instructions: t.Instructions}
@@ -65,7 +65,7 @@ type Form struct {
 	Answers bool
 }
 
-// Schema is the schema of one side of an operation, "input" or "output", without white space.
+// Schema returns the schema of one side of an operation, "input" or "output", without white space.
 func (t Toolset) Schema(o Operation, side string) (json.RawMessage, error) {
 	if own := map[string]json.RawMessage{"input": o.Schemas.Input, "output": o.Schemas.Output}[side]; own != nil {
 		return own, nil
@@ -82,7 +82,7 @@ func (t Toolset) Schema(o Operation, side string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// Named is the operation with a name; the zero one if there is none.
+// Named returns the operation with a name; the zero one if there is none.
 func Named(all []Operation, name string) Operation {
 	for _, o := range all {
 		if o.Name == name {
@@ -92,7 +92,7 @@ func Named(all []Operation, name string) Operation {
 	return Operation{}
 }
 
-// List is the operations of toolsets, in their order.
+// List returns the operations of toolsets, in their order.
 func List(toolsets ...Toolset) (all []Operation) {
 	for _, t := range toolsets {
 		all = append(all, t.Operations...)

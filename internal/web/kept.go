@@ -91,7 +91,7 @@ func (k *kept) made(req *handler.Request, handle handler.Func) (answer handler.R
 	return answer, err
 }
 
-// key is read before the answer is made, so that what is recorded meanwhile makes it old.
+// key is computed before the answer is made, so that records made meanwhile invalidate it.
 func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
 	if k.changes == nil {
 		return keptKey{}, false

@@ -43,11 +43,11 @@ type Callers struct {
 	Agents  Agents
 }
 
-// Agents are those that are connected from elsewhere.
+// Agents configures the admission of agents that connect from elsewhere.
 type Agents struct {
 	Tokens *door.Tokens // nil: no client is admitted
 	Limits mcphttp.Limits
-	// Programs lets agents in by people's consent in a browser; nil: by tokens that were shown to a person alone.
+	// Programs admits agents by people's consent in a browser; nil: only by tokens that were shown to a person.
 	Programs *oauth.Service
 }
 
@@ -57,7 +57,7 @@ type People struct {
 	Acts     []operation.Operation // over REST, and on pages of their own
 }
 
-// Toolsets are those that are enabled.
+// Toolsets holds the enabled toolsets.
 type Toolsets struct {
 	Operations []operation.Toolset // what can be asked over REST, beside what web/api answers
 	Pages      dashboard.Toolsets

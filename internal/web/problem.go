@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// problem is the one place where an error meets HTTP.
+// problem renders every error over HTTP.
 func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error) {
 	e := fault.From(err)
 	id := operation.RequestIDOf(err)
@@ -77,10 +77,10 @@ func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) 
 	return out
 }
 
-// signInFirst is where a person goes who asked for a page and has to sign in first; "" for everybody else.
+// signInFirst returns the page to which a person without a sign-in is sent; "" for everybody else.
 func (s *Server) signInFirst(req *handler.Request, p handler.Problem) string {
 	reads := req.Method == http.MethodGet || req.Method == http.MethodHead
-	// of a part of a page, where another page would be of no use
+	// of a part of a page, where another page would be useless
 	refresh := req.Header.Get("HX-Request") != ""
 	back := strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") // from a provider, with an answer of its own
 	if !req.Page || !reads || refresh || back || p.Code != fault.Unauthenticated {

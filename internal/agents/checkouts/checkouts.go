@@ -55,7 +55,7 @@ type State struct {
 	Problem string
 }
 
-// String is the state in words.
+// String returns the state in words.
 func (s State) String() string {
 	switch {
 	case s.Problem != "":
@@ -88,7 +88,7 @@ func (u *Updater) Update(ctx context.Context) []State {
 	return out
 }
 
-// shown is an error as agents and people may see it. Its words can be a server's.
+// shown returns an error as agents and people may see it. Its words can be a server's.
 func (u *Updater) shown(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "its repository did not answer in time"
@@ -181,7 +181,7 @@ func (c *checkout) check(ctx context.Context) error {
 	return nil
 }
 
-// headBranch is the branch that is checked out.
+// headBranch returns the branch that is checked out.
 func (c *checkout) headBranch() (string, error) {
 	text, _, err := c.root.Read(c.folder+"/.git/HEAD", 1024)
 	if err != nil {
@@ -199,7 +199,7 @@ func isName(text string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`).MatchString(text) && !strings.Contains(text, "..")
 }
 
-// tip is the commit that the repository has for the branch.
+// tip returns the commit that the repository has for the branch.
 func (c *checkout) tip(ctx context.Context, remote git.Remote) (string, error) {
 	out, err := c.run(ctx, git.Call{Remote: &remote,
 		Args: []string{"ls-remote", "--", remote.URL.Value(), "refs/heads/" + c.branch}})

@@ -11,8 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/git"
 )
 
-// harmless are the settings of a working copy with which git starts no program, reaches no other file or machine, and
-// writes no other text than the repository has. Names are as git prints them: section and variable in small letters.
+// harmless returns the settings of a working copy with which git starts no program, reaches no other file or machine,
+// and writes no other text than the repository has. Names are as git prints them: section and variable in small
+// letters.
 func harmless() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + strings.Join([]string{
 		`core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase|precomposeunicode)`,
@@ -25,8 +26,8 @@ func harmless() *regexp.Regexp {
 	}, "|") + `)$`)
 }
 
-// settings are the settings of a configuration file, the last value of each. It is an error if one is not harmless: it
-// is not known what git would do with it.
+// settings returns the settings of a configuration file, the last value of each. It is an error if one is not harmless:
+// it is not known what git would do with it.
 func (c *checkout) settings(ctx context.Context, text []byte) (map[string]string, error) {
 	list, err := c.run(ctx, git.Call{Args: []string{"config", "--file", "-", "--no-includes", "--null", "--list"},
 		Stdin: bytes.NewReader(text)})

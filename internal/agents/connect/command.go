@@ -25,7 +25,7 @@ the other side's, and what is given here can only lower them.
 
 `
 
-// Command is the program claudeops-connect: it returns the exit code. args are without the program's name.
+// Command runs the program claudeops-connect and returns its exit code. args are without the program's name.
 func Command(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	var a Arguments
 	flags := flag.NewFlagSet("claudeops-connect", flag.ContinueOnError)
@@ -62,7 +62,7 @@ func Command(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	return ExitCode(err)
 }
 
-// Arguments are those of both programs.
+// Arguments are the arguments of both programs.
 type Arguments struct {
 	Address    string
 	TicketFile string // "" for the one beside the socket
@@ -95,7 +95,7 @@ type usageError struct{ Problem string }
 
 func (e *usageError) Error() string { return e.Problem }
 
-// ExitCode is that of a program that ended with the error.
+// ExitCode returns the exit code of a program that ended with the error.
 func ExitCode(err error) int {
 	var usage *usageError
 	var refused *RefusedError

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Version is that of the handshake.
+// Version is the version of the handshake.
 const Version = 1
 
 // MaxHello bounds a Hello or an Answer as a line, in bytes, its end included.

@@ -33,7 +33,7 @@ func look(line []byte) (envelope, bool) {
 	return e, err == nil || errors.As(err, &wrongType)
 }
 
-// key is an id in the form in which two are compared: a text and its escaped form are one.
+// key returns an id in the form in which two are compared: a text and its escaped form are one.
 func key(id json.RawMessage) string {
 	var text string
 	if len(id) > 0 && id[0] == '"' && json.Unmarshal(id, &text) == nil {
@@ -47,7 +47,7 @@ func (e envelope) isRequest() bool {
 	return e.Method != "" && len(e.ID) > 0 && string(e.ID) != "null"
 }
 
-// withID is a request under another id.
+// withID returns a request under another id.
 func withID(line []byte, id string) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(line, &fields); err != nil {
@@ -62,7 +62,7 @@ func withID(line []byte, id string) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// failure is why a request has no answer of the door's, in the form in which Claude Ops answers.
+// failure says why a request has no answer of the door's, in the form in which Claude Ops answers.
 type failure struct {
 	Code              string `json:"code"`
 	Message           string `json:"message"`
@@ -71,8 +71,8 @@ type failure struct {
 	RequestID         string `json:"request_id"` // of no record: the door has written none under it
 }
 
-// answer is the failure as the answer to a request: a tool's result with isError, and for other methods an error of
-// JSON-RPC.
+// answer returns the failure as the answer to a request: a tool's result with isError, and for other methods an error
+// of JSON-RPC.
 func (f failure) answer(to envelope) []byte {
 	out := map[string]any{"jsonrpc": "2.0", "id": to.ID}
 	if to.Method == methodCall {

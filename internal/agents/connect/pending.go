@@ -84,7 +84,7 @@ func (p *pending) empty() bool {
 	return len(p.requests) == 0
 }
 
-// lost are the answers to the requests that cannot be sent again, after the connection broke. The others stay; none
+// lost returns the answers to the requests that cannot be sent again, after the connection broke. The others stay; none
 // does when the connection was the last one.
 func (p *pending) lost(last bool) (answers [][]byte) {
 	p.mu.Lock()
@@ -115,7 +115,7 @@ func (p *pending) again() (lines [][]byte) {
 	return lines
 }
 
-// lostCall is the failure of a request whose connection broke before its answer came.
+// lostCall returns the failure of a request whose connection broke before its answer came.
 func lostCall(e envelope) failure {
 	f := failure{Code: "upstream_error", RequestID: rand.Text(),
 		Message: "The connection to Claude Ops broke before the answer came, so it is " +
@@ -130,7 +130,7 @@ func lostCall(e envelope) failure {
 	return f
 }
 
-// unsent is the failure of a request that was never sent.
+// unsent returns the failure of a request that was never sent.
 func unsent() failure {
 	const soon = 5
 	return failure{

@@ -19,7 +19,7 @@ const TicketName = "ticket"
 // handshakeTime bounds a handshake on this side.
 const handshakeTime = 10 * time.Second
 
-// unix is the transport over a unix socket.
+// unix returns the transport over a unix socket.
 func unix(ctx context.Context, path string, hello Hello) (Conn, error) {
 	socket, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
@@ -71,8 +71,7 @@ type unixConn struct {
 // Read implements io.Reader.
 func (c *unixConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 
-// ticketFile is where the ticket of an address is looked for if nothing else is said: beside the socket. "" for other
-// addresses.
+// ticketFile returns the default path of an address's ticket: beside the socket. "" for other addresses.
 func ticketFile(address string) string {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {

@@ -41,7 +41,7 @@ type Acts struct {
 	Now    func() time.Time
 }
 
-// Operations are the list and the cut.
+// Operations returns the list and the cut.
 func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", listed(), operation.Way[struct{}]{},
@@ -69,7 +69,7 @@ type Entry struct {
 	CutBy    string     `json:"cut_by,omitempty" doc:"Who did"`
 }
 
-// entriesOf are connections as programs get them; never nil.
+// entriesOf converts connections for programs; the result is never nil.
 func entriesOf(open []record.Connection) []Entry {
 	out := []Entry{}
 	for _, c := range open {
@@ -200,7 +200,7 @@ func (a Acts) cut(ctx context.Context, call operation.Call, in CutRequest) (Conn
 	return ConnectionCut(in), a.Store().CutConnection(ctx, in.ID, call.Caller.String(), call.Done(what))
 }
 
-// view is the list as people see it.
+// view returns the list as people see it.
 func view(out any) operation.View {
 	v := operation.View{
 		Empty: "No agent is connected.", Table: [][]string{{"ID", "AGENT", "TIER", "RIGHTS", "PEER", "SINCE", "CALLS"}},
@@ -219,7 +219,8 @@ func view(out any) operation.View {
 	return v
 }
 
-// rowOf is a connection as the page shows it. rights say at the terminal what it may not, and whether it was cut off.
+// rowOf returns a connection as the page shows it. rights say at the terminal what it may not, and whether it was cut
+// off.
 func rowOf(c Entry) (row operation.Row, rights string) {
 	agent, ask := operation.Cell{Text: "Token ", Name: c.Token}, "token end as well. The token lets nobody in for "+
 		strings.TrimSuffix(KeptOut.String(), "0m0s")+
@@ -254,8 +255,8 @@ func rowOf(c Entry) (row operation.Row, rights string) {
 	return row, strings.Join(words, ", ")
 }
 
-// Admit is unauthenticated for a token one of whose connections was cut off less than KeptOut ago. A token that was
-// made since, with the name of another one, is not meant.
+// Admit returns unauthenticated for a token one of whose connections was cut off less than KeptOut ago. It does not
+// apply to a newer token with the same name.
 func Admit(ctx context.Context, store Store, token string, made, now time.Time) error {
 	cut, err := store.LastCut(ctx, token)
 	if err != nil {

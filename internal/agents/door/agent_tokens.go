@@ -17,17 +17,17 @@ const (
 	leaveLook           = 20 * time.Millisecond
 )
 
-// Tokens lets in agents that the operator has given a token each, whatever they come through. Its bounds hold for all
-// ways in together. It is safe for concurrent use.
+// Tokens admits agents that the operator has given a token each, over any transport. Its bounds apply to all transports
+// together. It is safe for concurrent use.
 type Tokens struct {
 	host *Host
 	// admit says who has a token, with which rights; an error refuses the connection. Credential names the token.
 	admit func(ctx context.Context, token string) (Arrival, error)
-	// good reports whether the token that a credential names still lets in; an error keeps those who are in.
+	// good reports whether the token that a credential names is still valid; an error keeps open connections.
 	good func(ctx context.Context, credential string) (bool, error)
 
 	mu      sync.Mutex
-	rows    map[string]*rows // by the way in, so that strangers at one leave room for those at another
+	rows    map[string]*rows // by transport, so that strangers at one leave room for those at another
 	in      int              // connections, with those in their handshake
 	holders map[string]*holder
 }
@@ -42,13 +42,13 @@ type holder struct {
 }
 
 // NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports
-// whether the token that a credential names still lets in; an error keeps those who are in.
+// whether the token that a credential names is still valid; an error keeps open connections.
 func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error),
 	good func(ctx context.Context, credential string) (bool, error)) *Tokens {
 	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, holders: map[string]*holder{}}
 }
 
-// Host serves those who are let in.
+// Host serves the admitted connections.
 func (t *Tokens) Host() *Host { return t.host }
 
 // Enter counts a connection in, before its handshake; false if there are too many. Leave counts it out.
@@ -108,7 +108,7 @@ func (t *Tokens) Check(ctx context.Context, token, way string, peer fmt.Stringer
 	return a, nil
 }
 
-// Refused records something that was refused; Limits.Rows bounds that for each way in.
+// Refused records something that was refused; Limits.Rows bounds that for each transport.
 func (t *Tokens) Refused(ctx context.Context, way string, peer fmt.Stringer, why *fault.Error) {
 	if ctx.Err() == nil {
 		t.rowsOf(way).refused(ctx, Rights{}, peer, why)

@@ -3,8 +3,8 @@
 // decided here, before anything of the agent is read; what the agent's side sends can only lower them.
 //
 // A Host serves connections, whatever they come through, and knows those that are open. Host.Open makes a Door: a unix
-// socket for one session, with a ticket of its own. Another way in, such as HTTPS with a token, finds out by itself who
-// speaks and with which Rights, and calls Host.Serve.
+// socket for one session, with a ticket of its own. Another transport, such as HTTPS with a token, identifies the
+// client and its Rights itself, and calls Host.Serve.
 package door
 
 import (
@@ -51,7 +51,7 @@ type Client struct {
 	// notifications. nil for a client with one stream in each direction.
 	Messages <-chan exchange.Exchange
 	Actor    record.Actor // who is connected, but for what the client calls itself
-	// Calling is told when a call of a tool begins, and returns what is to be told when it ends.
+	// Calling is called when a call of a tool begins, and returns a function to call when it ends.
 	Calling func() (ended func())
 	// Admitted asks again whether the connection may be: an error if it is over, somebody has cut it off, or its token or
 	// session is good no more.

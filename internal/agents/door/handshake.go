@@ -76,7 +76,7 @@ func (d *Door) arrive() bool {
 	}
 }
 
-// judge reads who is there, and says why they are not let in; nil if they are.
+// judge identifies the client, and says why it is refused; nil if it is admitted.
 func (d *Door) judge(in *bufio.Reader, peer Peer) (connect.Hello, *fault.Error) {
 	if peer.Known && peer.UID != d.owner {
 		return connect.Hello{}, fault.New(fault.Unauthenticated, "the connection is of user %d, and the agent's is %d",
@@ -146,7 +146,7 @@ func (d *Door) belongs(peer Peer) bool {
 	return d.member(peer.PID) && (peer.Ended == nil || !peer.Ended())
 }
 
-// refuse tells a connector that it is not let in, and records it.
+// refuse answers a connector that it is refused, and records it.
 func (d *Door) refuse(conn net.Conn, peer Peer, why *fault.Error, retry bool) {
 	if d.state.ctx.Err() == nil { // otherwise the door was closed under it
 		d.rows.refused(d.state.ctx, d.rights, peer, why)

@@ -120,8 +120,8 @@ func (h *Host) serve(ctx context.Context, a Arrival, c *connection, client Clien
 	return err
 }
 
-// admitted asks whether a connection may still be. What is recorded of it is asked, too: until this process heeds that,
-// some time passes.
+// admitted asks whether a connection may still be. The records are read, too: this process may not have noticed a
+// change in them yet.
 func (h *Host) admitted(ctx context.Context, c *connection, still func(context.Context) error) error {
 	cut := h.isOver(c)
 	if !cut && h.options.Records != nil {
@@ -153,7 +153,7 @@ func (h *Host) add(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open[c.ID] = c
-	if h.over[c.Session] { // it was let in before
+	if h.over[c.Session] { // it was admitted before
 		c.end()
 	}
 }

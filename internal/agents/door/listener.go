@@ -31,7 +31,7 @@ const (
 type Spec struct {
 	Rights Rights       // with the Session, which names the folder
 	Actor  record.Actor // the session
-	// Dir is where the door's folder is made, outside of the state folder; "" for os.TempDir(). Where the socket's path
+	// Dir is the parent of the door's folder, outside of the state folder; "" for os.TempDir(). Where the socket's path
 	// would be too long, it is made in /tmp.
 	Dir string
 	// Account is the agent's user: the only one who may connect; its group gives access to folder, socket and ticket. nil:
@@ -41,7 +41,7 @@ type Spec struct {
 	Still func(ctx context.Context) error
 }
 
-// Folder is that of the door of a session, whether there is one or not.
+// Folder returns the folder for the door of a session, whether the door exists or not.
 func Folder(dir, session string) string {
 	if dir == "" {
 		dir = os.TempDir()
@@ -61,8 +61,8 @@ func IsFolder(path, session string) bool {
 	return session != "" && filepath.IsAbs(path) && filepath.Base(path) == folderPrefix+session
 }
 
-// Door is the way in of one session. Its folder, which only the agent's user can enter beside us, holds the socket and
-// the ticket.
+// Door serves the connections of one session. Its folder, which only the agent's user can enter beside us, holds the
+// socket and the ticket.
 type Door struct {
 	host     *Host
 	rights   Rights
@@ -151,10 +151,10 @@ func (d *Door) socket() string { return filepath.Join(d.folder, socketName) }
 // Address returns what a connector needs to find the door.
 func (d *Door) Address() string { return "unix:" + d.socket() }
 
-// TicketFile is the file that holds the ticket.
+// TicketFile returns the file that holds the ticket.
 func (d *Door) TicketFile() string { return filepath.Join(d.folder, connect.TicketName) }
 
-// Folder is the folder of socket and ticket, which the agent has to be able to enter.
+// Folder returns the folder of socket and ticket, which the agent has to be able to enter.
 func (d *Door) Folder() string { return d.folder }
 
 // Admit sets which processes belong to the session. Connections are not accepted before. It may be called once.
@@ -163,7 +163,7 @@ func (d *Door) Admit(member func(pid int) bool) {
 	close(d.members)
 }
 
-// Close shuts the door: ticket and socket are of no use any more, calls that have written nothing end, and others have
+// Close shuts the door: ticket and socket stop working, calls that have written nothing end, and others have
 // Limits.End. It returns when they are over and recorded, or their time is.
 func (d *Door) Close() error {
 	d.shutOut()

@@ -55,7 +55,7 @@ func (h *Host) keep(ctx context.Context, c *connection) {
 	}
 }
 
-// look records a connection that is not known yet, and heeds what is asked of one that is.
+// look records a connection that is not known yet, and obeys requests recorded for one that is.
 func (h *Host) look(ctx context.Context, c *connection, known bool) (bool, error) {
 	now := c.Connection
 	now.Calls = int(c.calls.Load())

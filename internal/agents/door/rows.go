@@ -28,7 +28,7 @@ type rows struct {
 
 func newRows(h *Host) *rows { return &rows{host: h, since: h.options.Now()} }
 
-// refused records a connection that was not let in.
+// refused records a refused connection.
 func (r *rows) refused(ctx context.Context, rights Rights, peer fmt.Stringer, why *fault.Error) {
 	r.add(ctx, rights, record.Attempt{
 		Outcome: record.OutcomeRefused, Code: why.Code,

@@ -19,12 +19,12 @@ import (
 // TokenDoor is a unix socket for agents that have tokens. It serves as long as its process does.
 type TokenDoor struct {
 	Tokens *Tokens
-	// Path is where the socket is made. One that a process has left there is removed; anything else there is an error.
+	// Path is the path of the socket. One that a process has left there is removed; anything else there is an error.
 	Path string
 }
 
 // Listen makes the socket, and its folder if that is missing: only this user can enter it then. Everybody who can enter
-// the folder may connect to the socket; who has no token is not let in.
+// the folder may connect to the socket; a client without a token is refused.
 func (t TokenDoor) Listen(ctx context.Context) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(t.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("its folder cannot be made: %w", err)

@@ -96,7 +96,7 @@ func ended() operation.Operation {
 	}
 }
 
-// seen are the logins that the caller may see: those that are good.
+// seen returns the logins that the caller may see: those that are good.
 func (a Acts) seen(ctx context.Context, call operation.Call) (out []access.Login, err error) {
 	all, err := a.Store().Logins(ctx)
 	now := a.Now()
@@ -141,7 +141,7 @@ func (a Acts) end(ctx context.Context, call operation.Call, in EndLoginRequest) 
 		"no browser of yours is signed in with this id; the list shows those that are")
 }
 
-// view is the list as people see it.
+// view returns the list as people see it.
 func view(out any) operation.View {
 	v := operation.View{
 		Empty: "No browser is signed in.", Table: [][]string{{"ID", "NAME", "BROWSER", "SINCE", "SEEN"}},
@@ -159,7 +159,7 @@ func view(out any) operation.View {
 	return v
 }
 
-// browser is a short name for what a browser calls itself.
+// browser returns a short name for what a browser calls itself.
 func browser(agent string) string {
 	first := func(words [][2]string) string {
 		for _, w := range words {

@@ -55,7 +55,7 @@ func (s *Service) Operations() []operation.Operation {
 	}
 }
 
-// Highest is the highest tier that a person may give.
+// Highest returns the highest tier that a person may give.
 func (s *Service) Highest(ceiling gitprovider.Tier) gitprovider.Tier {
 	return max(min(ceiling, s.MaxTier()), gitprovider.TierObserve)
 }
@@ -103,7 +103,7 @@ func (s *Service) deny(ctx context.Context, call operation.Call, in Deny) (struc
 	return struct{}{}, s.Record(ctx, call.Done(describe(in.Request.Client)))
 }
 
-// describe is a program for the record.
+// describe returns a program for the record.
 func describe(c access.Client) string { return fmt.Sprintf("%s (client %s)", c.Name, c.ID) }
 
 func limitsOf(repos []string, dryRun bool) string {

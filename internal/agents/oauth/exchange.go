@@ -57,7 +57,7 @@ func (s *Service) Exchange(ctx context.Context, id string, form url.Values, at H
 	return Issued{}, wrong(errGrantType, "grant_type must be authorization_code or refresh_token")
 }
 
-// badCode is the one answer for every invalid code, and badRefresh the one for every invalid refresh token.
+// badCode returns the one answer for every invalid code, and badRefresh the one for every invalid refresh token.
 func badCode() *Error {
 	return wrong(errGrant, "the code is unknown, used or too old, or belongs to another request; begin again")
 }
@@ -132,7 +132,7 @@ func (s *Service) issueFor(ctx context.Context, id, hash string, c access.Code) 
 	return issued, nil
 }
 
-// keys are new ones of a family, none of which is good beyond the end of the grant.
+// keys returns new keys of a family, none of which is valid beyond the end of the grant.
 func (s *Service) keys(family string, end time.Time) (Issued, access.Keys, error) {
 	shown, err := access.NewSecret(s.Random)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Service) byRefresh(ctx context.Context, id string, form url.Values) (Is
 	return issued, nil
 }
 
-// grantOf is the grant of a refresh token, whichever of its family it is.
+// grantOf returns the grant of a refresh token, whichever of its family it is.
 func (s *Service) grantOf(ctx context.Context, refresh string) (family string, g access.Grant, found bool, err error) {
 	family, turn, _ := strings.Cut(refresh, ".")
 	random, ours := strings.CutPrefix(family, access.TokenPrefix)
@@ -210,7 +210,7 @@ func (s *Service) reused(ctx context.Context, id, token, what string, answer *Er
 	return answer
 }
 
-// lost is the answer where a person may not give any more what they gave; other errors stay.
+// lost returns the answer where a person may not give any more what they gave; other errors stay.
 func lost(err error, answer *Error) error {
 	if fault.CodeOf(err) == fault.Unauthenticated {
 		return answer

@@ -1,6 +1,6 @@
-// Package oauth lets programs ask people to let them in as agents (OAuth 2.1): a program registers, a browser comes
-// with what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token.
-// What it has then is an agent's token: it is listed, used, cut off and revoked as those are that a person was shown.
+// Package oauth lets programs ask people for access as agents (OAuth 2.1): a program registers, a browser comes with
+// what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token. It
+// then has an agent's token: it is listed, used, cut off and revoked like those that were shown to a person.
 //
 // A program's identity cannot be proven: it has no secret of its own. Two things keep others out: a code goes to the
 // address that was registered, and it is useless without the secret that the requesting program kept (PKCE). If a code
@@ -69,14 +69,14 @@ type Options struct {
 	// Record appends to the audit.
 	Record  func(ctx context.Context, a record.Attempt) error
 	MaxTier func() gitprovider.Tier // that any agent may have here
-	// Providers are those of identities, whose names no program has.
+	// Providers are the providers of identities, whose names no program may have.
 	Providers []string
 	Random    io.Reader
 	Now       func() time.Time
 	NewID     func() string
 }
 
-// Service lets programs in. It is safe for concurrent use.
+// Service admits programs. It is safe for concurrent use.
 type Service struct{ Options }
 
 // New makes a Service.
@@ -120,7 +120,7 @@ const (
 
 func wrong(code, description string) *Error { return &Error{code, description} }
 
-// row is a row of the audit about a program; who it is about, as far as that is known.
+// row returns a row of the audit about a program; who it is about, as far as that is known.
 func (s *Service) row(action, id string, who record.Actor, message string) record.Attempt {
 	return record.Attempt{Time: s.Now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action,
 		Outcome: record.OutcomeDone, Message: message}
@@ -142,7 +142,7 @@ func (s *Service) refused(ctx context.Context, id string, who record.Actor, mess
 	return s.Record(ctx, row)
 }
 
-// callerOf is a program for the record: by its name if it has registered.
+// callerOf returns a program for the record: by its name if it has registered.
 func (s *Service) callerOf(ctx context.Context, id string) record.Actor {
 	if c, found, err := s.Store().FindClient(ctx, id); err == nil && found {
 		return record.Actor{Client: c.Name}
@@ -152,7 +152,7 @@ func (s *Service) callerOf(ctx context.Context, id string) record.Actor {
 
 func unknownClient() record.Actor { return record.Actor{Client: "unknown client"} }
 
-// secret is a new random text of 43 characters.
+// secret returns a new random text of 43 characters.
 func (s *Service) secret() (string, error) {
 	b := make([]byte, 32)
 	if _, err := io.ReadFull(s.Random, b); err != nil {

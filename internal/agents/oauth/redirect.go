@@ -17,8 +17,8 @@ const (
 	maxRedirect  = 500 // bytes
 )
 
-// appSchemes are schemes of programs on the person's machine that have no dot, as RFC 8252 wants one: those of clients
-// of MCP that register with them.
+// appSchemes returns the schemes of programs on the person's machine that have no dot, contrary to RFC 8252: those of
+// MCP clients that register with them.
 func appSchemes() []string { return []string{"cursor", "vscode", "vscode-insiders"} }
 
 // parseRedirect reads an address that browsers may be sent back to: by https; by http to this machine; or by the scheme
@@ -100,7 +100,8 @@ func IsFar(redirect string) bool {
 	return !ok || u.Scheme == "https"
 }
 
-// FormAction is the source by which a page may send its form on to an address (Content-Security-Policy, form-action).
+// FormAction returns the source by which a page may send its form on to an address (Content-Security-Policy,
+// form-action).
 func FormAction(redirect string) string {
 	u, ok := parseRedirect(redirect)
 	switch {
@@ -112,7 +113,7 @@ func FormAction(redirect string) string {
 	return u.Scheme + ":"
 }
 
-// answerAt is an address with what is answered there.
+// answerAt returns an address with what is answered there.
 func answerAt(redirect string, answer url.Values) string {
 	separator := "?"
 	if strings.Contains(redirect, "?") {

@@ -23,13 +23,13 @@ type Request struct {
 	issuer string
 }
 
-// Fields are the parameters of a request, in the order in which a form has them.
+// Fields returns the parameters of a request, in the order in which a form has them.
 func Fields() []string {
 	return []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method",
 		"scope", "resource"}
 }
 
-// Here is where the request has come to.
+// Here holds the addresses at which a request arrived.
 type Here struct{ Issuer, Resource string }
 
 // Read reads the parameters of a request. A fault is shown only to the person: there is no address that the browser may
@@ -83,15 +83,15 @@ func isTarget(resources []string, at Here) bool {
 	return !slices.ContainsFunc(resources, func(r string) bool { return strings.TrimSuffix(r, "/") != at.Resource })
 }
 
-// Refusal is where the browser is sent with a refusal.
+// Refusal returns the address to which the browser is sent with a refusal.
 func (r Request) Refusal(why *Error) string {
 	return r.answer(url.Values{"error": {why.Code}, "error_description": {why.Description}})
 }
 
-// Denied is where the browser is sent when the person has not allowed it.
+// Denied returns the address to which the browser is sent when the person has not given consent.
 func (r Request) Denied() string { return r.Refusal(wrong(errDenied, "the person has not allowed it")) }
 
-// Allowed is where the browser is sent with a code.
+// Allowed returns the address to which the browser is sent with a code.
 func (r Request) Allowed(code string) string { return r.answer(url.Values{"code": {code}}) }
 
 func (r Request) answer(answer url.Values) string {

@@ -62,7 +62,7 @@ type StopRequest struct {
 	ID string `json:"id" path:"id"`
 }
 
-// Operations are start, run and stop.
+// Operations returns start, run and stop.
 func (a Acts) Operations() []operation.Operation {
 	start := operation.Operation{
 		Name: ActStart, Action: record.ActionStartSession, Summary: "Start a session", Effect: operation.Write,

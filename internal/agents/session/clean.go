@@ -24,9 +24,9 @@ const withheldLine = "[withheld: looks like a secret]"
 // cleaner makes text of agents fit to be kept.
 type cleaner struct{ secrets Secrets }
 
-// text is at most limit bytes of what the agent wrote: without our tokens, without lines that look like they hold a
-// credential (a private key takes everything after it along), and without hidden characters. What cannot be searched is
-// withheld.
+// text returns at most limit bytes of what the agent wrote: without our tokens, without lines that look like they hold
+// a credential (a private key takes everything after it along), and without hidden characters. What cannot be searched
+// is withheld.
 func (c cleaner) text(raw string, limit int) string {
 	text := c.secrets.Redact(raw) // before it is cut: half a token is not found any more
 	text = content.Clean(firstRunes(text, limit), limit)
@@ -57,13 +57,14 @@ func (c cleaner) text(raw string, limit int) string {
 // maxReason bounds why a session ended, in bytes.
 const maxReason = 2000
 
-// reason is why a session ended, on one line and without our tokens. What an agent wrote has been cleaned before.
+// reason returns the reason for a session's end, on one line and without our tokens. What an agent wrote has been
+// cleaned before.
 func (c cleaner) reason(raw string) string {
 	text := firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxReason)
 	return content.Clean(text, maxReason)
 }
 
-// name is a name, such as a tool's: short, on one line, and without our tokens.
+// name returns a name, such as a tool's: short, on one line, and without our tokens.
 func (c cleaner) name(raw string) string {
 	text := content.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)
 	return text

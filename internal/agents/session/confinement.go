@@ -15,7 +15,7 @@ type Confinement struct {
 	// Profile is what every session may reach, beside its own folder and the CLI, without a user. Its zero value sets no
 	// boundary.
 	Profile confine.Profile
-	// Users are those that sessions run as, one at a time, where that is the boundary.
+	// Users are the users that sessions run as, one at a time, if the boundary is user.
 	Users confine.Users
 	// Login is the folder in which the CLI keeps the login that agents use; "" where they have a credential in their
 	// environment.
@@ -27,8 +27,8 @@ type Confinement struct {
 	Exposed func() string
 }
 
-// boundary is that of sessions. Without doors the MCP server is among the agent's processes, with the tokens and the
-// records that a boundary keeps from them.
+// boundary returns the boundary of sessions. Without doors the MCP server is among the agent's processes, with the
+// tokens and the records that a boundary keeps from them.
 func (s Settings) boundary() confine.Boundary {
 	b := s.Confinement.Profile.Boundary
 	switch {
@@ -68,7 +68,7 @@ func (s Settings) checkBoundary() error {
 		"no session may start: %s, and the boundary here is %s; docs/explain/boundary.md says how to get one", why, has)
 }
 
-// boundaryOf is that of the session of a user; nil for ours.
+// boundaryOf returns the boundary of a session of a user; nil for ours.
 func (s Settings) boundaryOf(account *confine.Account) confine.Boundary {
 	b := s.boundary()
 	if account != nil {
@@ -111,8 +111,8 @@ func (s Settings) profile(f *folder, binary string) confine.Profile {
 	return p
 }
 
-// programFiles are the files of the CLI: its binary, and where that is a script of a package, the packages that were
-// installed with it.
+// programFiles returns the files of the CLI: its binary, and where that is a script of a package, the packages that
+// were installed with it.
 func programFiles(binary string) []string {
 	resolved := files.Resolve(binary)
 	const packages = "/node_modules/"
@@ -122,7 +122,7 @@ func programFiles(binary string) []string {
 	return []string{binary, resolved}
 }
 
-// environment is the agent's. The CLI keeps a folder for each working folder in its cache.
+// environment returns the agent's. The CLI keeps a folder for each working folder in its cache.
 func (s Settings) environment(f *folder, mark string) []string {
 	own := []string{mark, "TMPDIR=" + f.temp(), "XDG_CACHE_HOME=" + f.temp()}
 	if s.boundary().Held() {

@@ -18,8 +18,7 @@ func (s Settings) openDoor(id string, tier gitprovider.Tier, account *confine.Ac
 	)
 }
 
-// doorFolder is where the door of a session has its folder below that of temporary files; "" where sessions have no
-// doors.
+// doorFolder returns the folder of a session's door, below that of temporary files; "" where sessions have no doors.
 func (s Server) doorFolder(temp, id string) string {
 	if s.Doors == nil {
 		return ""
@@ -27,7 +26,7 @@ func (s Server) doorFolder(temp, id string) string {
 	return door.Folder(temp, id)
 }
 
-// connector is the entry of the MCP configuration that reaches a door. It holds no secret.
+// connector returns the entry of the MCP configuration that reaches a door. It holds no secret.
 func (s Server) connector(d *door.Door) serverEntry {
 	command := s.Connector
 	args := append(append([]string{}, command[1:]...), "--connect", d.Address(), "--ticket-file", d.TicketFile())

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// maxTier is the tier that a session may escalate to at most, and why.
+// maxTier returns the tier that a session may escalate to at most, and why.
 func (r *Runner) maxTier(ceiling gitprovider.Tier) (gitprovider.Tier, string) {
 	if ceiling != 0 && ceiling < r.Settings.MaxTier {
 		return ceiling, fmt.Sprintf("the person who started it may start tier %s at most", ceiling)
@@ -55,7 +55,7 @@ func (r *Runner) decideEscalation(record *sessions.Record, ceiling gitprovider.T
 	}
 }
 
-// nextSpec is the session that a record escalates to.
+// nextSpec returns the session that a record escalates to.
 func (r *Runner) nextSpec(record sessions.Record, ceiling gitprovider.Tier) Spec {
 	highest, _ := r.maxTier(ceiling)
 	return Spec{

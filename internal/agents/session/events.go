@@ -65,7 +65,7 @@ func (m message) blocks() []block {
 	return out
 }
 
-// resultText is the text of a tool's result: a string, or blocks of text.
+// resultText returns the text of a tool's result: a string, or blocks of text.
 func (b block) resultText() string {
 	var text string
 	if json.Unmarshal(b.Content, &text) == nil {

@@ -186,10 +186,10 @@ func (m *messageWriter) history(known history) {
 	}
 }
 
-// name is owner/name#number.
+// name returns owner/name#number.
 func (p Pull) name() string { return fmt.Sprintf("%s/%s#%d", p.Owner, p.Repo, p.Number) }
 
-// toldSession is a session as a later one is told of it.
+// toldSession is a session in the form in which a later one reads it.
 type toldSession struct {
 	Session    string            `json:"session"`
 	Tier       gitprovider.Tier  `json:"tier"`
@@ -208,7 +208,7 @@ func tell(r sessions.Record, limit int) toldSession {
 	}
 }
 
-// toldPull is a pull request as a session is told of it.
+// toldPull is a pull request in the form in which a session reads it.
 type toldPull struct {
 	Pull    string            `json:"pull_request"` // owner/name#number
 	Title   string            `json:"title"`
@@ -238,7 +238,7 @@ type toldLine struct {
 	Body   string `json:"body"`
 }
 
-// tellReview is a review with the first comments on lines; size is that of its texts.
+// tellReview returns a review with the first comments on lines; size is that of its texts.
 func tellReview(r gitprovider.Review) (told toldReview, size int) {
 	told = toldReview{Author: r.Author, State: r.State, At: r.SubmittedAt, Body: r.Body}
 	for _, c := range r.Comments[:min(len(r.Comments), maxToldLines)] {
@@ -276,7 +276,7 @@ func tellPulls(pulls []Pull) (told []toldPull, left int) {
 	return told, 0
 }
 
-// cleaned is the pull request with texts of others made fit to be shown.
+// cleaned returns the pull request with texts of others made fit to be shown.
 func (p Pull) cleaned(clean cleaner) Pull {
 	p.Title, p.EndedBy, p.Unread = clean.name(p.Title), clean.name(p.EndedBy), clean.name(p.Unread)
 	reviews := append([]gitprovider.Review{}, p.Reviews...)

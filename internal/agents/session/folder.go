@@ -40,7 +40,7 @@ func (f *folder) handoffDir() string  { return filepath.Join(f.path, "handoff") 
 func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), handoffName) }
 func (f *folder) journalFile() string { return filepath.Join(f.handoffDir(), journalName) }
 
-// private is the folder of what the CLI is started with. Where the agent has a user of its own, it is beside the
+// private returns the folder of what the CLI is started with. Where the agent has a user of its own, it is beside the
 // agent's folder: the CLI writes only where every folder on the way belongs to its user or to root.
 func (f *folder) private() string {
 	if f.account != nil {
@@ -49,7 +49,7 @@ func (f *folder) private() string {
 	return filepath.Join(f.path, "private")
 }
 
-// folderOf is where the session with the id has its folder.
+// folderOf returns the folder of the session with the id.
 func (f Folders) folderOf(id string) string {
 	dir := f.Temp
 	if dir == "" {
@@ -124,7 +124,7 @@ type serverEntry struct {
 	Env     map[string]string `json:"env"`
 }
 
-// mcpConfig is the MCP configuration of one session.
+// mcpConfig returns the MCP configuration of one session.
 func (s Settings) mcpConfig(id string, tier gitprovider.Tier, f *folder) ([]byte, error) {
 	servers := map[string]any{}
 	for name, entry := range f.offers.Servers {
@@ -142,8 +142,8 @@ func (s Settings) mcpConfig(id string, tier gitprovider.Tier, f *folder) ([]byte
 	return json.Marshal(map[string]any{"mcpServers": servers})
 }
 
-// ownServer is the entry of a server that the CLI starts by itself, where there are no doors. Tier, session and tokens
-// stand in it as values: the server takes nothing from the agent's environment.
+// ownServer returns the entry of a server that the CLI starts by itself, where there are no doors. Tier, session and
+// tokens stand in it as values: the server takes nothing from the agent's environment.
 func (s Settings) ownServer(id string, tier gitprovider.Tier) (serverEntry, error) {
 	env := maps.Clone(s.Server.Env)
 	if env == nil {

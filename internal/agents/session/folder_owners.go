@@ -14,7 +14,7 @@ const (
 	sharedFile   = 0o640
 )
 
-// mode is that of what is ours: shared where the agent's user is another.
+// mode returns the mode of our files: shared where the agent's user is another.
 func (f *folder) mode(private, shared fs.FileMode) fs.FileMode {
 	if f.account != nil {
 		return shared

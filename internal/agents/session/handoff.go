@@ -27,7 +27,7 @@ const (
 // handoffName is the file that an agent leaves.
 const handoffName = "handoff.json"
 
-// mapTexts is the handoff with each text replaced by what f makes of it.
+// mapTexts returns the handoff with each text replaced by what f makes of it.
 func mapTexts(h sessions.Handoff, f func(string) string) sessions.Handoff {
 	out := h
 	out.Services, out.Findings, out.Resolved = nil, nil, nil
@@ -45,8 +45,8 @@ func mapTexts(h sessions.Handoff, f func(string) string) sessions.Handoff {
 	return out
 }
 
-// keyOf is a key as findings are compared by it: lower case, with one hyphen for each run of what is neither letter nor
-// digit.
+// keyOf returns a key as findings are compared by it: lower case, with one hyphen for each run of what is neither
+// letter nor digit.
 func keyOf(text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text),
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

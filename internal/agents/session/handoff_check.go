@@ -24,9 +24,9 @@ type hookCall struct {
 	} `json:"tool_input"`
 }
 
-// CheckHandoff is a hook of the CLI. It tells the agent what is wrong with the handoff that it left in the folder, if
-// anything, and keeps it from ending once. It returns the exit code of its process, which is 0: what it finds is in its
-// answer.
+// CheckHandoff runs as a hook of the CLI. It tells the agent what is wrong with the handoff that it left in the folder,
+// if anything, and keeps it from ending once. It returns the exit code of its process, which is 0: what it finds is in
+// its answer.
 func CheckHandoff(folder string, in io.Reader, out io.Writer) int {
 	const mostCall = 1 << 20
 	var call hookCall
@@ -78,7 +78,7 @@ func takeHandoff(folder *files.Dir, redact func(string) string) (given *sessions
 	return &h, notes, nil
 }
 
-// hooks are those by which the CLI has the handoff checked while the agent can still mend it.
+// hooks returns the hooks by which the CLI has the handoff checked while the agent can still correct it.
 func (s Settings) hooks(f *folder) map[string]any {
 	const seconds = 30
 	run := map[string]any{
@@ -91,5 +91,5 @@ func (s Settings) hooks(f *folder) map[string]any {
 	}
 }
 
-// shellWord is one word for the shell by which the CLI starts hooks.
+// shellWord quotes a text as one word for the shell by which the CLI starts hooks.
 func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

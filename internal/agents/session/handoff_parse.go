@@ -43,7 +43,7 @@ func parseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, n
 	return h, r.notes, nil
 }
 
-// unfenced is the text inside of a code fence, if it is all in one.
+// unfenced returns the text inside of a code fence, if it is all in one.
 func unfenced(raw []byte) []byte {
 	text := bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\ufeff")))
 	fence := []byte("```")
@@ -107,7 +107,7 @@ func (r *handoffReader) read(members map[string]any) sessions.Handoff {
 	return h
 }
 
-// number is a whole number, also one in quotes.
+// number returns a whole number, also one in quotes.
 func (r *handoffReader) number(name string, given any) int {
 	text := fmt.Sprint(given)
 	if s, isText := given.(string); isText {
@@ -120,7 +120,7 @@ func (r *handoffReader) number(name string, given any) int {
 	return int(n)
 }
 
-// list is a list of at most so many; a single value is a list of one.
+// list returns a list of at most most items; a single value is a list of one.
 func (r *handoffReader) list(name string, given any, most int) []any {
 	if given == nil {
 		return nil
@@ -167,7 +167,7 @@ func (r *handoffReader) text(name string, given any, limit int) string {
 	return text
 }
 
-// finding is a text, or an object with one and perhaps a key and a proof.
+// finding returns a text, or an object with one and perhaps a key and a proof.
 func (r *handoffReader) finding(given any) sessions.Found {
 	members, isObject := given.(map[string]any)
 	if !isObject {
@@ -186,8 +186,8 @@ func (r *handoffReader) finding(given any) sessions.Found {
 	return f
 }
 
-// objectText is the text of an object whose members are texts: that of the member that is named so, then the others
-// with their names.
+// objectText returns the text of an object whose members are texts: that of the member that is named so, then the
+// others with their names.
 func objectText(members map[string]any) string {
 	var lines []string
 	main := ""
@@ -209,7 +209,7 @@ func objectText(members map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-// wanted is the change that is wanted: an object, a list of one, or its text alone.
+// wanted returns the change that is wanted: an object, a list of one, or its text alone.
 func (r *handoffReader) wanted(given any) sessions.Wanted {
 	if all, isList := given.([]any); isList {
 		given = nil

@@ -18,7 +18,7 @@ const (
 	lookBackPage  = 50
 )
 
-// history holds what a new session is told of those before it.
+// history holds what a new session reads about those before it.
 type history struct {
 	last    []sessions.Record // the last session of its tier that has ended, and those that it handed over to
 	open    []sessions.Escalated
@@ -29,8 +29,8 @@ type history struct {
 	copies []checkouts.State // of the working copies; nil if they are not updated here
 }
 
-// recall reads what a session is told of those before it, and leaves out of its record the findings that are settled.
-// What cannot be read is missing: a session does not fail of it.
+// recall loads what a session reads about those before it, and removes from its record the findings that are settled.
+// What cannot be read is missing: it does not make a session fail.
 func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	var known history
 	if r.Pulls != nil {
@@ -62,8 +62,8 @@ func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	return known
 }
 
-// spoke are those whose words a session is told again, once each: in what earlier sessions left that were started
-// with a note, and in what they noted in the journal.
+// spoke returns the people whose words a session reads again, once each: in what earlier sessions left that were
+// started with a note, and in their notes in the journal.
 func (h history) spoke() (out []record.Actor) {
 	for _, s := range h.last {
 		if s.Note != "" && s.Actor.Session != nil && s.Actor.Session.Starter != nil {
@@ -84,12 +84,13 @@ func (h history) spoke() (out []record.Actor) {
 	return out
 }
 
-// previous is the newest session that began; found is false if there is none.
+// previous returns the newest session that began; found is false if there is none.
 func (r *Runner) previous(ctx context.Context) (last sessions.Record, found bool, err error) {
 	return r.newest(ctx, sessions.Query{}, func(sessions.Record) bool { return true })
 }
 
-// lastOf are the last session of the same tier that has left a report or a handoff, and those that it handed over to.
+// lastOf returns the last session of the same tier that has left a report or a handoff, and those that it handed over
+// to.
 func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessions.Record, error) {
 	last, found, err := r.newest(ctx, sessions.Query{Tier: current.Tier, Before: current.ID},
 		func(s sessions.Record) bool {
@@ -116,7 +117,7 @@ func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessio
 // maxChain limits how many sessions hand over to each other: each has a higher tier than the one before.
 const maxChain = 3
 
-// newest is the newest session that fits.
+// newest returns the newest session that fits.
 func (r *Runner) newest(ctx context.Context, q sessions.Query, fits func(sessions.Record) bool) (sessions.Record, bool,
 	error) {
 	q.Limit, q.Began = lookBackPage, true

@@ -16,13 +16,13 @@ const (
 	maxJournalAdded = 20  // entries that one session may add
 	maxJournalEntry = 500 // bytes
 	maxJournalFile  = 16 << 10
-	maxJournalTold  = 8 << 10 // bytes of entries that a session is told, the newest ones
+	maxJournalTold  = 8 << 10 // bytes of the newest entries, for the agent's first message
 )
 
 // journalName is the file that an agent may leave beside the handoff, with one entry a line.
 const journalName = "journal.txt"
 
-// lineOf is the entry as later sessions are told of it.
+// lineOf returns the entry in the form in which later sessions read it.
 func lineOf(e sessions.JournalEntry) string {
 	return e.Time.UTC().Format("2006-01-02T15:04Z") + " " + e.Text
 }
@@ -53,7 +53,7 @@ func (r *Runner) keepJournal(ctx context.Context, f *folder, current *sessions.R
 	current.Noted = len(texts)
 }
 
-// noting is a session as the one that notes something: what it was told by a note of a person, it may repeat.
+// noting returns a session as the author of a note: it may repeat what it read in a person's note.
 func noting(s *sessions.Record) record.Actor {
 	by := record.Actor{Door: s.Actor.Door, Session: &record.ActorSession{ID: s.ID}}
 	if was := s.Actor.Session; was != nil && was.Starter != nil {
@@ -65,8 +65,8 @@ func noting(s *sessions.Record) record.Actor {
 	return by
 }
 
-// journalLines are the entries in a text, within the bounds and fit to be kept, without those that were copied as they
-// were told: the same figure again is news. Of too many the last ones are kept.
+// journalLines returns the entries in a text, within the bounds and fit to be kept, without those that were copied
+// unchanged from the first message: a repeated measurement is new. Of too many the last ones are kept.
 func journalLines(raw string, clean cleaner, known []sessions.JournalEntry) (texts []string) {
 	if strings.TrimSpace(raw) == "" {
 		return nil
@@ -83,7 +83,7 @@ func journalLines(raw string, clean cleaner, known []sessions.JournalEntry) (tex
 	return texts[max(0, len(texts)-maxJournalAdded):]
 }
 
-// readJournal is the text of the file; "" if there is none that can be read.
+// readJournal returns the text of the file; "" if there is none that can be read.
 func readJournal(folder *files.Dir) string {
 	f, err := openLeft(folder, journalName)
 	if err != nil || f == nil {
@@ -97,7 +97,7 @@ func readJournal(folder *files.Dir) string {
 	return string(raw)
 }
 
-// toldEntries are the newest entries, of which a session is told, newest first.
+// toldEntries returns the newest entries, for the agent's first message, newest first.
 func toldEntries(entries []sessions.JournalEntry) []sessions.JournalEntry {
 	size := 0
 	for i, e := range entries {
@@ -108,7 +108,7 @@ func toldEntries(entries []sessions.JournalEntry) []sessions.JournalEntry {
 	return entries
 }
 
-// tellJournal are the entries that a session is told, oldest first, one line each.
+// tellJournal returns the entries for the agent's first message, oldest first, one line each.
 func tellJournal(entries []sessions.JournalEntry) (lines []string) {
 	for _, e := range toldEntries(entries) {
 		lines = append(lines, lineOf(e))

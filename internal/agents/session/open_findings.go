@@ -18,7 +18,7 @@ import (
 // it, whatever the result of the first.
 const openFor = 7 * 24 * time.Hour
 
-// lastOf is the last session that it started.
+// lastOf returns the last session that it started.
 func lastOf(e sessions.Escalated) string {
 	if len(e.Sessions) == 0 {
 		return ""
@@ -50,7 +50,7 @@ func unheld(open []sessions.Escalated, findings []sessions.Found, next gitprovid
 	return fresh, "what it found was escalated before and is still open: " + strings.Join(held, "; ")
 }
 
-// withEscalated is the list with findings that start a session now.
+// withEscalated returns the list with findings that start a session now.
 func withEscalated(open []sessions.Escalated, keys []string, tier gitprovider.Tier, session string,
 	now time.Time) []sessions.Escalated {
 	open = slices.Clone(open)
@@ -69,7 +69,7 @@ func withEscalated(open []sessions.Escalated, keys []string, tier gitprovider.Ti
 	return open
 }
 
-// withoutResolved is the list without the findings that a session says are gone.
+// withoutResolved returns the list without the findings that a session says are gone.
 func withoutResolved(open []sessions.Escalated, h sessions.Handoff) []sessions.Escalated {
 	return slices.DeleteFunc(slices.Clone(open), func(e sessions.Escalated) bool {
 		seen := slices.ContainsFunc(h.Findings, func(f sessions.Found) bool { return f.Key == e.Key })
@@ -77,8 +77,7 @@ func withoutResolved(open []sessions.Escalated, h sessions.Handoff) []sessions.E
 	})
 }
 
-// stillOpen are those of the findings that record has from the session before which are open still. What cannot be read
-// leaves a finding open.
+// stillOpen returns those findings of the session before that are still open. One that cannot be checked stays open.
 func (r *Runner) stillOpen(ctx context.Context, current *sessions.Record, pulls []Pull) (open []sessions.Escalated) {
 	for _, e := range current.Open {
 		if lastOf(e) == current.ID {
@@ -96,7 +95,7 @@ func (r *Runner) stillOpen(ctx context.Context, current *sessions.Record, pulls 
 	return open
 }
 
-// startedBy are the sessions that a finding started, and those that they handed over to. worked reports whether the
+// startedBy returns the sessions that a finding started, and those that they handed over to. worked reports whether the
 // last one has looked at it, as far as anybody knows: it was not ended from outside, and did not fail.
 func (r *Runner) startedBy(ctx context.Context, e sessions.Escalated) (ids []string, worked bool) {
 	ids = slices.Clone(e.Sessions)
@@ -145,7 +144,7 @@ func (r *Runner) settled(ctx context.Context, e *sessions.Escalated, ids []strin
 	return ended > 0 && ended+earlier == len(touched)
 }
 
-// Pull is a pull request that sessions are told of.
+// Pull is a pull request that sessions read about.
 type Pull struct {
 	record.PullRecord
 	Reviews []gitprovider.Review // untrusted

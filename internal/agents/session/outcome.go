@@ -72,7 +72,7 @@ func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 	return &outcome{sessions.StateSucceeded, ""}
 }
 
-// cliError is the CLI's own error, after what that means where it is known.
+// cliError returns the CLI's own error, after what that means where it is known.
 func (c *cliRun) cliError(m *message) string {
 	text := m.Result
 	if text == "" {

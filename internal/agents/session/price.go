@@ -21,7 +21,7 @@ const (
 	cacheWrite1h = 2.0
 )
 
-// prices are the list prices of Claude models on Anthropic's own API as published in November 2026
+// prices returns the list prices of Claude models on Anthropic's own API as published in November 2026
 // (platform.claude.com/docs/en/about-claude/pricing), by family and version. Clouds and gateways may charge otherwise.
 func prices() map[string]price {
 	return map[string]price{

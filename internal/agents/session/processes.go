@@ -25,7 +25,7 @@ type processes struct {
 	claim *confine.Claim // of the user that they run as; nil for ours
 }
 
-// account is the user that they run as; nil for ours.
+// account returns the user that they run as; nil for ours.
 func (p *processes) account() *confine.Account {
 	if p == nil || p.claim == nil {
 		return nil
@@ -63,7 +63,7 @@ func (f Folders) lockProcesses(ctx context.Context, atMost time.Duration) (*proc
 	}
 }
 
-// options are those of the session's process tree.
+// options returns the options of the session's process tree.
 func (p *processes) options(mark string, grace time.Duration) processtree.Options {
 	o := processtree.Options{Grace: grace, Mark: mark}
 	if p != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// promptFile is the name of a tier's prompt.
+// promptFile returns the name of a tier's prompt.
 func promptFile(tier gitprovider.Tier) string {
 	switch tier {
 	case gitprovider.TierInvestigate:

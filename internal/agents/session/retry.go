@@ -40,7 +40,7 @@ func (r retry) answer() string {
 // retries counts, for each answer of the API, how often it made the CLI ask again.
 type retries map[string]int
 
-// maxAnswers bounds how many different answers are told apart.
+// maxAnswers bounds how many different answers are distinguished.
 const maxAnswers = 10
 
 func (r retries) add(answer string) {
@@ -49,7 +49,7 @@ func (r retries) add(answer string) {
 	}
 }
 
-// answers are those that came, the most frequent first.
+// answers returns the answers received, the most frequent first.
 func (r retries) answers() []string {
 	return slices.SortedFunc(maps.Keys(r),
 		func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
@@ -70,7 +70,7 @@ func (r retries) text() string {
 	return "the model's API answered with " + strings.Join(answers, "; ")
 }
 
-// cause is why the model's API did not answer, by the most frequent of its answers; "" where that does not tell.
+// cause explains why the model's API did not answer, by the most frequent of its answers; "" if that does not tell.
 func (r retries) cause() string {
 	means := map[string]string{
 		"no answer": "the model's API cannot be reached", "status 429": "the rate limit of the model's API is reached",
@@ -86,8 +86,8 @@ func (r retries) cause() string {
 // credentialAdvice says what an operator does about an agent that is not signed in.
 const credentialAdvice = "set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"
 
-// refusedCredential is the end of a session whose credential the API does not take; nil for other failures. The CLI
-// itself would ask for three minutes more.
+// refusedCredential returns the end of a session whose credential the API does not take; nil for other failures. The
+// CLI itself would ask for three minutes more.
 func (r retry) refusedCredential() *outcome {
 	if r.Status != http.StatusUnauthorized {
 		return nil

@@ -81,7 +81,7 @@ func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) 
 	return record, nil
 }
 
-// actorOf is a session as the one who acts.
+// actorOf returns a session as the one who acts.
 func actorOf(spec Spec) record.Actor {
 	s := &record.ActorSession{ID: spec.ID}
 	if !spec.Starter.IsZero() {
@@ -181,8 +181,8 @@ func (r *Runner) runClaude(ctx context.Context, spec Spec, record *sessions.Reco
 	return end
 }
 
-// mayGoOn is unauthenticated for a session that is to end: its calls that have written nothing yet must not write any
-// more. life ends when this process knows of that; what another process was asked for is in the records first.
+// mayGoOn returns unauthenticated for a session that is to end: its calls that have written nothing yet must not write
+// any more. life ends when this process knows of that; what another process was asked for is in the records first.
 func (r *Runner) mayGoOn(ctx, life context.Context, id string) error {
 	asked := life.Err() != nil
 	if !asked {

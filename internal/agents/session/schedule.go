@@ -67,7 +67,7 @@ func (s *Schedule) keep(ctx context.Context) {
 	}
 }
 
-// Next is when the next session is due; zero if that is not known.
+// Next returns when the next session is due; zero if that is not known.
 func (s *Schedule) Next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *Schedule) startDue(ctx context.Context) time.Duration {
 	return max(next.Sub(now), 0)
 }
 
-// due is when the next session is due by the records; now, or a time that has passed, if it is due already.
+// due returns when the next session is due by the records; now or a past time if it is due already.
 func (s *Schedule) due(ctx context.Context, now time.Time) (time.Time, error) {
 	last, err := s.Records.Sessions(ctx, sessions.Query{Trigger: sessions.TriggerSchedule, Limit: lookBack})
 	for _, r := range last {
@@ -145,7 +145,7 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 	return now.Add(min(startRetry, s.Every))
 }
 
-// stillDue is errAlreadyStarted if the session that was due has been started meanwhile.
+// stillDue returns errAlreadyStarted if the session that was due has been started meanwhile.
 func (s *Schedule) stillDue(ctx context.Context, _ string) error {
 	now := s.Now()
 	due, err := s.due(ctx, now)

@@ -75,7 +75,7 @@ type Claude struct {
 type Server struct {
 	Command []string
 	Env     map[string]string // without tier and session
-	// Toolsets are those that it has.
+	// Toolsets are the toolsets of the server.
 	Toolsets []string
 	// Scripts names the operator's scripts that agents of a tier have as tools, for the first message; nil for none.
 	Scripts func(gitprovider.Tier) string
@@ -89,7 +89,7 @@ type Server struct {
 	still func(ctx context.Context) error // checks whether the current session may go on; nil: not checked
 }
 
-// Folders are those that sessions use.
+// Folders are the folders that sessions use.
 type Folders struct {
 	Repos  string   // working copies, which agents may read
 	State  string   // where the locks are
@@ -115,7 +115,7 @@ func (s Settings) offering() Offering {
 type Runner struct {
 	Settings Settings
 	Records  sessions.Records
-	Pulls    Pulls            // nil: sessions are told of no pull request
+	Pulls    Pulls            // nil: sessions read about no pull request
 	Journal  sessions.Journal // nil: there is none
 	Secrets  Secrets
 	Now      func() time.Time
@@ -134,12 +134,12 @@ func realTimer(d time.Duration) (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// resourceTools are the CLI's own tools that read what MCP servers offer beside their tools: ours has the files that
-// may be proposed.
+// resourceTools returns the CLI's own tools that read what MCP servers offer beside their tools: ours has the files
+// that may be proposed.
 func resourceTools() []string { return []string{"ListMcpResourcesTool", "ReadMcpResourceTool"} }
 
-// builtIn are the CLI's own tools that an agent has. Reading is confined to the working copies and the folder of the
-// handoff, Write to the handoff itself and the journal; Bash and WebFetch exist only where the operator permits a
+// builtIn returns the CLI's own tools that an agent has. Reading is confined to the working copies and the folder of
+// the handoff, Write to the handoff itself and the journal; Bash and WebFetch exist only where the operator permits a
 // pattern.
 func (s Settings) builtIn(tier gitprovider.Tier) []string {
 	tools := append([]string{"Read", "Glob", "Grep", "Write"}, resourceTools()...)
@@ -154,7 +154,7 @@ func (s Settings) builtIn(tier gitprovider.Tier) []string {
 	return tools
 }
 
-// settingsFile is the CLI's settings file for one session: permissions and hooks.
+// settingsFile returns the CLI's settings file for one session: permissions and hooks.
 func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error) {
 	type permissions struct {
 		Allow  []string `json:"allow"`
@@ -174,7 +174,7 @@ func (s Settings) settingsFile(tier gitprovider.Tier, f *folder) ([]byte, error)
 	deny := append([]string{}, s.Deny...)
 	hidden := append([]string{f.private()}, s.Folders.Hidden...)
 	if f.door != nil {
-		hidden = append(hidden, f.door.Folder()) // a ticket is of no use, but need not stand in what is recorded of a session
+		hidden = append(hidden, f.door.Folder()) // a ticket is useless to others, but need not be in the record of a session
 	}
 	for _, path := range hidden {
 		deny = append(deny, "Read(/"+path+"/**)", "Edit(/"+path+"/**)", "Bash(*"+path+"*)")
@@ -210,7 +210,7 @@ func (s Settings) arguments(spec Spec, f *folder) []string {
 	return args
 }
 
-// limits are those of one session.
+// limits returns the limits of one session.
 func (s Settings) limits(spec Spec) Limits {
 	limits := s.Limits
 	if spec.Scheduled {
@@ -219,7 +219,7 @@ func (s Settings) limits(spec Spec) Limits {
 	return limits
 }
 
-// detached is a context for what has to be recorded even though the session was told to end.
+// detached returns a context for what has to be recorded even though the session was told to end.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	const recordTime = 20 * time.Second
 	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -227,7 +227,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func formatUSD(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
-// cost is the limit of cost in words.
+// cost returns the limit of cost in words.
 func (l Limits) cost() string { return formatUSD(l.CostUSD) + " USD (CLAUDEOPS_MAX_COST_USD)" }
 
 // isDryRun reports whether a session that starts now is in dry run.

@@ -58,7 +58,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// firstRunes is at most limit bytes of text, cut between runes.
+// firstRunes returns at most limit bytes of text, cut between runes.
 func firstRunes(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -45,8 +45,8 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error
 	return c.spec.ID, nil
 }
 
-// Run is Start, and waits for the end of the session and of those that it escalated to. It returns their records in
-// their order. When ctx ends, the session is ended.
+// Run is like Start, but waits for the end of the session and of those that it escalated to. It returns their records
+// in their order. When ctx ends, the session is ended.
 func (s *Supervisor) Run(ctx context.Context, spec Spec) ([]sessions.Record, error) {
 	c, err := s.begin(ctx, ctx, spec)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *lock) (
 // stopLook is the interval at which the process that runs a session checks for a person's stop request from elsewhere.
 const stopLook = time.Second
 
-// heed ends the chain when a person has asked, at another process, that its session end.
+// heed ends the chain when a person has requested, at another process, that its session end.
 func (s *Supervisor) heed(ctx context.Context, c *chain) {
 	ticker := time.NewTicker(stopLook)
 	defer ticker.Stop()
@@ -265,8 +265,8 @@ func (s *Supervisor) Current() (id string, running bool) {
 	return s.current.id, true
 }
 
-// Stop has the session with the id end, and does not wait for that. One that another process runs is told by the
-// record, at which that process looks every second. not_found if there is none, conflict if it has ended.
+// Stop has the session with the id end, and does not wait for that. If another process runs it, the request is
+// recorded, and that process checks the record every second. not_found if there is none, conflict if it has ended.
 func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	c := s.current

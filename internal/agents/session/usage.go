@@ -37,7 +37,7 @@ func (t tokens) bounded() tokens {
 	return t
 }
 
-// atLeast is t, with what is more in later news of the same message.
+// atLeast returns t, raised to larger values in a later report of the same message.
 func (t tokens) atLeast(later tokens) tokens {
 	t.Input, t.Output = max(t.Input, later.Input), max(t.Output, later.Output)
 	t.CacheRead, t.CacheWrite = max(t.CacheRead, later.CacheRead), max(t.CacheWrite, later.CacheWrite)
@@ -68,7 +68,7 @@ func (m *meter) see(message, model string, t tokens) {
 // more takes what else is known of the message that comes now.
 func (m *meter) more(t tokens) { m.now = m.now.atLeast(t) }
 
-// total is the sum so far.
+// total returns the sum so far.
 func (m *meter) total() sessions.Usage {
 	u, t := m.finished, m.now
 	if t == (tokens{}) {
@@ -107,8 +107,8 @@ func (m message) final() (f finalUsage) {
 	return f
 }
 
-// usage is that figure; false if the CLI says nothing. What it says by model is complete; the sum beside it lacks the
-// last message of a session that reached its limit of cost (2.1.329).
+// usage returns the session's usage; false if the CLI does not report it. Its figures by model are complete; the sum
+// beside it lacks the last message of a session that reached its limit of cost (2.1.329).
 func (f finalUsage) usage() (u sessions.Usage, said bool) {
 	u = sessions.Usage{CostUSD: max(f.Cost, 0), CostSource: sessions.CostClient}
 	for _, m := range f.Models {

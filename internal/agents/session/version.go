@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
-// minVersion is the oldest CLI that is known to have the options that we rely on.
+// minVersion returns the oldest CLI that is known to have the options that we rely on.
 func minVersion() [3]int { return [3]int{2, 1, 329} }
 
 // versions remembers what a binary said, for as long as it stays the same file.

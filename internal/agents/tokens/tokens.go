@@ -76,7 +76,7 @@ type TokenRequest struct {
 // DefaultDays is the validity of an agent's token, and of one of a provider's person, unless the request sets another.
 const DefaultDays = 90
 
-// wanted is the token that a request is about.
+// wanted returns the token that a request is about.
 func (a Acts) wanted(call operation.Call, in TokenRequest) Wanted {
 	w := Wanted{Name: in.Name, MaxTier: cmp.Or(in.MaxTier, 1), Scopes: in.Scopes, Agent: in.Agent, Repos: in.Repos,
 		DryRun: in.DryRun, ReadOnly: in.ReadOnly}
@@ -140,7 +140,7 @@ type TokenRevoked struct {
 	Revoked string `json:"revoked"`
 }
 
-// Entry is a token without its secret.
+// Entry returns a token without its secret.
 func Entry(t access.Token) TokenEntry {
 	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...),
 		CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos, DryRun: t.DryRun,
@@ -161,7 +161,7 @@ func Entry(t access.Token) TokenEntry {
 	return e
 }
 
-// Describe is a token as the audit has it.
+// Describe returns a token as the audit has it.
 func (e TokenEntry) Describe() string {
 	what := "scopes " + e.Scopes.String()
 	if e.Agent {
@@ -203,7 +203,7 @@ type AtTerminal struct {
 	Token     string     `json:"token,omitempty"`
 }
 
-// AtTerminal is the token as the terminal has it.
+// AtTerminal returns the token as the terminal has it.
 func (e TokenEntry) AtTerminal(secret string) AtTerminal {
 	return AtTerminal{TokenEntry: e, Scopes: e.Scopes.String(), RevokedAt: e.RevokedAt, ExpiresAt: e.ExpiresAt,
 		Agent: e.Agent, Token: secret}
@@ -258,7 +258,7 @@ func revoked() operation.Operation {
 	}
 }
 
-// view is the list as the terminal has it.
+// view returns the list as the terminal has it.
 func (a Acts) view(out any) operation.View {
 	v := operation.View{Table: [][]string{{"ID", "NAME", "MAX TIER", "SCOPES", "MADE", "STATE"}}}
 	for _, e := range out.(TokenList).Tokens {

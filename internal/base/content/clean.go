@@ -22,7 +22,7 @@ func Clean(text string, maxRunes int) string {
 	return cleaned
 }
 
-// reveal is text without its hidden characters and the number of runes that are left.
+// reveal returns text without its hidden characters, and the number of runes that are left.
 func reveal(text string) (string, int) {
 	var b strings.Builder
 	b.Grow(len(text))

@@ -29,7 +29,7 @@ func newLineIndex(text string) lineIndex {
 	return lineIndex{text, starts}
 }
 
-// line is the number of the line that has an offset.
+// line returns the number of the line that has an offset.
 func (x lineIndex) line(at int) int {
 	line, found := slices.BinarySearch(x.starts, at)
 	if found {
@@ -38,7 +38,7 @@ func (x lineIndex) line(at int) int {
 	return line
 }
 
-// position is the line and the column of an offset.
+// position returns the line and the column of an offset.
 func (x lineIndex) position(at int) (line, column int) {
 	line = x.line(at)
 	return line, 1 + utf8.RuneCountInString(x.text[x.starts[line-1]:at])

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// minRun is the length in bytes below which text is not taken for encoded text: it could hold no secret.
+	// minRun is the length in bytes below which text does not count as encoded: it could hold no secret.
 	minRun = 16
 	// maxInflated bounds, in bytes, what a compressed part of a text is unpacked to.
 	maxInflated = 1 << 20
@@ -48,8 +48,8 @@ func (l layer) decoded(w *secretrules.Work, limit int) (next layer, beyond int) 
 	return b.layer(), -1
 }
 
-// runEnd is where the run of encoded text that begins at start ends. It goes on behind the end of a line, with
-// the marks of a quotation or comment before the next, if both lines hold at least minRun characters of it.
+// runEnd returns the end of the run of encoded text that begins at start. It goes on behind the end of a line, with the
+// marks of a quotation or comment before the next, if both lines hold at least minRun characters of it.
 func runEnd(text string, start int) int {
 	end := start
 	for {
@@ -77,7 +77,7 @@ func runEnd(text string, start int) int {
 	}
 }
 
-// lineStart is where the text of the next line begins if a line ends at at, or -1.
+// lineStart returns the offset of the text of the next line if a line ends at at, or -1.
 func lineStart(text string, at int) int {
 	rest := strings.TrimLeft(text[at:], " \t\r\\\"'")
 	if !strings.HasPrefix(rest, "\n") {

@@ -8,9 +8,9 @@ import (
 // blackFlag begins the flags that are spelled with tag characters.
 const blackFlag = '\U0001f3f4'
 
-// flagTags is the length in bytes of the tags that make a flag of the black flag before rest, or 0.
-// Unicode Technical Standard 51, annex C, allows tags for any subdivision; only the three flags that fonts draw are
-// accepted, since tags that draw nothing are a hidden channel.
+// flagTags returns the length in bytes of the tags that make a flag of the black flag before rest, or 0. Unicode
+// Technical Standard 51, annex C, allows tags for any subdivision; only the three flags that fonts draw are accepted,
+// since tags that draw nothing are a hidden channel.
 func flagTags(rest string) int {
 	const (
 		england  = "\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"

@@ -70,7 +70,7 @@ func mixed(value string) bool {
 		strings.ToLower(value) != value && strings.ToUpper(value) != value
 }
 
-// unleet is a word that is written with digits and signs for letters, such as P@ssw0rd.
+// unleet returns a word that is written with digits and signs for letters, such as P@ssw0rd.
 func unleet(value string) string {
 	letters := strings.NewReplacer("@", "a", "0", "o", "1", "i", "3", "e", "5", "s", "$", "s")
 	return strings.Trim(letters.Replace(value), "!?")

@@ -103,7 +103,7 @@ func (j *joiner) run(l layer, run []piece, probe *secretrules.Probe) {
 	}
 }
 
-// hints are where pieces that are put together have what a rule looks for.
+// hints lists where joined pieces have what a rule looks for.
 type hints struct {
 	starts []int // of the pieces, and the end
 	at     []secretrules.Hint
@@ -140,7 +140,7 @@ func (h hints) within(first, last int) bool {
 	return false
 }
 
-// reach is the last piece of a run that is put together with the one at first.
+// reach returns the last piece of a run that is put together with the one at first.
 func reach(run []piece, first int) int {
 	last, length := first, run[first].length()
 	for last+1 < len(run) && last+1-first < maxPieces && length+run[last+1].length() <= maxJoined {
@@ -197,7 +197,7 @@ func (j *joiner) mayHold(l layer, run []piece, probe *secretrules.Probe) bool {
 
 func (p piece) length() int { return p.whole.end - p.whole.start }
 
-// span is the part of the text that a piece is.
+// span returns the part of the text that a piece is.
 func (p piece) span(bare bool) span {
 	if bare {
 		return p.bare
@@ -205,7 +205,7 @@ func (p piece) span(bare bool) span {
 	return p.whole
 }
 
-// around is where what is looked at begins before a piece: at most maxAround bytes before it, in its line, and not
+// around returns the start of the searched text before a piece: at most maxAround bytes before it, in its line, and not
 // within a word.
 func around(l layer, p piece) int {
 	if p.whole.start-p.line <= maxAround {
@@ -218,7 +218,7 @@ func around(l layer, p piece) int {
 	return p.whole.start
 }
 
-// behind is where it ends behind one.
+// behind returns the end of the searched text behind one.
 func behind(l layer, p piece) int {
 	rest := l.text[p.whole.end:]
 	if newLine := strings.IndexByte(rest[:min(len(rest), maxAround)], '\n'); newLine >= 0 {

@@ -28,7 +28,7 @@ type place struct {
 	line int
 }
 
-// hit is where a rule has found something, by offsets in the original.
+// hit is a finding of a rule, by offsets in the original.
 type hit struct {
 	rule, description string
 	at, last          int
@@ -108,7 +108,7 @@ func (s *search) endLayer() {
 	clear(s.here)
 }
 
-// aroundChanges is the part of a layer that its step has decoded, with a number of whole lines before and after.
+// aroundChanges returns the part of a layer that its step has decoded, with a number of whole lines before and after.
 func (l layer) aroundChanges(lines int) layer {
 	var text strings.Builder
 	var origins []int

@@ -14,7 +14,7 @@ type layer struct {
 	changed []span // the parts of text that the last step decoded
 }
 
-// origin is the offset in the original of the byte at offset at, or of the end.
+// origin returns the offset in the original of the byte at offset at, or of the end.
 func (l layer) origin(at int) int {
 	if l.origins == nil {
 		return at
@@ -22,7 +22,7 @@ func (l layer) origin(at int) int {
 	return l.origins[at]
 }
 
-// lastOrigin is the offset in the original of the last byte of what ends, at the offset end, in the layer: of an
+// lastOrigin returns the offset in the original of the last byte of what ends, at the offset end, in the layer: of an
 // encoded text, its last one.
 func (l layer) lastOrigin(end int) int {
 	if l.origins == nil {

@@ -49,7 +49,7 @@ func (o *ownCredentials) set() *ownSet {
 // found and redacted from now on, until forget is called: when they are worth nothing any more.
 func (s *Scanner) Learn(own ...string) (forget func()) { return s.own.add(own) }
 
-// Redaction is a number that grows whenever Redact begins to keep out something else.
+// Redaction returns a number that grows whenever Redact begins to keep out something else.
 func (s *Scanner) Redaction() int64 {
 	s.own.mu.RLock()
 	defer s.own.mu.RUnlock()

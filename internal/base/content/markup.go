@@ -39,7 +39,7 @@ func (l layer) changedInWords() []span {
 	return within
 }
 
-// markup is the length of the markup that begins at an offset of a text, or 0.
+// markup returns the length of the markup that begins at an offset of a text, or 0.
 func markup(text string, at int) int {
 	const longest = 512 // bytes of a comment or tag
 	switch text[at] {
@@ -76,7 +76,7 @@ func markup(text string, at int) int {
 	return 0
 }
 
-// lengthTo is the length of a part of text that begins and ends with two marks, or 0. It does not contain another
+// lengthTo returns the length of a part of text that begins and ends with two marks, or 0. It does not contain another
 // beginning.
 func lengthTo(text, begin, end string) int {
 	at := strings.Index(text, end)

@@ -15,7 +15,7 @@ func runeName(r rune) string {
 	return fmt.Sprintf("%s (U+%04X)", name, r)
 }
 
-// wellKnown is the Unicode name of the characters that turn up in practice, or empty.
+// wellKnown returns the Unicode name of the characters that turn up in practice, or empty.
 func wellKnown(r rune) string {
 	return map[rune]string{
 		0x00: "NUL", 0x07: "BELL", 0x08: "BACKSPACE", 0x0b: "LINE TABULATION", 0x0c: "FORM FEED",

@@ -86,7 +86,7 @@ func (f fold) keeps(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// of is text folded.
+// of returns text folded.
 func (f fold) of(text string) string {
 	folded := make([]byte, 0, len(text))
 	for i := range len(text) {

@@ -43,7 +43,7 @@ func newOwnSet(own []string) *ownSet {
 	return set
 }
 
-// forms are the ways to write a credential that its windows are taken from.
+// forms returns the ways to write a credential that its windows are taken from.
 func forms(value string) []string {
 	out := []string{value, reversed(value), hex.EncodeToString([]byte(value))}
 	for shift := range 3 {

@@ -129,8 +129,8 @@ func encodedLines(text string, start, end int) []span {
 	return lines
 }
 
-// shortTail is where a last line ends that is too short to belong to the run of encoded text that ends at end, and may
-// do so all the same; end if there is none.
+// shortTail returns the end of a last line that is too short to belong for certain to the run of encoded text that ends
+// at end, and may still do so; end if there is none.
 func shortTail(text string, end int) int {
 	next := lineStart(text, end)
 	if next < 0 {

@@ -22,8 +22,8 @@ const (
 	// EncodedRule is the rule of encoded text that was not looked into: it is encoded more than five times, or unpacks to
 	// more than a MiB beside three times the size of the text.
 	EncodedRule = "encoded-text"
-	// DividedRule is the rule of text with so many words that may be parts of credentials that not all ways to put them
-	// together were tried: more than fills the size of the text, or a MiB if it is smaller.
+	// DividedRule is the rule of text with too many words that may be parts of credentials, so that not all combinations
+	// were tried: more than fill the size of the text, or a MiB if it is smaller.
 	DividedRule = "divided-text"
 	// CostlyRule is the rule of text whose search costs more than is done for a text of its length: it has far more of
 	// what begins like a credential than texts that people write.
@@ -38,14 +38,14 @@ const (
 	leastSearched = 96 << 10
 )
 
-// Secret is where a credential stands. It never holds the credential nor a part of it.
+// Secret is the place of a credential. It never holds the credential nor a part of it.
 type Secret struct {
 	Rule        string // the rule of gitleaks or of our own, OwnTokenRule, EncodedRule or DividedRule
 	Description string // what the rule looks for, one sentence
 	Line        int    // 1-based; where the match begins, for an encoded secret where the encoded text begins
 	Column      int    // 1-based, in runes
-	// LastLine is where what was found ends, for an encoded secret where the encoded text ends. For text that was not
-	// looked into it is the last line of all.
+	// LastLine is the line where the finding ends, for an encoded secret where the encoded text ends. For text that was
+	// not searched it is the last line of all.
 	LastLine int
 }
 
@@ -107,10 +107,10 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 	return firstOf(found, text), nil
 }
 
-// unbounded is work for what is short, or was searched already.
+// unbounded returns a Work without a limit, for texts that are short, or were searched already.
 func unbounded() *secretrules.Work { return secretrules.NewWork(context.Background(), math.MaxInt) }
 
-// firstOf are the first MaxSecrets findings in a text, one for each rule and place.
+// firstOf returns the first MaxSecrets findings in a text, one for each rule and place.
 func firstOf(found []hit, text string) []Secret {
 	slices.SortFunc(found, func(a, b hit) int {
 		return cmp.Or(a.at-b.at, strings.Compare(a.rule, b.rule), b.last-a.last)

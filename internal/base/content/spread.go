@@ -89,7 +89,8 @@ func (s *Scanner) Spread(texts []string) []int {
 	return nil
 }
 
-// withoutComments is text without what comments of HTML, C and shells hold, so that they do not part a credential.
+// withoutComments returns text without the contents of comments of HTML, C and shells, so that they do not divide a
+// credential.
 func withoutComments(text string) string {
 	form := regexp.MustCompile(`(?s)<!--.*?-->|/\*.*?\*/|(?-s)(?:^|[ \t])(?:#|//|--).*`)
 	return form.ReplaceAllString(text, "")

@@ -171,7 +171,7 @@ func compatible(text string) (string, int) {
 	return string(decomposed), size
 }
 
-// lookAlike is the letter of ASCII that a Cyrillic or Greek one looks like, or 0.
+// lookAlike returns the letter of ASCII that a Cyrillic or Greek one looks like, or 0.
 func lookAlike(r rune) byte {
 	const alike, ascii = "аеорсухіјѕһԁԛԝкАВЕКМНОРСТУХІЈЅԌԚԜοΟαΑΒΕΖΗΙΚΜΝΡΤΥΧνρκι", "aeopcyxijshdqwkABEKMHOPCTYXIJSGQWoOaABEZHIKMNPTYXvpki"
 	if r < 0x370 || r > 0x52f {

@@ -49,7 +49,7 @@ func (e *Error[Code]) Because(err error) *Error[Code] {
 	return e
 }
 
-// Of is the failure of the contract that err is or wraps; nil if there is none.
+// Of returns the failure of the contract that err is or wraps; nil if there is none.
 func Of[Code ~string](err error) *Error[Code] {
 	var e *Error[Code]
 	if errors.As(err, &e) {

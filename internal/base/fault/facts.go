@@ -21,7 +21,7 @@ func (w Wire) Facts() (out []string) {
 	return out
 }
 
-// Map is the pull request with all texts that others wrote as f gives them, such as a redactor.
+// Map returns the pull request with all texts that others wrote as f gives them, such as a redactor.
 func (p ExistingPR) Map(f func(string) string) ExistingPR {
 	p.Title = f(p.Title)
 	if p.LastReview != nil {

@@ -90,13 +90,13 @@ func facts(c Code) codeFacts {
 	}
 }
 
-// HTTPStatus is the status that REST answers for the code.
+// HTTPStatus returns the status that REST answers for the code.
 func (c Code) HTTPStatus() int { return facts(c).httpStatus }
 
 // Retryable says whether the very same call may succeed later without a change by the caller.
 func (c Code) Retryable() bool { return facts(c).retryable }
 
-// ExitCode is the exit code of a command that ended with the code.
+// ExitCode returns the exit code of a command that ended with the code.
 func (c Code) ExitCode() int { return facts(c).exit }
 
 // Ambiguous reports whether the request may have been carried out although the call failed, or may still be carried
@@ -109,7 +109,7 @@ func (c Code) Refusal() bool { return facts(c).exit == ExitRefused }
 // Known reports whether c is one of the codes of this package.
 func (c Code) Known() bool { return c == Internal || facts(c).httpStatus != 500 }
 
-// Codes are all codes.
+// Codes returns all codes.
 func Codes() []Code {
 	return []Code{
 		InvalidArgument, Unauthenticated, Forbidden, TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly,
@@ -125,7 +125,7 @@ type Violation struct {
 	Rule       string `json:"rule,omitempty"`       // the rule that spoke: a deny pattern, a secret rule, a limit
 	Message    string `json:"message"`              // one sentence
 	Suggestion string `json:"suggestion,omitempty"` // what to do about it
-	// Final says that nothing which the caller could change in the call mends this: it is told first.
+	// Final says that no change of the call's arguments can correct this: it is reported first.
 	Final bool `json:"-"`
 	// Present is the present file, if the change does not fit it.
 	Present *Present `json:"present,omitempty"`
@@ -142,7 +142,7 @@ type Present struct {
 	Untrusted string `json:"untrusted,omitempty"`
 }
 
-// Map is the violation with all its texts as f gives them, such as a redactor.
+// Map returns the violation with all its texts as f gives them, such as a redactor.
 func (v Violation) Map(f func(string) string) Violation {
 	v.Path, v.Message, v.Suggestion = f(v.Path), f(v.Message), f(v.Suggestion)
 	if v.Present != nil {
@@ -237,7 +237,7 @@ func From(err error) *Error {
 	}
 }
 
-// CodeOf is the code of err, or the empty code for nil.
+// CodeOf returns the code of err, or the empty code for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -251,8 +251,8 @@ func (e *Error) Awaits(what string) *Error {
 	return e
 }
 
-// ExitCode is the exit code of a command that ended with the error: ExitMachine instead of that of a wrong setting or a
-// fault of ours where the machine is not as it has to be.
+// ExitCode returns the exit code of a command that ended with the error: ExitMachine instead of that of a wrong setting
+// or a fault of ours where the machine is not as it has to be.
 func (e *Error) ExitCode() int {
 	if exit := e.Code.ExitCode(); e.WaitsFor == "" || exit != ExitUsage && exit != ExitInternal {
 		return exit

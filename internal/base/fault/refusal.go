@@ -9,8 +9,8 @@ import (
 // maxSummary limits the violations that the message of a refusal repeats; all of them are in Violations.
 const maxSummary = 4
 
-// Refusal makes one error of all violations, at least one: those that the caller cannot mend first, else in the order
-// in which they were found. The first one's code stands for the whole.
+// Refusal makes one error of all violations, at least one: those that the caller cannot correct first, else in the
+// order in which they were found. The first one's code stands for the whole.
 func Refusal(violations []Violation) *Error {
 	violations = slices.Clone(violations)
 	slices.SortStableFunc(violations, func(a, b Violation) int { return rank(a) - rank(b) })

@@ -7,14 +7,14 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// drawnForm are the languages of code blocks that GitHub or Gitea draw instead of showing, and of those that a click
-// commits.
+// drawnForm returns the languages of code blocks that GitHub or Gitea draw instead of showing, and of those that a
+// click commits.
 func drawnForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:mermaid|math|geojson|topojson|stl|plantuml|suggestion)$`)
 }
 
-// fence are the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no text in
-// the line that opens it, where no reader sees it.
+// fence returns the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no
+// text in the line that opens it, where no reader sees it.
 func (r pageRules) fence(p *page, n *ast.FencedCodeBlock) []edit {
 	var out []edit
 	if n == p.nodes.openFence {
@@ -44,7 +44,7 @@ func (r pageRules) fence(p *page, n *ast.FencedCodeBlock) []edit {
 	return out
 }
 
-// fenceRun is the run of backticks or tildes at the start of text.
+// fenceRun returns the run of backticks or tildes at the start of text.
 func fenceRun(text string) string {
 	return text[:len(text)-len(strings.TrimLeft(text, text[:1]))]
 }
@@ -61,7 +61,7 @@ func continued(text string, at int) string {
 	}, line)
 }
 
-// fenced is a text as one code block.
+// fenced returns a text as one code block.
 func fenced(text string) string {
 	run := "```"
 	for strings.Contains(text, run) {

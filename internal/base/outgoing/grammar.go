@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/markdown"
 )
 
-// grammars are the parsers of the forges' dialects: GitHub's (GitHub Flavored Markdown with footnotes) and Gitea's and
-// Forgejo's, which also know lists of definitions and attributes of headings. Where they disagree, a body has to be
+// grammars returns the parsers of the forges' dialects: GitHub's (GitHub Flavored Markdown with footnotes) and Gitea's
+// and Forgejo's, which also know lists of definitions and attributes of headings. Where they disagree, a body has to be
 // harmless in both.
 func grammars() []markdown.Grammar {
 	return []markdown.Grammar{

@@ -100,7 +100,8 @@ func (r textRules) footers(v *view) []edit {
 	return out
 }
 
-// titleStartForm are the starts of a title by which git or a forge treats a commit or a pull request in a special way.
+// titleStartForm returns the starts of a title by which git or a forge treats a commit or a pull request in a special
+// way.
 func titleStartForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^\s*((?:fixup|squash|amend)\s*!|\[\s*(?:wip|draft)\s*\]|(?:wip|draft)\s*:|\(draft\))`)
 }
@@ -115,8 +116,8 @@ func (r textRules) titleStart(v *view) []edit {
 	return []edit{insertion(int(v.from[found[2]]), "("), insertion(int(v.to[found[3]-1]), ")")}
 }
 
-// titleMarkupForm is mark-up in a title that hides or loads something where the title is shown as Markdown, such as in
-// notes of a release.
+// titleMarkupForm matches mark-up in a title that hides or loads something where the title is shown as Markdown, such
+// as in notes of a release.
 func titleMarkupForm() *regexp.Regexp {
 	return regexp.MustCompile(`<()[!?]|<()/?[A-Za-z][^>]*>|!()\[[^\]]*[\](]`)
 }

@@ -15,7 +15,7 @@ func (r pageRules) math(p *page) []edit {
 	return out
 }
 
-// formulas are the edits of math for one block.
+// formulas returns the edits of math for one block.
 func (r pageRules) formulas(p *page, b span) []edit {
 	var dollars, escaped []int
 	for i := b.from; i < b.to; i++ {

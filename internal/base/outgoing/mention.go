@@ -41,7 +41,7 @@ func (r textRules) mentions(v *view) []edit {
 	return out
 }
 
-// bots is mentions for programs, wherever their name stands.
+// bots is like mentions for programs, wherever their name stands.
 func (r textRules) bots(v *view) []edit {
 	var out []edit
 	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {
@@ -58,7 +58,7 @@ func (r textRules) mayMention(name string) bool {
 	return slices.Contains(r.Mentions, strings.ToLower(name))
 }
 
-// silence is the edit for the @ at an index of the view.
+// silence returns the edit for the @ at an index of the view.
 func (r textRules) silence(v *view, at int, name string) edit {
 	r.warn("the mention of %s in the %s was made silent", name, r.where)
 	of := sort.Search(len(v.addresses), func(i int) bool { return v.addresses[i].to > at })

@@ -104,7 +104,8 @@ func newRewriter(r Rules, where string) *rewriter {
 	}
 }
 
-// titleEdits are the edits for a title: it is read as it is written, and by some readers (release notes) as Markdown.
+// titleEdits returns the edits for a title: it is read as it is written, and by some readers (release notes) as
+// Markdown.
 func (w *rewriter) titleEdits(text string) []edit {
 	var out []edit
 	for _, v := range []*view{rawView(text), decodedView(text)} {
@@ -118,7 +119,7 @@ func (w *rewriter) titleEdits(text string) []edit {
 	return out
 }
 
-// sourceEdits are the edits for what acts in the source of a body, in code as well: forges copy it into messages of
+// sourceEdits returns the edits for what acts in the source of a body, in code as well: forges copy it into messages of
 // commits, and bots read it as it is.
 func (w *rewriter) sourceEdits(text string) []edit {
 	v := rawView(text)

@@ -42,7 +42,7 @@ func (p *page) link(n *ast.Link) {
 // maxTarget is the longest address of a link, in bytes.
 const maxTarget = 500
 
-// target is the address of a link, or as much of it as shows that it is too long: many links may have one address.
+// target returns the address of a link, or as much of it as shows that it is too long: many links may have one address.
 func target(n *ast.Link) string { return string(n.Destination[:min(len(n.Destination), maxTarget+1)]) }
 
 // showTarget takes what follows a link's text, which ends at an offset, for shown: `](target)`, `][label]` or `]`. What
@@ -65,7 +65,7 @@ func (p *page) showTarget(at int) {
 	p.show(at, end)
 }
 
-// targetEnd is where the target of a link ends that has no title, its bracket included (CommonMark 0.31, "Links").
+// targetEnd returns the end of the target of a link without a title, its bracket included (CommonMark 0.31, "Links").
 func targetEnd(source string, at int) int {
 	depth := 0
 	for ; at < len(source); at++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// structure are the edits for what a grammar makes of a body beside its text: HTML, images, links, definitions, notes,
-// code blocks, and whatever else is not shown.
+// structure returns the edits for what a grammar makes of a body beside its text: HTML, images, links, definitions,
+// notes, code blocks, and whatever else is not shown.
 func (r pageRules) structure(p *page) []edit {
 	var out []edit
 	out = append(out, r.html(p)...)
@@ -59,8 +59,8 @@ func (r pageRules) html(p *page) []edit {
 	return out
 }
 
-// htmlLines are the edits for a block of HTML. Up to a line that may begin a code block each line's first bracket is
-// written as an entity; what is left is found again when the block has become text.
+// htmlLines returns the edits for a block of HTML. Up to a line that may begin a code block each line's first bracket
+// is written as an entity; what is left is found again when the block has become text.
 func htmlLines(text string, n *ast.HTMLBlock) []edit {
 	var out []edit
 	for i := range n.Lines().Len() {
@@ -99,8 +99,8 @@ func (r pageRules) misleads(p *page, l linkNode) string {
 	return ""
 }
 
-// asWritten are the edits that make text of a link. Brackets before it could make a link of what is around it then, so
-// they become text as well.
+// asWritten returns the edits that make text of a link. Brackets before it could make a link of what is around it then,
+// so they become text as well.
 func asWritten(p *page, l linkNode) []edit {
 	out := []edit{entity(p.text, l.node.Pos())}
 	of := sort.Search(len(p.nodes.blocks), func(i int) bool { return p.nodes.blocks[i].to >= l.view.from })
@@ -189,9 +189,10 @@ func (r pageRules) embedded(p *page) []edit {
 	return out
 }
 
-// unseen are the edits for text that is in the source and not on the page, for whatever reason: cells beyond a table's
-// last column, attributes of a heading, a footnote that nothing refers to. The sign that begins it is written as an
-// entity; of lines that are not shown as a whole only the first is changed, since the others may be shown when it is.
+// unseen returns the edits for text that is in the source and not on the page, for whatever reason: cells beyond a
+// table's last column, attributes of a heading, a footnote that nothing refers to. The sign that begins it is written
+// as an entity; of lines that are not shown as a whole only the first is changed, since the others may be shown when it
+// is.
 func (r pageRules) unseen(p *page) []edit {
 	var out []edit
 	lineBefore := -1 // end of the last line that is not shown from its start
@@ -218,7 +219,7 @@ func (r pageRules) unseen(p *page) []edit {
 	return out
 }
 
-// show is the edit that makes text of what begins at an offset.
+// show returns the edit that makes text of what begins at an offset.
 func (r pageRules) show(text string, from, to int) edit {
 	r.warn("%s, which a page does not show, is shown as text", quote(strings.TrimSpace(text[from:to])))
 	if isPunctuation(text[from]) {
@@ -234,7 +235,7 @@ func isWord(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r >= 0x80
 }
 
-// mediaForm are addresses that forges show as what they lead to.
+// mediaForm matches addresses whose content forges show in place.
 func mediaForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)/user-attachments/|user-images\.|\.(?:apng|avif|bmp|gif|ico|jpe?g|png|svg|webp|` +
 		`m4v|mov|mp4|ogv|webm|mp3|ogg|wav)(?:[?#].*)?$`)

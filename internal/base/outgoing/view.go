@@ -32,14 +32,14 @@ type linkAt struct {
 // opaque stands in a view for code: no reader acts on what is in there.
 const opaque = 0
 
-// rawView is a text as it is written.
+// rawView returns a text as it is written.
 func rawView(source string) *view {
 	v := newView(source)
 	v.addRaw(0, len(source))
 	return v
 }
 
-// decodedView is a text as Markdown would show it if it had no structure.
+// decodedView returns a text as Markdown would show it if it had no structure.
 func decodedView(source string) *view {
 	v := newView(source)
 	v.addText(0, len(source))
@@ -61,7 +61,7 @@ func (v *view) add(r rune, from, to int) {
 	}
 }
 
-// folded is the one spelling of a character; see view.
+// folded returns the one spelling of a character; see view.
 func folded(r rune) rune {
 	const fullWidth = '！' - '!' // U+FF01 to U+FF5E are ! to ~
 	switch {
@@ -132,7 +132,7 @@ func isPunctuation(c byte) bool {
 // maxEntity is the length of the longest entity, in bytes: HTML has none of more than 33.
 const maxEntity = 40
 
-// decodeEntity is the character of the entity at the start of text, and the entity's length; 0 if there is none.
+// decodeEntity returns the character of the entity at the start of text, and the entity's length; 0 if there is none.
 func decodeEntity(text string) (string, int) {
 	if len(text) < 3 || text[0] != '&' {
 		return "", 0

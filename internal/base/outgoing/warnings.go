@@ -36,7 +36,7 @@ func (w *warnings) list() []string {
 	return w.texts
 }
 
-// quote is a piece of the text for a warning.
+// quote returns a piece of the text for a warning.
 func quote(text string) string {
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."

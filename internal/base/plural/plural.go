@@ -3,7 +3,7 @@ package plural
 
 import "strconv"
 
-// Of is a count with its noun: "1 file", "12 files", "0 files".
+// Of returns a count with its noun: "1 file", "12 files", "0 files".
 func Of(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -11,5 +11,5 @@ func Of(n int, one, more string) string {
 	return strconv.Itoa(n) + " " + more
 }
 
-// Files is a count of files.
+// Files returns a count of files.
 func Files(n int) string { return Of(n, "file", "files") }

@@ -1,7 +1,8 @@
 package strictjson
 
-// nestedUpTo is the offset of the first bracket that opens a level deeper than depth, and whether there is one; without
-// one it is the length of raw. It counts brackets outside of strings, which is right as far as raw is well-formed.
+// nestedUpTo returns the offset of the first bracket that opens a level deeper than depth, and whether there is one;
+// without one it is the length of raw. It counts brackets outside of strings, which is right as far as raw is
+// well-formed.
 func nestedUpTo(raw []byte, depth int) (end int, deeper bool) {
 	level := 0
 	for at := 0; at < len(raw); at++ {
@@ -19,7 +20,7 @@ func nestedUpTo(raw []byte, depth int) (end int, deeper bool) {
 	return len(raw), false
 }
 
-// stringEnd is the offset of the quote that closes the string beginning at an offset, or the length of raw.
+// stringEnd returns the offset of the quote that closes the string beginning at an offset, or the length of raw.
 func stringEnd(raw []byte, at int) int {
 	for at++; at < len(raw); at++ {
 		switch raw[at] {

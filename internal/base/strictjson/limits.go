@@ -37,8 +37,8 @@ func DecodeWithinLimits(raw []byte, dst any, opts Options) []fault.Violation {
 	return violations
 }
 
-// Limit is the number that a field of a struct has as a limit, by its name in JSON and the name of the tag. It panics
-// if there is none.
+// Limit returns the number that a field of a struct has as a limit, by its name in JSON and the name of the tag. It
+// panics if there is none.
 func Limit(of reflect.Type, name, tag string) int {
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -140,7 +140,7 @@ func (l *limiter) note(at string, f reflect.StructField, format string, args ...
 	})
 }
 
-// number is a tag that holds a number, 0 if there is none.
+// number returns a tag that holds a number, 0 if there is none.
 func number(f reflect.StructField, tag string) int {
 	text, given := f.Tag.Lookup(tag)
 	if !given {

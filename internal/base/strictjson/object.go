@@ -67,7 +67,7 @@ func mostOf(t reflect.Type, f reflect.StructField) int {
 // maxFields limits the fields of a struct: seen has a bit for each.
 const maxFields = 64
 
-// seen is which names an object has had so far.
+// seen records which names an object has had so far.
 type seen struct {
 	known   uint64          // a bit for each field
 	unknown map[string]bool // at most MaxViolations: each one is a violation

@@ -17,7 +17,8 @@ type step struct {
 func (d *decoder) enter(s step) { d.at = append(d.at, s) }
 func (d *decoder) leave()       { d.at = d.at[:len(d.at)-1] }
 
-// path is where the decoder is, such as files[2].content; "" at the whole. Names that were submitted are cut short.
+// path returns the place of the decoder, such as files[2].content; "" at the whole. Names that were submitted are cut
+// short.
 func (d *decoder) path() string {
 	var b strings.Builder
 	for _, s := range d.at {
@@ -33,7 +34,7 @@ func (d *decoder) path() string {
 	return b.String()
 }
 
-// quoted is the path as a message names it.
+// quoted returns the path as a message names it.
 func (d *decoder) quoted() string { return "`" + d.path() + "`" }
 
 // subject names what the decoder is at in a message.

@@ -63,8 +63,8 @@ func Decode(raw []byte, dst any, opts Options) []fault.Violation {
 	return violations
 }
 
-// DecodeSome is Decode, but with violations dst gets what was read, so that more can be said of a document that is
-// refused: the first value of a name that is given more than once, and nothing that follows the end of the search. Of
+// DecodeSome is Decode, but with violations dst gets what was read, so that more can be reported about a refused
+// document: the first value of a name that is given more than once, and nothing that follows the end of the search. Of
 // malformed JSON and of what is nested too deep it gets the zero value.
 //
 // check, if not nil, is then called to find further problems of dst. Its violations at a place that has one already are

@@ -16,8 +16,8 @@ const (
 	maxReason = 120 // how many characters of the library's reason, which quotes a few of the text
 )
 
-// text is the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or about where
-// the decoder is, and ok is false. The error is errEnough.
+// text returns the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or about
+// where the decoder is, and ok is false. The error is errEnough.
 func (d *decoder) text(subject func() string, raw jsontext.Value) (value string, ok bool, err error) {
 	at, flaw, fix := flawIn(raw, d.opts.RefuseNUL)
 	if flaw != "" {
@@ -63,8 +63,8 @@ func flawIn(raw []byte, refuseNUL bool) (at int, flaw, fix string) {
 	return 0, "", ""
 }
 
-// escaped is the UTF-16 code unit that an escape at the start of text stands for, if it is a \u escape, and the length
-// of the escape. Anything else gives an ordinary character.
+// escaped returns the UTF-16 code unit that an escape at the start of text stands for, if it is a \u escape, and the
+// length of the escape. Anything else gives an ordinary character.
 func escaped(text []byte) (unit rune, size int) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return ' ', min(len(text), 2)

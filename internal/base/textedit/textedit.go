@@ -127,7 +127,7 @@ func Made(text string, edits []Edit) bool {
 	return made
 }
 
-// maxCount is where counting ends, so that a text made for it takes no time.
+// maxCount limits the count, so that a crafted text takes no time.
 const maxCount = 1000
 
 // count returns how often a part occurs, overlapping places included; at most maxCount.
@@ -191,8 +191,8 @@ func inLines(lines []int) string {
 // maxPlaces bounds how many places of one line are looked at.
 const maxPlaces = 200
 
-// similar are the lines where something like a part begins, at most 5: where most of its lines stand, spaces aside, and
-// at least half, or for want of such a place, the lines that are most like its longest line.
+// similar returns the lines where something like a part begins, at most 5: where most of its lines stand, spaces aside,
+// and at least half, or for want of such a place, the lines that are most like its longest line.
 func similar(text, part string) []int {
 	lines, wanted := bare(text), bare(part)
 	places := map[string][]int{}
@@ -229,7 +229,7 @@ func similar(text, part string) []int {
 	return out[:min(len(out), maxLines)]
 }
 
-// bare are the lines of a text without the spaces around them, and with single ones within.
+// bare returns the lines of a text without the spaces around them, and with single ones within.
 func bare(text string) []string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -238,7 +238,7 @@ func bare(text string) []string {
 	return lines
 }
 
-// likeLongest are the lines that are most like the longest line that is wanted, if they have at least half of what
+// likeLongest returns the lines that are most like the longest line that is wanted, if they have at least half of what
 // either has.
 func likeLongest(lines, wanted []string) (out []int) {
 	longest := triples(slices.MaxFunc(wanted, func(a, b string) int { return len(a) - len(b) }))
@@ -267,7 +267,7 @@ func likeLongest(lines, wanted []string) (out []int) {
 // maxTriples bounds how much of a line is compared.
 const maxTriples = 1000
 
-// triples are the runs of three bytes in a text, by which texts are told to be alike.
+// triples returns the runs of three bytes in a text, by which similarity is judged.
 func triples(text string) map[string]bool {
 	out := map[string]bool{}
 	for i := 0; i+3 <= len(text) && i < maxTriples; i++ {
@@ -326,7 +326,7 @@ func Merge(base, ours, theirs string) (merged string, ok bool) {
 	return b.String() + base[at:], true
 }
 
-// lineEdits are the changes between two texts as whole lines, in their order. Those that touch are one.
+// lineEdits returns the changes between two texts as whole lines, in their order. Those that touch are one.
 func lineEdits(before, after string) (out []udiff.Edit) {
 	for _, e := range udiff.Lines(before, after) {
 		if n := len(out); n > 0 && out[n-1].End == e.Start {

@@ -18,7 +18,7 @@ func Said[T any](value T) Operator[T] { return Operator[T]{value, true} }
 // Get returns the value; said is false, and the value zero, if the operator has said nothing.
 func (o Operator[T]) Get() (value T, said bool) { return o.value, o.said }
 
-// Value is the value; the zero value of its type if the operator has said nothing.
+// Value returns the value; the zero value of its type if the operator has said nothing.
 func (o Operator[T]) Value() T { return o.value }
 
 // Wish is a value that somebody other than the operator gives. It may choose among the operator's values.

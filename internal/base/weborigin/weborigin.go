@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Of is scheme, host and port of an address in one spelling, such as https://example.org:443. The port is there even if
-// it is the scheme's own.
+// Of returns scheme, host and port of an address in one spelling, such as https://example.org:443. The port is there
+// even if it is the scheme's own.
 func Of(u *url.URL) string {
 	scheme, port := strings.ToLower(u.Scheme), u.Port()
 	if port == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// Environment is where variables are read.
+// Environment reads variables.
 type Environment interface {
 	// Get returns a variable, "" if it is unset.
 	Get(name string) string
@@ -26,8 +26,8 @@ type Secret struct {
 	File string // where Text is from, so that it can be read again; "" if it is from a variable
 }
 
-// Source is the secret while the process runs: if it is from a file, the file may be replaced. learn is told what it
-// then holds.
+// Source returns the secret while the process runs: if it is from a file, the file may be replaced. learn is called
+// with its new content.
 func (s Secret) Source(learn func(text string) (forget func())) transport.Source {
 	if s.File == "" {
 		return constant(s.Text)
@@ -47,8 +47,8 @@ func (c constant) Reread() string { return string(c) }
 // IsKey reports whether a secret is a private key in PEM.
 func IsKey(secret string) bool { return strings.HasPrefix(secret, "-----BEGIN") }
 
-// Redacted is a secret as it is looked for in texts: a key with its line breaks, which a variable may have as \n, so
-// that what is the same in all keys can be told from what is secret.
+// Redacted returns a secret in the form in which texts are searched for it: a key gets real line breaks, which a
+// variable may have as \n, so that the parts that all keys share are distinguished from the secret ones.
 func Redacted(secret string) string {
 	if !IsKey(secret) {
 		return secret
@@ -58,7 +58,7 @@ func Redacted(secret string) string {
 
 // Settings is the configuration of one forge.
 type Settings struct {
-	URL        *url.URL // with a slash at its end; nil if it is not given or no good
+	URL        *url.URL // with a slash at its end; nil if it is missing or invalid
 	Token      Secret
 	App        *App   // in whose name to act, instead of with Token; nil: none
 	Problem    string // why it cannot be used, naming the variable; "": nothing speaks against trying
@@ -72,7 +72,7 @@ type App struct {
 	Key Secret // its private key in PEM
 }
 
-// AddressAndToken are the settings of a forge that needs these two, defaultURL if there is one everybody knows.
+// AddressAndToken returns the settings of a forge that needs these two, defaultURL if there is one everybody knows.
 func AddressAndToken(e Environment, urlName, defaultURL, tokenName string) Settings {
 	given, token := e.Get(urlName), e.Secret(tokenName)
 	s := Settings{Configured: token.Text != "" || given != "" && defaultURL == ""}
@@ -110,7 +110,7 @@ func ParseURL(name, text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Hosts are the hosts of clone URLs that lead to a server: with its port, and, as in ssh URLs, without.
+// Hosts returns the hosts of clone URLs that lead to a server: with its port, and, as in ssh URLs, without.
 func Hosts(server *url.URL) []string {
 	if server.Port() == "" {
 		return []string{server.Host}

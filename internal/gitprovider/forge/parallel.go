@@ -11,7 +11,7 @@ import (
 const sideBySide = 8
 
 // Together runs independent reads side by side, all of them to their end, and returns the error of the first in order
-// that failed: which one is told of must not depend on which answer came first.
+// that failed: which one is reported must not depend on which answer came first.
 func Together(reads ...func() error) error {
 	errs := make([]error, len(reads))
 	var group sync.WaitGroup
@@ -27,7 +27,7 @@ func Together(reads ...func() error) error {
 	return nil
 }
 
-// Into is a read for Together that keeps its value.
+// Into returns a read for Together that keeps its value.
 func Into[T any](value *T, read func() (T, error)) func() error {
 	return func() (err error) {
 		*value, err = read()

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// RepoKey is the same for every spelling of a repository: forges compare names without regard to letter case.
+// RepoKey returns the same key for every spelling of a repository: forges compare names without regard to letter case.
 func RepoKey(repo gitprovider.RepoRef) string { return strings.ToLower(repo.String()) }
 
 // maxPaths bounds, in bytes of paths, what Paths remembers: the files of some thousand pull requests.

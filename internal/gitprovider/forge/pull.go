@@ -62,7 +62,7 @@ type Changed struct {
 	Merged bool   `json:"merged"`
 }
 
-// PullState is the state in the port's terms; "" if the forge did not say.
+// PullState returns the state in the port's terms; "" if the forge did not say.
 func (c Changed) PullState() gitprovider.State {
 	if c.Merged {
 		return gitprovider.StateMerged
@@ -84,7 +84,7 @@ func SortRemarks(remarks []gitprovider.Remark) {
 	slices.SortStableFunc(remarks, func(a, b gitprovider.Remark) int { return a.At.Compare(b.At) })
 }
 
-// Checks is the outcome of CI: one failing context fails, whatever the forge sums up.
+// Checks returns the outcome of CI: one failing context fails, whatever the forge sums up.
 func Checks(state gitprovider.ChecksState, failing []gitprovider.FailedCheck) gitprovider.Checks {
 	if len(failing) > 0 {
 		state = gitprovider.ChecksFailure

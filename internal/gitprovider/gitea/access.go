@@ -81,7 +81,8 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 	return access, err
 }
 
-// user is "" when the token may not read its own user (scope read:user), which nothing else needs.
+// user returns the token's user; "" when the token may not read its own user (scope read:user), which nothing else
+// needs.
 func (e examiner) user(ctx context.Context) string {
 	user, err := call(ctx, e.api, func(c *gitea.Client) (*gitea.User, *gitea.Response, error) { return c.GetMyUserInfo() })
 	if err != nil {
@@ -120,7 +121,7 @@ func (e examiner) scopes(ctx context.Context, repo gitprovider.RepoRef, access *
 	}
 }
 
-// toldScopes are the token's scopes as a refusal tells them; nil if it does not. Forgejo and older versions do not.
+// toldScopes returns the token's scopes as a refusal tells them; nil if it does not. Forgejo and older versions do not.
 func toldScopes(err error) []string {
 	if !lacksScope(err) {
 		return nil
@@ -146,8 +147,8 @@ func (e examiner) branch(ctx context.Context, repo gitprovider.RepoRef, access *
 	return nil
 }
 
-// checksRun is true if Actions are on and the branch has a workflow, or if the branch's tip has a status already, which
-// another CI may have set; nil when it could not be found out.
+// checksRun returns true if Actions are on and the branch has a workflow, or if the branch's tip has a status already,
+// which another CI may have set; nil if that is not known.
 func (e examiner) checksRun(ctx context.Context, repo gitprovider.RepoRef, base string, actions bool) *bool {
 	if actions {
 		if has := e.hasWorkflow(ctx, repo, base); has == nil || *has {

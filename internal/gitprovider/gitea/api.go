@@ -86,12 +86,12 @@ func callWithHeader[T any](ctx context.Context, a *api, do func(*gitea.Client) (
 	return value, e.answer.Header, nil
 }
 
-// endpoint is the address of an API route; each segment is escaped.
+// endpoint returns the address of an API route; each segment is escaped.
 func (a *api) endpoint(segments ...string) *url.URL {
 	return transport.URL(a.base, append([]string{"api", "v1"}, segments...)...)
 }
 
-// repoURL is the address of a route of a repository.
+// repoURL returns the address of a route of a repository.
 func (a *api) repoURL(repo gitprovider.RepoRef, segments ...string) *url.URL {
 	return a.endpoint(append([]string{"repos", repo.Owner, repo.Name}, segments...)...)
 }
@@ -143,7 +143,7 @@ func (a *api) send(ctx context.Context, method string, at *url.URL, body, into a
 	return e.answer.Header, nil
 }
 
-// wrongAnswer is for an answer about another thing than was asked for.
+// wrongAnswer is the error for an answer about something else than was requested.
 func (a *api) wrongAnswer(what string, repo gitprovider.RepoRef) error {
 	return fault.New(fault.UpstreamError, "%s gave something else for %s of %s", a.base.Host, what, repo)
 }

@@ -40,7 +40,7 @@ func (a assigner) assign(ctx context.Context, repo gitprovider.RepoRef, number i
 }
 
 // requestReviews returns the names that the server does not take. A team of another owner cannot review here. Teams
-// that the server does not know it may leave out without a word, so they are looked for afterwards.
+// that the server does not know it may silently ignore, so they are looked for afterwards.
 func (a assigner) requestReviews(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string,
 	error) {
 	var teams, foreign []string

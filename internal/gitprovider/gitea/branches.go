@@ -41,8 +41,8 @@ func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, 
 	return b.api.toFault(err, repo, "the branch "+branch)
 }
 
-// existing is heads with a second look when there is nothing: a missing repository has no branches either, and the
-// server words both alike.
+// existing is heads with a second look when the result is empty: a missing repository has no branches either, and the
+// server answers both alike.
 func (b branches) existing(ctx context.Context, repo gitprovider.RepoRef, prefix string) (map[string]string, error) {
 	tips, err := b.heads(ctx, repo, prefix)
 	if err != nil || len(tips) > 0 {

@@ -56,7 +56,7 @@ func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest)
 	return id, nil
 }
 
-// changeFiles is the request. Both dates are always sent: without, some versions date the commit 2001-01-01
+// changeFiles returns the request. Both dates are always sent: without, some versions date the commit 2001-01-01
 // (go-gitea/gitea#35860).
 func (w commitWriter) changeFiles(req gitprovider.CommitRequest) gitea.ChangeFilesOptions {
 	when := req.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// pullRequest is a pull request as the API gives it, in our terms and without its paths. noticed is when a head branch
-// was found gone that the server has not closed the pull request for yet.
+// pullRequest returns a pull request as the API gives it, in our terms and without its paths. noticed is when a head
+// branch was found gone that the server has not closed the pull request for yet.
 func pullRequest(from *gitea.PullRequest, noticed time.Time) gitprovider.PullRequest {
 	pr := gitprovider.PullRequest{
 		Number: int(from.Index), Title: from.Title, Body: from.Body, URL: from.HTMLURL, Branch: headBranch(from),
@@ -42,7 +42,7 @@ func pullRequest(from *gitea.PullRequest, noticed time.Time) gitprovider.PullReq
 	return pr
 }
 
-// repoID is a repository's id in the port's terms.
+// repoID returns a repository's id in the port's terms.
 func repoID(id int64) string {
 	if id <= 0 {
 		return ""
@@ -50,9 +50,9 @@ func repoID(id int64) string {
 	return strconv.FormatInt(id, 10)
 }
 
-// headBranch is the name of the head branch: the label, since ref turns into refs/pull/N/head once the branch is gone.
-// The label of a pull request from a fork does not name the fork; here it is prefixed, so that a stranger's branch
-// never looks like one of ours.
+// headBranch returns the name of the head branch: the label, since ref turns into refs/pull/N/head once the branch is
+// gone. The label of a pull request from a fork does not name the fork; here it is prefixed, so that a stranger's
+// branch never looks like one of ours.
 func headBranch(pr *gitea.PullRequest) string {
 	if pr.Head == nil {
 		return ""
@@ -63,7 +63,7 @@ func headBranch(pr *gitea.PullRequest) string {
 	return pr.Head.Name
 }
 
-// fromFork is true as well when the fork does not exist any more.
+// fromFork returns true as well when the fork does not exist any more.
 func fromFork(pr *gitea.PullRequest) bool {
 	return pr.Base == nil || pr.Head == nil || pr.Head.RepoID != pr.Base.RepoID
 }
@@ -84,8 +84,8 @@ func headGone(pr *gitea.PullRequest) bool {
 	return pr.Head != nil && pr.Head.Name != "" && pr.Head.Ref == "refs/pull/"+strconv.FormatInt(pr.Index, 10)+"/head"
 }
 
-// labelNames are sorted and without repetition: label names need not be unique, and their order differs between
-// answers.
+// labelNames returns the names sorted and without repetition: label names need not be unique, and their order differs
+// between answers.
 func labelNames(labels []*gitea.Label) []string {
 	var names []string
 	for _, l := range withoutNulls(slices.Clone(labels)) {

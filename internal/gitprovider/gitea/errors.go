@@ -51,7 +51,7 @@ func statusIs(err error, statuses ...int) bool {
 	return r != nil && slices.Contains(statuses, r.status)
 }
 
-// ignoreStatus is err, or nil if it is a refusal by one of the statuses.
+// ignoreStatus returns err, or nil if it is a refusal with one of the statuses.
 func ignoreStatus(err error, statuses ...int) error {
 	if statusIs(err, statuses...) {
 		return nil
@@ -77,7 +77,7 @@ func lacksScope(err error) bool {
 	return statusIs(err, http.StatusForbidden) && refused(err).isScope()
 }
 
-// quotable is the message unless the status is one at which Gitea tells administrators about its own files.
+// quotable returns the message unless the status is one at which Gitea tells administrators about its own files.
 func (r *refusal) quotable() string {
 	if r.status >= http.StatusInternalServerError {
 		return ""
@@ -93,8 +93,8 @@ func (r *refusal) said() string {
 	return ": " + fault.Said(r.message)
 }
 
-// isScope knows the message by which Gitea and Forgejo refuse a token that lacks a scope. That it says no more than
-// what to mend makes matching it harmless: without a match the refusal is still a refusal.
+// isScope recognises the message by which Gitea and Forgejo refuse a token that lacks a scope. It only decides about
+// advice, so a failed match is harmless: the refusal is still a refusal.
 func (r *refusal) isScope() bool { return strings.Contains(r.message, "required scope") }
 
 // isAccount reports whether a 403 is about the token's user: one who is blocked, was never activated, or has to choose
@@ -140,8 +140,8 @@ func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 	}
 }
 
-// moved is for writes: reads follow redirects. The server redirects from a repository's former name; a redirect to
-// elsewhere comes from a proxy. Either way nothing was written.
+// moved returns the error for a redirected write; reads follow redirects. The server redirects from a repository's
+// former name; a redirect to elsewhere comes from a proxy. Either way nothing was written.
 func (a *api) moved(r *refusal, repo gitprovider.RepoRef) error {
 	to, err := url.Parse(r.resp.Header.Get("Location"))
 	if err == nil && to.Host != "" && (to.Host != a.base.Host || to.Scheme != a.base.Scheme) {
@@ -176,7 +176,7 @@ func (a *api) missing(r *refusal, repo gitprovider.RepoRef, what string) error {
 		tokenVariable)
 }
 
-// notGitea is for a route that every supported server has.
+// notGitea is the error for a missing route that every supported server has.
 func (a *api) notGitea(r *refusal) error {
 	return fault.Wrap(r, fault.ProviderDisabled, "%s does not know this part of the API (%d); check that %s is the "+
 		"address of a Gitea or Forgejo, with the path below which it is installed, such as /git/, and that its version is a "+

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// listKnown is openOf without the files that have to be asked for.
+// listKnown is openOf without files that would cost a request.
 func (p pulls) listKnown(ctx context.Context, repo gitprovider.RepoRef, wanted func(gitprovider.PullRequest) bool) (
 	out gitprovider.KnownList, err error) {
 	all, err := p.open(ctx, repo)

@@ -29,7 +29,7 @@ type labels struct {
 	create func() bool
 }
 
-// set adds labels by their names. The server leaves out unknown ones without a word, so the answer is compared.
+// set adds labels by their names. The server silently ignores unknown ones, so the answer is compared.
 func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) error {
 	missing, err := l.add(ctx, repo, number, names)
 	switch {
@@ -129,7 +129,7 @@ func without(names []string, labels []*gitea.Label) []string {
 const maxLabelRepos = 256
 
 // labelIDs remembers the ids of labels that answers happened to show, for the creation of pull requests, which takes
-// ids alone. An id may be out of date: the server drops it without a word, and Label, which goes by name, mends that.
+// ids alone. An id may be out of date: the server silently ignores it, and Label, which uses names, corrects that.
 type labelIDs struct {
 	repos *forge.LRU[string, map[string]int64]
 }

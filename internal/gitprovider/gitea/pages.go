@@ -45,7 +45,7 @@ func pagesOf[T any](a *api, do func(*gitea.Client, gitea.ListOptions) ([]*T, *gi
 	}
 }
 
-// atPage is the query for one page of a list.
+// atPage returns the query for one page of a list.
 func atPage(number int) url.Values {
 	return url.Values{"page": {strconv.Itoa(number)}, "limit": {strconv.Itoa(pageSize)}}
 }
@@ -69,7 +69,7 @@ func (read pageReader[T]) all(ctx context.Context) (items []T, settled bool, err
 	return read.after(ctx, first)
 }
 
-// after is all for who has read the first page.
+// after reads the remaining pages after the first one.
 func (read pageReader[T]) after(ctx context.Context, first page[T]) (items []T, settled bool, err error) {
 	if first.total < 0 {
 		items, err = read.untilEmpty(ctx, first.items)

@@ -90,5 +90,5 @@ func New(opts Options) *Provider {
 	}
 }
 
-// Name is "gitea".
+// Name returns "gitea".
 func (p *Provider) Name() string { return Name }

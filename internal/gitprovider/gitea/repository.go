@@ -20,8 +20,8 @@ func (a *api) repository(ctx context.Context, ref gitprovider.RepoRef) (*gitea.R
 	return repo, err
 }
 
-// switchedOff is the refusal of a repository that takes no pull requests, or nil. The server itself answers 404 then,
-// to everything that is about them.
+// switchedOff returns the refusal of a repository that takes no pull requests, or nil. The server itself answers 404
+// then, to everything that is about them.
 func (a *api) switchedOff(from *gitea.Repository, repo gitprovider.RepoRef) error {
 	switch {
 	case !from.HasPullRequests:
@@ -48,9 +48,9 @@ func (a *api) toFaultOfPull(ctx context.Context, err error, repo gitprovider.Rep
 	return a.toFault(err, repo, what)
 }
 
-// forbiddenByRule is the refusal (403) of a change to a branch for somebody who may write to the repository: then a
-// rule for branches of this name or for files keeps it off, or a hook of the server's. nil means that the user may not
-// write, or that it could not be looked at.
+// forbiddenByRule returns the refusal (403) of a change to a branch for somebody who may write to the repository: then
+// a rule for branches of this name or for files keeps it off, or a hook of the server's. nil means that the user may
+// not write, or that it could not be looked at.
 func (a *api) forbiddenByRule(ctx context.Context, repo gitprovider.RepoRef, branch string, cause error) error {
 	r := refused(cause)
 	// as for coming too often

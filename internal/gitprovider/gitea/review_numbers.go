@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
-// reviewNumbers tells of which pull requests of a list somebody may have submitted a review. Some servers leave the
-// number of reviews out where it is 0, others do not know it.
+// reviewNumbers finds out which pull requests of a list may have a submitted review. Some servers leave the number of
+// reviews out where it is 0, others do not know it.
 type reviewNumbers struct {
 	api   *api
 	known *atomic.Bool // the server is known to know the number

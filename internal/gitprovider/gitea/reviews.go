@@ -22,7 +22,7 @@ type foundReview struct {
 	commit string // head when it was submitted, which the lines are counted in
 }
 
-// plainReviews are the reviews in the port's terms.
+// plainReviews returns the reviews in the port's terms.
 func plainReviews(found []foundReview) (out []gitprovider.Review) {
 	for _, r := range found {
 		out = append(out, r.Review)
@@ -100,8 +100,8 @@ func (d discussion) readLines(ctx context.Context, repo gitprovider.RepoRef, num
 	})
 }
 
-// lineComments are in the order in which they were made. Those after the review's submission are answers. The server
-// notes a resolved conversation at its first comment.
+// lineComments returns the comments in the order in which they were made. Those after the review's submission are
+// answers. The server notes a resolved conversation at its first comment.
 func lineComments(r foundReview, from []*gitea.PullReviewComment) (out []gitprovider.LineComment) {
 	type place struct {
 		path        string

@@ -40,8 +40,8 @@ type baseTree struct {
 // branch reads the root folder and the folders above the paths. name "" is the branch that HEAD names.
 //
 // One request is enough for up to 1000 entries in the whole repository: it is recursive, and its sha is the commit's.
-// The branch is named in full, since a tag of the same name would come first. A name as long as an object id is taken
-// for one by the server, so that its commit is asked for before, which costs a request.
+// The branch is named in full, since a tag of the same name would come first. The server treats a name as long as an
+// object id as one, so its commit is read first, which costs a request.
 func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string, paths []gitprovider.Path) (baseTree,
 	error) {
 	ref := "HEAD"
@@ -102,7 +102,7 @@ func (t trees) complete(ctx context.Context, repo gitprovider.RepoRef, first git
 	return out, err
 }
 
-// foldersOf is the set of the folders above the paths, the root "" included.
+// foldersOf returns the set of the folders above the paths, the root "" included.
 func foldersOf(paths []gitprovider.Path) map[string]bool {
 	folders := map[string]bool{"": true}
 	for _, path := range paths {
@@ -127,7 +127,7 @@ func (b *baseTree) add(dir string, entries []gitea.GitEntry, folders map[string]
 	}
 }
 
-// parentOf is the folder of a path; "" for the root.
+// parentOf returns the folder of a path; "" for the root.
 func parentOf(path string) string {
 	return path[:max(strings.LastIndexByte(path, '/'), 0)]
 }

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// sharedBy is from how many pull requests on a merge base, whose files are not known, the trees are compared here.
+	// sharedBy is the number of pull requests on a merge base, whose files are not known, from which the trees are
+	// compared here.
 	sharedBy = 4
 	// maxComparedTree is up to how many entries a tree may have, folders included: an answer of some 70 KB.
 	maxComparedTree = 250
@@ -99,7 +100,7 @@ func (t fileTree) add(entries []gitea.GitEntry) {
 	}
 }
 
-// comparedWith is read for a pull request whose merge base holds base; nil if that is not known.
+// comparedWith is read for a pull request whose merge base holds base; base is nil if that is not known.
 func (f changedFiles) comparedWith(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest,
 	base fileTree) ([]string,
 	error) {

@@ -13,8 +13,7 @@ import (
 )
 
 // verify demands that the commit is on the base that the gates saw and holds exactly the approved change. The server
-// rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all without a
-// word.
+// rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all silently.
 //
 // The best proof costs no request: the id of the root tree follows from the snapshot and the change. Where it differs
 // (git keeps file modes from long ago that a snapshot does not show) the files that the answer lists decide, and, since
@@ -58,14 +57,14 @@ func firstDifference(expected, got gitprovider.Tree, folders map[string]bool) st
 	return ""
 }
 
-// otherFiles is a definite refusal: the same call would be answered in the same way.
+// otherFiles returns a definite refusal: the same call would be answered in the same way.
 func (w commitWriter) otherFiles(req gitprovider.CommitRequest, path string) error {
 	return fault.New(fault.ContentDenied, "%s wrote other files than were approved (%.200q in %s), as it does where the "+
 		"repository filters files, by Git LFS for example; leave that file to a person", w.api.base.Host, path,
 		req.Snapshot.Repo)
 }
 
-// expectedTree is the snapshot's tree with the change made: the folders that lead to it, and all that is in them.
+// expectedTree returns the snapshot's tree with the change made: the folders that lead to it, and all that is in them.
 // Folders that the change empties are gone; the ids of folders that it touches are empty.
 func expectedTree(req gitprovider.CommitRequest) gitprovider.Tree {
 	tree := maps.Clone(req.Snapshot.Tree)

@@ -17,8 +17,7 @@ import (
 )
 
 // examiner finds out what the token may do in a repository. Protections are read as far as GitHub shows them to
-// somebody who may not administer the repository: a rule that this token alone may bypass is not told apart from one
-// that binds it.
+// somebody who may not administer the repository: a rule that this token may bypass looks like one that binds it.
 type examiner struct {
 	api    *api
 	labels labels
@@ -107,7 +106,7 @@ func (i identity) mayWrite(private bool) bool {
 	return i.scopes == nil
 }
 
-// sees is "public" for a classic token that shows public repositories alone; "" for one of which that is not known.
+// sees returns "public" for a classic token that sees only public repositories; "" if that is not known.
 func (i identity) sees() string {
 	if i.scopes == nil || slices.Contains(i.scopes, "repo") {
 		return ""
@@ -180,7 +179,7 @@ func (e examiner) branchRules(ctx context.Context, repo gitprovider.RepoRef, bra
 	return rules, err == nil, err
 }
 
-// repository reads what GraphQL tells of the repository and its base branch, and which of the labels it lacks.
+// repository reads GraphQL's facts about the repository and its base branch, and which of the labels it lacks.
 func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base string,
 	names []string) (node *accessNode,
 	missing []string, err error) {

@@ -37,16 +37,16 @@ func newAPI(opts Options, refusals refusals, clock transport.Clock) *api {
 		fresh: newObjects{forge.NewLRU[string, time.Time](maxNew, nil), clock.Now, clock.Sleep}, app: opts.App}
 }
 
-// client is the library's client for one request. It keeps in mind that a limit was reached and answers in GitHub's
-// stead until that ends, whatever token the next request carries: that of another owner's installation, or a new one.
-// GitHub's own answers say how long to wait.
+// client returns the library's client for one request. It keeps in mind that a limit was reached and answers in
+// GitHub's stead until that ends, whatever token the next request carries: that of another owner's installation, or a
+// new one. GitHub's own answers say how long to wait.
 func (a *api) client() *gogithub.Client {
 	client := gogithub.NewClient(a.over.Client())
 	client.BaseURL = a.root
 	return client
 }
 
-// graphQLAddress is where GraphQL is spoken. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
+// graphQLAddress returns the address of GraphQL. An Enterprise Server has REST at /api/v3 and GraphQL at /api/graphql
 // (docs.github.com, "Forming calls with GraphQL"); github.com has it at /graphql below the API's root.
 func graphQLAddress(api *url.URL) *url.URL {
 	root := *api
@@ -157,7 +157,7 @@ func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number i
 	return now.PullState(), a.refusals.pullMissing(err, repo, number)
 }
 
-// repoURL is an address below a repository.
+// repoURL returns an address below a repository.
 func (a *api) repoURL(ref gitprovider.RepoRef, segments ...string) *url.URL {
 	return transport.URL(a.root, append([]string{"repos", ref.Owner, ref.Name}, segments...)...)
 }

@@ -15,7 +15,7 @@ type branches struct {
 	facts *repositoryFacts
 }
 
-// branchRef is the full name of a branch: GitHub takes a short one for a tag as well.
+// branchRef returns the full name of a branch: GitHub takes a short one for a tag as well.
 func branchRef(branch string) string { return "refs/heads/" + branch }
 
 // refNode is a reference as GraphQL answers it.
@@ -25,7 +25,7 @@ type refNode struct {
 	Target       struct{ Oid string }
 }
 
-// tip is a reference's commit, "" for none.
+// tip returns a reference's commit, "" for none.
 func (n *refNode) tip() string {
 	if n == nil {
 		return ""
@@ -144,7 +144,7 @@ func (b branches) moveByID(ctx context.Context, repo gitprovider.RepoRef, branch
 	return err
 }
 
-// node is a branch with its node id; not_found if there is none.
+// node returns a branch with its node id; not_found if there is none.
 func (b branches) node(ctx context.Context, repo gitprovider.RepoRef, branch string) (*refNode, error) {
 	q := newQuery(repo)
 	q.text("ref", branchRef(branch))

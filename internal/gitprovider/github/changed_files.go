@@ -137,7 +137,7 @@ func (f changedFiles) readChunk(ctx context.Context, repo gitprovider.RepoRef, c
 	return nil
 }
 
-// maxFilePages is where GitHub ends: it lists at most 3000 files (docs.github.com, "List pull requests files").
+// maxFilePages is GitHub's limit: it lists at most 3000 files (docs.github.com, "List pull requests files").
 const maxFilePages = 30
 
 // list gives the changed files from memory, or reads them by REST, which tells both names of a rename.

@@ -65,7 +65,7 @@ func commitUnknown(err error) bool {
 		r.kind == "UNPROCESSABLE" || r.kind == "NOT_FOUND") && r.says("does not exist", "not found", "could not resolve to")
 }
 
-// treeEntries are the changed files. An entry with neither content nor id removes its path.
+// treeEntries returns the changed files. An entry with neither content nor id removes its path.
 func treeEntries(req gitprovider.CommitRequest) ([]*gogithub.TreeEntry, error) {
 	var entries []*gogithub.TreeEntry
 	for _, c := range req.Changes.Changes() {

@@ -146,7 +146,7 @@ func (d discussion) whoWrites(ctx context.Context, repo gitprovider.RepoRef,
 }
 
 const (
-	// writersAsked bounds the people about whom one reading of remarks asks. Those beyond are not quoted.
+	// writersAsked bounds the authors whose permission one reading of remarks checks. Those beyond are not quoted.
 	writersAsked = 10
 	// writersFresh is how long an answer is cached, and maxWriters the number of cached answers.
 	writersFresh = 10 * time.Minute
@@ -208,7 +208,7 @@ func (w writers) ask(ctx context.Context, repo gitprovider.RepoRef, login string
 	return answer.Permission == "admin" || answer.Permission == "write", err
 }
 
-// said is when it was said: zero for what is hidden, or not submitted.
+// said returns the time of a remark: zero if it is hidden, or not submitted.
 func (n *remarkNode) said() time.Time {
 	if n == nil || n.Author == nil || n.IsMinimized {
 		return time.Time{}

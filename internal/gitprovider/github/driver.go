@@ -82,8 +82,8 @@ func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
 	return &driver.App{ID: id, Key: key}, nil
 }
 
-// hosts are github.com for api.github.com, the same with data residency (api.NAME.ghe.com), and an Enterprise Server's
-// own host.
+// hosts returns github.com for api.github.com, the same with data residency (api.NAME.ghe.com), and an Enterprise
+// Server's own host.
 func hosts(api *url.URL) []string {
 	if api == nil {
 		return []string{"github.com"}
@@ -112,7 +112,7 @@ func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *t
 		client, nil
 }
 
-// newApp is the app in whose name requests are made, nil without one. Its tokens are redacted like those of the
+// newApp returns the app in whose name requests are made, nil without one. Its tokens are redacted like those of the
 // configuration.
 func newApp(s driver.Settings, r driver.Runtime) (*githubapp.App, error) {
 	if s.App == nil {

@@ -76,7 +76,7 @@ func (o newObjects) wait(ctx context.Context, object string, unknown func(error)
 	return o.waitWhile(ctx, func(err error) bool { return unknown(err) && o.has(object) }, do)
 }
 
-// waitWhile is wait for what unknown is about.
+// waitWhile is wait for errors that unknown recognises.
 func (o newObjects) waitWhile(ctx context.Context, unknown func(error) bool, do func() error) (late bool, err error) {
 	for pause := time.Second; ; pause *= 2 {
 		err = do()
@@ -89,7 +89,7 @@ func (o newObjects) waitWhile(ctx context.Context, unknown func(error) bool, do 
 	return late, err
 }
 
-// waitFor is wait with an error that says that the object may come still: somebody has to look again later.
+// waitFor is wait with an error that says that the object may still appear: the caller has to look again later.
 func (o newObjects) waitFor(ctx context.Context, object, what string, unknown func(error) bool, do func() error) error {
 	late, err := o.wait(ctx, object, unknown, do)
 	if late {
@@ -99,7 +99,7 @@ func (o newObjects) waitFor(ctx context.Context, object, what string, unknown fu
 }
 
 // notYet says that a refusal may come from a new object that GitHub does not know yet. It does not wrap the refusal,
-// which would be found in it and taken for definite.
+// which would then count as definite.
 func notYet(what string, refusal error) error {
 	if refusal == nil { // GitHub only left it out
 		return fault.New(fault.UpstreamError, "GitHub does not show %s yet, which was made a moment ago; try again later", what)

@@ -26,7 +26,7 @@ type operation struct {
 	tolerate func(graphError) bool
 }
 
-// mutation is a write to a branch.
+// mutation returns a write to a branch.
 func mutation(document string, variables map[string]any) operation {
 	return operation{document: document, variables: variables, write: true, need: needContents}
 }

@@ -27,7 +27,7 @@ type commitNode struct {
 	Parents struct{ Nodes []struct{ Oid string } }
 }
 
-// author is the account, or the name that the commit has.
+// author returns the account, or the name that the commit has.
 func (n commitNode) author() string {
 	switch {
 	case n.Author == nil:

@@ -25,7 +25,7 @@ type labels struct {
 // an outdated cache could bring back a label that a person has deleted.
 const labelsFresh = time.Minute
 
-// labelKey is a label as GitHub compares it, letter case aside.
+// labelKey returns a label as GitHub compares it, letter case aside.
 func labelKey(name string) string { return strings.ToLower(name) }
 
 // labelList is a list of labels as GraphQL answers it.
@@ -34,7 +34,7 @@ type labelList struct {
 	Nodes    []struct{ Name string }
 }
 
-// names are the names of the labels.
+// names returns the names of the labels.
 func (l *labelList) names() []string {
 	if l == nil {
 		return nil
@@ -46,7 +46,7 @@ func (l *labelList) names() []string {
 	return out
 }
 
-// labelKeys is the set of the keys of labels.
+// labelKeys returns the set of the keys of labels.
 func labelKeys(names []string) map[string]bool {
 	keys := map[string]bool{}
 	for _, name := range names {

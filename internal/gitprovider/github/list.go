@@ -127,7 +127,7 @@ func mergeListed(list, more []*pullNode, label string) []*pullNode {
 	return list
 }
 
-// withoutForks is a list without the pull requests whose head is in a fork: they are never ours.
+// withoutForks returns a list without the pull requests whose head is in a fork: they are never ours.
 func withoutForks(list []*pullNode) []*pullNode {
 	return slices.DeleteFunc(slices.Clone(list), func(n *pullNode) bool { return n.IsCrossRepository })
 }

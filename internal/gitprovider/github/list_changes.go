@@ -43,8 +43,8 @@ func listingKey(repo gitprovider.RepoRef, label string) string {
 	return forge.RepoKey(repo) + "\n" + labelKey(label)
 }
 
-// changedPulls are all pull requests, the last changed first. GitHub dates everything that can bring one into a list,
-// out of it, or change what is shown of it: opening, closing, merging, pushes, labels, titles, bodies and base
+// changedPulls returns all pull requests, the last changed first. GitHub dates everything that can bring one into a
+// list, out of it, or change what is shown of it: opening, closing, merging, pushes, labels, titles, bodies and base
 // branches.
 func changedPulls() pullList {
 	return pullList{arguments: "states: [OPEN, CLOSED, MERGED], orderBy: {field: UPDATED_AT, direction: DESC}",
@@ -117,7 +117,7 @@ func reaches(c *pullConnection, at time.Time) bool {
 	return !c.PageInfo.HasNextPage || c.Nodes[len(c.Nodes)-1].UpdatedAt.Before(at)
 }
 
-// with is the list after changes.
+// with returns the list after changes.
 func (l listing) with(changed []*pullNode, label string) []*pullNode {
 	now := map[int]*pullNode{}
 	for _, n := range changed {

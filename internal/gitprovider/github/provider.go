@@ -22,7 +22,7 @@ type Options struct {
 	Client *transport.Transport
 	// CreateLabels says that labels which the repository lacks are made when a pull request is labelled.
 	CreateLabels func() bool // asked each time; nil: they are not
-	// App is where Client's tokens come from if they are those of a GitHub App; nil for a token of a user.
+	// App provides Client's tokens if they are those of a GitHub App; nil for a token of a user.
 	App   *githubapp.App
 	Now   func() time.Time                     // nil means time.Now
 	Sleep func(context.Context, time.Duration) // nil waits for the time to pass or the context to end
@@ -85,5 +85,5 @@ func New(opts Options) *Provider {
 	}
 }
 
-// Name is "github".
+// Name returns "github".
 func (p *Provider) Name() string { return Name }

@@ -59,7 +59,8 @@ type pullNode struct {
 	}
 }
 
-// repoID is a repository's database id in the port's terms. It stays, where GitHub has changed the form of node ids.
+// repoID returns a repository's database id in the port's terms. It stays, where GitHub has changed the form of node
+// ids.
 func repoID(id int64) string {
 	if id <= 0 {
 		return ""
@@ -93,8 +94,8 @@ func (n *pullNode) pullRequest() gitprovider.PullRequest {
 	return pr
 }
 
-// head is the head's commit: while it is open, that of its branch. GitHub's field of the pull request itself has been
-// seen to lag for hours.
+// head returns the head's commit: while it is open, that of its branch. GitHub's field of the pull request itself has
+// been seen to lag for hours.
 func (n *pullNode) head() string {
 	if tip := n.HeadRef.tip(); n.State == "OPEN" && !n.IsCrossRepository && tip != "" {
 		return tip

@@ -33,7 +33,7 @@ type pullConnection = connection[pullNode]
 // smallPage is the size of a page of a query that was too much for GitHub before.
 const smallPage = 25
 
-// smaller is the list in a query that costs GitHub little: short pages without files.
+// smaller returns the list in a query that costs GitHub little: short pages without files.
 func (l pullList) smaller() pullList {
 	l.files, l.size = false, min(l.size, smallPage)
 	return l
@@ -56,7 +56,7 @@ func labelledPulls(label string) pullList {
 	return list
 }
 
-// field is the selection of one page. after is the argument that names its cursor.
+// field returns the selection of one page. after is the argument that names its cursor.
 func (l pullList) field(alias string, size int, after string) string {
 	nodes := "...pull"
 	if l.files {

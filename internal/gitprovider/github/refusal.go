@@ -74,7 +74,7 @@ type refusals struct {
 // said prepares GitHub's text for a message: cleaned, and without the token, which an answer might echo.
 func (r refusals) said(message string) string { return forge.Clean(r.transport.Scrub(message)) }
 
-// saidBy is the message of a REST refusal and of its validation errors.
+// saidBy returns the message of a REST refusal and of its validation errors.
 func (r refusals) saidBy(e *gogithub.ErrorResponse) string {
 	said := []string{e.Message}
 	for _, detail := range e.Errors {
@@ -120,7 +120,7 @@ func (r refusals) translate(err error, n need) error {
 // "Rate limits for the REST API").
 const secondaryWait = time.Minute
 
-// fromLimit is a rate limit.
+// fromLimit returns a rate limit.
 func (r refusals) fromLimit(resp *http.Response, message string, wait time.Duration) error {
 	if resp != nil && len(resp.Header) > 0 {
 		if f := r.transport.StatusFault(resp, r.said(message)); f != nil {

@@ -267,7 +267,7 @@ func (n *contextNode) key() string {
 // actionsApp is the app that runs GitHub Actions.
 const actionsApp = "github-actions"
 
-// started is when a run began; one that has not begun counts as newer than all that have.
+// started returns the start of a run; one that has not begun counts as newer than all that have.
 func (n *contextNode) started() time.Time {
 	if n.StartedAt == nil {
 		return time.Unix(1<<40, 0)

@@ -67,8 +67,8 @@ func (n threadsNode) byReview() map[string][]gitprovider.LineComment {
 	return out
 }
 
-// comment is one of a conversation. A line is counted in the head, or, where that has moved on, in the commit that it
-// was written for.
+// comment returns one comment of a conversation. A line is counted in the head, or, where that has moved on, in the
+// commit that it was written for.
 func (t *threadNode) comment(c *lineNode, head string) gitprovider.LineComment {
 	out := gitprovider.LineComment{
 		ID: c.FullDatabaseID, Path: t.Path, Line: t.Line, Commit: head, Before: t.DiffSide == "LEFT", Resolved: t.IsResolved,

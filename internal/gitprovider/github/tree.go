@@ -72,7 +72,7 @@ func (s *snapshotQuery) commitFields(q *query) string {
 	return b.String()
 }
 
-// base is the base branch, or nil.
+// base returns the base branch, or nil.
 func (s *snapshotQuery) base() *baseNode {
 	if s.Base == "" {
 		return s.repository.DefaultBranchRef

@@ -139,7 +139,7 @@ func (a *App) Token(ctx context.Context, use transport.Use) (string, error) {
 	return s.token, nil
 }
 
-// retire takes the token out of a slot. It may be under way in requests, so it is redacted for some time still.
+// retire removes the token from a slot. It may be in use by pending requests, so it is still redacted for some time.
 func (a *App) retire(s *slot) {
 	if s.token != "" {
 		a.retired = append(a.retired, retired{until: s.expires.Add(forgetAfter), forget: s.forget})
@@ -165,8 +165,8 @@ func (a *App) sweep() {
 	})
 }
 
-// Refused implements transport.Credential: the token is not used again, unless it is new. The installation is looked
-// up anew, so that what has become of it (suspended, removed, fewer permissions) is told.
+// Refused implements transport.Credential: the token is not used again, unless it is new. The installation is looked up
+// anew, so that a change (suspended, removed, fewer permissions) is reported.
 func (a *App) Refused(use transport.Use, token string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -195,7 +195,7 @@ func (a *App) slot(k key) *slot {
 	return s
 }
 
-// current is the token of a slot if it lasts long enough, else "".
+// current returns the token of a slot if it lasts long enough, else "".
 func (a *App) current(s *slot) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -82,7 +82,7 @@ func message(raw []byte) string {
 // clockTolerance is the difference between two clocks up to which a refused signature is not attributed to them.
 const clockTolerance = 30 * time.Second
 
-// unsigned is the fault for a signature that GitHub does not take: a key of another app, or a clock that is wrong.
+// unsigned returns the fault for a signature that GitHub does not take: a key of another app, or a clock that is wrong.
 func (a *App) unsigned(resp *http.Response, said string) error {
 	advice := "check that GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY belong together, and that the key was not deleted at GitHub"
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {

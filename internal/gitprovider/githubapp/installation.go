@@ -15,7 +15,7 @@ import (
 // installationFresh is how long a cached installation is used.
 const installationFresh = 10 * time.Minute
 
-// installation is where the app is installed: for one owner, with what that owner granted.
+// installation is an installation of the app: for one owner, with what that owner granted.
 type installation struct {
 	ID      int64  `json:"id"`
 	AppSlug string `json:"app_slug"`
@@ -116,7 +116,7 @@ func leftOut(owner, repo string) *fault.Error {
 
 // Grant describes what an installation allows the app.
 type Grant struct {
-	Login       string   // whom GitHub shows as the author of what the app does: "NAME[bot]"
+	Login       string   // the author that GitHub shows for what the app does: "NAME[bot]"
 	Permissions []string // such as "contents: write", sorted
 	All         bool     // of the owner's repositories, not of chosen ones
 	Settings    string   // address of the page where the owner changes it

@@ -32,7 +32,7 @@ type hook struct {
 // MaxName bounds the name of an app, in characters.
 const MaxName = 34
 
-// homepage is where people who see the app read what it is.
+// homepage is the page about the app for people who see it.
 const homepage = "https://github.com/claudeops/claudeops"
 
 // NewManifest describes an app with the permissions that Claude Ops needs, and no webhook. members adds the one that
@@ -49,8 +49,8 @@ func NewManifest(name, redirect string, members bool) Manifest {
 	}
 }
 
-// NewAppPage is where a browser posts the manifest: settings of the organisation, or of the person if it is "". GitHub
-// gives the state back with the code. web is the address of GitHub's pages.
+// NewAppPage returns the address to which a browser posts the manifest: settings of the organisation, or of the person
+// if it is "". GitHub gives the state back with the code. web is the address of GitHub's pages.
 func NewAppPage(web *url.URL, organisation, state string) *url.URL {
 	parts := []string{"settings", "apps", "new"}
 	if organisation != "" {
@@ -69,7 +69,7 @@ type Registered struct {
 	Key  string `json:"pem"`      // the private key, which GitHub shows this once
 }
 
-// InstallPage is where the app's owner installs it.
+// InstallPage returns the page where the app's owner installs it.
 func (r Registered) InstallPage() string { return r.Page + "/installations/new" }
 
 // Exchange gets the app for the code that GitHub has sent the browser back with. client carries no token. A code is

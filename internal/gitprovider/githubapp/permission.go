@@ -14,9 +14,9 @@ import (
 // has it.
 type permissions map[string]string
 
-// required are the permissions that a request needs, and optional those that it makes use of if the installation grants
-// them: what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no permission of
-// their own.
+// required returns the permissions that a request needs, and optional those that it makes use of if the installation
+// grants them: what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no
+// permission of their own.
 func required(use transport.Use) permissions {
 	out := permissions{"contents": "read", "pull_requests": "read"}
 	if use.Write {
@@ -35,8 +35,8 @@ func optional(use transport.Use) []string {
 	return []string{"actions", "checks", "statuses"}
 }
 
-// wanted picks what a token is asked for from what the installation grants. GitHub refuses the whole token for one
-// permission that is not granted, so that such a one is told of here instead: provider_disabled.
+// wanted selects the permissions to request for a token from those that the installation grants. GitHub refuses the
+// whole token for one permission that is not granted, so a missing one is reported here instead: provider_disabled.
 func wanted(granted permissions, use transport.Use) (permissions, error) {
 	out := permissions{"metadata": "read"}
 	var lacks []string
@@ -65,7 +65,7 @@ func (p permissions) covers(name, level string) bool {
 	return slices.Index(levels, p[name]) >= slices.Index(levels, level)
 }
 
-// shown is a permission as GitHub's pages name it: "Pull requests: read and write".
+// shown returns a permission as GitHub's pages name it: "Pull requests: read and write".
 func shown(name, level string) string {
 	words := strings.ReplaceAll(name, "_", " ")
 	if level == "write" {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// branches are those of a repository at one moment.
+// branches are the branches of a repository at one moment.
 type branches struct {
 	tips map[string]string // commit by branch name
 	head string            // the branch that HEAD names, if it exists; "" otherwise

@@ -41,7 +41,7 @@ func (repo *repository) readBranches(ctx context.Context) (found branches, sure 
 	return found, true, nil
 }
 
-// readHead is the branch that HEAD names, "" if it names a commit.
+// readHead returns the branch that HEAD names, "" if it names a commit.
 func (repo *repository) readHead() (branch string, ok bool) {
 	text, err := readPlain(filepath.Join(repo.gitDir, "HEAD"), 1<<10)
 	if err != nil {

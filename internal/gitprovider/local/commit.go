@@ -202,7 +202,7 @@ func newIdentity(name, email string) identity {
 	return identity{clean(name), clean(email)}
 }
 
-// stamp is the identity with a time, in the raw form of commit headers.
+// stamp returns the identity with a time, in the raw form of commit headers.
 func (i identity) stamp(t time.Time) string {
 	return fmt.Sprintf("%s <%s> %d +0000", i.name, i.email, t.Unix())
 }

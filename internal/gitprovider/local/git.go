@@ -109,7 +109,7 @@ func (g *runner) outcome(ctx context.Context, c command, result git.Result, err 
 	return failed(&exitError{c.args[0], result.Code, result.Said})
 }
 
-// failed is the error of a git command that should not have failed.
+// failed returns the error of a git command that should not have failed.
 func failed(e *exitError) error {
 	return fault.Wrap(e, fault.UpstreamError, "git %s failed on the repository; ask the operator to check its "+
 		"permissions and disk space, and to run git fsck", e.name)

@@ -23,8 +23,8 @@ func (p *Provider) Ping(ctx context.Context) error {
 	return nil
 }
 
-// oldestGit is the oldest release that has all that is needed: merge-tree --write-tree came with 2.38
-// (git's RelNotes/2.38.0).
+// oldestGit returns the oldest release that has all that is needed: merge-tree --write-tree came with 2.38 (git's
+// RelNotes/2.38.0).
 func oldestGit() string { return "2.38" }
 
 // GitVersion returns the version of the git command, such as 2.39.5. provider_disabled if there is none or it is too

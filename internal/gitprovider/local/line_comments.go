@@ -36,7 +36,7 @@ func checkLineComments(comments []gitprovider.LineComment) error {
 	return nil
 }
 
-// placed are the comments with the head that their lines are counted in. invalid_argument for a file that the pull
+// placed returns the comments with the head that their lines are counted in. invalid_argument for a file that the pull
 // request does not change, and for a line that the file does not have.
 func (repo *repository) placed(ctx context.Context, have branches, pr gitprovider.PullRequest,
 	comments []gitprovider.LineComment) ([]gitprovider.LineComment, error) {
@@ -94,7 +94,7 @@ func linesIn(text []byte) int {
 	return n
 }
 
-// fileAt is the content of a file of a commit; nil if the commit, or the file in it, is not there.
+// fileAt returns the content of a file of a commit; nil if the commit, or the file in it, is not there.
 func (repo *repository) fileAt(ctx context.Context, commit, path string) ([]byte, error) {
 	w, err := repo.workspace(strings.TrimSuffix(commit, "^"), false)
 	if err != nil {
@@ -114,7 +114,7 @@ func (repo *repository) fileAt(ctx context.Context, commit, path string) ([]byte
 	return text, err
 }
 
-// Texts are the contents of files as the head has them: of those that are there, are not empty and have at most
+// Texts returns the contents of files as the head has them: of those that are there, are not empty and have at most
 // maxBytes. Those with white space in their names are left out.
 func (r *Reviewer) Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string,
 	maxBytes int) (map[string]string, error) {

@@ -106,8 +106,8 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 		nil
 }
 
-// leftToPerson is the refusal to move a base that is checked out in dir. The advice is to merge there, so the merge is
-// tried before: git in the work tree would follow a file that was moved, too.
+// leftToPerson returns the refusal to move a base that is checked out in dir. The advice is to merge there, so the
+// merge is tried before: git in the work tree would follow a file that was moved, too.
 func (repo *repository) leftToPerson(ctx context.Context, pr gitprovider.PullRequest, k pair, paths []string,
 	dir string) error {
 	w, err := repo.workspace(k.base, false)
@@ -310,7 +310,7 @@ func (repo *repository) underWay(gitDir string, found map[string]string) {
 
 // treeMerge is git's merge of two commits.
 type treeMerge struct {
-	tree string // of no use unless the other two are empty
+	tree string // unused unless the other two are empty
 	// conflicts are files in which both sides change the same lines, and elsewhere those that the merge writes although
 	// the pull request does not show them. Both are quoted for a message, and at most ten.
 	conflicts, elsewhere []string

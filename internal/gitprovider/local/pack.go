@@ -45,7 +45,7 @@ func (p *pack) add(kind byte, name string, body []byte) string {
 	return gitprovider.ObjectID(name, body, p.sample)
 }
 
-// bytes is the whole pack: its head, the objects, and their hash.
+// bytes returns the whole pack: its head, the objects, and their hash.
 func (p *pack) bytes() ([]byte, error) {
 	out := append([]byte("PACK"), 0, 0, 0, 2) // version 2
 	out = binary.BigEndian.AppendUint32(out, p.count)

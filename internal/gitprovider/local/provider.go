@@ -74,5 +74,5 @@ func New(root string, records Records, opts Options) (*Provider, error) {
 	}, nil
 }
 
-// Name is "local".
+// Name returns "local".
 func (p *Provider) Name() string { return Name }

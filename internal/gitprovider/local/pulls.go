@@ -44,7 +44,7 @@ type pullsNow struct {
 
 // refresh reads the open pull requests and compares them with the repository. What people did with plain git is
 // recorded: a pull request whose head is in the base was merged, one whose branch is gone was closed. Records are read
-// before branches, so that a pull request that is opened meanwhile is not taken for one whose branch is gone.
+// before branches, so that a pull request that is opened meanwhile does not look like one whose branch is gone.
 func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error) {
 	recorded, err := p.records.PRs(ctx, repo.key(), gitprovider.StateOpen)
 	if err != nil {
@@ -119,8 +119,8 @@ func (p *pulls) change(ctx context.Context, repo *repository, number int,
 	return p.records.UpdatePR(ctx, repo.key(), number, change)
 }
 
-// status is a pull request with its reviews. There is no CI, so the checks are always ChecksNone. Whether an open pull
-// request can be merged is computed at once, never nil.
+// status returns a pull request with its reviews. There is no CI, so the checks are always ChecksNone. Whether an open
+// pull request can be merged is computed at once, never nil.
 func (p *pulls) status(ctx context.Context, repo *repository, number int, seen pullsNow) (gitprovider.Status, error) {
 	pr, reviews, err := p.records.PR(ctx, repo.key(), number)
 	if err != nil {
@@ -177,7 +177,7 @@ func (p *pulls) addReview(ctx context.Context, repo *repository, number int, sta
 	})
 }
 
-// current is a pull request from the records as it is now.
+// current returns a pull request from the records as it is now.
 func (s pullsNow) current(repo *repository, recorded gitprovider.PullRequest) gitprovider.PullRequest {
 	for _, pr := range s.open {
 		if pr.Number == recorded.Number && recorded.State == gitprovider.StateOpen {

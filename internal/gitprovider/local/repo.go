@@ -24,7 +24,7 @@ type repository struct {
 	page        func(ref gitprovider.RepoRef, number int) string // see Options.Page
 }
 
-// key is the repository's name in the Records.
+// key returns the repository's name in the Records.
 func (repo *repository) key() string { return repo.ref.String() }
 
 // url returns the address for git clone.

@@ -237,7 +237,7 @@ func (n Note) check(needsBody bool) error {
 	return checkLineComments(n.Comments)
 }
 
-// diff is the unified diff of a pull request; see Detail.
+// diff returns the unified diff of a pull request; see Detail.
 func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.PullRequest) (text string,
 	tooLarge bool, err error) {
 	if !isID(pr.HeadCommit) {
@@ -269,8 +269,8 @@ func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.
 	return string(out), false, err
 }
 
-// forkOf is the commit where base and head of an open pull request part; "" where there is none, and for one that has
-// ended.
+// forkOf returns the commit where base and head of an open pull request part; "" where there is none, and for one that
+// has ended.
 func (repo *repository) forkOf(ctx context.Context, have branches, pr gitprovider.PullRequest) (string, error) {
 	k := pair{have.tips[pr.Base], pr.HeadCommit}
 	if k.base == "" || pr.State != gitprovider.StateOpen {

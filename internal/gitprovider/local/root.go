@@ -20,8 +20,8 @@ import (
 // is written once and is not secret. See docs/adr/0018-a-root-has-an-identity.md.
 const RootFile = ".claudeops-root"
 
-// unknownRoot stands for the identity of a root that has one which cannot be read. No root has it, so that no record is
-// taken for that root's.
+// unknownRoot stands for the identity of a root that has one which cannot be read. No root has it, so that no record
+// matches that root.
 const unknownRoot = "?"
 
 const maxRootFile = 100 // bytes

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// isOurs is true: a user's temporary folder is the user's own there.
+// isOurs returns true: a user's temporary folder is the user's own there.
 func isOurs(fs.FileInfo) bool { return true }
 
 // writeLock needs flock(2): elsewhere git's own locks keep writers apart, and what a killed process had started is for

@@ -64,8 +64,8 @@ func (t *transaction) leftLock(repo *repository) string {
 	return ""
 }
 
-// add writes one line. A symbolic reference is taken for itself, never for what it points to: a branch of ours that
-// somebody replaced by a link to another branch must not lead a write there.
+// add writes one line. A symbolic reference is changed itself, never its target: a branch of ours that somebody
+// replaced by a link to another branch must not lead a write there.
 func (t *transaction) add(verb, branch string, fields ...string) {
 	t.branches = append(t.branches, branch)
 	t.script.WriteString("option no-deref\x00" + verb + " " + headsPrefix + branch + "\x00")

@@ -19,7 +19,7 @@ const (
 	modeExecutable = "100755"
 )
 
-// canonical is a mode as git shows it. Old repositories hold modes such as 100664, which git takes for 100644.
+// canonical returns a mode as git shows it. Old repositories hold modes such as 100664, which git takes for 100644.
 func canonical(mode string) string {
 	switch mode {
 	case "":
@@ -78,8 +78,8 @@ func (e *treeEditor) remove(path string) error {
 	return nil
 }
 
-// folder is the folder of a path; with make, one that is not there is made, in the place of what is. nil if there is
-// none.
+// folder returns the folder of a path; with make, one that is not there is made, in the place of what is. nil if there
+// is none.
 func (e *treeEditor) folder(path string, make bool) (*folder, error) {
 	if f := e.folders[path]; f != nil {
 		return f, nil
@@ -141,7 +141,7 @@ func (e *treeEditor) write(p *pack) (string, error) {
 	return root, nil
 }
 
-// encodeTree is the tree object of entries. Git sorts by name, and folders as if their names ended with a slash.
+// encodeTree returns the tree object of entries. Git sorts by name, and folders as if their names ended with a slash.
 func encodeTree(entries map[string]treeEntry) ([]byte, error) {
 	key := func(e treeEntry) string {
 		if e.isFolder() {

@@ -84,8 +84,8 @@ func (w *workspace) fill(objects, shallow string) error {
 	return nil
 }
 
-// configuration is all the configuration of a workspace. Loose objects are flushed to disk once per batch: a reference,
-// which git flushes by default, must not survive a power cut that its objects do not.
+// configuration returns all the configuration of a workspace. Loose objects are flushed to disk once per batch: a
+// reference, which git flushes by default, must not survive a power cut that its objects do not.
 func configuration(idLen int, objects fs.FileMode) string {
 	format := "sha1"
 	if idLen == sha256Len {

@@ -90,11 +90,11 @@ type Public interface {
 // Renamer is an optional ability of a World where people have other names on the host: a real forge has accounts of its
 // own.
 type Renamer interface {
-	// Login returns the host's name for the person whom Review calls author.
+	// Login returns the host's name for the person that Review calls author.
 	Login(author string) string
 }
 
-// Rules are the rules under which tests make change sets: default scope, highest tier.
+// Rules returns the rules under which tests make change sets: default scope, highest tier.
 func Rules() gitprovider.Rules {
 	return gitprovider.Rules{
 		Tier: gitprovider.TierRemediate, Limits: gitprovider.DefaultTierLimits(), Scope: gitprovider.DefaultScope(),
@@ -111,17 +111,17 @@ func ChangeSet(t testing.TB, files ...gitprovider.FileChange) gitprovider.Change
 	return set
 }
 
-// Create is a new file.
+// Create returns a new file.
 func Create(path, content string) gitprovider.FileChange {
 	return gitprovider.FileChange{Path: path, Action: gitprovider.ActionCreate, Content: content}
 }
 
-// Update is a change of an existing file.
+// Update returns a change of an existing file.
 func Update(path, content string) gitprovider.FileChange {
 	return gitprovider.FileChange{Path: path, Action: gitprovider.ActionUpdate, Content: content}
 }
 
-// Delete is the removal of a file.
+// Delete returns the removal of a file.
 func Delete(path string) gitprovider.FileChange {
 	return gitprovider.FileChange{Path: path, Action: gitprovider.ActionDelete}
 }

@@ -69,12 +69,12 @@ func newScene(t *testing.T, h Harness, files ...File) *Scene {
 	return NewScene(t, h.NewRepo(t, files...))
 }
 
-// NewScene is a test's scene in the repository.
+// NewScene returns a test's scene in the repository.
 func NewScene(t *testing.T, w World) *Scene {
 	return &Scene{World: w, t: t, p: w.Provider(), ctx: t.Context()}
 }
 
-// when is the time of the suite's commits.
+// when returns the time of the suite's commits.
 func when() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) }
 
 // Look takes a snapshot for the paths.
@@ -89,7 +89,7 @@ func (s *Scene) Look(paths ...string) *gitprovider.Snapshot {
 	return snap
 }
 
-// Request is a commit of the changes on what is there now.
+// Request returns a commit of the changes on what is there now.
 func (s *Scene) Request(branch string, files ...gitprovider.FileChange) gitprovider.CommitRequest {
 	s.t.Helper()
 	var paths []string

@@ -21,7 +21,7 @@ func branchTests() map[string]func(*testing.T, Harness) {
 	}
 }
 
-// Tip is the commit at the head of a branch; "" if there is none.
+// Tip returns the commit at the head of a branch; "" if there is none.
 func (s *Scene) Tip(branch string) string {
 	s.t.Helper()
 	tip, err := s.p.BranchTip(s.ctx, s.Ref(), branch)

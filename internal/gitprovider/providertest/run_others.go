@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// othersTests are about pull requests that are not ours: of people, and from forks.
+// othersTests returns the tests about pull requests that are not ours: of people, and from forks.
 func othersTests() map[string]func(*testing.T, Harness) {
 	return map[string]func(*testing.T, Harness){
 		"are shown with their files if they are asked for":        othersShown,

@@ -117,7 +117,7 @@ func labelMissing(t *testing.T, h Harness) {
 	s.Code(s.p.Label(s.ctx, s.Ref(), 4711, []string{gitprovider.LabelOurs}), fault.NotFound)
 }
 
-// Find is the newest pull request whose head is the branch; nil if there is none.
+// Find returns the newest pull request whose head is the branch; nil if there is none.
 func (s *Scene) Find(branch string) *gitprovider.PullRequest {
 	s.t.Helper()
 	pr, err := s.p.FindByHead(s.ctx, s.Ref(), branch)

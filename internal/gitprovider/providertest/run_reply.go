@@ -17,7 +17,7 @@ func (s *Scene) replier() gitprovider.Replier {
 	return replier
 }
 
-// linesSaid are the comments on lines of all remarks, by their first lines.
+// linesSaid returns the comments on lines of all remarks, by their first lines.
 func linesSaid(s *Scene, number int) map[string]gitprovider.LineComment {
 	s.t.Helper()
 	out := map[string]gitprovider.LineComment{}
@@ -30,7 +30,7 @@ func linesSaid(s *Scene, number int) map[string]gitprovider.LineComment {
 	return out
 }
 
-// reviseReply demands that replies stand at the lines of their comments, are ours, and can be told by their first
+// reviseReply checks that replies stand at the lines of their comments, are ours, and are recognised by their first
 // lines.
 func reviseReply(t *testing.T, h Harness) {
 	s := newScene(t, h)

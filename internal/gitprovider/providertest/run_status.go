@@ -151,7 +151,7 @@ func statusConversation(t *testing.T, h Harness) {
 	}
 }
 
-// statusLines holds what Status and Remarks tell of comments on lines, before and after somebody has pushed.
+// statusLines checks the comments on lines in Status and Remarks, before and after a push.
 func statusLines(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	people, can := s.World.(LineReviewer)

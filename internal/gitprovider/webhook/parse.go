@@ -160,8 +160,8 @@ func changes(event, action string) bool {
 	return true
 }
 
-// word is the value of the first of the headers with this ending that is there; "" if it is not one of at most maxWord
-// visible characters.
+// word returns the value of the first of the headers with this ending that is there; "" if it is not one of at most
+// maxWord visible characters.
 func (s Source) word(header http.Header, ending string) string {
 	for _, prefix := range s.Headers {
 		values := header.Values(prefix + ending)

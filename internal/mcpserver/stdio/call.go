@@ -33,8 +33,8 @@ func (l *loop) submit(f frame, env envelope) {
 func (l *loop) execute(c *call) {
 	defer l.calls.done(c)
 	defer c.env.to.end()
-	// The base ends before the contexts of the calls do, one after the other: the first call that hears of it may return
-	// and give its place to this one in between.
+	// The base ends before the contexts of the calls do, one after the other: the first call that ends may return and give
+	// its place to this one in between.
 	if l.base.Err() != nil || c.ctx.Err() != nil {
 		l.skip(c)
 		return

@@ -234,5 +234,5 @@ func (w *walker) check(seen *names, name, where string) (sound bool) {
 	return sound
 }
 
-// jsonNull is the id of an answer to a message whose id is unknown or unusable.
+// jsonNull returns the id of an answer to a message whose id is unknown or unusable.
 func jsonNull() json.RawMessage { return json.RawMessage("null") }

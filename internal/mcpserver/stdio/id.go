@@ -37,7 +37,7 @@ func newRequestID(kind jsontext.Kind, text string) requestID {
 	return requestID{raw: strconv.FormatInt(n, 10)}
 }
 
-// within is the id as one of a scope.
+// within returns the id as one of a scope.
 func (id requestID) within(scope uint64) requestID {
 	id.scope = scope
 	return id
@@ -45,7 +45,7 @@ func (id requestID) within(scope uint64) requestID {
 
 func (id requestID) known() bool { return id.raw != "" }
 
-// json is the id as it goes into an answer: null when unknown.
+// json returns the id as it goes into an answer: null when unknown.
 func (id requestID) json() json.RawMessage {
 	if !id.known() {
 		return jsonNull()
@@ -85,7 +85,7 @@ func trailingID(tail []byte) requestID {
 	return newRequestID(kind, token.String())
 }
 
-// lastColon is the offset behind the colon that ends the text `"id":` closest to the end of b, or len(b).
+// lastColon returns the offset behind the colon that ends the text `"id":` closest to the end of b, or len(b).
 func lastColon(b []byte) int {
 	key := bytes.LastIndex(b, []byte(`"id"`))
 	if key < 0 {

@@ -34,7 +34,7 @@ type Options struct {
 	ShutdownTimeout time.Duration
 	// Gone is closed when the client has gone for good; it counts as an output that broke. nil: only the output says so.
 	Gone <-chan struct{}
-	// OnReject is told of every message that is refused and of every tools/call that got no tool result, before the
+	// OnReject is called for every message that is refused and of every tools/call that got no tool result, before the
 	// client is answered. It is called from several goroutines, also after the context of Serve ended, and must return
 	// promptly, since the loop waits for it. The context carries the client session. A call whose handler panicked or
 	// returned a Go error is reported too (ReasonInternal), whether or not the handler kept a record of its own.

@@ -42,7 +42,7 @@ type Rejection struct {
 	Tool    string // the tool that a tools/call names; at most 128 bytes of it
 	ID      string // the id as JSON text
 	Size    int64  // bytes of the message
-	Message string // the sentence that the client was told
+	Message string // the sentence sent to the client
 }
 
 // refusal is the answer to a message that goes no further.
@@ -65,8 +65,7 @@ const (
 		"before you repeat it."
 )
 
-// refuse reports the message to the hook and the log and then answers it, in this order: what a client was told is
-// on record.
+// refuse reports the message to the hook and the log and then answers it, in this order: every answer is on record.
 func (l *loop) refuse(env envelope, size int64, r refusal) {
 	l.report(env, size, r.reason, r.message)
 	if !r.silent {

@@ -50,8 +50,8 @@ type failed struct{ details *mcp.JSONRPCErrorDetails }
 
 type failedKey struct{}
 
-// Fail is an error for the handler of the request under way to return: the client gets code, message and data as they
-// are. An error that a handler makes otherwise is replaced, since it may show what is inside.
+// Fail returns an error for the handler of the request under way to return: the client gets code, message and data as
+// they are. An error that a handler makes otherwise is replaced, since it may show what is inside.
 func Fail(ctx context.Context, code int, message string, data any) error {
 	details := mcp.NewJSONRPCErrorDetails(code, message, data)
 	if f, ok := ctx.Value(failedKey{}).(*failed); ok {

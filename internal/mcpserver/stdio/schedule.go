@@ -148,7 +148,7 @@ func (s *scheduler) closeIfIdle() {
 	}
 }
 
-// openStreams are the calls of subscriptions/listen that are open.
+// openStreams returns the calls of subscriptions/listen that are open.
 func (s *scheduler) openStreams() (open []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -144,7 +144,7 @@ func (l *loop) handle(f frame) {
 	}
 }
 
-// asksForLong are the methods that may ask other machines: other requests are answered meanwhile.
+// asksForLong returns the methods that may ask other machines: other requests are answered meanwhile.
 func asksForLong() []string {
 	return []string{
 		string(mcp.MethodToolsCall), string(mcp.MethodResourcesRead), string(mcp.MethodPromptsGet),

@@ -111,7 +111,7 @@ func (w *writer) send(text []byte) {
 // end implements outlet. It does nothing, since the output of other messages follows.
 func (w *writer) end() {}
 
-// encodeLine is v as one line of JSON with its newline. '<', '>' and '&' are not escaped, as both json.Marshal and
+// encodeLine encodes v as one line of JSON with its newline. '<', '>' and '&' are not escaped, as both json.Marshal and
 // the MarshalJSON methods of mcp-go would have it; U+2028 and U+2029 are, since some readers take them for line ends.
 func encodeLine(v any) ([]byte, error) {
 	line, err := json.Marshal(v)

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// Docs is the page of everything that can be asked, in markdown.
+// Docs returns the page of everything that can be asked, in markdown.
 func Docs(toolsets []operation.Toolset) []byte {
 	var b strings.Builder
 	b.WriteString(
@@ -30,7 +30,7 @@ func Docs(toolsets []operation.Toolset) []byte {
 			command = "`claudeops " + o.Command + "`"
 		}
 		tier := fmt.Sprint(int(o.Needs.Tier))
-		if o.ForPeople() { // whom no tier binds
+		if o.ForPeople() { // no tier limits them
 			tier = ""
 		}
 		dryRun := ""
@@ -80,7 +80,7 @@ func arguments(b *strings.Builder, within string, t reflect.Type) {
 	}
 }
 
-// facts are the doc of a field and its limits in words.
+// facts returns the doc of a field and its limits in words.
 func facts(f reflect.StructField) (list []string) {
 	tell := func(tag, words string) {
 		if text, has := f.Tag.Lookup(tag); has {

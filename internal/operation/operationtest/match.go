@@ -112,8 +112,8 @@ func kindOf(property map[string]any) string {
 	return kind
 }
 
-// ContractFields are the fields of a contract that is written as words such as tags?:array or source:local|global, as
-// SchemaFields has them.
+// ContractFields returns the fields of a contract that is written as words such as tags?:array or source:local|global,
+// as SchemaFields has them.
 func ContractFields(contract string) map[string]string {
 	fields := map[string]string{}
 	for field := range strings.FieldsSeq(contract) {

@@ -126,7 +126,7 @@ func (s *schema) orError(form *operation.Form) {
 	s.values["anyOf"] = either
 }
 
-// schemaOf is the schema of a type.
+// schemaOf returns the schema of a type.
 func schemaOf(t reflect.Type) *schema {
 	s := &schema{}
 	if t == reflect.TypeFor[time.Time]() {
@@ -178,7 +178,7 @@ func (s *schema) object(t reflect.Type) {
 	s.set("additionalProperties", false)
 }
 
-// fieldSchema is the schema of a field with its limits. The tag brief leaves out what would only cost a model's
+// fieldSchema returns the schema of a field with its limits. The tag brief leaves out what would only cost a model's
 // attention: the doc of a field, what the elements of a list hold.
 func fieldSchema(f operation.Field) *schema {
 	s, of := &schema{}, schemaOf(f.Type)
@@ -223,7 +223,7 @@ func fieldSchema(f operation.Field) *schema {
 	return s
 }
 
-// limits are those that strictjson keeps to. A text of at most so many bytes has at most so many characters.
+// limits sets the limits that strictjson enforces. A text of at most n bytes has at most n characters.
 func (s *schema) limits(f reflect.StructField) {
 	for _, name := range []string{"minLength", "maxLength", "maxBytes", "minimum", "maximum", "minItems", "maxItems"} {
 		if text, has := f.Tag.Lookup(name); has {
@@ -238,7 +238,7 @@ func (s *schema) limits(f reflect.StructField) {
 	}
 }
 
-// typed is the value that a tag writes, as a field of the type has it in JSON.
+// typed returns the value that a tag writes, as a field of the type has it in JSON.
 func typed(text string, t reflect.Type) any {
 	if t.Kind() == reflect.String {
 		return text

@@ -49,7 +49,7 @@ type List struct {
 	Sources []Entry `json:"sources"`
 }
 
-// Operations are the list, allow and remove.
+// Operations returns the list, allow and remove.
 func (a Acts) Operations() []operation.Operation {
 	list := operation.Operation{
 		Name: "list_sources", Summary: "List the sources that are allowed, and the file that has each",

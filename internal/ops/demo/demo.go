@@ -48,7 +48,7 @@ type story struct {
 	served bool // a server was started, and has made itself a token
 }
 
-// Run plays the whole demo. The error says which step did not happen as it must.
+// Run plays the whole demo. The error says which step failed.
 func Run(ctx context.Context, o Options) error {
 	s, err := begin(ctx, o, nil)
 	if err != nil {
@@ -127,12 +127,12 @@ func (b *sandbox) sayCommands(title string) {
 	}
 }
 
-// quoted is a word as a shell takes it.
+// quoted returns a word as a shell takes it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func (b *sandbox) repository() string { return filepath.Join(b.root, owner, repo+".git") }
 
-// environment is all that the child processes get.
+// environment returns all that the child processes get.
 func (b *sandbox) environment(tier string, dryRun bool) []string {
 	return []string{
 		"PATH=" + b.Path, "HOME=" + b.Dir, "USER=demo-person",

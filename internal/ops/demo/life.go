@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/git"
 )
 
-// The procedure whose life is told, and where it is.
+// The procedure of the demo, and its paths.
 const (
 	skill      = "free-disk"
 	skillFile  = ".claude-ops/skills/" + skill + "/SKILL.md"
@@ -39,7 +39,7 @@ type life struct {
 	before string // the snapshot of the first deployment
 }
 
-// RunLife plays the life of one procedure. The error says which step did not happen as it must.
+// RunLife plays the life of one procedure. The error says which step failed.
 func RunLife(ctx context.Context, o Options) error {
 	s, err := begin(ctx, o, map[string]string{"agentpack.yaml": configText, skillFile: atFirst})
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *life) steps() []step {
 	}
 }
 
-// at is a path below the demo's folder.
+// at returns a path below the demo's folder.
 func (l *life) at(name string) string { return filepath.Join(l.Dir, filepath.FromSlash(name)) }
 
 // operator runs claudeops in a folder as who may deploy and install.
@@ -98,7 +98,7 @@ func (l *life) git(ctx context.Context, folder string, args ...string) error {
 	return err
 }
 
-// holds is an error unless both agents would read a text in the project.
+// holds returns an error unless both agents would read a text in the project.
 func (l *life) holds(want string) error {
 	for _, name := range []string{forClaude, forCodex} {
 		text, _, err := files.ReadPath(l.at(project+"/"+name), 1<<20)
@@ -121,7 +121,7 @@ func (l *life) deploy(ctx context.Context) error {
 	return l.holds(atFirst)
 }
 
-// after is the word after a text, without a final dot.
+// after returns the word after a text, without a final dot.
 func after(out, text string) string {
 	_, rest, _ := strings.Cut(out, text)
 	word, _, _ := strings.Cut(rest, " ")
@@ -162,7 +162,7 @@ func (l *life) comment(ctx context.Context) error {
 	return nil
 }
 
-// revise is done over MCP, as agents do.
+// revise revises over MCP, as agents do.
 func (l *life) revise(ctx context.Context) error {
 	read, err := l.ask(ctx, "2", false, "get_pr_status",
 		map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1, "include": []string{"files"}})
@@ -184,7 +184,7 @@ func (l *life) revise(ctx context.Context) error {
 	return err
 }
 
-// firstComment is the id of the first comment on a line in what get_pr_status answers.
+// firstComment returns the id of the first comment on a line in what get_pr_status answers.
 func firstComment(status map[string]any) string {
 	reviews, _ := status["reviews"].([]any)
 	for _, review := range reviews {

@@ -19,8 +19,7 @@ import (
 const serverGrace = 40 * time.Second
 
 // Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run
-// for a person, and stays until ctx is done. The error says what did not happen as it must, or why the server ended by
-// itself.
+// for a person, and stays until ctx is done. The error says which step failed, or why the server ended by itself.
 func Serve(ctx context.Context, o Options, addr string) error {
 	s, err := begin(ctx, o, nil)
 	if err != nil {
@@ -125,7 +124,7 @@ type StartError struct{ why string }
 // Error implements error.
 func (e StartError) Error() string { return e.why }
 
-// lastWords is why the server ended, as its log has it.
+// lastWords returns the server's reason for its end, from its log.
 func (b *sandbox) lastWords() string {
 	const ours = "claudeops: "
 	words := "it said nothing"
@@ -138,7 +137,7 @@ func (b *sandbox) lastWords() string {
 	return words
 }
 
-// log is the file of what the server says.
+// log returns the file of what the server says.
 func (b *sandbox) log() string { return b.Dir + "/serve.log" }
 
 // end ends the server, and waits for it.
@@ -155,7 +154,7 @@ func (s *server) end() error {
 func (s *server) wait(ctx context.Context) error {
 	select {
 	case err := <-s.gone:
-		if err == nil { // it was told to end: a terminal's interrupt reaches both of us
+		if err == nil { // it was asked to end: a terminal's interrupt reaches both of us
 			return nil
 		}
 		return fmt.Errorf("the server ended by itself: %w", errors.Join(errUnexpected, err))

@@ -41,7 +41,7 @@ func (s *story) steps() []step {
 	}
 }
 
-// change is the request that the demo makes: one file updated, one created.
+// change returns the request that the demo makes: one file updated, one created.
 func (s *story) change() (map[string]any, error) {
 	updated, err := s.longer(changedFile,
 		"A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
@@ -60,13 +60,13 @@ func (s *story) change() (map[string]any, error) {
 const inodes = "## Observed\n\nA host refused new files at 61 % disk use.\n\n## Why\n\nThe check looks at blocks only.\n\n" +
 	"## What\n\nA second check for inodes.\n\n## Impact\n\nOne more command an hour, reading only.\n"
 
-// longer is one of the procedures with a paragraph behind its end.
+// longer returns one of the procedures with a paragraph at its end.
 func (s *story) longer(file, paragraph string) (string, error) {
 	text, err := fs.ReadFile(s.Procedures, file)
 	return strings.TrimRight(string(text), "\n") + "\n\n" + paragraph + "\n", err
 }
 
-// appended is a request that adds a paragraph to one of the procedures.
+// appended returns a request that adds a paragraph to one of the procedures.
 func (s *story) appended(title, file, paragraph string) (map[string]any, error) {
 	content, err := s.longer(file, paragraph)
 	return arguments(title, "## What\n\n"+paragraph+"\n",

@@ -88,7 +88,7 @@ type Options struct {
 	Key       func() ([]byte, error)
 	Registry  *gitprovider.Registry
 	Git       Git      // nil without local repositories
-	Notifying []string // names of those who are told
+	Notifying []string // names of the targets of notifications
 	// MergeMCP merges our MCP servers with those that mounted working copies offer.
 	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
 	Redact   func(text string) string

@@ -37,7 +37,7 @@ const (
 	stopsSessions  = "agents' sessions"
 )
 
-// blocks is a problem that stops pull requests. do says what to do about it; "" where the detail is all there is.
+// blocks returns a problem that stops pull requests. do says what to do about it; "" where the detail is all there is.
 func blocks(name, detail, do string) Finding {
 	return Finding{Name: name, Status: Problem, Detail: detail, Do: do, Stops: proposalsOf(name), Blocks: true}
 }

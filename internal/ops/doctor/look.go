@@ -96,7 +96,7 @@ func AuditState(v Verified) Finding {
 		Detail: fmt.Sprintf("%d attempts, and the audit is whole", v.Report.Rows)}
 }
 
-// skew tells of a database whose clock is not that of this machine.
+// skew reports a database whose clock differs from that of this machine.
 func (d *Doctor) skew() []Finding {
 	ahead, known := d.Records.ClockSkew()
 	if !known || ahead.Abs() < mostSkew {
@@ -115,7 +115,7 @@ func (d *Doctor) skew() []Finding {
 // mostSkew is by how much clocks may differ that are kept in step.
 const mostSkew = 5 * time.Second
 
-// key is the key of the marks. Without one the first proposal makes it, in the state folder.
+// key returns the key of the marks. Without one the first proposal makes it, in the state folder.
 func (d *Doctor) key() Finding {
 	key, err := d.Key()
 	switch {
@@ -210,7 +210,7 @@ func (d *Doctor) notifications(ctx context.Context) Finding {
 	return f
 }
 
-// NoSession is why no session can start here; "" if one can.
+// NoSession says why no session can start here; "" if one can.
 func (d *Doctor) NoSession() string {
 	if f := d.sessions(); f.Status != OK {
 		return f.Detail

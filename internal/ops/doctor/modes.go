@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Guarded are the files and folders that an agent must not be able to write, and those of secrets not even to read.
+// Guarded returns the files and folders that an agent must not be able to write, and those of secrets not even to read.
 // scripts are the places of the operator's scripts.
 func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 	out := []filemodes.Subject{

@@ -72,13 +72,13 @@ func (d *Doctor) disjoint() (out []string) {
 	return out
 }
 
-// exact is the one repository that an entry names; one is false for a pattern.
+// exact returns the one repository that an entry names; one is false for a pattern.
 func exact(r policy.RepoPattern) (repo gitprovider.RepoRef, one bool) {
 	repo, problems := gitprovider.NewRepoRef(r.Owner, r.Name, "")
 	return repo, problems == nil
 }
 
-// named are the repositories that the allowlist writes out, once each.
+// named returns the repositories that the allowlist writes out, once each.
 func (d *Doctor) named() (out []gitprovider.RepoRef) {
 	for _, r := range d.Rules.Policy.AllRepositories() {
 		repo, one := exact(r)
@@ -146,7 +146,7 @@ func (d *Doctor) ping(ctx context.Context, name string, pinger gitprovider.Pinge
 	return ProviderUp(name)
 }
 
-// ProviderUp is a provider that answers.
+// ProviderUp is the finding about a provider that answers.
 func ProviderUp(name string) Finding {
 	f := Finding{Name: "provider " + name, Status: OK, Detail: "it answers, and takes our token"}
 	if name == "local" { // which has none
@@ -155,7 +155,8 @@ func ProviderUp(name string) Finding {
 	return f
 }
 
-// ProviderDown is a provider that does not serve us: the code of what a call of it failed with, and the reason.
+// ProviderDown is the finding about a provider that does not serve us: the code of the failure of a call, and the
+// reason.
 func ProviderDown(name string, code fault.Code, reason string) Finding {
 	f := blocks("provider "+name, reason, "")
 	switch code {

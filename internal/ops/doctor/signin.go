@@ -19,7 +19,7 @@ type SignIn interface {
 	Check(ctx context.Context) (notes []string, err error)
 }
 
-// signIns say what to enter at each provider, and whom the policy gives a role there.
+// signIns say what to enter at each provider, and who gets a role from the policy there.
 func (d *Doctor) signIns() (out []Finding) {
 	known := []string{}
 	for _, p := range d.SignIn {

@@ -8,8 +8,8 @@ import (
 // appriseAPI posts to the notify endpoint of an Apprise API server.
 //
 // The answers are those of the server's source (apprise_api/api/views.py at github.com/caronc/apprise-api, commit
-// 69b61871): 200 for told, 204 when nothing is configured under the key or no URL can be used, 424 when one or more of
-// those to tell could not be told.
+// 69b61871): 200 for success, 204 when nothing is configured under the key or no URL can be used, 424 when one or more
+// targets could not be notified.
 type appriseAPI struct {
 	name string
 	post poster

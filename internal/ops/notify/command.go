@@ -18,7 +18,7 @@ type CommandOptions struct {
 	// Env is the command's environment, to which PATH and LC_ALL are added where it lacks them. It inherits nothing, so
 	// that it never sees the tokens of this process. See CommandEnvironment.
 	Env []string
-	// TempDir is where the private folder for the URL is made, one for each call. Default: os.TempDir().
+	// TempDir is the parent of the private folder for the URL, one for each call. Default: os.TempDir().
 	TempDir string
 }
 

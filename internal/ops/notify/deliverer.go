@@ -11,8 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// Outbox is where notices wait. internal/records/store implements it. Its errors are *fault.Error with the code
-// internal.
+// Outbox stores notices. internal/records/store implements it. Its errors are *fault.Error with the code internal.
 type Outbox interface {
 	// ClaimNotices returns at most limit notices that are due at now, oldest first, and keeps them from other
 	// claimants, in this process or another one, until they are settled or lease has passed.
@@ -58,7 +57,7 @@ type Deliverer struct {
 	waiting bool // whether the last pass behind a Kick left something to a later one
 }
 
-// New makes a Deliverer. Senders are told apart by their names.
+// New makes a Deliverer. Senders are identified by their names.
 func New(outbox Outbox, senders []Sender, o Options) *Deliverer {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -79,7 +78,7 @@ func New(outbox Outbox, senders []Sender, o Options) *Deliverer {
 	return d
 }
 
-// Names are the names of the targets; see Targets.Names.
+// Names returns the names of the targets; see Targets.Names.
 func (d *Deliverer) Names() []string { return d.names }
 
 // Notices implements record.Notifier.

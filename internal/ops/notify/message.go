@@ -70,7 +70,7 @@ type Message struct {
 	Untrusted string `json:"untrusted"`
 }
 
-// fromAttempt is the message about an attempt that the audit records. The attempt is redacted already.
+// fromAttempt returns the message about an attempt that the audit records. The attempt is redacted already.
 func fromAttempt(event record.Event, a record.Attempt) Message {
 	m := Message{
 		Event: event, Time: a.Time, RequestID: a.RequestID, Provider: a.Provider, Number: a.PRNumber, URL: a.PRURL,
@@ -84,7 +84,7 @@ func fromAttempt(event record.Event, a record.Attempt) Message {
 	return m
 }
 
-// marshal is the JSON form of m, with Version and Untrusted set, text cleaned of what a reader cannot see
+// marshal returns the JSON form of m, with Version and Untrusted set, text cleaned of what a reader cannot see
 // (content.Clean) and cut to its bounds, and a URL that is none left out. It fails if the event is unknown or the time
 // has no RFC 3339 form.
 func marshal(m Message) ([]byte, error) {
@@ -142,7 +142,7 @@ func fromSession(r sessions.Record) (Message, bool) {
 	return m, m.Event != ""
 }
 
-// normal is m as it is written. Doing it twice changes nothing.
+// normal returns m in its written form. Doing it twice changes nothing.
 func (m Message) normal() Message {
 	m.Version, m.Untrusted = version, untrusted
 	m.Time = m.Time.UTC().Truncate(time.Millisecond)
@@ -178,7 +178,7 @@ func showable(text string) bool {
 	return (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || u.Scheme == "file" && u.Host == ""
 }
 
-// encode is the compact JSON form of v. Unlike json.Marshal it leaves <, > and & as they are.
+// encode returns the compact JSON form of v. Unlike json.Marshal it leaves <, > and & as they are.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -195,8 +195,8 @@ type envelope struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// notices are those of an event, one for each target (Targets.Names), so that each is retried by itself. It fails where
-// marshal does.
+// notices returns the notices of an event, one for each target (Targets.Names), so that each is retried by itself. It
+// fails where marshal does.
 func notices(m Message, targets ...string) ([]record.Notice, error) {
 	body, err := marshal(m)
 	if err != nil {

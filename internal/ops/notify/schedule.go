@@ -20,9 +20,9 @@ const (
 	spacing = 5 * time.Second
 )
 
-// backoff is the wait after an attempt that failed at this age of the notice. A notice that is tried from the beginning
-// waits 10 s, 1 min, 5 min, 30 min, and then 2 h each time. It goes by age, since not each claim of a notice is an
-// attempt.
+// backoff returns the wait after an attempt that failed at this age of the notice. A notice that is tried from the
+// beginning waits 10 s, 1 min, 5 min, 30 min, and then 2 h each time. It goes by age, since not each claim of a notice
+// is an attempt.
 func backoff(age time.Duration) time.Duration {
 	switch {
 	case age < 5*time.Second:
@@ -38,7 +38,7 @@ func backoff(age time.Duration) time.Duration {
 	}
 }
 
-// partialBackoff is the wait after an attempt that told some of those behind a target: the few that are left must
+// partialBackoff returns the wait after an attempt that told some of those behind a target: the few that are left must
 // outlast more than a moment.
 func partialBackoff(attempts int) time.Duration {
 	if attempts == 0 {

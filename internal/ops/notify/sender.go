@@ -24,12 +24,12 @@ type Delivery struct {
 	Body    []byte // the JSON form of Message, the same at each attempt; not to be changed
 }
 
-// failure is why a delivery did not succeed. It holds no secret: the target's name, its host at most, and what happened
-// in our own words.
+// failure says why a delivery did not succeed. It holds no secret: the target's name, its host at most, and what
+// happened in our own words.
 type failure struct {
 	Text       string        // one sentence without a full stop
 	Permanent  bool          // another attempt cannot succeed
-	Partial    bool          // some of those behind the target may have been told, and will be told again
+	Partial    bool          // some of the recipients behind the target may have been notified, and will be again
 	RetryAfter time.Duration // what the target asked for, at most maxRetryAfter; zero: nothing
 }
 
@@ -39,7 +39,7 @@ func (f *failure) Error() string { return f.Text }
 // wait is RetryAfter within its bounds.
 func (f *failure) wait() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
 
-// failureOf is err as a Failure, nil for nil. The text of a foreign error is not shown: it may hold a URL.
+// failureOf converts err to a failure, nil for nil. The text of a foreign error is not shown: it may hold a URL.
 func failureOf(err error) *failure {
 	if err == nil {
 		return nil

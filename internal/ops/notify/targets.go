@@ -26,7 +26,7 @@ type Settings struct {
 	AllowPlainHTTP bool
 }
 
-// Targets are those whom the operator wants to be told. They hold secrets: whatever prints them prints their names. The
+// Targets are the configured targets of notifications. They hold secrets: printing them prints only their names. The
 // zero value has none.
 type Targets struct{ list []target }
 
@@ -51,7 +51,7 @@ func (t Targets) Names() []string {
 	return out
 }
 
-// Secrets are the values that must not appear in a text: the URLs and the webhook's secret.
+// Secrets returns the values that must not appear in a text: the URLs and the webhook's secret.
 func (t Targets) Secrets() []string {
 	var out []string
 	for _, one := range t.list {
@@ -63,13 +63,13 @@ func (t Targets) Secrets() []string {
 	return slices.DeleteFunc(out, func(secret string) bool { return secret == "" })
 }
 
-// String is the names.
+// String returns the names.
 func (t Targets) String() string { return "[" + strings.Join(t.Names(), " ") + "]" }
 
-// GoString is the names.
+// GoString returns the names.
 func (t Targets) GoString() string { return "notify.Targets" + t.String() }
 
-// LogValue is the names.
+// LogValue returns the names.
 func (t Targets) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // ParseTargets reads the settings. Each problem is a sentence for the operator that holds no part of a URL. An entry
@@ -113,7 +113,7 @@ func split(list string) (out []string) {
 	return out
 }
 
-// schemeOf is the scheme of a URL in lower case, or "" if it begins with none.
+// schemeOf returns the scheme of a URL in lower case, or "" if it begins with none.
 func schemeOf(text string) string {
 	scheme := regexp.MustCompile(`^[A-Za-z0-9]{1,32}://.`).FindString(text)
 	return strings.ToLower(scheme[:max(len(scheme)-len("://x"), 0)])

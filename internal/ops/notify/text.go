@@ -56,8 +56,8 @@ func inRepository(m Message) string {
 	return " in " + plain(m.Repository, maxRepo)
 }
 
-// Title is one line that says what happened and where. Of what agents wrote it holds at most the repository's name, as
-// Text does.
+// Title says in one line what happened and where. Of what agents wrote it holds at most the repository's name, as Text
+// does.
 func Title(m Message) string {
 	subject, verb := happened(m)
 	return "Claude Ops: " + subject + " " + verb + inRepository(m)
@@ -149,10 +149,10 @@ func fileList(m Message) string {
 	return text
 }
 
-// plain is text that others wrote, fit for the middle of a line of ours: cleaned, of at most so many runes, on one
-// line, unable to end our quotes, and without what Markdown, HTML or a chat's own syntax would act on. Characters
-// become ones that look alike, so that a person still reads what was written. An underscore stays: names of files are
-// full of them, and the worst that it does is to slant a word.
+// plain prepares a text of others for the middle of a line of ours: cleaned, of at most runes runes, on one line,
+// unable to end our quotes, and without what Markdown, HTML or a chat's own syntax would act on. Characters become ones
+// that look alike, so that a person still reads what was written. An underscore stays: names of files are full of them,
+// and at worst it makes a word italic.
 func plain(text string, runes int) string {
 	return strings.NewReplacer(
 		"\n", " ", "\r", " ", "\t", " ", `"`, "'", "`", "'", "@", "＠", "<", "‹", ">", "›", "[", "(", "]", ")", "*", "∗", "~",
@@ -161,7 +161,7 @@ func plain(text string, runes int) string {
 	).Replace(content.Clean(text, runes))
 }
 
-// kind is Apprise's notification type of an event: it chooses a colour or an icon.
+// kind returns Apprise's notification type of an event: it chooses a colour or an icon.
 func kind(event record.Event) string {
 	switch event {
 	case record.EventMerged, record.EventDeployed:

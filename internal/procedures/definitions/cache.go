@@ -58,13 +58,13 @@ type cachedIndex struct {
 	ETag      string          `json:"etag,omitempty"`
 }
 
-// indexName is the name of a registry's index in our folder.
+// indexName returns the name of a registry's index in our folder.
 func indexName(r Registry) string {
 	sum := sha256.Sum256([]byte(r.Name + "\n" + r.URL))
 	return "registries/" + hex.EncodeToString(sum[:]) + ".json"
 }
 
-// downloadName is the name of what has a checksum; "" for a checksum that is none.
+// downloadName returns the name of what has a checksum; "" for a checksum that is none.
 func downloadName(checksum string) string {
 	if !isChecksum(checksum) {
 		return ""
@@ -158,7 +158,7 @@ type cached struct {
 
 func (e cached) download() bool { return path.Dir(e.name) == "downloads" }
 
-// fetchedAt is when an index was fetched, as its file says, or else when the file was written.
+// fetchedAt returns when an index was fetched, by its file, or else when the file was written.
 func fetchedAt(content []byte, written time.Time) time.Time {
 	var kept struct {
 		FetchedAt json.RawMessage `json:"fetched_at"`

@@ -55,7 +55,8 @@ func readEntry(root *files.Dir, name string) ([]byte, error) {
 	return content, err
 }
 
-// cacheFolders are the parts of the cache, in the order in which they are made. Each must be a folder, no link to one.
+// cacheFolders returns the parts of the cache, in the order in which they are made. Each must be a folder, no link to
+// one.
 func cacheFolders() []string {
 	return []string{cacheFolder, cacheFolder + "/registries", cacheFolder + "/downloads"}
 }
@@ -168,7 +169,7 @@ func (c *Cache) write(name string, content []byte) error {
 	})
 }
 
-// list is the list of files, read again if another process has changed it.
+// list returns the list of files, read again if another process has changed it.
 func (c *Cache) list(root *files.Writing) (*cacheList, error) {
 	info, err := root.Lstat(cacheListName)
 	switch {
@@ -238,7 +239,7 @@ func listText(names []string) []byte {
 	return text.Bytes()
 }
 
-// makeRoom removes the oldest files until one of so many bytes has room.
+// makeRoom removes the oldest files until a new one of size bytes fits.
 func (c *Cache) makeRoom(root *files.Writing, list *cacheList, size int64) error {
 	if list.bytes+size <= c.maxBytes && len(list.names) < c.maxEntries {
 		return nil
@@ -264,7 +265,7 @@ func without(names []string, gone map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return gone[name] })
 }
 
-// statAll are the files of a list that are there, as the system has them.
+// statAll returns the files of a list that are there, as the system has them.
 func statAll(root *files.Dir, names []string) (out []cached) {
 	for _, name := range names {
 		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {

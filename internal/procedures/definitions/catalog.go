@@ -25,7 +25,7 @@ type options struct {
 	Now         func() time.Time
 }
 
-// listTime is a context for asking registries for a list.
+// listTime returns a context for asking registries for a list.
 func (c *Catalog) listTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, cmp.Or(c.opts.ListTimeout, listTimeout))
 }
@@ -49,7 +49,7 @@ func newCatalog(o options) *Catalog {
 	return &Catalog{opts: o, validator: newValidator(), memory: &memory{read: map[string]Summary{}}}
 }
 
-// with is a catalog with other options that shares what this one has read.
+// with returns a catalog with other options that shares what this one has read.
 func (c *Catalog) with(o options) *Catalog {
 	return &Catalog{opts: o, validator: c.validator, memory: c.memory}
 }
@@ -85,7 +85,7 @@ func (s stamp) holds(f file) bool {
 	return s.size == f.info.Size() && s.modified.Equal(f.info.ModTime()) && s.readAt.Sub(s.modified) > settled
 }
 
-// places are the folders of definitions on this machine, in the order of resolution.
+// places returns the folders of definitions on this machine, in the order of resolution.
 func (c *Catalog) places() []place {
 	var out []place
 	if c.opts.Project != "" {
@@ -187,7 +187,7 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 // same tick of the clock would not be seen.
 const settled = 2 * time.Second
 
-// summary is that of one file, from memory if the file did not change.
+// summary returns the summary of one file, from memory if the file did not change.
 func (c *Catalog) summary(f file) (Summary, Problems) {
 	name := f.path()
 	c.memory.mu.Lock()
@@ -224,8 +224,8 @@ func (c *Catalog) load(f file) (*Definition, Problems) {
 	return definition, append(problems, f.misnamed(definition)...)
 }
 
-// called is the name of a definition: the one that its file says, or that of the file where it says none that can be
-// one.
+// called returns the name of a definition: the one that its file says, or that of the file where it says none that can
+// be one.
 func (f file) called(d *Definition) string {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_:", r)

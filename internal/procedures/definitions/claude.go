@@ -25,7 +25,7 @@ func inClaudeFolder(name string) bool {
 	return path.Ext(name) == ".md" && path.Base(folder) == Agent.folder() && path.Base(path.Dir(folder)) == claudeFolder
 }
 
-// formatOf is the format of a file by its path.
+// formatOf returns the format of a file by its path.
 func formatOf(kind Kind, name string) Format {
 	if kind == Agent && inClaudeFolder(name) {
 		return ClaudeCode
@@ -33,7 +33,7 @@ func formatOf(kind Kind, name string) Format {
 	return ""
 }
 
-// claudeSchema is the schema of Claude Code's agents.
+// claudeSchema returns the schema of Claude Code's agents.
 func claudeSchema() *shape {
 	textOrList := &shape{kinds: []kind{kindString, kindList}, items: nonEmptyText()}
 	out := mappingOf(
@@ -70,7 +70,7 @@ func (c *checker) checkClaude(definition *Definition, d document) {
 	}
 }
 
-// wordsOf are the items of a list, or of a text that parts them by commas.
+// wordsOf returns the items of a list, or of a text that parts them by commas.
 func wordsOf(v *value) []string {
 	if v == nil || v.kind != kindString {
 		return v.strings()

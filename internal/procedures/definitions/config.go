@@ -32,7 +32,7 @@ type ConfigOptions struct {
 // Config is the effective configuration: what the operator's file says (the one of FRACTARY_CONFIG, or else the
 // user's), as far as the project's file does not narrow it, with defaults for what both leave out.
 type Config struct {
-	// Registries are those that are used, those of lower priority numbers first, and then those that are not.
+	// Registries are the registries in use, those of lower priority numbers first, and then the unused ones.
 	Registries []Registry
 	CacheDir   string // absolute; "" for no cache
 	TTL        int    // seconds
@@ -81,8 +81,8 @@ func loadConfig(o ConfigOptions) (Config, error) {
 	return m.merge(), nil
 }
 
-// TokenVariables are the variables with tokens that the operator's file names for its registries. What a project's file
-// names is not among them.
+// TokenVariables returns the variables with tokens that the operator's file names for its registries. What a project's
+// file names is not among them.
 func TokenVariables(o ConfigOptions) (names []string, err error) {
 	operators, _, err := o.read()
 	for _, r := range operators.registries {
@@ -135,7 +135,7 @@ func namesSecret(key string) bool {
 	return false
 }
 
-// Values is the configuration as mappings and lists: what the files say and, if wanted, defaults for the rest.
+// Values returns the configuration as mappings and lists: what the files say and, if wanted, defaults for the rest.
 func (c Config) Values(defaults bool) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, c.given)
@@ -166,7 +166,7 @@ func (c Config) Values(defaults bool) map[string]any {
 	return out
 }
 
-// Get is the value at a path of keys and indexes joined with dots, such as registries.0.url.
+// Get returns the value at a path of keys and indexes joined with dots, such as registries.0.url.
 func (c Config) Get(key string) (v any, exists bool) {
 	text, err := json.Marshal(c.Values(true))
 	if err != nil {

@@ -27,7 +27,7 @@ const unset = -1
 
 func noFile() configFile { return configFile{ttl: unset, resolution: Resolution{true, true, true}} }
 
-// configNames are the places of the configuration in a project and in a home.
+// configNames returns the places of the configuration in a project and in a home.
 func configNames() []string {
 	return []string{filepath.Join(".fractary", "config.json"), filepath.Join(".fractary", "config.yaml")}
 }
@@ -89,7 +89,7 @@ func readProjects(project, name string) ([]byte, error) {
 	return text, err
 }
 
-// firstConfig is the first configuration in a folder.
+// firstConfig returns the first configuration in a folder.
 func firstConfig(dir string, read func(name string) ([]byte, error)) (configFile, error) {
 	for _, rel := range configNames() {
 		name := filepath.Join(dir, rel)
@@ -108,7 +108,7 @@ func configError(name string, err error) *Error {
 	return e.Suggest("correct the file, or point FRACTARY_CONFIG to another")
 }
 
-// reason is an error without the name of its file.
+// reason returns an error without the name of its file.
 func reason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

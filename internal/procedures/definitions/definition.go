@@ -17,10 +17,10 @@ const (
 // Kinds lists them.
 func Kinds() []Kind { return []Kind{Agent, Tool} }
 
-// folder is the kind's folder in a project, a plugin and the global registry.
+// folder returns the kind's folder in a project, a plugin and the global registry.
 func (k Kind) folder() string { return string(k) + "s" }
 
-// Source is where a definition was found.
+// Source says where a definition was found.
 type Source string
 
 // The sources, in the order in which a name is resolved.
@@ -64,7 +64,7 @@ func readDefinition(kind Kind, v *value) *Definition {
 	}
 }
 
-// withBody is the tree with the text below a Markdown file's header: an agent's prompt, which wins over one in the
+// withBody returns the tree with the text below a Markdown file's header: an agent's prompt, which wins over one in the
 // header, or a tool's extended description.
 func (d document) withBody(kind Kind) *value {
 	body := strings.TrimSpace(d.body)
@@ -84,18 +84,18 @@ func (d document) withBody(kind Kind) *value {
 	return &out
 }
 
-// parameters is a tool's JSON Schema of its input.
+// parameters returns a tool's JSON Schema of its input.
 func (d *Definition) parameters() map[string]any {
 	return objectSchema(d.tree.get("parameters"))
 }
 
-// output is a tool's JSON Schema of its output; nil if it says none.
+// output returns a tool's JSON Schema of its output; nil if it says none.
 func (d *Definition) output() map[string]any {
 	out, _ := d.tree.get("output").plain().(map[string]any)
 	return out
 }
 
-// objectSchema is the JSON Schema of named parameters.
+// objectSchema returns the JSON Schema of named parameters.
 func objectSchema(parameters *value) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	if parameters != nil {

@@ -28,7 +28,7 @@ func newError(code Code, format string, args ...any) *Error {
 	return contract.New(code, format, args...)
 }
 
-// notFoundCode is the code for a definition of a kind that is not there.
+// notFoundCode returns the code for a definition of a kind that is not there.
 func notFoundCode(kind Kind) Code {
 	if kind == Tool {
 		return ToolNotFound

@@ -1,6 +1,6 @@
 package definitions
 
-// examples are calls of the commands, by command.
+// examples returns example calls, by command.
 func examples() map[string]string {
 	return map[string]string{
 		"definitions agent list": "claudeops definitions agent list\nclaudeops definitions agent list --source local " +

@@ -115,8 +115,8 @@ func mergeField(key string, base, child *value) *value {
 	return child
 }
 
-// union is the base's items and then those that the child adds; an item of the child replaces the base's of the same
-// name.
+// union returns the base's items and then those that the child adds; an item of the child replaces the base's of the
+// same name.
 func union(base, child *value, name func(*value) string) *value {
 	out := *child
 	out.items = slices.Clone(base.items)

@@ -20,7 +20,7 @@ type Failure struct {
 	Suggestions []string       `json:"suggestions"`
 }
 
-// form is that of the contract's errors.
+// form returns the form of the contract's errors.
 func form() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Failure](),
@@ -54,7 +54,7 @@ func failureOf(f *operation.Fault, requestID string) Failure {
 	return out
 }
 
-// codeOfReason is the contract's code for what a step of the call refused.
+// codeOfReason returns the contract's code for what a step of the call refused.
 func codeOfReason(f *operation.Fault) Code {
 	switch f.Reason {
 	case operation.ReasonDisabled, operation.ReasonTier, operation.ReasonWriting, operation.ReasonApproval:
@@ -72,7 +72,7 @@ func codeOfReason(f *operation.Fault) Code {
 	return internalError
 }
 
-// faultOf is an error of this package as the way of a call takes it.
+// faultOf returns an error of this package as the way of a call takes it.
 func faultOf(err error) error {
 	var missing *notFoundError
 	var limit *limitError
@@ -85,7 +85,7 @@ func faultOf(err error) error {
 	return operation.Contracted(err, Code.general)
 }
 
-// general is the program's own code for one of the contract.
+// general returns the program's own code for one of the contract.
 func (c Code) general() fault.Code {
 	switch c {
 	case PluginNotFound, AgentNotFound, ToolNotFound:

@@ -25,7 +25,7 @@ const (
 	maxRedirects  = 5
 )
 
-// location is where something is fetched from: a URL of http or https, or a file.
+// location is the place from which something is fetched: a URL of http or https, or a file.
 type location struct {
 	url  *url.URL // nil for a file
 	file string
@@ -60,7 +60,7 @@ func parseLocation(text string) (location, error) {
 	return location{file: filepath.FromSlash(text)}, nil
 }
 
-// location is that of the registry's index, or of the folder that has it.
+// location returns the location of the registry's index, or of the folder that has it.
 func (r Registry) location() (location, error) {
 	l, err := parseLocation(r.URL)
 	if err == nil && l.url == nil && !filepath.IsAbs(l.file) {
@@ -69,7 +69,7 @@ func (r Registry) location() (location, error) {
 	return l, err
 }
 
-// folder is the folder of a registry that is a file, and the index in it.
+// folder returns the folder of a registry that is a file, and the index in it.
 func (l location) folder() (dir, index string) {
 	if files.IsFolder(l.file) {
 		return l.file, "registry.json"
@@ -77,7 +77,7 @@ func (l location) folder() (dir, index string) {
 	return filepath.Dir(l.file), filepath.Base(l.file)
 }
 
-// refer is the location of what a registry's index names: relative to the index, or whole.
+// refer returns the location of what a registry's index names: relative to the index, or whole.
 func (r Registry) refer(text string) (location, error) {
 	base, err := r.location()
 	if err != nil {
@@ -146,7 +146,7 @@ const notNamed = "which the operator has not named: a registry of the operator's
 // defaultTokenVariable holds the token of registries of type stockyard that name none.
 const defaultTokenVariable = "FRACTARY_REGISTRY_TOKEN"
 
-// tokenOf is the token of a registry; "" if it has none.
+// tokenOf returns the token of a registry; "" if it has none.
 func (f *fetcher) tokenOf(r Registry) string {
 	switch {
 	case r.Unused != "":
@@ -250,7 +250,7 @@ func notAdmitted(r Registry, status int, withToken bool) *Error {
 	return e.Suggest("name a variable as auth.token_env of the registry, and set it")
 }
 
-// unreachableRegistry is the error of a registry that gave no answer.
+// unreachableRegistry returns the error of a registry that gave no answer.
 func unreachableRegistry(r Registry, l location, cause error) *Error {
 	var refused *transport.RefusedError
 	if errors.As(cause, &refused) {
@@ -266,7 +266,7 @@ func unreachableRegistry(r Registry, l location, cause error) *Error {
 	return e
 }
 
-// refusedRegistry is the error of a registry that was not asked, or not where it redirects to.
+// refusedRegistry returns the error of a registry that was not asked, or not where it redirects to.
 func refusedRegistry(r Registry, l location, refused *transport.RefusedError) *Error {
 	code, why := NetworkError, refused.Error()
 	switch refused.Why {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// FileKind is the definitions of a project as files that may be proposed, if they are sound.
+// FileKind returns the definitions of a project as files that may be proposed, if they are sound.
 func FileKind() gitprovider.FileKind {
 	validator := sync.OnceValue(newValidator)
 	return gitprovider.FileKind{
@@ -75,7 +75,7 @@ func fileProblem(p Problem) gitprovider.FileProblem {
 	return gitprovider.FileProblem{Line: p.Line, Column: p.Column, Message: message, Suggestion: p.Suggestion}
 }
 
-// kindOfPath is the kind of the definition that a project's file holds.
+// kindOfPath returns the kind of the definition that a project's file holds.
 func kindOfPath(name string) (Kind, bool) {
 	parts := strings.Split(name, "/")
 	for _, kind := range Kinds() {

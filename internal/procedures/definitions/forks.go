@@ -128,7 +128,7 @@ func (c *Catalog) forkIn(ctx context.Context, f file) (Fork, bool) {
 	return c.forkOf(ctx, found, origin), true
 }
 
-// forkOf is a fork with what its upstream has become.
+// forkOf returns a fork with what its upstream has become.
 func (c *Catalog) forkOf(ctx context.Context, found *Found, origin Origin) Fork {
 	f := Fork{Found: found, Origin: origin}
 	for _, v := range c.versions(ctx, found, origin) {
@@ -164,7 +164,7 @@ func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 	return Fork{}, newError(AgentNotFound, "no agent and no tool is named %q", name).With("name", name)
 }
 
-// versions are the versions of upstream that can be found, the fork itself aside.
+// versions returns the versions of upstream that can be found, the fork itself aside.
 func (c *Catalog) versions(ctx context.Context, fork *Found, origin Origin) []Newest {
 	var out []Newest
 	for _, p := range c.places() {
@@ -198,7 +198,7 @@ func (c *Catalog) versions(ctx context.Context, fork *Found, origin Origin) []Ne
 	return slices.DeleteFunc(out, func(v Newest) bool { return v.Version == "" })
 }
 
-// upstream is the version of upstream that was forked.
+// upstream returns the version of upstream that was forked.
 func (c *Catalog) upstream(ctx context.Context, f Fork) (*Found, error) {
 	kind, ref := f.Definition.Kind, Reference{Name: f.Origin.Name, Range: f.Origin.Version}
 	for _, p := range c.places() {

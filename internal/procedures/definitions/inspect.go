@@ -114,7 +114,7 @@ func (c *Catalog) unresolved(ctx context.Context, f *Found) Problems {
 	return out
 }
 
-// at is an error at a field, or at one item of its list.
+// at returns an error at a field, or at one item of its list.
 func (f *Found) at(field, item, message string) Problem {
 	p := Problem{File: f.Path, Field: field, Message: message, Severity: SeverityError}
 	v := f.Definition.tree.get(field)
@@ -127,8 +127,8 @@ func (f *Found) at(field, item, message string) Problem {
 	return p
 }
 
-// Info is a definition with what it extends merged in. A broken one is VALIDATION_ERROR with its problems; what cannot
-// be merged is DEPENDENCY_ERROR.
+// Info returns a definition with what it extends merged in. VALIDATION_ERROR with its problems for a broken one;
+// DEPENDENCY_ERROR for one that cannot be merged.
 func (c *Catalog) Info(ctx context.Context, kind Kind, ref Reference, source Source) (*Merged, error) {
 	found, err := c.resolve(ctx, kind, ref, source)
 	var missing *notFoundError
@@ -158,7 +158,7 @@ func toolOf(kind Kind, action string) string {
 	return fmt.Sprintf("fractary_forge_%s_%s", kind, action)
 }
 
-// coded is the error with its code and what to do.
+// coded returns the error with its code and what to do.
 func (e *notFoundError) coded() *Error {
 	out := newError(notFoundCode(e.Kind), "%s", e.Error()).With("name", e.Reference.Name)
 	if len(e.Versions) > 0 {

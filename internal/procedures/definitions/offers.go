@@ -18,7 +18,7 @@ type offered struct {
 type registryOffers struct {
 	found  []offered
 	failed []error
-	silent []Registry // those that failed, be it in a part
+	silent []Registry // those that failed, entirely or in part
 }
 
 // offers lists the definitions of a kind in all plugins of all registries, which are asked side by side, once for all
@@ -101,7 +101,7 @@ func (r *Registries) offersOf(ctx context.Context, registry Registry, kind Kind)
 	return out
 }
 
-// components are the definitions of a kind in a list.
+// components returns the definitions of a kind in a list.
 func (r *Registries) components(ctx context.Context, kind Kind) ([]Summary, Problems) {
 	offers := r.offers(ctx, kind)
 	var out []Summary

@@ -104,7 +104,7 @@ func cacheError(dir string, err error) *Error {
 	return e.Suggest("correct the rights of the folder, or point FRACTARY_CACHE_DIR to another")
 }
 
-// sizeText is a size for people, such as 1.5 KB, which is 1536 bytes.
+// sizeText returns a size for people, such as 1.5 KB, which is 1536 bytes.
 func sizeText(bytes int64) string {
 	if bytes < 1<<10 {
 		return fmt.Sprintf("%d B", bytes)

@@ -71,7 +71,7 @@ func (s set) forkDiff() operation.Operation {
 		})
 }
 
-// unified is the fields that differ, as YAML, in a unified diff.
+// unified returns the fields that differ, as YAML, in a unified diff.
 func unified(f Fork, differences []Difference) (string, error) {
 	upstream, local := map[string]any{}, map[string]any{}
 	for _, d := range differences {

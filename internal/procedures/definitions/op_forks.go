@@ -145,7 +145,7 @@ func (s set) forkCheck() operation.Operation {
 		})
 }
 
-// forks are all of them, or the one with a name.
+// forks returns all of them, or the one with a name.
 func (v *view) forks(ctx context.Context, name string) ([]Fork, error) {
 	if name == "" {
 		return v.catalog.Forks(ctx, Kinds()...)

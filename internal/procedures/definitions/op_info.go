@@ -14,7 +14,7 @@ type InfoRequest struct {
 	Source  string `json:"source,omitempty" enum:"local,global,stockyard,all" default:"all" doc:"Where to look"`
 }
 
-// reference is the name with the range. One in the name holds if no version is given.
+// reference returns the name with the range. One in the name holds if no version is given.
 func (in InfoRequest) reference() Reference {
 	ref := ParseReference(in.Name)
 	if in.Version != "" {

@@ -88,7 +88,7 @@ type Components struct {
 	Commands  []string `json:"commands"`
 }
 
-// PluginPlace is where a plugin is installed.
+// PluginPlace is the place where a plugin is installed.
 type PluginPlace struct {
 	Scope            Scope  `json:"scope" enum:"global,local"`
 	Path             string `json:"path"`
@@ -147,8 +147,8 @@ func (s set) pluginInfo() operation.Operation {
 		})
 }
 
-// installedAs is where a plugin is installed, the project's before the user's; fits is it, if its version satisfies the
-// range.
+// installedAs returns the place where a plugin is installed, the project's before the user's; fits is the plugin, if
+// its version satisfies the range.
 func installedAs(all []Installed, ref Reference) (place *PluginPlace, fits *Installed) {
 	for _, scope := range []Scope{LocalScope, GlobalScope} {
 		for _, p := range all {
@@ -208,7 +208,7 @@ func namesOf(items []ManifestItem) []string {
 	return out
 }
 
-// textIn is a text, or the text under a key of a mapping.
+// textIn returns a text, or the text under a key of a mapping.
 func textIn(v any, key string) string {
 	if fields, ok := v.(map[string]any); ok {
 		v = fields[key]

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// schemaVersion is that of the schemas which definitions are held against.
+// schemaVersion is the version of the schemas with which definitions are compared.
 const schemaVersion = "1.0"
 
 // ValidateRequest names a definition by its file or by its name.

@@ -41,7 +41,7 @@ type set struct {
 	service func() *Service
 }
 
-// Toolset is the 18 tools of Forge's published contract. kernel and service are called for each call.
+// Toolset returns the 18 tools of Forge's published contract. kernel and service are called for each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := set{kernel, service}
 	return operation.Toolset{

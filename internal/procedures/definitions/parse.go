@@ -126,7 +126,7 @@ func (d *document) read(text []byte, before int) {
 // notYAML begins the problem of a text that YAML does not take.
 const notYAML = "is no YAML: "
 
-// syntaxProblem is a problem for an error of the YAML parser, which names the line in its text alone.
+// syntaxProblem returns a problem for an error of the YAML parser, which names the line in its text alone.
 func syntaxProblem(err error, text []byte, before int) Problem {
 	p := Problem{Line: 1 + before, Column: 1, Severity: SeverityError,
 		Message: notYAML + strings.TrimPrefix(err.Error(), "yaml: ")}

@@ -31,10 +31,10 @@ type file struct {
 	info    fs.FileInfo
 }
 
-// path is the file's absolute path.
+// path returns the file's absolute path.
 func (f file) path() string { return filepath.Join(f.place.root, filepath.FromSlash(f.rel)) }
 
-// extensions are the endings of definitions, the preferred one first.
+// extensions returns the endings of definitions, the preferred one first.
 func extensions() []string { return []string{".md", ".yaml", ".yml"} }
 
 // isClaudes reports whether the place has agents of Claude Code, each in a file of Markdown.
@@ -119,7 +119,7 @@ func unreachable(name string, err error) Problem {
 	}
 }
 
-// nameOf is the name of the definition that an entry may hold.
+// nameOf returns the name of the definition that an entry may hold.
 func (p place) nameOf(e fs.DirEntry) string {
 	name := e.Name()
 	if ext := path.Ext(name); knownExtension(ext) {
@@ -131,7 +131,7 @@ func (p place) nameOf(e fs.DirEntry) string {
 	return name
 }
 
-// names lists the names of a kind's definitions, as far as they can be told without looking into folders.
+// names lists the names of a kind's definitions, as far as they are known without looking into folders.
 func (p place) names(kind Kind) []string {
 	root, err := p.open()
 	if err != nil || root == nil {
@@ -201,7 +201,7 @@ func (p place) look(root, near *files.Dir, kind Kind, folder string, e fs.DirEnt
 	return nil, nil
 }
 
-// notRegular is err, or says what is wrong with a file that is there.
+// notRegular returns err, or says what is wrong with a file that exists.
 func notRegular(err error) error {
 	if err == nil {
 		return errors.New("it is no regular file")
@@ -256,7 +256,7 @@ func (e *limitError) Error() string {
 	return fmt.Sprintf("%s has more than %d entries, which is the most that are read", e.What, e.Most)
 }
 
-// readProblem is an error in words: those of the JSON library speak of Go types.
+// readProblem returns an error in words: those of the JSON library speak of Go types.
 func readProblem(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

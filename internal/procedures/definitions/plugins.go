@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Scope is where a plugin is installed.
+// Scope says where a plugin is installed.
 type Scope string
 
 // The scopes.

@@ -27,7 +27,7 @@ type Problem struct {
 	Suggestion string   `json:"suggestion,omitempty"`
 }
 
-// String is the problem as a compiler would print it.
+// String returns the problem as a compiler would print it.
 func (p Problem) String() string {
 	text := p.Message
 	if p.Field != "" {
@@ -42,13 +42,13 @@ func (p Problem) String() string {
 	return text
 }
 
-// Problems are those of one file.
+// Problems are the problems of one file.
 type Problems []Problem
 
-// Errors are the problems of severity error.
+// Errors returns the problems of severity error.
 func (ps Problems) Errors() Problems { return ps.of(SeverityError) }
 
-// Warnings are the problems of severity warning.
+// Warnings returns the problems of severity warning.
 func (ps Problems) Warnings() Problems { return ps.of(SeverityWarning) }
 
 func (ps Problems) of(s Severity) Problems {

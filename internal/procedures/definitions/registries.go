@@ -215,7 +215,7 @@ func (m *ManifestItem) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(m))
 }
 
-// items are a plugin's definitions of a kind.
+// items returns a plugin's definitions of a kind.
 func (m *Manifest) items(kind Kind) []ManifestItem {
 	if kind == Tool {
 		return m.Tools
@@ -272,8 +272,8 @@ func (r *Registries) checked(ctx context.Context, registry Registry, at, checksu
 	return got.content, nil
 }
 
-// refer is the location of what an index names. Data chooses among what the operator named: PERMISSION_DENIED for a
-// host that the operator has not named, and for a file of this machine that a registry elsewhere names.
+// refer returns the location of what an index names. Data chooses among what the operator named: PERMISSION_DENIED for
+// a host that the operator has not named, and for a file of this machine that a registry elsewhere names.
 func (r *Registries) refer(registry Registry, at, what string) (location, error) {
 	l, err := registry.refer(at)
 	if err != nil {
@@ -314,7 +314,7 @@ func checksumOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// messageOf is an error for people.
+// messageOf returns an error for people.
 func messageOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

@@ -27,7 +27,7 @@ func ParseReference(text string) Reference {
 	return Reference{Name: text}
 }
 
-// String is the reference as ParseReference reads it.
+// String returns the reference as ParseReference reads it.
 func (r Reference) String() string {
 	if r.any() {
 		return r.Name
@@ -107,7 +107,7 @@ func (c *Catalog) resolve(ctx context.Context, kind Kind, ref Reference, source 
 	return nil, missing
 }
 
-// similar are at most five names that differ little from one that was not found.
+// similar returns at most five names that differ little from one that was not found.
 func (c *Catalog) similar(kind Kind, name string) []string {
 	var out []string
 	for _, p := range c.places() {

@@ -36,12 +36,12 @@ func between(low, high float64, kinds ...kind) *shape {
 	return &shape{kinds: kinds, min: &low, max: &high}
 }
 
-// origin are the keys by which a definition says what it was forked from; see fork.go.
+// origin returns the keys by which a definition says what it was forked from; see fork.go.
 func origin() []field {
 	return []field{{"fork_of", false, anyMapping()}, {"fork", false, anyMapping()}}
 }
 
-// agentSchema is the schema of an agent. In Markdown the body is the prompt.
+// agentSchema returns the schema of an agent. In Markdown the body is the prompt.
 func agentSchema() *shape {
 	return mappingOf(append([]field{
 		{"name", true, agentName()},
@@ -81,7 +81,7 @@ func cachingSchema() *shape {
 	)
 }
 
-// toolSchema is the schema of a tool. In Markdown the body is the extended description.
+// toolSchema returns the schema of a tool. In Markdown the body is the extended description.
 func toolSchema() *shape {
 	return mappingOf(append([]field{
 		{"name", true, toolName()},

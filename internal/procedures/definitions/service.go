@@ -80,7 +80,7 @@ func (s *Service) open() (*view, error) {
 	return v, nil
 }
 
-// cacheDirs is the folder of the cache; none if the configuration cannot be read, which the call then says.
+// cacheDirs returns the folder of the cache; none if the configuration cannot be read, which the call then says.
 func (s *Service) cacheDirs() []string {
 	v, err := s.open()
 	if err != nil || v.config.CacheDir == "" {

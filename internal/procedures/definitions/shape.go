@@ -138,7 +138,7 @@ func kindNames(kinds []kind) string {
 	return strings.Join(names, " or ")
 }
 
-// short is the text as a message quotes it.
+// short returns the text as a message quotes it.
 func short(text string) string {
 	if runes := []rune(text); len(runes) > 60 {
 		return string(runes[:60]) + "..."

@@ -89,7 +89,7 @@ func (m *merger) ignore(format string, args ...any) {
 	m.out.Ignored = append(m.out.Ignored, fmt.Sprintf(format, args...))
 }
 
-// cacheDir is the operator's: what lies in it is believed, and removed.
+// cacheDir sets the operator's folder of the cache: its contents are trusted, and removed.
 func (m *merger) cacheDir() {
 	const where = "the operator names the cache's folder, in FRACTARY_CACHE_DIR or in cache.directory of " +
 		"~/.fractary/config.json"
@@ -121,7 +121,7 @@ func (m *merger) cacheDir() {
 	}
 }
 
-// registries are the operator's, or those that the project's file chooses.
+// registries sets the operator's registries, or those that the project's file chooses.
 func (m *merger) registries() {
 	own := slices.Clone(m.operators.registries)
 	origins := map[string]bool{}
@@ -162,7 +162,7 @@ func (m *merger) registries() {
 	}
 }
 
-// ttl is the project's, or otherwise if it has none.
+// ttl returns the project's, or otherwise if it has none.
 func (m *merger) ttl(otherwise int) int {
 	if m.projects.ttl == unset {
 		return otherwise

@@ -44,7 +44,7 @@ type entry struct {
 	merged       bool
 }
 
-// get is the value of a key; nil if there is none.
+// get returns the value of a key; nil if there is none.
 func (v *value) get(key string) *value {
 	if v == nil {
 		return nil
@@ -57,7 +57,7 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// string is the text of a string; "" for anything else.
+// string returns the text of a string; "" for anything else.
 func (v *value) string() string {
 	if v == nil || v.kind != kindString {
 		return ""
@@ -65,7 +65,7 @@ func (v *value) string() string {
 	return v.text
 }
 
-// strings are the strings of a list.
+// strings returns the strings of a list.
 func (v *value) strings() []string {
 	out := []string{}
 	if v == nil {
@@ -79,7 +79,7 @@ func (v *value) strings() []string {
 	return out
 }
 
-// plain is the value as encoding/json has it. Whole numbers stay whole.
+// plain returns the value as encoding/json has it. Whole numbers stay whole.
 func (v *value) plain() any {
 	switch {
 	case v == nil || v.kind == kindNull:
@@ -240,5 +240,5 @@ func scalar(n *yaml.Node) (kind, string) {
 	return kindString, n.Value
 }
 
-// join is the name of a field below another.
+// join returns the name of a field below another.
 func join(field, key string) string { return strings.TrimPrefix(field+"."+key, ".") }

@@ -62,7 +62,7 @@ func (g *Git) extract(ctx context.Context, repo, commit, folder string) error {
 		sysgit.Call{Dir: repo, Config: largeFiles(), Args: []string{"archive", "--format=tar", commit}})
 }
 
-// largeFiles are the settings by which large files go through git in parts.
+// largeFiles returns the settings by which large files go through git in parts.
 func largeFiles() []string { return []string{"core.bigFileThreshold=1m"} }
 
 // streamed runs git and has read what it prints. An error of read ends git, and is returned.

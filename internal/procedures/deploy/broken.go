@@ -33,7 +33,7 @@ func (b *broken) note(err error) error {
 // maxNamedProblems bounds how many problems a message names; details have all of them.
 const maxNamedProblems = 20
 
-// err is one error for all; nil if there is none.
+// err returns one error for all; nil if there is none.
 func (b *broken) err() error {
 	switch len(b.problems) {
 	case 0:

@@ -26,17 +26,17 @@ const (
 	defaultCacheBytes = 1 << 30
 	// inUse is how long after its last use a commit is not removed to make room: longer than any call takes.
 	inUse = 15 * time.Minute
-	// abandoned is when what a killed process left is removed: longer than any fetch takes.
+	// abandoned is the age at which leftovers of a killed process are removed: longer than any fetch takes.
 	abandoned = 30 * time.Minute
 )
 
-// folderOf is where the files of a commit are, once Folder has been asked.
+// folderOf returns the folder with the files of a commit, after a call of Folder.
 func (g *Git) folderOf(s *GitSource, commit string) string {
 	return filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
 }
 
-// Folder is the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They are
-// fetched once. What has more files or bytes than maxCommitFiles and maxCommitBytes, or a file of more than
+// Folder returns the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They
+// are fetched once. What has more files or bytes than maxCommitFiles and maxCommitBytes, or a file of more than
 // maxFileBytes, is refused, and nothing of it is kept.
 func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, error) {
 	if !isCommit(commit) {
@@ -188,8 +188,8 @@ type keptCommit struct {
 	size   int64
 }
 
-// room makes room for so many bytes: commits that were used least recently go, but none of which a call may be using.
-// It is an error if there is not enough.
+// room makes room for need bytes: it removes the least recently used commits, but none that a call may be using. It is
+// an error if there is not enough.
 func (g *Git) room(need int64) error {
 	var list []keptCommit
 	total := need

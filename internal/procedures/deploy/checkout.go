@@ -24,8 +24,8 @@ type Checkout struct {
 // Update brings the checkout AGENTPACK_HOME/repo to the newest commit of the branch that it follows: it fetches, and
 // goes forward if each file is as one of the two commits has it. Nothing that a person has in the checkout is changed
 // or lost, no hook runs, and neither the checkout's configuration nor the user's says which programs run: the work is
-// done in a git directory of its own, over the checkout's objects, files and index. A git that is killed in the middle
-// is mended by the next call.
+// done in a git directory of its own, over the checkout's objects, files and index. If git is killed in the middle, the
+// next call repairs the state.
 //
 // E_CHECKOUT_NOT_READY says what a person has to do: reason_code not_a_checkout, detached, no_remote, changed_files,
 // diverged or busy.
@@ -111,7 +111,7 @@ func (c *checkout) over(ctx context.Context, env []string, args ...string) (out 
 	return strings.TrimSpace(string(text)), failure, err
 }
 
-// must is over for what does not fail in a sound repository.
+// must is over for commands that do not fail in a sound repository.
 func (c *checkout) must(ctx context.Context, env []string, args ...string) (string, error) {
 	out, failure, err := c.over(ctx, env, args...)
 	if err == nil && failure != "" {
@@ -274,8 +274,8 @@ func (c *checkout) refuse(names []string) error {
 		names[:min(len(names), maxDirty)])
 }
 
-// differs are the files of the checkout, and the entries of its index, that are not as a commit has them; those that
-// are ignored aside.
+// differs returns the files of the checkout, and the entries of its index, that are not as a commit has them; those
+// that are ignored aside.
 func (c *checkout) differs(ctx context.Context, commit string) ([]string, error) {
 	own := []string{"GIT_INDEX_FILE=" + filepath.Join(c.scratch, "index-"+commit)}
 	if _, err := c.must(ctx, own, "read-tree", commit); err != nil {

@@ -72,7 +72,7 @@ type TargetConf struct {
 func (t TargetConf) user() bool    { return t.Scope == "user" || t.Scope == "both" }
 func (t TargetConf) project() bool { return t.Scope == "project" || t.Scope == "both" }
 
-// flag is an option that is on or off: a boolean, or the words true, yes, 1, false, no, 0.
+// flag returns an option that is on or off: a boolean, or the words true, yes, 1, false, no, 0.
 func (t TargetConf) flag(name string, otherwise bool) (bool, error) {
 	switch v := t.Options[name].(type) {
 	case nil:
@@ -104,7 +104,7 @@ type Module struct {
 	Source  Source              `yaml:"source"`
 }
 
-// Source is where a module's files are: exactly one of the two.
+// Source says where a module's files are: exactly one of the two.
 type Source struct {
 	LocalPath *LocalPath `yaml:"local_path" json:"local_path,omitempty"`
 	Git       *GitSource `yaml:"git" json:"git,omitempty"`
@@ -128,7 +128,7 @@ type GitSource struct {
 	public bool // its host may have no address of this machine or of a private network
 }
 
-// operators is the source of a configuration of the operator's own.
+// operators returns the source of a configuration of the operator's own.
 func (g *GitSource) operators() *GitSource {
 	out := *g
 	out.named = trust.Said(g.URL)
@@ -264,7 +264,7 @@ func (p *LocalPath) check(id string) error {
 	return nil
 }
 
-// complete checks what is handed to git: nothing may be taken for an option, or name another way to run programs.
+// complete checks the arguments for git: nothing may act as an option, or name another way to run programs.
 func (g *GitSource) complete(id string) error {
 	g.Ref = cmp.Or(g.Ref, "main")
 	switch scheme, _, hasScheme := strings.Cut(g.URL, "://"); {
@@ -316,7 +316,7 @@ func (c *Config) For(target string) ([]change.TargetName, error) {
 	return []change.TargetName{name}, nil
 }
 
-// reason is an error without the name of its file.
+// reason returns an error without the name of its file.
 func reason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -18,9 +18,9 @@ func (g *Git) learnStored(learn func(secrets ...string)) {
 	}
 }
 
-// remote is call for what speaks to another repository: git may sign in there, with the token of a source that the
-// operator has admitted, or with what the file of credentials has for the host. Neither is among the arguments nor in
-// the environment of git, nor written anywhere.
+// remote is call for commands that access another repository: git may sign in there, with the token of a source that
+// the operator has admitted, or with what the file of credentials has for the host. Neither is among the arguments nor
+// in the environment of git, nor written anywhere.
 func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []byte, failure string, err error) {
 	fetching(ctx, s.URL)
 	c.Remote = &sysgit.Remote{URL: s.named, Exact: s.exact, Public: s.public, Silence: g.limits.silence}
@@ -45,7 +45,7 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 	return g.call(ctx, c)
 }
 
-// remoteFailed is the error of a call to another repository that could not be made, or did not end:
+// remoteFailed returns the error of a call to another repository that could not be made, or did not end:
 // E_SOURCE_NOT_ALLOWED if the operator admits no private address of it.
 func remoteFailed(s *GitSource, what string, err error) *Error {
 	if !errors.Is(err, sysgit.ErrPrivate) {

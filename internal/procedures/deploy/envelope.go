@@ -44,7 +44,7 @@ func commandOf(tool string) command {
 	return command{tool, tool, []string{tool}}
 }
 
-// enveloped is an answer that succeeded.
+// enveloped returns an answer that succeeded.
 func enveloped[Data any](tool, version string, data Data, warnings []string) Envelope[Data] {
 	c := commandOf(tool)
 	return Envelope[Data]{
@@ -61,7 +61,7 @@ const (
 	answerTooLarge   Code = "E_ANSWER_TOO_LARGE"
 )
 
-// form is that of agentpack's answers.
+// form returns the form of agentpack's answers.
 func form(version string) *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Envelope[map[string]any]](),
@@ -99,7 +99,7 @@ func failureOf(c command, f *operation.Fault, requestID string) EnvelopeFailure 
 	return out
 }
 
-// codeOfReason is the code for what a step of the call refused, with its reason_code and next_actions.
+// codeOfReason returns the code for what a step of the call refused, with its reason_code and next_actions.
 func codeOfReason(f *operation.Fault) (code Code, why string, next []string) {
 	switch f.Reason {
 	case operation.ReasonApproval:
@@ -127,15 +127,15 @@ func codeOfReason(f *operation.Fault) (code Code, why string, next []string) {
 	return Unexpected, "unexpected", []string{"retry_command"}
 }
 
-// Failure is an error of this package in the program's own words, for people.
+// Failure returns an error of this package in the program's own words, for people.
 func Failure(err error) error { return faultOf(err) }
 
-// faultOf is an error of this package as the way of a call takes it.
+// faultOf returns an error of this package as the way of a call takes it.
 func faultOf(err error) error {
 	return operation.Contracted(err, general)
 }
 
-// general is the program's own code for one of agentpack.
+// general returns the program's own code for one of agentpack.
 func general(c Code) fault.Code {
 	switch c {
 	case ConfirmRequired, argumentsInvalid, TargetUnsupported:

@@ -38,7 +38,7 @@ const (
 // Error is a failure in agentpack's words, the engine's included.
 type Error = change.Error
 
-// errorOf is the failure that an error is of; nil if it is of none.
+// errorOf returns the failure that an error is of; nil if it is of none.
 func errorOf(err error) *Error { return contract.Of[Code](err) }
 
 // ioError gives an error of the file system its code; one that has a code keeps it.
@@ -49,7 +49,7 @@ func ioError(name string, err error) error {
 	return change.IOError(name, err)
 }
 
-// invalidConfig is a configuration that says something it may not.
+// invalidConfig is the error for a configuration with an invalid value.
 func invalidConfig(format string, args ...any) *Error {
 	return change.NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
 }

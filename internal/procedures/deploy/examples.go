@@ -1,6 +1,6 @@
 package deploy
 
-// examples are calls of the commands, by command.
+// examples returns example calls, by command.
 func examples() map[string]string {
 	return map[string]string{
 		"deploy plan":     "claudeops deploy plan\nclaudeops deploy plan --target codex",

@@ -28,7 +28,7 @@ type ExplainedPart struct {
 	File   string     `json:"file" doc:"Of the module"`
 	First  int        `json:"first_line" doc:"Of the target's file, as the module has it now"`
 	Last   int        `json:"last_line"`
-	// Layers are from the lowest; the last one that changes the file decides.
+	// Layers begin with the lowest; the last one that changes the file decides.
 	Layers []ExplainedLayer `json:"layers"`
 }
 
@@ -85,7 +85,7 @@ func (s *Service) Explain(ctx context.Context, r Request, name string, line int)
 	return out, nil
 }
 
-// absolute is a path as a person writes it: from the project, or from home with ~/.
+// absolute returns a path as a person writes it: from the project, or from home with ~/.
 func (s *Service) absolute(name string) string {
 	p := s.setup.Places
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
@@ -103,7 +103,7 @@ func (s *Service) absolute(name string) string {
 	return filepath.Clean(name)
 }
 
-// under is a path below a folder, from there.
+// under returns a path below a folder, from there.
 func under(folder, name string) (rel string, ok bool) {
 	rel, err := filepath.Rel(folder, name)
 	return filepath.ToSlash(rel), err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
@@ -126,7 +126,7 @@ func (s *Service) traced(ctx context.Context, r Request) (t traced, err error) {
 	return t, err
 }
 
-// parts are those of a file, or the one that gives a line.
+// parts returns the parts of a file, or the one that has a line.
 func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err error) {
 	at := 1 // the line at which the part begins
 	for _, p := range of.parts {
@@ -155,7 +155,7 @@ func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err
 	return out, nil
 }
 
-// layers are those that have to do with a file of a module; line is 0 for none.
+// layers returns the layers that change a file of a module; line is 0 for none.
 func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, err error) {
 	var texts []string
 	for i, l := range p.module.layers {
@@ -186,14 +186,14 @@ func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, 
 	return out, nil
 }
 
-// place is where a file of a module is kept, without overlays.
+// place is the place of a module's file, without overlays.
 type place struct {
 	address string // of the repository; "" for the configuration's own
 	commit  string
 	path    string // in the repository, with slashes
 }
 
-// placeOf is the place of a module's file. The source of a module may be the file itself.
+// placeOf returns the place of a module's file. The source of a module may be the file itself.
 func (s *Service) placeOf(from reading, m rendered, file string) place {
 	var out place
 	dir, name := from.dir, ""
@@ -211,7 +211,7 @@ func (s *Service) placeOf(from reading, m rendered, file string) place {
 	return out
 }
 
-// patchOf is the file of the patch that a layer has for a module's file; "" if it has none.
+// patchOf returns the file of the patch that a layer has for a module's file; "" if it has none.
 func (o overlay) patchOf(file string) string {
 	for _, p := range o.patches {
 		if p.rel == file {
@@ -242,7 +242,7 @@ func giving(layers []ExplainedLayer, texts []string, line int) {
 	}
 }
 
-// lineBefore is where a line of a text stood before an edit; kept is false if the edit made it.
+// lineBefore returns the number of a line before an edit; kept is false if the edit made the line.
 func lineBefore(before, after string, line int) (at int, kept bool) {
 	shift := 0 // how many lines more the text has now, before the edit
 	for _, e := range udiff.Lines(before, after) {

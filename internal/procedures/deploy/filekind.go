@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// FileKind is the configuration of a deploy repository, and its modules, as files that may be proposed. The
+// FileKind returns the configuration of a deploy repository, and its modules, as files that may be proposed. The
 // configuration must be sound, and so must the front matter of a skill. Else a module's file may hold anything that the
 // gates let through: it is text for agents.
 func FileKind() gitprovider.FileKind {

@@ -44,7 +44,7 @@ func gitFailed(g *GitSource, format string, args ...any) *Error {
 		shown(g.URL)).With("ref", g.Ref)
 }
 
-// resolve is the commit that a source means now: a branch, a tag, or the commit itself.
+// resolve returns the commit that a source means now: a branch, a tag, or the commit itself.
 func (g *Git) resolve(ctx context.Context, s *GitSource) (string, error) {
 	if isCommit(s.Ref) {
 		return s.Ref, nil
@@ -75,7 +75,7 @@ func (g *Git) resolve(ctx context.Context, s *GitSource) (string, error) {
 	return "", gitFailed(s, "the repository %s has no branch and no tag %s", shown(s.URL), s.Ref)
 }
 
-// lastLine is the line of git's words that says what is wrong: the last that begins as such, or the last of all.
+// lastLine returns the line of git's words that says what is wrong: the last that begins as such, or the last of all.
 func lastLine(text string) string {
 	lines := strings.Split(text, "\n")
 	for _, line := range slices.Backward(lines) {
@@ -86,7 +86,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// Files are the files of a source at a commit.
+// Files returns the files of a source at a commit.
 func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (change.Tree, error) {
 	return g.files(ctx, s, commit, reading{})
 }

@@ -45,7 +45,7 @@ func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string)
 	return g.call(ctx, sysgit.Call{Dir: dir, Stdin: bytes.NewReader(input), Args: args})
 }
 
-// call is run for what needs more.
+// call is run with all options.
 func (g *Git) call(ctx context.Context, c sysgit.Call) (out []byte, failure string, err error) {
 	result, err := g.git.Run(ctx, c, sysgit.Limits{Output: maxGitOutput, Said: maxGitError})
 	switch {
@@ -72,7 +72,7 @@ func within(ctx context.Context, s *GitSource, limit time.Duration) (context.Con
 	return context.WithTimeoutCause(ctx, limit, lateError{shown(s.URL), limit})
 }
 
-// fits is an error if a commit has more than is taken. entries may be folders, too.
+// fits returns an error if a commit has more than is taken. entries may be folders, too.
 func (l gitLimits) fits(entries, most int, size, largest int64, name string) error {
 	switch {
 	case largest > l.file:

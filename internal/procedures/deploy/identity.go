@@ -33,8 +33,8 @@ func safe(text string) string {
 	}, text)
 }
 
-// skillName is the folder of a skill: what follows the first colon of its id, in any script, or the id with all but
-// letters and digits of ASCII, _ and - replaced.
+// skillName returns the folder of a skill: what follows the first colon of its id, in any script, or the id with all
+// but letters and digits of ASCII, _ and - replaced.
 func skillName(id string) string {
 	_, name, _ := strings.Cut(id, ":")
 	if isFolderName(name) {
@@ -57,7 +57,7 @@ func isFolderName(name string) bool {
 		files.CheckName(name) == nil
 }
 
-// machineID is the name by which overlays call a machine: the first of the candidates that is not empty, in small
+// machineID returns the name by which overlays call a machine: the first of the candidates that is not empty, in small
 // letters, runs of other than letters, digits, _ and - as one hyphen; unknown if there is none.
 func machineID(candidates ...string) string {
 	for _, c := range candidates {
@@ -69,8 +69,8 @@ func machineID(candidates ...string) string {
 	return "unknown"
 }
 
-// projectID is the name by which overlays call a project: from the address of its remote origin, however it is written,
-// or else from its path.
+// projectID returns the name by which overlays call a project: from the address of its remote origin, however it is
+// written, or else from its path.
 func projectID(origin, dir string) string {
 	text := dir
 	if origin = strings.TrimSpace(origin); origin != "" {

@@ -50,7 +50,7 @@ type initModule struct {
 	} `yaml:"source"`
 }
 
-// place is where files of a type may be already.
+// initPlace is a place where files of a type may exist already.
 type initPlace struct {
 	target change.TargetName
 	of     ModuleType

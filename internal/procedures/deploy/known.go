@@ -55,7 +55,7 @@ func (l *lastDesired) note(r Request, d *change.Desired, s *change.StatCache) {
 // of the snapshots.
 const plannedStats = 3
 
-// question is all that a plan depends on beside files.
+// question returns all that a plan depends on beside files.
 func (s *Service) question(r Request) string {
 	p := s.setup.Places
 	return fmt.Sprintf("%q", []string{

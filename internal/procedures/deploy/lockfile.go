@@ -66,7 +66,7 @@ func isCommit(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// commit is the commit that a module is locked to; "" if it is not, or to another source.
+// commit returns the commit that a module is locked to; "" if it is not, or to another source.
 func (l *lockFile) commit(m Module) string {
 	for _, locked := range l.Modules {
 		if g := locked.Resolved.Git; locked.ID == m.ID && g != nil && m.Source.Git != nil && g.URL == m.Source.Git.URL {

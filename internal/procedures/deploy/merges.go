@@ -58,7 +58,7 @@ func WriteMerges(s change.State, m Merges) error { return s.WriteJSON(mergesName
 // ok is false if another has it.
 func LockMerges(s change.State) (unlock func(), ok bool, err error) { return s.TryLock("merges.lock") }
 
-// Waiting is the merge that waits for a person; nil if there is none.
+// Waiting returns the merge that waits for a person; nil if there is none.
 func (s *Service) Waiting() (*DueMerge, error) {
 	if err := s.ready(); err != nil {
 		return nil, faultOf(err)

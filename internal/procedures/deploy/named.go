@@ -28,7 +28,7 @@ func notNamed(address, format string, args ...any) *Error {
 	return e
 }
 
-// admitted are the sources that the operator has admitted, as they are now.
+// admitted returns the sources that the operator has admitted, as they are now.
 func (s Setup) admitted() sources.List {
 	if s.Sources == nil {
 		return nil
@@ -45,9 +45,9 @@ func (s Setup) tokenAt(address string, token func(variable string) string) strin
 	return token(source.TokenEnv)
 }
 
-// fromCaller is the repository that a call may read: the operator's own, or one that the operator has admitted; a
-// person at the terminal may name any. E_SOURCE_NOT_ALLOWED, which the audit tells of, for another one, whether it is
-// there or not.
+// fromCaller returns the repository that a call may read: the operator's own, or one that the operator has admitted; a
+// person at the terminal may name any. E_SOURCE_NOT_ALLOWED, which the audit records, for another one, whether it
+// exists or not.
 func (s *Service) fromCaller(call operation.Call, repo string) (string, error) {
 	if repo == "" || call.Caller.Door == record.DoorCLI {
 		return repo, nil
@@ -89,7 +89,7 @@ func (s Setup) choose(m Module) (*GitSource, error) {
 	return &chosen, nil
 }
 
-// localPath is the path that an address of this machine's files means.
+// localPath returns the path that an address of this machine's files means.
 func localPath(address string) (name string, ok bool) {
 	if u, err := url.Parse(address); err == nil && u.Scheme == "file" {
 		return filepath.FromSlash(u.Path), true
@@ -125,7 +125,7 @@ func fetching(ctx context.Context, address string) {
 	}
 }
 
-// shown is an address as texts have it: without what one signs in with.
+// shown returns an address as texts have it: without what one signs in with.
 func shown(address string) string {
 	if u, err := url.Parse(address); err == nil && u.User != nil && u.Scheme != "ssh" {
 		u.User = nil

@@ -73,7 +73,7 @@ func (s set) apply() operation.Operation {
 		})
 }
 
-// warnings tell of files that somebody changed while they were being deployed.
+// changedMeanwhile returns warnings about files that were changed while they were being deployed.
 func changedMeanwhile(d *change.Done) (out []string) {
 	if d == nil {
 		return nil

@@ -59,7 +59,7 @@ func (s set) diff() operation.Operation {
 		})
 }
 
-// Diff shows what changes in each file, in the plan's order. A warning tells of each that is not shown.
+// Diff shows what changes in each file, in the plan's order. A warning names each that is not shown.
 func Diff(p *change.Plan) (files []FileDiff, warnings []string, err error) {
 	files = []FileDiff{}
 	total := 0

@@ -76,7 +76,7 @@ func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warni
 	return data, warnings, nil
 }
 
-// quoted is a path as a shell reads it as one word.
+// quoted returns a path as a shell reads it as one word.
 func quoted(name string) string {
 	if plain := strings.NewReplacer("/", "", ".", "").Replace(name); safe(plain) == plain {
 		return name

@@ -29,7 +29,7 @@ type Proposed struct {
 	Files      []string `json:"files" doc:"Of the repository"`
 	Reused     bool     `json:"reused,omitempty" doc:"The same change was open already"`
 	DryRun     bool     `json:"dry_run,omitempty" doc:"Nothing was written"`
-	// Provider is where the pull request is, for its page.
+	// Provider is the provider of the pull request, for its page.
 	Provider string `json:"provider,omitempty"`
 }
 
@@ -79,7 +79,7 @@ func (s set) proposeDrift() operation.Operation {
 		})
 }
 
-// refused is a refusal of the use case in agentpack's form.
+// refused returns a refusal of the use case in agentpack's form.
 func refused(err error) error {
 	e := fault.From(err)
 	details := map[string]any{"reason_code": string(e.Code), "next_actions": []string{"follow_message"}}
@@ -117,7 +117,7 @@ func proposalOf(d Draft, in ProposeRequest) Proposal {
 	return p
 }
 
-// inCode is a text for a piece of code in a table.
+// inCode returns a text for a piece of code in a table.
 func inCode(text string) string {
 	return strings.NewReplacer("`", "'", "|", "/", "\n", " ").Replace(text)
 }

@@ -17,7 +17,7 @@ const ToolsetName = "deploy"
 // ServerName is the contract's name of a server that has this toolset alone.
 const ServerName = "agentpack"
 
-// ProtocolVersions are the contract's, the preferred one first.
+// ProtocolVersions returns the contract's, the preferred one first.
 func ProtocolVersions() []string { return []string{"2025-11-25", "2025-03-26"} }
 
 // The tools' names.
@@ -53,8 +53,8 @@ type set struct {
 	propose Proposer
 }
 
-// Toolset is the six tools of agentpack's published contract, and what people have beside them. kernel and service are
-// called for each call.
+// Toolset returns the six tools of agentpack's published contract, and what people have beside them. kernel and service
+// are called for each call.
 func Toolset(version string, kernel func() *operation.Kernel, service func() *Service,
 	propose Proposer) operation.Toolset {
 	s := set{kernel, service, propose}
@@ -145,7 +145,7 @@ func dataOf(profile string, p *change.Plan) PlanData {
 		p.Summary()}
 }
 
-// planned is the plan that a call asks for. The audit has a row if something was fetched for it.
+// planned returns the plan that a call asks for. The audit has a row if something was fetched for it.
 func (s set) planned(ctx context.Context, call operation.Call, service *Service, in PlanRequest) (p *change.Plan,
 	err error) {
 	if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {

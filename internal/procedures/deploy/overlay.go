@@ -47,7 +47,7 @@ const (
 	projectsName = "projects"
 )
 
-// levels are the folders that have overlays of modules, low to high.
+// levels returns the folders that have overlays of modules, low to high.
 func levels(machine, project string) []overlay {
 	return []overlay{
 		{level: GlobalLevel, dir: overlaysName},
@@ -56,7 +56,7 @@ func levels(machine, project string) []overlay {
 	}
 }
 
-// levelsIn are the levels that a repository has, so that not every module is looked for at each.
+// levelsIn returns the levels that a repository has, so that not every module is looked for at each.
 func levelsIn(root *files.Dir, machine, project string) (out []overlay) {
 	for _, level := range levels(machine, project) {
 		if _, err := root.Stat(level.dir); !errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +186,7 @@ type layer struct {
 	tree    change.Tree // with the layers below it
 }
 
-// overlaid are the layers of a module, from its source, of the levels that there are.
+// overlaid returns the layers of a module, from its source, of the levels that there are.
 func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay,
 	patch patcher) ([]layer, error) {
 	out := []layer{{tree: base}}

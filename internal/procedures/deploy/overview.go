@@ -53,7 +53,7 @@ func (s *Service) Look(ctx context.Context) (o Overview, err error) {
 	return o, nil
 }
 
-// driftText is a difference with its header, as a file of a larger one.
+// driftText returns a difference with its header, as a file of a larger one.
 func driftText(item change.Drift, before, after []byte) string {
 	from, to := "a"+item.PathPosix, "b"+item.PathPosix
 	if item.Expected == nil {
@@ -66,7 +66,7 @@ func driftText(item change.Drift, before, after []byte) string {
 		udiff.Unified(from, to, string(before), string(after))
 }
 
-// deployed is the content that a drifted file had; nil if it is not kept.
+// deployed returns the content that a drifted file had; nil if it is not kept.
 func deployed(s change.State, item change.Drift) []byte {
 	if item.Expected == nil {
 		return nil
@@ -78,7 +78,7 @@ func deployed(s change.State, item change.Drift) []byte {
 	return content
 }
 
-// current is the content that a drifted file has; nil if it cannot be read.
+// current returns the content that a drifted file has; nil if it cannot be read.
 func current(p *change.Plan, item change.Drift) []byte {
 	if item.Actual == nil {
 		return nil

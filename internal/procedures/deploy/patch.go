@@ -83,7 +83,7 @@ func (p *onePatch) header(line string) (why string) {
 	return ""
 }
 
-// hunkLines are how many lines a hunk has of the file before and after it.
+// hunkLines returns how many lines of the file a hunk has before and after it.
 func hunkLines(line string) (before, after int, ok bool) {
 	m := regexp.MustCompile(`^@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@`).FindStringSubmatch(line)
 	if m == nil {
@@ -110,8 +110,8 @@ func (p onePatch) isFor(rel string) (why string) {
 	return ""
 }
 
-// headerName is the file name of a --- or +++ line. git puts one with other letters than ASCII's in quotes, its bytes
-// as in a string of C (git-config(1), core.quotePath), all of which Go's strings know too.
+// headerName returns the file name of a --- or +++ line. git puts one with other letters than ASCII's in quotes, its
+// bytes as in a string of C (git-config(1), core.quotePath), all of which Go's strings know too.
 func headerName(text string) string {
 	if quoted, err := strconv.QuotedPrefix(text); err == nil && quoted[0] == '"' {
 		if name, err := strconv.Unquote(quoted); err == nil {
@@ -122,7 +122,7 @@ func headerName(text string) string {
 	return name
 }
 
-// alone is the patch for a file of another name, with nothing but its hunks.
+// alone returns the patch for a file of another name, with nothing but its hunks.
 func (p onePatch) alone(name string) string {
 	return "--- a/" + name + "\n+++ b/" + name + "\n" + strings.Join(p.hunks, "")
 }

@@ -63,7 +63,7 @@ func (s *Service) configuration(ctx context.Context, provider, owner, name strin
 	}), nil
 }
 
-// modulesOf are the ids of modules that come from a repository, by the name at the end of their address.
+// modulesOf returns the ids of modules that come from a repository, by the name at the end of their address.
 func modulesOf(c *Config, owner, name string) (ids []string) {
 	for _, m := range c.Modules {
 		if m.Source.Git != nil && sameRepository(m.Source.Git.URL, owner, name) {
@@ -115,7 +115,7 @@ func faulted(err error) error {
 	return faultOf(err)
 }
 
-// pending are the files that a deployment changes already as a plan does.
+// pending returns the files that a deployment changes already as a plan does.
 func (s *Service) pending(ctx context.Context, with *change.Plan) map[change.FileKey]bool {
 	now, err := s.Plan(ctx, Request{})
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Service) pending(ctx context.Context, with *change.Plan) map[change.Fil
 	return out
 }
 
-// candidate is where the configuration is read if the candidate is part of it.
+// candidate returns the reading of the configuration if the candidate is part of it.
 func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, warnings []string, err error) {
 	if !isCommit(c.Commit) {
 		return from, nil, change.NewError(GitFailed, "git_failed", []string{"retry_command"},

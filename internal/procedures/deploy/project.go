@@ -24,7 +24,7 @@ type Request struct {
 	Machine string // "" for what this machine is called
 }
 
-// Setup is where everything is.
+// Setup holds the places of a deployment.
 type Setup struct {
 	Home    string // AGENTPACK_HOME
 	Places  Places
@@ -35,12 +35,12 @@ type Setup struct {
 	AtOnce  int                 // modules that are read at the same time; 0: one for each processor
 }
 
-// Machine is the name by which overlays call this machine, or the one that is asked for.
+// machineID returns the name by which overlays call this machine, or the requested one.
 func (s Setup) machineID(asked string) string {
 	return machineID(append([]string{asked}, s.Machine...)...)
 }
 
-// repo is the repository that a request means.
+// repo returns the repository that a request means.
 func (s Setup) repo(asked string) string {
 	switch {
 	case asked == "":
@@ -51,7 +51,7 @@ func (s Setup) repo(asked string) string {
 	return filepath.Join(s.Places.Project, asked)
 }
 
-// reading is where a configuration is read.
+// reading says where a configuration is read.
 type reading struct {
 	repo    string // its repository: the source of what is deployed
 	dir     string // the folder that is read, such as one with a commit of the repository
@@ -76,7 +76,7 @@ func (s Setup) Desire(ctx context.Context, r Request) (*change.Desired, error) {
 	return s.desire(ctx, r, s.inPlace(r))
 }
 
-// inPlace is where the configuration is that is in place.
+// inPlace returns the reading of the configuration in place.
 func (s Setup) inPlace(r Request) reading {
 	repo := s.repo(r.Repo)
 	if s.own(r) {
@@ -231,8 +231,8 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 	return id
 }
 
-// files are a module's files without overlays. known is the commit of a module of another
-// repository, if it is known; commit is the one that was read, "" for a module of the configuration's own.
+// files returns a module's files without overlays. known is the commit of a module of another repository, if it is
+// known; commit is the one that was read, "" for a module of the configuration's own.
 func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading,
 	known func(*GitSource) string) (tree change.Tree, commit string, err error) {
 	if g := m.Source.Git; g != nil {

@@ -83,7 +83,7 @@ func nothingToPropose(why, next, format string, args ...any) *Error {
 	return change.NewError(NothingToPropose, why, []string{next, "retry_command"}, format, args...)
 }
 
-// chosen is the drift that is to be proposed.
+// chosen returns the drift that is to be proposed.
 func (s *Service) chosen(drift []change.Drift, names []string) (out []change.Drift, err error) {
 	for _, item := range drift {
 		if len(names) == 0 && item.Kind == change.Modified {
@@ -309,7 +309,7 @@ func (d *drafting) draft() (out Draft, err error) {
 	return out, nil
 }
 
-// shown is a file of a target without the names of this machine's folders.
+// shown returns a file of a target without the names of this machine's folders.
 func (d *drafting) shown(item change.Drift) string {
 	name := path.Base(item.PathPosix)
 	for prefix, folder := range map[string]string{"": d.service.setup.Places.Project, "~/": d.service.setup.Places.Home} {
@@ -359,7 +359,7 @@ func (s *Service) configurationHome(ctx context.Context) (Home, error) {
 	return home, nil
 }
 
-// homeOf is the repository of an address: owner and name are its last two parts.
+// homeOf returns the repository of an address: owner and name are its last two parts.
 func homeOf(address string) (Home, error) {
 	address = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(address), "/"), ".git")
 	parts := strings.FieldsFunc(address, func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
@@ -381,7 +381,7 @@ func homeOf(address string) (Home, error) {
 	return home, nil
 }
 
-// follows is the branch of its remote that the checkout in a folder follows; "" if it is on none.
+// follows returns the branch of its remote that the checkout in a folder follows; "" if it is on none.
 func (g *Git) follows(ctx context.Context, dir string) string {
 	ctx, cancel := context.WithTimeout(ctx, localTime)
 	defer cancel()

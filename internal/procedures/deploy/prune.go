@@ -18,9 +18,9 @@ const keepSnapshots = 100
 // fetched again.
 const keepCommits = 30 * 24 * time.Hour
 
-// Prune removes the oldest snapshots but so many, at least one, and the contents that no snapshot needs any more: every
-// snapshot that is left can be rolled back to, byte for byte. A snapshot of a deployment that replaced a person's file
-// stays, with the file, however old it is. With dryRun it only counts. One that is killed is finished by the next.
+// Prune removes all snapshots except the newest keep, at least one, and the contents that no snapshot needs any more:
+// every snapshot that is left can be rolled back to, byte for byte. A snapshot of a deployment that replaced a person's
+// file stays, with the file, however old it is. With dryRun it only counts. The next call finishes one that was killed.
 func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.Pruned, err error) {
 	if err := s.ready(); err != nil {
 		return out, faultOf(err)

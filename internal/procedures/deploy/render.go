@@ -67,7 +67,7 @@ func (r *renderer) when(option string, otherwise bool, part func() error) error 
 	return part()
 }
 
-// root is a folder of the target, in the folder that holds it.
+// root returns a folder of the target, in the folder that holds it.
 func (r *renderer) root(base, dir string, scan bool) string {
 	r.desired.AddRoot(r.target, dir, base, scan)
 	return dir
@@ -93,7 +93,7 @@ func (r *renderer) joined(root, rel string, of madeOf) error {
 	return r.bad.note(r.desired.Add(r.target, root, rel, change.TreeFile{Content: change.Bytes([]byte(text))}, ids...))
 }
 
-// instructions is one file of all modules of instructions: a single one as it is, several in marks that name them.
+// instructions writes one file of all modules of instructions: a single one unchanged, several in marks that name them.
 func (r *renderer) instructions(root, rel string) error {
 	modules := r.of(Instructions)
 	if len(modules) == 0 {
@@ -126,7 +126,7 @@ func withNewline(text string) string {
 	return text + "\n"
 }
 
-// single are modules of one file each, under names that rename gives them.
+// single writes modules of one file each, under names that rename gives them.
 func (r *renderer) single(root string, t ModuleType, rename func(string) string) error {
 	for _, m := range r.of(t) {
 		for _, rel := range m.tree.Paths() {
@@ -152,8 +152,8 @@ func (r *renderer) skills(root string) error {
 	return nil
 }
 
-// codexHome is Codex's folder of the user, and the folder that holds it. E_CONFIG_INVALID if the configuration of a
-// repository that is not the user's own would have it elsewhere than with the user or the project.
+// codexHome returns Codex's folder of the user, and the folder that holds it. E_CONFIG_INVALID if the configuration of
+// a repository that is not the user's own would have it elsewhere than with the user or the project.
 func (r *renderer) codexHome(p Places) (home, base string, err error) {
 	home, _ = r.conf.Options["codex_home"].(string)
 	if rest, ok := strings.CutPrefix(home, "~/"); ok {

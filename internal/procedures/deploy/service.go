@@ -74,7 +74,7 @@ func MachineNames(lookup func(name string) (string, bool), hostname func() (stri
 	return names
 }
 
-// Service answers for one project on this machine, for every way in.
+// Service serves one project on this machine, for all protocols.
 type Service struct {
 	setup   Setup
 	engine  *change.Engine
@@ -115,7 +115,7 @@ func NewService(s Settings) *Service {
 // Engine puts files in place; other toolsets use it too.
 func (s *Service) Engine() *change.Engine { return s.engine }
 
-// ready is an error if this program does not know where the user's files are.
+// ready returns an error if this program does not know where the user's files are.
 func (s *Service) ready() error {
 	if s.setup.Places.Home == "" {
 		return invalidConfig("HOME is not set to an absolute path, so that nothing is known of the user's folders")
@@ -151,8 +151,8 @@ func (s *Service) Plan(ctx context.Context, r Request) (*change.Plan, error) {
 	return p, err
 }
 
-// planAgain is the plan that another process has kept, if nothing has changed since; nil if there is none. said tells
-// what a killed process began and this call has finished.
+// planAgain returns the plan that another process has kept, if nothing has changed since; nil if there is none. said
+// tells what a killed process began and this call has finished.
 func (s *Service) planAgain(ctx context.Context, r Request) (p *change.Plan, said string, err error) {
 	if err := s.ready(); err != nil {
 		return nil, "", err
@@ -213,7 +213,7 @@ func (s *Service) PlanRollback(ctx context.Context, id string) (*change.Plan, er
 	return s.engine.PlanRollback(ctx, id, s.reach())
 }
 
-// reach is the project, and the folders of the user.
+// reach returns the project, and the folders of the user.
 func (s *Service) reach() change.Reach {
 	p := s.setup.Places
 	return change.Reach{Project: p.Project,
@@ -239,11 +239,11 @@ func (s *Service) desire(ctx context.Context, r Request, known *change.Hashes) (
 	return d, err
 }
 
-// Project is the folder that project files go to.
+// Project returns the folder that project files go to.
 func (s *Service) Project() string { return s.setup.Places.Project }
 
-// projectOf is the repository that a folder lies in, or the folder itself. Links are resolved, so that one project has
-// one name.
+// projectOf returns the repository that a folder lies in, or the folder itself. Links are resolved, so that one project
+// has one name.
 func projectOf(folder string) string {
 	if real, err := change.RealPath(folder); err == nil {
 		folder = real
@@ -258,7 +258,7 @@ func projectOf(folder string) string {
 	}
 }
 
-// Origin is the address of a repository's remote origin; "" if there is none, or git cannot be run.
+// Origin returns the address of a repository's remote origin; "" if there is none, or git cannot be run.
 func (g *Git) Origin(ctx context.Context, dir string) string {
 	address, _ := g.origin(ctx, dir)
 	return address
@@ -322,7 +322,7 @@ func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
 	return len(out) > 0, err == nil
 }
 
-// Snapshots lists what was deployed and rolled back, the newest first, at most so many. One that cannot be read is left
+// Snapshots lists what was deployed and rolled back, the newest first, at most most. One that cannot be read is left
 // out.
 func (s *Service) Snapshots(most int) (out []*change.Snapshot, err error) {
 	if err := s.ready(); err != nil {

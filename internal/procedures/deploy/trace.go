@@ -32,7 +32,7 @@ type part struct {
 	line   bool   // it ends with a newline, whether its file does or not
 }
 
-// text is that of the module's file, as it is in the target's.
+// text returns the text of the module's file, as it is in the target's.
 func (p part) text() (string, error) {
 	content, err := p.module.tree[p.file].Content.Bytes()
 	if err != nil || !p.line {
@@ -41,7 +41,7 @@ func (p part) text() (string, error) {
 	return withNewline(string(content)), nil
 }
 
-// text is that of the target's file.
+// text returns the text of the target's file.
 func (of madeOf) text() (string, error) {
 	var b strings.Builder
 	for _, p := range of.parts {

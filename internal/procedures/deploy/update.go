@@ -37,7 +37,7 @@ type Updates struct {
 	lock []byte // as it would be written; nil if nothing is newer
 }
 
-// lockPath is where the lock file is.
+// lockPath returns the path of the lock file.
 func (u Updates) lockPath() string { return filepath.Join(u.repo, lockName) }
 
 // Newest looks for the newest commits of modules of other repositories; ids names them, none means all that follow a
@@ -78,7 +78,7 @@ func (s *Service) Newest(ctx context.Context, r Request, ids []string) (u Update
 	return u, err
 }
 
-// following are the modules of other repositories that are asked for, without those whose ref is a commit.
+// following returns the modules of other repositories that are asked for, without those whose ref is a commit.
 func following(c *Config, ids []string) (out []Module, err error) {
 	for _, id := range ids {
 		at := slices.IndexFunc(c.Modules, func(m Module) bool { return m.ID == id })
@@ -121,7 +121,7 @@ func (s *Service) newest(ctx context.Context, modules []Module, lock *lockFile) 
 	return out, group.Wait()
 }
 
-// with is the lock with modules at other commits.
+// with returns the lock with modules at other commits.
 func (l *lockFile) with(modules []Module, updates []ModuleUpdate) *lockFile {
 	out := &lockFile{Version: 1}
 	for _, locked := range l.Modules {
@@ -150,8 +150,8 @@ type fullEntry struct {
 	Files []lockedFile `json:"file_manifest"`
 }
 
-// lockText is the lock file with the newer modules. What else is in it stays as it is; modules of the configuration's
-// own that it lacks come in.
+// lockText returns the lock file with the newer modules. What else is in it stays as it is; modules of the
+// configuration's own that it lacks come in.
 func (s *Service) lockText(ctx context.Context, from reading, config *Config, updates []ModuleUpdate) ([]byte, error) {
 	text, err := readIn(from.dir, lockName, maxLockBytes, true)
 	if err != nil {

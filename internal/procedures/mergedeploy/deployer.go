@@ -1,5 +1,5 @@
-// Package mergedeploy deploys what was merged: after a merge that the audit tells of, it brings the configuration's
-// checkout forward and deploys, if the plan replaces nothing that a person has. Else it waits for a person, and tells.
+// Package mergedeploy deploys what was merged: after a merge recorded in the audit, it updates the configuration's
+// checkout and deploys, if the plan replaces nothing that a person has. Otherwise it waits for a person, and notifies.
 //
 // Merges are found only in the audit, whatever observed them: a webhook, the poll, or a person at a local repository.
 // The contents of the checkout's remote branch are deployed. A server that is killed at any moment continues at its
@@ -28,7 +28,7 @@ const (
 // page bounds the rows of the audit that are read at a time.
 const page = record.MaxAuditLimit
 
-// Audit is where merges are told. internal/records/store implements it.
+// Audit reads recorded merges. internal/records/store implements it.
 type Audit interface {
 	Head(ctx context.Context) (seq int64, hash string, err error)
 	Page(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error)
@@ -134,7 +134,7 @@ func (d *Deployer) look(ctx context.Context, m *deploy.Merges) error {
 	return nil
 }
 
-// note takes a row for a merge that is due, if it is one. A merge here is told twice where the poll sees it, too.
+// note records a row as a due merge, if it is one. A merge here has two rows where the poll sees it, too.
 func (d *Deployer) note(ctx context.Context, m *deploy.Merges, r record.RecordedAttempt) error {
 	merged := r.Action == record.ActionPullMerged || r.Action == record.ActionReviewMerge
 	if !merged || r.Outcome != record.OutcomeDone {
@@ -150,7 +150,7 @@ func (d *Deployer) note(ctx context.Context, m *deploy.Merges, r record.Recorded
 	if ctx.Err() != nil {
 		return ctx.Err() // the next start reads the row again
 	}
-	if err != nil { // a configuration that cannot be read is told once somebody has merged what may mend it
+	if err != nil { // an unreadable configuration is reported once a merge may have corrected it
 		concerned = true
 	}
 	if concerned {

@@ -20,7 +20,7 @@ const (
 	maxPathBytes     = 1024
 )
 
-// leftOut are names of files and folders that no archive has, at any depth.
+// leftOut reports whether a name belongs to files and folders that no archive has, at any depth.
 func leftOut(name string, isDir bool) bool {
 	switch name {
 	case "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "dist", "build",

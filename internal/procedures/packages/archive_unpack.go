@@ -25,7 +25,7 @@ type File struct {
 	Executable bool
 }
 
-// refused is the error of an archive that breaks the rules.
+// refused returns the error of an archive that breaks the rules.
 func refused(format string, args ...any) error {
 	return newError(IntegrityError, "the archive is refused: "+format, args...)
 }
@@ -141,7 +141,7 @@ func (p *Packed) readManifest() error {
 	return nil
 }
 
-// checksum is sha256: and the SHA-256 of the bytes in hexadecimal.
+// checksum returns sha256: and the SHA-256 of the bytes in hexadecimal.
 func checksum(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])

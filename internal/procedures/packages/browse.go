@@ -31,7 +31,7 @@ type Offer struct {
 	Installed   string      // its version; "" if it is not installed
 	Integrity   Integrity
 	Why         string   // it is changed
-	Dependants  []string // installed packages that need it, directly or by way of others
+	Dependants  []string // installed packages that need it, directly or indirectly
 }
 
 // Shelf is a part of the packages that there are.
@@ -92,7 +92,7 @@ func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
 	return out, nil
 }
 
-// Offered is one package; fault.NotFound if neither a registry has it nor the project.
+// Offered returns one package; fault.NotFound if neither a registry nor the project has it.
 func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 	n, err := parseName(name)
 	if err != nil {
@@ -148,7 +148,7 @@ func (v *view) offer(m match) Offer {
 	return out
 }
 
-// general is an error as pages take it: a fault of the program's own codes.
+// general returns an error as pages take it: a fault of the program's own codes.
 func general(err error) error {
 	var e *Error
 	if !asError(err, &e) {
@@ -157,7 +157,7 @@ func general(err error) error {
 	return fault.Wrap(e, e.Code.general(), "%s", e.Message)
 }
 
-// messageOf is an error as a person reads it beside others.
+// messageOf returns an error as a person reads it beside others.
 func messageOf(err error) string {
 	var e *Error
 	if asError(err, &e) {

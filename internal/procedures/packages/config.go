@@ -94,7 +94,7 @@ func loadConfig(home, project string) (Config, error) {
 	return c, nil
 }
 
-// configFile is the file of the configuration in a home or a project.
+// configFile returns the file of the configuration in a home or a project.
 func configFile(dir string) string { return filepath.Join(dir, workspaceName, "config.yaml") }
 
 // overlay takes what a file says. Values that are wrong are left out and named in the error.
@@ -177,7 +177,7 @@ func readConfig(dir string) (map[string]any, error) {
 	return document, nil
 }
 
-// at is the value of a key with a dot or none.
+// at returns the value of a key with a dot or none.
 func at(document map[string]any, key string) (any, bool) {
 	section, rest, nested := strings.Cut(key, ".")
 	value, has := document[section]

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Get is the value of a key, of a section, or with "" of everything, and where it comes from. AAM_INVALID_ARGUMENT for
-// a key that does not exist lists those that do.
+// Get returns the value of a key, of a section, or with "" of everything, and where it comes from. AAM_INVALID_ARGUMENT
+// for a key that does not exist lists those that do.
 func (c Config) Get(key string) (any, Source, error) {
 	if key == "" {
 		return c.section(""), SourceMerged, nil
@@ -30,7 +30,7 @@ func (c Config) Get(key string) (any, Source, error) {
 	return c.section(key + "."), SourceMerged, nil
 }
 
-// section is the values below a prefix as a tree.
+// section returns the values below a prefix as a tree.
 func (c Config) section(prefix string) map[string]any {
 	out := map[string]any{}
 	for key, value := range c.values {
@@ -65,7 +65,7 @@ func (c Config) text(key string) string {
 	return text
 }
 
-// platforms are those into which packages are put when the caller names none.
+// platforms returns the platforms into which packages are put when the caller names none.
 func (c Config) platforms() []string {
 	if c.sources["active_platforms"] == SourceDefault && c.sources["default_platform"] != SourceDefault {
 		return []string{c.text("default_platform")}
@@ -79,7 +79,7 @@ func (c Config) platforms() []string {
 	return out
 }
 
-// registriesOf are the registries of a list of the configuration.
+// registriesOf returns the registries of a list of the configuration.
 func registriesOf(list []any) []RegistryConfig {
 	var out []RegistryConfig
 	for _, entry := range list {

@@ -44,7 +44,7 @@ func (r *resolver) conflict(refusal *pubgrub.Refusal) error {
 	return e.With("package", about).With("constraints", constraints).Suggest("ask for versions whose dependencies agree")
 }
 
-// constraintOf is the constraint of a fact as people write it.
+// constraintOf returns the constraint of a fact as people write it.
 func constraintOf(f pubgrub.Fact) string {
 	if f.Need.Constraint == "" {
 		return "latest"
@@ -52,8 +52,8 @@ func constraintOf(f pubgrub.Fact) string {
 	return f.Need.Constraint
 }
 
-// mostWanted is the package that the reasons turn on: one that has no version as it is wanted, or the one that most
-// facts want something of.
+// mostWanted returns the package that the reasons turn on: one that has no version as it is wanted, or the one that
+// most facts want something of.
 func mostWanted(facts []pubgrub.Fact) string {
 	best, most := "", -1
 	number := map[string]int{}
@@ -71,7 +71,7 @@ func mostWanted(facts []pubgrub.Fact) string {
 	return best
 }
 
-// chainTo is the packages from one that is asked for, or installed, to the one that has a need.
+// chainTo returns the packages from one that is asked for, or installed, to the one that has a need.
 func chainTo(facts []pubgrub.Fact, to pubgrub.Fact) []string {
 	if to.Wish != nil {
 		return []string{}
@@ -111,7 +111,7 @@ func versionsOf(known []candidate) string {
 	return strings.Join(out, ", ")
 }
 
-// missing is about a package that no registry has, and that another one depends on.
+// missing returns the error about a package that no registry has, and that another one depends on.
 func (r *resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
 	chain := chainTo(refusal.Facts, f)
 	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package,
@@ -123,7 +123,7 @@ func (r *resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked strin
 	return blame(r.nowhere(e, f.Need.Package), asked)
 }
 
-// notFound is about a package that was asked for.
+// notFound returns the error about a requested package.
 func (r *resolver) notFound(s Spec, known []candidate) error {
 	var e *Error
 	switch {

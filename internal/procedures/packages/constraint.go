@@ -88,5 +88,5 @@ func (c Constraint) Admits(v *semver.Version) bool {
 	return named && c.inner.Check(v)
 }
 
-// String is the constraint as it was written.
+// String returns the constraint as it was written.
 func (c Constraint) String() string { return c.text }

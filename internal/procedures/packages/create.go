@@ -104,7 +104,7 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 	return m, nil
 }
 
-// about is a description made of what the package holds.
+// about returns a description made of what the package holds.
 func (m *Manifest) about() string {
 	if m.Total() == 1 {
 		for _, list := range m.Artifacts {

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// put are the files below a folder that packages have put there, by their path below it.
+// put returns the files below a folder that packages have put there, by their path below it.
 func (s *Service) put(ctx context.Context, dir string) (map[string]bool, error) {
 	out := map[string]bool{}
 	if !s.hasState() {
@@ -59,7 +59,7 @@ func scan(root *files.Dir, installed map[string]bool) (map[ArtifactType][]Artifa
 	return out, err
 }
 
-// unique is a name that no other artifact of the type has.
+// unique returns a name that no other artifact of the type has.
 func unique(list []Artifact, name string) string {
 	has := func(name string) bool {
 		return slices.ContainsFunc(list, func(a Artifact) bool { return a.Name == name })

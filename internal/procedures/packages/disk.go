@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// reason is an error without the name of its file.
+// reason returns an error without the name of its file.
 func reason(err error) string {
 	var of *fs.PathError
 	var link *os.LinkError
@@ -62,7 +62,7 @@ func openFolder(name, within string) (*files.Writing, error) {
 
 // openWithin opens a folder by its absolute path, and follows no link out of dir.
 func openWithin(dir, name string) (*files.Writing, error) {
-	if !change.Below(dir, name) { // it is written by way of another name of dir
+	if !change.Below(dir, name) { // it is written under another name of dir
 		dir, name = real(dir), real(name)
 	}
 	root, rel, err := openBelow(dir, name)
@@ -84,7 +84,7 @@ func writeBelow(dir, name string, content []byte) error {
 	return root.Put(rel, content, 0o644)
 }
 
-// marshal is a value as YAML.
+// marshal returns a value as YAML.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)

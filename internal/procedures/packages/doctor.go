@@ -32,7 +32,7 @@ type Check struct {
 	Suggestion string // "" for none
 }
 
-// diagnose looks at configuration, registries and workspace. It mends nothing.
+// diagnose checks configuration, registries and workspace. It repairs nothing.
 func (s *Service) diagnose(ctx context.Context) []Check {
 	checks := []Check{{"runtime_version", Pass,
 		fmt.Sprintf("%s on %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH), ""}}

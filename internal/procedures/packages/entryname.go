@@ -78,7 +78,7 @@ func comparable(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// repository is a folder that git takes for a repository without a folder .git: in it, or below it, git obeys its
+// repository returns a folder that git takes for a repository without a folder .git: in it, or below it, git obeys its
 // config, which can name programs. "" if there is none.
 func (n *entryNames) repository() string {
 	for key, head := range n.files {

@@ -43,7 +43,7 @@ func newError(code Code, format string, args ...any) *Error {
 // asError is errors.As for an Error.
 func asError(err error, into **Error) bool { return errors.As(err, into) }
 
-// codeOfError is the code of an error; "" for nil and for errors of others.
+// codeOfError returns the code of an error; "" for nil and for errors of others.
 func codeOfError(err error) Code {
 	if e := contract.Of[Code](err); e != nil {
 		return e.Code

@@ -1,6 +1,6 @@
 package packages
 
-// examples are calls of the commands, by command.
+// examples returns example calls, by command.
 func examples() map[string]string {
 	return map[string]string{
 		"packages search":   "claudeops packages search pdf\nclaudeops packages search pdf --package-type skill --limit 5",

@@ -24,7 +24,7 @@ type Problem struct {
 	RequestID string         `json:"request_id,omitempty"`
 }
 
-// form is that of the contract's answers and errors.
+// form returns the form of the contract's answers and errors.
 func form() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Failure](),
@@ -98,7 +98,7 @@ func failureOf(f *operation.Fault, requestID string) Failure {
 	return Failure{out}
 }
 
-// codeOfReason is the code for what a step of the call refused.
+// codeOfReason returns the code for what a step of the call refused.
 func codeOfReason(f *operation.Fault) Code {
 	switch f.Reason {
 	case operation.ReasonDisabled, operation.ReasonTier, operation.ReasonWriting, operation.ReasonApproval:
@@ -113,12 +113,12 @@ func codeOfReason(f *operation.Fault) Code {
 	return InternalError
 }
 
-// faultOf is an error of this package as the way of a call takes it.
+// faultOf returns an error of this package as the way of a call takes it.
 func faultOf(err error) error {
 	return operation.Contracted(err, Code.general)
 }
 
-// general is the program's own code for one of the contract.
+// general returns the program's own code for one of the contract.
 func (c Code) general() fault.Code {
 	switch c {
 	case InvalidArgument, ManifestInvalid:

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// FileKind is the manifests of packages as files that may be proposed, if they are sound by themselves.
+// FileKind returns the manifests of packages as files that may be proposed, if they are sound by themselves.
 func FileKind() gitprovider.FileKind {
 	return gitprovider.FileKind{
 		Name: ToolsetName, Patterns: []string{manifestName, "*/" + manifestName, "packages/*/" + manifestName},

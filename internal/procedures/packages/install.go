@@ -178,8 +178,8 @@ func (i *installing) resolve(ctx context.Context) ([]choice, error) {
 	return r.Resolve(ctx, i.specs)
 }
 
-// targets are the platforms that a package goes into: those that are asked for, if it is needed, and those that it is
-// in already.
+// targets returns the platforms that a package goes into: those that are asked for, if it is needed, and those that it
+// is in already.
 func (i *installing) targets(c choice) []string {
 	var out []string
 	_, had := i.view.lock.Packages[c.Name.String()]

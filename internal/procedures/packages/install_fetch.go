@@ -167,7 +167,7 @@ func (i *installing) cleanUp() {
 	i.stage = ""
 }
 
-// installedTree is the files of an installed package, held against what was recorded of them.
+// installedTree returns the files of an installed package, held against what was recorded of them.
 func installedTree(w workspace, name Name, have Locked) (change.Tree, *Manifest, error) {
 	root, err := files.OpenDir(w.Project)
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 // artifactTypes lists them.
 func artifactTypes() []ArtifactType { return []ArtifactType{Agents, Skills, Prompts, Instructions} }
 
-// singular is the word for one artifact of the type, as tools' arguments have it.
+// singular returns the word for one artifact of the type, as tools' arguments have it.
 func (t ArtifactType) singular() string { return strings.TrimSuffix(string(t), "s") }
 
 // Artifact is one thing that a package brings.
@@ -195,5 +195,5 @@ func badPath(p string) string {
 	return ""
 }
 
-// Marshal is the manifest as a file.
+// Marshal returns the manifest as a file.
 func (m *Manifest) Marshal() ([]byte, error) { return marshal(m) }

@@ -38,7 +38,7 @@ func isWord(text, more string) bool {
 	return true
 }
 
-// String is the name as parseName reads it.
+// String returns the name as parseName reads it.
 func (n Name) String() string {
 	if n.Scope == "" {
 		return n.Bare
@@ -46,7 +46,8 @@ func (n Name) String() string {
 	return "@" + n.Scope + "/" + n.Bare
 }
 
-// folder is the name of the package's folder. Two names may share one (@a/b and a--b): who writes looks whose it is.
+// folder returns the name of the package's folder. Two names may share one (@a/b and a--b): who writes looks whose it
+// is.
 func (n Name) folder() string {
 	if n.Scope == "" {
 		return n.Bare
@@ -78,7 +79,7 @@ func parseSpec(text string) (Spec, error) {
 	return Spec{Name: parsed, Want: want}, err
 }
 
-// String is the spec as parseSpec reads it.
+// String returns the spec as parseSpec reads it.
 func (s Spec) String() string {
 	if s.Want == "" {
 		return s.Name.String()

@@ -99,7 +99,7 @@ func (s set) upgrade() operation.Operation {
 		})
 }
 
-// unneeded are the installed packages that nothing needs any more, as far as the lock file can be read.
+// unneeded returns the installed packages that nothing needs any more, as far as the lock file can be read.
 func (s *Service) unneeded() []string {
 	lock, err := (workspace{s.settings.Project}).Lock()
 	if err != nil {

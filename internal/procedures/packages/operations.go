@@ -34,8 +34,8 @@ type set struct {
 	service func() *Service
 }
 
-// Toolset is the 13 tools of AAM's published contract, and what people have beside them. kernel and service are called
-// for each call.
+// Toolset returns the 13 tools of AAM's published contract, and what people have beside them. kernel and service are
+// called for each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := set{kernel, service}
 	return operation.Toolset{
@@ -94,10 +94,10 @@ func writing[In, Out any](
 		})
 }
 
-// project is the folder that a tool writes.
+// project returns the folder that a tool writes.
 func (s set) project() []string { return []string{s.service().settings.Project} }
 
-// home is the folder of the user's configuration.
+// home returns the folder of the user's configuration.
 func (s set) home() []string {
 	return []string{filepath.Join(s.service().settings.Home, workspaceName)}
 }
@@ -106,8 +106,8 @@ func (s set) home() []string {
 // project.
 func isPerson(call operation.Call) bool { return call.Caller.Door == record.DoorCLI }
 
-// folder is an argument that names a folder, and the folder in which it has to stay when it is opened; "" for a person.
-// AAM_PERMISSION_DENIED for one where the caller may not look.
+// folder returns an argument that names a folder, and the folder in which it has to stay when it is opened; "" for a
+// person. AAM_PERMISSION_DENIED for one where the caller may not look.
 func (s *Service) folder(call operation.Call, name string) (dir, within string, err error) {
 	if name == "~" || strings.HasPrefix(name, "~/") {
 		name = s.settings.Home + name[1:]
@@ -130,7 +130,7 @@ func (s *Service) folder(call operation.Call, name string) (dir, within string, 
 // NoArguments is the input of tools that take none.
 type NoArguments struct{}
 
-// counts are artifacts by their type, as answers have them.
+// counts counts artifacts by their type, for answers.
 func counts(of map[ArtifactType]int) (total int, out map[string]int) {
 	out = map[string]int{}
 	for t, n := range of {
@@ -140,7 +140,7 @@ func counts(of map[ArtifactType]int) (total int, out map[string]int) {
 	return total, out
 }
 
-// orNull is a text, or null for none.
+// orNull returns a text, or null for none.
 func orNull(text string) *string {
 	if text == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 // owner is the owner of packages' files in deploy's ledger. There, a file's source is always the workspace.
 const owner change.Owner = "packages"
 
-// targetOf is a platform in the words of deploy.
+// targetOf returns a platform in the words of deploy.
 func targetOf(platform string) change.TargetName {
 	switch platform {
 	case "claude":
@@ -29,8 +29,8 @@ func targetOf(platform string) change.TargetName {
 // mayLeave says which packages may have files outside of the project, below the user's folder of a platform.
 type mayLeave func(name string) bool
 
-// leaving is mayLeave for the packages of the project: all if the user's own configuration names the platform, or a
-// person at the terminal has named it in this call; else those that have files there already. A project's file, or an
+// leaving returns mayLeave for the packages of the project: all if the user's own configuration names the platform, or
+// a person at the terminal has named it in this call; else those that have files there already. A project's file, or an
 // agent, puts nothing there that is new.
 func (s *Service) leaving(ctx context.Context, named bool) (mayLeave, error) {
 	own, err := loadConfig(s.settings.Home, "")
@@ -59,9 +59,9 @@ func (s *Service) leaving(ctx context.Context, named bool) (mayLeave, error) {
 // contentsOf gives the files of a package.
 type contentsOf func(name Name) (change.Tree, *Manifest, error)
 
-// desired are the files that some packages want in platforms, by what a lock file says. A package that it does not have
-// wants none. AAM_NAME_CONFLICT if two want the same file. notes name the packages whose files outside of the project
-// are left out.
+// desired returns the files that some packages want in platforms, by what a lock file says. A package that it does not
+// have wants none. AAM_NAME_CONFLICT if two want the same file. notes name the packages whose files outside of the
+// project are left out.
 func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave mayLeave) (d *change.Desired,
 	notes []string, err error) {
 	d = change.NewDesired(owner, s.settings.Project, s.settings.Project, deploy.TargetNames()...)

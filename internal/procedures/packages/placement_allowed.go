@@ -92,7 +92,7 @@ func foreignInSkills(d *change.Desired, ours, foreign map[string]string) {
 	}
 }
 
-// skillFolder is the folder of the skill that a path is in; "" for none.
+// skillFolder returns the folder of the skill that a path is in; "" for none.
 func skillFolder(name string) string {
 	parts := strings.Split(filepath.ToSlash(name), "/")
 	for i := range len(parts) - 2 {

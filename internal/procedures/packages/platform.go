@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// platformNames are the platforms that packages are put into, as arguments and configuration name them.
+// platformNames returns the platforms that packages are put into, as arguments and configuration name them.
 func platformNames() []string { return []string{"cursor", "claude", "copilot", "codex"} }
 
 // leavesProject reports whether a platform has files outside of the project.
@@ -33,7 +33,7 @@ const (
 	section // of a file that others write, too
 )
 
-// spot is where an artifact of a type goes.
+// spot is the place for an artifact of a type.
 type spot struct {
 	shape shape
 	// home says that it goes below Codex's folder of the user, rather than below the project.
@@ -52,7 +52,7 @@ const (
 	everywhere          // applyTo: "**"
 )
 
-// spotOf is where a platform wants an artifact.
+// spotOf returns the place for an artifact in a platform.
 func spotOf(platform string, t ArtifactType) spot {
 	spots := map[string]map[ArtifactType]spot{
 		"cursor": {
@@ -131,7 +131,7 @@ func folderOf(to placed, a Artifact, files change.Tree) (out []placed) {
 	return out
 }
 
-// textOf is the text of an artifact that is one file, or of the prompt of an agent in a folder.
+// textOf returns the text of an artifact that is one file, or of the prompt of an agent in a folder.
 func textOf(m *Manifest, t ArtifactType, a Artifact, files change.Tree) ([]byte, error) {
 	name := path.Clean(a.Path)
 	if f, ok := files[name]; ok {
@@ -154,7 +154,7 @@ func textOf(m *Manifest, t ArtifactType, a Artifact, files change.Tree) ([]byte,
 		Suggest("ask who made the package")
 }
 
-// promptName is the file that an agent.yaml names for its prompt.
+// promptName returns the file that an agent.yaml names for its prompt.
 func promptName(text []byte) string {
 	var agent struct {
 		SystemPrompt string `yaml:"system_prompt"`

@@ -203,7 +203,7 @@ type publishing struct {
 	unfinished []string // what other publishers left
 }
 
-// unfinishedFile is where publishers note what they have begun.
+// unfinishedFile is the file in which publishers note what they have begun.
 const unfinishedFile = ".unfinished"
 
 // lock keeps other publishers of the registry out until it is closed, or the process ends.

@@ -12,10 +12,10 @@ import (
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
-// registries are the configured ones. Who names a registry decides which folder it may be: the user any; the project's
-// file one of the user's, one in the project, which is the project's own data, and one that the operator's list of
-// sources admits. What else the project's file names is not used, and not looked at. The default one is the first that
-// is marked so and used, or the first.
+// registries returns the configured ones. Who names a registry decides which folder it may be: the user any; the
+// project's file one of the user's, one in the project, which is the project's own data, and one that the operator's
+// list of sources admits. What else the project's file names is not used, and not looked at. The default one is the
+// first that is marked so and used, or the first.
 func (s *Service) registries(c Config) []Registry {
 	own := map[string]string{} // folders of the user's registries, by name
 	for _, r := range registriesOf(c.own) {
@@ -78,7 +78,7 @@ func (s Settings) isRelative(text string) bool {
 		!filepath.IsAbs(filepath.FromSlash(text))
 }
 
-// folderOf is the folder of a registry's URL; why is set if there is none.
+// folderOf returns the folder of a registry's URL; why is set if there is none.
 func (s Settings) folderOf(text string) (dir, why string) {
 	switch {
 	case strings.HasPrefix(text, "file:"):

@@ -85,7 +85,7 @@ func (r Registry) open() (*files.Dir, error) {
 	return &root.Dir, nil
 }
 
-// openWriting is open for a registry that is written.
+// openWriting is open for writing a registry.
 func (r Registry) openWriting() (root *files.Writing, err error) {
 	switch {
 	case r.unused != "":
@@ -176,7 +176,7 @@ func (m *Metadata) latest() string {
 	return best
 }
 
-// version is a version by its text; nil if it is not there.
+// version returns a version by its text; nil if it is not there.
 func (m *Metadata) version(text string) *Published {
 	i := slices.IndexFunc(m.Versions, func(p Published) bool { return p.Version == text })
 	if i < 0 {

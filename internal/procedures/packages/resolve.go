@@ -100,7 +100,7 @@ func (r *resolver) begin(specs []Spec) ([]pubgrub.Wish, error) {
 	return wishes, nil
 }
 
-// best is the version that a spec asks for, whatever else is asked for. AAM_PACKAGE_NOT_FOUND if there is none.
+// best returns the version that a spec asks for, whatever else is asked for. AAM_PACKAGE_NOT_FOUND if there is none.
 func (r *resolver) best(s Spec) (candidate, error) {
 	known, err := r.candidates(s.Name)
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *resolver) order(name Name, known []candidate) []int {
 	return out
 }
 
-// candidate is an installed version.
+// candidate returns an installed version.
 func (l Locked) candidate() []candidate {
 	v, err := semver.StrictNewVersion(l.Version)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// marks are the lines between which a section stands in a file that others write, too.
+// marks returns the lines between which a section stands in a file that others write, too.
 func marks(words string) (begin, end string) {
 	return "<!-- BEGIN AAM: " + words + " -->", "<!-- END AAM: " + words + " -->"
 }
 
-// sectionText is a section with its marks.
+// sectionText returns a section with its marks.
 func sectionText(p placed) ([]byte, error) {
 	begin, end := marks(p.section)
 	text, err := p.file.Content.Bytes()
@@ -43,7 +43,8 @@ func addSection(text []byte, p placed, block []byte) ([]byte, Section) {
 		Before: before}
 }
 
-// findSection is where a section with its marks stands in a text; ok is false if it does not, or not exactly once.
+// findSection returns the place of a section with its marks in a text; ok is false if it is missing, or there more than
+// once.
 func findSection(text []byte, words string) (from, to int, ok bool) {
 	begin, end := marks(words)
 	from = bytes.Index(text, []byte(begin+"\n"))

@@ -167,7 +167,7 @@ func (e *editing) add(p placed) (Section, error) {
 	return s, nil
 }
 
-// owner is the package that has put a section of the same name into the same file; "" for none.
+// owner returns the package that has put a section of the same name into the same file; "" for none.
 func (e *editing) owner(p placed) string {
 	for _, other := range slices.Sorted(maps.Keys(e.lock.Packages)) {
 		for _, s := range e.lock.Packages[other].Sections {

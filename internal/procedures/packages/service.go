@@ -48,7 +48,7 @@ type cachedIndex struct {
 	index   Index
 }
 
-// get is the index of a registry; read is called if its file has changed.
+// get returns the index of a registry; read is called if its file has changed.
 func (c *indexCache) get(r Registry, read func() (Index, error)) (Index, error) {
 	f, info, err := files.OpenPath(filepath.Join(r.Dir, "index.yaml"))
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Service) open() (*view, error) {
 	return v, err
 }
 
-// used are the registries that are asked.
+// used returns the registries that are asked.
 func (v *view) used() []Registry { return usedOf(v.registries) }
 
 func usedOf(registries []Registry) []Registry {
@@ -112,7 +112,7 @@ func (v *view) unused() (notes []string) {
 	return append(notes, v.config.unused...)
 }
 
-// real is a path without links; what does not exist is joined to what does.
+// real returns a path without links; what does not exist is joined to what does.
 func real(name string) string {
 	if resolved, err := change.RealPath(name); err == nil {
 		return resolved
@@ -123,7 +123,7 @@ func real(name string) string {
 	return name
 }
 
-// registry is the registry of a name; "" is the default one.
+// registry returns the registry of a name; "" is the default one.
 func (v *view) registry(name string) (Registry, error) {
 	var names []string
 	for _, r := range v.registries {

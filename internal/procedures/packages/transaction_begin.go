@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// begin takes the lock of the workspace, and mends what a killed process left. A dry run does neither.
+// begin takes the lock of the workspace, and repairs what a killed process left. A dry run does neither.
 func (s *Service) begin(ctx context.Context, dryRun bool) (unlock func(), notes []string, err error) {
 	if dryRun {
 		return func() {}, nil, nil
@@ -67,8 +67,7 @@ func (w workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// mend finishes what a killed process left, or takes it back if it cannot be finished, and removes what was only
-// staged.
+// mend finishes what a killed process left, or reverts it if it cannot be finished, and removes what was only staged.
 func (s *Service) mend(ctx context.Context, w workspace) (notes []string, err error) {
 	t, err := w.pending()
 	if err != nil {
@@ -97,7 +96,7 @@ func (s *Service) mend(ctx context.Context, w workspace) (notes []string, err er
 	return append([]string{said}, notes...), nil
 }
 
-// pending is the transaction that a killed process left; nil if there is none.
+// pending returns the transaction that a killed process left; nil if there is none.
 func (w workspace) pending() (*transaction, error) {
 	text, err := readBelow(w.Project, filepath.Join(w.Project, filepath.FromSlash(transactionFile)), 4*maxLockBytes)
 	if err != nil || text == nil {

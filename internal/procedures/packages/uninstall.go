@@ -14,7 +14,7 @@ type Removed struct {
 	Name       string
 	Version    string
 	Files      int      // that are gone, of the package and in platforms; sections count as one each
-	Dependents []string // installed packages that need it, directly or by way of others
+	Dependents []string // installed packages that need it, directly or indirectly
 	Notes      []string
 
 	left []string // packages that nothing needs any more without it
@@ -109,7 +109,7 @@ func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]
 	return gone, append(notes, said...), nil
 }
 
-// footprint is the files of a package: its own, and those in platforms.
+// footprint returns the files of a package: its own, and those in platforms.
 func (s *Service) footprint(ctx context.Context, w workspace, name Name, locked Locked) (out []string, err error) {
 	root, err := files.OpenDir(w.Project)
 	if err != nil {

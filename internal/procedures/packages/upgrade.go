@@ -18,7 +18,7 @@ type Outdated struct {
 	ForOthers bool
 }
 
-// Outdated lists the installed packages that are not the newest, by name. notes say why some cannot be told.
+// Outdated lists the installed packages that are not the newest, by name. notes say why some cannot be checked.
 func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string, err error) {
 	v, err := s.open()
 	if err != nil || len(v.lock.Packages) == 0 {
@@ -88,7 +88,7 @@ func (r *resolver) newest(name Name) (candidate, error) {
 	return candidate{}, nil
 }
 
-// latest is the version that the tag latest of a package names; "" if none does.
+// latest returns the version that the tag latest of a package names; "" if none does.
 func (v *view) latest(name Name) string {
 	for _, r := range v.used() {
 		m, err := r.metadata(name)

@@ -18,7 +18,7 @@ func inWords(all []operation.Operation) []operation.Operation {
 	return all
 }
 
-// said is an answer in sentences, one a line; "" for one that is shown as a table.
+// said returns an answer in sentences, one a line; "" for one that is shown as a table.
 func said(answer any, _ bool) string {
 	var lines, notes []string
 	dry := false

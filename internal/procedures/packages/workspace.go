@@ -107,7 +107,7 @@ func parseLock(text []byte) (*Lock, error) {
 	return lock, nil
 }
 
-// clone is a copy whose packages can be changed.
+// clone returns a copy whose packages can be changed.
 func (l *Lock) clone() *Lock {
 	out := *l
 	out.Packages = maps.Clone(l.Packages)
@@ -123,7 +123,7 @@ func (l *Lock) text(now time.Time) ([]byte, error) {
 	return out, nil
 }
 
-// dependents lists the installed packages that need one, directly or by way of others, sorted.
+// dependents lists the installed packages that need one, directly or indirectly, sorted.
 func (l *Lock) dependents(name string) []string {
 	found := map[string]bool{name: true}
 	for grew := true; grew; {
@@ -146,8 +146,8 @@ func (l *Lock) dependents(name string) []string {
 	return out
 }
 
-// unneeded lists the installed packages that came with others, and that none needs any more which somebody asked for,
-// directly or by way of others; sorted.
+// unneeded lists the installed packages that came with others, and that no requested package needs any more, directly
+// or indirectly; sorted.
 func (l *Lock) unneeded() (out []string) {
 	needed := map[string]bool{}
 	var need func(name string)
@@ -175,7 +175,7 @@ func (l *Lock) unneeded() (out []string) {
 	return out
 }
 
-// folderOf is where an installed package lies.
+// folderOf returns the folder of an installed package.
 func (w workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
 
 // manifest reads the manifest of an installed package. AAM_INTEGRITY_ERROR if it is not there or broken.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds of what an agent is told of scripts before it lists its tools.
+// Bounds of the text for an agent about scripts before it lists its tools.
 const (
 	maxAdvised      = 40
 	maxAdvisedBytes = 200 // of each script's summary
@@ -38,7 +38,7 @@ func (l Listing) Advice(server string, tier int, least func(tool string) int) st
 	return text + "\nAn exitCode other than 0 is what the script found, not a failure of the tool.\n"
 }
 
-// sentence is the first line of a text, with a full stop.
+// sentence returns the first line of a text, with a full stop.
 func sentence(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if len(text) > maxAdvisedBytes {

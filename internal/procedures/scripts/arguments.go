@@ -32,7 +32,7 @@ func (s Script) Check(arguments map[string]any) []string {
 	return out
 }
 
-// plainWords is the argument of a script whose parameters are not known.
+// plainWords returns the argument of a script whose parameters are not known.
 func plainWords() Parameter { return Parameter{Name: "args", Type: Array, Items: String} }
 
 func (s Script) parameter(name string) (Parameter, bool) {
@@ -146,7 +146,7 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// words are the arguments of a script that takes them on its command line: --name value, --name for true, a list's
+// words returns the arguments of a script that takes them on its command line: --name value, --name for true, a list's
 // items one by one. A value that begins with a hyphen is joined to its name, so that nothing takes it for another name.
 func (s Script) words(arguments map[string]any) []string {
 	var out []string
@@ -178,7 +178,7 @@ func (s Script) words(arguments map[string]any) []string {
 	return out
 }
 
-// textsOf are a value's texts: the items of a list, or the value alone.
+// textsOf returns a value's texts: the items of a list, or the value alone.
 func textsOf(v any) []string {
 	switch v := v.(type) {
 	case nil:

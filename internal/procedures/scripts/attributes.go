@@ -78,7 +78,7 @@ func bound(a attribute, i int) *float64 {
 	return nil
 }
 
-// typeOf is the type that a name in brackets means.
+// typeOf returns the type that a name in brackets means.
 func typeOf(name string) (of, items Type, isSwitch bool) {
 	name = strings.TrimPrefix(name, "system.")
 	if inner, ok := strings.CutSuffix(name, "[]"); ok {

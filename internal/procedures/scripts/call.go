@@ -16,7 +16,7 @@ type call struct {
 	Plain any    `json:"plain"`
 }
 
-// powerShellCall is the call of a script of PowerShell, in JSON.
+// powerShellCall returns the call of a script of PowerShell, in JSON.
 func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
 	named, plain := map[string]any{}, []any{}
 	if s.Note != "" {
@@ -30,7 +30,7 @@ func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
 	return json.Marshal(call{Path: s.Path, Named: powerShellValue(named), Plain: powerShellValue(plain)})
 }
 
-// powerShellValue is a value that PowerShell's ConvertFrom-Json gives back as it is. A text that looks like a time
+// powerShellValue returns a value that PowerShell's ConvertFrom-Json gives back as it is. A text that looks like a time
 // would become one, and an object whose names differ in letter case alone would be an error: so each text begins with
 // "=", and an object is a list of pairs.
 func powerShellValue(v any) any {
@@ -79,7 +79,7 @@ func isParameterName(word string) bool {
 	return name != ""
 }
 
-// parameterName is the name in -Name or -Name:value; "" if the word is a value.
+// parameterName returns the name in -Name or -Name:value; "" if the word is a value.
 func parameterName(word string) (name, value string, joined bool) {
 	rest, dashed := strings.CutPrefix(word, "-")
 	name, value, joined = strings.Cut(rest, ":")
@@ -90,7 +90,7 @@ func parameterName(word string) (name, value string, joined bool) {
 	return name, value, joined
 }
 
-// switchOr is a text, or what $true and $false stand for.
+// switchOr returns a text, or what $true and $false stand for.
 func switchOr(text string) any {
 	switch strings.ToLower(text) {
 	case "$true":

@@ -50,8 +50,8 @@ func (l Listing) Empty() string {
 	return text
 }
 
-// script is the script with a tool's name, or with the name of its file as a person types it: in any letter case, with
-// its punctuation and its ending.
+// script returns the script with a tool's name, or with the name of its file as a person types it: in any letter case,
+// with its punctuation and its ending.
 func (l Listing) script(name string) (Script, bool) {
 	for _, as := range []string{name, toolName(name), toolName(strings.TrimSuffix(name, filepath.Ext(name)))} {
 		for _, s := range l.Scripts {
@@ -66,7 +66,7 @@ func (l Listing) script(name string) (Script, bool) {
 // maxNamed bounds how many scripts a message names.
 const maxNamed = 20
 
-// names are the names of the scripts, for a message; "" if there are none.
+// names returns the names of the scripts, for a message; "" if there are none.
 func (l Listing) names() string {
 	var out []string
 	for _, s := range l.Scripts[:min(len(l.Scripts), maxNamed)] {
@@ -92,7 +92,7 @@ func (c *catalogue) list() Listing {
 	return Listing{Scripts: found, Skipped: skipped, places: c.settings.places()}
 }
 
-// schema is the JSON Schema of a script's arguments.
+// schema returns the JSON Schema of a script's arguments.
 func (c *catalogue) schema(s Script) json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *catalogue) schema(s Script) json.RawMessage {
 	return out
 }
 
-// fresh is the script with a tool's name as it is now, read anew.
+// fresh returns the script with a tool's name as it is now, read anew.
 func (c *catalogue) fresh(name string) (Script, bool) {
 	c.mu.Lock()
 	known := maps.Clone(c.known)
@@ -125,7 +125,7 @@ func (c *catalogue) fresh(name string) (Script, bool) {
 	return Listing{Scripts: found, Skipped: skipped}.script(name)
 }
 
-// last is the path of a script that was listed once; "" for none.
+// last returns the path of a script that was listed once; "" for none.
 func (c *catalogue) last(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

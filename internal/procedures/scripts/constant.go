@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// constantOf is the value of an expression that is a constant: a text, a number, $true, $false, $null, or a list of
-// these.
+// constantOf returns the value of an expression that is a constant: a text, a number, $true, $false, $null, or a list
+// of these.
 func constantOf(tokens []token) Constant {
 	const mostParentheses = 10
 	for range mostParentheses {
@@ -45,7 +45,7 @@ func closes(tokens []token) bool {
 	return false
 }
 
-// list is a list of constants that commas or line ends part; unknown if one of them is none.
+// list returns a list of constants that commas or line ends part; unknown if one of them is none.
 func list(tokens []token) Constant {
 	out := []any{}
 	for len(tokens) > 0 {

@@ -21,22 +21,23 @@ func (d *Desk) List(ctx context.Context, call operation.Call) (ScriptList, error
 	return ask[ScriptList](ctx, d.set.listOperation(), call, ScriptListRequest{})
 }
 
-// Show is all that is known of a script; not_found if there is none.
+// Show returns all that is known of a script; not_found if there is none.
 func (d *Desk) Show(ctx context.Context, call operation.Call, name string) (ScriptDetail, error) {
 	return ask[ScriptDetail](ctx, d.set.showOperation(), call, ScriptRequest{name})
 }
 
-// Runs is a page of runs, newest first.
+// Runs returns a page of runs, newest first.
 func (d *Desk) Runs(ctx context.Context, call operation.Call, q ScriptRunsRequest) (ScriptRunList, error) {
 	return ask[ScriptRunList](ctx, d.set.runsOperation(), call, q)
 }
 
-// Run is a run with what it printed; not_found if there is none.
+// Run returns a run with what it printed; not_found if there is none.
 func (d *Desk) Run(ctx context.Context, call operation.Call, id string) (ScriptRunDetail, error) {
 	return ask[ScriptRunDetail](ctx, d.set.runOperation(), call, ScriptRunRequest{id})
 }
 
-// Start runs a script for the person who calls, with the call's arguments. begun is told the run's id when it starts.
+// Start runs a script for the person who calls, with the call's arguments. begun is called with the run's id when it
+// starts.
 func (d *Desk) Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
 	error) {
 	return d.set.start(ctx, call, name, begun)

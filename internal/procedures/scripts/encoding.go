@@ -18,7 +18,7 @@ type byteOrderMark struct {
 	encoding encoding.Encoding // nil for UTF-8
 }
 
-// byteOrderMarks are the marks that PowerShell knows, a longer one before one that it begins with.
+// byteOrderMarks returns the marks that PowerShell knows, a longer one before one that it begins with.
 func byteOrderMarks() []byteOrderMark {
 	return []byteOrderMark{
 		{"\xff\xfe\x00\x00", "UTF-32", utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)},

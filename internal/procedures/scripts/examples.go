@@ -1,6 +1,6 @@
 package scripts
 
-// examples are calls of the commands, by command.
+// examples returns example calls, by command.
 func examples() map[string]string {
 	return map[string]string{
 		"scripts list": "claudeops scripts list",

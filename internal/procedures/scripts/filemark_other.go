@@ -5,5 +5,5 @@ package scripts
 // fileMark tells whether a file is the one that was read.
 type fileMark struct{}
 
-// markOf is always false: each file is read each time.
+// markOf returns false: each file is read each time.
 func markOf(string) (fileMark, bool) { return fileMark{}, false }

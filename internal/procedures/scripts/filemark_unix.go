@@ -19,7 +19,7 @@ type fileMark struct {
 	changed  int64
 }
 
-// markOf is false for what must be read each time.
+// markOf returns false for a file that must be read each time.
 func markOf(path string) (fileMark, bool) {
 	info, err := files.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -58,7 +58,7 @@ func ParseHeader(text string) Description {
 	return d.orPlainWords(said)
 }
 
-// commentOf is the text of a line of comment, without the mark and one space.
+// commentOf returns the text of a line of comment, without the mark and one space.
 func commentOf(line string) (string, bool) {
 	for _, mark := range []string{"#", "//"} {
 		if text, ok := strings.CutPrefix(line, mark); ok {

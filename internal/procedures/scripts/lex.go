@@ -41,7 +41,7 @@ func newLexer(text string) *lexer {
 	return &lexer{text: text}
 }
 
-// tokens are all tokens of a text.
+// tokens returns all tokens of a text.
 func tokens(text string) []token {
 	l := newLexer(text)
 	var out []token

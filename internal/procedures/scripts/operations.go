@@ -54,7 +54,8 @@ func itemOf(s Script) ScriptItem {
 	return ScriptItem{s.Name, s.Path, string(s.Interpreter), s.Summary(), s.Tier, s.ReadOnly, len(s.Parameters)}
 }
 
-// look is an operation that reads. command is "" if a command of its own, with a name as its argument, asks for it.
+// look returns an operation that reads. command is "" if a command of its own, with a name as its argument, asks for
+// it.
 func look(name, command, summary, path, id string) operation.Operation {
 	return operation.Operation{
 		Name: name, Summary: summary, Effect: operation.Read,
@@ -206,7 +207,7 @@ type StartedScript struct {
 	Result
 }
 
-// startOperation is for people: what their credential lets them do counts, not the tier of the server's agent.
+// startOperation is for people: the rights of their credential count, not the tier of the server's agent.
 func (s set) startOperation() operation.Operation {
 	return operation.Define(s.kernel, "", operation.Operation{
 		Name: "start_script", Summary: "Run a script, as a person", Effect: operation.Exec,
@@ -263,7 +264,7 @@ func decodeStart(text []byte) (out startOrder, violations []fault.Violation) {
 	return out, violations
 }
 
-// Start runs a script for the person who calls. begun, if not nil, is told the run's id when it starts.
+// Start runs a script for the person who calls. begun, if not nil, is called with the run's id when it starts.
 func (s set) start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
 	error) {
 	out := StartedScript{}

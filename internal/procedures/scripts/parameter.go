@@ -50,7 +50,7 @@ type Description struct {
 	Note string
 }
 
-// Schema is the JSON Schema of a script's arguments.
+// Schema returns the JSON Schema of a script's arguments.
 func (d Description) Schema() map[string]any {
 	properties, required := map[string]any{}, []string{}
 	if d.Note != "" {
@@ -103,7 +103,7 @@ func (p Parameter) schema() map[string]any {
 	return out
 }
 
-// describe is the description with what a schema cannot say.
+// describe returns the description with what a schema cannot say.
 func (p Parameter) describe() string {
 	text := p.Description
 	add := func(more string) {

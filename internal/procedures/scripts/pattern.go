@@ -46,7 +46,7 @@ func (p Pattern) describe() string {
 	return "Must match " + p.Text + " (letter case aside)."
 }
 
-// refuses reports whether PowerShell would refuse a text. What cannot be told in time is left to PowerShell.
+// refuses reports whether PowerShell would refuse a text. What cannot be decided in time is left to PowerShell.
 func (p Pattern) refuses(text string) bool {
 	if p.Text == "" || p.Other || len(p.Text) > maxPattern {
 		return false
@@ -67,8 +67,8 @@ func (p Pattern) compile() (*regexp2.Regexp, error) {
 	return regexp2.Compile(p.Text, regexp2.IgnoreCase)
 }
 
-// schema is the pattern in the dialect of JSON Schema, which takes the same texts but for one that ends with a line
-// end; "" if it has none that every client reads alike.
+// schema returns the pattern in the dialect of JSON Schema, which takes the same texts but for one that ends with a
+// line end; "" if it has none that every client reads alike.
 func (p Pattern) schema() string {
 	if p.Other || len(p.Text) > maxPattern || !utf8.ValidString(p.Text) {
 		return ""

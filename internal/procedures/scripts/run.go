@@ -63,7 +63,7 @@ type Machine struct {
 // ErrNoBoundary says that the system cannot keep a script within a boundary. Test for it with errors.Is.
 var ErrNoBoundary = errors.New("this system cannot keep it: it needs Landlock (Linux 5.13 or newer)")
 
-// Runner runs scripts, so many at once. Make it with newRunner. It is safe for concurrent use.
+// Runner runs scripts, a limited number at once. Make it with newRunner. It is safe for concurrent use.
 type Runner struct {
 	settings Settings
 	machine  Machine
@@ -75,7 +75,7 @@ func newRunner(s Settings, m Machine) *Runner {
 	return &Runner{settings: s, machine: m, slots: make(chan struct{}, s.AtOnce)}
 }
 
-// Hooks are told of a run's phases; each may be nil.
+// Hooks are called at a run's phases; each may be nil.
 type Hooks struct {
 	Waiting func()       // others have to end first
 	Begin   func() error // it is about to start; an error keeps it from it
@@ -109,8 +109,8 @@ func (r *Runner) Plan(s Script, arguments map[string]any) (Plan, *NotRun) {
 		Call: call}, nil
 }
 
-// Run runs a script and waits for its end. Whatever it does is told in the result; nothing of it runs on afterwards.
-// The error is a *NotRun, or that of Hooks.Begin.
+// Run runs a script and waits for its end. The result describes everything; no process of the script is left. The error
+// is a *NotRun, or that of Hooks.Begin.
 func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, hooks Hooks) (Result, error) {
 	plan, refused := r.Plan(s, arguments)
 	if refused != nil {
@@ -158,7 +158,7 @@ func (r *Runner) take(ctx context.Context, waiting func()) bool {
 	}
 }
 
-// interpreter is the program for a kind of script.
+// interpreter returns the program for a kind of script.
 func (r *Runner) interpreter(i Interpreter) (program, problem string) {
 	candidates := []string{string(i)}
 	switch i {
@@ -208,7 +208,7 @@ func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
 	return r.follow(ctx, command, options, s.Limits)
 }
 
-// confined is a command within the boundary of the settings. own is the temporary folder of the run.
+// confined returns a command within the boundary of the settings. own is the temporary folder of the run.
 func (r *Runner) confined(c processtree.Command, o processtree.Options, own string) (processtree.Command,
 	processtree.Options, error) {
 	if r.settings.Boundary == BoundaryNone {
@@ -230,8 +230,8 @@ func (r *Runner) confined(c processtree.Command, o processtree.Options, own stri
 	return c, o, fmt.Errorf("the boundary of the settings: %w", err)
 }
 
-// withTemporary is an environment whose temporary folder is dir, and whose caches lie there unless it says where: those
-// of the home cannot be changed.
+// withTemporary returns an environment whose temporary folder is dir, and whose caches lie there unless it says where:
+// those of the home cannot be changed.
 func withTemporary(env []string, dir string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

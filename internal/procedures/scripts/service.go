@@ -51,7 +51,7 @@ func (s *Service) List() Listing {
 	return s.catalogue.list()
 }
 
-// Places are the folder of the scripts, and the files of further ones.
+// Places returns the folder of the scripts, and the files of further ones.
 func (s *Service) Places() []string {
 	set := s.options.Settings
 	places := []string{below(set.WorkingDir, set.Folder)}
@@ -85,7 +85,7 @@ func (s *Service) find(name string) (Script, *NotRun) {
 	return Script{}, &NotRun{exitNotFound, notFound, text}
 }
 
-// begun is the record of a run that is about to start.
+// begun returns the record of a run that is about to start.
 func (s *Service) begun(script Script, arguments map[string]any, id string, by record.ScriptCaller) record.ScriptRun {
 	now := s.options.Now().UTC()
 	return record.ScriptRun{
@@ -98,7 +98,7 @@ func (s *Service) begun(script Script, arguments map[string]any, id string, by r
 // endMargin limits the time for ending all that a script has started, and for recording the run.
 const endMargin = 2 * time.Minute
 
-// phases are told of what a run does; begun may be nil.
+// phases are called at the phases of a run; begun may be nil.
 type phases struct {
 	waiting func()
 	begun   func(id string)
@@ -147,7 +147,7 @@ func (s *Service) settle(ctx context.Context) {
 	}
 }
 
-// interruptedRow is the row of the audit for a run whose process was killed before it could write one.
+// interruptedRow returns the row of the audit for a run whose process was killed before it could write one.
 func interruptedRow(r record.ScriptRun) record.Attempt {
 	return record.Attempt{
 		RequestID: r.ID, Actor: r.By.Actor, Tier: r.By.Tier, Action: r.Script, Outcome: record.OutcomeFailed,
@@ -190,13 +190,13 @@ func summary(r record.ScriptRun) string {
 	return text
 }
 
-// Runs is a page of the runs that are recorded, newest first.
+// Runs returns a page of the runs that are recorded, newest first.
 func (s *Service) Runs(ctx context.Context, q record.ScriptRunQuery) ([]record.ScriptRun, error) {
 	s.settle(ctx)
 	return s.options.Records.ScriptRuns(ctx, q)
 }
 
-// Run is a run by its id; not_found if there is none.
+// Run returns a run by its id; not_found if there is none.
 func (s *Service) Run(ctx context.Context, id string) (record.ScriptRun, error) {
 	s.settle(ctx)
 	return s.options.Records.ScriptRun(ctx, id)

@@ -93,7 +93,7 @@ type selection struct {
 	Deny  []string `yaml:"deny"`
 }
 
-// DefaultSettings are those without a file. dir is the folder that the server runs in; absolute.
+// DefaultSettings returns the settings without a file. dir is the folder that the server runs in; absolute.
 func DefaultSettings(dir string) Settings {
 	return Settings{
 		Folder: defaultFolder, WorkingDir: dir, Limits: Limits{defaultTimeout, defaultOutputCap}, AtOnce: defaultAtOnce,
@@ -151,7 +151,7 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 	return s, nil
 }
 
-// readOwn reads what is said of single scripts.
+// readOwn reads the settings of single scripts.
 func (s *Settings) readOwn(f settingsFile) (err error) {
 	for name, own := range f.Scripts {
 		o := ScriptSettings{Tier: defaultTier, ReadOnly: own.ReadOnly}
@@ -186,7 +186,7 @@ func (l Limits) with(seconds, bytes *int) (Limits, error) {
 	return l, nil
 }
 
-// below is a path as seen from a folder.
+// below returns a path as seen from a folder.
 func below(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -194,7 +194,7 @@ func below(dir, path string) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
-// places are the files and folders in which scripts are looked for.
+// places returns the files and folders in which scripts are looked for.
 func (s Settings) places() []string {
 	out := []string{below(s.WorkingDir, s.Folder), filepath.Join(s.WorkingDir, "build.ps1"),
 		filepath.Join(s.WorkingDir, "test.ps1")}
@@ -212,7 +212,7 @@ func (s Settings) admits(name string) bool {
 	return !has(s.Deny) && (len(s.Allow) == 0 || has(s.Allow))
 }
 
-// of is the settings of one script.
+// of returns the settings of one script.
 func (s Settings) of(name string) ScriptSettings {
 	if o, ok := s.PerScript[same(name)]; ok {
 		return o
@@ -220,7 +220,7 @@ func (s Settings) of(name string) ScriptSettings {
 	return ScriptSettings{Tier: defaultTier, Limits: s.Limits}
 }
 
-// same is a name without case, punctuation and the ending of PowerShell.
+// same returns a name without case, punctuation and the ending of PowerShell.
 func same(name string) string {
 	name = strings.TrimSuffix(strings.ToLower(name), ".ps1")
 	return strings.Map(func(r rune) rune {

@@ -42,7 +42,7 @@ func FromTexts(schema map[string]any, given map[string][]string) (arguments map[
 	return arguments, problems
 }
 
-// canonical is the name as the schema has it, letter case aside.
+// canonical returns the name as the schema has it, letter case aside.
 func canonical(properties map[string]any, name string) string {
 	if _, has := properties[name]; has {
 		return name

@@ -40,8 +40,8 @@ type set struct {
 	service func() *Service
 }
 
-// Toolset is the scripts that are found, each a tool. kernel and service are called when tools are listed, and for each
-// call.
+// Toolset returns the scripts that are found, each a tool. kernel and service are called when tools are listed, and for
+// each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := set{kernel, service}
 	return operation.Toolset{
@@ -57,7 +57,7 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	}
 }
 
-// form is that of the contract: a script that did not run answers like one that failed.
+// form returns the form of the contract: a script that did not run answers like one that failed.
 func form() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Result](), Answers: true,
@@ -74,7 +74,7 @@ func failure(err error, requestID string) Result {
 	return Result{Stderr: text, ExitCode: not.ExitCode}
 }
 
-// notRunOf is why a script was not run.
+// notRunOf returns the reason why a script was not run.
 func notRunOf(err error) *NotRun {
 	var not *NotRun
 	if errors.As(err, &not) {
@@ -102,7 +102,7 @@ func (s set) found(context.Context) []operation.Operation {
 	return out
 }
 
-// none is the tool that says that there is nothing to run.
+// none returns the tool that says that there is nothing to run.
 func (s set) none(text string) operation.Operation {
 	o := operation.Operation{
 		Name: noScripts, Summary: "No scripts were found", Effect: operation.Read,
@@ -119,7 +119,7 @@ func (s set) none(text string) operation.Operation {
 		})
 }
 
-// tool is the tool of a script. begun, if not nil, is told the id of a run when it starts.
+// tool returns the tool of a script. begun, if not nil, is called with the id of a run when it starts.
 func (s set) tool(script Script, schema json.RawMessage, begun func(id string)) operation.Operation {
 	o := operation.Operation{
 		Name: script.Name, Summary: script.Summary(), Effect: operation.Exec,
@@ -194,7 +194,7 @@ func (s set) call(ctx context.Context, call operation.Call, name string, argumen
 	return result, refused(err)
 }
 
-// refused is an error as the kernel takes it.
+// refused returns an error as the kernel takes it.
 func refused(err error) error {
 	var not *NotRun
 	if !errors.As(err, &not) || not == nil {
@@ -228,7 +228,7 @@ func dryRun(s Script, plan Plan, arguments map[string]any) Result {
 	return Result{Stdout: text}
 }
 
-// Summary is one line for people.
+// Summary describes the script in one line for people.
 func (s Script) Summary() string {
 	if s.Synopsis != "" {
 		return s.Synopsis
@@ -236,7 +236,7 @@ func (s Script) Summary() string {
 	return "Run " + s.Path
 }
 
-// Title is the name of a tool as people read it.
+// Title returns the name of a tool as people read it.
 func (s Script) Title() string { return strings.ReplaceAll(s.Name, "_", " ") }
 
 // describe returns the description of a tool for a model.
@@ -256,7 +256,7 @@ func (s Script) describe() string {
 	return text
 }
 
-// resultSchema is the JSON Schema of every answer.
+// resultSchema returns the JSON Schema of every answer.
 func resultSchema() json.RawMessage {
 	return json.RawMessage(
 		`{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},"exitCode":{"type":"integer"},` +

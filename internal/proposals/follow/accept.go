@@ -55,7 +55,7 @@ func (f *Follower) resume(ctx context.Context, q *queue) {
 	}
 }
 
-// ourPulls are the pull requests that a delivery is about and that we opened.
+// ourPulls returns the pull requests that a delivery is about and that we opened.
 func (f *Follower) ourPulls(ctx context.Context, provider string, d webhook.Delivery) ([]record.PullKey, error) {
 	if d.Branch != "" {
 		return f.Records.OpenPullsOf(ctx, provider, d.Owner, d.Repo, d.Branch)

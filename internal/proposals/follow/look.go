@@ -58,8 +58,8 @@ func (f *Follower) record(ctx context.Context, was, now record.PullRecord, actio
 	return done, err
 }
 
-// isNewEnd reports whether people must be told of an end. They were told of the very same one if an answer that was out
-// of date made it look reopened in between.
+// isNewEnd reports whether people must be notified of an end. They were already if an outdated answer made the pull
+// request look reopened in between.
 func isNewEnd(was, now record.PullRecord) bool { return !now.EndedAt.Equal(was.EndedAt) }
 
 // attempt returns the audit row for a change in a pull request's state.

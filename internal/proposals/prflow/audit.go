@@ -51,7 +51,7 @@ func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *recor
 	return c.service.Ledger.Record(ctx, row, dryRun, notices...)
 }
 
-// row is the audit's line for this creation as it stands now. e is nil unless it has failed.
+// row returns the audit's line for this creation as it stands now. e is nil unless it has failed.
 func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
 	asked, redact := c.request.asked, c.rules.secrets.Redact
 	a := c.call.Done("")
@@ -107,7 +107,7 @@ func withhold(a *record.Attempt) {
 	}
 }
 
-// proposal is the ledger's record of this creation.
+// proposal returns the ledger's record of this creation.
 func (c *creation) proposal(state record.ProposalState) record.Proposal {
 	snapshot := c.evidence.snapshot
 	p := record.Proposal{

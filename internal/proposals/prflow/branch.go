@@ -63,7 +63,7 @@ func (w *writer) tryCommit(ctx context.Context) error {
 	return w.lookForBranch(ctx, err)
 }
 
-// commitMessage is the title, where the commit comes from, and our mark.
+// commitMessage returns the title, where the commit comes from, and our mark.
 func (w *writer) commitMessage() (string, error) {
 	key, err := w.service.Proof.Key()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Bounds of what is told of failing checks.
+// Bounds of the text about failing checks.
 const (
 	maxChecks       = 10
 	maxCheckSummary = 500  // runes
@@ -15,8 +15,8 @@ const (
 	maxCheckURL     = 500
 )
 
-// redChecks are the failing checks that ask for a revision: those of the head as it is now. A revision makes another
-// head, of which CI has said nothing yet, so that no failure asks twice.
+// redChecks returns the failing checks that ask for a revision: those of the head as it is now. A revision makes
+// another head, of which CI has said nothing yet, so that no failure asks twice.
 func (r revisions) redChecks(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest) ([]gitprovider.FailedCheck, error) {
 	reader, can := p.(gitprovider.CheckReader)
@@ -67,7 +67,7 @@ func (s textShower) checks(ctx context.Context, failed []gitprovider.FailedCheck
 	return out
 }
 
-// lastRunes is the end of a text.
+// lastRunes returns the end of a text.
 func lastRunes(text string, most int) string {
 	runes := []rune(text)
 	return string(runes[max(0, len(runes)-most):])

@@ -22,12 +22,12 @@ type commitMark struct {
 	Request  string
 }
 
-// commitMarkForm is a trailer of a commit message: a version, content digest, request and signature.
+// commitMarkForm returns a trailer of a commit message: a version, content digest, request and signature.
 func commitMarkForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^Claude-Ops-Change: v1 ([0-9a-f]{64}) (\S{1,100}) ([A-Za-z0-9_-]{43})\r?$`)
 }
 
-// sign is the trailer.
+// sign returns the trailer.
 func (m commitMark) sign(key []byte) (string, error) {
 	signed, err := m.signature(key)
 	return fmt.Sprintf("Claude-Ops-Change: v1 %s %s %s", m.Content, m.Request, signed), err

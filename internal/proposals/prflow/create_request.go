@@ -70,7 +70,7 @@ func (r *CreateRequest) normalize() {
 	}
 }
 
-// fileChanges are the request's files in the domain's form.
+// fileChanges returns the request's files in the domain's form.
 func (r *CreateRequest) fileChanges() []gitprovider.FileChange {
 	out := make([]gitprovider.FileChange, len(r.Files))
 	for i, f := range r.Files {

@@ -63,8 +63,8 @@ func (c *creation) footer(digest string) string {
 // taken.
 const suffixLength = 8
 
-// branchNames are the names that the branch may take, in order of preference: the plain one, one with a digest of the
-// change, one with a digest of this very request. nil if the title gives none.
+// branchNames returns the names that the branch may take, in order of preference: the plain one, one with a digest of
+// the change, one with a digest of this very request. nil if the title gives none.
 func branchNames(r *request) []string {
 	plain, err := gitprovider.BranchName(gitprovider.ChangeType(r.asked.ChangeType), r.text.title)
 	if err != nil {
@@ -77,7 +77,7 @@ func branchNames(r *request) []string {
 	}
 }
 
-// freeBranch is the first name that is free in the snapshot.
+// freeBranch returns the first name that is free in the snapshot.
 func (c *creation) freeBranch() string {
 	if rev := c.evidence.revision; rev != nil {
 		return rev.pr.Branch

@@ -46,8 +46,8 @@ func (r *request) edit(on rules, snapshot *gitprovider.Snapshot, base gitprovide
 	r.derive(on)
 }
 
-// edited is the text that the edits make of a file's content, or why they cannot be made, and the lines that are like
-// what they look for. A file that has changed since it was read takes edits whose parts are as they were.
+// edited returns the text that the edits make of a file's content, or why they cannot be made, and the lines that are
+// like what they look for. A file that has changed since it was read takes edits whose parts are as they were.
 func (f FileRequest) edited(blob string, content []byte, known bool) (text string, near []int, v *fault.Violation) {
 	v = &fault.Violation{Code: fault.ContentDenied, Path: f.Path,
 		Suggestion: "give the whole new content in place of edits"}

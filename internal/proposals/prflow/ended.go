@@ -14,7 +14,7 @@ func hasEnded(state gitprovider.State) bool {
 	return state == gitprovider.StateMerged || state == gitprovider.StateClosed
 }
 
-// stateNow is the state of a pull request; "" if it cannot be seen.
+// stateNow returns the state of a pull request; "" if it cannot be seen.
 func stateNow(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest) gitprovider.State {
 	found, err := p.FindByHead(ctx, repo, pr.Branch)

@@ -5,7 +5,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// asked is a failure as the kernel takes it. Reads that the operator's rules refuse have a row in the audit.
+// asked returns a failure as the kernel takes it. Reads that the operator's rules refuse have a row in the audit.
 func asked(err error) error {
 	if err == nil {
 		return nil

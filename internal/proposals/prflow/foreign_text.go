@@ -28,7 +28,7 @@ func clean(text string, runes int) string {
 	return content.Clean(text, runes)
 }
 
-// short is a commit for people.
+// short returns a commit for people.
 func short(commit string) string { return commit[:min(len(commit), 12)] }
 
 // listed joins paths for a message, three at most.

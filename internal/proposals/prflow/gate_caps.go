@@ -37,7 +37,7 @@ const (
 	waitForReview = time.Hour
 )
 
-// checkCaps is limit_reached if one more pull request would be one too many.
+// checkCaps returns limit_reached if one more pull request would exceed a cap.
 func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now time.Time) *fault.Error {
 	if u.Open >= caps.OpenPRs {
 		e := fault.New(fault.LimitReached,
@@ -55,7 +55,7 @@ func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now t
 	}
 	e := fault.New(fault.LimitReached, "pull requests opened in %s within the last hour: %d%s; the policy allows %d",
 		repo, created, pendingClause(u), caps.CreationsPerHour)
-	switch over := created - caps.CreationsPerHour; { // so many have to grow older than the window, and one more
+	switch over := created - caps.CreationsPerHour; { // enough must leave the window to make room for one more
 	case over < len(u.Made):
 		e.RetryAfter = max(u.Made[over].Add(capWindow).Sub(now), time.Second)
 	case caps.CreationsPerHour > 0:
@@ -66,7 +66,7 @@ func checkCaps(repo gitprovider.RepoRef, caps policy.Caps, u record.Usage, now t
 	return e
 }
 
-// pendingClause is the part of a message that says how many are being made.
+// pendingClause returns the part of a message that says how many are being made.
 func pendingClause(u record.Usage) string {
 	if u.Pending == 0 {
 		return ""

@@ -65,7 +65,7 @@ func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (rulin
 	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
 	if v := checkSpread(on.secrets, texts); v != nil && !slices.ContainsFunc(out.violations, isOwn) {
 		out.violations = append(out.violations, *v)
-		out.withhold = true // which part is where cannot be told
+		out.withhold = true // which part is where is not known
 	}
 	if !out.withhold && !slices.ContainsFunc(out.violations, isOwn) {
 		out.wanted = kept.wanted(r)
@@ -73,7 +73,7 @@ func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (rulin
 	return out, nil
 }
 
-// textsBefore are the texts of the files that the request changes or deletes as they were before; none before the
+// textsBefore returns the texts of the files that the request changes or deletes as they were before; none before the
 // repository is read.
 func (e *evidence) textsBefore(r *request) (out []string) {
 	target := e.target()
@@ -164,7 +164,7 @@ func stoodBefore(lines []string, first, last int, texts []string) bool {
 		slices.ContainsFunc(texts, func(text string) bool { return strings.Contains("\n"+text+"\n", block) })
 }
 
-// searchable are the texts that are worth a search: those that are not refused for their size already. skipped says
+// searchable returns the texts that are worth a search: those that are not refused for their size already. skipped says
 // that a title or a path is not among them.
 func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipped bool) {
 	for _, t := range asked.texts() {

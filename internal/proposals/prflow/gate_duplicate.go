@@ -54,8 +54,8 @@ func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (rul
 	return out, nil
 }
 
-// sameAs is sameChange, and for a request that adds to a pull request sameRevision; conflict if that has moved since it
-// was read.
+// sameAs is like sameChange, but like sameRevision for a request that adds to a pull request; conflict if that has
+// moved since it was read.
 func (e *evidence) sameAs(ctx context.Context, r *request) (*sameChange, error) {
 	rev := e.revision
 	if rev == nil {
@@ -180,7 +180,7 @@ func foreignNotes(r *request, overlaps []gitprovider.PullRequest, unread int) (o
 	return out
 }
 
-// byAuthor is " by ann", or "" if the host does not say.
+// byAuthor returns " by ann", or "" if the host does not say.
 func byAuthor(pr gitprovider.PullRequest) string {
 	if pr.Author == "" {
 		return ""

@@ -90,9 +90,9 @@ func lastHeard(marks markReader, inBody mark, pr gitprovider.PullRequest, made [
 	return out
 }
 
-// unanswered are the remarks that ask for a revision, oldest first: by somebody who may write, no approval, with words
-// that are not settled, and not heard when the last revision was made. Where no mark tells, as of revisions of older
-// programs, our answer's time does, and what was said in its very second counts as unanswered.
+// unanswered returns the remarks that ask for a revision, oldest first: by somebody who may write, no approval, with
+// words that are not settled, and not heard when the last revision was made. Where no mark tells, as of revisions of
+// older programs, our answer's time does, and what was said in its very second counts as unanswered.
 func (l lastRevision) unanswered(pr gitprovider.PullRequest, remarks []gitprovider.Remark) (out []gitprovider.Remark) {
 	var since time.Time
 	answers := 0

@@ -42,8 +42,8 @@ func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err er
 	return nil, nil
 }
 
-// withoutSecrets are violations of which none quotes what looks like a secret, such as the name of an argument that is
-// not known. They are answered, logged and recorded.
+// withoutSecrets replaces violations that quote what looks like a secret, such as the name of an unknown argument:
+// violations are returned, logged and recorded.
 func (c *creation) withoutSecrets(ctx context.Context, violations []fault.Violation) []fault.Violation {
 	for i, v := range violations {
 		if c.looksSecret(ctx, v.Path+"\n"+v.Message+"\n"+v.Suggestion) {

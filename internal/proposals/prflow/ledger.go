@@ -44,7 +44,7 @@ type Ledger interface {
 
 // History answers questions about the past. internal/records/store implements it, with the errors of Ledger.
 type History interface {
-	// Position is where the record stands now.
+	// Position returns the present position of the record.
 	Position(ctx context.Context) (record.Position, error)
 
 	// ByDigest returns the proposals of the change with this digest that reached a pull request or may have, newest

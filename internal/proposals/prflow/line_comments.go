@@ -16,8 +16,8 @@ const (
 	maxLineQuote    = 500 // runes
 )
 
-// lineEntries are the comments on lines of each review, in the reviews' order; left counts, by review, those that are
-// beyond the bounds. textOf is the text of the line that a comment is on; nil where it is not known.
+// lineEntries returns the comments on lines of each review, in the reviews' order; left counts, by review, those that
+// are beyond the bounds. textOf is the text of the line that a comment is on; nil where it is not known.
 func lineEntries(reviews []gitprovider.Review, head string,
 	textOf func(gitprovider.LineComment) string) (entries [][]LineEntry, left []int) {
 	entries, left = make([][]LineEntry, len(reviews)), make([]int, len(reviews))
@@ -48,7 +48,7 @@ func lineEntries(reviews []gitprovider.Review, head string,
 	return entries, left
 }
 
-// quoted is a remark, with comments on lines that are not resolved.
+// quoted returns a remark, with comments on lines that are not resolved.
 func quoted(r *gitprovider.Remark, lines []gitprovider.LineComment) *fault.Quote {
 	out := &fault.Quote{Author: clean(r.Author, maxName), Text: clean(r.Body, maxReview), Untrusted: untrustedQuote}
 	lines = slices.DeleteFunc(slices.Clone(lines),

@@ -230,7 +230,7 @@ func (p *listPage) states(ctx context.Context, prs []gitprovider.PullRequest) (m
 	return states, nil
 }
 
-// entry is a pull request as the page has it. states has those whose state was read.
+// entry returns a pull request as the page has it. states has those whose state was read.
 func (p *listPage) entry(pr gitprovider.PullRequest, states map[int]gitprovider.ReviewState) PRSummary {
 	out := PRSummary{
 		Ours:   p.isOurs(pr),
@@ -246,7 +246,7 @@ func (p *listPage) entry(pr gitprovider.PullRequest, states map[int]gitprovider.
 	return out
 }
 
-// entrySize is the room of an entry in the answer, with the comma after it.
+// entrySize returns the room of an entry in the answer, with the comma after it.
 func entrySize(entry PRSummary) int {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)

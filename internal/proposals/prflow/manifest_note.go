@@ -69,7 +69,7 @@ func manifestChanges(before, now string) (out []string) {
 	return out
 }
 
-// declared is a value of the section for a text that we write: it cannot end its code span, nor the line.
+// declared returns a value of the section for a text that we write: it cannot end its code span, nor the line.
 func declared(value string) string {
 	const most = 60 // bytes; the whole then fits into a sentence of the record
 	if value == "" {

@@ -66,12 +66,12 @@ func (m mark) holdsText(fingerprint string) bool {
 	return false
 }
 
-// markForm is gitprovider.MarkOpening, a version, payload and signature.
+// markForm matches gitprovider.MarkOpening, a version, payload and signature.
 func markForm() *regexp.Regexp {
 	return regexp.MustCompile(regexp.QuoteMeta(gitprovider.MarkOpening) + `v1 ([A-Za-z0-9_-]+) ([A-Za-z0-9_-]{43}) -->`)
 }
 
-// sign is the mark with its signature, as an HTML comment: invisible in the rendered body.
+// sign returns the mark with its signature, as an HTML comment: invisible in the rendered body.
 func (m mark) sign(key []byte) (string, error) {
 	payload, err := json.Marshal(m)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m mark) sign(key []byte) (string, error) {
 	return fmt.Sprintf("%sv1 %s %s -->", gitprovider.MarkOpening, encoded, signature(key, encoded)), nil
 }
 
-// signature is HMAC-SHA256 in unpadded base64url. The prefix keeps it from being valid for any other purpose.
+// signature returns the HMAC-SHA256 in unpadded base64url. The prefix keeps it from being valid for any other purpose.
 func signature(key []byte, encoded string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("claude-ops mark v1\n" + encoded))
@@ -159,7 +159,7 @@ func (r markReader) whyNot(pr gitprovider.PullRequest) string {
 	return "lacks the mark of Claude Ops"
 }
 
-// withdrawnBody is a body with the reason at its beginning, and with a mark that says the same.
+// withdrawnBody returns a body with the reason at its beginning, and with a mark that says the same.
 func withdrawnBody(r markReader, pr gitprovider.PullRequest, reason string) (string, error) {
 	m, _ := r.read(pr)
 	m.Provider, m.Repo, m.RepoID, m.Branch, m.Withdrawn = r.provider, r.repo, pr.RepoID, pr.Branch, true
@@ -179,7 +179,7 @@ func RedirectNote(body string) string {
 	return text
 }
 
-// AgentText is the body of a proposal as the agent wrote it, without the footer that we add.
+// AgentText returns the body of a proposal as the agent wrote it, without the footer that we add.
 func AgentText(body string) string {
 	if at := strings.LastIndex(body, footerOpening); at >= 0 {
 		return body[:at]

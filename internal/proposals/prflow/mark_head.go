@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// markHead is a head of the audit as a mark has it: the number of the row, a colon, and its hash in unpadded base64url.
-// "" for one of an empty audit.
+// markHead returns a head of the audit as a mark has it: the number of the row, a colon, and its hash in unpadded
+// base64url. "" for one of an empty audit.
 func markHead(seq int64, hash string) string {
 	b, err := hex.DecodeString(hash)
 	if err != nil || seq < 1 {
@@ -22,7 +22,7 @@ func markHead(seq int64, hash string) string {
 	return strconv.FormatInt(seq, 10) + ":" + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// head is the head of the audit that a mark has; ok is false for a mark without one.
+// head returns the head of the audit that a mark has; ok is false for a mark without one.
 func (m mark) head() (h record.Head, ok bool) {
 	number, encoded, _ := strings.Cut(m.Audit, ":")
 	seq, err := strconv.ParseInt(number, 10, 64)

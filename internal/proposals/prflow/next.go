@@ -32,7 +32,7 @@ func afterProposal(e *fault.Error) string {
 	case fault.NoChange:
 		return "leave out what is listed and call once more with the rest; if nothing is left, report that it is done already"
 	case fault.LimitReached:
-		if final(e) { // no time mends it
+		if final(e) { // waiting does not help
 			return "do not call again: report what is still asked for, for a person to take up"
 		}
 		return "do not wait in this session: report the change and that pull requests wait for review; the identical call " +
@@ -75,7 +75,7 @@ func afterReading(e *fault.Error) string {
 	return ""
 }
 
-// final reports whether the refusal has something that no change of the call mends.
+// final reports whether the refusal has something that no change of the call corrects.
 func final(e *fault.Error) bool {
 	return slices.ContainsFunc(e.Violations, func(v fault.Violation) bool { return v.Final })
 }

@@ -14,7 +14,7 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// ToolsetName is that of Toolset in CLAUDEOPS_TOOLSETS.
+// ToolsetName is the toolset's name in CLAUDEOPS_TOOLSETS.
 const ToolsetName = "pr"
 
 // Toolset returns the operations on proposals for agents, programs and people. service is called for each request.
@@ -116,7 +116,7 @@ func listPRs(service func() *Service) operation.Operation {
 	})
 }
 
-// readFile is for clients that read by address: MCP has it as a resource.
+// readFile serves clients that read by address: MCP has it as a resource.
 func readFile(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
 		Name:    ActionReadFile,
@@ -178,7 +178,7 @@ func readDiff(service func() *Service) operation.Operation {
 	})
 }
 
-// pathShown is a path as the audit may have it; withhold says that it looks like a secret.
+// pathShown returns a path as the audit may have it; withhold says that it looks like a secret.
 func (s *Service) pathShown(path string) (shown string, withhold bool) {
 	if _, err := gitprovider.ParsePath(path); err != nil {
 		path = quote(path)
@@ -190,7 +190,7 @@ func (s *Service) pathShown(path string) (shown string, withhold bool) {
 	return path, false
 }
 
-// promoteProposal is for people, so that no tool leads to it.
+// promoteProposal is for people only: no tool leads to it.
 func promoteProposal(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
 		Name: OpPromote, Summary: "Open the pull request that a dry run has shown", Action: record.ActionPromote,

@@ -41,8 +41,8 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 	}, nil
 }
 
-// shownDiff is the difference without lines that look like they hold secrets: they may stand on the base branch, where
-// the agent is not shown them either.
+// shownDiff returns the difference without lines that look like they hold secrets: they may stand on the base branch,
+// where the agent is not shown them either.
 func (c *creation) shownDiff(ctx context.Context) string {
 	out := shownText{text: diff(c.request.changes.Changes(), c.evidence.target())}
 	if err := (textShower{secrets: c.rules.secrets}).redact(ctx, "the difference", &out); err != nil {
@@ -54,7 +54,7 @@ func (c *creation) shownDiff(ctx context.Context) string {
 // PreviewFull is the value of CreateRequest.Preview that asks for body and diff.
 const PreviewFull = "full"
 
-// withoutMark is a body as people see it: the mark at its end is an HTML comment.
+// withoutMark returns a body as people see it: the mark at its end is an HTML comment.
 func withoutMark(body string) string {
 	return strings.TrimRight(markForm().ReplaceAllLiteralString(body, ""), "\n") + "\n"
 }

@@ -48,7 +48,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 	return c.run(ctx, raw)
 }
 
-// requestOf is the request that a proposal was made of. It holds the versions of the files that the proposal was
+// requestOf returns the request that a proposal was made of. It holds the versions of the files that the proposal was
 // compared with: a person opens what was shown, or learns that the base branch has moved on.
 func requestOf(p record.Proposal) CreateRequest {
 	r := CreateRequest{

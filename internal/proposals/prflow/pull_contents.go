@@ -146,8 +146,8 @@ func (f fileReader) addFile(ctx context.Context, out *pullContents, path gitprov
 	return nil
 }
 
-// forkedFrom is the blob that a file was on the base branch when the pull request came to change it, by our record; ""
-// if it was not there.
+// forkedFrom returns the blob that a file was on the base branch when the pull request came to change it, by our
+// record; "" if it was not there.
 func (c *pullContents) forkedFrom(path string) (id string, known bool) {
 	for _, p := range c.made {
 		for _, f := range p.Files {
@@ -159,7 +159,7 @@ func (c *pullContents) forkedFrom(path string) (id string, known bool) {
 	return "", false
 }
 
-// diff is the unified difference of one file. It is "" if what differs is not shown.
+// diff returns the unified difference of one file. It is "" if what differs is not shown.
 func (c changedFile) diff() string {
 	before, after := "a/"+c.path, "b/"+c.path
 	if c.created {
@@ -187,8 +187,8 @@ func (c *pullContents) diff(room int) (text string, leftOut []string) {
 	return b.String(), leftOut
 }
 
-// lineText is the text of the line that a comment is on; "" if it is not known. A commit that is not the head any more
-// is known by our records of what we put there.
+// lineText returns the text of the line that a comment is on; "" if it is not known. A commit that is not the head any
+// more is known by our records of what we put there.
 func (c *pullContents) lineText(comment gitprovider.LineComment) string {
 	text, known := "", false
 	at := slices.IndexFunc(c.files, func(f changedFile) bool { return f.path == comment.Path })

@@ -43,8 +43,8 @@ func (s *Service) files() fileReader {
 	return fileReader{s.Reader(), s.CurrentAuthority(), textShower{s.Secrets}, s.History, s.Registry.Resolve}
 }
 
-// readable is the scope of what may be read: what the tier may propose, and for tier 1, which proposes nothing, what
-// tier 2 may.
+// readable returns the scope of what may be read: what the tier may propose, and for tier 1, which proposes nothing,
+// what tier 2 may.
 func (a Authority) readable() gitprovider.Scope {
 	return a.Policy.Scope.At(max(a.Tier, gitprovider.TierInvestigate))
 }
@@ -74,7 +74,7 @@ func (a Authority) mayRead(path string, changed []string) *fault.Violation {
 	return &v
 }
 
-// at is a repository that may be read. misconfigured if the rules that say so cannot be known.
+// at returns a repository that may be read. misconfigured if the rules that say so cannot be known.
 func (f fileReader) at(owner, name, cloneURL string) (gitprovider.Resolution, error) {
 	if why := f.authority.Unknown; why != "" {
 		return gitprovider.Resolution{}, fault.New(fault.Misconfigured,
@@ -134,7 +134,7 @@ func (f fileReader) place(ctx context.Context, at gitprovider.Resolution, req Re
 		}
 		return place{query: at.BaseBranch, name: "the base branch"}, nil
 	}
-	// no pull request can mend it, so that none is looked for
+	// no pull request can change that, so none is searched
 	if v := f.authority.mayRead(req.Path, []string{req.Path}); v != nil {
 		return place{}, fault.Refusal([]fault.Violation{*v})
 	}
@@ -204,7 +204,7 @@ func (f fileReader) look(ctx context.Context, at gitprovider.Resolution, from pl
 	return snapshot, nil
 }
 
-// fileAt is the entry of a plain file below plain folders, or why there is none.
+// fileAt returns the entry of a plain file below plain folders, or why there is none.
 func fileAt(tree gitprovider.Tree, path gitprovider.Path, where string) (gitprovider.Entry, *fault.Violation) {
 	for _, name := range append(path.Ancestors(), path.String()) {
 		entry, exists := tree[name]
@@ -242,7 +242,7 @@ func afterReadingFile(e *fault.Error) string {
 	return afterReading(e)
 }
 
-// branchOf is the branch of a pull request.
+// branchOf returns the branch of a pull request.
 func branchOf(pr gitprovider.PullRequest) place {
 	return place{query: pr.Branch, name: fmt.Sprintf("the branch of #%d", pr.Number), pull: pr.Number}
 }

@@ -110,8 +110,8 @@ func (r Reader) Compare(ctx context.Context, p record.Proposal) (Comparison, err
 	return Comparison{BaseCommit: snapshot.BaseCommit, Diff: diff(changesNow(changes, snapshot), snapshot)}, nil
 }
 
-// changesNow are changes for a base that may have moved: a file to be created may be there by now, one to be deleted
-// may be gone.
+// changesNow adapts changes to a base that may have moved: a file to be created may exist by now, one to be deleted may
+// be gone.
 func changesNow(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) (out []gitprovider.Change) {
 	for _, change := range changes {
 		_, there := snapshot.Tree[change.Path.String()]
@@ -128,14 +128,14 @@ func changesNow(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) (o
 	return out
 }
 
-// at is a repository at the provider that is named.
+// at returns a repository at the provider that is named.
 func (r Reader) at(provider, owner, name string) (gitprovider.Resolution, error) {
 	return r.find(owner, name, "", func(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
 		return r.registry.ResolveAt(provider, repo)
 	})
 }
 
-// find is a repository that the operator allows, at the provider that resolve finds.
+// find returns a repository that the operator allows, at the provider that resolve finds.
 func (r Reader) find(
 	owner, name, cloneURL string, resolve func(gitprovider.RepoRef) (gitprovider.Resolution, error),
 ) (gitprovider.Resolution, error) {
@@ -162,7 +162,7 @@ func (r Reader) list(ctx context.Context, at gitprovider.Resolution) ([]gitprovi
 	return r.onlyOurs(at, prs)
 }
 
-// listKnown is list, where to read the files costs a request for each without those that are not known; see
+// listKnown is like list, but leaves out unknown files where reading them costs a request for each; see
 // gitprovider.KnownList.
 func (r Reader) listKnown(ctx context.Context, at gitprovider.Resolution) (known gitprovider.KnownList, err error) {
 	lister, can := at.Provider.(gitprovider.Lister)
@@ -192,7 +192,7 @@ func (r Reader) onlyOurs(at gitprovider.Resolution, prs []gitprovider.PullReques
 	}), nil
 }
 
-// isLabelled compares as the hosts that do not heed letter case.
+// isLabelled compares like hosts that ignore letter case.
 func isLabelled(pr gitprovider.PullRequest) bool {
 	return slices.ContainsFunc(pr.Labels, func(l string) bool { return strings.EqualFold(l, gitprovider.LabelOurs) })
 }
@@ -211,8 +211,8 @@ func (r Reader) failed(err error) error {
 	return operation.Logged(&e, id)
 }
 
-// KnownRepositories are those of the record and those that the allowlists name one by one, sorted. providerOf settles
-// an entry that names no provider; see Reader.ProviderOf.
+// KnownRepositories returns the repositories of the record and those that the allowlists name one by one, sorted.
+// providerOf settles an entry that names no provider; see Reader.ProviderOf.
 func KnownRepositories(recorded []record.RepoName, p policy.Policy,
 	providerOf func(owner, name string) string) []record.RepoName {
 	out := slices.Clone(recorded)

@@ -46,7 +46,7 @@ func (r *CreateRequest) answersAll(remark gitprovider.Remark) bool {
 // waits reports whether a comment on a line of a remark that asks waits for an answer.
 func waits(c gitprovider.LineComment) bool { return c.ID != "" && !c.Resolved && !c.IsAnswer() }
 
-// waiting are the comments on lines that wait for an answer.
+// waiting returns the comments on lines that wait for an answer.
 func (s standing) waiting() []gitprovider.LineComment {
 	return slices.DeleteFunc(slices.Clone(s.lines), func(c gitprovider.LineComment) bool { return !waits(c) })
 }
@@ -75,7 +75,7 @@ func (c replying) answers() (out []record.ReviewAnswer) {
 // maxQuotedWords bounds, in characters, what is repeated of a comment.
 const maxQuotedWords = 80
 
-// plainWords are the first words of a text that others wrote, without what may mean something to a forge.
+// plainWords returns the first words of a text that others wrote, without what may mean something to a forge.
 func plainWords(s string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(clean(s, maxLine)), "\n")
 	first = strings.Map(func(r rune) rune {
@@ -91,8 +91,8 @@ func plainWords(s string) string {
 	return words
 }
 
-// draftOfReplies is the draft of a request that changes nothing: the pull request keeps its title and its text, and
-// gets a mark which says that its review was answered.
+// draftOfReplies returns the draft of a request that changes nothing: the pull request keeps its title and its text,
+// and gets a mark which says that its review was answered.
 func (c replying) draftOfReplies(d draft, m mark, key []byte) (draft, error) {
 	rev := c.evidence.revision
 	m.Contents = rev.mark.Contents

@@ -26,7 +26,7 @@ type reviewAnswers struct {
 	answers  []record.ReviewAnswer
 }
 
-// answersOf are those of a recorded proposal.
+// answersOf returns the answers of a recorded proposal.
 func answersOf(p gitprovider.Provider, made record.Proposal, pr gitprovider.PullRequest) reviewAnswers {
 	out := reviewAnswers{provider: p, repo: repoOf(made), pr: pr, request: made.ID, answers: made.Answers}
 	if len(made.Files) > 0 {
@@ -50,7 +50,7 @@ func (a reviewAnswers) all() due {
 
 func isWhole(answer record.ReviewAnswer) bool { return answer.Comment == "" }
 
-// whole is the answer to the review as a whole; "" for none.
+// whole returns the answer to the review as a whole; "" for none.
 func (a reviewAnswers) whole() string {
 	if at := slices.IndexFunc(a.answers, isWhole); at >= 0 {
 		return a.answers[at].Text
@@ -75,7 +75,7 @@ func saidPosted(posted int, answers []record.ReviewAnswer) string {
 	return fmt.Sprintf("%d of %d replies posted", posted, len(answers))
 }
 
-// mainText is the comment that answers the review as a whole.
+// mainText returns the comment that answers the review as a whole.
 func (a reviewAnswers) mainText() string {
 	text := answerTo(a.commit, a.request, a.asked)
 	if reply := a.whole(); reply != "" {
@@ -84,7 +84,7 @@ func (a reviewAnswers) mainText() string {
 	return text
 }
 
-// opening is the first line of an answer to comments on lines.
+// opening returns the first line of an answer to comments on lines.
 func (a reviewAnswers) opening(to ...record.ReviewAnswer) string {
 	ids := make([]string, len(to))
 	for i, answer := range to {
@@ -100,7 +100,7 @@ const (
 	commentsBetween = ", "
 )
 
-// quotingText is an answer with the first words of what it answers.
+// quotingText returns an answer with the first words of what it answers.
 func quotingText(answer record.ReviewAnswer) string {
 	return "> " + answer.Quote + "\n\n" + answer.Text
 }
@@ -125,7 +125,8 @@ func (a reviewAnswers) look(ctx context.Context) (due, error) {
 	return left, nil
 }
 
-// ourTexts are the texts among remarks that have the form of our answers and are by somebody who may have posted them.
+// ourTexts returns the texts among remarks that have the form of our answers and are by somebody who may have posted
+// them.
 func ourTexts(pr gitprovider.PullRequest, remarks []gitprovider.Remark) (out []string) {
 	for _, r := range remarks {
 		if isOurAnswer(pr, gitprovider.Remark{Author: r.Author, MayWrite: r.MayWrite, Body: r.Body}) {

@@ -123,7 +123,7 @@ func (r *request) inScope(scope gitprovider.Scope) []gitprovider.Change {
 	return out
 }
 
-// paths are those of the changes, as texts.
+// paths returns the paths of the changes, as texts.
 func (r *request) paths() []string {
 	out := make([]string, 0, r.changes.Len())
 	for _, p := range r.changes.Paths() {
@@ -140,7 +140,7 @@ func canonical(paths []string) []string {
 	})
 }
 
-// allPaths are those of the changes, and those that the pull request has beside them.
+// allPaths returns the paths of the changes, and the pull request's further paths.
 func (r *request) allPaths() []string {
 	out := r.paths()
 	for _, f := range r.also {
@@ -150,7 +150,7 @@ func (r *request) allPaths() []string {
 	return out
 }
 
-// judged is the request with all files that the pull request has then.
+// judged returns the request with all files that the pull request has then.
 func (r *request) judged() CreateRequest {
 	out := r.asked
 	out.Files = slices.Concat(r.asked.Files, r.also)
@@ -205,7 +205,7 @@ func (r *request) rewriteReplies(rules outgoing.Rules, how string) (out []fault.
 	return out
 }
 
-// misfit is why edits of a file could not be made.
+// misfit says why edits of a file could not be made.
 type misfit struct {
 	violation fault.Violation
 	near      []int // lines of the file that are like what the edits look for, from 1

@@ -31,7 +31,7 @@ type KnownFiles struct {
 	Paths       []string
 }
 
-// Resources are files and differences by their address. known lists files whose names are known without asking anybody;
+// Resources returns the resources for files and differences. known lists files whose names are known without a request;
 // nil for none.
 func Resources(service func() *Service, known func(ctx context.Context) []KnownFiles) *operation.Resources {
 	const text = "text/plain"
@@ -68,7 +68,7 @@ type address struct {
 	glob, after string // of a list
 }
 
-// String is the one spelling of an address.
+// String returns the one spelling of an address.
 func (a address) String() string {
 	out := resourceScheme + url.PathEscape(a.owner) + "/" + url.PathEscape(a.repo)
 	if a.pull > 0 {

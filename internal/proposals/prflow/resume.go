@@ -17,18 +17,18 @@ type Settled struct {
 	Branch    string `json:"branch"`
 	// Live says that another process still works on it; it was left alone.
 	Live bool `json:"live"`
-	// Late is until when what its process had sent may still arrive (RFC 3339, UTC): it was left alone, unless its pull
-	// request was there. "" if that is past, or was.
+	// Late is the time until which writes of its process may still arrive (RFC 3339, UTC): it was left alone, unless its
+	// pull request was there. "" if that time is past, or the pull request was there.
 	Late  string `json:"late_until,omitempty"`
 	Error string `json:"error,omitempty"` // why it could not be settled now
-	// Number is that of the pull request that it became or was added to; 0 for none.
+	// Number is the number of the pull request that it became or was added to; 0 for none.
 	Number int            `json:"number,omitempty"`
 	Key    record.PullKey `json:"-"`
 }
 
 // Resume settles every proposal that a process which ended has left, or whose provider gave no clear answer: an open
 // pull request is recorded, a branch without one is removed if it still is ours, once nothing can arrive any more that
-// was sent for it. It goes on after a failure, which is told in the entry.
+// was sent for it. It goes on after a failure, which the entry reports.
 func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 	settler := s.settler()
 	left, err := s.History.Unfinished(ctx)

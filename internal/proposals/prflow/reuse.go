@@ -57,7 +57,7 @@ func untaken(c *creation, pr gitprovider.PullRequest) []string {
 	if strings.TrimPrefix(pr.Title, draftTitle) != strings.TrimPrefix(c.draft.title, draftTitle) {
 		kept = append(kept, "title")
 	}
-	// else it is mended, or was rewritten
+	// otherwise it is repaired, or was rewritten
 	if markForm().MatchString(pr.Body) && plainLines(AgentText(pr.Body)) != plainLines(AgentText(c.draft.body)) {
 		kept = append(kept, "body")
 	}
@@ -89,7 +89,8 @@ func mendRevision(ctx context.Context, c *creation, pr gitprovider.PullRequest) 
 	return textNotSet + c.log.shown(err)
 }
 
-// madeRevision is the record of the same revision as it was made; nil if it is not there, or if somebody works on it.
+// madeRevision returns the record of the same revision as it was made; nil if it is not there, or if somebody works on
+// it.
 func (c replying) madeRevision(ctx context.Context, pr gitprovider.PullRequest) (*record.Proposal, error) {
 	proposals, err := c.service.History.ByDigest(ctx, c.draft.digest)
 	at := slices.IndexFunc(proposals, func(p record.Proposal) bool {
@@ -185,7 +186,7 @@ func isRestOf(have, ours string) bool {
 	return strings.HasPrefix(ours, have)
 }
 
-// plainLines is a text without what hosts change about it: line ends, and space around it.
+// plainLines returns a text without what hosts change about it: line ends, and space around it.
 func plainLines(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 
 // mendReplies posts the answers of a revision that was made, where the forge had refused them; it warns again if it

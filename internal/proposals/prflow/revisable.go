@@ -164,8 +164,8 @@ func notRevisable(pr gitprovider.PullRequest, rule, why string) *fault.Violation
 	}
 }
 
-// foreignHead is the head if it is a commit of others that brings something of theirs; nil if we have made it, by the
-// record or by the signed mark in its message, or if it only brings our commits up to date. The mark names the
+// foreignHead returns the head if it is a commit of others that brings something of theirs; nil if we have made it, by
+// the record or by the signed mark in its message, or if it only brings our commits up to date. The mark names the
 // repository as it was called then, which the mark in the body does, too.
 func (r revisions) foreignHead(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest, m mark,
@@ -219,8 +219,8 @@ func opinionsOf(remarks []gitprovider.Remark) (approvals, objections int) {
 	return gitprovider.Opinions(reviews)
 }
 
-// answerTo is the one line that answers the review that asked, or says that checks did; commit is "" if nothing was
-// added.
+// answerTo returns the one line that answers the review that asked, or says that checks did; commit is "" if nothing
+// was added.
 func answerTo(commit, request string, s standing) string {
 	line := fmt.Sprintf("%s%s (request %s)", gitprovider.AnswerOpening, short(commit), request)
 	if commit == "" {
@@ -259,7 +259,7 @@ type revision struct {
 	pushed bool
 }
 
-// target is the snapshot that a request's files are compared with; nil if nothing was read that they can be.
+// target returns the snapshot that a request's files are compared with; nil if nothing was read that they can be.
 func (e *evidence) target() *gitprovider.Snapshot {
 	if e.revision != nil {
 		return e.revision.head

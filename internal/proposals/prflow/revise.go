@@ -169,7 +169,7 @@ func (w revisionWriter) setText(ctx context.Context, pr gitprovider.PullRequest)
 // textNotSet begins the warning about a title and a body that were refused.
 const textNotSet = "title and body could not be set: "
 
-// revisedTitle is the title that a pull request gets; "" if it has it.
+// revisedTitle returns the title that a pull request gets; "" if it has it.
 func revisedTitle(has, title string) string {
 	if strings.HasPrefix(has, draftTitle) {
 		title = draftTitle + strings.TrimPrefix(title, draftTitle)

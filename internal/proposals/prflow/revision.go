@@ -119,7 +119,7 @@ func (c revisionReader) readHead(ctx context.Context) (refused bool, err error) 
 	return false, nil
 }
 
-// pathsOfRevision are those of the request in scope, and those of the pull request.
+// pathsOfRevision returns the paths of the request in scope, and those of the pull request.
 func (c revisionReader) pathsOfRevision() []gitprovider.Path {
 	var out []gitprovider.Path
 	for _, change := range c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)) {

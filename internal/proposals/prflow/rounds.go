@@ -24,7 +24,7 @@ const RoundsTick = resumeEvery / 2
 type RoundRecords interface {
 	// ClaimRound reports whether the caller should do the named work now: no process has begun it within the interval.
 	ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time, err error)
-	// Repositories are those that the records name.
+	// Repositories returns the repositories that the records name.
 	Repositories(ctx context.Context) ([]record.RepoName, error)
 }
 

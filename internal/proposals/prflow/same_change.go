@@ -9,9 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// sameChange finds the oldest one, since a younger one may be about to be withdrawn by its process. It is told by the
-// proposals of the record, by its mark, and, for one that neither knows (the state folder was lost), by what its branch
-// holds.
+// sameChange finds the oldest one, since a younger one may be about to be withdrawn by its process. It is recognised by
+// the proposals of the record, by its mark, and, for one that neither knows (the state folder was lost), by the
+// contents of its branch.
 func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, error) {
 	digest := e.digest(r)
 	proposals, err := e.history.ByDigest(ctx, digest)
@@ -105,7 +105,7 @@ func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.Pul
 	return paths, nil
 }
 
-// sameRevision is the pull request if its head is this very revision, by the records or, if those are lost, by its
+// sameRevision returns the pull request if its head is this very revision, by the records or, if those are lost, by its
 // mark.
 func (e *evidence) sameRevision(ctx context.Context, r *request, pr gitprovider.PullRequest) (*sameChange, error) {
 	digest := e.digest(r)

@@ -13,7 +13,7 @@ import (
 // This file takes a pull request back that turns out to be the second one on the same files: two processes with records
 // of their own have opened one at the same moment. The older one stays.
 
-// olderPulls are the open pull requests of ours with a lower number that change one of the files.
+// olderPulls returns the open pull requests of ours with a lower number that change one of the files.
 func (s *settler) olderPulls(
 	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, number int, paths []string,
 ) ([]gitprovider.PullRequest, error) {
@@ -71,9 +71,9 @@ func mayPass(err error) bool {
 	return code.Ambiguous() || code == fault.RateLimited
 }
 
-// olderPulls are those that were opened since the snapshot, by processes with records of their own. They are not looked
-// for where there can be none: at a host whose pull requests are in our records, and when ours has the number after the
-// highest one of the snapshot.
+// olderPulls returns the pull requests that were opened since the snapshot, by processes with records of their own.
+// They are not looked for where there can be none: at a host whose pull requests are in our records, and when ours has
+// the number after the highest one of the snapshot.
 func (w *writer) olderPulls(ctx context.Context, pr gitprovider.PullRequest) ([]gitprovider.PullRequest, error) {
 	if w.provider.Lateness() == 0 || pr.Number == w.creation.evidence.snapshot.LastNumber+1 {
 		return nil, nil

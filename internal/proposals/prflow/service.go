@@ -88,7 +88,7 @@ type Authority struct {
 // mayWrite reports whether a proposal can come to a write at all.
 func (a Authority) mayWrite() bool { return a.takesProposals() && !a.DryRun }
 
-// takesProposals reports whether a proposal can pass the gates, be it in a dry run.
+// takesProposals reports whether a proposal can pass the gates, if only in a dry run.
 func (a Authority) takesProposals() bool { return a.ReadOnly == "" && a.mayPropose() }
 
 // mayPropose reports whether the tier may propose anything.
@@ -178,7 +178,7 @@ func (s *Service) notify(ctx context.Context) {
 	}
 }
 
-// log is the log of the process with the attributes.
+// log returns the log of the process with the attributes.
 func (s *Service) log(attributes ...any) redactedLog {
 	return redactedLog{s.Log.With(attributes...), s.Secrets}
 }
@@ -204,7 +204,7 @@ func (l redactedLog) error(message string, err error, attributes ...any) {
 	l.Error(message, append(attributes, "error", l.text(err))...)
 }
 
-// text is an error with its causes.
+// text returns an error with its causes.
 func (l redactedLog) text(err error) string {
 	text := err.Error()
 	for e := (*fault.Error)(nil); errors.As(err, &e) && e.Cause != nil; err = e.Cause {
@@ -213,5 +213,5 @@ func (l redactedLog) text(err error) string {
 	return l.secrets.Redact(text)
 }
 
-// shown is an error as an answer may have it.
+// shown returns an error as an answer may have it.
 func (l redactedLog) shown(err error) string { return l.secrets.Redact(fault.From(err).Message) }

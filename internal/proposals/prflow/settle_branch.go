@@ -52,7 +52,7 @@ func (s *settler) removeBranch(ctx context.Context, p gitprovider.Provider,
 
 func changesOf(left record.Proposal) []gitprovider.Change { return changesIn(left.Files) }
 
-// changesIn are those of the files whose paths are canonical.
+// changesIn returns the changes of the files whose paths are canonical.
 func changesIn(files []gitprovider.FileChange) []gitprovider.Change {
 	var out []gitprovider.Change
 	for _, f := range files {
@@ -108,7 +108,7 @@ func (s *settler) lateFor(p gitprovider.Provider, left record.Proposal) time.Dur
 	return left.CreatedAt.Add(writeTimeout + lateness).Sub(s.clock.Now())
 }
 
-// lateError is why a proposal is not settled yet.
+// lateError says why a proposal is not settled yet.
 type lateError struct {
 	until time.Time
 	err   *fault.Error

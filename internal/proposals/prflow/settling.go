@@ -76,7 +76,7 @@ func (s Settling) settle(ctx context.Context, _ operation.Call, _ struct{}) (Set
 	return list, err
 }
 
-// said is the list as the terminal has it.
+// said returns the list as the terminal has it.
 func (l SettledList) said() string {
 	lines := []string{}
 	for _, s := range l.Items {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// Bounds of what a model is told of lists, so that instructions and tools stay within 6,500 bytes whatever the operator
+// Bounds of lists in texts for a model, so that instructions and tools stay within 6,500 bytes whatever the operator
 // configures.
 const (
 	maxToldBytes   = 300
@@ -96,8 +96,8 @@ func (s *Service) targets(a Authority) string {
 	return "Repositories, by clone_url: " + within(told) + "."
 }
 
-// repository is an entry of the allowlist with its clone URL, as far as one can be told: an entry may be a pattern, and
-// may name no provider.
+// repository returns an entry of the allowlist with its clone URL, as far as one is known: an entry may be a pattern,
+// and may name no provider.
 func (s *Service) repository(provider, owner, name string, enabled []gitprovider.Registration) string {
 	text := owner + "/" + name
 	if !strings.ContainsAny(text, "*?[{\\") && provider == "" {

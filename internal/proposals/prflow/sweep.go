@@ -51,7 +51,7 @@ type Swept struct {
 // Sweep removes, in the repositories, the branches below claude-ops/ that carry our mark and nothing but the change
 // that it names, are an hour old, and have no pull request in whatever state and no proposal that is not settled. A
 // bare one, which GitHub has between branch and commit, is removed when this Sweeper has seen it an hour ago. Every
-// removal is in the audit. It goes on after a failure, which is told in the entry.
+// removal is in the audit. It goes on after a failure, which the entry reports.
 func (w *Sweeper) Sweep(ctx context.Context, repos []record.RepoName) ([]Swept, error) {
 	held, err := w.settler.history.Unfinished(ctx)
 	if err != nil {

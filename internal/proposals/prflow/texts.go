@@ -34,7 +34,7 @@ func (r CreateRequest) texts() []text {
 	return append(out, r.replyTexts()...)
 }
 
-// names are the arguments that are given that name something, with their values. A provider is asked by them.
+// names returns the arguments that are given that name something, with their values. A provider is asked by them.
 func (r CreateRequest) names() (out [][2]string) {
 	for _, n := range [][2]string{{"repo_owner", r.RepoOwner}, {"repo_name", r.RepoName}, {"base_branch", r.BaseBranch},
 		{"change_type", r.ChangeType}} {
@@ -62,7 +62,7 @@ func quote(s string) string {
 	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
 }
 
-// replyTexts are the answers, for the gate of the content.
+// replyTexts returns the answers, for the gate of the content.
 func (r CreateRequest) replyTexts() (out []text) {
 	if r.Reply != "" {
 		out = append(out, text{label: "reply", what: "reply", value: r.Reply})

@@ -20,7 +20,7 @@ type ruling struct {
 	same     *sameChange           // the answer: this change is proposed already
 }
 
-// deny is a ruling with the error.
+// deny returns a ruling with the error.
 func deny(e *fault.Error) ruling {
 	return ruling{denial: e, violations: []fault.Violation{{Code: e.Code, Message: e.Message}}}
 }

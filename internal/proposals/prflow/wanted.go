@@ -73,7 +73,7 @@ func (k keptTexts) wanted(r *request) *record.RefusedChange {
 	return out
 }
 
-// keep is a text or its beginning, or why it is withheld. left are the bytes for which there is room.
+// keep returns a text or its beginning, or why it is withheld. left are the bytes for which there is room.
 func (k keptTexts) keep(key, value string, left *int) record.RefusedText {
 	switch {
 	case value == "":
@@ -95,7 +95,7 @@ func (k keptTexts) keep(key, value string, left *int) record.RefusedText {
 	return kept
 }
 
-// beginning is at most so many bytes of a text, no character cut in two.
+// beginning returns at most most bytes of a text, no character cut in two.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text

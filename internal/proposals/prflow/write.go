@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// write no longer heeds the caller's cancellation from the reservation on: half of it done is worse than all or nothing
-// of it.
+// write ignores the caller's cancellation from the reservation on: a half-done write is worse than a complete one or
+// none.
 func (w *writer) write(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	c.call.Progress("reserving the files")

@@ -74,7 +74,7 @@ func (w *writer) finish(ctx context.Context, pr gitprovider.PullRequest) CreateR
 	return w.finishAs(ctx, record.OutcomeOpened, record.EventOpened, pr)
 }
 
-// finishAs is finish with the outcome and the event that people hear of.
+// finishAs is finish with the outcome and the event to notify people of.
 func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event record.Event,
 	pr gitprovider.PullRequest) CreateResult {
 	c := w.creation
@@ -152,7 +152,7 @@ func notKnown(e *fault.Error) *fault.Error {
 	return &out
 }
 
-// result is the answer with a pull request.
+// result returns the answer with a pull request.
 func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 	r := CreateResult{
 		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: pr.HeadCommit, Files: c.request.paths(),
@@ -165,7 +165,7 @@ func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 	return r
 }
 
-// allWarnings are those of the gates, of the texts that were rewritten, and of what came after.
+// allWarnings returns the warnings of the gates, of the rewritten texts, and of later steps.
 func (c *creation) allWarnings() []string {
 	return slices.Concat(c.verdicts.warnings(), c.request.text.warnings,
 		c.verdicts[record.GateDuplicate].notes, c.warnings)

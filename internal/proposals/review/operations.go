@@ -70,12 +70,12 @@ const forPeople = "For people, and for pull requests of local repositories; thos
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 512 << 10
 
-// Operations are for people, so that no tool leads to them.
+// Operations returns the operations for people only: no tool leads to them.
 func (d Desk) Operations() []operation.Operation {
 	return []operation.Operation{d.opinion(), d.merge(), d.close(), d.lift()}
 }
 
-// person is the operation of a verb; "" for several.
+// person returns the operation of a verb; "" for several.
 func person(name, verb, summary string, route operation.Route) operation.Operation {
 	return operation.Operation{Name: name, Action: actionOf(verb), Summary: summary, Effect: operation.Write, Route: route,
 		Needs: NeedsOf(verb)}

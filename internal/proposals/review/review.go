@@ -1,5 +1,5 @@
-// Package review is the use case of what a person does to a pull request: look at it, approve it, ask for changes,
-// comment, merge, close. Every way in asks for its operations, so that one rule holds for all.
+// Package review implements a person's actions on a pull request: look at it, approve it, ask for changes, comment,
+// merge, close. All protocols use its operations, so that one rule applies to all.
 //
 // It is for pull requests of the local provider, which has no pages of its own. Those of forges are reviewed there.
 package review
@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Host is where the pull requests are; *local.Reviewer is one.
+// Host serves the pull requests that are reviewed here; *local.Reviewer implements it.
 type Host interface {
 	List(ctx context.Context, ref gitprovider.RepoRef, state gitprovider.State) ([]gitprovider.PullRequest, error)
 	Show(ctx context.Context, ref gitprovider.RepoRef, number int) (local.Detail, error)
@@ -50,13 +50,13 @@ type Options struct {
 	Kernel   *operation.Kernel
 	Records  Records
 	Pulls    Pulls
-	Notifier record.Notifier // hears of actions that end a pull request
+	Notifier record.Notifier // notified of actions that end a pull request
 	// Ask reads a pull request at its provider, and whether it looks like one of ours; nil where the record is all that
 	// there is.
 	Ask func(ctx context.Context, provider, owner, name string, number int) (pr gitprovider.PullRequest, ours bool,
 		err error)
-	// Starters are those who started what a pull request consists of, for a policy that wants two persons; nil where that
-	// is not known.
+	// Starters returns who started the parts of a pull request, for a policy that requires two persons; nil where that is
+	// not known.
 	Starters func(ctx context.Context, key record.PullKey) ([]record.Actor, error)
 	// Look updates the record of a pull request from its host after a review; nil where nothing does so.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
@@ -111,7 +111,7 @@ func (s *Service) Refused(ctx context.Context, r Request, why error) error {
 	return s.decision(r).Reject(ctx, operation.Call{Caller: r.By, Input: r}, why)
 }
 
-// decision is the operation of a person who has said what to do in our own words: at the terminal, or on a page.
+// decision returns the operation of a person who has said what to do in our own words: at the terminal, or on a page.
 func (s *Service) decision(r Request) operation.Operation {
 	return decide(func() *Service { return s }, person("decide", r.Verb, "What a person decides about a pull request",
 		operation.Route{}), func(r Request) Request { return r })
@@ -152,7 +152,8 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	return out, nil
 }
 
-// fourEyes refuses whom the policy keeps from approving and merging: who started what the pull request came of.
+// fourEyes refuses people that the policy keeps from approving and merging: those who started what led to the pull
+// request.
 func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
 	if !s.Kernel.CurrentAuthority().Policy.People.FourEyes || !verb.Second {
 		return nil
@@ -194,8 +195,8 @@ func (s *Service) liftCooldown(ctx context.Context, r Request, call operation.Ca
 	return s.Records.LiftCooldown(ctx, key, call.Done(r.Comment))
 }
 
-// stateOf is the state of a pull request of ours; "" if there is none. The provider is asked: the record may be older,
-// or of another state folder. Where it cannot be asked, a record of an end counts.
+// stateOf returns the state of a pull request of ours; "" if there is none. The provider is asked: the record may be
+// older, or of another state folder. Where it cannot be asked, a record of an end counts.
 func (s *Service) stateOf(ctx context.Context, key record.PullKey) (record.PullKey, gitprovider.State, error) {
 	pull, found, err := s.Pulls.FindPull(ctx, key)
 	if err != nil {
@@ -230,8 +231,8 @@ func (s *Service) Show(ctx context.Context, provider string, ref gitprovider.Rep
 	return s.Host.Show(ctx, ref, number)
 }
 
-// Texts are the contents of files as the head commit has them, of those that have at most maxBytes. Errors are those of
-// Show.
+// Texts returns the contents of files as the head commit has them, of those that have at most maxBytes. Errors are
+// those of Show.
 func (s *Service) Texts(ctx context.Context, provider string, ref gitprovider.RepoRef, head string, paths []string,
 	maxBytes int) (map[string]string, error) {
 	if err := s.readable(provider, ref); err != nil {
@@ -257,7 +258,7 @@ func (s *Service) readable(provider string, ref gitprovider.RepoRef) error {
 	return s.Kernel.CurrentAuthority().Reads(provider, ref.Owner, ref.Name)
 }
 
-// reviewable is nil for a provider whose pull requests are reviewed here.
+// reviewable returns nil for a provider whose pull requests are reviewed here.
 func (s *Service) reviewable(provider string) error {
 	switch {
 	case provider != s.Provider:

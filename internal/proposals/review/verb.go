@@ -21,13 +21,13 @@ type Verb struct {
 	Name  string // as commands and forms have it
 	Short string // what it does, for help
 	Done  string // what was done, to go before "#7"
-	Force bool   // heeds Request.Force
-	Lines bool   // heeds Request.Comments
+	Force bool   // uses Request.Force
+	Lines bool   // uses Request.Comments
 	// Second says that it takes somebody else than who started what the pull request came of, if the policy wants that.
 	Second bool
 
 	Action string            // as the audit has it
-	event  record.Event      // what people are told; "" for nothing
+	event  record.Event      // the notification for people; "" for none
 	state  gitprovider.State // of the pull request after an event
 	act    verbAct           // nil for LiftCooldown
 }
@@ -65,7 +65,7 @@ func Verbs() []Verb {
 	}
 }
 
-// UnknownVerb is the refusal of a decision that is none of Verbs.
+// UnknownVerb returns the refusal of a decision that is none of Verbs.
 func UnknownVerb() *fault.Error {
 	var names []string
 	for _, verb := range Verbs() {

@@ -50,10 +50,10 @@ type Options struct {
 	Logins Logins
 	// Configured are the tokens of CLAUDEOPS_API_TOKENS as they are now: every scope, at the server's tier. nil: none.
 	Configured func() []string
-	// AnonymousRead lets callers read who show nothing and whom the door takes for local.
+	// AnonymousRead lets callers without credentials read if the door considers them local.
 	AnonymousRead bool
 	Directory     Directory // of persons who sign in by providers; the zero value for none
-	// Operator is the user of the operating system for whom this process runs, and who made what it is configured with.
+	// Operator is the user of the operating system that runs this process, and who made its configuration.
 	Operator record.Actor
 	Now      func() time.Time
 	Random   io.Reader
@@ -117,7 +117,7 @@ func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Tok
 	return p, t, ok, err
 }
 
-// holderOf is the holder of a configured token. The operator has them all, and wrote them down for this process.
+// holderOf returns the holder of a configured token. The operator has them all, and wrote them down for this process.
 func (g *Gatekeeper) holderOf(i int) record.Actor {
 	name := fmt.Sprintf("%s[%d]", configuredName, i)
 	c := &record.Credential{Kind: record.CredentialConfigured, ID: name, Name: name}
@@ -134,8 +134,8 @@ func (g *Gatekeeper) used(ctx context.Context, t Token) {
 	}
 }
 
-// owned lowers the rights of a token to those of the token that it was made with, and of the person whose it is. It is
-// of no use without both.
+// owned lowers the rights of a token to those of the token that it was made with, and of its person. It is invalid
+// without both.
 func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal, bool, error) {
 	if t.Grantor != "" {
 		by, _, ok, err := g.known(ctx, t.Grantor)
@@ -164,7 +164,7 @@ func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal
 	return p.under(owner.principal(role)), true, nil
 }
 
-// under is the caller with no more rights than another one has.
+// under returns the caller with no more rights than another one has.
 func (p Principal) under(has Principal) Principal {
 	p.Ceiling = min(p.Ceiling, has.Ceiling)
 	p.Scopes = slices.DeleteFunc(slices.Clone(p.Scopes), func(s Scope) bool { return !has.Scopes.Has(s) })
@@ -185,8 +185,8 @@ func (g *Gatekeeper) AgentToken(ctx context.Context, secret string) (Token, erro
 	return t, nil
 }
 
-// StillAgent recognises the holder of an agent's token that has let somebody in before, by what was known of it then:
-// unauthenticated if it is good no more, tier_denied if its tier was lowered since.
+// StillAgent recognises the holder of an agent's token that was admitted before, by what was known then:
+// unauthenticated if it is not valid any more, tier_denied if its tier was lowered since.
 func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	t, found, err := g.tokens.FindToken(ctx, was.Hash)
 	switch {
@@ -202,8 +202,8 @@ func (g *Gatekeeper) StillAgent(ctx context.Context, was Token) error {
 	return err
 }
 
-// agentTier is the highest tier that an agent's token gives now. A token that a person has made is good as long as they
-// may make one, and may do what it stands for.
+// agentTier returns the highest tier that an agent's token gives now. A token that a person has made is good as long as
+// they may make one, and may do what it stands for.
 func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, error) {
 	needs := append(Scopes{Operate}, ScopesOfAgent(t.MaxTier, t.ReadOnly)...)
 	p, ok, err := g.owned(ctx, t, Principal{Ceiling: t.MaxTier, Scopes: needs})
@@ -239,8 +239,8 @@ func (g *Gatekeeper) Proxied(user string) (Principal, error) {
 	return proxied(user), nil
 }
 
-// Anonymous lets a caller read who shows nothing, if the operator wants that; else it is unauthenticated. The door asks
-// only for callers whom it takes for local.
+// Anonymous lets a caller without credentials read, if the operator wants that; otherwise it returns unauthenticated.
+// The door calls it only for callers that it considers local.
 func (g *Gatekeeper) Anonymous() (Principal, error) {
 	if !g.anonymous {
 		return Principal{}, NeedsToken()
@@ -248,7 +248,7 @@ func (g *Gatekeeper) Anonymous() (Principal, error) {
 	return anonymous(), nil
 }
 
-// NeedsToken is the refusal of a caller who shows nothing.
+// NeedsToken returns the refusal of a caller who shows nothing.
 func NeedsToken() error {
 	return fault.New(fault.Unauthenticated, "a token is needed: send it as `Authorization: Bearer ...`, or sign in")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Client is a program that has registered to ask people to let it in as an agent (OAuth 2.1). Anybody may register, so
-// that nothing of it is to be believed.
+// Client is a program that has registered to ask people for access as an agent (OAuth 2.1). Anybody may register, so
+// nothing of it may be trusted.
 type Client struct {
 	ID        string
 	Name      string // as the program calls itself; untrusted text
@@ -46,14 +46,14 @@ type Grant struct {
 	Keys
 }
 
-// Granted is the highest tier that a token of an agent gives now; unauthenticated if the person who gave it may not any
-// more.
+// Granted returns the highest tier that a token of an agent gives now; unauthenticated if the person who gave it may
+// not any more.
 func (g *Gatekeeper) Granted(ctx context.Context, t Token) (gitprovider.Tier, error) {
 	return g.agentTier(ctx, t)
 }
 
-// agentBy is the good token of an agent for which a secret is shown: its own, or an access token of the program that
-// has it.
+// agentBy returns the good token of an agent for which a secret is shown: its own, or an access token of the program
+// that has it.
 func (g *Gatekeeper) agentBy(ctx context.Context, secret string) (Token, error) {
 	hash := Hash(secret)
 	t, found, err := g.tokens.FindToken(ctx, hash)

@@ -34,7 +34,7 @@ type Login struct {
 	Account
 	ProviderSession string // of the person at the provider; "" where it has none
 
-	// Name is that of the person or token whose it is, and Holder that token, where Logins has found them.
+	// Name is the name of the person or token that it belongs to, and Holder that token, where Logins has found them.
 	Name   string
 	Holder record.Actor
 }
@@ -48,7 +48,7 @@ func (l Login) Of(who record.Actor) bool {
 	return mine != Account{} && mine == who.Account()
 }
 
-// person is that of a provider, whose login it is.
+// person returns the person of a provider that the login belongs to.
 func (l Login) person() record.Actor { return Person{Account: l.Account, Name: l.Name}.Actor() }
 
 // Logins is the memory of logins. internal/records/store implements it; errors are faults.
@@ -97,7 +97,7 @@ func (g *Gatekeeper) begin(ctx context.Context, p Principal, browser string) (id
 	return id, p, nil
 }
 
-// errSignedOut is the one answer for every invalid id of a login.
+// errSignedOut returns the one answer for every invalid id of a login.
 func errSignedOut() error {
 	return fault.New(fault.Unauthenticated, "the session has ended; sign in again")
 }

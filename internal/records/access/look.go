@@ -20,7 +20,7 @@ type looking struct {
 	down map[Account]outage
 }
 
-// outage is why a provider could not be asked about a person.
+// outage says why a provider could not be asked about a person.
 type outage struct {
 	why   error
 	until time.Time // when it is asked again
@@ -100,9 +100,9 @@ func (g *Gatekeeper) person(ctx context.Context, s Login, within time.Duration) 
 	return who.principal(role), nil
 }
 
-// asked is a person as their provider said at most within ago; it is asked if that was longer ago. One request at a
-// time asks, for whatever login, token or program of the person: a refresh token is good once. With an error, the
-// person is as was known before. unauthenticated if the provider does not stand by them.
+// asked returns a person as their provider said at most within ago; it is asked if that was longer ago. One request at
+// a time asks, for whatever login, token or program of the person: a refresh token is good once. With an error, the
+// person is as was known before. unauthenticated if the provider no longer recognises them.
 func (g *Gatekeeper) asked(ctx context.Context, was Person, within time.Duration) (Person, error) {
 	if !was.Refused && g.now().Sub(was.LookedAt) < within {
 		return was, nil
@@ -152,8 +152,8 @@ func (g *Gatekeeper) look(ctx context.Context, who Person, grant identity.Grant)
 	return g.directory.People.KeepPerson(ctx, fresh)
 }
 
-// notStoodBy keeps that the provider does not stand by a person any more, for the reason why. An access token that has
-// run out says nothing of the person.
+// notStoodBy records that the provider no longer recognises a person, for the reason why. An expired access token says
+// nothing about the person.
 func (g *Gatekeeper) notStoodBy(ctx context.Context, who Person, grant identity.Grant, why error) (Person, error) {
 	if !lasts(grant) && !g.now().Before(grant.Expires) {
 		return who, why
@@ -179,9 +179,9 @@ func notStoodBy(who Person) error {
 	return fault.New(fault.Unauthenticated, "the provider %s does not stand by the sign-in any more", who.Provider)
 }
 
-// owner is the person whose a token is, as their provider said at most LookEvery ago. While it cannot be asked, what it
-// said last holds for DownLife; where it cannot be asked without the person, for OwnerLife. unauthenticated if it does
-// not stand by them, and upstream_error beyond DownLife.
+// owner returns the owner of a token, as their provider described them at most LookEvery ago. While it cannot be
+// reached, its last answer is valid for DownLife; where it cannot be asked without the person, for OwnerLife.
+// unauthenticated if it no longer recognises them, and upstream_error beyond DownLife.
 func (g *Gatekeeper) owner(ctx context.Context, a Account) (Person, error) {
 	who, found, err := g.directory.People.FindPerson(ctx, a)
 	if err != nil {
@@ -217,7 +217,7 @@ func (g *Gatekeeper) owner(ctx context.Context, a Account) (Person, error) {
 		"asked now: their tokens rest until it answers; try again later", who.Provider, age.Round(time.Minute), who.Name)
 }
 
-// askedOrDown is asked with LookEvery, and for downPause what it failed with.
+// askedOrDown is asked with LookEvery; after a failure it returns that error for downPause.
 func (g *Gatekeeper) askedOrDown(ctx context.Context, who Person) (Person, error) {
 	if err := g.looking.failure(who.Account, g.now()); err != nil {
 		return who, err

@@ -28,14 +28,14 @@ type FirstToken struct {
 	// Insert puts the new token into the records; conflict if another process was faster.
 	Insert     func(ctx context.Context, t Token) error
 	Gatekeeper *Gatekeeper
-	Operator   record.Actor        // the user for whom the server runs
-	Learn      func(secret string) // is told of the token before it is used, to keep it out of texts
+	Operator   record.Actor        // the user that runs the server
+	Learn      func(secret string) // is called with the token before it is used, to redact it
 	Now        func() time.Time
 	NewID      func() string
 	Random     io.Reader
 }
 
-// Path is where the token is kept.
+// Path returns the path of the token.
 func (f FirstToken) Path() string { return filepath.Join(f.Folder, f.File) }
 
 // Secret returns the token, and makes it if none was ever made. It is "" if there are others, and if it was revoked.

@@ -39,16 +39,16 @@ type Person struct {
 	Groups   []string // as the provider last said
 	LookedAt time.Time
 	Sealed   string // what lets the provider be asked again; see seal. "" for nothing
-	// Refused says that the provider no longer stands by what the person signed in with. It holds until they sign in anew.
+	// Refused says that the provider no longer recognises the person's sign-in. It stays until they sign in again.
 	Refused bool
 }
 
-// Actor is the person, at no door yet.
+// Actor returns the person, at no door yet.
 func (p Person) Actor() record.Actor {
 	return record.Actor{Person: &record.Person{Issuer: p.Issuer, Subject: p.Subject, Name: p.Name}}
 }
 
-// known is the person as the policy asks.
+// known returns the person as the policy asks.
 func (p Person) known() policy.Known {
 	return policy.Known{Provider: p.Provider, Subject: p.Subject, User: p.User, Groups: p.Groups}
 }
@@ -97,7 +97,7 @@ func ScopesOf(role policy.Role) Scopes {
 	return Scopes{}
 }
 
-// principal is the person in a role.
+// principal returns the person in a role.
 func (p Person) principal(role policy.Role) Principal {
 	out := Principal{Actor: p.Actor(), Via: ViaLogin, Ceiling: gitprovider.TierRemediate, Scopes: ScopesOf(role)}
 	if role == policy.RoleViewer {
@@ -106,7 +106,7 @@ func (p Person) principal(role policy.Role) Principal {
 	return out
 }
 
-// roleOf is the role of a person.
+// roleOf returns the role of a person.
 func (d Directory) roleOf(p Person) policy.Role {
 	if d.Role == nil {
 		return ""
@@ -128,7 +128,7 @@ const (
 	ActionEnd    = "sign-in.end" // of a login, by whatever ended it
 )
 
-// row is a row of the audit about a person.
+// row returns a row of the audit about a person.
 func (g *Gatekeeper) row(action, id string, who record.Actor, err error, message string) record.Attempt {
 	row := record.Attempt{
 		Time: g.now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action, Outcome: record.OutcomeDone,
@@ -141,7 +141,7 @@ func (g *Gatekeeper) row(action, id string, who record.Actor, err error, message
 	return row
 }
 
-// Arrival is a person whom a provider has just recognised, at a browser.
+// Arrival is a person that a provider has just recognised, at a browser.
 type Arrival struct {
 	Person  identity.Person
 	Grant   identity.Grant
@@ -149,7 +149,7 @@ type Arrival struct {
 	ID      string // of the request
 }
 
-// Arrive makes a login for a person whom a provider has recognised, and records it.
+// Arrive makes a login for a person that a provider has recognised, and records it.
 //
 // Errors: forbidden, and recorded, if the policy gives them no role.
 func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Principal, err error) {
@@ -186,8 +186,8 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 	return id, who.principal(role), nil
 }
 
-// noRole records a person to whom the policy gives no role, and returns the answer. What is kept of one who had a role
-// is brought up to date, since their tokens go by it.
+// noRole records a person without a role in the policy, and returns the answer. The record of one who had a role is
+// updated, since their tokens depend on it.
 func (g *Gatekeeper) noRole(ctx context.Context, id string, who Person) error {
 	if g.directory.People != nil {
 		_, known, err := g.directory.People.FindPerson(ctx, who.Account)

@@ -27,7 +27,7 @@ type Principal struct {
 	// Ceiling lowers the server's tier; it never raises it.
 	Ceiling gitprovider.Tier
 	Scopes  Scopes
-	// TokenHash is that of the token behind ViaToken and ViaSession.
+	// TokenHash is the hash of the token behind ViaToken and ViaSession.
 	TokenHash string
 }
 
@@ -83,7 +83,7 @@ func anonymous() Principal {
 	}
 }
 
-// proxied is a person whom a trusted proxy has recognised: everything, at the server's tier.
+// proxied returns a person that a trusted proxy has recognised: all scopes, at the server's tier.
 func proxied(user string) Principal {
 	who := &record.Person{Issuer: record.IssuerProxy, Subject: user, Name: record.IssuerProxy + ":" + user}
 	return Principal{Actor: record.Actor{Person: who}, Via: ViaProxy, Ceiling: gitprovider.TierRemediate,

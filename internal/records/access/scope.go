@@ -22,7 +22,7 @@ const (
 // Scopes is a set of scopes, in the order of AllScopes.
 type Scopes []Scope
 
-// AllScopes is every scope.
+// AllScopes returns every scope.
 func AllScopes() Scopes { return Scopes{Propose, Review, Read, Operate} }
 
 // ScopesOfAgent returns the scopes that an agent's token represents: a caller who lacks one of them cannot create such
@@ -34,7 +34,7 @@ func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
 	return Scopes{Propose, Read}
 }
 
-// Lacks are those of others that are not in the set.
+// Lacks returns the scopes of others that are not in the set.
 func (s Scopes) Lacks(others Scopes) Scopes {
 	return slices.DeleteFunc(slices.Clone(others), s.Has)
 }
@@ -42,7 +42,7 @@ func (s Scopes) Lacks(others Scopes) Scopes {
 // Has reports whether the scope is in the set.
 func (s Scopes) Has(scope Scope) bool { return slices.Contains(s, scope) }
 
-// String is the set as ParseScopes reads it.
+// String returns the set as ParseScopes reads it.
 func (s Scopes) String() string {
 	words := make([]string, len(s))
 	for i, scope := range s {

@@ -50,12 +50,12 @@ type Token struct {
 	UsedAt time.Time // when it was last used, to some minutes; zero: never
 }
 
-// Good reports whether the token is of use at a time.
+// Good reports whether the token is valid at a time.
 func (t Token) Good(now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }
 
-// Actor is the holder of the token, at no door yet.
+// Actor returns the holder of the token, at no door yet.
 func (t Token) Actor() record.Actor {
 	c := &record.Credential{Kind: record.CredentialToken, ID: t.ID, Name: t.Name}
 	switch {

@@ -209,7 +209,7 @@ func (r *fileReader) line(ctx context.Context, text []byte) error {
 	return r.add(ctx, h)
 }
 
-// Unchecked is the result for heads that could not be read.
+// Unchecked returns the result for heads that could not be read.
 func Unchecked(against string, why error) record.HeadCheck {
 	return record.HeadCheck{Against: against, Result: record.HeadsUnchecked,
 		Detail: strings.TrimSpace(fault.From(why).Message)}

@@ -38,7 +38,7 @@ type Exporter struct {
 type target struct {
 	sink
 	mu      sync.Mutex // held while exporting
-	problem string     // the last one that was told
+	problem string     // the last one that was reported
 }
 
 // New makes an Exporter. It contacts nothing.
@@ -56,7 +56,7 @@ func New(o Options) *Exporter {
 	return e
 }
 
-// Names are the names of the sinks.
+// Names returns the names of the sinks.
 func (e *Exporter) Names() (out []string) {
 	for _, t := range e.sinks {
 		out = append(out, t.name())
@@ -64,8 +64,8 @@ func (e *Exporter) Names() (out []string) {
 	return out
 }
 
-// Appended is to be called after rows were added. It exports to files before it returns, and to others in the
-// background; the context's end does not stop it. What fails is told, noted, and tried again later.
+// Appended must be called after rows were added. It exports to files before it returns, and to others in the
+// background; the context's end does not stop it. A failure is logged, recorded, and tried again later.
 func (e *Exporter) Appended(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), localBound)
 	defer cancel()
@@ -259,9 +259,9 @@ func (e *Exporter) noteWorks(ctx context.Context, t *target, at record.Head) err
 	return e.audit.Exported(ctx, t.name(), at)
 }
 
-// position is the last head that the sink has taken. It is misconfigured if the sink does not hold what it has taken,
-// or the audit no longer has it: then nothing more is exported to it, so that it stays as it is, until the operator has
-// looked and names another one.
+// position returns the last head that the sink has taken. It is misconfigured if the sink does not hold what it has
+// taken, or the audit no longer has it: then nothing more is exported to it, so that it stays as it is, until the
+// operator has looked and names another one.
 func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.Head, error) {
 	noted, err := e.audit.Export(ctx, t.name())
 	if err != nil {

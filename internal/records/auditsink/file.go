@@ -51,7 +51,7 @@ func (s fileSink) begin(ctx context.Context) (delivery, error) {
 	return &fileDelivery{file: f}, nil
 }
 
-// reasonOf is an error of a file without its path, which the sink's name has.
+// reasonOf returns an error of a file without its path, which the sink's name has.
 func reasonOf(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

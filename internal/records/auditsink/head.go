@@ -19,7 +19,7 @@ import (
 // maxLine bounds a line of a file of heads, in bytes. One of ours has some 150.
 const maxLine = 64 << 10
 
-// line is a head as it is exported: one JSON object, and a line break.
+// line returns a head as it is exported: one JSON object, and a line break.
 func line(h record.Head) []byte {
 	b, err := json.Marshal(struct {
 		Seq  int64  `json:"seq"`

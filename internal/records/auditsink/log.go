@@ -20,7 +20,7 @@ type Log struct {
 	begun bool
 }
 
-// Keep tells of rows until ctx ends.
+// Keep logs rows until ctx ends.
 func (l *Log) Keep(ctx context.Context) {
 	ticker := time.NewTicker(logEvery)
 	defer ticker.Stop()
@@ -37,8 +37,8 @@ func (l *Log) Keep(ctx context.Context) {
 	}
 }
 
-// Catch tells of the rows that were added since the last call. The first call tells of the last row alone. What cannot
-// be read is told later.
+// Catch logs the rows that were added since the last call. The first call logs only the last row. What cannot be read
+// is logged later.
 func (l *Log) Catch(ctx context.Context) {
 	if !l.begun {
 		seq, _, err := l.Audit.Head(ctx)

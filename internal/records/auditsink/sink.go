@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// sink is where heads are exported to. It is safe for concurrent use.
+// sink is a destination for heads. It is safe for concurrent use.
 type sink interface {
 	// name tells sinks apart, in the records too; it has no secret.
 	name() string
@@ -74,7 +74,7 @@ type Options struct {
 	// Warn tells the operator; problem has no secret. It is called once for each new problem, and with an empty problem
 	// when a sink works again.
 	Warn func(ctx context.Context, sink, problem string)
-	// Transport is for sinks over https; a transport.Pool; nil: one that uses no proxy.
+	// Transport carries requests to sinks over https; a transport.Pool; nil: one that uses no proxy.
 	Transport http.RoundTripper
 	Host      string // how this machine is named in syslog; "": not at all
 }

@@ -58,7 +58,7 @@ func (a Attempt) Act(c Context) Act {
 	return out
 }
 
-// Started is the session that the attempt started or stopped; "" for none.
+// Started returns the session that the attempt started or stopped; "" for none.
 func (a Attempt) Started() string {
 	id, found := strings.CutPrefix(a.Message, "session ")
 	if !found || !strings.HasPrefix(a.Action, "session.") || a.Outcome != OutcomeDone {
@@ -67,7 +67,7 @@ func (a Attempt) Started() string {
 	return id
 }
 
-// Sentence is the act on one line. quote makes text that others wrote harmless where it is to stand.
+// Sentence returns the act on one line. quote makes text that others wrote harmless where it is to stand.
 func (a Act) Sentence(quote func(string) string) string {
 	words := []string{quote(a.Who), a.Verb}
 	if a.Number > 0 {
@@ -141,7 +141,7 @@ func (a Attempt) actor() (name string, agent bool) {
 	return PersonName(name), agent
 }
 
-// called is the actor as people know them, and whether that is an agent. What a program calls itself never stands
+// called returns the actor as people know them, and whether that is an agent. What a program calls itself never stands
 // alone, and a user of the operating system never without the number.
 func (a Actor) called() (name string, agent bool) {
 	agent = a.Door == DoorMCP || a.Session != nil
@@ -172,8 +172,8 @@ func (a Actor) called() (name string, agent bool) {
 	return client, false
 }
 
-// PersonName is the name of somebody without the provider of identities that knows them: people read names, and the row
-// has the rest.
+// PersonName returns the name of somebody without the provider of identities that knows them: people read names, and
+// the row has the rest.
 func PersonName(name string) string {
 	provider, rest, found := strings.Cut(name, ":")
 	if found && rest != "" && provider != "" && !strings.ContainsAny(provider, " /") && !strings.HasPrefix(rest, "//") {
@@ -242,7 +242,7 @@ func allVerbs() map[string]verbs {
 	}
 }
 
-// Refusal is why an attempt was refused or failed: its code, told apart further by the first rule that was broken.
+// Refusal says why an attempt was refused or failed: its code, refined by the first rule that was broken.
 func (a Attempt) Refusal() string {
 	for _, verdict := range a.Verdicts {
 		for _, v := range verdict.Violations {
@@ -254,7 +254,7 @@ func (a Attempt) Refusal() string {
 	return CodeText(a.Code)
 }
 
-// ViolationText is the code of a broken rule as a heading, told apart further by the rule.
+// ViolationText returns the code of a broken rule as a heading, refined by the rule.
 func ViolationText(v fault.Violation) string {
 	if v.Code != fault.ContentDenied {
 		return CodeText(v.Code)

@@ -25,7 +25,7 @@ type Actor struct {
 	Client string `json:"client,omitempty"`
 }
 
-// Person is a human, by whom an issuer knows them.
+// Person identifies a human by an issuer.
 type Person struct {
 	Issuer  string `json:"issuer"`  // of identities, or one of the constants below
 	Subject string `json:"subject"` // what the issuer calls them, for ever
@@ -35,7 +35,7 @@ type Person struct {
 // Issuers of persons other than the providers of identities, which are URLs.
 const (
 	IssuerOS    = "os"    // users of the operating system: Subject is the uid
-	IssuerProxy = "proxy" // users whom the trusted proxy names
+	IssuerProxy = "proxy" // users that the trusted proxy names
 )
 
 // CredentialKind says what was shown.
@@ -64,7 +64,7 @@ type ActorSession struct {
 	// Starter started it. A session that another one handed over to has that one's agent as its starter. nil where that
 	// is not known.
 	Starter *Actor `json:"starter,omitempty"`
-	// Read are those whose words it was told beside its starter's, by the sessions before it.
+	// Read lists the people whose words it read beside its starter's, from the sessions before it.
 	Read []Actor `json:"read,omitempty"`
 }
 
@@ -74,10 +74,11 @@ const (
 	SystemSchedule  = "schedule"
 	SystemRetention = "retention"
 	SystemServe     = "claudeops serve"
-	SystemConnector = "connector" // a process that has not been let in
+	SystemConnector = "connector" // a process that has not been admitted
 )
 
-// OSUser is a user of the operating system at the command line. name is that of the user database, "" if it has none.
+// OSUser returns a user of the operating system at the command line. name is that of the user database, "" if it has
+// none.
 func OSUser(uid, name string) Actor {
 	return Actor{Door: DoorCLI, Person: &Person{Issuer: IssuerOS, Subject: uid, Name: osName(uid, name)}}
 }
@@ -108,7 +109,7 @@ func (a Actor) IsZero() bool {
 	return a.Person == nil && a.Credential == nil && a.Session == nil && a.System == "" && a.Client == ""
 }
 
-// At is the actor at a door.
+// At returns the actor at a door.
 func (a Actor) At(door Door) Actor {
 	a.Door = door
 	return a
@@ -132,8 +133,8 @@ func (c Credential) account() gitprovider.Account {
 	return gitprovider.Account{Issuer: "credential", Subject: c.ID}
 }
 
-// String is the actor in a line of a record: the name of the credential, of the person or of the program. An agent's
-// name for itself only ever stands in parentheses, so that it is not taken for anybody else.
+// String returns the actor in a line of a record: the name of the credential, of the person or of the program. An
+// agent's name for itself only ever stands in parentheses, so that it is not confused with anybody else.
 func (a Actor) String() string {
 	shown := "unknown"
 	switch {
@@ -154,8 +155,8 @@ func (a Actor) String() string {
 	return shown + " (" + a.Client + ")"
 }
 
-// Lineage is the actor and everybody that it descends from: persons, makers of credentials, starters of sessions, and
-// those whose words a session read. Persons and credentials stand once each.
+// Lineage returns the actor and everybody that it descends from: persons, makers of credentials, starters of sessions,
+// and those whose words a session read. Persons and credentials stand once each.
 func (a Actor) Lineage() (out []Ancestor) {
 	seen := map[gitprovider.Account]bool{}
 	var walk func(a Actor)
@@ -193,7 +194,7 @@ type Ancestor struct {
 	gitprovider.Account
 	Name    string
 	Person  bool // else a credential
-	Vouched bool // a person whom a provider of identities or the proxy has recognised
+	Vouched bool // a person that a provider of identities or the proxy has recognised
 }
 
 // is reports whether two are the same, or may be: who is root on a machine is every user there.
@@ -205,9 +206,9 @@ func (n Ancestor) is(other Ancestor) bool {
 
 // SecondTo says why an actor does not count as another person than the one who started something; "" if it does.
 //
-// They must share no person and no credential in their lines of descent. Where a person started it whom a provider of
-// identities knows, the second has to be such a person as well: a token or a user of the operating system may be that
-// same person's.
+// They must share no person and no credential in their lines of descent. If it was started by a person known to a
+// provider of identities, the second has to be such a person as well: a token or a user of the operating system may be
+// that same person's.
 func (a Actor) SecondTo(started Actor) (why string) {
 	if started.IsZero() || started.Session != nil && started.Session.Starter == nil {
 		return "the record does not say who stands behind it"

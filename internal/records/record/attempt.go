@@ -123,7 +123,7 @@ type RecordedAttempt struct {
 	PrevHash string
 	Hash     string
 	Attempt
-	// State is that of the proposal which the attempt made; "" if it made none.
+	// State is the state of the proposal which the attempt made; "" if it made none.
 	State ProposalState
 }
 

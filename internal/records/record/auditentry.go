@@ -37,7 +37,8 @@ type AuditEntry struct {
 	Hash       string     `json:"hash"`
 }
 
-// Entry is the row as it is given out, without Act and PullState, which need more than the row. Lists are never null.
+// Entry returns the row as it is given out, without Act and PullState, which need more than the row. Lists are never
+// null.
 func (r RecordedAttempt) Entry() AuditEntry {
 	return AuditEntry{
 		Seq: r.Seq, Time: r.Time.UTC(), RequestID: r.RequestID, Door: string(r.Door), Caller: r.Caller,

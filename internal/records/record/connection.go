@@ -10,7 +10,7 @@ import (
 type Connection struct {
 	ID         string
 	Session    string // the agent's session; "" for none
-	Credential string // the name of the token that let it in; "" for a session's ticket
+	Credential string // the name of the token by which it was admitted; "" for a session's ticket
 	Tier       gitprovider.Tier
 	DryRun     bool
 	ReadOnly   bool

@@ -26,8 +26,8 @@ const (
 	EventSessionLogin   Event = "session_login" // Claude Code has to be signed in
 )
 
-// Notice is something that people may want to hear of. It waits in the store's outbox until a sender of
-// internal/ops/notify has delivered it.
+// Notice is an event to notify people of. It waits in the store's outbox until a sender of internal/ops/notify has
+// delivered it.
 type Notice struct {
 	Event   Event
 	Payload []byte // a JSON object; see internal/ops/notify
@@ -35,8 +35,8 @@ type Notice struct {
 
 // Notifier tells people of events. internal/ops/notify implements it.
 type Notifier interface {
-	// Notices are those of an event, one for each target. They are to be put into the outbox in the transaction that
-	// records the event.
+	// Notices returns the notices of an event, one for each target. They are to be put into the outbox in the transaction
+	// that records the event.
 	Notices(event Event, a Attempt) []Notice
 	// Kick has what waits in the outbox delivered, and does not wait for that.
 	Kick(ctx context.Context)

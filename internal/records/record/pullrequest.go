@@ -141,7 +141,7 @@ func (t PullTotals) Waiting() (n int64) {
 	return n
 }
 
-// WaitingStandings is where pull requests stand that wait for a person.
+// WaitingStandings returns the standings of pull requests that wait for a person.
 func WaitingStandings() []Standing {
 	return []Standing{StandingFailed, StandingReady, StandingReview, StandingRunning}
 }
@@ -149,5 +149,5 @@ func WaitingStandings() []Standing {
 // RepoName is a repository at its provider.
 type RepoName struct{ Provider, Owner, Name string }
 
-// String is provider:owner/name.
+// String returns provider:owner/name.
 func (r RepoName) String() string { return fmt.Sprintf("%s:%s/%s", r.Provider, r.Owner, r.Name) }

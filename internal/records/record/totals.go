@@ -18,5 +18,5 @@ type OpenPulls struct {
 	Day, Week, Month, Older int64 // opened in the last 24 hours, 7 days, 30 days but not in the shorter time, and before
 }
 
-// All is the sum of all ages.
+// All returns the sum of all ages.
 func (o OpenPulls) All() int64 { return o.Day + o.Week + o.Month + o.Older }

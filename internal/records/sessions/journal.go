@@ -16,7 +16,7 @@ type JournalEntry struct {
 	Session string    `json:"session"`
 	Time    time.Time `json:"time"`
 	Text    string    `json:"text"`
-	// Actor is the session that noted it, with who started it. Read are those whose words it was told itself, which the
+	// Actor is the session that noted it, with who started it. Read lists the people whose words it has read, which the
 	// entry may repeat.
 	Actor record.Actor `json:"actor,omitzero"`
 }

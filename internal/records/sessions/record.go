@@ -86,7 +86,7 @@ type Record struct {
 	ID     string `json:"id"`
 	Parent string `json:"parent,omitempty"`
 	Next   string `json:"next,omitempty"` // the session that it escalated to
-	// Actor is the session as the one who acts, with who started it, and whose words it was told.
+	// Actor is the session as the actor, with who started it, and whose words it has read.
 	Actor record.Actor `json:"actor,omitzero"`
 	Task
 	StartedAt time.Time `json:"started_at"`
@@ -107,7 +107,7 @@ type Task struct {
 	Trigger Trigger          `json:"trigger"`
 	Note    string           `json:"note,omitempty"`
 	Model   string           `json:"model"`
-	// Toolsets are those that the agent's MCP server has; of records of older versions nil, which was [pr].
+	// Toolsets are the toolsets of the agent's MCP server; nil in records of older versions, which means [pr].
 	Toolsets []string `json:"toolsets,omitempty"`
 	DryRun   bool     `json:"dry_run,omitempty"`
 }

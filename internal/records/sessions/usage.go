@@ -19,7 +19,7 @@ const (
 	// CostEstimate is our sum by list prices over the messages that came: the session runs, or ended without the CLI's
 	// last word.
 	CostEstimate CostSource = "estimate"
-	// CostUnknown is that tokens were used, and the price of at least one model is not known. The cost is that of the
+	// CostUnknown says that tokens were used, and the price of at least one model is not known. The cost is that of the
 	// others.
 	CostUnknown CostSource = "unknown"
 )
@@ -45,7 +45,7 @@ func (u Usage) Tokens() int64 {
 	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 }
 
-// Cost is the cost in words, with what kind of figure it is.
+// Cost returns the cost in words, with what kind of figure it is.
 func (u Usage) Cost() string {
 	const pattern = "%.4f USD"
 	switch u.CostSource {
@@ -61,7 +61,7 @@ func (u Usage) Cost() string {
 		}
 		return "cost not known, since the price of the model is not known"
 	}
-	if u.CostUSD > 0 { // a record from before sources were told apart
+	if u.CostUSD > 0 { // a record from before sources were distinguished
 		return fmt.Sprintf(pattern, u.CostUSD)
 	}
 	return "none recorded"
@@ -89,9 +89,9 @@ func (u Usage) Add(o Usage) Usage {
 
 // UsageGroup is the usage of a group of sessions.
 type UsageGroup struct {
-	Day      string // on which they began, in UTC, as 2006-01-02; "" if that is not told apart
+	Day      string // on which they began, in UTC, as 2006-01-02; "" if not grouped by day
 	Tier     gitprovider.Tier
-	State    State // "" if that is not told apart
+	State    State // "" if not grouped by state
 	Sessions int
 	Usage    // with the least certain of their sources, if CostSource does not tell them apart
 }

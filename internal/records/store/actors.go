@@ -94,8 +94,8 @@ func (a *actor) Scan(src any) error {
 	return nil
 }
 
-// Starters are those who started what a pull request consists of: who proposed it or one of its revisions, who asked
-// for the very same change, who opened the dry run, and who made that.
+// Starters returns the people who started the parts of a pull request: who proposed it or one of its revisions, who
+// asked for the very same change, who opened the dry run, and who made that.
 func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []record.Actor, err error) {
 	key = p.db.storedKey(key)
 	const started = `WITH made AS (

@@ -278,8 +278,8 @@ func (s *AgentSessions) closeInterrupted(ctx context.Context, id, lock string) (
 	return ok && err == nil, err
 }
 
-// SessionsVersion is a number that changes when a session begins, says something or ends. It is cheap: it looks at the
-// sessions that run and at the newest one.
+// SessionsVersion returns a number that changes when a session begins, says something or ends. It is cheap: it looks at
+// the sessions that run and at the newest one.
 func (s *AgentSessions) SessionsVersion(ctx context.Context) (int64, error) {
 	const last = `(SELECT COALESCE(MAX(e.seq), 0) FROM agent_session_events e WHERE e.session = s.id)`
 	version := fnv.New64a()
@@ -295,7 +295,7 @@ func (s *AgentSessions) SessionsVersion(ctx context.Context) (int64, error) {
 	return int64(version.Sum64() & positive), err //nolint:gosec // the sign bit is off
 }
 
-// LastSessionEvent is the number of a session's last event; 0 if it has none.
+// LastSessionEvent returns the number of a session's last event; 0 if it has none.
 func (s *AgentSessions) LastSessionEvent(ctx context.Context, id string) (seq int, err error) {
 	err = s.db.query(ctx, func(rows *sql.Rows) error { return rows.Scan(&seq) },
 		"SELECT COALESCE(MAX(seq), 0) FROM agent_session_events WHERE session = $1", text(bound(id, maxWord)))

@@ -30,7 +30,7 @@ func saveUsage(ctx context.Context, tx *sql.Tx, r sessions.Record) error {
 	return err
 }
 
-// boundaryOf is the kind of a session's boundary; "" where it is not recorded.
+// boundaryOf returns the kind of a session's boundary; "" where it is not recorded.
 func boundaryOf(r sessions.Record) string {
 	if r.Boundary == nil {
 		return ""

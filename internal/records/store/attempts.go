@@ -99,7 +99,7 @@ func countSettled(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	return countDay(ctx, tx, "settled", row.Time, outcome)
 }
 
-// dayOf is the number of a day since 1970, UTC.
+// dayOf returns the number of a day since 1970, UTC.
 func dayOf(t time.Time) int64 { return micros(t) / (24 * time.Hour).Microseconds() }
 
 // lowerASCII folds as SQL's LOWER does under the collation of our columns.
@@ -223,7 +223,7 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 		limit), c.args
 }
 
-// merged are the queries of the lists that a tab consists of, each in its order.
+// merged returns the queries of the lists that a tab consists of, each in its order.
 func (c *attemptQuery) merged(tab record.Tab, own text, now time.Time) (queries []string) {
 	where := c.where()
 	for _, list := range c.lists(tab, own, now) {
@@ -270,7 +270,7 @@ func (c *attemptQuery) search(part string, trigrams bool) {
 	c.add("search LIKE $%d ESCAPE '!'", "%"+likeLiteral(part)+"%")
 }
 
-// likeLiteral is a pattern of LIKE, with the escape character '!', that matches the text itself.
+// likeLiteral returns a pattern of LIKE, with the escape character '!', that matches the text itself.
 func likeLiteral(s string) string {
 	return strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s)
 }

@@ -44,7 +44,7 @@ func (a *Audit) Exports(ctx context.Context) ([]record.AuditExport, error) {
 	}, `SELECT sink, seq, hash, exported_us, problem, problem_us FROM audit_exports ORDER BY sink`)
 }
 
-// Export is that of one sink; Last.Seq is 0 if there is none.
+// Export returns the export state of one sink; Last.Seq is 0 if there is none.
 func (a *Audit) Export(ctx context.Context, sink string) (record.AuditExport, error) {
 	all, err := a.Exports(ctx)
 	for _, e := range all {

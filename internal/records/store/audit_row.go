@@ -37,7 +37,7 @@ const (
 	maxViolations = 100 // of one verdict
 )
 
-// bounds are those of one row.
+// bounds are the bounds of one row.
 type bounds struct {
 	name, title, message, sentence, path int // bytes of one text
 	paths, verdicts                      int // bytes of all of them, as they are stored; 0: their number alone is bounded
@@ -64,7 +64,7 @@ type auditRow struct {
 	columns []auditColumn
 }
 
-// canonical is the text whose SHA-256 is the row's hash; see the package documentation.
+// canonical returns the text whose SHA-256 is the row's hash; see the package documentation.
 func (r auditRow) canonical() []byte {
 	b := []byte(auditHeader)
 	for _, c := range r.columns {
@@ -148,7 +148,7 @@ func newAuditRow(seq int64, prev string, a record.Attempt) auditRow {
 	return row
 }
 
-// auditColumnNames are the columns that the hash covers, in their order.
+// auditColumnNames returns the columns that the hash covers, in their order.
 func auditColumnNames() []string {
 	columns := newAuditRow(0, "", record.Attempt{}).columns
 	names := make([]string, len(columns))

@@ -47,7 +47,7 @@ func (m *rowMemory) keep(row auditRow) {
 	}
 }
 
-// auditRows are the rows that were found, by their hashes. Those that are not in memory are read.
+// auditRows returns the rows that were found, by their hashes. Those that are not in memory are read.
 func (d *database) auditRows(ctx context.Context, tx *sql.Tx, found []foundAttempt) (map[string]record.RecordedAttempt,
 	error) {
 	rows := make(map[string]record.RecordedAttempt, len(found))

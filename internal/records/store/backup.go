@@ -129,7 +129,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// unwritten is the failure to write a backup: not_found or misconfigured if the folder was badly chosen.
+// unwritten returns the failure to write a backup: not_found or misconfigured if the folder was badly chosen.
 func unwritten(err error) error {
 	if err == nil {
 		return nil

@@ -52,7 +52,7 @@ func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
 		wantEqual(t, verify(t, restored, report.Head), record.AuditReport{
 			Rows: report.Rows, Head: report.Head, HeadSeq: report.Rows, ExpectedSeq: report.Rows,
 		})
-		wantEqual(t, abandoned(t, restored), map[string]bool{"held": true}) // the process that reserved it does not know this copy
+		wantEqual(t, abandoned(t, restored), map[string]bool{"held": true}) // its holder does not know this copy
 		recordAttempts(t, restored, attempt("next"))
 	}
 	close(stop)

@@ -10,8 +10,8 @@ import (
 // Changes tells whether anything has been recorded, and holds it still.
 type Changes struct{ db *database }
 
-// Version is a text that is another one whenever something was recorded since, by whatever process. known is false
-// where that cannot be told without reading: with PostgreSQL, or while the database cannot be read.
+// Version returns a text that changes whenever something was recorded, by whatever process. known is false where that
+// is not known without reading: with PostgreSQL, or while the database cannot be read.
 func (c *Changes) Version(ctx context.Context) (version string, known bool) {
 	conn, err := c.db.open(ctx)
 	if err != nil {

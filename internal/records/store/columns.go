@@ -108,8 +108,8 @@ func (i instant) Scan(src any) error {
 	return nil
 }
 
-// micros is t in microseconds, rounded down. Times that do not fit, more than 290,000 years away, become the furthest
-// ones that do.
+// micros converts t to microseconds, rounded down. Times that do not fit, more than 290,000 years away, become the
+// furthest ones that do.
 func micros(t time.Time) int64 {
 	const furthest = math.MaxInt64 / 1_000_000
 	switch s := t.Unix(); {

@@ -18,7 +18,7 @@ import (
 const keepCut = 24 * time.Hour
 
 // Connections are the agents that are connected to processes. Each has a lock of its own, so that those whose process
-// was killed are told apart; see locks.
+// was killed are recognised; see locks.
 type Connections struct {
 	db   *database
 	held *heldLocks
@@ -46,8 +46,8 @@ func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) e
 }
 
 // HeedConnection records how many calls are under way in a connection that this process serves, and reports whether
-// somebody has cut it off. known is false for one that is not recorded any more: this process lost its lock, and was
-// taken for one that has ended.
+// somebody has cut it off. known is false for one that is not recorded any more: this process lost its lock, and counts
+// as ended.
 func (s *Connections) HeedConnection(ctx context.Context, id string, calls int) (known, cut bool, err error) {
 	var recorded int64
 	known, err = s.db.first(ctx, []any{&recorded, &cut},
@@ -174,8 +174,8 @@ func (s *Connections) LastCut(ctx context.Context, credential string) (when time
 	return when, err
 }
 
-// ConnectionsVersion is a number that changes when an agent connects, goes, or is cut off, and with its calls under
-// way.
+// ConnectionsVersion returns a number that changes when an agent connects, goes, or is cut off, and with its calls
+// under way.
 func (s *Connections) ConnectionsVersion(ctx context.Context) (int64, error) {
 	version := fnv.New64a()
 	err := s.db.query(ctx, func(rows *sql.Rows) error {

@@ -99,7 +99,7 @@ func (d *database) connect(ctx context.Context) (c *connection, err error) {
 	return &connection{e, newFileLocks(e.dir, d.opts.NewID)}, nil
 }
 
-// now is the time that dates the records and by which they are judged: with PostgreSQL that of its server, so that
+// now returns the time that dates the records and by which they are judged: with PostgreSQL that of its server, so that
 // machines whose clocks differ agree. Options.Now stands in for it.
 func (d *database) now() time.Time {
 	if d.opts.Now != nil {

@@ -76,7 +76,7 @@ const (
 	postgresMigrations = "migrations/postgres"
 )
 
-// newestVersion is the number of the last migration of the folder: the digits that its file's name begins with.
+// newestVersion returns the number of the last migration of the folder: the digits that its file's name begins with.
 func newestVersion(migrations fs.FS, dir string) (int64, error) {
 	entries, err := fs.ReadDir(migrations, dir) // sorted by name
 	if err != nil || len(entries) == 0 {
@@ -86,7 +86,7 @@ func newestVersion(migrations fs.FS, dir string) (int64, error) {
 	return strconv.ParseInt(digits, 10, 64)
 }
 
-// retryAfter is when a call is to be made again that failed because the database could not be used for a while.
+// retryAfter is the reported wait after a call that failed because the database could not be used for a while.
 const retryAfter = 5 * time.Second
 
 // again returns the fault of a temporary failure: waiting is enough.

@@ -59,7 +59,7 @@ func (s stateFolder) makeDir(withParents bool) error {
 	return nil
 }
 
-// kindOf is where the records of a state folder were last; "" of a folder that had none.
+// kindOf returns the last kind of database of a state folder; "" if it had none.
 func kindOf(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, kindName)) // #nosec G304: a file of ours
 	switch {

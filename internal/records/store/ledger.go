@@ -294,7 +294,7 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 
 // RecordEnd appends to the audit that a person has merged or closed a pull request, and notes it in its record:
 // end.State, SeenBy, EndedAt and EndedBy. The notices go to the outbox unless the record says already that it has ended
-// so: then somebody else saw it, and people were told.
+// so: then another process saw it, and people were notified.
 func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord,
 	notices ...record.Notice) error {
 	end.PullKey = l.db.storedKey(end.PullKey)

@@ -141,7 +141,7 @@ func (l *LocalPulls) AddReview(ctx context.Context, repo string, number int, rev
 	})
 }
 
-// number01 is a truth as a column of numbers has it.
+// number01 returns a truth as a column of numbers has it.
 func number01(yes bool) int {
 	if yes {
 		return 1
@@ -149,7 +149,7 @@ func number01(yes bool) int {
 	return 0
 }
 
-// plainRepo is a repository without the identity of its root.
+// plainRepo returns a repository without the identity of its root.
 func plainRepo(key string) string {
 	if _, repo, has := strings.Cut(key, rootMark); has {
 		return repo

@@ -60,7 +60,7 @@ func (h *heldLocks) take(ctx context.Context, id string, record func(lock string
 	return nil
 }
 
-// name is the name of the lock under which this store holds or held the work, or "".
+// name returns the name of the lock under which this store holds or held the work, or "".
 func (h *heldLocks) name(id string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -59,7 +59,7 @@ func newSessionLocks(d *database, e *postgresEngine) *sessionLocks {
 	return &sessionLocks{db: d, engine: e, held: map[string]bool{}, turn: make(chan struct{}, 1)}
 }
 
-// lockKey is the number of the advisory lock.
+// lockKey returns the number of the advisory lock.
 func lockKey(name string) int64 {
 	sum := sha256.Sum256([]byte("claudeops process " + name))
 	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any 64 bits will do

@@ -113,7 +113,7 @@ func (a *Access) UseCode(ctx context.Context, hash string, g access.Grant,
 	return t, used && err == nil, err
 }
 
-// freeName is a name that no good token and no person has.
+// freeName returns a name that no valid token and no person has.
 func freeName(ctx context.Context, tx *sql.Tx, name string) (string, error) {
 	for n, free := 1, name; n <= maxTwins; n, free = n+1, fmt.Sprintf("%s %d", name, n+1) {
 		var taken bool

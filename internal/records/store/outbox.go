@@ -17,9 +17,9 @@ const (
 	maxNoticeError = 500                 // bytes
 )
 
-// Outbox is where notices wait, recorded in the transaction that gave rise to them, until a sender of
-// internal/ops/notify has delivered them. Delivery is at least once: a sender that is killed between delivering a
-// notice and settling it leaves it to the next one.
+// Outbox stores notices, recorded in the transaction that caused them, until a sender of internal/ops/notify has
+// delivered them. Delivery is at least once: a sender that is killed between delivering a notice and settling it leaves
+// it to the next one.
 type Outbox struct{ db *database }
 
 // insertNotices records notices that are due at once, whatever the clocks of the senders say.

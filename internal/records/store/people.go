@@ -142,13 +142,13 @@ func (a *Access) EndLogin(ctx context.Context, id string, rows ...record.Attempt
 	})
 }
 
-// loginColumns are those of a login, each with the prefix before it.
+// loginColumns returns the columns of a login, each with the prefix before it.
 func loginColumns(prefix string) string {
 	const names = "hash, token_hash, created_us, seen_us, id, browser, issuer, subject, provider_session"
 	return prefix + strings.ReplaceAll(names, ", ", ", "+prefix)
 }
 
-// loginFields are where they are read to.
+// loginFields returns the destinations for reading them.
 func loginFields(s *access.Login) []any {
 	return []any{
 		(*text)(&s.Hash), (*text)(&s.TokenHash), at(&s.CreatedAt), at(&s.SeenAt), (*text)(&s.ID), (*text)(&s.Browser),

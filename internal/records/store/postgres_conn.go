@@ -115,7 +115,7 @@ func (c *serverClock) ask(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// now is the time of the server; known is false if it was not asked yet.
+// now returns the time of the server; known is false if it was not asked yet.
 func (c *serverClock) now() (now time.Time, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

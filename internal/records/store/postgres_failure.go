@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// postgresCause is causeOther also for errors that are not of PostgreSQL.
+// postgresCause returns causeOther also for errors that are not of PostgreSQL.
 func postgresCause(err error) cause {
 	switch sqlState(err) {
 	case stateUnique:
@@ -120,7 +120,7 @@ func lostConnection(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// describe is the predicate of the sentence about an error of the server, or "".
+// describe returns the predicate of the sentence about an error of the server, or "".
 func (e *postgresEngine) describe(err error) string {
 	user := e.config.User
 	switch sqlState(err) {
@@ -159,7 +159,7 @@ func (e *postgresEngine) describe(err error) string {
 	return ""
 }
 
-// SQLSTATEs that are told apart; PostgreSQL documentation, appendix A.
+// SQLSTATEs that are distinguished; PostgreSQL documentation, appendix A.
 const (
 	stateReadOnlyTransaction = "25006"
 	stateIntegrity           = "23000" // raised by our triggers
@@ -189,7 +189,7 @@ const (
 	stateIndexCorrupted      = "XX002"
 )
 
-// sqlState is the SQLSTATE of an error of the server, or "".
+// sqlState returns the SQLSTATE of an error of the server, or "".
 func sqlState(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {

@@ -21,8 +21,8 @@ const versionTable = "claudeops_versions"
 // migrateLockWait limits how long a process waits for another one that prepares the database.
 const migrateLockWait = "60s"
 
-// version is the number of the last migration; 0 if there are no tables of ours. It refuses a database that cannot hold
-// all text.
+// version returns the number of the last migration; 0 if there are no tables of ours. It refuses a database that cannot
+// hold all text.
 func (e *postgresEngine) version(ctx context.Context) (version int64, err error) {
 	var encoding string
 	var schema sql.NullString
@@ -85,7 +85,7 @@ func (e *postgresEngine) migrate(ctx context.Context) (err error) {
 	return err
 }
 
-// checkVersion is the fault of tables that are newer than this program.
+// checkVersion returns the fault of tables that are newer than this program.
 func (e *postgresEngine) checkVersion(ctx context.Context, conn *pgx.Conn) error {
 	var version int64
 	err := conn.QueryRow(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM `+versionTable+` WHERE is_applied`).Scan(&version)

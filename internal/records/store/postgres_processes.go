@@ -18,7 +18,7 @@ const (
 	maxApplication     = 63 // bytes that the server keeps
 )
 
-// applicationOf is such as "claudeops 0.1.0 serve, process 4711 on atlas".
+// applicationOf returns a name such as "claudeops 0.1.0 serve, process 4711 on atlas".
 func applicationOf(p Process) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -49,7 +49,7 @@ const holderQuery = `SELECT a.pid, a.application_name, COALESCE(host(a.client_ad
 		OR l.locktype = 'relation' AND l.relation = 'audit'::regclass AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))
 	ORDER BY a.xact_start LIMIT 1`
 
-// sessionText is a session of the server, for people.
+// sessionText returns a session of the server, for people.
 func sessionText(pid int, application, client string) string {
 	if application == "" {
 		application = "a program without a name"
@@ -75,7 +75,7 @@ func (e *postgresEngine) holder(ctx context.Context) (who string, since time.Tim
 	return sessionText(pid, application, client), since, nil
 }
 
-// writing is known of each session.
+// writing does nothing: the server knows which sessions write.
 func (e *postgresEngine) writing() (done func()) { return func() {} }
 
 // mayMigrate is stateFolder.mayMigrate for a database.

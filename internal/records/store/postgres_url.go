@@ -58,7 +58,8 @@ func sessionSettings(busy time.Duration) map[string]string {
 	}
 }
 
-// withoutSecrets is the reason why the URL u was refused, without the URL; nil if a secret of it is in there still.
+// withoutSecrets returns the reason why the URL u was refused, without the URL; nil if a secret of it is in there
+// still.
 func withoutSecrets(err error, u *url.URL) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

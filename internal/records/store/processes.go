@@ -23,7 +23,7 @@ type Process struct {
 	Command string // the words of the command, without its arguments; such as "serve"
 }
 
-// String is such as "claudeops 0.1.0 serve".
+// String returns a text such as "claudeops 0.1.0 serve".
 func (p Process) String() string {
 	return strings.Join(slices.DeleteFunc([]string{"claudeops", p.Version, p.Command},
 		func(s string) bool { return s == "" }), " ")
@@ -42,13 +42,13 @@ type user struct {
 	Writing time.Time `json:"writing,omitzero"` // when it began to write what it is still writing
 }
 
-// String is a process for people.
+// String returns a process for people.
 func (u user) String() string {
 	return fmt.Sprintf("process %d (%s)", u.PID, u.What)
 }
 
-// presence is the file of this process. The zero value has none: it is of no use where it cannot be made, and nothing
-// else needs it.
+// presence is the file of this process. The zero value has none: if it cannot be made it is left out: nothing else
+// needs it.
 type presence struct {
 	mu   sync.Mutex
 	file *os.File
@@ -117,7 +117,8 @@ func (p *presence) leave() {
 	}
 }
 
-// users are the processes that have files here, this one among them, and removes those of processes that have ended.
+// users returns the processes that have files here, this one among them, and removes those of processes that have
+// ended.
 func (s stateFolder) users() (out []user) {
 	folder := filepath.Join(s.dir, processesFolder)
 	entries, err := os.ReadDir(folder)
@@ -189,7 +190,7 @@ func (s stateFolder) mayMigrate(ctx context.Context) error {
 	}
 }
 
-// olderUsers is the refusal to migrate.
+// olderUsers returns the refusal to migrate.
 func olderUsers(where string, who []string) error {
 	const most = 5
 	if more := len(who) - most; more > 0 {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// openedBy are the other processes that have the file open, as far as this user may see them: those of another program
-// than this one. Those of this very program say of themselves that they use the file.
+// openedBy returns the other processes that have the file open, as far as this user may see them: those of another
+// program than this one. Those of this very program say of themselves that they use the file.
 func openedBy(path string) (out []user) {
 	wanted, err := os.Stat(path)
 	own, ownErr := os.Stat("/proc/self/exe")
@@ -40,7 +40,7 @@ func openedBy(path string) (out []user) {
 	return out
 }
 
-// programOf is the name of a process's program, without its arguments, which may hold secrets.
+// programOf returns the name of a process's program, without its arguments, which may hold secrets.
 func programOf(pid int) string {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
@@ -52,7 +52,7 @@ func programOf(pid int) string {
 // The byte of the shared memory's file that a writer locks; SQLite's file format, section 2.4 of walformat.html.
 const walWriteLock = 120
 
-// lockedBy is the process that holds the write lock of the database; 0 if the system does not say.
+// lockedBy returns the process that holds the write lock of the database; 0 if the system does not say.
 func lockedBy(path string) int {
 	info, err := os.Stat(path + "-shm")
 	if err != nil {

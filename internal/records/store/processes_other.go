@@ -2,10 +2,10 @@
 
 package store
 
-// openedBy is known on Linux alone.
+// openedBy returns nothing: it works on Linux alone.
 func openedBy(string) []user { return nil }
 
-// lockedBy is known on Linux alone.
+// lockedBy returns 0: it works on Linux alone.
 func lockedBy(string) int { return 0 }
 
 func programOf(int) string { return "unknown" }

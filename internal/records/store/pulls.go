@@ -139,7 +139,7 @@ func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.P
 		WHERE r.provider = w.provider AND r.owner = w.owner AND r.repo = w.repo AND r.number = w.number`, args...)
 }
 
-// followEnded is for how long after it has changed a pull request is still looked at that is not open.
+// followEnded is how long after its last change a pull request that is not open is still looked at.
 const followEnded = 30 * 24 * time.Hour
 
 // DuePulls returns pull requests of the provider that are to be looked at, least recently tried first: open ones that
@@ -159,8 +159,8 @@ func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.T
 	return p.db.shownPulls(out), err
 }
 
-// RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most so many:
-// open ones first, of each those first that changed last.
+// RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most limit:
+// open ones first, each sorted by the last change, newest first.
 func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (out []record.PullRecord, err error) {
 	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE (r.state = 'open' OR r.updated_us > $1) AND `+oursAt("r.provider", "$3")+`

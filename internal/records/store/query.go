@@ -65,10 +65,10 @@ func changesOne(result sql.Result, err error) (bool, error) {
 	return n == 1, err
 }
 
-// dollar is the placeholder of an argument.
+// dollar returns the placeholder of an argument.
 func dollar(n int) string { return "$" + strconv.Itoa(n) }
 
-// placeholders is "$from, ..., $to".
+// placeholders returns "$from, ..., $to".
 func placeholders(from, to int) string {
 	var b strings.Builder
 	for i := from; i <= to; i++ {
@@ -99,7 +99,7 @@ func (c *conditions) equals(condition, word string) {
 	}
 }
 
-// where is the conditions after WHERE.
+// where returns the conditions after WHERE.
 func (c *conditions) where() string { return strings.Join(c.texts, " AND ") }
 
 // page adds the size of a page, and returns its argument's number.

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// exactly is for how long back refusals are counted by their time. What is longer ago is counted by days.
+// exactly is the period in which refusals are counted by their time. Older ones are counted by days.
 const exactly = 25 * time.Hour
 
 // recentRefusals keeps in memory when attempts were refused in the last 25 hours, by their codes. Attempts are only

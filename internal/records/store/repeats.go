@@ -39,7 +39,7 @@ type repeated struct {
 	more  int // after the first
 }
 
-// kindOf is the kind of a refusal. Without a reason it is the one for all reasons beyond maxReasons.
+// kindOf returns the kind of a refusal. Without a reason it is the one for all reasons beyond maxReasons.
 func (r *repeats) kindOf(a record.Attempt) kind {
 	caller := a.Caller
 	if !a.Actor.IsZero() {

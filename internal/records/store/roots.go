@@ -36,7 +36,7 @@ func (d *database) rootID() string {
 	return d.root.id
 }
 
-// stored is a provider as the database has it.
+// stored returns a provider as the database has it.
 func (d *database) stored(provider string) string {
 	if provider != localProvider {
 		return provider
@@ -47,7 +47,7 @@ func (d *database) stored(provider string) string {
 	return provider
 }
 
-// shown is a provider of the database as others know it.
+// shown returns a provider of the database as others know it.
 func (d *database) shown(provider string) string {
 	if id, rooted := strings.CutPrefix(provider, localProvider+rootMark); rooted && id == d.rootID() {
 		return localProvider
@@ -55,7 +55,7 @@ func (d *database) shown(provider string) string {
 	return provider
 }
 
-// localKey is a repository of this root as the tables of the local provider have it.
+// localKey returns a repository of this root as the tables of the local provider have it.
 func (d *database) localKey(repo string) string {
 	if id := d.rootID(); id != "" {
 		return id + rootMark + repo
@@ -63,17 +63,17 @@ func (d *database) localKey(repo string) string {
 	return repo
 }
 
-// oursAt is a condition: the provider in the column is none of another root. $n is the argument,
+// oursAt returns a condition: the provider in the column is none of another root. $n is the argument,
 // d.stored(localProvider).
 func oursAt(column, n string) string {
 	return "(" + column + " = " + n + " OR " + column + " <> '" + localProvider + "' AND " + column + " NOT LIKE '" +
 		localProvider + rootMark + "%')"
 }
 
-// own is the argument of oursAt.
+// own returns the argument of oursAt.
 func (d *database) own() text { return text(d.stored(localProvider)) }
 
-// storedKey is a key as the database has it, and shownKey takes that back.
+// storedKey returns a key as the database has it, and shownKey takes that back.
 func (d *database) storedKey(key record.PullKey) record.PullKey {
 	key.Provider = d.stored(key.Provider)
 	return key
@@ -84,7 +84,7 @@ func (d *database) shownKey(key record.PullKey) record.PullKey {
 	return key
 }
 
-// shownPulls are records as others know them.
+// shownPulls converts records to the form that callers know.
 func (d *database) shownPulls(found []record.PullRecord) []record.PullRecord {
 	for i := range found {
 		found[i].PullKey = d.shownKey(found[i].PullKey)

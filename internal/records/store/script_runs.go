@@ -17,7 +17,7 @@ type ScriptRuns struct {
 	held *heldLocks
 }
 
-// ScriptRuns are the runs of scripts.
+// ScriptRuns returns the runs of scripts.
 func (s *Store) ScriptRuns() *ScriptRuns { return &ScriptRuns{s.db, s.db.running} }
 
 // keptScriptRun is a run as the table has it.
@@ -50,7 +50,7 @@ func (s *ScriptRuns) EndScriptRun(ctx context.Context, r record.ScriptRun) error
 	return err
 }
 
-// encodeScriptRun is the run without more output than is kept.
+// encodeScriptRun returns the run without more output than is kept.
 func encodeScriptRun(r keptScriptRun) (string, error) {
 	r.Ending.Stdout, r.Ending.Stderr = bound(r.Ending.Stdout, record.MaxScriptOutput), bound(r.Ending.Stderr,
 		record.MaxScriptOutput)
@@ -58,7 +58,7 @@ func encodeScriptRun(r keptScriptRun) (string, error) {
 	return string(out), err
 }
 
-// ScriptRun is a run by its id; not_found if there is none.
+// ScriptRun returns a run by its id; not_found if there is none.
 func (s *ScriptRuns) ScriptRun(ctx context.Context, id string) (record.ScriptRun, error) {
 	found, err := s.runs(ctx, "WHERE id = $1", text(bound(id, maxWord)))
 	switch {
@@ -70,7 +70,7 @@ func (s *ScriptRuns) ScriptRun(ctx context.Context, id string) (record.ScriptRun
 	return found[0], nil
 }
 
-// ScriptRuns is a page of runs, newest first.
+// ScriptRuns returns a page of runs, newest first.
 func (s *ScriptRuns) ScriptRuns(ctx context.Context, q record.ScriptRunQuery) ([]record.ScriptRun, error) {
 	c := conditions{texts: []string{"1 = 1"}}
 	c.equals("id < $%d", q.Before)

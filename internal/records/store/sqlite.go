@@ -237,7 +237,7 @@ func sqliteGuards(ctx context.Context, db *sql.DB) (count int, err error) {
 	return count, err
 }
 
-// sqliteCause is causeOther also for errors that are not of SQLite.
+// sqliteCause returns causeOther also for errors that are not of SQLite.
 func sqliteCause(err error) cause {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

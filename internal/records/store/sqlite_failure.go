@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// stateFolder is where a database file is.
+// stateFolder is the folder of a database file.
 type stateFolder struct {
 	dir  string // absolute
 	path string // the database file

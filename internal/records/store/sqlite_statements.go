@@ -91,7 +91,7 @@ func (c *keepingConn) Close() error {
 	return errors.Join(c.forget(), c.sqliteConn.Close())
 }
 
-// statement is the compiled statement of a query; nil for one that is not kept, or whose rows are being read.
+// statement returns the compiled statement of a query; nil for one that is not kept, or whose rows are being read.
 func (c *keepingConn) statement(ctx context.Context, query string) (*keptStatement, error) {
 	if !keepsCompiled(query) {
 		return nil, nil

@@ -18,8 +18,8 @@ type Options struct {
 	// package documentation for what the URL and its user need. Errors name host and database, never the URL or its
 	// password.
 	DatabaseURL string
-	// Kind is where the operator says that the records are, KindSQLite or KindPostgreSQL. "" means where they were last
-	// with this state folder: it does not go over to the other one by itself.
+	// Kind is the configured kind of database, KindSQLite or KindPostgreSQL. "" means the last one of this state folder:
+	// it does not change by itself.
 	Kind string
 	// Now is the clock for what the store dates and judges itself: when a pull request was recorded, whose turn a round
 	// is, and records that come without a time. Default: the clock of the PostgreSQL server, with SQLite time.Now.
@@ -61,7 +61,7 @@ type Options struct {
 
 const defaultBusyTimeout = 15 * time.Second
 
-// pragmas are those of SQLite that an open database has besides those of every pool.
+// pragmas returns the SQLite pragmas of an open database besides those of every pool.
 func (o Options) pragmas() []string {
 	if o.NoSync {
 		return []string{"synchronous(OFF)"}
@@ -97,8 +97,8 @@ func (o Options) withDefaults() Options {
 //
 // The first call that reads or writes opens the database, and makes folder (mode 0700), database (0600) and tables if
 // they are missing; a database of an older program is brought up to date. A folder that cannot be used, a server that
-// does not let us in, and a database that is not ours or of a newer program are misconfigured, a damaged one is
-// internal; it is left as it is. The next call tries again.
+// refuses us, and a database that is not ours or of a newer program are misconfigured, a damaged one is internal; it is
+// left as it is. The next call tries again.
 type Store struct {
 	db *database
 
@@ -136,7 +136,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Path is where the database is, for people: its file, or host, port and name on PostgreSQL.
+// Path returns the location of the database, for people: its file, or host, port and name on PostgreSQL.
 func (s *Store) Path() string { return s.db.path() }
 
 // PullPaths returns the memory of a provider.
@@ -152,7 +152,7 @@ func (s *Store) Changes() *Changes { return &Changes{s.db} }
 // then on. Other calls fail after it; further calls of Close do nothing.
 func (s *Store) Close() error { return s.db.close() }
 
-// Now is the time by which the records are dated and judged, Options.Now; the host's until the database is open.
+// Now returns the time by which the records are dated and judged, Options.Now; the host's until the database is open.
 func (s *Store) Now() time.Time { return s.db.now() }
 
 // ClockSkew returns how far the clock of the PostgreSQL server is ahead of the host's; known is false with SQLite, and
@@ -198,7 +198,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return c.asFault(ctx, c.check(ctx))
 }
 
-// guardsMissing is the fault that check returns when the audit is not protected any more.
+// guardsMissing returns the fault that check returns when the audit is not protected any more.
 func guardsMissing(database string) error {
 	return fault.New(fault.Internal, "somebody removed the triggers that protect the audit in %s; "+
 		"run `claudeops audit verify` and restore a backup", database)

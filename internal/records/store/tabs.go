@@ -24,7 +24,7 @@ type changeLists struct {
 // anyAge is the age of dry runs where none is too old.
 const anyAge = 100 * 365 * 24 * time.Hour
 
-// listsOf are those of a tab; "" is all changes.
+// listsOf returns the lists of a tab; "" is all changes.
 func listsOf(tab record.Tab) changeLists {
 	const merged, closed, gone = record.Standing(gitprovider.StateMerged), record.Standing(gitprovider.StateClosed),
 		record.Standing(record.StateGone)
@@ -53,7 +53,7 @@ func listed(q record.AttemptQuery) bool {
 		q.Caller == "" && q.Code == "" && q.Session == "" && q.Pull == ""
 }
 
-// lists are the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
+// lists returns the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
 func (c *attemptQuery) lists(tab record.Tab, own text, now time.Time) (out [][2]string) {
 	lists := listsOf(tab)
 	c.args = append(c.args, own)

@@ -52,7 +52,7 @@ func (t *turns) begin(ctx context.Context, c *connection) (tx *sql.Tx, over func
 	return tx, sync.OnceFunc(func() { written(); <-t.one }), nil
 }
 
-// inVain is the failure of a call that could not begin to write.
+// inVain returns the failure of a call that could not begin to write.
 func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, cause error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fault.From(ctx.Err())

@@ -56,15 +56,15 @@ func splitRules(s string) (out []string) {
 	return out
 }
 
-// AgentSecrets are the variables by which the agent itself signs in. Servers that mounted repositories bring do not get
-// them.
+// AgentSecrets returns the variables by which the agent itself signs in. Servers that mounted repositories bring do not
+// get them.
 func AgentSecrets() []string {
 	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDEOPS_API_TOKENS",
 		"CLAUDEOPS_API_TOKENS_FILE", "CLAUDEOPS_TOKEN", "CLAUDEOPS_TOKEN_FILE"}
 }
 
-// modelCredentials are the variables by which an agent may reach its model, with their values. Those of Anthropic have
-// the form NAME_FILE too; the others are read by the SDKs of their clouds.
+// modelCredentials returns the variables by which an agent may reach its model, with their values. Those of Anthropic
+// have the form NAME_FILE too; the others are read by the SDKs of their clouds.
 func (e *env) modelCredentials() map[string]string {
 	out := map[string]string{
 		"ANTHROPIC_API_KEY": e.secret("ANTHROPIC_API_KEY"), "ANTHROPIC_AUTH_TOKEN": e.secret("ANTHROPIC_AUTH_TOKEN"),
@@ -78,7 +78,7 @@ func (e *env) modelCredentials() map[string]string {
 	return out
 }
 
-// agentNames are the variables that an agent gets where they are set; LC_ and what follows is among them too.
+// agentNames returns the variables that an agent gets where they are set; LC_ and what follows is among them too.
 func agentNames() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -89,8 +89,8 @@ func agentNames() []string {
 	}
 }
 
-// agentEnv is the agent's environment: an allowlist, what the operator adds by name, and switches of the CLI. A value
-// that holds a secret of ours is refused, under whatever name.
+// agentEnv returns the agent's environment: an allowlist, what the operator adds by name, and switches of the CLI. A
+// value that holds a secret of ours is refused, under whatever name.
 func (e *env) agentEnv(problem func(string, ...any)) []string {
 	ours := slices.Clone(e.secrets) // without the credentials for the model, which are read below
 	values := map[string]string{"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
@@ -138,8 +138,8 @@ func (e *env) isOurs(name string) bool {
 	return strings.HasPrefix(strings.ToUpper(name), "CLAUDEOPS_")
 }
 
-// serverEnv is the environment of the agent's MCP server: every variable that it reads, so that it inherits none. Files
-// are named by absolute paths, since the agent works in another folder.
+// serverEnv returns the environment of the agent's MCP server: every variable that it reads, so that it inherits none.
+// Files are named by absolute paths, since the agent works in another folder.
 func (e *env) serverEnv(c Config) map[string]string {
 	out := map[string]string{}
 	for _, v := range ServerVariables(e.drivers) {

@@ -22,7 +22,7 @@ type Config struct {
 	Web           Web
 	Sessions      Sessions
 	Tools         Tools
-	// EnvironmentFile is where settings and tokens are read that the environment lacks, whether it is there or not; "" for
+	// EnvironmentFile is the file of settings and tokens that the environment lacks, whether it exists or not; "" for
 	// none. Load does not know it.
 	EnvironmentFile string
 
@@ -50,7 +50,7 @@ type Permissions struct {
 	Confinement Confinement
 }
 
-// Notifications are where people are told of what happened.
+// Notifications lists the targets of notifications.
 type Notifications struct {
 	AppriseURLs    string
 	WebhookURL     string

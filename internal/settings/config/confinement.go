@@ -72,7 +72,7 @@ func confinement(e *env) Confinement {
 	return c
 }
 
-// secretFiles are the files that variables name as those of secrets, and that of the settings of scripts.
+// secretFiles returns the files that variables name as those of secrets, and that of the settings of scripts.
 func secretFiles(e *env) (out []string) {
 	names := append(e.signInSecretFiles(), "CLAUDEOPS_SCRIPTS", "CLAUDEOPS_DEPLOY_GIT_CREDENTIALS")
 	for _, v := range Variables(e.drivers) {
@@ -88,13 +88,14 @@ func secretFiles(e *env) (out []string) {
 	return out
 }
 
-// RunAs is the user that claudeops becomes when root starts it; "" to stay root.
+// RunAs returns the user that claudeops becomes when root starts it; "" to stay root.
 func RunAs(lookup func(string) (string, bool)) string {
 	e := env{lookup: lookup}
 	return e.get("CLAUDEOPS_RUN_AS")
 }
 
-// ModelPorts are the ports of what an agent with the environment asks its model through: the model's, or its proxies'.
+// ModelPorts returns the ports of what an agent with the environment asks its model through: the model's, or its
+// proxies'.
 func ModelPorts(agent []string) []uint16 {
 	const https, http = 443, 80
 	ports := []uint16{}

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
-// Definitions is where definitions of agents and tools are looked for, in the words of Fractary Forge.
+// Definitions says where definitions of agents and tools are looked for, in the terms of Fractary Forge.
 type Definitions struct {
 	ConfigFile string // "" to look in home, and for what narrows it in the project
 	CacheDir   string // "" for the configuration's or the default

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
-// Deploy is where procedures are put in place, in the words of agentpack.
+// Deploy says where procedures are deployed, in the terms of agentpack.
 type Deploy struct {
 	AgentpackHome string // "" for .agentpack of the user's home
 	CodexHome     string // "" for .codex of the user's home

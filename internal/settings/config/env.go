@@ -97,7 +97,7 @@ func shown(s string) string {
 	return fmt.Sprintf("%+q", s)
 }
 
-// absolute is a path as it is seen from another folder; "" stays "".
+// absolute returns a path as it is seen from another folder; "" stays "".
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); path != "" && err == nil {
 		return abs
@@ -114,8 +114,8 @@ func splitList(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' || r == '\r' })
 }
 
-// secret is the variable, or the content of the file that NAME_FILE names. It is remembered as a secret; the lines of a
-// private key by themselves are none.
+// secret returns the variable, or the content of the file that NAME_FILE names. It is remembered as a secret; the lines
+// of a private key by themselves are none.
 func (e *env) secret(name string) string {
 	value := e.variableOrFile(name)
 	if driver.IsKey(value) {
@@ -142,7 +142,7 @@ func (e *env) variableOrFile(name string) string {
 	return text
 }
 
-// secretFile is the file that a secret is from, "" if it is from a variable or unset.
+// secretFile returns the file that a secret is from, "" if it is from a variable or unset.
 func (e *env) secretFile(name string) string {
 	if e.get(name) != "" {
 		return ""

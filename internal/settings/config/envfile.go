@@ -15,7 +15,7 @@ import (
 // maxEnvironmentFile bounds an environment file, in bytes.
 const maxEnvironmentFile = 64 << 10
 
-// EnvironmentFile is the operator's environment file that is read unless another one is named:
+// EnvironmentFile returns the operator's environment file that is read unless another one is named:
 // $XDG_CONFIG_HOME/claudeops/environment, else ~/.config/claudeops/environment, "" without a home folder.
 func EnvironmentFile(lookup func(string) (string, bool)) string {
 	if dir, _ := lookup("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
@@ -59,7 +59,7 @@ func ReadEnvironmentFile(path string) (map[string]string, error) {
 	return values, nil
 }
 
-// reasonOf is an error without the path, which the message names already.
+// reasonOf returns an error without the path, which the message names already.
 func reasonOf(err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

@@ -5,10 +5,10 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 )
 
-// DefaultReposDir is where mounted working copies are looked for.
+// DefaultReposDir is the default folder of mounted working copies.
 const DefaultReposDir = "/repos"
 
-// Mounted is where mounted repositories are, and what they may contribute to the agent's MCP configuration: nothing,
+// Mounted says where mounted repositories are, and what they may contribute to the agent's MCP configuration: nothing,
 // unless the operator says so.
 type Mounted struct {
 	Dir string

@@ -9,7 +9,7 @@ const (
 	maxPollInterval     = 24 * time.Hour
 )
 
-// pollInterval is a duration such as 5m; 0 is off.
+// pollInterval returns a duration such as 5m; 0 is off.
 func (e *env) pollInterval(name string) time.Duration {
 	raw := e.get(name)
 	if raw == "" {

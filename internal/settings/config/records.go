@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
-// Records is where records are kept and for how long.
+// Records says where records are kept and for how long.
 type Records struct {
 	Dir         string        // the state folder; may be "" when no home folder is known; Problem says so
 	Problem     string        // why there is no Dir
@@ -101,8 +101,8 @@ func (e *env) stateDir() (dir, problem string) {
 // OperatorTokenFile is the file in the state folder with the token that `claudeops serve` makes at its first start.
 const OperatorTokenFile = "operator-token"
 
-// OperatorToken is that token, as it is in its file now; "" if there is none that we may read. It is among the Secrets
-// of a Config, so that it is kept out of texts like any other.
+// OperatorToken returns the operator's token from its file; "" if there is none that we may read. It is among the
+// Secrets of a Config, so it is redacted like any other.
 func OperatorToken(stateDir string) string {
 	if stateDir == "" {
 		return ""

@@ -8,14 +8,14 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 )
 
-// ScriptSettings is the file with the settings of scripts, or the settings themselves; "" for the defaults.
+// ScriptSettings returns the file with the settings of scripts, or the settings themselves; "" for the defaults.
 func ScriptSettings(lookup func(string) (string, bool)) string {
 	e := env{lookup: lookup}
 	return e.get("CLAUDEOPS_SCRIPTS")
 }
 
-// ScriptVariable is the value of a variable of the environment as scripts see it. Those of this program, of the forges
-// and of the model are never seen; nor are values that hold a secret of ours, under whatever name.
+// ScriptVariable returns the value of a variable of the environment as scripts see it. Those of this program, of the
+// forges and of the model are never seen; nor are values that hold a secret of ours, under whatever name.
 func ScriptVariable(lookup func(string) (string, bool), c Config, name string) (string, bool) {
 	value, set := lookup(name)
 	if !set || isPlaceholder(value) || !c.ScriptSees(name) {
@@ -36,8 +36,8 @@ func (c Config) ScriptSees(name string) bool {
 	})
 }
 
-// secretNames are those of this program and of the model, and the names of tokens by which other programs know the
-// forges.
+// secretNames matches the names of secrets of this program and of the model, and the names of tokens by which other
+// programs know the forges.
 func secretNames() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^(CLAUDEOPS_.*|GITHUB_TOKEN|GH_TOKEN|GITEA_TOKEN|FORGEJO_TOKEN|FRACTARY_REGISTRY_TOKEN|ANTHROPIC_.*|CLAUDE_.*|AWS_.*(KEY|TOKEN|SECRET).*)(_FILE)?$`)

@@ -19,8 +19,9 @@ const SecretsEvery = time.Second
 // names, or from the environment file. Each decision asks for them. All parts of a process share one. It is safe for
 // concurrent use.
 //
-// A secret by which others are let in is gone while its file is missing, empty or cannot be read. One that we show to
-// others stays what it was last. Settings that hold until the process ends are compared with their files; see Problems.
+// A secret by which others are admitted is gone while its file is missing, empty or cannot be read. A secret that we
+// show to others keeps its last value. Settings that hold until the process ends are compared with their files; see
+// Problems.
 type Secrets struct {
 	SecretsOptions
 
@@ -138,7 +139,7 @@ func readSecret(sources Sources, name string) (one oneSecret) {
 	return one
 }
 
-// value is a secret as it is now; "" if its file gives none.
+// value returns a secret as it is now; "" if its file gives none.
 func (s *Secrets) value(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,10 +147,10 @@ func (s *Secrets) value(name string) string {
 	return s.is[name].value
 }
 
-// APITokens are the tokens of CLAUDEOPS_API_TOKENS as they are now.
+// APITokens returns the tokens of CLAUDEOPS_API_TOKENS as they are now.
 func (s *Secrets) APITokens() []string { return splitList(s.value(apiTokens)) }
 
-// Hook is the secret of a forge's webhooks as it is now; "" if there is none that is long enough.
+// Hook returns the secret of a forge's webhooks as it is now; "" if there is none that is long enough.
 func (s *Secrets) Hook(d driver.Driver) string {
 	value := s.value(d.HookVariable().Name)
 	if len(value) < minHookSecret {
@@ -158,7 +159,7 @@ func (s *Secrets) Hook(d driver.Driver) string {
 	return value
 }
 
-// Client is the secret by which a provider of identities knows us. It is the last one while there is none.
+// Client returns the secret by which a provider of identities knows us. It is the last one while there is none.
 func (s *Secrets) Client(provider string) string {
 	name := signInVariable(provider, "CLIENT_SECRET")
 	s.mu.Lock()
@@ -216,7 +217,7 @@ const (
 	signInPrefix = "CLAUDEOPS_SIGN_IN_"
 )
 
-// signInVariable is the name of a variable of a provider of identities.
+// signInVariable returns the name of a variable of a provider of identities.
 func signInVariable(provider, what string) string {
 	return signInPrefix + identity.VariablePart(provider) + "_" + what
 }

@@ -88,7 +88,7 @@ func (e *env) sessions(c Config) Sessions {
 	return s
 }
 
-// sessionToolsets are the toolsets that agents get, whatever the process that starts them has.
+// sessionToolsets returns the toolsets that agents get, whatever the process that starts them has.
 func sessionToolsets(e *env) []string {
 	if named := splitList(e.get("CLAUDEOPS_SESSION_TOOLSETS")); len(named) > 0 {
 		return named

@@ -60,7 +60,7 @@ func (e *env) signInAt(name string) identity.Settings {
 	return s
 }
 
-// signInSecretFiles are the files of their client secrets.
+// signInSecretFiles returns the files of their client secrets.
 func (e *env) signInSecretFiles() (out []string) {
 	for _, name := range splitList(e.get("CLAUDEOPS_SIGN_IN")) {
 		out = append(out, signInVariable(name, "CLIENT_SECRET_FILE"))
@@ -68,7 +68,7 @@ func (e *env) signInSecretFiles() (out []string) {
 	return out
 }
 
-// signInName is a provider's name as people write it.
+// signInName returns a provider's name as people write it.
 func signInName(name string) string {
 	if known := map[string]string{"github": "GitHub", "gitlab": "GitLab"}[name]; known != "" {
 		return known

@@ -24,7 +24,7 @@ type Source struct {
 // Switch.
 type Sources []Source
 
-// Environment are the sources of a process that reads nothing but its environment.
+// Environment returns the sources of a process that reads nothing but its environment.
 func Environment(lookup func(string) (string, bool)) Sources {
 	return Sources{{Name: "the environment", Lookup: lookup}}
 }
@@ -127,7 +127,7 @@ func Show(s Sources, drivers []driver.Driver, rules map[string]policy.Switch) (o
 	return out
 }
 
-// settable are the variables of Sections, those of which there is one for each provider of identities included.
+// settable returns the variables of Sections, those of which there is one for each provider of identities included.
 func settable(s Sources, drivers []driver.Driver) (out []Variable) {
 	providers, _ := s.Find("CLAUDEOPS_SIGN_IN")
 	for _, section := range Sections(drivers) {
@@ -164,7 +164,7 @@ func UnreadableFiles(s Sources, drivers []driver.Driver) (out []string) {
 	return out
 }
 
-// show is a setting by its sources; a secret may be in the file that NAME_FILE names.
+// show returns a setting by its sources; a secret may be in the file that NAME_FILE names.
 func show(s Sources, v Variable) Setting {
 	value, from := s.Find(v.Name)
 	if v.Secret && from == "" {

@@ -27,7 +27,7 @@ type Section struct {
 	Variables []Variable
 }
 
-// Sections are the variables that the product reads, in parts.
+// Sections returns the variables that the product reads, in parts.
 func Sections(drivers []driver.Driver) []Section {
 	return []Section{
 		{"What agents may do",
@@ -110,7 +110,7 @@ func ClientVariables(drivers []driver.Driver, toolsets []string) []Variable {
 	return out
 }
 
-// toolsetVariables are those that the toolsets read beside those of every server.
+// toolsetVariables returns the variables that the toolsets read beside those of every server.
 func toolsetVariables(toolsets []string) (out []Variable) {
 	for name, its := range map[string]func() []Variable{
 		"definitions": definitionVariables, "deploy": deployVariables, "packages": deployVariables,
@@ -125,8 +125,8 @@ func toolsetVariables(toolsets []string) (out []Variable) {
 	return slices.CompactFunc(out, func(a, b Variable) bool { return a.Name == b.Name })
 }
 
-// SystemVariables are those of the system and of other programs that an MCP server with the toolsets reads, for clients
-// that hand their servers few variables by themselves.
+// SystemVariables returns the variables of the system and of other programs that an MCP server with the toolsets reads,
+// for clients that pass few variables to their servers.
 func SystemVariables(toolsets []string) []string {
 	out := append(networkVariables(), "XDG_STATE_HOME")
 	if slices.Contains(toolsets, "deploy") {

@@ -18,7 +18,7 @@ const (
 	maxStartWait     = time.Hour
 )
 
-// DefaultAddr is where `claudeops serve` listens: this machine alone can connect.
+// DefaultAddr is the default address of `claudeops serve`: only this machine can connect.
 const DefaultAddr = "127.0.0.1:8080"
 
 // Web configures how `claudeops serve` is reached. Problem names the variable that is malformed, "" if none is: a
@@ -41,7 +41,7 @@ type Web struct {
 	Problem         string
 }
 
-// Host is the host of Addr; "" is every interface.
+// Host returns the host of Addr; "" is every interface.
 func (w Web) Host() string {
 	host, _, err := net.SplitHostPort(w.Addr)
 	if err != nil {
@@ -131,7 +131,7 @@ func (e *env) startWait() (wait time.Duration, problem string) {
 	return wait, ""
 }
 
-// publicURL is an address of the server with its base path, whether or not it was given with it.
+// publicURL returns an address of the server with its base path, whether or not it was given with it.
 func publicURL(given, basePath string) (address, problem string) {
 	if given == "" {
 		return "", ""

@@ -24,7 +24,7 @@ type AddressForm struct {
 	add          func(address string, entry map[string]any) []string
 }
 
-// AddressForms are those of the clients that are known.
+// AddressForms returns the forms of the known clients.
 func AddressForms() []AddressForm {
 	return []AddressForm{
 		{
@@ -86,7 +86,7 @@ func (f AddressForm) Text(at string) string {
 	return encode(map[string]any{f.key: map[string]any{"claudeops": f.entry(at)}}, "  ")
 }
 
-// Add are the words of the command that adds the server to the client; nil where it has none.
+// Add returns the words of the command that adds the server to the client; nil where it has none.
 func (f AddressForm) Add(at string) []string {
 	if f.add == nil {
 		return nil
@@ -98,7 +98,7 @@ func (f AddressForm) Add(at string) []string {
 	return f.add(at, entry)
 }
 
-// ShellLine is a command for a POSIX shell. The words are left as they are.
+// ShellLine returns a command for a POSIX shell. The words are left as they are.
 func ShellLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -123,7 +123,7 @@ func encode(v any, indent string) string {
 	return b.String()
 }
 
-// Address is the address of MCP at a server, which may be given without the /mcp at its end. An error says what is
+// Address returns the address of MCP at a server, which may be given without the /mcp at its end. An error says what is
 // wrong with it, and repeats nothing of it, since it may hold a password.
 func Address(given string) (string, error) {
 	u, err := url.Parse(given)

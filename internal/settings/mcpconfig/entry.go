@@ -75,7 +75,7 @@ func (e entry) target() string {
 	return e.URL
 }
 
-// json is the entry for the client's file. It cannot fail, since the entry holds strings only.
+// json returns the entry for the client's file. It cannot fail, since the entry holds strings only.
 func (e entry) json() stdjson.RawMessage {
 	var b bytes.Buffer
 	encoder := stdjson.NewEncoder(&b)
@@ -158,7 +158,7 @@ func (r Rules) startsOurs(text string) bool {
 	})
 }
 
-// blanked is the environment of a contributed program, with our variables empty, so that they are not inherited.
+// blanked returns the environment of a contributed program, with our variables empty, so that they are not inherited.
 func (r Rules) blanked(env map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, env)

@@ -80,7 +80,7 @@ type Refusal struct {
 	Reason string `json:"reason"`
 }
 
-// String is the refusal as one line.
+// String returns the refusal as one line.
 func (r Refusal) String() string {
 	if r.Name == "" {
 		return fmt.Sprintf("%s: its MCP servers are left out: %s", r.From, r.Reason)
@@ -95,7 +95,7 @@ type Result struct {
 	Refused []Refusal `json:"refused"`
 }
 
-// Config is the file that the client reads: an object of the member mcpServers.
+// Config returns the file that the client reads: an object of the member mcpServers.
 func (r Result) Config() map[string]map[string]json.RawMessage {
 	servers := map[string]json.RawMessage{}
 	for _, s := range r.Servers {

@@ -17,8 +17,8 @@ const maxNameBytes = 40
 // normalises, and in which no "__" can stand for the end of another name.
 const nameForm = `^[A-Za-z0-9]+([_-][A-Za-z0-9]+)*$`
 
-// reserved are names that Claude Code gives to servers of its own, or cannot use as keys. It drops some of them without
-// an error (observed for workspace, computer-use and __proto__).
+// reserved lists names that Claude Code gives to servers of its own, or cannot use as keys. It drops some of them
+// without an error (observed for workspace, computer-use and __proto__).
 func reserved() []string {
 	return []string{
 		"ide", "sdk", "workspace", "computer-use", "webagent", "widgets", "visualize", "remote-browser", "batch",
@@ -57,7 +57,7 @@ func (m *merge) checkName(name string) error {
 	return nil
 }
 
-// fold is a server's name as Claude Code normalises it, in lower case.
+// fold returns a server's name as Claude Code normalises it, in lower case.
 func fold(name string) string {
 	return strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9_-]`).ReplaceAllLiteralString(name, "_"))
 }

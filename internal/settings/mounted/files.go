@@ -83,7 +83,7 @@ func (r *Repository) offerable(root *files.Dir, name string, e fs.DirEntry) bool
 	return false
 }
 
-// bounded is the files that are offered of one kind.
+// bounded returns the files that are offered of one kind.
 func (r *Repository) bounded(files []string, kind string) []string {
 	if len(files) > maxFiles {
 		r.problem("there are more than %d %s; the others are left out", maxFiles, kind)

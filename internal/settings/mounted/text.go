@@ -37,7 +37,7 @@ func (o Offers) Text() string {
 	return b.String()
 }
 
-// text is the repository's part of the list. Its files are named as long as they fit into so many bytes.
+// text returns the repository's part of the list. Its files are named as long as they fit into share bytes.
 func (r Repository) text(dir string, share int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s", path.Join(dir, r.Folder))
@@ -62,7 +62,7 @@ func (r Repository) text(dir string, share int) string {
 	return b.String()
 }
 
-// fitting joins names to at most so many bytes, and says how many are left out.
+// fitting joins names to at most limit bytes, and says how many are left out.
 func fitting(names []string, limit int) string {
 	const reserve = 40 // the kind, and the words about the rest
 	text := ""

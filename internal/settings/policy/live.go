@@ -140,7 +140,7 @@ type File struct {
 	err    error
 }
 
-// Load is the function Load for the file as it is now.
+// Load calls the function Load for the present file.
 func (f *File) Load(name string) (Policy, error) {
 	if name == "" {
 		return Default(), nil

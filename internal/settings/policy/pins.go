@@ -21,7 +21,7 @@ func (p RepoPin) Matches(owner, name string) bool {
 	return strings.EqualFold(p.Owner, owner) && strings.EqualFold(p.Name, name)
 }
 
-// String is the pin for people.
+// String returns the pin for people.
 func (p RepoPin) String() string {
 	text := p.Owner + "/" + p.Name
 	if p.Provider != "" {

@@ -46,7 +46,7 @@ type Policy struct {
 
 // Server holds the rules for the server itself, independent of any proposal.
 type Server struct {
-	NotifyRefused bool         // whether people are told of refusals, too
+	NotifyRefused bool         // whether people are notified of refusals, too
 	DryRun        *bool        // true: everything is checked and nothing written; false has no effect, nil says nothing
 	ReadOnly      *bool        // the same for refusing every proposal
 	RequireSink   bool         // nothing is proposed unless every head of the audit was exported before
@@ -64,8 +64,8 @@ type Agents struct {
 type Targets struct {
 	Repositories    []RepoPattern // of the file; empty: every repository that a provider serves
 	EnvRepositories []RepoPattern // of CLAUDEOPS_REPOS; a repository must be on both lists
-	// CallersRepositories are those that the caller's token is for; empty: it names none. A repository must be on this
-	// list, too.
+	// CallersRepositories are the repositories that the caller's token is for; empty: it names none. A repository must be
+	// on this list, too.
 	CallersRepositories []RepoPattern
 	BaseBranches        []string  // patterns; empty: the default branch, or the one that the manifest names
 	Pins                []RepoPin // what holds for single repositories, whatever their manifests say
@@ -116,7 +116,7 @@ const (
 	maxCooldown             = 90 * 24 * time.Hour
 )
 
-// CapsFor are the caps that hold for a tier.
+// CapsFor returns the caps that hold for a tier.
 func (p Policy) CapsFor(t gitprovider.Tier) Caps {
 	if own, ok := p.Limits.TierCaps[t]; ok {
 		return Caps{
@@ -127,7 +127,7 @@ func (p Policy) CapsFor(t gitprovider.Tier) Caps {
 	return p.Limits.Caps
 }
 
-// Default is the embedded policy.
+// Default returns the embedded policy.
 func Default() Policy {
 	return Policy{
 		Source: "embedded default", Scope: gitprovider.DefaultScope(), Tiers: gitprovider.DefaultTierLimits(),
@@ -167,7 +167,7 @@ func (r RepoPattern) Matches(provider, owner, name string) bool {
 	return matchFold(r.Owner, owner) && matchFold(r.Name, name)
 }
 
-// String is the entry as it is written in configuration.
+// String returns the entry as it is written in configuration.
 func (r RepoPattern) String() string {
 	if r.Provider == "" {
 		return r.Owner + "/" + r.Name

@@ -111,7 +111,7 @@ func people(key string, names []string, teams bool) ([]string, error) {
 	return out, nil
 }
 
-// view is the same with lists that are never null.
+// view returns the same with lists that are never null.
 func (p PullRequests) view() PullRequests {
 	p.Reviewers, p.Assignees = append([]string{}, p.Reviewers...), append([]string{}, p.Assignees...)
 	return p
@@ -137,7 +137,7 @@ func (f file) duplicates(p *Policy) error {
 	return nil
 }
 
-// label is the name of a label, without the spaces around it.
+// label returns the name of a label, without the spaces around it.
 func label(key, name string) (string, error) {
 	if name = strings.TrimSpace(name); name == "" || len(name) > 50 || strings.ContainsAny(name, ",\n\r\t") {
 		return "", fmt.Errorf("%s: %q must be 1 to 50 bytes without commas", key, name)

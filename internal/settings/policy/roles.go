@@ -20,7 +20,7 @@ const (
 // Roles lists them, from the lowest.
 func Roles() []Role { return []Role{RoleViewer, RoleReviewer, RoleOperator} }
 
-// RoleRule gives a role to the persons of one provider whom it names by exactly one of User, Subject and Group.
+// RoleRule gives a role to the persons of one provider named by exactly one of User, Subject and Group.
 type RoleRule struct {
 	Role     Role   `json:"role" yaml:"-" enum:"viewer,reviewer,operator"`
 	Provider string `json:"provider" yaml:"provider"`         // its name in CLAUDEOPS_SIGN_IN
@@ -43,7 +43,7 @@ type Known struct {
 	Groups                  []string
 }
 
-// RoleOf is the highest role that a rule gives to a person; "" if none does.
+// RoleOf returns the highest role that a rule gives to a person; "" if none does.
 func (p People) RoleOf(who Known) (role Role) {
 	for _, rule := range p.Roles {
 		if rule.matches(who) && slices.Index(Roles(), rule.Role) > slices.Index(Roles(), role) {

@@ -19,7 +19,7 @@ type toolSection struct {
 	Tiers map[string]int `yaml:"tiers"`
 }
 
-// tools raises the lowest tiers of tools. Tier 1 would raise nothing, so naming it is taken for a mistake.
+// tools raises the lowest tiers of tools. Tier 1 would raise nothing, so naming it counts as a mistake.
 func (f file) tools(p *Policy) error {
 	if f.Tools == nil {
 		return nil
@@ -38,7 +38,7 @@ func (f file) tools(p *Policy) error {
 	return nil
 }
 
-// LeastTier is the lowest tier that the policy lets call a tool of a toolset; 0 if it says nothing about it.
+// LeastTier returns the lowest tier that the policy lets call a tool of a toolset; 0 if it says nothing about it.
 func (p Policy) LeastTier(tool string) gitprovider.Tier {
 	at := slices.IndexFunc(p.Agents.ToolTiers, func(t ToolTier) bool { return t.Tool == tool })
 	if at < 0 {
@@ -47,7 +47,7 @@ func (p Policy) LeastTier(tool string) gitprovider.Tier {
 	return p.Agents.ToolTiers[at].Tier
 }
 
-// sources are the places that files of projects may choose from.
+// sources sets the places that files of projects may choose from.
 func (f file) sources(p *Policy) error {
 	p.Server.Sources = f.Sources
 	return p.Server.Sources.Check()

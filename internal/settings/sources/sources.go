@@ -59,7 +59,7 @@ func confidential(address string) bool {
 // List is the sources that the operator admits.
 type List []Source
 
-// Find is the source that admits an address: an https, http, ssh, git or file URL, git's short form of ssh
+// Find returns the source that admits an address: an https, http, ssh, git or file URL, git's short form of ssh
 // (user@host:path) or an absolute path. Scheme, user, host and port are equal to those of the origin, and the path is
 // that of the origin or lies below it. Of several sources the one with the longest origin is found. Addresses are
 // compared as texts: nothing is looked up, and no link is followed.
@@ -112,7 +112,7 @@ func Refusal(address string) string {
 
 func clip(text string) string { return text[:min(len(text), 200)] }
 
-// quoted is a text as one word of a shell's command line.
+// quoted returns a text as one word of a shell's command line.
 func quoted(text string) string {
 	if regexp.MustCompile(`^[A-Za-z0-9@%_+=:,./-]+$`).MatchString(text) {
 		return text
@@ -143,12 +143,12 @@ func (p place) admits(other place) bool {
 	return other.path == p.path || other.path == p.path+".git" || strings.HasPrefix(other.path, p.path+"/")
 }
 
-// defaultPorts are the ports that an address need not name.
+// defaultPorts returns the ports that an address need not name.
 func defaultPorts() map[string]string {
 	return map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418", "file": ""}
 }
 
-// shortSSH is git's short form of an address over ssh.
+// shortSSH matches git's short form of an address over ssh.
 func shortSSH() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Za-z0-9._-]+)@([A-Za-z0-9.-]+):([^/].*|/.*)$`)
 }

@@ -17,7 +17,7 @@ type lastUnchanged struct {
 	state *StatCache
 }
 
-// stats are those of a plan of what is desired, and its warnings, if it had nothing to change.
+// stats returns the stat caches of a plan of what is desired, and its warnings, if it had nothing to change.
 func (l *lastUnchanged) stats(desired *Desired) (stats []*StatCache, warnings []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,7 +27,7 @@ func (l *lastUnchanged) stats(desired *Desired) (stats []*StatCache, warnings []
 	return []*StatCache{l.state, l.stat}, l.plan.Warnings
 }
 
-// again is the plan of what is desired, if nothing has to be changed; nil if it has to be made.
+// again returns the plan of what is desired, if nothing has to be changed; nil if it has to be made.
 func (l *lastUnchanged) again(desired *Desired, last *Snapshot) *Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *lastUnchanged) note(p *Plan, last *Snapshot, s, state *StatCache) {
 	l.plan, l.last, l.stat, l.state = p.again(), last, s, state
 }
 
-// filesOf are the files that a plan looks at if nothing else is in place, sorted.
+// filesOf returns the files that a plan looks at if nothing else is in place, sorted.
 func filesOf(d *Desired) []string {
 	out := make([]string, 0, len(d.Files)+2*len(d.Roots))
 	for key := range d.Files {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// begin is a new snapshot that follows the last one.
+// begin returns a new snapshot that follows the last one.
 func (e *Engine) begin(kind string, last *Snapshot) (snap Snapshot, err error) {
 	ids, err := e.state.IDs()
 	if err != nil {
@@ -63,9 +63,9 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 	return done, err
 }
 
-// initial is the snapshot of what was there before the first deployment of an owner from a project, which follows it;
-// nil if it is not the first. Going back to it gives back what the deployments since have replaced, and removes what
-// they brought.
+// initial returns the snapshot of what was there before the first deployment of an owner from a project, which follows
+// it; nil if it is not the first. Going back to it gives back what the deployments since have replaced, and removes
+// what they brought.
 func (e *Engine) initial(snap, last *Snapshot) *Snapshot {
 	if slices.ContainsFunc(last.Managed, func(f FileState) bool {
 		return f.Owner == snap.Owner &&
@@ -81,7 +81,7 @@ func (e *Engine) initial(snap, last *Snapshot) *Snapshot {
 	return &first
 }
 
-// rootsInUse are those of roots that are current, or have files or changes in a snapshot.
+// rootsInUse returns the roots that are current, or have files or changes in a snapshot.
 func rootsInUse(snap *Snapshot, roots, current []RootDir) (out []RootDir) {
 	used := map[FileKey]bool{}
 	for _, f := range snap.Managed {
@@ -110,7 +110,7 @@ func modeOf(executable bool) uint32 {
 	return 0o644
 }
 
-// stepOf is a change with its contents in the state.
+// stepOf returns a change with its contents in the state.
 func (e *Engine) stepOf(d disk, p *Plan, c Change) (Step, error) {
 	s := Step{
 		Target: c.Target, Path: c.Path, Root: rootOf(p.roots(), c.Target, c.Path), Mode: modeOf(c.after.Executable),
@@ -145,7 +145,8 @@ func (e *Engine) keepCurrent(d disk, name, hash string) error {
 	}})
 }
 
-// keptMode are the rights of a file that is replaced: those it had, and whether it may be executed as the module says.
+// keptMode returns the rights of a file that is replaced: those it had, and whether it may be executed as the module
+// says.
 func keptMode(before fs.FileMode, executable bool) uint32 {
 	mode := uint32(before.Perm())&^0o111 | 0o400
 	if executable {

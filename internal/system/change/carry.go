@@ -98,7 +98,7 @@ func (w *applier) prepare(roots []RootDir, keep func(RootDir) bool) (err error) 
 	return nil
 }
 
-// stand is the folder where a new file waits: the deepest one above it that is there, and stays.
+// stand returns the folder where a new file waits: the deepest one above it that is there, and stays.
 func (w *applier) stand(name string) (dir string, missing []string, err error) {
 	dir, missing, where, what, err := w.disk.ground(name)
 	if err != nil || what == "" {

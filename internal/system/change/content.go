@@ -16,7 +16,7 @@ type Content struct {
 // Bytes makes a Content.
 func Bytes(b []byte) Content { return Content{hash: Hash(b), bytes: b} }
 
-// SHA256 is the content's hash in hexadecimal.
+// SHA256 returns the content's hash in hexadecimal.
 func (c Content) SHA256() string { return c.hash }
 
 // Bytes returns the content's bytes. It returns an error if they do not match the hash any more.
@@ -32,7 +32,7 @@ func (c Content) Bytes() ([]byte, error) {
 	return b, err
 }
 
-// Hash is the SHA-256 of bytes in hexadecimal.
+// Hash returns the SHA-256 of bytes in hexadecimal.
 func Hash(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])

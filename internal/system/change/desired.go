@@ -132,7 +132,7 @@ func conflict(key FileKey, known DesiredFile, ids []string, what string) *Error 
 // wants reports whether a path is wanted for any target.
 func (d *Desired) wants(name string) bool { return d.wanted[name] }
 
-// keys are the files' names, by target and path.
+// keys returns the files' names, by target and path.
 func (d *Desired) keys() []FileKey {
 	out := make([]FileKey, 0, len(d.Files))
 	for k := range d.Files {
@@ -142,7 +142,7 @@ func (d *Desired) keys() []FileKey {
 	return out
 }
 
-// bases are the folders out of which no link is followed.
+// bases returns the folders out of which no link is followed.
 func bases(roots []RootDir) (out []string) {
 	for _, r := range roots {
 		out = append(out, r.Base)
@@ -150,7 +150,7 @@ func bases(roots []RootDir) (out []string) {
 	return out
 }
 
-// Short is a text from outside as a message shows it.
+// Short returns a text from outside as a message shows it.
 func Short(text string) string {
 	if len(text) > 120 {
 		return text[:60] + "…" + text[len(text)-50:]

@@ -35,7 +35,7 @@ func newDisk(bases ...string) disk {
 	return disk{bases: slices.Compact(bases)}
 }
 
-// baseOf is the base of a path, and the path below it, with slashes.
+// baseOf returns the base of a path, and the path below it, with slashes.
 func (d disk) baseOf(name string) (base, rel string, ok bool) {
 	for _, base := range d.bases {
 		if Below(base, name) {
@@ -71,7 +71,7 @@ func openRoot(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// moved is an error if a base leads elsewhere than when what is being done began.
+// moved returns an error if a base leads elsewhere than when what is being done began.
 func (d disk) moved(base string) error {
 	want, known := d.real[base]
 	if !known {
@@ -88,10 +88,10 @@ func (d disk) moved(base string) error {
 	return err
 }
 
-// RealPath is a path without links.
+// RealPath returns a path without links.
 func RealPath(name string) (string, error) { return filepath.EvalSymlinks(name) }
 
-// realPaths are the paths of folders without links; those that are not there are left out.
+// realPaths returns the paths of folders without links; those that are not there are left out.
 func realPaths(folders []string) map[string]string {
 	out := map[string]string{}
 	for _, folder := range folders {
@@ -186,8 +186,8 @@ func notPlain(info fs.FileInfo) string {
 	return ""
 }
 
-// ground is the deepest folder above a path that is there. missing are the folders between, the outer ones first. what
-// says what stands where a folder has to be, and where; "" if nothing does.
+// ground returns the deepest folder above a path that is there. missing are the folders between, the outer ones first.
+// what says what stands where a folder has to be, and where; "" if nothing does.
 func (d disk) ground(name string) (dir string, missing []string, where, what string, err error) {
 	err = d.in(name, func(root *os.Root, rel string) error {
 		dir = filepath.Dir(name)

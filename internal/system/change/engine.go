@@ -130,8 +130,8 @@ type event struct {
 	Said     string    `json:"said,omitempty"`
 }
 
-// UnchangedStats are those of a plan that was made of what is desired, and its warnings, if it had nothing to change;
-// nil otherwise.
+// UnchangedStats returns the stat caches of a plan that was made of what is desired, and its warnings, if it had
+// nothing to change; nil otherwise.
 func (e *Engine) UnchangedStats(desired *Desired) (stats []*StatCache, warnings []string) {
 	return e.unchanged.stats(desired)
 }

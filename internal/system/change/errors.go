@@ -34,12 +34,12 @@ func NewError(code Code, reason string, next []string, format string, args ...an
 	return e
 }
 
-// invalidConfig is a configuration that says something it may not.
+// invalidConfig is the error for a configuration with an invalid value.
 func invalidConfig(format string, args ...any) *Error {
 	return NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
 }
 
-// reason is an error without the name of its file.
+// reason returns an error without the name of its file.
 func reason(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {

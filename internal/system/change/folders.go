@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// What a deployment made, it removes; what was there stays, and be it an empty folder. So a snapshot lists the folders
-// that deployments have made, and no other is ever removed.
+// A deployment's folders are removed with it; other folders stay, even empty ones. So a snapshot lists the folders that
+// deployments have made, and no other is ever removed.
 
 // removeFolder removes a folder if it is one, and empty.
 func (d disk) removeFolder(name string) error {

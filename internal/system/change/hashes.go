@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// Hashes remembers the hash of each file that was read, with what the system said of the file then, as git's index
-// does: a plan with nothing changed asks the system about each file and reads none. It is a cache: one that is damaged
-// or missing costs time alone, and nothing that is about to be written believes it. A nil one remembers nothing.
+// Hashes remembers the hash of each file that was read, with the file's stat data at that time, as git's index does: a
+// plan with nothing changed asks the system about each file and reads none. It is a cache: one that is damaged or
+// missing only costs time, and nothing that is about to be written relies on it. A nil one remembers nothing.
 type Hashes struct {
 	file string // where it is kept between processes; "" for nowhere
 	now  func() time.Time
@@ -51,7 +51,7 @@ const (
 // NewHashes remembers hashes in a file; "" for nowhere.
 func NewHashes(file string, now func() time.Time) *Hashes { return &Hashes{file: file, now: now} }
 
-// of is the hash of a file, if it is known.
+// of returns the hash of a file, if it is known.
 func (h *Hashes) of(name string, info fs.FileInfo) (hash string, ok bool) {
 	if h == nil {
 		return "", false
@@ -63,7 +63,7 @@ func (h *Hashes) of(name string, info fs.FileInfo) (hash string, ok bool) {
 	return h.with(name, id)
 }
 
-// with is of for a file that the system was asked about.
+// with is of for a file whose stat data are known.
 func (h *Hashes) with(name string, id fileID) (hash string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

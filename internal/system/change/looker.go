@@ -14,7 +14,7 @@ import (
 type looker struct {
 	disk   disk
 	hashes *Hashes
-	asked  map[string]fileID // what the system said of files just now
+	asked  map[string]fileID // stat data of files read just now
 	dir    string            // the folder that is open
 	folder *os.Root          // nil if there is none at dir
 }
@@ -93,12 +93,12 @@ func (l *looker) open(dir string) error {
 	return nil
 }
 
-// readPlain reads a file of a folder, with what the system said of it before.
+// readPlain reads a file of a folder, with the stat data from before the reading.
 func readPlain(folder *os.Root, name string) ([]byte, fs.FileInfo, error) {
 	return files.Read(folder, name, MaxFileBytes)
 }
 
-// time is when a reading begins.
+// time returns the time at which a reading begins.
 func (h *Hashes) time() time.Time {
 	if h == nil {
 		return time.Time{}

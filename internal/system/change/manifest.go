@@ -24,7 +24,7 @@ type manifestFile struct {
 	Modules []string `json:"module_ids"`
 }
 
-// ManifestPath is where the manifest of a target lies in one of its folders.
+// ManifestPath returns the path of a target's manifest in one of its folders.
 func ManifestPath(root string, target TargetName) string {
 	return filepath.Join(root, ".agentpack.manifest."+string(target)+".json")
 }
@@ -65,7 +65,7 @@ func readManifests(d disk, roots []RootDir, files map[FileKey]string) (missing [
 	return missing, warnings, nil
 }
 
-// readManifest is a root's manifest; nil if there is none that can be used.
+// readManifest returns a root's manifest; nil if there is none that can be used.
 func readManifest(d disk, root RootDir) (m *manifest, warning string, err error) {
 	for _, name := range []string{ManifestPath(root.Dir, root.Target), filepath.Join(root.Dir, legacyManifest)} {
 		at, err := d.read(name)
@@ -128,7 +128,7 @@ func manifests(snapshot *Snapshot, roots []RootDir, exists, keep func(RootDir) b
 	return out, nil
 }
 
-// rootOf is the deepest root of a target that holds a path; "" if none does.
+// rootOf returns the deepest root of a target that holds a path; "" if none does.
 func rootOf(roots []RootDir, target TargetName, name string) string {
 	best := ""
 	for _, r := range roots {

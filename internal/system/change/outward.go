@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// outwardLink is the link by which a path leads out of the folder that holds the link, the deepest of several, and
+// outwardLink returns the link by which a path leads out of the folder that holds the link, the deepest of several, and
 // where it leads; "" if there is none.
 func outwardLink(name string) (link, target string) {
 	for name = filepath.Clean(name); filepath.Dir(name) != name; name = filepath.Dir(name) {

@@ -63,16 +63,16 @@ type Plan struct {
 	original map[FileKey]*Original
 }
 
-// Root is the folder of the target that a change is in.
+// Root returns the folder of the target that a change is in.
 func (p *Plan) Root(c Change) string { return rootOf(p.roots(), c.Target, c.Path) }
 
-// Read is the content of a file of the plan's folders, as it is now.
+// Read returns the content of a file of the plan's folders, as it is now.
 func (p *Plan) Read(name string) ([]byte, error) {
 	at, err := p.disk.read(name)
 	return at.content, err
 }
 
-// roots are all folders that the plan has to do with.
+// roots returns all folders that the plan has to do with.
 func (p *Plan) roots() []RootDir { return slices.Concat(p.desired.Roots, p.held.dropped) }
 
 // Summary counts changes.

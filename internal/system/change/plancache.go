@@ -12,12 +12,12 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// PlanCache remembers between processes the last plan that had nothing to change, with what the system said of all that
-// it was made of: a process that asks again only asks about the files. It is a cache, as Hashes is: damaged or missing,
-// it costs time alone, and nothing that is about to be written believes it.
+// PlanCache remembers between processes the last plan that had nothing to change, with the stat data of all its inputs:
+// a process that asks again only asks about the files. It is a cache, as Hashes is: damaged or missing, it only costs
+// time, and nothing that is about to be written relies on it.
 type PlanCache struct {
 	file string              // where it is kept; "" for nowhere
-	used func(folder string) // is told the folders whose use is noted
+	used func(folder string) // is called with the folders whose use is noted
 
 	mu    sync.Mutex
 	kept  *StatCache // that the file has
@@ -39,7 +39,7 @@ const maxCacheBytes = 64 << 20
 // The file begins with a mark and the SHA-256 of what follows.
 func planMark() []byte { return []byte("claudeops unchanged 1\n") }
 
-// NewPlanCache keeps a plan in a file; "" for nowhere. used is told the folders whose use is noted.
+// NewPlanCache keeps a plan in a file; "" for nowhere. used is called with the folders whose use is noted.
 func NewPlanCache(file string, used func(folder string)) *PlanCache {
 	return &PlanCache{file: file, used: used}
 }
@@ -56,8 +56,8 @@ func (q *PlanCache) CanAnswer() bool {
 	return q.known != nil || !q.tried && q.file != ""
 }
 
-// Again is the plan that is kept, if it is about the same question and nothing has changed; nil otherwise. The lock is
-// held.
+// Again returns the plan that is kept, if it is about the same question and nothing has changed; nil otherwise. The
+// lock is held.
 func (q *PlanCache) Again(question string) *Plan {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,7 +201,7 @@ type unpacker struct {
 	bad  bool
 }
 
-// number is bounded by what is left, so that nothing is made for what is not there.
+// number reads a number, bounded by the remaining bytes, so that no space is allocated for missing data.
 func (u *unpacker) number() int {
 	var n uint64
 	for shift := 0; shift < 64; shift += 7 {

@@ -128,7 +128,7 @@ func (r *restoring) affected(f FileState) bool {
 	return f.Owner == r.to.Owner && r.reach.has(base, f.Project, f.Path)
 }
 
-// near are the folders of targets that the rollback may write to.
+// near returns the folders of targets that the rollback may write to.
 func (r *restoring) near() (out []RootDir) {
 	used := map[FileKey]bool{}
 	for _, p := range r.wanted {
@@ -274,7 +274,7 @@ func (r *restoring) compare(name string, p past) error {
 	return nil
 }
 
-// change is a step as plans show it.
+// change returns a step as plans show it.
 func (r *restoring) change(s Step, at found) Change {
 	c := Change{
 		Target: s.Target, Op: Update, Path: s.Path, PathPosix: filepath.ToSlash(s.Path), Before: &s.Before, After: &s.After,

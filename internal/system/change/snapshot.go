@@ -14,7 +14,7 @@ import (
 )
 
 // Snapshot records what was in place after a deployment or a rollback, and how that came about. The newest is the
-// ledger of which file belongs to whom.
+// ledger of the owner of each file.
 type Snapshot struct {
 	SchemaVersion int    `json:"schema_version"`
 	ID            string `json:"id"`
@@ -68,11 +68,11 @@ type Step struct {
 	Mode       uint32     `json:"mode"`
 	BeforeMode uint32     `json:"before_mode,omitempty"` // of the file that was there
 	Adopted    bool       `json:"adopted,omitempty"`     // the file that was there was not deployed
-	// Staged is where the new file waits before it takes its place.
+	// Staged is the path at which the new file waits before it takes its place.
 	Staged string `json:"staged,omitempty"`
 }
 
-// undone is the step that takes a step back.
+// undone returns the step that takes a step back.
 func (s Step) undone() Step {
 	s.Before, s.After, s.Mode, s.BeforeMode = s.After, s.Before, s.BeforeMode, s.Mode
 	return s
@@ -125,8 +125,8 @@ func (s State) Snapshot(id string) (*Snapshot, error) {
 	return &snap, nil
 }
 
-// adopted is the person's file that the owner's file at a path has taken the place of; nil if there was none. It is for
-// what versions have put in place that did not note it with the file.
+// adopted returns the person's file that the owner's file at a path has taken the place of; nil if there was none. It
+// is for what versions have put in place that did not note it with the file.
 func (s State) adopted(owner Owner, name string) *Original {
 	ids, err := s.IDs()
 	if err != nil {
@@ -174,7 +174,7 @@ func (s State) again(id string) (*Snapshot, error) {
 	return snap, err
 }
 
-// Last is the newest snapshot; an empty one if there is none. One that cannot be read is passed over.
+// Last returns the newest snapshot; an empty one if there is none. One that cannot be read is passed over.
 func (s State) Last() (*Snapshot, error) {
 	ids, err := s.IDs()
 	if err != nil {

@@ -19,8 +19,8 @@ type Pruned struct {
 	Bytes     int64 `json:"bytes"`           // of snapshots and contents
 }
 
-// Prune removes the oldest snapshots but so many, at least one, and the contents that no snapshot needs any more. With
-// dryRun it only counts.
+// Prune removes all snapshots except the newest keep, at least one, and the contents that no snapshot needs any more.
+// With dryRun it only counts.
 func (e *Engine) Prune(ctx context.Context, keep int, dryRun bool) (out Pruned, err error) {
 	p := pruning{state: e.state, out: Pruned{DryRun: dryRun}}
 	work := func() error { return p.run(max(keep, 1)) }

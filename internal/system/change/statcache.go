@@ -103,7 +103,7 @@ func (s *StatCache) Tree(base, rel string) []StatFolder {
 	return w.folders
 }
 
-// Use is tree of a folder of the cache, whose use is noted each time.
+// Use is like tree for a folder of the cache, and records its use each time.
 func (s *StatCache) Use(folder, rel string) []StatFolder {
 	if s == nil {
 		return nil
@@ -115,7 +115,7 @@ func (s *StatCache) Use(folder, rel string) []StatFolder {
 	return recorded
 }
 
-// Used are those that Use recorded.
+// Used returns the folders that Use recorded.
 func (s *StatCache) Used() []string { return s.used }
 
 // files records files, those of a folder together, which may be missing. It returns the stat data of each.
@@ -156,7 +156,7 @@ func (s *StatCache) files(d disk, names []string) map[string]fileID {
 	return ids
 }
 
-// folderOf is filepath.Dir of a path that is clean.
+// folderOf is filepath.Dir for a clean path.
 func folderOf(name string) string {
 	return name[:max(strings.LastIndexByte(name, filepath.Separator), 1)]
 }
@@ -214,8 +214,8 @@ func sameFolders(folders []StatFolder) bool {
 // plainSize reports whether a file of a size is read.
 func (id fileID) plainSize() bool { return id.Size <= MaxFileBytes }
 
-// RecordedTree is the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is its
-// base, rel where it is.
+// RecordedTree returns the tree that was recorded; nil if not all of its hashes are known, or it is too much. root is
+// its base, rel where it is.
 func RecordedTree(root *files.Dir, rel string, recorded []StatFolder, known *Hashes) Tree {
 	if known == nil || recorded == nil {
 		return nil

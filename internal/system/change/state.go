@@ -33,7 +33,7 @@ func newState(home string, now func() time.Time) State {
 	return State{dir: filepath.Join(home, "state"), now: now, seen: &seenSnapshot{}}
 }
 
-// Now is the state's clock.
+// Now returns the state's clock.
 func (s State) Now() time.Time { return s.now() }
 
 // journal describes the change in progress: enough to finish it, and to revert it.
@@ -42,7 +42,7 @@ type journal struct {
 	// Manifests are the contents that they will have, and had, by path; "" for none.
 	Manifests map[string]string `json:"manifests"`
 	Before    map[string]string `json:"manifests_before"`
-	// Folders are those that are made, the outer ones first.
+	// Folders are the folders that are made, the outer ones first.
 	Folders []string `json:"folders"`
 	// Real are the paths of the folders that hold the files, without links.
 	Real map[string]string `json:"real_folders,omitempty"`
@@ -54,7 +54,7 @@ type journal struct {
 // maxStateBytes bounds a file of the state.
 const maxStateBytes = 256 << 20
 
-// newID is a snapshot's id: nanoseconds since 1970, greater than those that are there.
+// newID returns a snapshot's id: nanoseconds since 1970, greater than those that are there.
 func (s State) newID(known []string) string {
 	id := s.now().UnixNano()
 	for _, other := range known {
@@ -80,7 +80,7 @@ func (s State) keep(c Content) error {
 
 func (s State) keptAll() { s.syncFolder("objects") }
 
-// Kept is a content by its hash.
+// Kept returns a content by its hash.
 func (s State) Kept(hash string) ([]byte, error) {
 	content, _, err := files.ReadPath(filepath.Join(s.dir, "objects", hash), maxStateBytes)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s State) Kept(hash string) ([]byte, error) {
 	return content, nil
 }
 
-// ReadFile is a file of the state; nil if there is none.
+// ReadFile returns a file of the state; nil if there is none.
 func (s State) ReadFile(name string) ([]byte, error) {
 	name = filepath.Join(s.dir, name)
 	text, _, err := files.ReadPath(name, maxStateBytes)
@@ -137,7 +137,7 @@ func (s State) syncFolder(name string) {
 	}
 }
 
-// pending is the journal that a killed process left; nil if there is none.
+// pending returns the journal that a killed process left; nil if there is none.
 func (s State) pending() (*journal, error) {
 	name := filepath.Join(s.dir, "journal.json")
 	text, _, err := files.ReadPath(name, maxStateBytes)
@@ -167,5 +167,5 @@ func (s State) remove(name string) error {
 	return nil
 }
 
-// snapshotFile is the name of a snapshot's file.
+// snapshotFile returns the name of a snapshot's file.
 func snapshotFile(id string) string { return filepath.Join("snapshots", id+".json") }

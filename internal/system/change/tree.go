@@ -34,7 +34,7 @@ type TreeFile struct {
 // Size returns the number of bytes of the file when it was read.
 func (f TreeFile) Size() int64 { return f.size }
 
-// Paths are a tree's paths, sorted.
+// Paths returns a tree's paths, sorted.
 func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
 
 // ReadTree reads the files below a folder of a root; a path that is a file is a tree of that file. Links are followed
@@ -153,7 +153,7 @@ func (r *treeReader) tooMuch(name string) error {
 	return fmt.Errorf("%s: makes more than %d bytes together with the files before it", name, maxTreeBytes)
 }
 
-// later is the content of a file that is read when it is asked for.
+// later returns the content of a file that is read when it is asked for.
 func (r *treeReader) later(full, hash string) Content {
 	root := r.root.Name()
 	return Content{hash: hash, read: func() ([]byte, error) {
@@ -174,7 +174,7 @@ func (r *treeReader) later(full, hash string) Content {
 	}}
 }
 
-// Hash is the hash of a tree as lock files have it: SHA-256 over path, SHA-256 and size of each file, a line each,
+// Hash returns the hash of a tree as lock files have it: SHA-256 over path, SHA-256 and size of each file, a line each,
 // sorted.
 func (t Tree) Hash() string {
 	var b strings.Builder

@@ -24,7 +24,7 @@ type Boundary struct {
 	Account string `json:"user,omitempty" doc:"The user that the processes run as, where it is another"`
 	// ABI is the version of the kernel's Landlock whose rules hold, with User in addition; 0: none hold.
 	ABI int `json:"landlock_abi,omitempty" doc:"The version of Landlock whose rules hold; with user they hold in addition"`
-	// Net is where the processes may connect to, in a few words; "" without a boundary and of older records.
+	// Net describes where the processes may connect to, in a few words; "" without a boundary and of older records.
 	Net string `json:"net,omitempty" doc:"Where the processes may connect to, such as TCP to ports 53, 443; UDP to anywhere"`
 	// Missing lists what the boundary lacks on this machine, one clause each. If it is not empty, the boundary does not
 	// satisfy an operator who requires one.
@@ -40,10 +40,10 @@ func (b *Boundary) lacks(format string, args ...any) {
 // Whole reports whether there is a boundary that lacks nothing.
 func (b Boundary) Whole() bool { return b.Held() && len(b.Missing) == 0 }
 
-// Held reports whether there is a boundary, be it one that lacks something.
+// Held reports whether there is a boundary, even one that lacks something.
 func (b Boundary) Held() bool { return b.Kind == User || b.Kind == Landlock }
 
-// String is the boundary in a few words, such as "landlock (ABI 7)".
+// String returns the boundary in a few words, such as "landlock (ABI 7)".
 func (b Boundary) String() string {
 	text := string(b.Kind)
 	switch {
@@ -76,7 +76,7 @@ type Account struct {
 	Common int
 }
 
-// groups are those that the user has beside its own.
+// groups returns the user's groups beside its own.
 func (a *Account) groups() []int {
 	if a.Common > 0 {
 		return []int{a.Common}
@@ -84,5 +84,5 @@ func (a *Account) groups() []int {
 	return nil
 }
 
-// Groups are all groups of the user.
+// Groups returns all groups of the user.
 func (a *Account) Groups() []int { return append([]int{a.GID}, a.groups()...) }

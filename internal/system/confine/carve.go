@@ -52,7 +52,7 @@ func contains(folder, path string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/") || folder == ""
 }
 
-// resolved are the paths without links; those that are not there are left out.
+// resolved returns the paths without links; those that are not there are left out.
 func resolved(paths []string) (out []string) {
 	for _, path := range paths {
 		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(real) {
@@ -62,7 +62,7 @@ func resolved(paths []string) (out []string) {
 	return out
 }
 
-// resolvedAsFar are the paths without links as far as they exist, so that what is made there later counts as well.
+// resolvedAsFar returns the paths without links as far as they exist, so that what is made there later counts as well.
 func resolvedAsFar(paths []string) (out []string) {
 	for _, path := range paths {
 		path = filepath.Clean(path)

@@ -5,14 +5,14 @@ import (
 	"os"
 )
 
-// ClaimFolder is where users of agents are claimed: one file for each, which only root can make and lock. It is the
-// same for every claudeops on a machine, whatever its state folder and its own user.
+// ClaimFolder holds the claims on users of agents: one file for each, which only root can make and lock. It is the same
+// for every claudeops on a machine, whatever its state folder and its own user.
 const ClaimFolder = "/run/claudeops-agents"
 
 // ErrAllClaimed says that sessions run as each of the users.
 var ErrAllClaimed = errors.New("every user of agents is taken by another session on this machine")
 
-// Users are those that agents run as: each by one session at a time on this machine.
+// Users are the users that agents run as: each by one session at a time on this machine.
 type Users struct {
 	Accounts []Account
 	Folder   string // ClaimFolder
@@ -27,7 +27,7 @@ type Claim struct {
 	leavings []string
 }
 
-// Keeps are the files that keep the claim as long as any process has them open.
+// Keeps returns the files that keep the claim as long as any process has them open.
 func (c *Claim) Keeps() []*os.File {
 	if c == nil || c.lock == nil {
 		return nil

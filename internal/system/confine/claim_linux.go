@@ -93,7 +93,7 @@ func (u Users) ClaimOne(uid int) (*Claim, error) {
 
 func (u Users) file(a Account) string { return filepath.Join(u.Folder, strconv.Itoa(a.UID)) }
 
-// byAge are the users, those first that were claimed never or the longest time ago, so that what is overlooked of a
+// byAge returns the users, those first that were claimed never or the longest time ago, so that what is overlooked of a
 // session stays apart from the next ones for long.
 func (u Users) byAge() []Account {
 	claimed := map[int]time.Time{}

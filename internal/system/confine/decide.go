@@ -130,7 +130,7 @@ func label(accounts []Account) string {
 	return first + " to " + last
 }
 
-// ofUsers is the boundary of agents with users of their own.
+// ofUsers returns the boundary of agents with users of their own.
 func (m Machine) ofUsers(c Choice, accounts []Account) Boundary {
 	b := Boundary{Kind: User, Account: label(accounts), ABI: min(m.ABI, abiNewest)}
 	if m.Claims != nil {
@@ -167,7 +167,7 @@ func (m Machine) network(c Choice, b *Boundary) {
 	}
 }
 
-// namePort is that of name servers.
+// namePort is the port of name servers.
 const namePort = 53
 
 func ports(all []uint16) string {

@@ -79,7 +79,7 @@ func (a *Account) CanRead(paths []string) (open []string) {
 		}
 		return nil
 	}); err != nil {
-		return paths // what cannot be asked is not taken for closed
+		return paths // a path that cannot be checked does not count as closed
 	}
 	return open
 }

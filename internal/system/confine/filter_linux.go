@@ -33,7 +33,8 @@ func (e *entry) filter() error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0) //nolint:gosec // the system call wants it so
 }
 
-// filterProgram is the filter. System calls of another architecture, which have other numbers, are refused altogether.
+// filterProgram returns the filter. System calls of another architecture, which have other numbers, are refused
+// altogether.
 func (e *entry) filterProgram() []bpf.Instruction {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: archAt, Size: 4},

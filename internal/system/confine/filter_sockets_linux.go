@@ -21,11 +21,11 @@ func leavingCalls() []uint32 {
 	}
 }
 
-// socketCalls leave sockets of this machine and of the internet's protocols, and what tells of addresses and routes.
-// Where TCP is limited to ports, they leave of the internet's protocols those alone that the limit holds for: Landlock
-// sees neither another protocol, nor a connection that is made by sending, nor listen(2) on a socket that was never
-// bound, for which the kernel takes a port on all addresses. A filter sees the number of a socket and not its family,
-// so listening and accepting are refused for unix sockets as well.
+// socketCalls permits sockets of this machine and of the internet's protocols, and those for reading addresses and
+// routes. Where TCP is limited to ports, of the internet's protocols it permits only those that the limit applies to:
+// Landlock sees neither another protocol, nor a connection that is made by sending, nor listen(2) on a socket that was
+// never bound, for which the kernel takes a port on all addresses. A filter sees the number of a socket and not its
+// family, so listening and accepting are refused for unix sockets as well.
 func (e *entry) socketCalls() []filtered {
 	const fastOpen = 0x20000000 // MSG_FASTOPEN
 	internet := []bpf.Instruction{allow()}
@@ -69,8 +69,8 @@ func (e *entry) socketCalls() []filtered {
 		)})
 }
 
-// limitedSockets are those of the internet where TCP is limited to ports: TCP itself and, unless names need not be
-// looked up, UDP.
+// limitedSockets filters internet sockets where TCP is limited to ports: it permits TCP itself and, unless names need
+// not be looked up, UDP.
 func (e *entry) limitedSockets() []bpf.Instruction {
 	const kindBits, asKind, protocol = 0xf, 0, 2
 	otherProtocol := refuse(unix.EPROTONOSUPPORT)

@@ -16,11 +16,11 @@ import (
 // self is this program.
 const self = "/proc/self/exe"
 
-// entryFile is where the helper reads what to become.
+// entryFile is the file descriptor from which the helper reads its entry.
 const entryFile = 3
 
-// Enter is the life of the helper: it confines itself and becomes the command. It returns, with the exit code of its
-// process, only if that failed, and then the command was not started.
+// Enter runs the helper: it confines itself and becomes the command. It returns, with the exit code of its process,
+// only if that failed, and then the command was not started.
 func Enter() int {
 	runtime.LockOSThread() // some steps are those of one thread, which then becomes the command
 	e, err := readEntry()

@@ -19,7 +19,8 @@ func ThisMachine() Machine {
 	}
 }
 
-// landlockABI is the version of the kernel's Landlock. One whose rules about signals are broken counts as one without.
+// landlockABI returns the version of the kernel's Landlock. One whose rules about signals are broken counts as one
+// without.
 func landlockABI() int {
 	version, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -51,7 +52,7 @@ func maySwitch() error {
 	return nil
 }
 
-// neededCapabilities are those that a supervisor needs whose agents have a user of their own.
+// neededCapabilities returns the capabilities that a supervisor needs whose agents have a user of their own.
 func neededCapabilities() []uint { return []uint{unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID} }
 
 // doors returns the sockets of services that run commands for any client, as far as the user may reach them.

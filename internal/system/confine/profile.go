@@ -63,7 +63,7 @@ type entry struct {
 	Profile
 }
 
-// Wrap is the command, confined. With None it is the command as it is.
+// Wrap returns the command, confined. With None it is the command as it is.
 func (p Profile) Wrap(c processtree.Command) (processtree.Command, error) {
 	if !p.Boundary.Held() {
 		return c, nil

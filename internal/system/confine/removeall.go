@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// RemoveAll is os.RemoveAll, but folders whose owner has taken the rights to them are removed as well.
+// RemoveAll is like os.RemoveAll, but also removes folders whose owner has taken away the rights to them.
 func RemoveAll(path string) error {
 	if err := os.RemoveAll(path); err == nil {
 		return nil

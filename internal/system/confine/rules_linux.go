@@ -13,7 +13,7 @@ type permission struct {
 	sockets bool // to connect to sockets of processes outside
 }
 
-// pathRules are rules that permit something with paths, which have no links, as far as nothing in them is hidden.
+// pathRules returns rules that permit something with paths, which have no links, as far as nothing in them is hidden.
 func pathRules(abi int, paths, hidden []string, p permission) (rules []landlock.Rule) {
 	var folders, files []string
 	for _, path := range paths {

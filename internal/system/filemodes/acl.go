@@ -88,7 +88,7 @@ func (l list) named(user User, us, ours int) (out list) {
 	return out
 }
 
-// gives is an entry that gives a permission; false if none does.
+// gives returns an entry that gives a permission; false if none does.
 func (l list) gives(perm uint16) (entry, bool) {
 	at := slices.IndexFunc(l, func(e entry) bool { return e.perm&perm != 0 })
 	if at < 0 {
@@ -97,7 +97,7 @@ func (l list) gives(perm uint16) (entry, bool) {
 	return l[at], true
 }
 
-// who is the user or the group of an entry, as setfacl(1) names it.
+// who returns the user or the group of an entry, as setfacl(1) names it.
 func (e entry) who() string {
 	if e.tag == tagUser {
 		return fmt.Sprintf("u:%d", e.id)
@@ -105,7 +105,7 @@ func (e entry) who() string {
 	return fmt.Sprintf("g:%d", e.id)
 }
 
-// String is for people.
+// String describes the entry for people.
 func (e entry) String() string {
 	if e.tag == tagUser {
 		return fmt.Sprintf("user %d", e.id)

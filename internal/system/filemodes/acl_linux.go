@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lists are the access list of a file or folder, and the one that is given to what is made in a folder. Both are empty
-// where the file system has none.
+// lists returns the access list of a file or folder, and the one that is given to what is made in a folder. Both are
+// empty where the file system has none.
 func lists(path string, folder bool) (access, made list, err error) {
 	if access, err = readList(path, "system.posix_acl_access"); err != nil || !folder {
 		return access, nil, err

@@ -105,7 +105,7 @@ func (f *file) listed(sticky bool) string {
 	return ""
 }
 
-// quoted is the path for a shell.
+// quoted returns the path for a shell.
 func (f *file) quoted() string { return "'" + strings.ReplaceAll(f.path, "'", `'\''`) + "'" }
 
 // ours returns the command that makes a file readable for this process's user alone.

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// User must not be able to change a file. The zero value, with Known false, stands for every user but root and that of
-// this process.
+// User is the user who must not be able to change a file. The zero value, with Known false, stands for every user but
+// root and that of this process.
 type User struct {
 	Known  bool
 	UID    int
@@ -31,7 +31,7 @@ type Problem struct {
 	What string
 	// the file or folder whose owner, mode or access list is wrong: the subject, something in it, or a folder above it
 	Path string
-	Why  string // what it is, and the command that mends it
+	Why  string // the present state, and the command that corrects it
 }
 
 func (p Problem) String() string { return fmt.Sprintf("%s: %s %s", p.What, p.Path, p.Why) }

@@ -39,7 +39,7 @@ func openRoot(path string) (*os.Root, error) {
 	return root, err
 }
 
-// asFolder is a name that the system takes for that of a folder alone: os.OpenRoot waits for a named pipe else.
+// asFolder returns a name that the system takes for that of a folder alone: os.OpenRoot waits for a named pipe else.
 func asFolder(name string) string {
 	if name == "" || os.IsPathSeparator(name[len(name)-1]) {
 		return name
@@ -72,10 +72,10 @@ func (d *Dir) Has(name string) bool {
 	return err == nil
 }
 
-// Name is the path that the folder was opened by.
+// Name returns the path that the folder was opened by.
 func (d *Dir) Name() string { return d.root.Name() }
 
-// FS is the folder for fs.WalkDir, which follows no links. Files are to be read by Read, which waits for none.
+// FS returns the folder for fs.WalkDir, which follows no links. Files are to be read by Read, which waits for none.
 func (d *Dir) FS() fs.FS { return d.root.FS() }
 
 // Itself opens the folder as a file, to be locked. The caller closes it.

@@ -4,5 +4,5 @@ package files
 
 import "io/fs"
 
-// HardLinked is false here: the information does not tell how many names a file has.
+// HardLinked returns false here: the information does not tell how many names a file has.
 func HardLinked(fs.FileInfo) bool { return false }

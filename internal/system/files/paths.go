@@ -24,11 +24,11 @@ func IsFolder(path string) bool {
 // then it waits for what writes to it. What anybody else names is opened with OpenPath.
 func OpenInput(path string) (*os.File, error) { return os.Open(path) }
 
-// RealPath is the path without symbolic links of what lies at a path. fs.ErrNotExist where nothing does.
+// RealPath returns the path without symbolic links of what lies at a path. fs.ErrNotExist where nothing does.
 func RealPath(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
-// Resolve is a path without symbolic links and without parts such as "..", also one that does not exist, or not all of
-// it: the last parts of that are as they were. A relative path stays one.
+// Resolve returns a path without symbolic links and without parts such as "..", also one that does not exist, or not
+// all of it: the last parts of that are as they were. A relative path stays one.
 func Resolve(path string) string {
 	path = filepath.Clean(path)
 	for missing := ""; ; {
@@ -73,7 +73,7 @@ func Size(folder string) (size int64, err error) {
 	return size, err
 }
 
-// FolderFS is the folder at a path that the operator named, as a file system of regular files: each is opened as
+// FolderFS returns the folder at a path that the operator named, as a file system of regular files: each is opened as
 // OpenPath does, and only when it is asked for. The folder need not be there.
 func FolderFS(path string) fs.FS { return folderFS(path) }
 

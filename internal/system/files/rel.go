@@ -27,7 +27,7 @@ var (
 // file system treats as git's own. The zero Rel is invalid. Only ParseRel makes valid ones.
 type Rel struct{ path string }
 
-// String is the path.
+// String returns the path.
 func (r Rel) String() string { return r.path }
 
 // ParseRel accepts a path of at most limit bytes that is canonical already; nothing is cleaned. The error is one of
@@ -51,7 +51,7 @@ func ParseRel(name string, limit int) (Rel, error) {
 	return Rel{name}, nil
 }
 
-// CheckName is errGitName or errHiddenName for a component of a path that no Rel has.
+// CheckName returns errGitName or errHiddenName for a component of a path that no Rel has.
 func CheckName(component string) error {
 	control := func(r rune) bool { return r < ' ' } // a tab and a newline are not hidden characters of a text
 	switch {
@@ -94,8 +94,8 @@ func IsGitName(component string) bool {
 		strings.Trim(stem[2:], "0123456789abcdef") == ""
 }
 
-// FoldName is a name as a file system compares it that passes over case, over the form in which accents are written,
-// and over characters that are not seen.
+// FoldName returns a name as a file system compares it that passes over case, over the form in which accents are
+// written, and over characters that are not seen.
 func FoldName(name string) string {
 	fold := func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {

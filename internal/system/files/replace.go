@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// unfinished is the name under which Replace writes a file, in the same folder: always the same, so that what a killed
-// process left is found.
+// unfinished returns the name under which Replace writes a file, in the same folder: always the same, so that what a
+// killed process left is found.
 func unfinished(name string) string { return path.Join(path.Dir(name), ".new-"+path.Base(name)) }
 
 // Replace makes a file hold text, with exactly the mode: a reader, also after a kill or a loss of power, sees the old
@@ -56,7 +56,7 @@ func (w *Writing) fill(f *os.File, text []byte, mode fs.FileMode) (written fs.Fi
 	return written, errors.Join(err, f.Close())
 }
 
-// isStill is an error if another call has put its own file at the name, which may not be whole.
+// isStill returns an error if another call has put its own file at the name, which may not be whole.
 func (w *Writing) isStill(name string, written fs.FileInfo) error {
 	info, err := w.root.Lstat(name)
 	if err == nil && !os.SameFile(info, written) {

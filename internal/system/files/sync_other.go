@@ -4,5 +4,5 @@ package files
 
 import "os"
 
-// syncFolder is nothing here: folders cannot be synced.
+// syncFolder does nothing here: folders cannot be synced.
 func syncFolder(*os.Root, string) error { return nil }

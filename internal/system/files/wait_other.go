@@ -8,7 +8,7 @@ import (
 )
 
 // withoutWaiting is nothing here: what lies in a folder of Windows is a file or a folder. noLink is nothing either: a
-// link is told before the file is opened.
+// link is recognised before the file is opened.
 const (
 	withoutWaiting = 0
 	noLink         = 0

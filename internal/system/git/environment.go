@@ -31,8 +31,8 @@ func always(protocols string) []string {
 	}
 }
 
-// settings are in force in every call, over the repository's configuration: programs that it would start, and the
-// network.
+// settings returns the settings of every call, which override the repository's configuration: programs that it would
+// start, and the network.
 func settings() []string {
 	return []string{
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never",
@@ -41,7 +41,7 @@ func settings() []string {
 	}
 }
 
-// environment is all variables of a call, each once: always wins over the call's, and that over the Runner's.
+// environment returns all variables of a call, each once: always wins over the call's, and that over the Runner's.
 func (r *Runner) environment(program string, c Call, remote added) []string {
 	home, configured := r.Home, ""
 	if home == "" {

@@ -71,7 +71,7 @@ const (
 	grace = 2 * time.Second
 )
 
-// within is a context that ends after Time.
+// within returns a context that ends after Time.
 func (l Limits) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.Time <= 0 {
 		return ctx, func() {}
@@ -153,7 +153,7 @@ func (r *Runner) Stream(ctx context.Context, c Call, l Limits, read func(io.Read
 	return err
 }
 
-// find is the path of git. ErrNotFound if there is none.
+// find returns the path of git. ErrNotFound if there is none.
 func (r *Runner) find() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,7 @@ func (r *Runner) find() (string, error) {
 	return path, nil
 }
 
-// missing is the error of a start that failed: ErrNotFound if git is gone since it was found.
+// missing returns the error of a start that failed: ErrNotFound if git is gone since it was found.
 func (r *Runner) missing(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

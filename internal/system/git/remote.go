@@ -66,7 +66,7 @@ type added struct {
 	secret      []byte
 }
 
-// address is the URL that git takes an address for.
+// address returns the URL that git takes an address for.
 func (m *Remote) address() (u *url.URL, err error) {
 	text := m.URL.Value()
 	if strings.Contains(text, "://") {
@@ -120,8 +120,8 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 	return d, nil
 }
 
-// pin looks at the addresses of a host: ErrPrivate if one is not of the internet. The settings that it returns keep git
-// to them. A host that is not found is refused: curl and ssh take more for an address than the resolver does.
+// pin checks the addresses of a host: ErrPrivate if one is not of the internet. The settings that it returns keep git
+// to them. A host that is not found is refused: curl and ssh accept more forms of addresses than the resolver does.
 func (m *Remote) pin(ctx context.Context, r *Runner, u *url.URL) (config []string, err error) {
 	host, web := u.Hostname(), u.Scheme == "https" || u.Scheme == "http"
 	if host == "" || web && r.proxied(u) {

@@ -47,8 +47,9 @@ func (s *started) start(ctx context.Context) (code int, err error) {
 	return outcome(ctx, cmd, cmd.Run())
 }
 
-// command is a process in a group of its own: a Ctrl-C at the terminal does not reach git in the middle of a write, and
-// when its context ends, it is ended with its children. It is asked first, so that it removes its lock files.
+// command returns a process in a group of its own: a Ctrl-C at the terminal does not reach git in the middle of a
+// write, and when its context ends, it is ended with its children. It is asked first, so that it removes its lock
+// files.
 func (s *started) command(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.program, s.args...) // #nosec G204: the operator's git
 	cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.WaitDelay = s.dir, s.env, s.call.Keep, grace

@@ -59,7 +59,7 @@ func (p *Provider) failed(err error, what string) error {
 	}
 }
 
-// VariablePart is a provider's name as it stands in names of variables.
+// VariablePart returns a provider's name as it stands in names of variables.
 func VariablePart(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
 
 // recordable checks what is recorded of a person, and puts their groups in order.

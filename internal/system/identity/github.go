@@ -54,7 +54,7 @@ func (g *github) who(ctx context.Context, t *oauth2.Token, _ string) (Person, er
 		return Person{}, g.refuse("does not say who the person is")
 	}
 	who := Person{Subject: strconv.FormatInt(user.ID, 10), User: user.Login}
-	active := map[string]bool{} // a server may not heed what the address asks for
+	active := map[string]bool{} // a server may ignore what the address asks for
 	err := list(ctx, g, t, "/user/memberships/orgs?state=active", func(m struct {
 		State        string `json:"state"`
 		Organization struct {

@@ -24,7 +24,7 @@ type openid struct {
 	keys  *keys
 	mu    *sync.Mutex
 	found *discovered // nil before it was asked
-	// problem is why it could not be asked at the time, so that many who sign in do not wait for it one after the other.
+	// problem says why it could not be asked at the time, so that many who sign in do not wait for it one after the other.
 	problem error
 	at      time.Time
 }
@@ -99,7 +99,7 @@ func (o *openid) ask(ctx context.Context) (*discovered, error) {
 	return found, nil
 }
 
-// signatures are the algorithms with a public key among those that a provider has.
+// signatures returns the algorithms with a public key among those that a provider has.
 func signatures(offered []string) []string {
 	return slices.DeleteFunc(slices.Clone(offered), func(name string) bool {
 		return !slices.Contains([]string{
@@ -140,7 +140,7 @@ func (o *openid) config(ctx context.Context) (oauth2.Config, error) {
 	}, nil
 }
 
-// scopes are those that the operator names, or the usual ones as far as the provider has them.
+// scopes returns the scopes that the operator names, or the usual ones as far as the provider has them.
 func (o *openid) scopes(found *discovered) []string {
 	if len(o.settings.Scopes) > 0 {
 		return append([]string{oidc.ScopeOpenID},
@@ -265,7 +265,7 @@ func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access
 	return who, err
 }
 
-// read reads what is said of a person.
+// read reads a person's claims.
 func (o *openid) read(into func(any) error) (Person, error) {
 	var c claims
 	var all map[string]jsontext.Value
@@ -290,9 +290,9 @@ func (o *openid) read(into func(any) error) (Person, error) {
 	return who, nil
 }
 
-// exactly reads what is said of a person: names count with their letter case, and none may be there twice. Else a claim
+// exactly reads a person's claims: names count with their letter case, and none may be there twice. Otherwise a claim
 // that people can set themselves could stand in for one that the provider sets. The library matches names in any case:
-// what looks to it like one that it reads is refused.
+// a name that matches one of its names only in another case is refused.
 func exactly(claims func(any) error, into any) error {
 	var raw rawJSON
 	if err := claims(&raw); err != nil {

@@ -27,7 +27,7 @@ const (
 	rediscover = time.Hour
 )
 
-// Person is whom a provider has recognised.
+// Person is a person that a provider has recognised.
 type Person struct {
 	Provider string   // name of the provider, as the operator has it
 	Issuer   string   // of the provider
@@ -126,7 +126,7 @@ func New(s Settings, o Options) *Provider {
 	return p
 }
 
-// operators are the hosts that the operator has named for a provider.
+// operators returns the hosts that the operator has named for a provider.
 func operators(s Settings) func(*url.URL) trust.Operator[transport.Host] {
 	hosts := s.hosts()
 	return func(u *url.URL) trust.Operator[transport.Host] {
@@ -139,22 +139,22 @@ func operators(s Settings) func(*url.URL) trust.Operator[transport.Host] {
 	}
 }
 
-// Name is the name that the operator has given to the provider.
+// Name returns the name that the operator has given to the provider.
 func (p *Provider) Name() string { return p.settings.Name }
 
-// Key is a secret that this server shares with the provider alone; "" for a public client.
+// Key returns a secret that this server shares with the provider alone; "" for a public client.
 func (p *Provider) Key() string { return p.secret() }
 
-// Text is that of the button.
+// Text returns the text of the button.
 func (p *Provider) Text() string { return p.settings.Text }
 
 // Kind returns the provider's protocol.
 func (p *Provider) Kind() Kind { return p.settings.Kind }
 
-// Issuer is the provider's address, as it is in a Person.
+// Issuer returns the provider's address, as it is in a Person.
 func (p *Provider) Issuer() string { return p.settings.Issuer }
 
-// Redirect is the address that has to be entered at the provider.
+// Redirect returns the address that has to be entered at the provider.
 func (p *Provider) Redirect() string { return p.redirect }
 
 // Begin returns the address at which a browser signs in.
@@ -188,7 +188,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, code string) (Person, Gra
 // Look asks again who a person is, and what they belong to now. The Grant that is returned takes the place of the old
 // one, also where the error is not unauthenticated.
 //
-// Errors: unauthenticated if the provider does not stand by the person any more, and those of Begin.
+// Errors: unauthenticated if the provider no longer recognises the person, and those of Begin.
 func (p *Provider) Look(ctx context.Context, was Person, g Grant) (Person, Grant, error) {
 	token := &oauth2.Token{AccessToken: g.Access, TokenType: "Bearer"}
 	if g.Refresh != "" {
@@ -222,7 +222,7 @@ func (p *Provider) Logout(ctx context.Context, token string) (Logout, error) {
 	return p.speaks.logout(ctx, token)
 }
 
-// person reads whom a token is about, and checks that it can be recorded.
+// person reads the person of a token, and checks that it can be recorded.
 func (p *Provider) person(ctx context.Context, t *oauth2.Token, nonce string) (Person, error) {
 	who, err := p.speaks.who(ctx, t, nonce)
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *Provider) person(ctx context.Context, t *oauth2.Token, nonce string) (P
 	return who, p.recordable(&who)
 }
 
-// with is the context by which the libraries find the way out.
+// with returns the context by which the libraries find the way out.
 func (p *Provider) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, p.client)
 }

@@ -21,7 +21,7 @@ const (
 // DefaultGroups is the claim that names a person's groups unless the operator names another one.
 const DefaultGroups = "groups"
 
-// GitHubIssuer is where people of GitHub sign in, unless the operator names a server of GitHub Enterprise.
+// GitHubIssuer is the address where people of GitHub sign in, unless the operator names a server of GitHub Enterprise.
 const GitHubIssuer = "https://github.com"
 
 // Settings is the operator's configuration of one provider.
@@ -63,7 +63,7 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// hosts are the addresses that may be asked.
+// hosts returns the addresses that may be asked.
 func (s Settings) hosts() (out []*url.URL) {
 	for _, address := range append([]string{s.Issuer, s.api()}, s.Hosts...) {
 		if u, err := url.Parse(address); err == nil && u.Host != "" {
@@ -73,7 +73,7 @@ func (s Settings) hosts() (out []*url.URL) {
 	return out
 }
 
-// api is where GitHub's API is; "" for other kinds.
+// api returns the address of GitHub's API; "" for other kinds.
 func (s Settings) api() string {
 	switch {
 	case s.Kind != GitHub:

@@ -33,7 +33,7 @@ func enterGroup(path string) error {
 	return os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte("0"), 0) //nolint:gosec // it exists; nothing is made
 }
 
-// ownGroup is the folder of this process's control group.
+// ownGroup returns the folder of this process's control group.
 func ownGroup() (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -30,7 +30,7 @@ func Listener(port int) string {
 	return ""
 }
 
-// listening are the sockets that listen on a port, as links in /proc/PID/fd name them (proc_net(5)).
+// listening returns the sockets that listen on a port, as links in /proc/PID/fd name them (proc_net(5)).
 func listening(port int) (sockets []string) {
 	const (
 		local, state, inode = 1, 3, 9 // columns

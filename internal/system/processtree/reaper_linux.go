@@ -33,7 +33,7 @@ type reaper struct {
 	tooMany bool            // the tree was ended because of its size
 }
 
-// Reap is the life of a reaper; see ReaperCommand. It returns the exit code of its process.
+// Reap runs the reaper; see ReaperCommand. It returns the exit code of its process.
 func Reap() int {
 	orders := os.NewFile(ordersFile, "orders")
 	lines := bufio.NewReader(orders)
@@ -159,7 +159,7 @@ func (r *reaper) spawn(attr *syscall.ProcAttr) (pid int, err error) {
 	return pid, errors.Join(err, enterGroup(back)) // an error ends this process, and the command with it
 }
 
-// inMemory is a file with the text, at its beginning.
+// inMemory returns a file with the text, at its beginning.
 func inMemory(text []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("extra", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -258,7 +258,7 @@ func (r *reaper) outgrown() <-chan struct{} {
 	return over
 }
 
-// known is the command's wait status; nil as long as it runs.
+// known returns the command's wait status; nil as long as it runs.
 func (r *reaper) known() *uint32 {
 	select {
 	case <-r.exited:

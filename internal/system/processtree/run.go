@@ -74,8 +74,8 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	return r, nil
 }
 
-// Find is the absolute path of a program: of a name that is looked for in PATH, or of a path. *exec.Error for one that
-// is not there or cannot be run.
+// Find returns the absolute path of a program: of a name that is looked for in PATH, or of a path. *exec.Error for one
+// that is not there or cannot be run.
 func Find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -84,8 +84,8 @@ func Find(program string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Cmd is a command for a library that starts and ends it itself. It sees the environment of c alone. When the context
-// ends, it alone is killed.
+// Cmd returns a command for a library that starts and ends it itself. It sees the environment of c alone. When the
+// context ends, it alone is killed.
 func Cmd(ctx context.Context, c Command) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.Path) // #nosec G204 -- the caller names the program
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin = c.Args, c.Env, c.Dir, c.Stdin

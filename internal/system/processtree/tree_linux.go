@@ -123,7 +123,8 @@ func (t *Tree) listen(said *json.Decoder, reports *os.File) {
 	}
 }
 
-// Exited is closed when the command has ended, however it did. Other processes of the tree may run still.
+// Exited returns a channel that is closed when the command has ended, however it did. Other processes of the tree may
+// still run.
 func (t *Tree) Exited() <-chan struct{} { return t.exited }
 
 // End ends all processes of the tree and returns when none is left: they are asked (SIGTERM), and killed after

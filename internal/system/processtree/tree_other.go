@@ -45,10 +45,11 @@ func Start(c Command, o Options) (*Tree, error) {
 	return t, nil
 }
 
-// Exited is closed when the command has ended, however it did. Other processes of its group may run still.
+// Exited returns a channel that is closed when the command has ended, however it did. Other processes of its group may
+// still run.
 func (t *Tree) Exited() <-chan struct{} { return t.exited }
 
-// Contains is not known without Linux: it says yes.
+// Contains returns true: it is not known without Linux.
 func (t *Tree) Contains(int) bool { return true }
 
 // End ends the command, with Unix its group: its processes are asked (SIGTERM), and killed after Options.Grace. It may

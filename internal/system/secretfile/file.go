@@ -36,9 +36,8 @@ type File struct {
 	seen  os.FileInfo // of the file that value is from; nil before the first look
 }
 
-// New makes a File that held value when the configuration was read. learned, unless nil, is told every other value that
-// the file comes to hold, before Value or Reread returns it: what redacts secrets must know the new one, and keep the
-// old.
+// New makes a File that held value when the configuration was read. learned, unless nil, is called with every later
+// value of the file, before Value or Reread returns it: the redaction must know the new one, and keep the old.
 func New(path, value string, learned func(value string)) *File {
 	if learned == nil {
 		learned = func(string) {}

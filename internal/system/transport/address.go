@@ -52,7 +52,7 @@ func (t *Transport) checkRedirect(next *http.Request, via []*http.Request) error
 	return nil
 }
 
-// origin is an address without its path, for messages.
+// origin returns an address without its path, for messages.
 func (t *Transport) origin(u *url.URL) string { return t.scrub.text(u.Scheme + "://" + u.Host) }
 
 func (t *Transport) baseAdvice() string {

@@ -25,7 +25,7 @@ type Host struct {
 	Plain              bool // credentials, those in an address too, may go to it by plain http
 }
 
-// ClientOptions say whom a Client asks.
+// ClientOptions configures a Client.
 type ClientOptions struct {
 	// Over carries the requests. It must be a Pool, or nothing holds private addresses; tests may have another. nil:
 	// NewPool(nil).

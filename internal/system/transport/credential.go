@@ -11,7 +11,7 @@ import (
 type Credential interface {
 	// Token returns the token for a request of this use. Its error is a *fault.Error, and the request is not sent then.
 	Token(ctx context.Context, use Use) (string, error)
-	// Refused is told that the forge answered 401 to a token that Token gave for the use. It reports whether Token may
+	// Refused is called when the forge answered 401 to a token that Token gave for the use. It reports whether Token may
 	// give another one now.
 	Refused(use Use, token string) bool
 }
@@ -66,7 +66,7 @@ type Source interface {
 	Reread() string
 }
 
-// Replaceable is the Credential of a token that may be replaced while the process runs.
+// Replaceable returns the Credential of a token that may be replaced while the process runs.
 func Replaceable(source Source) Credential { return replaceable{source} }
 
 type replaceable struct{ source Source }
@@ -77,7 +77,7 @@ func (r replaceable) Token(context.Context, Use) (string, error) { return r.sour
 // Refused implements Credential.
 func (r replaceable) Refused(_ Use, token string) bool { return r.source.Reread() != token }
 
-// token is the token for a request, "" for one that goes without.
+// token returns the token for a request, "" for one that goes without.
 func (t *Transport) token(c *call) (string, *failure) {
 	if !c.toForge || t.opt.Credential == nil {
 		return "", nil

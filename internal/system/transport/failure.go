@@ -40,7 +40,7 @@ func (t *Transport) Failure(err error) *fault.Error {
 	return t.classify(context.Background(), deadline{ctx: context.Background()}, err).fault
 }
 
-// ended is the fault for a context that is done, by its cause.
+// ended returns the fault for a context that is done, by its cause.
 func (t *Transport) ended(cause error) *fault.Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the time for the call to %s was over before it had finished",

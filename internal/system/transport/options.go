@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// Options say whom a Transport talks to. Name and Base are required.
+// Options configures a Transport. Name and Base are required.
 type Options struct {
 	Name      string // the provider's name, for messages: "github"
 	Variables Variables
@@ -59,7 +59,7 @@ type Clock struct {
 	Jitter func(ceiling time.Duration) time.Duration  // between 0 and the ceiling; uniformly random
 }
 
-// WithDefaults is the clock with what it lacks.
+// WithDefaults returns the clock with what it lacks.
 func (c Clock) WithDefaults() Clock {
 	if c.Now == nil {
 		c.Now = time.Now

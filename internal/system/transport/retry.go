@@ -109,7 +109,7 @@ func limitWait(h http.Header, now time.Time) (wait time.Duration, known bool) {
 	return until(time.Unix(reset, 0), now), true
 }
 
-// until is the time from now to at in whole seconds, rounded up, between 0 and longestWait.
+// until returns the time from now to at in whole seconds, rounded up, between 0 and longestWait.
 func until(at, now time.Time) time.Duration {
 	d := min(max(at.Sub(now), 0), longestWait)
 	return (d + time.Second - 1).Truncate(time.Second)

@@ -84,7 +84,7 @@ func formsOf(token string) *tokenForms {
 	return f
 }
 
-// coreOf is the base64 of the token after shift bytes of something else, without the characters at both ends that
+// coreOf returns the base64 of the token after shift bytes of something else, without the characters at both ends that
 // depend on the neighbours too.
 func coreOf(token string, shift int) string {
 	encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + token))

@@ -8,10 +8,10 @@ import (
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
-// Standard is the Client for libraries that take one of net/http, such as those of OAuth. It asks the hosts that the
-// operator has named and no other, redirects included, with the Client's time limit. A body of more than MaxBody bytes
-// fails with ErrBodyTooLarge while it is read. Since such libraries put secrets into bodies, nothing at all goes by
-// plain http to another machine, unless Host.Plain.
+// Standard returns the Client for libraries that take one of net/http, such as those of OAuth. It asks the hosts that
+// the operator has named and no other, redirects included, with the Client's time limit. A body of more than MaxBody
+// bytes fails with ErrBodyTooLarge while it is read. Since such libraries put secrets into bodies, nothing at all goes
+// by plain http to another machine, unless Host.Plain.
 func (c *Client) Standard() *http.Client {
 	return &http.Client{Transport: standard{c}, CheckRedirect: c.checkRedirect, Timeout: c.opt.Timeout}
 }

@@ -56,8 +56,9 @@ func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Erro
 	}
 }
 
-// LimitFault is the rate_limited of an answer that is one whatever its status: GraphQL says it with 200. RetryAfter
-// comes from the headers: Retry-After, or the end of the window when nothing of the limit is left, or a minute.
+// LimitFault returns the rate_limited of an answer that is one whatever its status: GraphQL says it with 200.
+// RetryAfter comes from the headers: Retry-After, or the end of the window when nothing of the limit is left, or a
+// minute.
 func (t *Transport) LimitFault(resp *http.Response, message string) *fault.Error {
 	wait, known := limitWait(resp.Header, t.opt.Clock.Now())
 	if !known {
@@ -81,7 +82,7 @@ func limited(h http.Header, message string, now time.Time) bool {
 		strings.Contains(text, "abuse detection")
 }
 
-// moved is the fault for a redirect that was not followed.
+// moved returns the fault for a redirect that was not followed.
 func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 	host := t.opt.Base.Host
 	to, err := url.Parse(resp.Header.Get("Location"))
@@ -106,7 +107,8 @@ func (t *Transport) said(resp *http.Response, message string) string {
 	return out
 }
 
-// requestID is the forge's name for the request, in printable characters and at most 64 of them; "" if it has none.
+// requestID returns the forge's name for the request, in printable characters and at most 64 of them; "" if it has
+// none.
 func (t *Transport) requestID(resp *http.Response) string {
 	id := t.scrub.text(cmp.Or(resp.Header.Get("X-Github-Request-Id"), resp.Header.Get("X-Request-Id")))
 	id = strings.Map(func(r rune) rune {

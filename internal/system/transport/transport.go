@@ -147,7 +147,8 @@ func (c *call) readBody() error {
 	return err
 }
 
-// outcome is one of a few words: 2xx, 3xx, 4xx or 5xx for an answer, and the code of the fault where there was none.
+// outcome returns one of a few words: 2xx, 3xx, 4xx or 5xx for an answer, and the code of the fault where there was
+// none.
 func outcome(resp *http.Response, failed *fault.Error) string {
 	if failed != nil {
 		return string(failed.Code)

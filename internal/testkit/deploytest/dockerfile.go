@@ -14,7 +14,7 @@ type Instruction struct {
 	Words []string
 }
 
-// Flag is the value of --name=value among the first words, "" if it is not there.
+// Flag returns the value of --name=value among the first words, "" if it is not there.
 func (i Instruction) Flag(name string) string {
 	for _, word := range i.Words {
 		if value, ok := strings.CutPrefix(word, "--"+name+"="); ok {
@@ -24,7 +24,7 @@ func (i Instruction) Flag(name string) string {
 	return ""
 }
 
-// Operands are the words without the flags before them.
+// Operands returns the words without the flags before them.
 func (i Instruction) Operands() []string {
 	for n, word := range i.Words {
 		if !strings.HasPrefix(word, "--") {
@@ -61,7 +61,7 @@ func (s Stage) Last(name string) Instruction {
 	return all[len(all)-1]
 }
 
-// Env is the environment that the stage's ENV instructions set, as NAME to value.
+// Env returns the environment that the stage's ENV instructions set, as NAME to value.
 func (s Stage) Env() map[string]string {
 	env := map[string]string{}
 	for _, i := range s.Each("ENV") {

@@ -140,7 +140,7 @@ func remarksOf(pr *memhost.PR) (out []gitprovider.Remark) {
 	return out
 }
 
-// withIDs is the review at a place with ids of its comments.
+// withIDs returns the review at a place with ids of its comments.
 func withIDs(at int, r gitprovider.Review) gitprovider.Review {
 	r.Comments = slices.Clone(r.Comments)
 	for n := range r.Comments {

@@ -135,5 +135,5 @@ func (f *Fake) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitprovi
 	})
 }
 
-// lastNumber is that of the newest pull request.
+// lastNumber returns the number of the newest pull request.
 func lastNumber(repo *memhost.Repo) int { return len(repo.PRs) }

@@ -125,7 +125,7 @@ func (s *Script) Block(method string) (entered <-chan struct{}, release func()) 
 	return g.entered, func() { close(g.released) }
 }
 
-// waiting is the faults of a method. The caller holds the lock.
+// waiting returns the faults of a method. The caller holds the lock.
 func (s *Script) waiting(method string) *faults {
 	if s.faults[method] == nil {
 		s.faults[method] = &faults{}

@@ -74,7 +74,7 @@ func newReport(out io.Writer, flags []string, now func() time.Time) *report {
 	}
 }
 
-// groupOf is the folder of internal/ that a package lies in; what takes longest stands for itself.
+// groupOf returns the folder of internal/ that a package lies in; what takes longest stands for itself.
 func groupOf(path string) string {
 	_, inside, ok := strings.Cut(path, "/internal/")
 	switch {
@@ -298,7 +298,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 
 const module = "github.com/claudeops/claudeops"
 
-// relative is the path of a package from the root of the module.
+// relative returns the path of a package from the root of the module.
 func relative(path string) string {
 	if rest, ok := strings.CutPrefix(path, module); ok {
 		return "." + rest

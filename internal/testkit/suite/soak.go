@@ -20,8 +20,8 @@ import (
 
 // soak runs the tests again and again on one core, each round in another order, beside a process that keeps writing to
 // the disk. As many test binaries run at a time as the load says, so the machine is as busy as with that many busy
-// processes, and all that they do is of use: the next round begins while the last binaries of a round still run. It
-// prints each test that failed at least once.
+// processes, and no time is wasted: the next round begins while the last binaries of a round still run. It prints each
+// test that failed at least once.
 func soak(ctx context.Context, opts options, packages []string, out io.Writer) error {
 	work, err := os.MkdirTemp("", "claudeops-soak-")
 	if err != nil {
@@ -151,7 +151,7 @@ func forRun(flag string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(flag, prefix) })
 }
 
-// runBinary is a package's events and the processor time that it took. The shuffle of a round is the same for all
+// runBinary returns a package's events and the processor time that it took. The shuffle of a round is the same for all
 // packages, so that it can be repeated.
 func runBinary(ctx context.Context, core int, b binary, seed string) ([]event, time.Duration) {
 	cmd := onCore(ctx, core, "go", "tool", "test2json", "-t", "-p", b.pkg, b.file, "-test.v=test2json",
@@ -174,7 +174,7 @@ func runBinary(ctx context.Context, core int, b binary, seed string) ([]event, t
 	return events, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-// onCore is a command that runs on one core alone.
+// onCore returns a command that runs on one core alone.
 func onCore(ctx context.Context, core int, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "taskset", append([]string{"-c", strconv.Itoa(core), name}, args...)...)
 }

@@ -13,7 +13,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// columns are those that the hash of a row covers, as the package documentation of internal/records/store has them.
+// columns returns the columns that the hash of a row covers, as the package documentation of internal/records/store has
+// them.
 func columns() []string {
 	return strings.Split(
 		"seq, prev_hash, time_us, request_id, door, caller, tier, action, provider, owner, repo, base, branch, "+

@@ -75,7 +75,7 @@ func Toolset(o Options) operation.Toolset {
 	}
 }
 
-// Routes are the routes of the API and of what programs ask beside it.
+// Routes returns the routes of the API and of what programs ask beside it.
 func Routes(o Options) (routes []handler.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies, o.Guard.BasePath}

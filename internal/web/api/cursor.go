@@ -40,7 +40,7 @@ func pageOf(listing, cursor string, limit int) (page, error) {
 	return p, nil
 }
 
-// cursorAfter is the cursor of what follows the row with the number.
+// cursorAfter returns the cursor of what follows the row with the number.
 func cursorAfter(listing string, seq int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(listing + ":" + strconv.FormatInt(seq, 10)))
 }

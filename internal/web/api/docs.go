@@ -77,7 +77,7 @@ func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]b
 	return b.Bytes(), err
 }
 
-// typeName is the name of the type of a body, or what kind of content it is.
+// typeName returns the name of the type of a body, or what kind of content it is.
 func typeName(content map[string]*huma.MediaType) (kind, name string) {
 	for contentType, media := range content {
 		if media.Schema == nil || media.Schema.Ref == "" {

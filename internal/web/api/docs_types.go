@@ -32,7 +32,7 @@ type docsValue struct {
 
 const schemaPrefix = "#/components/schemas/"
 
-// docsTypes are the types of the document, by name.
+// docsTypes returns the types of the document, by name.
 func docsTypes(types map[string]*huma.Schema) (out []docsType) {
 	for name, schema := range types {
 		one := docsType{Name: name}
@@ -98,7 +98,7 @@ func between[N int | float64](of string, least, most *N) []string {
 	return []string{strings.TrimSpace(strings.Join(words, ", ") + " " + of)}
 }
 
-// exampleText is an example as it would be written.
+// exampleText returns an example as it would be written.
 func exampleText(v any) string {
 	if text, ok := v.(string); ok {
 		return text

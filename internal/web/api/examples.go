@@ -1,7 +1,7 @@
 package api
 
-// bodyExamples are bodies that show what the types of requests mean, by the ids of the operations. A test holds them
-// against the description.
+// bodyExamples returns example bodies for the types of requests, by the ids of the operations. A test compares them
+// with the description.
 func bodyExamples() map[string]any {
 	return map[string]any{
 		"createPR": map[string]any{

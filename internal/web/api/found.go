@@ -16,7 +16,8 @@ const maxFoundBody = 1 << 20
 // foundTakes is the longest that such a tool may take. Its own limit is shorter.
 const foundTakes = time.Hour
 
-// foundRoute is the one route of all tools that are found while the program runs. Each asks for its own scope beside.
+// foundRoute returns the one route of all tools that are found while the program runs. Each asks for its own scope
+// beside.
 func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
 	return handler.Route{
 		Method: http.MethodPost, Pattern: prefix + operation.ToolPath + "{name}", Scope: access.Read, Turns: h.tools,
@@ -50,7 +51,7 @@ func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
 	}
 }
 
-// find is the tool that a request names, among those that there are now.
+// find returns the tool that a request names, among those that there are now.
 func find(req *handler.Request, sets []operation.Toolset) (operation.Toolset, operation.Operation, bool) {
 	for _, set := range sets {
 		for _, o := range set.Found(req.Context()) {

@@ -72,8 +72,8 @@ func describe(version, basePath string, routes []handler.Route) (d description, 
 	return d, err
 }
 
-// schemaName is the name of a type in the document. Toolsets may use the same words, so theirs begin with the toolset's
-// name.
+// schemaName returns the name of a type in the document. Toolsets may use the same words, so theirs begin with the
+// toolset's name.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -157,7 +157,7 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 	return op
 }
 
-// operationPath is the pattern as OpenAPI writes it.
+// operationPath returns the pattern as OpenAPI writes it.
 func operationPath(r handler.Route) string {
 	return strings.ReplaceAll(strings.TrimSuffix(r.Pattern, "{$}"), "...}", "}")
 }

@@ -83,7 +83,7 @@ func (h *operations) route(set operation.Toolset, o operation.Operation) handler
 	return r
 }
 
-// formed is an error with what the form of its toolset makes of it, if it has one.
+// formed returns an error with what the form of its toolset makes of it, if it has one.
 func formed(form *operation.Form, o operation.Operation, err error) error {
 	if form == nil || err == nil {
 		return err
@@ -181,7 +181,7 @@ func queryOf(req *handler.Request, o operation.Operation) string {
 	return ""
 }
 
-// response is an output as HTTP has it.
+// response returns an output as HTTP has it.
 func response(o operation.Operation, output any) handler.Response {
 	r := handler.Response{Value: output, Status: o.Route.Status}
 	if creation, ok := output.(operation.Creation); ok && creation.Created() {

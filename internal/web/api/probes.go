@@ -130,8 +130,8 @@ func notReady(err error) *fault.Error {
 	return fault.New(fault.Internal, "%s; the log has the details under this request id", text)
 }
 
-// anonymized is a fault of providersReady for a stranger, who learns neither which provider is down nor how many there
-// are.
+// anonymized returns a fault of providersReady for a stranger, who learns neither which provider is down nor how many
+// there are.
 func anonymized(err error) error {
 	if err == nil {
 		return nil
@@ -140,7 +140,7 @@ func anonymized(err error) error {
 		"not every provider serves us; sign in to see which"))
 }
 
-// providersReady is the fault that names each enabled provider that is down, or nil.
+// providersReady returns the fault that names each enabled provider that is down, or nil.
 func providersReady(states []health.ProviderState) error {
 	enabled := slices.ContainsFunc(states, func(p health.ProviderState) bool { return p.State != "disabled" })
 	if !enabled {

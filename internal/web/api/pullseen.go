@@ -32,7 +32,7 @@ func (h *proposals) pullSeen(r record.PullRecord) *PullSeen {
 	return out
 }
 
-// moment is a time that may be absent.
+// moment returns a time that may be absent.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

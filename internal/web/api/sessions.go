@@ -86,7 +86,7 @@ func (h *sessionRoutes) list(ctx context.Context, _ operation.Call, q sessionPar
 	return list, nil
 }
 
-// sessionCursor is the id before which a page begins; "" for the newest.
+// sessionCursor returns the id before which a page begins; "" for the newest.
 func sessionCursor(cursor string) (string, error) {
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	id, ours := strings.CutPrefix(string(text), listSessions+":")
@@ -165,7 +165,7 @@ func (h *sessionRoutes) journal(ctx context.Context, _ operation.Call, _ struct{
 	return page, nil
 }
 
-// openFindings are open findings as answers have them.
+// openFindings converts open findings for answers.
 func (h *sessionRoutes) openFindings(open []sessions.Escalated) []OpenFinding {
 	out := []OpenFinding{}
 	for _, e := range open {
@@ -179,7 +179,7 @@ func (h *sessionRoutes) openFindings(open []sessions.Escalated) []OpenFinding {
 	return out
 }
 
-// handoff is a handoff as answers have it: clean once more, and without null.
+// handoff returns a handoff as answers have it: clean once more, and without null.
 func (h *sessionRoutes) handoff(given *sessions.Handoff) *sessions.Handoff {
 	if given == nil {
 		return nil

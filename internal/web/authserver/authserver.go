@@ -37,7 +37,7 @@ const (
 
 // Options configures a Server. All fields are required.
 type Options struct {
-	Service *oauth.Service // nil: programs are not let in this way
+	Service *oauth.Service // nil: programs are not admitted this way
 	Guard   *guard.Guard
 	MCPPath string // of what is protected, without the base path
 	Now     func() time.Time
@@ -56,13 +56,13 @@ func New(o Options) *Server {
 		guard.NewFailures(o.Now, wrongEach, rowsAll, "")}
 }
 
-// Offers reports whether programs are let in this way: never over plain HTTP from another machine, since a code and its
-// tokens would be read on the way.
+// Offers reports whether programs are admitted this way: never over plain HTTP from another machine, since a code and
+// its tokens would be read on the way.
 func (s *Server) Offers(r *http.Request) bool {
 	return s.Service != nil && (s.Guard.Secured(r) || s.Guard.OnThisMachine(r))
 }
 
-// OfferedBy is the issuer that a program is sent to; "" where none is let in this way.
+// OfferedBy returns the issuer that a program is sent to; "" where none is admitted this way.
 func (s *Server) OfferedBy(r *http.Request) string {
 	if !s.Offers(r) {
 		return ""
@@ -78,7 +78,7 @@ func (s *Server) Here(r *http.Request) oauth.Here {
 	return oauth.Here{Issuer: s.Issuer(r), Resource: s.Issuer(r) + s.MCPPath}
 }
 
-// Routes are those for programs; the page for people is elsewhere.
+// Routes returns the routes for programs; the page for people is elsewhere.
 func (s *Server) Routes() []handler.Route {
 	if s.Service == nil {
 		return nil
@@ -100,7 +100,7 @@ func (s *Server) Routes() []handler.Route {
 	return routes
 }
 
-// Inner is the path of metadata below the base for the address that RFC 8414 and RFC 9728 give it: the name stands
+// Inner returns the path of metadata below the base for the address that RFC 8414 and RFC 9728 give it: the name stands
 // before the base path there. "" for every other address.
 func (s *Server) Inner(path string) string {
 	for _, name := range []string{MetadataPath, ProtectedPath} {
@@ -112,7 +112,7 @@ func (s *Server) Inner(path string) string {
 	return ""
 }
 
-// offered answers only where programs are let in.
+// offered answers only where programs are admitted.
 func (s *Server) offered(handle handler.Func) handler.Func {
 	return func(req *handler.Request) (handler.Response, error) {
 		if !s.Offers(req.Request) {

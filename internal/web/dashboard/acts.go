@@ -22,7 +22,7 @@ type actPages struct {
 	act  operation.Operation // its Handle is nil if there is none
 }
 
-// actSets are the pages of acts, one set for each list.
+// actSets returns the pages of acts, one set for each list.
 func actSets(r *renderer, acts []operation.Operation) (sets []pageSet) {
 	for _, list := range acts {
 		if list.Shown.View == nil || list.Shown.Page.Path == "" {
@@ -64,7 +64,7 @@ func rejected(act operation.Operation) func(*handler.Request, *fault.Error) erro
 	}
 }
 
-// actNamed is the act of a name. A server is made with all of them.
+// actNamed returns the act of a name. A server is made with all of them.
 func actNamed(acts []operation.Operation, name string) operation.Operation {
 	at := slices.IndexFunc(acts, func(o operation.Operation) bool { return o.Name == name })
 	return acts[at]
@@ -96,10 +96,10 @@ type actList struct {
 // Needs says what a person who may not act needs.
 func (l actList) Needs() string { return l.List.Needs }
 
-// Ask is the address of the page that asks about a row, without the base.
+// Ask returns the address of the page that asks about a row, without the base.
 func (l actList) Ask(id string) string { return path.Dir(addressOf(l.Act.Path, id)) }
 
-// addressOf is a path with the id of a row.
+// addressOf returns a path with the id of a row.
 func addressOf(pattern, id string) string {
 	return strings.Replace(pattern, "{id}", url.PathEscape(id), 1)
 }

@@ -22,7 +22,7 @@ type attempt struct {
 	about records.About
 }
 
-// attemptsOf are attempts with what is known beside them.
+// attemptsOf adds to attempts the facts beside them.
 func attemptsOf(ctx context.Context, pulls records.Pulls, sessions records.Sessions,
 	rows []record.RecordedAttempt) (out []attempt, err error) {
 	about, err := records.AboutOf(ctx, pulls, sessions, rows)
@@ -43,7 +43,7 @@ func (a attempt) Key() any {
 // Ran returns the state of the session that it started; "" for none.
 func (a attempt) Ran() sessions.State { return a.about.Session(a.RecordedAttempt) }
 
-// Did is the row as a sentence, with its link.
+// Did returns the row as a sentence, with its link.
 func (a attempt) Did() did {
 	return did{Act: a.about.Act(a.RecordedAttempt), Link: a.Leads()}
 }
@@ -57,11 +57,11 @@ type did struct {
 // Key implements pages.Part: it is the whole.
 func (d did) Key() any { return d }
 
-// Moment is none.
+// Moment returns no time.
 func (did) Moment() time.Time { return time.Time{} }
 
-// Leads is the address of what it is about, without the base: the change, the session or, where there is nothing else,
-// the row itself.
+// Leads returns the address of what it is about, without the base: the change, the session or, where there is nothing
+// else, the row itself.
 func (a attempt) Leads() string {
 	link := a.Pull()
 	switch {
@@ -83,10 +83,10 @@ func (a attempt) Opens() bool {
 // Moment implements pages.Part.
 func (a attempt) Moment() time.Time { return a.Time }
 
-// Link is the address of the proposal, without the base.
+// Link returns the address of the proposal, without the base.
 func (a attempt) Link() string { return proposalPath(a.RequestID) }
 
-// SessionLink is the address of the agent's session that it was made in, without the base.
+// SessionLink returns the address of the agent's session that it was made in, without the base.
 func (a attempt) SessionLink() string { return sessionPath(a.Session) }
 
 // IsProposal reports whether there is a proposal to look at.
@@ -100,7 +100,7 @@ func (a attempt) Pull() *pullLink {
 	return pullLinkOf(a.PullKey(), a.PRURL, a.Seen.State)
 }
 
-// Gates are those that refused.
+// Gates returns the gates that refused.
 func (a attempt) Gates() (out []record.Gate) {
 	for _, v := range a.Verdicts {
 		if v.Ruling == record.Deny && !slices.Contains(out, v.Gate) {

@@ -151,7 +151,7 @@ func (h *auditPages) choices(ctx context.Context, q auditPageParams) ([]choice, 
 	}, nil
 }
 
-// chosen are the options of a choice, with what stands for none before them.
+// chosen returns the options of a choice, with what stands for none before them.
 func chosen(none, value string, all [][2]string) []option {
 	out := []option{{Text: none}}
 	for _, o := range all {
@@ -168,7 +168,7 @@ func (a attempt) Reason() string {
 	return cmp.Or(a.Message, record.CodeText(a.Code))
 }
 
-// auditRowPath is the address of a row of the audit, without the base.
+// auditRowPath returns the address of a row of the audit, without the base.
 func auditRowPath(seq int64) string {
 	if seq < 1 {
 		return auditPath

@@ -76,7 +76,7 @@ func (h *catalogue) list(req *handler.Request, q catalogueParams) (handler.Respo
 	return h.html("catalogue", view)
 }
 
-// DefinitionLink is the address of the page of a definition, without the base.
+// DefinitionLink returns the address of the page of a definition, without the base.
 func (catalogueView) DefinitionLink(s definitions.Summary) string {
 	return definitionLink(s.Kind, s.Name, s.Version, s.Source)
 }
@@ -99,7 +99,7 @@ type forksView struct {
 	Problems definitions.Problems
 }
 
-// DefinitionLink is the address of the page of a fork, without the base.
+// DefinitionLink returns the address of the page of a fork, without the base.
 func (forksView) DefinitionLink(f definitions.Fork) string {
 	return definitionLink(f.Definition.Kind, f.Definition.Name, f.Definition.Version, f.Source)
 }

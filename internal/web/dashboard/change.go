@@ -157,10 +157,10 @@ type actForm struct {
 	Failed           string // why it comes back
 }
 
-// ID is that of its sheet.
+// ID returns the id of its sheet.
 func (a actForm) ID() string { return "do-" + a.Verb }
 
-// lowered is a text as it stands within a sentence.
+// lowered returns a text as it stands within a sentence.
 func lowered(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToLower(first)) + text[size:]

@@ -93,7 +93,7 @@ func (h *proposalPages) list(req *handler.Request, q changesParams) (handler.Res
 	return h.htmlOr(err, "changes", view)
 }
 
-// tabs are the links to changes by how they stand.
+// tabs returns the links to changes by how they stand.
 func (h *proposalPages) tabs(req *handler.Request, shown string) (out []changeTab, err error) {
 	counts, err := h.summary.TabCounts(req.Context())
 	texts := []string{"All", "Waiting for you", "With the agent", "Refused", "Merged", "Closed"}

@@ -32,8 +32,8 @@ type chartDay struct {
 	Parts  []chartPart
 }
 
-// Key is the numbers of the day: its row of the table is a part of the page, and its bar, which grows and shrinks with
-// those of other days, is not.
+// Key returns the numbers of the day: its row of the table is a part of the page, and its bar, which grows and shrinks
+// with those of other days, is not.
 func (d chartDay) Key() any {
 	b := d.Day.AppendFormat(nil, time.DateOnly)
 	for _, n := range d.Counts {
@@ -42,7 +42,7 @@ func (d chartDay) Key() any {
 	return string(b)
 }
 
-// Moment is none.
+// Moment returns no time.
 func (chartDay) Moment() time.Time { return time.Time{} }
 
 // chartPart is a part of a bar.
@@ -121,8 +121,8 @@ func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 	}
 }
 
-// Drawing is the lines, the bars and their labels. It holds numbers, days and outcomes alone; a template takes twenty
-// times as long.
+// Drawing returns the lines, the bars and their labels. It holds numbers, days and outcomes alone; a template takes
+// twenty times as long.
 func (c chart) Drawing() template.HTML {
 	var b []byte
 	number := func(name string, n float64) {
@@ -160,7 +160,7 @@ func (c chart) Drawing() template.HTML {
 	return template.HTML(b) //nolint:gosec // the outcomes are those of drawChart
 }
 
-// Names are the outcomes as people read them.
+// Names returns the outcomes as people read them.
 func (c chart) Names() []string {
 	names := make([]string, len(c.Outcomes))
 	for i, o := range c.Outcomes {

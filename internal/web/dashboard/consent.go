@@ -57,7 +57,7 @@ type consentPage struct {
 	Far            bool // the browser is sent to another machine
 	Fields         []field
 	Seal           string
-	May            bool // this person may let programs in
+	May            bool // this person may admit programs
 	Tiers          []option
 	Repos          string // as they were sent, if the form comes back
 	Failed         string // why it comes back
@@ -160,7 +160,7 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 	return response, err
 }
 
-// tierMeaning is a tier in the words of the page.
+// tierMeaning returns a tier in the words of the page.
 func tierMeaning(t gitprovider.Tier) string {
 	return map[gitprovider.Tier]string{
 		gitprovider.TierObserve:     "Tier 1: look, and propose nothing",
@@ -195,7 +195,7 @@ func (h *consentPages) seal(key string, req *handler.Request, given url.Values) 
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// sent is the form of the page with what the program wants. An error is recorded.
+// sent returns the form of the page with what the program wants. An error is recorded.
 func (h *consentPages) sent(req *handler.Request, act operation.Operation) (form url.Values, wanted oauth.Request,
 	done *handler.Response, err error) {
 	form, err = handler.ReadForm(req)

@@ -27,7 +27,7 @@ type bar struct {
 // Key implements pages.Part: it is the whole.
 func (b bar) Key() any { return b }
 
-// Moment is none.
+// Moment returns no time.
 func (bar) Moment() time.Time { return time.Time{} }
 
 // spending holds the costs of sessions in the last days.

@@ -69,7 +69,7 @@ type Options struct {
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
 	Guard     *guard.Guard
 	SignIn    *signin.SignIn
-	Programs  *authserver.Server // who may be let in by consent
+	Programs  *authserver.Server // programs that may be admitted by consent
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
@@ -232,8 +232,8 @@ func asked[Q any](handle func(*handler.Request, Q) (handler.Response, error)) ha
 	}
 }
 
-// following makes the page of a handler one that follows what happens. It notes where the record is before the handler
-// reads it, so that the page is told of everything that it may lack. If that cannot be read, the page does not follow.
+// following makes a handler's page follow changes. It notes the position of the record before the handler reads it, so
+// that the page is notified of every later change. If that cannot be read, the page does not follow.
 func (d *Dashboard) following(handle handler.Func) handler.Func {
 	return func(req *handler.Request) (handler.Response, error) {
 		req.Position = d.hub.Position(req.Context())

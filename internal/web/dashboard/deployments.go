@@ -80,7 +80,7 @@ const maxSnapshots = 50
 type deploymentsView struct {
 	pages.Page
 	deploy.Overview
-	Failed *fault.Error // why nothing can be said of what should be there
+	Failed *fault.Error // why the desired state is not known
 	// NoConfiguration says that there is none yet, which is not a failure.
 	NoConfiguration bool
 	Drifted         *pages.Diff
@@ -96,7 +96,7 @@ type deploymentParams struct {
 	Done string `json:"done,omitempty" enum:"rollback,proposal"`
 }
 
-// WaitingPath is the page of the pull request that waits.
+// WaitingPath returns the page of the pull request that waits.
 func (v deploymentsView) WaitingPath() string {
 	return target{v.Waiting.Provider, v.Waiting.Owner, v.Waiting.Name, v.Waiting.Number}.Path()
 }
@@ -119,7 +119,7 @@ func (v deploymentsView) Newest(s *change.Snapshot) bool {
 	return len(v.Snapshots) > 0 && v.Snapshots[0].ID == s.ID
 }
 
-// Targets are a snapshot's targets in words.
+// Targets returns a snapshot's targets in words.
 func (deploymentsView) Targets(s *change.Snapshot) string {
 	return strings.Trim(fmt.Sprint(s.Targets), "[]")
 }

@@ -41,7 +41,7 @@ type part struct{ doctor.Finding }
 // Key implements pages.Part: it is the whole.
 func (p part) Key() any { return p }
 
-// Word is its status.
+// Word describes its status.
 func (p part) Word() words.Word { return words.Part(p.Status) }
 
 // Title says what is wrong, or else is its name.
@@ -66,7 +66,7 @@ func (p part) Stopped() string {
 // Remedy says what to do, as a sentence; "" for nothing.
 func (p part) Remedy() string { return words.Sentence(p.Do) }
 
-// Moment is since when it is so; zero where that is not known.
+// Moment returns the time since when it is so; zero where that is not known.
 func (p part) Moment() time.Time {
 	if p.Since == nil {
 		return time.Time{}
@@ -74,7 +74,7 @@ func (p part) Moment() time.Time {
 	return *p.Since
 }
 
-// Leads is the page that says more, without the base; "" for none.
+// Leads returns the page that says more, without the base; "" for none.
 func (p part) Leads() string {
 	switch {
 	case p.Name == doctor.RecordsPart:

@@ -64,7 +64,7 @@ func (h *packagePages) list(req *handler.Request, q packagesParams) (handler.Res
 	return h.html("packages", view)
 }
 
-// PackageLink is the address of the page of a package, without the base.
+// PackageLink returns the address of the page of a package, without the base.
 func (packagesView) PackageLink(name string) string { return packageLink(name) }
 
 func packageLink(name string) string {
@@ -81,7 +81,7 @@ type packageView struct {
 	packages.Offer
 }
 
-// PackageLink is the address of the page of another one, without the base.
+// PackageLink returns the address of the page of another one, without the base.
 func (packageView) PackageLink(name string) string { return packageLink(name) }
 
 func (h *packagePages) show(req *handler.Request, q packageParams) (handler.Response, error) {

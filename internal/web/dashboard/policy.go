@@ -86,7 +86,7 @@ type policyAnswer struct {
 	Tier int
 }
 
-// answerOf is the answer about one path. What the tier says comes first: no path helps against it.
+// answerOf returns the answer about one path. What the tier says comes first: no path helps against it.
 func answerOf(a policy.CheckAnswer) *policyAnswer {
 	out := &policyAnswer{a.Paths[0], a.Tier}
 	if out.Allowed && len(a.TierSays) > 0 {
@@ -97,7 +97,7 @@ func answerOf(a policy.CheckAnswer) *policyAnswer {
 	return out
 }
 
-// sections are the rules in words.
+// sections returns the rules in words.
 func sections(v policy.View) []section {
 	return []section{
 		{Title: "Files that may be proposed", Rules: v.Allow, Code: true},
@@ -144,7 +144,7 @@ func sections(v policy.View) []section {
 	}
 }
 
-// kindLines are the kinds of files with their patterns.
+// kindLines returns the kinds of files with their patterns.
 func kindLines(kinds []policy.Kind) (out []string) {
 	for _, kind := range kinds {
 		for _, pattern := range kind.Patterns {
@@ -154,7 +154,7 @@ func kindLines(kinds []policy.Kind) (out []string) {
 	return out
 }
 
-// toolLines are the tools whose lowest tier the policy raises.
+// toolLines returns the tools whose lowest tier the policy raises.
 func toolLines(tools []policy.ToolTier) (out []string) {
 	for _, t := range tools {
 		out = append(out, fmt.Sprintf("%s: from tier %s.", t.Tool, t.Tier))

@@ -54,7 +54,7 @@ type proposedChange struct {
 	MoreFiles int
 }
 
-// Link is the address of the proposal, without the base.
+// Link returns the address of the proposal, without the base.
 func (c *proposedChange) Link() string { return proposalPath(c.ID) }
 
 // Pull points to the pull request; nil for none.
@@ -66,7 +66,7 @@ type wholeFile struct {
 	Cut int // bytes left out
 }
 
-// Last is the attempt that says how it stands; nil while there is none.
+// Last returns the attempt that says how it stands; nil while there is none.
 func (v proposalPage) Last() *attempt {
 	if len(v.Attempts) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (v proposalPage) Last() *attempt {
 	return &v.Attempts[len(v.Attempts)-1]
 }
 
-// Repository is owner/name, or "".
+// Repository returns owner/name, or "".
 func (v proposalPage) Repository() string {
 	switch {
 	case v.Change != nil:
@@ -96,7 +96,7 @@ func (v proposalPage) Word() words.Word {
 // Checked returns the verdicts of our checks on it.
 func (a attempt) Checked() gates { return gatesOf(a.Verdicts) }
 
-// Broken are the rules that it broke.
+// Broken returns the rules that it broke.
 func (a attempt) Broken() (out []fault.Violation) {
 	for _, v := range a.Verdicts {
 		if v.Ruling != record.Deny {
@@ -110,7 +110,7 @@ func (a attempt) Broken() (out []fault.Violation) {
 	return out
 }
 
-// Rule is the page that says which rule a path broke, without the base; "" if none was.
+// Rule returns the page that says which rule a path broke, without the base; "" if none was.
 func (a attempt) Rule() string {
 	for _, v := range a.Broken() {
 		if v.Code == fault.ScopeDenied && v.Path != "" {

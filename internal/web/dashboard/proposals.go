@@ -40,7 +40,7 @@ func dayOf(name, text string) (time.Time, error) {
 	return t, nil
 }
 
-// options are the values of a filter, and "any" before them.
+// options returns the values of a filter, and "any" before them.
 func options[T ~string](chosen string, values []T) []option {
 	out := []option{{Text: "any"}}
 	for _, v := range values {
@@ -55,7 +55,7 @@ type pager struct {
 	Plain               bool // the list is not by time
 }
 
-// beside is a query with one parameter set, or without it for "". Parameters that are empty or to be dropped go.
+// beside returns a query with one parameter set, or without it for "". Parameters that are empty or to be dropped go.
 func beside(query url.Values, name, value string, drop ...string) string {
 	q := url.Values{}
 	for k, v := range query {

@@ -32,7 +32,7 @@ type reviewAction struct {
 	done string
 }
 
-// reviewActions are all of them.
+// reviewActions returns all of them.
 func reviewActions() []reviewAction {
 	const bound = "If the branch moves on, nothing is done. It is recorded under your name."
 	return []reviewAction{

@@ -33,19 +33,19 @@ func targetOf(req *handler.Request) (target, error) {
 	return t, nil
 }
 
-// Path is the address of its page, without the base.
+// Path returns the address of its page, without the base.
 func (t target) Path() string {
 	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name),
 		strconv.Itoa(t.number)}, "/")
 }
 
-// OwnerName is its repository, as owner/name.
+// OwnerName returns its repository, as owner/name.
 func (t target) OwnerName() string { return t.owner + "/" + t.name }
 
-// Provider is where it is.
+// Provider returns its provider.
 func (t target) Provider() string { return t.provider }
 
-// Repository is its repository with the provider.
+// Repository returns its repository with the provider.
 func (t target) Repository() record.RepoName {
 	return record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}
 }
@@ -75,10 +75,10 @@ type step struct {
 	Row attempt // of the audit; zero if it is not known
 }
 
-// Link is the address of the proposal, without the base.
+// Link returns the address of the proposal, without the base.
 func (s step) Link() string { return proposalPath(s.ID) }
 
-// SessionLink is the address of the agent's session, without the base.
+// SessionLink returns the address of the agent's session, without the base.
 func (s step) SessionLink() string { return sessionPath(s.Session) }
 
 // pullEnd says how a pull request ended, as far as it is recorded.
@@ -174,7 +174,7 @@ func (v pullPage) Proposer() string {
 	return record.Attempt{Door: first.Door, Caller: first.Caller, Session: first.Session}.Act(record.Context{}).Who
 }
 
-// Revised is when it was revised last; zero for never.
+// Revised returns the time of its last revision; zero for never.
 func (v pullPage) Revised() time.Time {
 	if n := len(v.Made); n > 1 {
 		return v.Made[n-1].CreatedAt

@@ -113,7 +113,7 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 	return view, nil
 }
 
-// asProposed is an error of a forge with the page that shows what was proposed to it, which needs no forge.
+// asProposed returns an error of a forge with the page that shows what was proposed to it, which needs no forge.
 func (h *pullPages) asProposed(ctx context.Context, t target, err error) error {
 	made, none := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
 	if none != nil || len(made) == 0 {
@@ -122,7 +122,7 @@ func (h *pullPages) asProposed(ctx context.Context, t target, err error) error {
 	return &handler.RecordedError{Err: err, Path: proposalPath(made[len(made)-1].ID) + "?as=proposed"}
 }
 
-// next is another pull request that waits for a person, the oldest; nil for none.
+// next returns another pull request that waits for a person, the oldest; nil for none.
 func (h *pullPages) next(ctx context.Context, but target) (*waitItem, error) {
 	open, err := h.pulls.OpenPulls(ctx, maxOpenPulls)
 	for _, p := range open {
@@ -133,7 +133,7 @@ func (h *pullPages) next(ctx context.Context, but target) (*waitItem, error) {
 	return nil, err
 }
 
-// made are the proposals that a pull request consists of, with the rows of the audit of the first ones.
+// made returns the proposals that a pull request consists of, with the rows of the audit of the first ones.
 func (h *pullPages) made(ctx context.Context, t target) (steps []step, err error) {
 	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
 	if err != nil {

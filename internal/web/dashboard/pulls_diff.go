@@ -21,7 +21,7 @@ const (
 	maxMark     = 40
 )
 
-// showDifference shows a part of the difference, with what was said of its lines, and notes that it was shown.
+// showDifference shows a part of the difference, with the comments on its lines, and notes that it was shown.
 func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail,
 	q pullParams) error {
 	t := view.Target
@@ -65,7 +65,7 @@ func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, vi
 	return nil
 }
 
-// notesOf are the comments on lines of the head, by line.
+// notesOf returns the comments on lines of the head, by line.
 func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 	notes := map[pages.LineKey][]pages.LineNote{}
 	for _, r := range detail.Reviews {
@@ -174,7 +174,7 @@ func (s *seenParts) note(key seenKey, part, parts int) {
 	s.shown[key][part-1] = true
 }
 
-// missing are the parts that were not shown, and how many there are; 0 if nothing was.
+// missing returns the parts that were not shown, and how many there are; 0 if nothing was.
 func (s *seenParts) missing(key seenKey) (missing []int, parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

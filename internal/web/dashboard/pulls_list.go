@@ -76,7 +76,7 @@ type pullsMemo struct {
 	last  pullsRead // number 0: none yet
 }
 
-// seen is the last reading and how many have begun.
+// seen returns the last reading and how many have begun.
 func (m *pullsMemo) seen() (last pullsRead, begun int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +171,7 @@ func sideBySide(n int, do func(i int)) {
 	_ = group.Wait()
 }
 
-// knownRepositories are those of the record and those that the allowlists name one by one.
+// knownRepositories returns the repositories of the record and those that the allowlists name one by one.
 func (h *pullList) knownRepositories(ctx context.Context) ([]record.RepoName, error) {
 	repos, err := h.summary.Repositories(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ type sentReview struct {
 	text  string        // what was written
 }
 
-// reviewOf is a review of the pull request that the address names, whatever is wrong with it, for the record of a
+// reviewOf returns a review of the pull request that the address names, whatever is wrong with it, for the record of a
 // refusal.
 func reviewOf(req *handler.Request) review.Request {
 	number, _ := strconv.Atoi(req.PathValue("number"))
@@ -58,7 +58,7 @@ func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
 	return h.html("pull", view)
 }
 
-// after is the query, and the place on the page, to which a browser is led when something was done.
+// after returns the query, and the place on the page, to which a browser is led when something was done.
 func (q pullParams) after(verb string) string {
 	query := url.Values{"done": {verb}}
 	if q.View != "" {

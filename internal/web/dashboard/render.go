@@ -125,7 +125,7 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 	return h.errorPage(req, "problem", view)
 }
 
-// signInAgain is the page for signing in with what was wrong with what was sent.
+// signInAgain returns the page for signing in with what was wrong with what was sent.
 func (h *renderer) signInAgain(req *handler.Request, p handler.Problem) []byte {
 	view := signInPage{Page: h.frame(req, "Sign in", ""), signInForm: h.signInForm(req.Next)}
 	if strings.HasPrefix(req.Pattern, "GET ") {
@@ -136,7 +136,7 @@ func (h *renderer) signInAgain(req *handler.Request, p handler.Problem) []byte {
 	return h.errorPage(req, "signin", view)
 }
 
-// signInForm is the form for signing in, and going on to a page then.
+// signInForm returns the form for signing in, and going on to a page then.
 func (h *renderer) signInForm(next string) signInForm {
 	next = guard.SafeNext(next)
 	return signInForm{FormBase: h.base, Next: next, Buttons: h.buttons(next)}

@@ -26,7 +26,7 @@ type Scripts interface {
 	Show(ctx context.Context, call operation.Call, name string) (scripts.ScriptDetail, error)
 	Runs(ctx context.Context, call operation.Call, q scripts.ScriptRunsRequest) (scripts.ScriptRunList, error)
 	Run(ctx context.Context, call operation.Call, id string) (scripts.ScriptRunDetail, error)
-	// Start runs a script for the person who calls. begun is told the run's id when it starts.
+	// Start runs a script for the person who calls. begun is called with the run's id when it starts.
 	Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (scripts.StartedScript, error)
 	// Refused records a run that was refused before Start was asked.
 	Refused(ctx context.Context, call operation.Call, name string, why *fault.Error)
@@ -192,7 +192,7 @@ func (h *scriptPages) sendBack(req *handler.Request, form url.Values, why error)
 	return h.htmlAgain(e, "script", view)
 }
 
-// fieldsOf are the fields of a form for a schema, those that are required first.
+// fieldsOf returns the fields of a form for a schema, those that are required first.
 func fieldsOf(schema map[string]any) (fields []scriptField) {
 	properties, _ := schema["properties"].(map[string]any)
 	required, _ := schema["required"].([]string)
@@ -266,7 +266,7 @@ func (h *scriptPages) start(req *handler.Request) (handler.Response, error) {
 	}
 }
 
-// textsOf are the arguments in a form. An empty field is none; a list has one item in each line.
+// textsOf returns the arguments in a form. An empty field is none; a list has one item in each line.
 func textsOf(form url.Values, schema map[string]any) map[string][]string {
 	properties, _ := schema["properties"].(map[string]any)
 	out := map[string][]string{}

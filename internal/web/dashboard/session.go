@@ -86,7 +86,7 @@ func (h *sessionPages) show(req *handler.Request, q oneSessionParams) (handler.R
 	return h.html("session", view)
 }
 
-// again is the form that starts a session as another one was; nil if that cannot be.
+// again returns the form that starts a session as another one was; nil if that cannot be.
 func (h *sessionPages) again(req *handler.Request, r sessions.Record) *startForm {
 	form, _ := h.startForm(req)
 	if form == nil {

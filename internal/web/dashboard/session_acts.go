@@ -19,7 +19,7 @@ type startForm struct {
 	Failed   string // why it comes back; "" for a form that was not sent
 }
 
-// startForm is the form for a new session, or why there is none.
+// startForm returns the form for a new session, or why there is none.
 func (h *sessionPages) startForm(req *handler.Request) (*startForm, string) {
 	plan := h.agents.Plan()
 	switch {
@@ -71,7 +71,7 @@ func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitp
 	return h.htmlAgain(e, "sessions", view)
 }
 
-// tierOf is the tier that a form asks for. It never is a guess.
+// tierOf returns the tier that a form asks for. It never is a guess.
 func tierOf(form url.Values) (gitprovider.Tier, error) {
 	tier, ok := gitprovider.ParseTier(form.Get("tier"))
 	if !ok || form.Get("tier") == "" || len(form["tier"]) != 1 || len(form["note"]) > 1 {

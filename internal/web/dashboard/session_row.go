@@ -21,12 +21,12 @@ type sessionRow struct {
 	now time.Time
 }
 
-// row is a session with what was proposed in it so far.
+// row returns a session with what was proposed in it so far.
 func (h *sessionPages) row(req *handler.Request, r sessions.Record) sessionRow {
 	return sessionRow{records.CountNow(req.Context(), h.records, r), h.env.Now()}
 }
 
-// Link is the address of the session, without the base.
+// Link returns the address of the session, without the base.
 func (s sessionRow) Link() string { return sessionPath(s.ID) }
 
 // Running reports whether it runs.

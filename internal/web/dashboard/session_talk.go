@@ -50,7 +50,7 @@ func (m moment) Longer() bool { return len([]rune(m.Event.Text)) > eventRunes }
 // gistRunes limits the characters of a folded text that are shown beside it.
 const gistRunes = 100
 
-// Gist is the beginning of a folded text, in one line.
+// Gist returns the beginning of a folded text, in one line.
 func (m moment) Gist() string {
 	text := []rune(strings.Join(strings.Fields(m.Event.Text[:min(len(m.Event.Text), 8*gistRunes)]), " "))
 	if len(text) > gistRunes {
@@ -59,7 +59,7 @@ func (m moment) Gist() string {
 	return string(text)
 }
 
-// eventMoment is an event on the timeline.
+// eventMoment returns an event on the timeline.
 func eventMoment(e sessions.Event) moment {
 	m := moment{At: e.Time, Event: e, Tone: "mute", Icon: "info-circle", Did: strings.ReplaceAll(e.Kind, "_", " ")}
 	switch e.Kind {
@@ -79,7 +79,7 @@ func eventMoment(e sessions.Event) moment {
 	return m
 }
 
-// talk is the timeline of the events that are shown and of what was proposed meanwhile; kind narrows it.
+// talk fills in the timeline of the shown events and of the proposals meanwhile; kind narrows it.
 func (v *sessionPage) talk(kind string) {
 	s := v.Said
 	for _, e := range s.Events {
@@ -114,7 +114,7 @@ type link struct {
 	Chosen   bool
 }
 
-// Kinds are the ways to narrow the timeline.
+// Kinds returns the ways to narrow the timeline.
 func (v sessionPage) Kinds() (out []link) {
 	for _, k := range [][2]string{{"", "All"}, {"tools", "Tools"}, {"proposals", "Proposals"}, {"errors", "Errors"}} {
 		to := v.Base + v.Link()

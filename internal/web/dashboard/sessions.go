@@ -150,7 +150,7 @@ func (h *sessionPages) numbers(req *handler.Request, used *usageTable) (*session
 	return n, err
 }
 
-// schedulePage is when sessions start by themselves.
+// schedulePage is the page about scheduled sessions.
 type schedulePage struct {
 	pages.Page
 	Plan session.Plan
@@ -170,13 +170,13 @@ func (h *sessionPages) schedule(req *handler.Request, _ struct{}) (handler.Respo
 	return h.html("schedule", view)
 }
 
-// What the overview tells of sessions that went wrong.
+// Bounds of the overview of sessions that went wrong.
 const (
 	sessionDays     = 7
 	maxSessionNeeds = 5
 )
 
-// needs are the sessions of the last days that did not come to a good end, as long as none of their tier has since.
+// needs returns the sessions of the last days that did not come to a good end, as long as none of their tier has since.
 func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
 	if err != nil {

@@ -38,7 +38,7 @@ type signInForm struct {
 	Next     string // where to go then, without the base
 	Failed   string // why it comes back
 	Buttons  []signin.Button
-	Missed   string // why signing in by a provider came to nothing
+	Missed   string // why signing in by a provider failed
 }
 
 // arrivedPage is the page for a browser that comes back from a provider.
@@ -48,8 +48,8 @@ type arrivedPage struct {
 	SignedIn string
 }
 
-// arrive signs in whom a provider has recognised. The answer is a page that goes on by itself: the request comes from
-// another site, so that the cookie that it sets, which is strict, would not be sent with a redirect.
+// arrive signs in a person that a provider has recognised. The answer is a page that goes on by itself: the request
+// comes from another site, so that the cookie that it sets, which is strict, would not be sent with a redirect.
 func (h *signInPages) arrive(req *handler.Request) (handler.Response, error) {
 	arrived, err := h.people.Finish(req)
 	if err != nil {

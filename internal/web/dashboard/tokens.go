@@ -217,13 +217,13 @@ func wantedToken(form url.Values, agents bool) map[string]any {
 	return wanted
 }
 
-// reposIn are the repositories that a field names.
+// reposIn returns the repositories that a field names.
 func reposIn(text string) []string {
 	apart := func(r rune) bool { return r == ',' || r == ' ' || r == '\r' || r == '\n' || r == '\t' }
 	return strings.FieldsFunc(text, apart)
 }
 
-// made is a new token with what its agent's client is to be told.
+// made returns a new token with the configuration of its agent's client.
 func (h *tokenPages) made(req *handler.Request, t tokens.TokenMade) *madeToken {
 	out := &madeToken{Name: t.Name, Secret: t.Token}
 	if !t.Agent {

@@ -25,7 +25,7 @@ type pageSet interface {
 	routes(page func(pattern string, handle handler.Func) handler.Route) []handler.Route
 }
 
-// pages are those of the enabled toolsets, in the order of the navigation.
+// pages returns the pages of the enabled toolsets, in the order of the navigation.
 func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts,
 	acts []operation.Operation) (sets []pageSet) {
 	if t.Definitions != nil {
@@ -44,7 +44,7 @@ func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts,
 	return sets
 }
 
-// navigation is the places; sets of acts belong to the agents, the others to the procedures.
+// navigation returns the places; sets of acts belong to the agents, the others to the procedures.
 func navigation(acts, toolsets []pageSet) []pages.NavItem {
 	items := func(sets []pageSet) (out []pages.NavItem) {
 		for _, set := range sets {

@@ -23,7 +23,7 @@ type usageRow struct {
 	sessions.Usage
 }
 
-// usage is nil if no session began in the last days, and on other pages than the first of all sessions.
+// usage returns nil if no session began in the last days, and on other pages than the first of all sessions.
 func (h *sessionPages) usage(req *handler.Request) (*usageTable, error) {
 	groups, err := h.records.UsageByDay(req.Context(), h.env.Now().AddDate(0, 0, 1-usageDays))
 	if err != nil || len(groups) == 0 {

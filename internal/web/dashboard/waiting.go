@@ -49,7 +49,7 @@ type waitGroup struct {
 // Key implements pages.Part: it is the whole.
 func (g waitGroup) Key() any { return g }
 
-// Moment is none.
+// Moment returns no time.
 func (waitGroup) Moment() time.Time { return time.Time{} }
 
 // waiting lists what waits for a person.
@@ -66,7 +66,7 @@ func (w waiting) all() (n int64) {
 	return n
 }
 
-// groups are the links to what waits, with the one that is shown.
+// groups returns the links to what waits, with the one that is shown.
 func (w waiting) groups(shown string) []waitGroup {
 	out := []waitGroup{{"", "All", w.all(), shown == "" || shown == "all"}}
 	for _, g := range []waitGroup{{Name: waitsBroken, Text: "Broken"}, {Name: waitsMerge, Text: "Merge"},
@@ -77,7 +77,7 @@ func (w waiting) groups(shown string) []waitGroup {
 	return out
 }
 
-// shown are the rows of a group, and how many there are beside them.
+// shown returns the rows of a group, and how many there are beside them.
 func (w waiting) shown(group string) (rows []waitItem, more int64) {
 	most, of := len(w.items), w.counts[group]
 	switch group {
@@ -175,7 +175,7 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 	return item, true
 }
 
-// proposalWait is a proposal that needs a person.
+// proposalWait returns a proposal that needs a person.
 func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem {
 	return waitItem{
 		Group: waitsBroken, Word: word, Title: p.Title, Why: why, More: more, Link: proposalPath(p.ID), Act: "Open",
@@ -184,14 +184,14 @@ func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem
 	}
 }
 
-// partWait is a part of the server that is broken.
+// partWait returns a part of the server that is broken.
 func partWait(p part) waitItem {
 	item := brokenWait(p.Title(), "", cmp.Or(p.Leads(), healthPath), p.Moment())
 	item.Why, item.More = p.Stopped(), " "+p.Detail()+" "+p.Remedy()
 	return item
 }
 
-// brokenWait is something of the server that needs a person.
+// brokenWait returns an item about a problem of the server that needs a person.
 func brokenWait(title, why, link string, at time.Time) waitItem {
 	return waitItem{
 		Group: waitsBroken, Word: words.Word{Text: "Broken", Tone: words.Bad, Icon: "alert-triangle"}, Title: title,

@@ -21,7 +21,7 @@ const (
 // guessed at any rate of attempts.
 type Failures struct {
 	now  func() time.Time
-	said string // to whom was wrong too often
+	said string // to callers with too many failures
 	each int    // from one address
 	all  int    // from all of them; 0 for any number
 
@@ -31,7 +31,7 @@ type Failures struct {
 	by    map[netip.Addr]int
 }
 
-// NewFailures makes Failures that say this, and from where, to whom was wrong too often.
+// NewFailures makes Failures whose refusals say this, and from where.
 func NewFailures(now func() time.Time, each, all int, said string) *Failures {
 	return &Failures{now: now, said: said, each: each, all: all, by: map[netip.Addr]int{}}
 }
@@ -60,8 +60,8 @@ func (f *Failures) count(from netip.Addr, err error, fairly bool) error {
 	return err
 }
 
-// Full is limit_reached if too many wrong credentials came from an address already. It is asked before something is
-// done for a caller that only who is right may ask for.
+// Full returns limit_reached if too many wrong credentials came from an address already. It is called before work that
+// only callers with right credentials may cause.
 func (f *Failures) Full(from netip.Addr) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package guard decides who is let in: it stands before every handler of internal/web. It checks the host and the
-// origin of a request, recognises who makes it, asks for the scope of the route, and signs browsers in and out.
+// Package guard decides which requests are admitted: it runs before every handler of internal/web. It checks the host
+// and the origin of a request, recognises who makes it, asks for the scope of the route, and signs browsers in and out.
 package guard
 
 import (
@@ -19,7 +19,7 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Guard lets requests in, or does not. It is safe for concurrent use.
+// Guard admits requests, or refuses them. It is safe for concurrent use.
 type Guard struct {
 	Network
 	access  *access.Gatekeeper

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
-// Admit finds out who calls and whether they may. A caller whom we know and who may not leaves a row on the record
-// where the route changes something; a stranger does not, since strangers must not be able to fill it.
+// Admit identifies the caller and checks whether they may call. The refusal of a known caller is recorded where the
+// route changes something; that of a stranger is not, since strangers must not be able to fill the record.
 func (g *Guard) Admit(req *handler.Request, route handler.Route) error {
 	if route.Scope == "" {
 		return nil
@@ -62,7 +62,7 @@ func (g *Guard) MayRead(req *handler.Request) (bool, error) {
 	return err == nil && who.Scopes.Has(access.Read), err
 }
 
-// lacks says which scope is missing and, to whom has shown nothing, how to get it.
+// lacks says which scope is missing and, to callers without credentials, how to get it.
 func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 	e := fault.New(fault.Forbidden, "this needs the scope %s; %s has %s", scope, who.Name(), who.Scopes)
 	if who.Via == access.ViaAnonymous {
@@ -78,7 +78,7 @@ func (g *Guard) lacks(who access.Principal, scope access.Scope) *fault.Error {
 }
 
 // Identify recognises the caller by the first of these that is there: a bearer token, a session, a user that a trusted
-// proxy names, loopback. One that is there and no good is not passed over.
+// proxy names, loopback. An invalid one is not skipped.
 func (g *Guard) Identify(req *handler.Request) (access.Principal, error) {
 	return g.identify(req.Context(), req, g.access.Login)
 }
@@ -116,7 +116,7 @@ func (g *Guard) identify(
 // maxUser bounds the name that a proxy gives, in bytes.
 const maxUser = 200
 
-// proxyUsers are the values of the header in which a trusted proxy names the user; none from anybody else.
+// proxyUsers returns the values of the header in which a trusted proxy names the user; none from anybody else.
 func (g *Guard) proxyUsers(r *http.Request) []string {
 	if g.ProxyUserHeader == "" || !g.trusts(remote(r)) {
 		return nil
@@ -124,7 +124,7 @@ func (g *Guard) proxyUsers(r *http.Request) []string {
 	return r.Header.Values(g.ProxyUserHeader)
 }
 
-// proxyUser is the one name among the values; unauthenticated if it is none that the record can have.
+// proxyUser returns the one name among the values; unauthenticated if it is none that the record can have.
 func proxyUser(values []string) (string, error) {
 	user := strings.TrimSpace(values[0])
 	// A comma is where a proxy has joined two headers, one of which may be the caller's own.

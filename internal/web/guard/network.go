@@ -43,7 +43,7 @@ func (n Network) serves(host string) bool {
 	return n.AnyIP && err == nil
 }
 
-// hostName is a Host header without its port, lower case.
+// hostName returns a Host header without its port, lower case.
 func hostName(host string) string {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -52,7 +52,7 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
-// remote is the address that the connection comes from.
+// remote returns the address that the connection comes from.
 func remote(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -65,8 +65,8 @@ func (n Network) trusts(addr netip.Addr) bool {
 	return addr.IsValid() && slices.ContainsFunc(n.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// Client is the address of the caller, as far as trusted proxies tell it: the last one in X-Forwarded-For that is none
-// of theirs.
+// Client returns the address of the caller, as far as trusted proxies tell it: the last one in X-Forwarded-For that is
+// none of theirs.
 func (n Network) Client(r *http.Request) netip.Addr {
 	addr := remote(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -84,8 +84,8 @@ func (n Network) Client(r *http.Request) netip.Addr {
 }
 
 // local reports whether a request was made on this machine, as far as that can be known: only this machine can connect,
-// it asks for loopback, and nothing says that a proxy has passed it on. A proxy that says nothing of itself cannot be
-// told from a program on this machine, which is why callers who show nothing may at most read, and only if the operator
+// it asks for loopback, and nothing says that a proxy has passed it on. A proxy that does not identify itself looks
+// like a program on this machine, which is why callers without credentials may at most read, and only if the operator
 // wants it.
 func (n Network) local(r *http.Request) bool {
 	return n.Loopback && remote(r).IsLoopback() && weborigin.Loopback(hostName(r.Host)) && !forwarded(r)

@@ -44,8 +44,8 @@ func (g *Guard) SameOrigin(r *http.Request) error {
 	return nil
 }
 
-// Address is that of this server as programs ask for it, with the base path: the host that the caller has asked for,
-// and for a browser's own name the host that it stands for.
+// Address returns the address of this server for programs, with the base path: the host of the request, and for a
+// browser's own name the host that it stands for.
 func (g *Guard) Address(r *http.Request) string {
 	host, _ := sharedHost(r.Host)
 	return g.scheme(r) + "://" + host + g.BasePath

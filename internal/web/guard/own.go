@@ -32,8 +32,8 @@ func ownName(host string) string {
 	return strings.ToLower(rand.Text()) + "-" + name + ".localhost" + port
 }
 
-// sharedHost is the host of loopback that a browser's own name stands for, with its port; own is false for every other
-// host, which is returned as it is.
+// sharedHost returns the host of loopback that a browser's own name stands for, with its port; own is false for every
+// other host, which is returned as it is.
 func sharedHost(host string) (shared string, own bool) {
 	parts := ownNames.FindStringSubmatch(hostName(host))
 	switch {
@@ -48,7 +48,7 @@ func sharedHost(host string) (shared string, own bool) {
 	return shared + portOf(host), weborigin.Loopback(shared)
 }
 
-// portOf is the port of a Host header with its colon; "" for none.
+// portOf returns the port of a Host header with its colon; "" for none.
 func portOf(host string) string {
 	if _, port, err := net.SplitHostPort(host); err == nil {
 		return ":" + port
@@ -60,8 +60,8 @@ func portOf(host string) string {
 type Own struct {
 	// Names is true where this server has the port at every address that names below localhost resolve to.
 	Names bool
-	// Why says, where Names is false, why a login has to be shared with every port of the host; "" leaves browsers where
-	// they are without a word.
+	// Why says, where Names is false, why a login has to be shared with every port of the host; "" silently leaves
+	// browsers where they are.
 	Why string
 }
 
@@ -78,7 +78,8 @@ func (g *Guard) Shares(r *http.Request) bool {
 		weborigin.Loopback(hostName(r.Host))
 }
 
-// OwnAddress is that of this server, with the base path, at a new name for one browser; "" where there are none.
+// OwnAddress returns the address of this server, with the base path, at a new name for one browser; "" where there are
+// none.
 func (g *Guard) OwnAddress(r *http.Request) string {
 	if !g.Own.Names {
 		return ""

@@ -20,7 +20,7 @@ import (
 // SignInPath is the address of the page for signing in, without the base path.
 const SignInPath = "/sign-in"
 
-// CookieName is that of the cookie with the session id, over plain HTTP.
+// CookieName is the name of the cookie with the session id, over plain HTTP.
 const CookieName = "claudeops_session"
 
 // cookieName has a prefix over TLS, by which browsers take the cookie from this host alone. That of a host needs the
@@ -35,7 +35,7 @@ func (g *Guard) cookieName(r *http.Request) string {
 	return "__Secure-" + CookieName
 }
 
-// LoginCookies are those with a session id that a request carries.
+// LoginCookies returns the cookies with a session id that a request carries.
 func (g *Guard) LoginCookies(r *http.Request) []*http.Cookie { return r.CookiesNamed(g.cookieName(r)) }
 
 // SignInRequest is the body of a sign-in; a form with the same field does as well.
@@ -101,7 +101,7 @@ func (g *Guard) moveOn(id, next string) (handler.Response, error) {
 	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {at}}}, nil
 }
 
-// HandOver is the address, below this host, at which a login goes on at a name of the browser's own.
+// HandOver returns the address, below this host, at which a login goes on at a name of the browser's own.
 func (g *Guard) HandOver(id, next string) (address string, err error) {
 	code, err := g.access.HandOver(id)
 	return g.BasePath + SignInPath + "?" + url.Values{"code": {code}, "next": {next}}.Encode(), err
@@ -148,12 +148,12 @@ func (g *Guard) Bounded(ctx context.Context, who record.Actor) (string, error) {
 	return g.access.Bounded(ctx, who)
 }
 
-// Wrong counts a sign-in that came to nothing. It is limit_reached if there were too many, else err.
+// Wrong counts a failed sign-in. It returns limit_reached if there were too many, else err.
 func (g *Guard) Wrong(req *handler.Request, err error) error {
 	return g.signIns.Count(g.Client(req.Request), err)
 }
 
-// Full is limit_reached if too many sign-ins from the address of a caller came to nothing already.
+// Full returns limit_reached if too many sign-ins from the address of a caller have failed already.
 func (g *Guard) Full(req *handler.Request) error { return g.signIns.Full(g.Client(req.Request)) }
 
 // Secured reports whether the browser speaks TLS, to us or to a trusted proxy.
@@ -167,12 +167,12 @@ func BrowserOf(req *handler.Request) string {
 	return content.Clean(req.Header.Get("User-Agent"), maxBrowser)
 }
 
-// Cookie is the session cookie of a login.
+// Cookie returns the session cookie of a login.
 func (g *Guard) Cookie(req *handler.Request, id string) string {
 	return g.cookie(req, id, int(access.LoginLife.Seconds()))
 }
 
-// cookie is the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host
+// cookie returns the session cookie. SameSite=Strict keeps other sites from using it; its path keeps what else the host
 // serves from being sent it.
 func (g *Guard) cookie(req *handler.Request, id string, maxAge int) string {
 	cookie := http.Cookie{
@@ -207,7 +207,7 @@ func SafeNext(next string) string {
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
 }
 
-// Routes are those for signing in and out.
+// Routes returns the routes for signing in and out.
 func (g *Guard) Routes() []handler.Route {
 	return []handler.Route{
 		{

@@ -23,7 +23,7 @@ func PrefersHTML(r *http.Request) bool {
 	return page > 0 && page >= data
 }
 
-// quality is the weight among the parameters of an entry of Accept (RFC 9110, 12.4.2).
+// quality returns the weight among the parameters of an entry of Accept (RFC 9110, 12.4.2).
 func quality(parameters string) float64 {
 	for _, p := range strings.Split(parameters, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")

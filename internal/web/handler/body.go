@@ -48,12 +48,12 @@ func ReadSome(r *Request, contentType string) (body []byte, whole bool, err erro
 	return body, true, nil
 }
 
-// Unsupported is an error about a body of a kind that is not read here.
+// Unsupported returns an error about a body of a kind that is not read here.
 func Unsupported(message string) error {
 	return &StatusError{Status: http.StatusUnsupportedMediaType, Err: fault.New(fault.InvalidArgument, "%s", message)}
 }
 
-// BodySize is the size of a body that was refused, for the record.
+// BodySize returns the size of a body that was refused, for the record.
 func BodySize(r *Request) string {
 	if r.ContentLength < 0 {
 		return "of unknown size"

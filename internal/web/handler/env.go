@@ -49,10 +49,10 @@ func (e Env) Text(text string, runes int) string {
 	return out
 }
 
-// Line is a line of such text.
+// Line returns a line of such text.
 func (e Env) Line(text string) string { return e.Text(text, MaxLine) }
 
-// Message is a message of such text.
+// Message returns a message of such text.
 func (e Env) Message(text string) string { return e.Text(text, MaxMessage) }
 
 // CleanLine prepares a line of text of others for the record: only invisible characters are removed.

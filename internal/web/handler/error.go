@@ -55,12 +55,12 @@ type StatusError struct {
 func (e *StatusError) Error() string { return e.Err.Error() }
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// Unavailable is an error with the status 503.
+// Unavailable returns an error with the status 503.
 func Unavailable(err *fault.Error) error {
 	return &StatusError{Status: http.StatusServiceUnavailable, Err: err}
 }
 
-// Invalid is an error that lists the violations; nil if there is none.
+// Invalid returns an error that lists the violations; nil if there is none.
 func Invalid(violations []fault.Violation) error {
 	if len(violations) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func Invalid(violations []fault.Violation) error {
 	return &fault.Error{Code: fault.InvalidArgument, Message: violations[0].Message, Violations: violations}
 }
 
-// Cause is an error with what is behind it, for the log.
+// Cause returns an error with what is behind it, for the log.
 func Cause(err error) string {
 	e := fault.From(err)
 	if e.Cause == nil {
@@ -89,7 +89,7 @@ func EncodeJSON(v any) []byte {
 	return content.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-// NothingHere is the error about an address that leads nowhere. base is the path below which the server is.
+// NothingHere returns the error about an address that leads nowhere. base is the path below which the server is.
 func NothingHere(base string) error {
 	return fault.New(fault.NotFound, "there is nothing at this address; %s/openapi.json lists what there is", base)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// Func handles a request that the guard has let in.
+// Func handles a request that the guard has admitted.
 type Func func(*Request) (Response, error)
 
-// Request is an HTTP request that the guard has let in.
+// Request is an HTTP request that the guard has admitted.
 type Request struct {
 	*http.Request
 	ID        string // request id of this exchange; an attempt has its own
@@ -45,7 +45,7 @@ func Key(who record.Actor) string {
 	return account.Issuer + " " + account.Subject
 }
 
-// Call is a request for an act of a person, whose row has the id of the exchange.
+// Call returns a request for an act of a person, whose row has the id of the exchange.
 func (r *Request) Call(arguments []byte) operation.Call {
 	return operation.Call{Caller: r.Caller(), Ceiling: r.Principal.Ceiling, Scopes: r.Principal.Scopes,
 		Arguments: arguments, ID: r.ID}
@@ -59,7 +59,7 @@ type Response struct {
 
 	Bytes       []byte
 	ContentType string // of Bytes
-	Volatile    bool   // is different each time, so that a tag would be of no use
+	Volatile    bool   // is different each time, so that a tag would be useless
 
 	// Stream writes a body of the ContentType whose length is not known in advance. If it fails, the connection is cut.
 	Stream func(w io.Writer) error
@@ -68,7 +68,7 @@ type Response struct {
 // Route is an address with its handler and what the guard asks of its callers.
 type Route struct {
 	Method, Pattern string
-	Scope           access.Scope // "" lets everybody in
+	Scope           access.Scope // "" admits everybody
 	Agents          bool         // only for the tokens of agents, which the handler looks at; Scope is "" then
 	Page            bool         // for people; no part of the API's description
 	Handle          Func

@@ -63,7 +63,7 @@ func Arguments(r *Request, rawQuery string, input reflect.Type) ([]byte, error) 
 	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
 }
 
-// typed is a value of a path or a query as JSON has it for a field of the type. What is none stays text, and the
+// typed returns a value of a path or a query as JSON has it for a field of the type. What is none stays text, and the
 // decoder says what is wrong with it.
 func typed(t reflect.Type, value string) any {
 	if t == nil {
@@ -78,13 +78,13 @@ func typed(t reflect.Type, value string) any {
 	return value
 }
 
-// BadParameter is the violation of a parameter of the query.
+// BadParameter returns the violation of a parameter of the query.
 func BadParameter(name, format string, args ...any) fault.Violation {
 	message := "the parameter `" + name + "` " + fmt.Sprintf(format, args...)
 	return fault.Violation{Code: fault.InvalidArgument, Path: name, Message: message}
 }
 
-// Quote is text of a request as an error repeats it: harmless and short.
+// Quote returns a text of a request for an error message: harmless and short.
 func Quote(s string) string {
 	const most = 40
 	q := strconv.QuoteToASCII(s[:min(len(s), most)])

@@ -46,8 +46,8 @@ func (m *lastVerification) keep(report record.AuditReport, err error, whole bool
 	}
 }
 
-// next is the report to go on from, the head to expect, and whether all has to be read again: daily, and as long as
-// something is wrong.
+// next returns the report to go on from, the head to expect, and whether all has to be read again: daily, and as long
+// as something is wrong.
 func (m *lastVerification) next(now time.Time) (known record.AuditReport, expect string, whole bool) {
 	return m.last.Report, m.expect, m.wholeAt.IsZero() || now.Sub(m.wholeAt) >= wholeInterval
 }
@@ -100,7 +100,7 @@ func (c *Checker) keep(report record.AuditReport, err error, whole bool) {
 	c.judge()
 }
 
-// LastVerification is the last verification of the audit. It waits for none.
+// LastVerification returns the last verification of the audit. It waits for none.
 func (c *Checker) LastVerification() Verification {
 	c.mu.Lock()
 	defer c.mu.Unlock()

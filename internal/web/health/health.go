@@ -32,7 +32,7 @@ type Health struct {
 // CanOpen reports whether nothing stops a pull request.
 func (h Health) CanOpen() bool { return len(doctor.Blocking(h.Parts)) == 0 }
 
-// Of are the parts with a status, those that stop pull requests first.
+// Of returns the parts with a status, those that stop pull requests first.
 func (h Health) Of(status string) (out []doctor.Finding) {
 	for _, f := range h.Parts {
 		if f.Status == status {
@@ -51,7 +51,7 @@ func (h Health) Of(status string) (out []doctor.Finding) {
 	return out
 }
 
-// Headline is all of it in a few words, with the tone of the style sheet: "good", "bad" or "" for not known.
+// Headline returns all of it in a few words, with the tone of the style sheet: "good", "bad" or "" for not known.
 func (h Health) Headline() (text, tone string) {
 	broken := h.Of(doctor.Problem)
 	switch {
@@ -104,7 +104,7 @@ type Checker struct {
 	refreshed  time.Time // when somebody began to
 }
 
-// change is when a part began to be as it is.
+// change records since when a part has its present state.
 type change struct {
 	status, title string
 	at            time.Time
@@ -153,7 +153,7 @@ func (c *Checker) judge() {
 	}
 }
 
-// wrong are the parts that pages show where they do not show all.
+// wrong returns the parts that pages show where they do not show all.
 func wrong(parts []doctor.Finding) (out []doctor.Finding) {
 	for _, f := range parts {
 		if f.Status != doctor.OK && f.Status != doctor.Off {
@@ -181,7 +181,7 @@ func (c *Checker) Now(ctx context.Context) Health {
 	return c.health
 }
 
-// Check is the health now: doctor looks, and the providers are asked, unless that was just done.
+// Check returns the health now: doctor looks, and the providers are asked, unless that was just done.
 func (c *Checker) Check(ctx context.Context) (Health, error) {
 	if err := c.look(ctx); err != nil {
 		return Health{}, err
@@ -221,8 +221,9 @@ func within(now, at time.Time, age time.Duration) bool {
 	return !at.IsZero() && !now.Before(at) && now.Sub(at) < age
 }
 
-// Version is a number that changes whenever a part does that is, or was, not as it should be. It waits for nothing, but
-// has somebody look meanwhile if that was long ago, so that everything is looked at while somebody looks at pages.
+// Version returns a number that changes whenever a part does that is, or was, not as it should be. It waits for
+// nothing, but has somebody look meanwhile if that was long ago, so that everything is looked at while somebody looks
+// at pages.
 func (c *Checker) Version(context.Context) (int64, error) {
 	stamp := c.stamp()
 	c.mu.Lock()

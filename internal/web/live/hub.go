@@ -143,7 +143,7 @@ func (h *Hub) Count() int {
 	return len(h.streams)
 }
 
-// now is the position that was seen last, at most Limits.Poll ago; nil if it has to be waited for.
+// now returns the position that was seen last, at most Limits.Poll ago; nil if it has to be waited for.
 func (h *Hub) now() position {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,7 +15,7 @@ type topicVersion struct {
 // position is a version for each topic; nil if it is not known.
 type position []topicVersion
 
-// String is the position as the id of an event carries it.
+// String returns the position as the id of an event carries it.
 func (p position) String() string {
 	var words []string
 	for _, m := range p {

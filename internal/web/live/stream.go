@@ -123,7 +123,7 @@ func (f *follower) follow() error {
 	return err
 }
 
-// sendChanges writes an event for each topic that has changed since the client was told last.
+// sendChanges writes an event for each topic that has changed since the last event to the client.
 func (f *follower) sendChanges() error {
 	at := f.hub.now()
 	if at == nil {

@@ -89,7 +89,7 @@ func sessionMethod(req *handler.Request) error {
 	return nil
 }
 
-// eventID is the stream that Last-Event-ID names, and how many of its lines the client has.
+// eventID returns the stream that Last-Event-ID names, and how many of its lines the client has.
 func eventID(given []string) (stream, from int, err error) {
 	if len(given) == 0 {
 		return 0, 0, nil

@@ -64,8 +64,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Path is where MCP is spoken, below the base path. MetadataPath says what that asks for (RFC 9728); clients ask with
-// and without Path behind it.
+// Path is the path of MCP, below the base path. MetadataPath has its metadata (RFC 9728); clients ask with and without
+// Path behind it.
 const (
 	Path         = "/mcp"
 	MetadataPath = authserver.ProtectedPath
@@ -123,7 +123,7 @@ func (s *Server) Routes() []handler.Route {
 	return routes
 }
 
-// metadata describes what is protected here, for clients that look for a way in.
+// metadata describes what is protected here, for clients that look for a way to sign in.
 func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
 	said := map[string]any{
 		"resource": s.options.Guard.Address(req.Request) + Path, "resource_name": "Claude Ops",
@@ -185,7 +185,7 @@ func (s *Server) credential(req *handler.Request) (h holder, err error) {
 		Header: http.Header{"Www-Authenticate": {challenge}}}
 }
 
-// bearer is the token among the values of Authorization.
+// bearer returns the token among the values of Authorization.
 func bearer(given []string) (string, *fault.Error) {
 	if len(given) == 0 {
 		return "", fault.New(fault.Unauthenticated,

@@ -113,7 +113,7 @@ func mismatch(header http.Header, h head) (code int, problem string) {
 	return 0, ""
 }
 
-// decoded is the value of a header, which is encoded (=?base64?...?=) where headers cannot have it.
+// decoded returns the value of a header, which is encoded (=?base64?...?=) where headers cannot have it.
 func decoded(value string) (string, bool) {
 	inner, found := strings.CutPrefix(value, "=?base64?")
 	inner, closed := strings.CutSuffix(inner, "?=")
@@ -124,12 +124,12 @@ func decoded(value string) (string, bool) {
 	return string(text), err == nil
 }
 
-// failure is an answer of JSON-RPC that is an error of this transport.
+// failure returns an answer of JSON-RPC that is an error of this transport.
 func failure(id json.RawMessage, code int, message string) handler.Response {
 	return refusal(id, http.StatusBadRequest, code, message)
 }
 
-// refusal is an error of JSON-RPC with a status of HTTP.
+// refusal returns an error of JSON-RPC with a status of HTTP.
 func refusal(id json.RawMessage, status, code int, message string) handler.Response {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
@@ -139,8 +139,8 @@ func refusal(id json.RawMessage, status, code int, message string) handler.Respo
 	}}
 }
 
-// statusOf is the status of an answer that comes alone. Before 2026-07-28 only what could not be read as a request has
-// one of its own.
+// statusOf returns the status of an answer that comes alone. Before 2026-07-28 only what could not be read as a request
+// has one of its own.
 func statusOf(line []byte, alone bool) int {
 	id, code := failureIn(line)
 	switch code {
@@ -156,8 +156,8 @@ func statusOf(line []byte, alone bool) int {
 	return http.StatusOK
 }
 
-// failureIn is the id of an answer that is an error, and its code; 0 for any other. A result is not read: it may be
-// long.
+// failureIn returns the id of an answer that is an error, and its code; 0 for any other. A result is not read: it may
+// be long.
 func failureIn(line []byte) (id string, code int) {
 	var value json.RawMessage
 	var failure struct {

@@ -62,7 +62,7 @@ func readMessage(req *handler.Request) (exchange.Exchange, error) {
 	return exchange.Exchange{Message: body[:keptHead], Size: max(req.ContentLength, maxMessage+1)}, nil
 }
 
-// sessionOf is the session that a message belongs to; begun says that it begins with it.
+// sessionOf returns the session that a message belongs to; begun says that it begins with it.
 func (s *Server) sessionOf(req *handler.Request, who holder, h head, alone bool) (n *session, begun bool,
 	err error) {
 	id := req.Header.Get(sessionHeader)
@@ -80,7 +80,7 @@ func (s *Server) sessionOf(req *handler.Request, who holder, h head, alone bool)
 	return n, false, err
 }
 
-// named is the session that a request names.
+// named returns the session that a request names.
 func (s *Server) named(req *handler.Request, who holder) (*session, error) {
 	n, foreign := s.find(req.Header.Get(sessionHeader), who)
 	if foreign {
@@ -136,7 +136,7 @@ func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begu
 	return n.late(req.Context(), t), nil
 }
 
-// alone is an answer that comes alone, or 202 for a message that has none.
+// alone returns an answer that comes alone, or 202 for a message that has none.
 func alone(line []byte, x exchange.Exchange) handler.Response {
 	if len(line) == 0 {
 		return handler.Response{Status: http.StatusAccepted}
@@ -148,7 +148,7 @@ func alone(line []byte, x exchange.Exchange) handler.Response {
 	return handler.Response{Status: status, Bytes: line, ContentType: "application/json", Volatile: true}
 }
 
-// greeting is the answer to initialize, which names the session; without a result there is none.
+// greeting returns the answer to initialize, which names the session; without a result there is none.
 func (n *session) greeting(lines [][]byte) handler.Response {
 	var result struct {
 		Result struct {
@@ -169,7 +169,7 @@ func (n *session) greeting(lines [][]byte) handler.Response {
 	return response
 }
 
-// late is an answer that takes long, for a client that takes no streams.
+// late returns an answer that takes long, for a client that takes no streams.
 func (n *session) late(ctx context.Context, t *stream) handler.Response {
 	return handler.Response{ContentType: "application/json", Stream: func(w io.Writer) error {
 		out, err := newEvents(w, n.limits.Write, false)
@@ -183,7 +183,8 @@ func (n *session) late(ctx context.Context, t *stream) handler.Response {
 	}}
 }
 
-// streamed is an answer that comes on a stream, from its line after the first from on. It goes on when the client goes.
+// streamed returns an answer that comes on a stream, from its line after the first from on. It goes on when the client
+// goes.
 func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool) handler.Response {
 	return handler.Response{
 		ContentType: eventsType, Header: http.Header{"X-Accel-Buffering": {"no"}},

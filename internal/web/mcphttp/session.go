@@ -110,8 +110,8 @@ func (s *Server) makeRoom(req *handler.Request, h holder, id string) (*session, 
 	}
 }
 
-// longestIdle is the session of a token that has no request under way and was used longest ago; nil if there is none.
-// The connection of requests that stand for themselves is one of them.
+// longestIdle returns the session of a token that has no request under way and was used longest ago; nil if there is
+// none. The connection of requests that stand for themselves is one of them.
 func (s *Server) longestIdle(h holder) (oldest *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Server) longestIdle(h holder) (oldest *session) {
 	return oldest
 }
 
-// shared is the connection of a token for requests that stand for themselves.
+// shared returns the connection of a token for requests that stand for themselves.
 func (s *Server) shared(req *handler.Request, h holder) (*session, error) {
 	s.mu.Lock()
 	n := s.stateless[h.id]
@@ -165,7 +165,7 @@ func (s *Server) remove(n *session) {
 	}
 }
 
-// find is the session that a request names, if it is one of the token's. foreign: it is another token's.
+// find returns the session that a request names, if it is one of the token's. foreign: it is another token's.
 func (s *Server) find(id string, h holder) (n *session, foreign bool) {
 	s.mu.Lock()
 	n = s.sessions[id]
@@ -260,7 +260,7 @@ func (n *session) use(ctx context.Context) (left func(), err error) {
 	}), nil
 }
 
-// newStream is one for a message.
+// newStream makes the stream for a message.
 func (n *session) newStream() *stream {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -300,7 +300,7 @@ func (n *session) forget() {
 	n.streams = out
 }
 
-// streamOf is a stream that can be asked for again; nil if there is none with the id.
+// streamOf returns a stream that can be asked for again; nil if there is none with the id.
 func (n *session) streamOf(id int) *stream {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -356,7 +356,8 @@ func (n *session) primes() bool {
 	return n.id != "" && n.version >= "2025-11-25"
 }
 
-// gone is the answer about a session that is over, as the specification has it (404): the client begins another one.
+// gone returns the answer about a session that is over, as the specification has it (404): the client begins another
+// one.
 func gone() error {
 	return fault.New(fault.NotFound, "this token has no such session, or it is over; begin another one with initialize")
 }

@@ -30,7 +30,7 @@ type boundaries struct {
 	counts map[string]int64
 }
 
-// agents tells of the sessions of agents.
+// agents collects metrics of the sessions of agents.
 type agents struct {
 	usage    sessionUsage
 	boundary boundaries

@@ -186,7 +186,7 @@ func (m *Metrics) count(r record.RecordedAttempt) {
 	}
 }
 
-// Text is all of it in Prometheus's text format.
+// Text returns all of it in Prometheus's text format.
 func (m *Metrics) Text() (text []byte, contentType string, err error) {
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -44,7 +44,7 @@ func LoadAssets() (a Assets, err error) {
 	return a, err
 }
 
-// asset is a file, with what others hold before it.
+// asset returns a file, with what others hold before it.
 func asset(name, contentType string, before ...string) (Asset, error) {
 	var content []byte
 	for _, part := range append(before, name) {
@@ -62,7 +62,7 @@ func asset(name, contentType string, before ...string) (Asset, error) {
 	}, nil
 }
 
-// tight is a style sheet without the spaces that only people need.
+// tight returns a style sheet without the spaces that only people need.
 func tight(css []byte) []byte {
 	return []byte(strings.NewReplacer("\n  ", "", "\n", "", " { ", "{", "; }", "}", " }", "}", ": ", ":", "; ", ";", ", ",
 		",").Replace(string(css)))

@@ -124,7 +124,7 @@ func linkLine(d *Diff, l *DiffLine, number int) lineLink {
 // Shown are the fields of a form that say what the page shows, so that the form comes back to it.
 type Shown struct{ Name, Value string }
 
-// ParseDiff reads what git and our own preview write, and keeps a part, from 1; the last one if there are not so many.
+// ParseDiff reads what git and our own preview write, and keeps a part, from 1; the last one if there are fewer.
 // Whatever it does not understand becomes a note of the file.
 func ParseDiff(text string, split bool, part int) Diff {
 	diff := readPart(text, max(1, part))
@@ -164,7 +164,7 @@ func (d *Diff) Removed() (n int) {
 	return n
 }
 
-// To is the address of a part.
+// To returns the address of a part.
 func (d *Diff) To(part int) string {
 	query := "?part=" + strconv.Itoa(part)
 	if d.Split {
@@ -176,7 +176,7 @@ func (d *Diff) To(part int) string {
 	return d.Here + query
 }
 
-// Other is the address of this part seen the other way: side by side, or not.
+// Other returns the address of this part seen the other way: side by side, or not.
 func (d *Diff) Other() string {
 	other := *d
 	other.Split = !d.Split
@@ -195,10 +195,10 @@ func (d *Diff) Shown(mark string) []Shown {
 	return out
 }
 
-// Before is the part before this one; 0 for none.
+// Before returns the part before this one; 0 for none.
 func (d *Diff) Before() int { return d.Part - 1 }
 
-// After is the part after this one; 0 for none.
+// After returns the part after this one; 0 for none.
 func (d *Diff) After() int {
 	if d.Part == d.Parts {
 		return 0
@@ -206,7 +206,7 @@ func (d *Diff) After() int {
 	return d.Part + 1
 }
 
-// FirstIndex is the files that the index shows, and how many it does not.
+// FirstIndex returns the files that the index shows, and how many it does not.
 func (d *Diff) FirstIndex() List {
 	if len(d.Index) <= maxIndex {
 		return List{Items: d.Index}
@@ -214,7 +214,7 @@ func (d *Diff) FirstIndex() List {
 	return List{d.Index[:maxIndex], len(d.Index) - maxIndex}
 }
 
-// Paths are those of the files of this part that are there after the change.
+// Paths returns the paths of the files of this part that exist after the change.
 func (d *Diff) Paths() (paths []string) {
 	for _, f := range d.Files {
 		if f.Kind != "deleted" {

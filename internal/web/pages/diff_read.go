@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// diffReader reads a unified diff. Lines of files cannot be taken for headers, since hunks say how many they have. It
+// diffReader reads a unified diff. Lines of files are never confused with headers, since hunks state their number. It
 // keeps the lines of one part.
 type diffReader struct {
 	diff         Diff

@@ -71,7 +71,7 @@ func (h *highlighter) line(file, text string) []Token {
 	return out
 }
 
-// classOf is the class of the style sheet for a kind of piece.
+// classOf returns the class of the style sheet for a kind of piece.
 func classOf(t chroma.TokenType) string {
 	switch t {
 	case chroma.Comment:

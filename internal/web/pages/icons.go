@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// icons are the drawings of the kept icons, by name.
+// icons returns the drawings of the kept icons, by name.
 func icons() (map[string]template.HTML, error) {
 	kept, err := static.ReadFile("static/icons.txt")
 	all := map[string]template.HTML{}

@@ -41,7 +41,7 @@ type NavItem struct {
 	Operate          bool // for who may operate alone
 }
 
-// Place is the place of the navigation that the page belongs to; the zero one for a page of none.
+// Place returns the place of the navigation that the page belongs to; the zero one for a page of none.
 func (p Page) Place() NavItem {
 	for _, place := range p.Nav {
 		for _, tab := range append(place.Tabs[:len(place.Tabs):len(place.Tabs)], place) {
@@ -53,7 +53,7 @@ func (p Page) Place() NavItem {
 	return NavItem{}
 }
 
-// Places is the navigation as a part of the page.
+// Places returns the navigation as a part of the page.
 func (p Page) Places() Part { return places{p.Nav, p.Place().Text} }
 
 // places are the places of the navigation, and the text of the one that the page belongs to.
@@ -71,7 +71,7 @@ func (p places) Key() any {
 	return key
 }
 
-// Moment is none.
+// Moment returns no time.
 func (places) Moment() time.Time { return time.Time{} }
 
 // Navigation returns the six top-level entries; acts are the lists of agents and of browsers that are signed in.

@@ -77,7 +77,7 @@ func MarkdownFile(text string) Prose {
 	return Markdown(text)
 }
 
-// targets is the length of the addresses of all links and images.
+// targets returns the length of the addresses of all links and images.
 func targets(document ast.Node) (bytes int) {
 	_ = ast.Walk(document, func(n ast.Node, _ bool) (ast.WalkStatus, error) { // it has no error
 		switch n := n.(type) {

@@ -34,7 +34,7 @@ type Shower struct {
 // Text is text that is fit to be shown already.
 type Text string
 
-// Bounded is at most so many runes of a text.
+// Bounded returns at most runes runes of a text.
 func (s Shower) Bounded(text string, runes int) Text {
 	return Text(content.Clean(s.Redact(text), runes))
 }
@@ -108,7 +108,7 @@ type sheet struct{ Page, Act any }
 // field is a field of a form, and what is wrong with it as it was sent; "" for nothing.
 type field struct{ ID, Problem string }
 
-// Short is the beginning of an object id.
+// Short returns the beginning of an object id.
 func Short(id string) string { return id[:min(len(id), 12)] }
 
 // List is a list that is shown in part.
@@ -117,7 +117,7 @@ type List struct {
 	More  int // how many are left out
 }
 
-// First is the first entries of a slice.
+// First returns the first entries of a slice.
 func First(items any) List {
 	all := reflect.ValueOf(items)
 	if all.Len() <= MaxItems {
@@ -134,7 +134,7 @@ type When struct {
 	Since     string // the same in a sentence: "4 min ago"
 }
 
-// whenOf is t seen from now; the zero When for the zero time.
+// whenOf returns t seen from now; the zero When for the zero time.
 func whenOf(t, now time.Time) When {
 	if t.IsZero() {
 		return When{}

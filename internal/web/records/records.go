@@ -86,7 +86,7 @@ type Pulls interface {
 	CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error)
 	// OpenPulls returns those that are open as far as we know, the oldest first.
 	OpenPulls(ctx context.Context, limit int) ([]record.PullRecord, error)
-	// StandingPulls returns those that stand so, the oldest first, at most so many of each standing.
+	// StandingPulls returns the pull requests with these standings, the oldest first, at most limit of each.
 	StandingPulls(ctx context.Context, standings []record.Standing, limit int) ([]record.PullRecord, error)
 	// PullTotals counts them all by where they stand, and with ended those that have ended by their state.
 	PullTotals(ctx context.Context, ended bool) (record.PullTotals, error)
@@ -135,8 +135,8 @@ type Sessions interface {
 	Journal(ctx context.Context, q sessions.JournalQuery) ([]sessions.JournalEntry, error)
 }
 
-// CountNow is a session with the attempts made in it so far, if it runs. Where they cannot be read, those of the record
-// stand.
+// CountNow returns a session with the attempts made in it so far, if it runs. Where they cannot be read, those of the
+// record stand.
 func CountNow(ctx context.Context, s Sessions, r sessions.Record) sessions.Record {
 	if r.State == sessions.StateRunning {
 		if counts, err := s.SessionCounts(ctx, r.ID); err == nil {
@@ -182,7 +182,7 @@ func (a About) Pull(r record.RecordedAttempt) record.PullRecord { return a.pulls
 // Session returns the state of the session that a row started; "" for none.
 func (a About) Session(r record.RecordedAttempt) sessions.State { return a.sessions[r.Started()] }
 
-// Act is the row as a sentence.
+// Act returns the row as a sentence.
 func (a About) Act(r record.RecordedAttempt) record.Act {
 	ended := ""
 	switch state := a.Session(r); state {
@@ -193,7 +193,7 @@ func (a About) Act(r record.RecordedAttempt) record.Act {
 	return r.Act(record.Context{Title: a.Pull(r).Title, Ended: ended})
 }
 
-// Entry is the row as it is given out.
+// Entry returns the row as it is given out.
 func (a About) Entry(r record.RecordedAttempt, clean func(string) string) record.AuditEntry {
 	e := r.Entry()
 	e.PullState, e.Act = string(a.Pull(r).State), a.Act(r).Sentence(clean)

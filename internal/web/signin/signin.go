@@ -1,6 +1,6 @@
 // Package signin leads browsers to a provider of identities and takes them back: authorization code with PKCE, with a
-// state and a nonce that only the browser has which began. It also hears of persons who have signed out at their
-// provider.
+// state and a nonce that only the initiating browser has. It also receives notices of persons who have signed out at
+// their provider.
 package signin
 
 import (
@@ -69,7 +69,7 @@ type begun struct {
 	Until    int64         `json:"until"` // Unix time
 }
 
-// provider is the one that the address names.
+// provider returns the one that the address names.
 func (s *SignIn) provider(req *handler.Request) (*identity.Provider, error) {
 	for _, p := range s.Providers {
 		if p.Name() == req.PathValue("provider") {
@@ -208,7 +208,7 @@ func (s *SignIn) code(req *handler.Request, p *identity.Provider, was begun) (st
 	}
 }
 
-// errorCode is the code of an error as the provider has it, if it is one of OAuth's form.
+// errorCode returns the code of an error as the provider has it, if it is one of OAuth's form.
 func errorCode(given string) string {
 	if regexp.MustCompile(`^[a-z_]{1,40}$`).MatchString(given) {
 		return given
@@ -216,8 +216,8 @@ func errorCode(given string) string {
 	return "no reason that can be shown"
 }
 
-// refused records why a sign-in came to nothing, and returns it. Strangers may come as often as they like: they are
-// recorded as often as wrong credentials are counted.
+// refused records why a sign-in failed, and returns it. Strangers may try as often as they like: they are recorded as
+// often as wrong credentials are counted.
 func (s *SignIn) refused(req *handler.Request, p *identity.Provider, why error) error {
 	if fault.CodeOf(why) == fault.Forbidden { // it is recorded with the person's name
 		return why
@@ -281,7 +281,7 @@ func (s *SignIn) cookieName(req *handler.Request) string {
 	return "claudeops_sign_in"
 }
 
-// Routes are those that no page is made for.
+// Routes returns the routes without a page.
 func (s *SignIn) Routes() []handler.Route {
 	if len(s.Providers) == 0 {
 		return nil
@@ -301,7 +301,7 @@ type Button struct {
 	Kind       identity.Kind
 }
 
-// Buttons are the ways to sign in, and to go on to a page then.
+// Buttons returns the ways to sign in, and to go on to a page then.
 func (s *SignIn) Buttons(next string) (out []Button) {
 	for _, p := range s.Providers {
 		address := WithPath + p.Name()

@@ -48,8 +48,8 @@ func Length(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Money is an amount of US dollars, in cents: "$0.43". What costs less than half a cent, but not nothing, is "under
-// $0.01".
+// Money returns an amount of US dollars, in cents: "$0.43". What costs less than half a cent, but not nothing, is
+// "under $0.01".
 func Money(usd float64) string {
 	if usd > 0 && usd < 0.005 {
 		return "under $0.01"
@@ -75,7 +75,7 @@ func Cost(u sessions.Usage) string {
 	return Money(u.CostUSD)
 }
 
-// Tokens is a number of tokens, short: "850", "18 k", "1.2 M".
+// Tokens returns a number of tokens, short: "850", "18 k", "1.2 M".
 func Tokens(n int64) string {
 	switch {
 	case n < 1000:
@@ -86,7 +86,7 @@ func Tokens(n int64) string {
 	return fmt.Sprintf("%.1f M", float64(n)/1e6)
 }
 
-// Count is a whole number: "1,204".
+// Count returns a whole number: "1,204".
 func Count[N int | int64](n N) string { return thousands(strconv.FormatInt(int64(n), 10)) }
 
 func thousands(digits string) string {
@@ -96,7 +96,7 @@ func thousands(digits string) string {
 	return digits
 }
 
-// Many is a count with its noun: "1 file", "1,204 rows".
+// Many returns a count with its noun: "1 file", "1,204 rows".
 func Many[N int | int64](n N, one, more string) string {
 	if n == 1 {
 		return "1 " + one

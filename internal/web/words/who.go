@@ -38,7 +38,7 @@ func Trigger(t sessions.Trigger, name string, from int) string {
 	return cmp.Or(names[t], string(t))
 }
 
-// Sentence is a reason as a sentence of its own.
+// Sentence returns a reason as a sentence of its own.
 func Sentence(reason string) string {
 	first, size := utf8.DecodeRuneInString(reason)
 	if size == 0 {

@@ -32,20 +32,20 @@ type Word struct {
 	Icon string // its name in Tabler's set
 }
 
-// String is the text.
+// String returns the text.
 func (w Word) String() string { return w.Text }
 
 func failed(text string) Word { return Word{text, Bad, "alert-circle"} }
 func running() Word           { return Word{"Running", Info, "loader-2"} }
 func cutShort() Word          { return Word{"Cut short", Mute, "player-stop"} }
 
-// unknown is a value of another version of the program.
+// unknown returns a value of another version of the program.
 func unknown(value string) Word {
 	text := strings.ReplaceAll(value, "_", " ")
 	return Word{cmp.Or(strings.ToUpper(text[:min(1, len(text))])+text[min(1, len(text)):], "Not known"), Mute, "minus"}
 }
 
-// wordOf is the word that a table has for a value.
+// wordOf returns the word that a table has for a value.
 func wordOf[Value ~string](words map[Value]Word, v Value) Word {
 	if word, known := words[v]; known {
 		return word
@@ -53,7 +53,7 @@ func wordOf[Value ~string](words map[Value]Word, v Value) Word {
 	return unknown(string(v))
 }
 
-// Pull is where a pull request stands, as it was last seen.
+// Pull describes the state of a pull request, as last seen.
 func Pull(r record.PullRecord) Word { return Standing(r.Standing()) }
 
 // Standing says who is to act on a pull request.
@@ -73,7 +73,7 @@ func Standing(s record.Standing) Word {
 	return pullState(record.PullState(s))
 }
 
-// pullState is the state of a pull request of which nothing else is known.
+// pullState returns the state of a pull request of which nothing else is known.
 func pullState(s record.PullState) Word {
 	return wordOf(map[record.PullState]Word{
 		gitprovider.StateOpen:   {"Needs review", Info, "eye"},
@@ -142,7 +142,7 @@ func ruling(r record.Ruling) Word {
 	}, r)
 }
 
-// Gate is the name of one of our checks.
+// Gate returns the name of one of our checks.
 func Gate(g record.Gate) string {
 	names := map[record.Gate]string{
 		record.GateArguments: "Request", record.GateTier: "Tier", record.GateScope: "Protected files",
@@ -203,7 +203,7 @@ func drift(k change.DriftKind) Word {
 	}, k)
 }
 
-// Of is the word for a value of one of the types above, for templates. A value of no such type is a fault of the
+// Of returns the word for a value of one of the types above, for templates. A value of no such type is a fault of the
 // template.
 func Of(v any) (Word, error) {
 	switch v := v.(type) {

@@ -48,7 +48,7 @@ func (s shape) best() literals {
 	return s.required
 }
 
-// better says whether a search for l finds less that is of no use than one for other: long literals first, of these the
+// better reports whether a search for l has fewer useless hits than one for other: long literals first, of these the
 // ones whose match has bounds, of these the fewest.
 func (l literals) better(other literals) bool {
 	const telling = 3 // characters, from which on a literal is rare enough in prose
@@ -66,10 +66,10 @@ func (l literals) better(other literals) bool {
 
 func (l literals) bounded() bool { return l.before.bounded() && l.after.bounded() }
 
-// bounded says whether a part has an end that can be told before it is matched: some characters, or some lines, away.
+// bounded reports whether a part has an end that is known before it is matched: some characters, or some lines, away.
 func (e extent) bounded() bool { return e.chars != unbounded || e.lines != unbounded }
 
-// shortest is the length of the shortest choice in bytes, and 0 if there is none.
+// shortest returns the length of the shortest choice in bytes, and 0 if there is none.
 func (l literals) shortest() int {
 	if len(l.choices) == 0 {
 		return 0
@@ -188,7 +188,7 @@ func concatenated(parts []*syntax.Regexp) shape {
 	return all
 }
 
-// products is each of left followed by each of right, and nil if one is unknown or there would be too many.
+// products returns each of left followed by each of right; nil if one is unknown or there would be too many.
 func products(left, right []string) []string {
 	if left == nil || right == nil || len(left)*len(right) > maxChoices {
 		return nil
@@ -287,10 +287,10 @@ func (e extent) plus(other extent) extent {
 	return extent{sum(e.chars, other.chars), sum(e.lines, other.lines)}
 }
 
-// times is that of n matches in a row, n may be unbounded.
+// times returns the extent of n matches in a row; n may be unbounded.
 func (e extent) times(n int) extent { return extent{product(e.chars, n), product(e.lines, n)} }
 
-// or is enough for either of two.
+// or returns an extent that is enough for either of two.
 func (e extent) or(other extent) extent {
 	return extent{larger(e.chars, other.chars), larger(e.lines, other.lines)}
 }

@@ -191,7 +191,8 @@ func (s *Set) index() {
 	s.literals = builder.Build()
 }
 
-// entropy is Shannon's entropy of a value, in bits a byte, each rune being a symbol, as the rules' limits are meant.
+// entropy returns Shannon's entropy of a value, in bits a byte, each rune being a symbol, as the rules' limits are
+// meant.
 func entropy(value string) float64 {
 	counts := map[rune]int{}
 	for _, r := range value {

@@ -95,8 +95,8 @@ func (r *rule) begins(w *Work, text string, at, width int) bool {
 	return w.Spend(matchCost)
 }
 
-// around is where a match can be that contains a literal, and the margin. width is the most bytes of a character of
-// text.
+// around returns the span of possible matches that contain a literal, and the margin. width is the most bytes of a
+// character of text.
 func around(lines *lineBreaks, literal span, reach literals, width int) span {
 	text := lines.text
 	place := span{0, len(text)}
@@ -141,7 +141,7 @@ func (l *lineBreaks) number(at int) int {
 	return n
 }
 
-// before is where the line begins that is n line breaks before at, and its line break and the margin before it.
+// before returns the start of the line n line breaks before at, including its line break and the margin before it.
 func (l *lineBreaks) before(at, n int) int {
 	number := l.number(at) - n - 1
 	if number < 0 {
@@ -150,7 +150,7 @@ func (l *lineBreaks) before(at, n int) int {
 	return max(0, l.at[number]-margin)
 }
 
-// after is where the line ends that is n line breaks behind at, with its line break and the margin.
+// after returns the end of the line n line breaks behind at, including its line break and the margin.
 func (l *lineBreaks) after(at, n int) int {
 	number := l.number(at) + n
 	if number >= len(l.at) {
@@ -169,7 +169,7 @@ func add(places []span, place span) []span {
 	return append(places, place)
 }
 
-// lowerASCII is text with the letters of ASCII in lower case, and as many bytes.
+// lowerASCII returns text with the letters of ASCII in lower case, and as many bytes.
 func lowerASCII(text string) []byte {
 	lower := []byte(text)
 	toLowerASCII(lower)

@@ -14,10 +14,10 @@ type Probe struct {
 	names  []hit  // literals of the text that the probe was made for
 }
 
-// hit is where a text has a literal of a rule.
+// hit is the place of a rule's literal in a text.
 type hit struct{ at, rule int }
 
-// Hint is where a text has what a match has that begins From there or later, and At or before it.
+// Hint says that the text at At has a part of a match that begins at From or later, and at At or before it.
 type Hint struct{ From, At int }
 
 // Probe prepares for parts of text that are put together in other ways, for those rules of which wanted is true.

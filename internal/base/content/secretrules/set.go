@@ -95,7 +95,7 @@ const (
 	beyondLine, beyondBlock = 256, 4 << 10
 )
 
-// part is where matches are looked for that begin before an offset.
+// part is a span in which matches are searched that begin before an offset.
 type part struct {
 	span
 	until int
@@ -179,7 +179,7 @@ func (f Finding) beyond() int {
 	return beyondLine
 }
 
-// finding is a match of a rule from start to end.
+// finding returns a match of a rule from start to end.
 func (r *rule) finding(text string, start, end int) Finding {
 	match := strings.TrimLeft(text[start:end], "\n")
 	f := Finding{Rule: r.id, Description: r.description, Start: end - len(match), match: strings.TrimRight(match, "\n")}
@@ -193,7 +193,7 @@ func (s *Set) none(r *rule, f Finding) bool {
 	return excepted(f, s.exceptions) || excepted(f, r.exceptions) || s.harmless(f.Rule, f.Secret)
 }
 
-// afterWord is where the word ends that begins at an offset, and at least one character behind it.
+// afterWord returns the end of the word that begins at an offset, at least one character behind it.
 func afterWord(text string, at int) int {
 	_, size := utf8.DecodeRuneInString(text[at:])
 	at += size
@@ -204,7 +204,7 @@ func afterWord(text string, at int) int {
 	return at
 }
 
-// secret is where in a match the credential is.
+// secret returns the place of the credential in a match.
 func (r *rule) secret(match string) (from, to int) {
 	groups := r.expression().FindStringSubmatchIndex(match)
 	if r.group > 0 && len(groups) > 0 {
@@ -269,12 +269,12 @@ type Work struct {
 	err       error
 }
 
-// NewWork is work of so many units, until ctx ends.
+// NewWork returns a Work of the given units, until ctx ends.
 func NewWork(ctx context.Context, units int) *Work {
 	return &Work{ctx: ctx, left: units, err: ctx.Err()}
 }
 
-// Spend takes units. It reports whether there were so many, and the context has not ended.
+// Spend takes units. It reports whether they were left, and the context has not ended.
 func (w *Work) Spend(units int) bool {
 	const often = 1 << 20 // units after which the context is looked at
 	if w.left -= units; w.left < 0 {
@@ -289,7 +289,7 @@ func (w *Work) Spend(units int) bool {
 // Spent reports whether there was too little.
 func (w *Work) Spent() bool { return w.left < 0 }
 
-// Err is why the context ended, nil if it has not.
+// Err says why the context ended; nil if it has not.
 func (w *Work) Err() error {
 	if w.err == nil {
 		w.err = w.ctx.Err()

@@ -10,7 +10,7 @@ import (
 // Size is about how many bytes each of Hostile has: the most that is accepted for a body.
 const Size = 60_000
 
-// Hostile are texts by what they are full of.
+// Hostile returns texts, by what they are full of.
 func Hostile() map[string]string {
 	all := map[string]string{}
 	for _, some := range []map[string]string{brackets(), containers(), inline(), tables(), html(), notes(), lines()} {

@@ -3,7 +3,7 @@
 //
 // The search is driven by conflicts, as in PubGrub. Knowledge is held as clauses: sets of terms that must not all hold
 // at once. "a 1.0.0 needs b ^2" is the clause "a is 1.0.0, and b is outside of ^2". A term is a set of possible states
-// of a package: one of its versions, or not installed. Choices narrow these sets by way of the clauses. A clause whose
+// of a package: one of its versions, or not installed. Choices narrow these sets through the clauses. A clause whose
 // terms all hold is a conflict: it is resolved with the clauses that led to it, until a new clause is found that
 // forbids the choice which was wrong. The search goes back to that choice, and never makes the mistake again. The
 // clause without terms means that there is no solution, and the clauses that it was derived from are the reason.

@@ -13,7 +13,7 @@ type Refusal struct {
 	Facts []Fact
 	// Reasons are sentences. Each follows from those before it, and the last says what cannot be had.
 	Reasons []string
-	// Packages are those that the facts name, with all versions that they have, from the lowest to the highest.
+	// Packages are the packages that the facts name, with all their versions, from the lowest to the highest.
 	Packages map[string][]string
 }
 
@@ -49,7 +49,7 @@ func (p *pack) texts() []string {
 	return out
 }
 
-// leaves are the facts that a clause was concluded from, each once, in the order in which they were found.
+// leaves returns the facts that a clause was concluded from, each once, in the order in which they were found.
 func (c *clause) leaves() (out []*clause) {
 	seen := map[*clause]bool{}
 	var visit func(c *clause)

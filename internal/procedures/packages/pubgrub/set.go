@@ -71,7 +71,7 @@ func (s set) empty() bool {
 	return true
 }
 
-// first is the lowest number; -1 for none.
+// first returns the lowest number; -1 for none.
 func (s set) first() int {
 	for i, w := range s {
 		if w != 0 {

@@ -36,7 +36,7 @@ type pack struct {
 	steps   []int // of the trail, about it
 }
 
-// none is the number that stands for not being installed.
+// none returns the number that stands for not being installed.
 func (p *pack) none() int { return len(p.Versions) }
 
 // step is a finding or a decision of the search.
@@ -101,7 +101,7 @@ func (s *solver) search() (*clause, error) {
 	}
 }
 
-// next is the package to decide.
+// next returns the package to decide.
 func (s *solver) next() (int, bool) {
 	if s.given {
 		i := slices.IndexFunc(s.packages, func(p *pack) bool { return !p.decided && !p.domain.has(p.none()) })
@@ -122,7 +122,7 @@ func (s *solver) enqueue(id int) {
 	}
 }
 
-// preferred is the version to try.
+// preferred returns the version to try.
 func (p *pack) preferred() int {
 	for _, v := range p.Order {
 		if p.domain.has(v) {
@@ -161,7 +161,7 @@ func (s *solver) put(id int, says set, cause *clause) {
 	s.trail = append(s.trail, step{id, says, p.domain, cause, len(s.levels)})
 }
 
-// back takes back all decisions but the first so many, and what followed from them.
+// back undoes all decisions except the first to, and what followed from them.
 func (s *solver) back(to int) {
 	if to == len(s.levels) {
 		return
@@ -285,7 +285,7 @@ func (s *solver) conflict(c *clause) (*clause, error) {
 	return c, nil
 }
 
-// madeHold is the first step after which a term holds, given also what another step says, if that is not nil.
+// madeHold returns the first step after which a term holds, given also what another step says, if that is not nil.
 func (s *solver) madeHold(t term, also set) int {
 	for _, at := range s.packages[t.of].steps {
 		domain := s.trail[at].domain
@@ -299,7 +299,7 @@ func (s *solver) madeHold(t term, also set) int {
 	return -1
 }
 
-// pack is a package by its name.
+// pack returns a package by its name.
 func (s *solver) pack(name string) (int, error) {
 	if id, ok := s.ids[name]; ok {
 		return id, nil
@@ -315,7 +315,7 @@ func (s *solver) pack(name string) (int, error) {
 	return id, nil
 }
 
-// need is the package of a need, and the versions that it admits.
+// need returns the package of a need, and the versions that it admits.
 func (s *solver) need(n Need) (id int, admitted set, err error) {
 	if id, err = s.pack(n.Package); err != nil {
 		return 0, nil, err
@@ -338,7 +338,7 @@ func (s *solver) need(n Need) (id int, admitted set, err error) {
 	return id, admitted, nil
 }
 
-// needs are the clauses for what a version needs. Versions that need the same share them.
+// needs returns the clauses for what a version needs. Versions that need the same share them.
 func (s *solver) needs(id, version int) (out []*clause, err error) {
 	p := s.packages[id]
 	if why := p.Versions[version].Broken; why != "" {

@@ -51,7 +51,7 @@ func inOrder(a, b *clause) (first, second *clause) {
 	return a, b
 }
 
-// writeOne is for a clause that was concluded from another one and a fact.
+// writeOne writes a clause that was concluded from another one and a fact.
 func (w *writer) writeOne(c, a, fact *clause) {
 	if _, said := w.line[a]; said {
 		w.say(c, "Because %s", w.because(fact, a, c))
@@ -71,7 +71,7 @@ func (w *writer) writeOne(c, a, fact *clause) {
 	w.say(c, "And because %s, %s", w.fact(fact), w.claim(c))
 }
 
-// writeTwo is for a clause that was concluded from two others.
+// writeTwo writes a clause that was concluded from two others.
 func (w *writer) writeTwo(c, a, b *clause) {
 	_, aSaid := w.line[a]
 	_, bSaid := w.line[b]
@@ -99,7 +99,7 @@ func (w *writer) writeTwo(c, a, b *clause) {
 
 func (c *clause) ofFacts() bool { return c.from.fact != nil && c.and.fact != nil }
 
-// because is the reasons of a clause, and the clause.
+// because returns the reasons of a clause, and the clause.
 func (w *writer) because(a, b, c *clause) string {
 	return fmt.Sprintf("%s and %s, %s", w.reason(a), w.reason(b), w.claim(c))
 }
@@ -115,7 +115,7 @@ func (w *writer) say(c *clause, format string, args ...any) {
 	w.lines = append(w.lines, text+".")
 }
 
-// reason is a fact, or a conclusion with its number.
+// reason returns a fact, or a conclusion with its number.
 func (w *writer) reason(c *clause) string {
 	if c.fact != nil {
 		return w.fact(c)

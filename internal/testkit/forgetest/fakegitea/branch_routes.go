@@ -55,7 +55,7 @@ type branchJSON struct {
 	ProtectionName      string   `json:"effective_branch_protection_name"`
 }
 
-// message is a commit's message as git keeps it: with a line feed at its end.
+// message returns a commit's message as git keeps it: with a line feed at its end.
 func message(text string) string { return strings.TrimRight(text, "\n") + "\n" }
 
 func (j *rendering) branch(name string) *branchJSON {
@@ -180,11 +180,11 @@ type treeEntryJSON struct {
 	URL  string `json:"url"`
 }
 
-// objectIDLength is that of SHA-1, in hex digits. The fake has no repository with SHA-256.
+// objectIDLength is the length of a SHA-1, in hex digits. The fake has no repository with SHA-256.
 const objectIDLength = 40
 
 // getTree takes a commit, a tree, HEAD, a branch or a tag; the tag wins where both have the name. Its sha is the
-// commit's own when it was asked for a commit. What is as long as an object id is taken for one, whatever its letters.
+// commit's own when it was asked for a commit. A name as long as an object id counts as one, whatever its letters.
 func getTree(c *call) (*answer, error) {
 	name := c.params["sha"]
 	id := c.at.st.Tags[name]

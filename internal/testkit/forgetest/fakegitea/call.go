@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// apiRoot is where the API is, below the installation's path.
+// apiRoot is the path of the API, below the installation's path.
 const apiRoot = "/api/v1"
 
 // access is a viewer's permission in a repository. The order counts.
@@ -156,7 +156,7 @@ func (s *Server) renamed(ref gitprovider.RepoRef) *memhost.Repo {
 	return nil
 }
 
-// moved is the address of the request in a renamed repository, without scheme and host.
+// moved returns the address of the request in a renamed repository, without scheme and host.
 func (c *call) moved(from gitprovider.RepoRef, repo *memhost.Repo) string {
 	target := strings.Replace(c.escapedPath, "/repos/"+from.String(), "/repos/"+repo.Ref.String(), 1)
 	if len(c.query) > 0 {

@@ -98,7 +98,7 @@ func (j *rendering) commit(id string) *commitJSON {
 	return out
 }
 
-// account is the user who signed, or null for a name that the server does not know.
+// account returns the user who signed, or null for a name that the server does not know.
 func (j *rendering) account(by signature) *userJSON {
 	if by.who.Username == "" {
 		return nil

@@ -138,7 +138,7 @@ func getContents(c *call) (*answer, error) {
 	return ok(list), nil
 }
 
-// missingObject names the file that was taken for a folder, or else the path.
+// missingObject names the file that was used as a folder, or else the path.
 func missingObject(root *node, path string) string {
 	for i := range len(path) {
 		if path[i] != '/' {
@@ -180,7 +180,7 @@ func getFilesByBody(c *call) (*answer, error) {
 	return answerFiles(c, in)
 }
 
-// files answers with one entry a path, null for what is not there, and drops without a word what is beyond one page.
+// answerFiles answers with one entry a path, null for missing ones, and silently drops those beyond one page.
 func answerFiles(c *call, in filesBody) (*answer, error) {
 	v, err := c.at.view(c.query.Get("ref"))
 	if err != nil {

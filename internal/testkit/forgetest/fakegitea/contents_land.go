@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// undated is the time of commits whose dates the client does not give (go-gitea/gitea#35860).
+// undated returns the time of commits whose dates the client does not give (go-gitea/gitea#35860).
 func undated() time.Time { return time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // cleanPath does to a path what the server does: refuses git's own folder, fails on what leaves the repository, and
@@ -65,7 +65,7 @@ func (c *call) land(p *push) (*answer, error) {
 	return c.landed(p, id)
 }
 
-// protectedFile is a file of the push that a rule protects, or "".
+// protectedFile returns a file of the push that a rule protects, or "".
 func (c *call) protectedFile(p *push) string {
 	for _, op := range *p.in.Files {
 		if slices.ContainsFunc(c.at.st.Protection.ProtectedFiles,
@@ -95,7 +95,7 @@ func (c *call) lock(p *push) error {
 	return nil
 }
 
-// message is the client's, or one that names the files.
+// message returns the client's, or one that names the files.
 func (p *push) message() string {
 	if p.in.Message != "" {
 		return p.in.Message

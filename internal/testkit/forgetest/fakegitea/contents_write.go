@@ -202,7 +202,7 @@ func (c *call) updatable(p *push, path, sha string) error {
 	return c.placeable(p, path)
 }
 
-// sameID compares the id that the client knows. Without one everything is overwritten, without a word.
+// sameID compares the id that the client knows. Without one everything is silently overwritten.
 func (c *call) sameID(p *push, path, sha string) error {
 	n := c.at.st.objects.root(c.at.repo, p.parent).find(path)
 	if sha == "" || n == nil || n.id == sha {

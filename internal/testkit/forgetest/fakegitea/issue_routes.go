@@ -39,7 +39,7 @@ type createLabelBody struct {
 	Description string `json:"description"`
 }
 
-// createLabel makes a second label of the same name without a word, in an archived repository too.
+// createLabel silently makes a second label of the same name, in an archived repository too.
 func createLabel(c *call) (*answer, error) {
 	var in createLabelBody
 	if err := c.decode(&in); err != nil {
@@ -74,7 +74,7 @@ func listIssueLabels(c *call) (*answer, error) {
 func addIssueLabels(c *call) (*answer, error)     { return changeLabels(c, false) }
 func replaceIssueLabels(c *call) (*answer, error) { return changeLabels(c, true) }
 
-// changeLabels takes ids or names, but not both. Unknown ones are dropped without a word, and letter case counts.
+// changeLabels takes ids or names, but not both. Unknown ones are silently dropped, and letter case counts.
 func changeLabels(c *call, replace bool) (*answer, error) {
 	pr := c.numbered()
 	if pr == nil {

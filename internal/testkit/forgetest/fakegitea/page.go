@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The server's page sizes. A larger limit is cut down without a word.
+// The server's page sizes. A larger limit is silently reduced.
 const (
 	defaultLimit   = 30
 	maxLimit       = 50
@@ -34,7 +34,7 @@ func pageOf(query url.Values) page {
 	return p
 }
 
-// lazyPageOf is pageOf for the lists that are not paged at all unless a page is asked for, whatever the limit.
+// lazyPageOf is pageOf for lists that are not paged at all unless a page is requested, whatever the limit.
 func lazyPageOf(query url.Values) page {
 	if number(query, "page") <= 0 {
 		return page{number: 1, limit: math.MaxInt32}
@@ -50,7 +50,7 @@ func cut[T any](list []T, p page) []T {
 	return append(out, list[from:to]...)
 }
 
-// link is the Link header of a page, "" when one page holds everything. Past the end it reads as on the last page.
+// link returns the Link header of a page, "" when one page holds everything. Past the end it reads as on the last page.
 func (c *call) link(p page, total int) string {
 	last := (total + p.limit - 1) / p.limit
 	if last <= 1 {

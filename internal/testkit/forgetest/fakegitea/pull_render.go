@@ -146,7 +146,7 @@ func (j *rendering) end(label, ref, commit string) endJSON {
 	return endJSON{Label: label, Ref: ref, SHA: commit, RepoID: j.at.st.id, Repo: j.repo()}
 }
 
-// head is the end of a pull request that is to be merged. The label of one from a fork does not name the fork.
+// head returns the end of a pull request that is to be merged. The label of one from a fork does not name the fork.
 func (j *rendering) head(pr *memhost.PR) endJSON {
 	owner, branch := j.at.repo.HeadOf(pr)
 	out := j.end(branch, branch, pr.HeadCommit)
@@ -246,7 +246,7 @@ func listFiles(c *call) (*answer, error) {
 		with("X-HasMore", strconv.FormatBool(p.number < pages)), nil
 }
 
-// noPull is the refusal by which the routes about reviews say that there is no such pull request.
+// noPull returns the refusal by which the routes about reviews say that there is no such pull request.
 func (c *call) noPull() *refusal {
 	return &refusal{status: http.StatusNotFound, message: "GetPullRequestByIndex", detailed: true, details: []string{
 		fmt.Sprintf("pull request does not exist [id: 0, issue_id: 0, head_repo_id: 0, base_repo_id: %d, head_branch: , "+

@@ -73,7 +73,7 @@ func (r *repository) close(pr *memhost.PR) {
 // touched notes that somebody changed something about a pull request.
 func (r *repository) touched(pr *memhost.PR) { r.pull(pr).updated = r.s.host.Now() }
 
-// updatedAt is when something happened to a pull request last, reviews and comments included.
+// updatedAt returns the time of the last event of a pull request, reviews and comments included.
 func (r *repository) updatedAt(pr *memhost.PR) time.Time {
 	last := r.pull(pr).updated
 	if pr.ClosedAt.After(last) {
@@ -120,7 +120,7 @@ func isDraft(pr *memhost.PR) bool {
 	return strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")
 }
 
-// mergeCommit is the commit that merged a pull request, "" if it was not merged.
+// mergeCommit returns the commit that merged a pull request, "" if it was not merged.
 func (r *repository) mergeCommit(pr *memhost.PR) string {
 	if pr.State != gitprovider.StateMerged {
 		return ""
@@ -133,7 +133,7 @@ func (r *repository) mergeCommit(pr *memhost.PR) string {
 	return r.repo.Branches[pr.Base]
 }
 
-// mergeBase is where the head left the base: before the merge, if it was merged.
+// mergeBase returns the commit where the head left the base: before the merge, if it was merged.
 func (r *repository) mergeBase(pr *memhost.PR) string {
 	base := r.repo.Branches[pr.Base]
 	if merge := r.repo.Commits[r.mergeCommit(pr)]; merge != nil && len(merge.Parents) > 0 {
@@ -171,7 +171,7 @@ func (r *repository) labels(pr *memhost.PR) []Label {
 	return out
 }
 
-// setLabels replaces the labels of a pull request. Ids that the repository does not define are dropped without a word.
+// setLabels replaces the labels of a pull request. Ids that the repository does not define are silently dropped.
 func (r *repository) setLabels(pr *memhost.PR, ids []int64) {
 	known := r.pull(pr)
 	known.labels, pr.Labels = nil, nil

@@ -117,7 +117,7 @@ type editPullBody struct {
 	Labels    []int64  `json:"labels"`
 }
 
-// mayEdit refuses, without a word, who neither opened the pull request nor may write.
+// mayEdit refuses, with an empty answer, users who neither opened the pull request nor may write.
 func (c *call) mayEdit(pr *memhost.PR) error {
 	if c.at.access < writeAccess && (c.at.pull(pr).poster != c.viewer || c.at.st.ReadOnly) {
 		return silentlyForbidden()

@@ -15,7 +15,7 @@ const never = "0001-01-01T00:00:00Z"
 
 func stampTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// optionalTime is null for the zero time.
+// optionalTime returns null for the zero time.
 func optionalTime(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -50,7 +50,7 @@ type userJSON struct {
 	Username          string `json:"username"`
 }
 
-// stranger is a user as the server shows them to somebody it does not know.
+// stranger returns a user as the server shows them to somebody it does not know.
 func (s *Server) stranger(login string) *userJSON {
 	face := sha256.Sum256([]byte(login))
 	return &userJSON{
@@ -67,7 +67,7 @@ func (s *Server) acquaintance(login string) *userJSON {
 	return user
 }
 
-// person is a user as the viewer may see them: all of it themselves and an administrator, nothing the anonymous.
+// person returns a user as the viewer may see them: all of it themselves and an administrator, nothing the anonymous.
 func (j *rendering) person(login string) *userJSON {
 	if j.viewer == "" {
 		return j.s.stranger(login)
@@ -157,7 +157,7 @@ type repoJSON struct {
 	Licenses                      []string        `json:"licenses"`
 }
 
-// web is the address of the repository's pages, api that of its part of the API.
+// web returns the address of the repository's pages, api that of its part of the API.
 func (r *repository) web() string { return r.s.URL() + "/" + r.repo.Ref.String() }
 func (r *repository) api() string { return r.s.URL() + apiRoot + "/repos/" + r.repo.Ref.String() }
 
@@ -191,7 +191,7 @@ func (j *rendering) repo() *repoJSON {
 	}
 }
 
-// updated is when the newest commit of a branch was made.
+// updated returns the time of the newest commit of a branch.
 func (j *rendering) updated() time.Time {
 	latest := j.at.st.created
 	for _, tip := range j.at.repo.Branches {
@@ -202,7 +202,7 @@ func (j *rendering) updated() time.Time {
 	return latest
 }
 
-// hostOf is the host without its port, for ssh.
+// hostOf returns the host without its port, for ssh.
 func hostOf(origin string) string {
 	host := strings.TrimPrefix(origin, "http://")
 	return host[:strings.LastIndexByte(host, ':')]

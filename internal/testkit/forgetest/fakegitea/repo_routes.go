@@ -76,7 +76,7 @@ func (j *rendering) workflow(tip string, file *node) workflowJSON {
 	return out
 }
 
-// protection is the pattern that protects a branch, "" if none does.
+// protection returns the pattern that protects a branch, "" if none does.
 func (st *repoState) protection(branch string) string {
 	for _, pattern := range st.Protection.ProtectedPatterns {
 		if pattern == branch || matches(pattern, branch) {

@@ -50,8 +50,8 @@ func listReviewComments(c *call) (*answer, error) {
 	return ok(list), nil
 }
 
-// eventID is the id of the review's submission among comments of all kinds. Comments on lines come before it, answers
-// to them after it.
+// eventID returns the id of the review's submission among comments of all kinds. Comments on lines come before it,
+// answers to them after it.
 func (r review) eventID() int64 { return r.id*1000 + 500 }
 
 // lineComment shows as the time of a comment that came with the review the one when the review was begun, as the server

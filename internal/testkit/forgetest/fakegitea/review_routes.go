@@ -44,7 +44,7 @@ func (r *repository) reviews(pr *memhost.PR) []review {
 	return known.reviews
 }
 
-// requests are the review requests that are still open: a review of any kind but a pending one answers them.
+// requests returns the review requests that are still open: a review of any kind but a pending one answers them.
 func (r *repository) requests(pr *memhost.PR) []review {
 	r.reviews(pr)
 	known := r.pull(pr)

@@ -153,7 +153,7 @@ func (c *call) serve(found *route, r *http.Request) (*answer, error) {
 	return found.handle(c)
 }
 
-// takesPulls is false of a repository without a commit, too.
+// takesPulls returns false for a repository without a commit, too.
 func (r *repository) takesPulls() bool { return !r.st.Features.NoPulls && len(r.repo.Branches) > 0 }
 
 // redirect returns a renamed repository's answer, to writes too. Only readers get a page.

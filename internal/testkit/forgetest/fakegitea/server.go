@@ -70,10 +70,10 @@ func NewAt(t testing.TB, root string) *Server {
 	return s
 }
 
-// URL is the address of the installation, without a slash at its end. The API is at URL()+"/api/v1".
+// URL returns the address of the installation, without a slash at its end. The API is at URL()+"/api/v1".
 func (s *Server) URL() string { return s.origin + s.root }
 
-// Token is a token of the Owner's, who may write to every repository. A wrong token is refused even on public
+// Token returns a token of the Owner's, who may write to every repository. A wrong token is refused even on public
 // repositories, which can be read without any.
 func (s *Server) Token() string { return "token-of-" + Owner }
 
@@ -106,7 +106,7 @@ func (s *Server) Describe() { s.host.Locked(func() { s.schema = true }) }
 // SetAccount makes the Owner's account one that may not be used; "" makes it good again.
 func (s *Server) SetAccount(wrong string) { s.host.Locked(func() { s.accounts.account = wrong }) }
 
-// Host is the git host behind the server.
+// Host returns the git host behind the server.
 func (s *Server) Host() *memhost.Host { return s.host }
 
 // Faults stands in front of the server: it records requests, and can cut, hold and spoil answers.

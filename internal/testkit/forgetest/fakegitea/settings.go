@@ -66,11 +66,11 @@ type Features struct {
 	NoLFS          bool // LFS_START_SERVER is off
 	// Actions turns CI by the server itself on: the repository has_actions, and workflow files are listed.
 	Actions bool
-	// ReviewNumber is when pull requests have their number of reviews.
+	// ReviewNumber says when pull requests have their number of reviews.
 	ReviewNumber Number
 }
 
-// Number is when a server tells a number.
+// Number says when a server tells a number.
 type Number int
 
 // Builds of one version differ between the first two; older servers do not know the number.
@@ -83,17 +83,17 @@ const (
 // Delays are how long the server shows what is not true any more, and what happens at the same time as a request.
 type Delays struct {
 	MergeableReads MergeableReads
-	// LateClose is for how many reads a pull request still shows as open after its head branch was deleted through the
-	// API. Only GET of that one pull request is a read.
+	// LateClose is the number of reads for which a pull request still shows as open after its head branch was deleted
+	// through the API. Only GET of that one pull request is a read.
 	LateClose int
-	// LateStale is for how many reads of its reviews a pull request shows, after a push, reviews of the former head as
-	// not stale yet.
+	// LateStale is the number of reads of its reviews for which a pull request shows, after a push, reviews of the former
+	// head as not stale yet.
 	LateStale int
-	// LateHead is for how many reads of lists of pull requests one shows its former head after a push. A single one, git's
-	// references and the answer to a change show the branch's own.
+	// LateHead is the number of reads of lists for which a pull request shows its former head after a push. A single one,
+	// git's references and the answer to a change show the branch's own.
 	LateHead int
-	// LaxParallel lets the next so many creations of a pull request overlook an open one with the same head and base, as
-	// creations do that are in flight together.
+	// LaxParallel is the number of next creations of a pull request that overlook an open one with the same head and base,
+	// like creations that are in flight together.
 	LaxParallel int
 	// BeforeRefUpdate runs once, in the next POST contents, after its checks and before it moves a branch; the host is not
 	// locked. With it a test lets another sender be faster.
@@ -132,7 +132,7 @@ type formerHead struct {
 	head  string
 }
 
-// show is the head that is shown, and counts as a read.
+// show returns the head that is shown, and counts as a read.
 func (f *formerHead) show(now string) string {
 	if f.reads == 0 {
 		return now

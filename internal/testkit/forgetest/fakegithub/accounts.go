@@ -11,10 +11,10 @@ import (
 // organisation is the one in which the owner of Token may make repositories.
 const organisation = "octo-org"
 
-// Organisation is the name of the organisation in which the owner of Token may make repositories.
+// Organisation returns the name of the organisation in which the owner of Token may make repositories.
 func (s *Server) Organisation() string { return organisation }
 
-// Viewer is the login of the owner of Token.
+// Viewer returns the login of the owner of Token.
 func (s *Server) Viewer() string { return viewer }
 
 // TokenOf makes an account, if there is none of that login, and returns a token of its. With it one may accept
@@ -25,7 +25,7 @@ func (s *Server) TokenOf(login string) string {
 	return token
 }
 
-// account is the spelling of a login that an account has, or "".
+// named returns the spelling of a login that an account has, or "".
 func (c *accounts) named(login string) string {
 	for _, have := range c.tokens {
 		if lower(have) == lower(login) {
@@ -66,7 +66,7 @@ func takenFromAll(route string) bool {
 	}, route)
 }
 
-// permissions are the roles that somebody may have in a repository, lowest first.
+// permissions returns the roles that somebody may have in a repository, lowest first.
 func permissions() []string { return []string{"none", "read", "triage", "write", "maintain", "admin"} }
 
 func atLeast(have, wanted string) bool {

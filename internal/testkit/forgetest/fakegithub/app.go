@@ -51,7 +51,7 @@ func (s *Server) SetApp(app App) {
 // suspended or gone.
 func (s *Server) ConfigureApp(change func(*App)) { s.host.Locked(func() { change(s.apps.app) }) }
 
-// AppTokens are the tokens that were made so far, the oldest first.
+// AppTokens returns the tokens that were made so far, the oldest first.
 func (s *Server) AppTokens() []AppToken {
 	var out []AppToken
 	s.host.Locked(func() {

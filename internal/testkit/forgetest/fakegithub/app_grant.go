@@ -34,7 +34,7 @@ func (r *rights) barred(level string, permissions ...string) *refusal {
 		strings.Join(permissions, "="+level+"; ") + "=" + level}
 }
 
-// gqlReads is barred for a field that is read; it needs all of the permissions.
+// gqlReads returns the refusal for a field that is read; it needs all of the permissions.
 func (r *rights) gqlReads(permissions ...string) error {
 	for _, name := range permissions {
 		if no := r.barred("read", name); no != nil {
@@ -44,8 +44,8 @@ func (r *rights) gqlReads(permissions ...string) error {
 	return nil
 }
 
-// readNeeds is the permission that reading a route needs, of the kind that GitHub's documentation of each operation
-// names.
+// readNeeds returns the permission that reading a route needs, of the kind that GitHub's documentation of each
+// operation names.
 func readNeeds(route string) string {
 	_, path, _ := strings.Cut(route, "/repos/{owner}/{repo}")
 	for _, need := range []struct{ prefix, permission string }{
@@ -73,7 +73,7 @@ func (r *rights) viewerPermission() any {
 	return strings.ToUpper(r.at.set.Token.Permission)
 }
 
-// guarded is a field that an app may read with the permissions alone.
+// guarded returns a field that an app may read with the permissions alone.
 func (r *rights) guarded(compute func(args) (any, error), permissions ...string) gql.Func {
 	return func(in args) (any, error) {
 		if err := r.gqlReads(permissions...); err != nil {

@@ -25,7 +25,7 @@ func (r *pullRules) base(pr *memhost.PR) string {
 	return r.at.repo.MergeBase(r.at.repo.Branches[pr.Base], pr.HeadCommit)
 }
 
-// mergeCommit is the commit that merged a pull request, or "".
+// mergeCommit returns the commit that merged a pull request, or "".
 func (r *pullRules) mergeCommit(pr *memhost.PR) string {
 	if pr.State != gitprovider.StateMerged {
 		return ""

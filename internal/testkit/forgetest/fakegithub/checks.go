@@ -33,7 +33,7 @@ func (p *place) statuses(commit string) []Status {
 	return out
 }
 
-// runs are the check runs of a commit.
+// runs returns the check runs of a commit.
 func (p *place) runs(commit string) []CheckRun {
 	out := slices.Clone(p.set.CI.CheckRuns[commit])
 	for i := range out {
@@ -47,7 +47,7 @@ func (p *place) runs(commit string) []CheckRun {
 	return out
 }
 
-// combined is the state of all statuses together, in REST's words.
+// combined returns the state of all statuses together, in REST's words.
 func combined(statuses []Status) string {
 	state := "success"
 	for _, st := range statuses {
@@ -64,7 +64,7 @@ func combined(statuses []Status) string {
 	return state
 }
 
-// rollup is the state of all statuses and check runs together, in GraphQL's words; "" if there are none.
+// rollup returns the state of all statuses and check runs together, in GraphQL's words; "" if there are none.
 func (p *place) rollup(commit string) string {
 	statuses, runs := p.statuses(commit), p.runs(commit)
 	if len(statuses)+len(runs) == 0 {

@@ -111,7 +111,7 @@ func page[T any](a *exchange, items []T) []T {
 	return items[from:min(len(items), from+per)]
 }
 
-// pageQuery is the query of the request with another page, which stands last if none was named.
+// pageQuery returns the query of the request with another page, which stands last if none was named.
 func (a *exchange) pageQuery(to int) string {
 	var out []string
 	page := "page=" + strconv.Itoa(to)

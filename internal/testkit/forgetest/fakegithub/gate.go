@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
 )
 
-// refusal is why GitHub does not do what it was asked, in both of its languages.
+// refusal says why GitHub does not do what it was asked, in the terms of both APIs.
 type refusal struct {
 	status  int    // of REST
 	typ     string // of GraphQL

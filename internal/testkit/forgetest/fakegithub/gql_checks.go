@@ -34,7 +34,7 @@ func (g *gitGraph) gqlContexts(commit string, in args) (any, error) {
 	}, in)
 }
 
-// gqlRun is a check run of a commit, by its place among them.
+// gqlRun returns a check run of a commit, by its place among them.
 func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
 	run := g.at.runs(commit)[i]
 	var conclusion any
@@ -52,8 +52,8 @@ func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
 // escaped makes an address of one that has names in it as people write them.
 func escaped(address string) string { return strings.ReplaceAll(address, " ", "%20") }
 
-// gqlSuite is the suite that a check run belongs to: each workflow has one for each time that it was triggered, and
-// each other app has one.
+// gqlSuite returns the suite that a check run belongs to: each workflow has one for each time that it was triggered,
+// and each other app has one.
 func (g *gitGraph) gqlSuite(commit string, run CheckRun) *gql.Object {
 	app := cmp.Or(run.App, "github-actions")
 	id := nodeID(kindSuite, g.at.id, fmt.Sprintf("%s/%s/%s/%s/%d", commit, app, run.Workflow, run.Event, run.Attempt))
@@ -79,7 +79,7 @@ func (g *gitGraph) gqlContext(st Status) *gql.Object {
 	}}
 }
 
-// orNull is a text, or nothing.
+// orNull returns a text, or nothing.
 func orNull(text string) any {
 	if text == "" {
 		return nil

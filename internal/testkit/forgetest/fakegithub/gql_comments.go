@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// comments is a connection of the comments, oldest first.
+// comments returns a connection of the comments, oldest first.
 func (g *pullGraph) comments(pr *memhost.PR, in args) (any, error) {
 	return gql.Connection("IssueComment", "comments", gql.Items{
 		Len: len(pr.Comments), Key: strconv.Itoa,

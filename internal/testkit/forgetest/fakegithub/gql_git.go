@@ -11,7 +11,7 @@ import (
 // maxText is the most bytes that Blob.text gives; of a larger blob the beginning, and it is marked as truncated.
 const maxText = 512_000
 
-// object is the commit, tree or blob of an id, or nil.
+// object returns the commit, tree or blob of an id, or nil.
 func (g *gitGraph) object(id string) *gql.Object {
 	if g.at.repo.Commits[id] != nil {
 		return g.commit(id)

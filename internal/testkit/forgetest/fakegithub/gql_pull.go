@@ -22,7 +22,7 @@ func (r *pullRules) pullNamed(number string) *memhost.PR {
 	return r.at.repo.PR(n)
 }
 
-// addPullFields are the fields of a repository that lead to pull requests and labels.
+// addPullFields adds the fields of a repository that lead to pull requests and labels.
 func (g *pullGraph) addPullFields(out fields) {
 	out["pullRequest"] = g.at.rights().guarded(func(in args) (any, error) {
 		if err := g.at.s.graph.spend(1); err != nil {
@@ -59,7 +59,7 @@ func (g *pullGraph) pulls(field string, in args) (any, error) {
 	}, in)
 }
 
-// when is a time, or null if there is none.
+// when returns a time, or null if there is none.
 func when(at time.Time) any {
 	if at.IsZero() {
 		return nil
@@ -108,7 +108,7 @@ func (g *pullGraph) addPullRefs(out fields, pr *memhost.PR) {
 	out["headRef"] = lazy(func(args) (any, error) { return g.at.git().ref(pr.Branch), nil })
 }
 
-// baseTip is the commit that a pull request is to be merged into, or was merged into.
+// baseTip returns the commit that a pull request is to be merged into, or was merged into.
 func (r *pullRules) baseTip(pr *memhost.PR) string {
 	if merge := r.mergeCommit(pr); merge != "" {
 		return r.at.repo.Commits[merge].Parents[0]
@@ -119,7 +119,7 @@ func (r *pullRules) baseTip(pr *memhost.PR) string {
 	return r.base(pr)
 }
 
-// fork is somebody's fork of the repository. The fake has no more of it than this.
+// fork returns somebody's fork of the repository. The fake has no more of it than this.
 func (g *pullGraph) fork(owner string) *gql.Object {
 	out := g.repo()
 	out.Fields["id"], out.Fields["databaseId"] = nodeID(kindRepo, g.at.id, owner), g.at.id*10

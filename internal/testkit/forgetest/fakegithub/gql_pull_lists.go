@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// addPullLists are the fields of a pull request that are lists, or counts of them.
+// addPullLists adds the fields of a pull request that are lists, or counts of them.
 func (g *pullGraph) addPullLists(out fields, pr *memhost.PR) {
 	st := g.at.pull(pr)
 	out["labels"] = lazy(func(in args) (any, error) { return g.labels(pr.Labels, in) })
@@ -65,11 +65,11 @@ func (g *pullGraph) files(pr *memhost.PR, in args) (any, error) {
 	}, in)
 }
 
-// reviewState is a state in GraphQL's words, which REST uses too.
+// reviewState returns a state in GraphQL's words, which REST uses too.
 func reviewState(state gitprovider.ReviewState) string { return strings.ToUpper(string(state)) }
 
-// reviews is a connection of those reviews that are wanted, by their place, oldest first. A pending review is seen by
-// its author only.
+// reviews returns a connection of those reviews that are wanted, by their place, oldest first. A pending review is seen
+// by its author only.
 func (g *pullGraph) reviews(field string, pr *memhost.PR, in args, wanted func(i int) bool) (any, error) {
 	var shown []int
 	for i, r := range pr.Reviews {
@@ -109,7 +109,7 @@ func (g *pullGraph) requests(pr *memhost.PR, in args) (any, error) {
 	}, in)
 }
 
-// commits are those that a pull request adds, oldest first. One that still shows an old head shows those of it.
+// commits returns the commits that a pull request adds, oldest first.
 func (r *pullRules) commits(pr *memhost.PR) []string {
 	var out []string
 	for id := cmp.Or(r.at.set.Delays.Heads[pr.Number], pr.HeadCommit); id != "" && id != r.base(pr); {
@@ -136,7 +136,7 @@ func (g *pullGraph) pullCommits(pr *memhost.PR, in args) (any, error) {
 	}, in)
 }
 
-// label is a label of the repository, letter case aside, or nil.
+// label returns a label of the repository, letter case aside, or nil.
 func (g *pullGraph) label(name string) *gql.Object {
 	i := g.at.labelAt(name)
 	if i < 0 {
@@ -146,7 +146,7 @@ func (g *pullGraph) label(name string) *gql.Object {
 	return &gql.Object{Type: "Label", Fields: fields{"name": name}}
 }
 
-// labelAt is the place of a label among those that the repository defines, or -1.
+// labelAt returns the place of a label among those that the repository defines, or -1.
 func (p *place) labelAt(name string) int {
 	return slices.IndexFunc(p.set.Labels, func(have string) bool { return lower(have) == lower(name) })
 }
@@ -160,7 +160,7 @@ func (p *place) defineLabels(names ...string) {
 	}
 }
 
-// labels is a connection of labels. Those that somebody put on behind the doors are defined by that.
+// labels returns a connection of labels. Those that somebody put on behind the doors are defined by that.
 func (g *pullGraph) labels(names []string, in args) (any, error) {
 	g.at.defineLabels(names...)
 	return gql.Connection("Label", "labels", gql.Items{

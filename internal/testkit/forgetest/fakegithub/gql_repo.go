@@ -63,7 +63,7 @@ func (g *gitGraph) refs(in args) (any, error) {
 	}, in)
 }
 
-// ref is a branch, or nil.
+// ref returns a branch, or nil.
 func (g *gitGraph) ref(branch string) *gql.Object {
 	tip := g.at.tip(branch)
 	if tip == "" {

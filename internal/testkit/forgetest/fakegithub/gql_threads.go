@@ -24,7 +24,7 @@ type lineAt struct{ review, line int }
 // lineID returns REST's id of a comment on a line.
 func lineID(p *place, at lineAt) int { return p.id*1_000_000 + at.review*1000 + at.line }
 
-// threadsOf are the conversations of a pull request, oldest first. Those of a pending review are seen by its author
+// threadsOf returns the conversations of a pull request, oldest first. Those of a pending review are seen by its author
 // only.
 func threadsOf(pr *memhost.PR) (out []thread) {
 	for i, r := range pr.Reviews {
@@ -49,8 +49,8 @@ func threadsOf(pr *memhost.PR) (out []thread) {
 	return out
 }
 
-// threads is a connection of the conversations. Where the head has moved since, one is outdated and has its former line
-// alone.
+// threads returns a connection of the conversations. Where the head has moved since, one is outdated and has its former
+// line alone.
 func (g *pullGraph) threads(pr *memhost.PR, in args) (any, error) {
 	all := threadsOf(pr)
 	return gql.Connection("PullRequestReviewThread", "reviewThreads", gql.Items{

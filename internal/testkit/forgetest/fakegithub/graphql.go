@@ -119,7 +119,7 @@ func (g *graphServer) user(login string) *gql.Object {
 	return &gql.Object{Type: "User", Fields: fields{"login": login}}
 }
 
-// account is somebody of the repository: a person or a bot.
+// account returns an account of the repository: a person or a bot.
 func (g *pullGraph) account(login string) *gql.Object {
 	if !slices.Contains(g.at.set.People.Bots, login) {
 		return g.at.s.graph.user(login)
@@ -138,7 +138,7 @@ func (g *pullGraph) team(slug string) *gql.Object {
 	return nil
 }
 
-// people is a connection of users.
+// people returns a connection of users.
 func (g *graphServer) people(field string, logins []string, in args) (any, error) {
 	return gql.Connection("User", field, gql.Items{
 		Len: len(logins), Key: func(i int) string { return logins[i] },

@@ -9,10 +9,10 @@ type labelLook struct {
 	isDefault   bool
 }
 
-// plainColor is that of labels made in passing, without one.
+// plainColor is the colour of labels made in passing, without one.
 const plainColor = "ededed"
 
-// stockLabels are those that GitHub defines in a new repository.
+// stockLabels returns the labels that GitHub defines in a new repository.
 func stockLabels() map[string]labelLook {
 	return map[string]labelLook{
 		"bug":              {"d73a4a", "Something isn't working", true},

@@ -56,7 +56,7 @@ func (g *graphServer) byNode(argument string) func(args) (*place, error) {
 	}
 }
 
-// refused is a GraphQL error of type UNPROCESSABLE.
+// refused returns a GraphQL error of type UNPROCESSABLE.
 func refused(format string, a ...any) error {
 	return &gql.Error{Type: "UNPROCESSABLE", Message: fmt.Sprintf(format, a...)}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// assign assigns those who may be assigned; the others are passed over without a word.
+// assign assigns those who may be assigned; the others are silently ignored.
 func (r *pullRules) assign(pr *memhost.PR, logins []string) {
 	st := r.at.pull(pr)
 	for _, login := range logins {

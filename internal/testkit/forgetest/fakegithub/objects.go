@@ -121,7 +121,7 @@ func treeID(entries []treeEntry) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// root is the tree of a commit.
+// root returns the tree of a commit.
 func (o *objectReader) root(commit string) string {
 	if id, known := o.at.objects.roots[commit]; known {
 		return id

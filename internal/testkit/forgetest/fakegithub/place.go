@@ -20,7 +20,7 @@ type state struct {
 	details map[string]commitDetails // by commit
 	trials  map[string]bool          // commits that are trial merges
 	looks   map[string]labelLook     // of labels that were made with one, by name in lower case
-	unknown map[string][]door        // to whom objects are unknown that were just made
+	unknown map[string][]door        // the doors at which new objects are not known yet
 }
 
 // pullState is GitHub's state of a pull request beyond memhost's.
@@ -55,7 +55,7 @@ type place struct {
 	repo *memhost.Repo
 }
 
-// epoch is the default time for everything without a date.
+// epoch returns the default time for everything without a date.
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func lower(s string) string { return strings.ToLower(s) }
@@ -101,7 +101,7 @@ func (r *repositories) byNumber(id int) *place {
 	return nil
 }
 
-// ifVisible is the place, or nil if the repository was deleted or the owner of the token may not see it.
+// ifVisible returns the place, or nil if the repository was deleted or the owner of the token may not see it.
 func (p *place) ifVisible() *place {
 	if p.deleted || p.rights().foreign() || p.set.Private && (p.set.Token.MissingScopes || !p.set.allows("read")) {
 		return nil
@@ -144,7 +144,7 @@ func (p *place) changed() {
 // headOf splits the head of a pull request into the owner of its repository and the branch.
 func (p *place) headOf(pr *memhost.PR) (owner, branch string) { return p.repo.HeadOf(pr) }
 
-// tip is the commit of a branch of the repository itself, or "".
+// tip returns the commit of a branch of the repository itself, or "".
 func (p *place) tip(branch string) string {
 	if strings.Contains(branch, ":") {
 		return ""
@@ -152,7 +152,7 @@ func (p *place) tip(branch string) string {
 	return p.repo.Branches[branch]
 }
 
-// branches are the names of the repository's own branches, sorted.
+// branches returns the names of the repository's own branches, sorted.
 func (p *place) branches() []string {
 	var out []string
 	for name := range p.repo.Branches {
@@ -164,7 +164,7 @@ func (p *place) branches() []string {
 	return out
 }
 
-// inTheWay is a branch that keeps another one from being made: one of which it would be a folder or a part.
+// inTheWay reports whether a branch blocks the creation of another one: one name would be a folder of the other.
 func (p *place) inTheWay(branch string) bool {
 	return slices.ContainsFunc(p.branches(), func(have string) bool {
 		return strings.HasPrefix(have, branch+"/") || strings.HasPrefix(branch, have+"/")
@@ -194,12 +194,12 @@ func (p *place) detailsOf(id string) commitDetails {
 	return commitDetails{author: somebody, committer: somebody}
 }
 
-// web is the address of a page of the repository.
+// web returns the address of a page of the repository.
 func (p *place) web(parts ...string) string {
 	return strings.Join(append([]string{p.s.host.Web(), p.repo.Ref.String()}, parts...), "/")
 }
 
-// api is the address of something of the repository in REST.
+// api returns the address of something of the repository in REST.
 func (p *place) api(parts ...string) string {
 	return strings.Join(append([]string{p.s.URL(), "repos", p.repo.Ref.String()}, parts...), "/")
 }

@@ -119,7 +119,7 @@ func (r *restRouter) byName(parts []string) []string {
 	return parts
 }
 
-// find is the route that was recognised.
+// find returns the route that was recognised.
 func (a *exchange) find() route {
 	i := slices.IndexFunc(a.s.rest.routes, func(r route) bool { return r.name == a.route })
 	return a.s.rest.routes[i]

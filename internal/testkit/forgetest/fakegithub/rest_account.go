@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// accountRoutes are those that are not about one repository. Each takes the host's lock itself.
+// routes returns the routes that are not about one repository. Each takes the host's lock itself.
 func (c *accounts) routes() map[string]func(*exchange) {
 	locked := func(answer func(*exchange)) func(*exchange) {
 		return func(a *exchange) { c.s.host.Locked(func() { answer(a) }) }
@@ -32,7 +32,7 @@ func (c *accounts) routes() map[string]func(*exchange) {
 	}
 }
 
-// defaultLabels are the names of stockLabels.
+// defaultLabels returns the names of stockLabels.
 func defaultLabels() []string { return slices.Sorted(maps.Keys(stockLabels())) }
 
 // postRepo makes a repository of the viewer's or of their organisation's. They administer it.
@@ -90,7 +90,7 @@ func (p *place) rename(branch, name string) {
 	}
 }
 
-// restSelf is the owner of a token, as they see themselves.
+// restSelf returns the owner of a token, as they see themselves.
 func (c *accounts) restSelf(login string) object {
 	out := c.s.restUser(login)
 	for _, field := range []string{"bio", "blog", "company", "email", "hireable", "location", "name"} {
@@ -126,7 +126,7 @@ func (c *accounts) acceptInvitation(a *exchange) {
 	a.reply(http.StatusNoContent, nil)
 }
 
-// restMinimalRepo is the repository as invitations show it.
+// restMinimalRepo returns the repository as invitations show it.
 func (v *restView) restMinimalRepo() object {
 	all, out := v.restRepo(), v.links()
 	for _, field := range []string{"id", "node_id", "name", "full_name", "owner", "private", "html_url", "url",
@@ -136,7 +136,7 @@ func (v *restView) restMinimalRepo() object {
 	return out
 }
 
-// restInvitation is an invitation that has just been made.
+// restInvitation returns an invitation that has just been made.
 func (v *restView) restInvitation(inv *invitation) object {
 	self := fmt.Sprintf("%s/user/repository_invitations/%d", v.at.s.URL(), inv.id)
 	return object{

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// adminRoutes are the routes for administrators of a repository only.
+// adminRoutes returns the routes for administrators of a repository only.
 func adminRoutes() map[string]handler {
 	return map[string]handler{
 		"DELETE /repos/{owner}/{repo}":                        deleteRepo,

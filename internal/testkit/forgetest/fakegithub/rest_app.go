@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-// appRoutes are the routes that an app uses in its own name.
+// routes returns the routes that an app uses in its own name.
 func (i *appInstallation) routes() map[string]func(*exchange) {
 	return map[string]func(*exchange){
 		"GET /app": i.signed(func(a *exchange) { a.reply(http.StatusOK, i.restApp()) }),

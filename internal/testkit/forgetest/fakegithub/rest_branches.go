@@ -39,7 +39,7 @@ func getBranch(p *place, a *exchange) {
 	a.reply(http.StatusOK, p.rest().restBranch(branch))
 }
 
-// restBranch is a branch by itself.
+// restBranch returns a branch by itself.
 func (v *restView) restBranch(branch string) object {
 	self := v.at.api("branches", branch)
 	return object{

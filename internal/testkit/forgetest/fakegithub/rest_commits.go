@@ -27,7 +27,7 @@ func restSignature(who signature) object {
 	return object{"name": who.name, "email": who.email, "date": stamp(who.at)}
 }
 
-// restCommit is a commit as git knows it.
+// restCommit returns a commit as git knows it.
 func (v *restView) restCommit(id string) object {
 	c, d := v.at.repo.Commits[id], v.at.detailsOf(id)
 	parents := []object{}
@@ -49,7 +49,7 @@ func (v *restView) restCommit(id string) object {
 	}
 }
 
-// restFullCommit is a commit as the repository knows it: with accounts.
+// restFullCommit returns a commit as the repository knows it: with accounts.
 func (v *restView) restFullCommit(id string) object {
 	short := v.restCommit(id)
 	inner := object{"url": short["url"], "comment_count": 0}

@@ -22,7 +22,7 @@ func labelRoutes() map[string]handler {
 	}
 }
 
-// restLabels are labels of the repository. Those that somebody put on behind the doors are defined by that.
+// restLabels returns labels of the repository. Those that were set without a request are defined by that.
 func (v *restView) restLabels(names []string) []object {
 	v.at.defineLabels(names...)
 	out := []object{}

@@ -57,7 +57,7 @@ func putMerge(p *place, a *exchange, pr *memhost.PR) {
 	}
 }
 
-// byGitHub are the details of a commit that GitHub makes now for the owner of the token.
+// byGitHub returns the details of a commit that GitHub makes now for the owner of the token.
 func (p *place) byGitHub() commitDetails {
 	at := p.s.host.Now()
 	return commitDetails{

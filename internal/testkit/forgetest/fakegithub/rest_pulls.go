@@ -46,7 +46,7 @@ func (a *exchange) unknownPull(p *place, pr *memhost.PR) {
 	a.notFound()
 }
 
-// restPull is a pull request as lists show it.
+// restPull returns a pull request as lists show it.
 func (v *restView) restPull(pr *memhost.PR) object {
 	st, number := v.at.pull(pr), strconv.Itoa(pr.Number)
 	state := "open"
@@ -92,7 +92,7 @@ func (v *restView) restPull(pr *memhost.PR) object {
 	}
 }
 
-// body is a text, or null for none.
+// body returns a text, or null for none.
 func body(text string) any {
 	if text == "" {
 		return nil
@@ -105,7 +105,7 @@ func (v *restView) restHead(pr *memhost.PR) object {
 	return v.restEnd(owner, branch, pr.HeadCommit)
 }
 
-// restEnd is one end of a pull request: a branch of the repository, or of somebody's fork of it.
+// restEnd returns one end of a pull request: a branch of the repository, or of somebody's fork of it.
 func (v *restView) restEnd(owner, branch, commit string) object {
 	repo := v.restRepo()
 	if owner != v.at.repo.Ref.Owner {
@@ -115,7 +115,7 @@ func (v *restView) restEnd(owner, branch, commit string) object {
 	return object{"label": owner + ":" + branch, "ref": branch, "sha": commit, "user": repo["owner"], "repo": repo}
 }
 
-// restFullPull is a pull request by itself. Making it is one read of the mergeability.
+// restFullPull returns a pull request by itself. Making it is one read of the mergeability.
 func (v *restView) restFullPull(pr *memhost.PR) object {
 	ok := v.at.rules().mergeable(pr)
 	out, diffs := v.restPull(pr), v.at.rules().diff(pr)

@@ -15,7 +15,7 @@ func repoRoutes() map[string]handler {
 	}
 }
 
-// stamp is a time as REST writes it, or null.
+// stamp returns a time as REST writes it, or null.
 func stamp(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -23,7 +23,7 @@ func stamp(t time.Time) any {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// links are the addresses of a repository's parts in REST, by the field that has them.
+// links returns the addresses of a repository's parts in REST, by the field that has them.
 func (v *restView) links() object {
 	out := object{}
 	for field, part := range map[string]string{
@@ -44,7 +44,7 @@ func (v *restView) links() object {
 	return out
 }
 
-// restRepo is the repository as REST shows it inside other things.
+// restRepo returns the repository as REST shows it inside other things.
 func (v *restView) restRepo() object {
 	out := v.links()
 	visibility := "public"
@@ -73,7 +73,7 @@ func (v *restView) restRepo() object {
 	return out
 }
 
-// restFullRepo is the repository by itself.
+// restFullRepo returns the repository by itself.
 func (v *restView) restFullRepo() object {
 	out := v.restRepo()
 	out["network_count"], out["subscribers_count"] = 0, 1
@@ -87,7 +87,7 @@ func (v *restView) restPermissions() map[string]bool {
 	}
 }
 
-// restUser is somebody as REST shows them inside other things.
+// restUser returns a user as REST shows them inside other things.
 func (s *Server) restUser(login string) object {
 	out := object{
 		"login": login, "id": userID(login), "node_id": nodeID(kindUser, 0, login), "gravatar_id": "", "type": "User",
@@ -104,7 +104,7 @@ func (s *Server) restUser(login string) object {
 	return out
 }
 
-// userID is a number that stands for a name.
+// userID returns a number that stands for a name.
 func userID(login string) int {
 	id := 1000
 	for _, r := range lower(login) {

@@ -20,10 +20,10 @@ import (
 //go:embed testdata/schema.graphql testdata/openapi-requests.json testdata/openapi-answers.json
 var descriptions embed.FS
 
-// resetAfter is when the window of the rate limit ends, after the epoch.
+// resetAfter is the end of the rate limit's window, after the epoch.
 const resetAfter = time.Hour
 
-// viewer is whom the token belongs to, and owner whose repositories AddRepo makes.
+// viewer is the owner of the token, and owner the owner of the repositories that AddRepo makes.
 const (
 	viewer = "ops-bot"
 	owner  = "octo"
@@ -44,7 +44,7 @@ type Server struct {
 	graph    *graphServer
 }
 
-// repositories are those of the host, as GitHub knows them.
+// repositories are the repositories of the host, as GitHub knows them.
 type repositories struct {
 	s       *Server
 	states  map[*memhost.Repo]*state
@@ -55,7 +55,7 @@ type repositories struct {
 	making  sync.Mutex                     // held while a repository is made; the host's lock is not
 }
 
-// accounts are those who have a token, and invitations to repositories.
+// accounts are the holders of tokens, and invitations to repositories.
 type accounts struct {
 	s           *Server
 	tokens      map[string]string   // login by token
@@ -68,7 +68,7 @@ type appInstallation struct {
 	s         *Server
 	app       *App
 	appTokens []*AppToken
-	code      string    // that a manifest was taken for, until it is exchanged; "" for none
+	code      string    // for which a manifest was accepted, until it is exchanged; "" for none
 	key       string    // the private key of the app that code is for, in PEM
 	acting    *AppToken // the one of the request that is being answered, if it is one
 }
@@ -149,18 +149,18 @@ func describe(file string) (*apispec.Spec, error) {
 	return apispec.Load(raw)
 }
 
-// URL is the root of the API, as https://api.github.com is: REST is below it, GraphQL at URL()+"/graphql".
+// URL returns the root of the API, as https://api.github.com is: REST is below it, GraphQL at URL()+"/graphql".
 func (s *Server) URL() string { return s.http.URL }
 
-// Token is the token that may use the API; what it may do is in each repository's Settings. Others but those of TokenOf
-// are refused.
+// Token returns the token that may use the API; what it may do is in each repository's Settings. Others but those of
+// TokenOf are refused.
 func (s *Server) Token() string { return "ghp_fakefakefakefakefakefakefakefakefake" }
 
 // SetInitialBranch changes which branch repositories have at first that clients make; it is memhost.MainBranch until
 // then. On GitHub that is a setting of the account.
 func (s *Server) SetInitialBranch(name string) { s.host.Locked(func() { s.repos.initial = name }) }
 
-// Host is where the repositories are.
+// Host returns the host of the repositories.
 func (s *Server) Host() *memhost.Host { return s.host }
 
 // Faults stands in front of the server: it makes it misbehave, and knows what was asked.
@@ -242,7 +242,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) *exchange {
 	return a
 }
 
-// scopes are those of the token, "" for a fine-grained one. Tests have one token: if it lacks scopes for some
+// scopes returns the scopes of the token, "" for a fine-grained one. Tests have one token: if it lacks scopes for some
 // repository, it lacks them.
 func (s *Server) scopes() string {
 	for _, st := range s.repos.states {

@@ -45,7 +45,7 @@ type Protection struct {
 	Protected []string
 	// RequireReview makes pull requests into protected branches, or any if there are none, wait for an approval.
 	RequireReview bool
-	// Rules are those of rulesets for branches that match their pattern, whether or not they exist.
+	// Rules are the rules of rulesets for branches that match their pattern, whether or not they exist.
 	Rules []Rule
 	// Secret is a text that push protection takes for a secret.
 	Secret string
@@ -58,7 +58,7 @@ type Rule struct {
 	Parameters map[string]any // nil for none
 }
 
-// People are those besides the owner of the token.
+// People lists the people besides the owner of the token.
 type People struct {
 	Collaborators []string // may write, and be reviewers and assignees
 	// Roles are the roles of others: read, triage, write, maintain or admin. Users without one may read what is public.
@@ -115,7 +115,7 @@ type Status struct {
 // protects reports whether a branch is protected.
 func (s *Settings) protects(branch string) bool { return s.protection(branch) != "" }
 
-// protection is the pattern that protects a branch, or "".
+// protection returns the pattern that protects a branch, or "".
 func (s *Settings) protection(branch string) string {
 	for _, pattern := range s.Protection.Protected {
 		if ok, err := path.Match(pattern, branch); err == nil && ok {
@@ -154,5 +154,5 @@ func (s *Server) Rename(ref gitprovider.RepoRef, owner, name string) gitprovider
 	return to
 }
 
-// people are those whom a repository knows: the owner of the token and the collaborators.
+// people returns the people of a repository: the owner of the token and the collaborators.
 func (s *Settings) people() []string { return append([]string{viewer}, s.People.Collaborators...) }

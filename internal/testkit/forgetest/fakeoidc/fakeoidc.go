@@ -105,7 +105,7 @@ func New(now func() time.Time) *Provider {
 // Close ends the provider.
 func (p *Provider) Close() { p.server.Close() }
 
-// Issuer is its address.
+// Issuer returns its address.
 func (p *Provider) Issuer() string { return p.server.URL }
 
 // RotateKey signs from now on with another key, and publishes that alone.
@@ -379,7 +379,7 @@ func (p *Provider) githubGroups(w http.ResponseWriter, r *http.Request) {
 		organisation, team, isTeam := strings.Cut(group, "/")
 		if isTeam == strings.HasSuffix(r.URL.Path, "/teams") {
 			state := "active"
-			if strings.HasPrefix(organisation, "invited-") { // a server of GitHub Enterprise that heeds no ?state=active
+			if strings.HasPrefix(organisation, "invited-") { // a server of GitHub Enterprise that ignores ?state=active
 				state = "pending"
 			}
 			list = append(list, map[string]any{"slug": team, "state": state,

@@ -144,7 +144,7 @@ func (h *Handler) arrive(r *http.Request, body []byte) (due *Fault, answered fun
 	}
 }
 
-// wait is the latency, cut short when the client goes away.
+// wait waits for the latency, cut short when the client goes away.
 func (h *Handler) wait(r *http.Request) {
 	h.mu.Lock()
 	d := h.latency

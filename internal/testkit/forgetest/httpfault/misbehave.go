@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// oversize is where an Oversized answer ends if the client never stops reading, in bytes.
+// oversize is the size of an Oversized answer if the client never stops reading, in bytes.
 const oversize = 1 << 30
 
 // page is the page of a gateway or a login wall.

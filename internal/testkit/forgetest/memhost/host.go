@@ -47,7 +47,7 @@ func (h *Host) Locked(do func()) {
 // Now reads the clock. The caller holds the lock.
 func (h *Host) Now() time.Time { return h.now() }
 
-// Web is the address below which the host's pages are.
+// Web returns the address below which the host's pages are.
 func (h *Host) Web() string { return h.web }
 
 // Repo finds a repository, letter case aside, or nil. The caller holds the lock.

@@ -20,7 +20,7 @@ const MainBranch = providertest.MainBranch
 // File is one file of a repository's tree.
 type File = providertest.File
 
-// Repo is a repository of a Host, to be used by those whom Host.Act or Host.Locked hands it to.
+// Repo is a repository of a Host, for use inside of Host.Act or Host.Locked.
 type Repo struct {
 	ID       int // stays when it is renamed
 	Ref      gitprovider.RepoRef
@@ -40,8 +40,8 @@ type Commit struct {
 	Time    time.Time // of the committer, where the maker of the commit sets one
 }
 
-// PR is a pull request and what people and CI said of it. Its branch is called as ForkBranch says if it is one of a
-// fork.
+// PR is a pull request with people's reviews and comments and CI's results. The branch of one from a fork has the form
+// of ForkBranch.
 type PR struct {
 	gitprovider.PullRequest
 	Reviews  []gitprovider.Review
@@ -52,7 +52,7 @@ type PR struct {
 // Stranger is a person who may not write to any repository that is not hers. Everybody else may.
 const Stranger = "eve"
 
-// ForkBranch is the branch of a Repo that stands for a branch of somebody's fork. A colon is in no real name.
+// ForkBranch returns the branch of a Repo that stands for a branch of somebody's fork. A colon is in no real name.
 func ForkBranch(owner, branch string) string { return owner + ":" + branch }
 
 // HeadOf splits the head of a pull request into the owner of its repository and the branch.
@@ -63,14 +63,14 @@ func (r *Repo) HeadOf(pr *PR) (owner, branch string) {
 	return r.Ref.Owner, pr.Branch
 }
 
-// Shown is a copy of a pull request of the repository, as the host shows it.
+// Shown returns a copy of a pull request of the repository, as the host shows it.
 func (r *Repo) Shown(pr *PR) gitprovider.PullRequest {
 	out := pr.Copy()
 	out.Archived = r.Archived
 	return out
 }
 
-// Copy is a copy that the caller may keep and change.
+// Copy returns a copy that the caller may keep and change.
 func (pr *PR) Copy() gitprovider.PullRequest {
 	out := pr.PullRequest
 	out.Labels, out.Paths = slices.Clone(out.Labels), slices.Clone(out.Paths)

@@ -42,7 +42,7 @@ func (w *World) actPR(number int, do func(repo *Repo, pr *PR) error) {
 	})
 }
 
-// Provider is the provider under test.
+// Provider returns the provider under test.
 func (w *World) Provider() gitprovider.Provider { return w.provider }
 
 // Ref names the repository.

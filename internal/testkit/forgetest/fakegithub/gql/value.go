@@ -22,19 +22,19 @@ type Args map[string]any
 // Has reports whether an argument was given with a value other than null.
 func (a Args) Has(name string) bool { return a[name] != nil }
 
-// String is a string argument, or "".
+// String returns a string argument, or "".
 func (a Args) String(name string) string {
 	s, _ := a[name].(string)
 	return s
 }
 
-// Bool is a boolean argument, or false.
+// Bool returns a boolean argument, or false.
 func (a Args) Bool(name string) bool {
 	b, _ := a[name].(bool)
 	return b
 }
 
-// Int is a number, or zero.
+// Int returns a number, or zero.
 func (a Args) Int(name string) int {
 	switch n := a[name].(type) {
 	case int:
@@ -50,7 +50,7 @@ func (a Args) Int(name string) int {
 	return 0
 }
 
-// Strings is a list of strings; a single one counts as a list, as the language has it.
+// Strings returns a list of strings; a single one counts as a list, as the language has it.
 func (a Args) Strings(name string) []string {
 	var out []string
 	for _, v := range list(a[name]) {
@@ -61,13 +61,13 @@ func (a Args) Strings(name string) []string {
 	return out
 }
 
-// Object is an input object, or nil.
+// Object returns an input object, or nil.
 func (a Args) Object(name string) Args {
 	m, _ := a[name].(map[string]any)
 	return m
 }
 
-// Objects is a list of input objects.
+// Objects returns a list of input objects.
 func (a Args) Objects(name string) []Args {
 	var out []Args
 	for _, v := range list(a[name]) {
