@@ -137,9 +137,10 @@ func makePlan(looks *looker, desired *Desired, last *Snapshot, state State) (*Pl
 			return nil, err
 		}
 	}
+	originals := state.originals(desired.Owner)
 	for _, key := range slices.SortedFunc(maps.Keys(h.managed), compareKeys) {
 		if _, wanted := desired.Files[key]; !wanted && h.original[key] == nil {
-			h.original[key] = state.adopted(desired.Owner, key.Path)
+			h.original[key] = originals.of(key.Path)
 		}
 		if err := p.unwanted(looks, key); err != nil {
 			return nil, err

@@ -208,7 +208,7 @@ func (r *restoring) note(f FileState) {
 // ledgerOf notes what stood at the moment where deployments before a snapshot have put files that the one which is gone
 // back to did not have: the snapshot has them still, or has changed or removed them.
 func (r *restoring) ledgerOf(later *Snapshot) {
-	stays := map[FileKey]bool{}
+	stays, originals := map[FileKey]bool{}, r.engine.state.originals(r.to.Owner)
 	for _, f := range later.Managed {
 		stays[f.key()] = true
 		if f.Owner != r.to.Owner {
@@ -216,7 +216,7 @@ func (r *restoring) ledgerOf(later *Snapshot) {
 		}
 		was := f.Original
 		if was == nil {
-			if was = r.engine.state.adopted(f.Owner, f.Path); was == nil {
+			if was = originals.of(f.Path); was == nil {
 				was = &Original{}
 			}
 		}

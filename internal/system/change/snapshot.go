@@ -125,29 +125,48 @@ func (s State) Snapshot(id string) (*Snapshot, error) {
 	return &snap, nil
 }
 
-// adopted returns the person's file that the owner's file at a path has taken the place of; nil if there was none. It
-// is for what versions have put in place that did not note it with the file.
-func (s State) adopted(owner Owner, name string) *Original {
-	ids, err := s.IDs()
+// originals finds the persons' files that an owner's files have taken the place of. It is for what versions have put in
+// place that did not note it with the file. It reads the snapshots once, when it is first asked.
+type originals struct {
+	state State
+	owner Owner
+	known map[string]*Original // by path; nil for a file that took nobody's place
+}
+
+func (s State) originals(owner Owner) *originals { return &originals{state: s, owner: owner} }
+
+// of returns the person's file that the owner's file at a path has taken the place of; nil if there was none.
+func (o *originals) of(name string) *Original {
+	if o.known == nil {
+		o.known = map[string]*Original{}
+		o.read()
+	}
+	return o.known[name]
+}
+
+// read goes through the snapshots, the newest first: the first one that tells where a file comes from counts.
+func (o *originals) read() {
+	ids, err := o.state.IDs()
 	if err != nil {
-		return nil
+		return
 	}
 	for _, id := range slices.Backward(ids) {
-		snap, err := s.Snapshot(id)
-		if err != nil || snap.Owner != owner {
+		snap, err := o.state.Snapshot(id)
+		if err != nil || snap.Owner != o.owner {
 			continue
 		}
 		for _, step := range snap.Steps {
+			if _, known := o.known[step.Path]; known {
+				continue
+			}
 			switch {
-			case step.Path != name:
 			case step.Adopted:
-				return &Original{SHA256: step.Before, Mode: step.BeforeMode}
+				o.known[step.Path] = &Original{SHA256: step.Before, Mode: step.BeforeMode}
 			case step.Before == "" && snap.Kind == "deploy":
-				return nil
+				o.known[step.Path] = nil
 			}
 		}
 	}
-	return nil
 }
 
 func noSnapshot(id string) error {
