@@ -62,6 +62,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 		Env: handler.Env{
 			Log:       p.Log,
 			Redact:    p.Scanner.Redact,
+			Hide:      p.Scanner.Hide,
 			Redaction: p.Scanner.Redaction,
 			Now:       p.Store.Now,
 			NewID:     NewID,

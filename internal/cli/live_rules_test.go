@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -338,18 +339,7 @@ func (w *peopleWorld) asks(address string, body any) (code fault.Code, dryRun bo
 // calls calls a tool at /mcp.
 func (w *peopleWorld) calls(address, agent, tool string, arguments any) (code fault.Code, dryRun bool) {
 	w.Helper()
-	const version = "2026-07-28"
-	raw := w.send(
-		address+"/mcp",
-		map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
-			"name": tool, "arguments": arguments, "_meta": map[string]any{
-				"io.modelcontextprotocol/protocolVersion":    version,
-				"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "t", "version": "1"},
-				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
-			}}},
-		http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"},
-			"Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}},
-	)
+	raw := w.rawCall(address, agent, "t", tool, arguments)
 	var answer struct {
 		Result struct {
 			Structured struct {
@@ -362,6 +352,23 @@ func (w *peopleWorld) calls(address, agent, tool string, arguments any) (code fa
 		w.Fatalf("%s: %v", raw, err)
 	}
 	return answer.Result.Structured.Error.Code, answer.Result.Structured.DryRun
+}
+
+// rawCall calls a tool at /mcp for a client that calls itself by a name.
+func (w *peopleWorld) rawCall(address, agent, client, tool string, arguments any) []byte {
+	w.Helper()
+	const version = "2026-07-28"
+	return w.send(
+		address+"/mcp",
+		map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+			"name": tool, "arguments": arguments, "_meta": map[string]any{
+				"io.modelcontextprotocol/protocolVersion":    version,
+				"io.modelcontextprotocol/clientInfo":         map[string]string{"name": client, "version": "1"},
+				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+			}}},
+		http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"},
+			"Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}},
+	)
 }
 
 func (w *peopleWorld) send(address string, body any, headers http.Header) []byte {
@@ -386,4 +393,54 @@ func (w *peopleWorld) send(address string, body any, headers http.Header) []byte
 		w.Fatal(err)
 	}
 	return raw
+}
+
+// What looks like a token of somebody else is in no answer and no row, wherever a call has it but in what it proposes.
+func TestTokensOfOthersInCallsAreRepeatedNowhere(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, nil)
+	foreign := "ghp_" + "x7Kq2mW9vLp4Rt8Yb3Nc6Hd1Js5Gf0ZaQe2U"
+	var made struct{ Token string }
+	w.read(&made, "token", "create", "--agent", "--name", "bot", "--tier", "2")
+	seed, err := seedOfPeople()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]map[string]any{
+		"clone_url":   {"clone_url": "https://joe:" + foreign + "@git.example/joe/infra.git"},
+		"user":        {"clone_url": "https://" + foreign + "@git.example/joe/infra.git"},
+		"base_branch": {"base_branch": foreign}, "repo_name": {"repo_name": foreign}, "repo_owner": {"repo_owner": foreign},
+		"provider": {"provider": foreign}, "unknown": {foreign: "x"}, "unknown of a file": {"files": []any{map[string]any{
+			foreign: "x"}}}, "action": {"files": []any{map[string]any{"path": "checks/a.md", "action": foreign}}},
+	}
+	w.serving(func(address string) {
+		for name, change := range in {
+			for _, tool := range []string{"create_pr", "list_prs", "get_pr_status"} {
+				call := map[string]any{"repo_owner": "demo", "repo_name": "home"}
+				maps.Copy(call, change)
+				if raw := w.rawCall(address, made.Token, "a "+foreign, tool, call); strings.Contains(string(raw), foreign) {
+					t.Errorf("%s of %s is in the answer: %s", name, tool, raw)
+				}
+				if raw := w.send(address+"/api/v1/prs", call, http.Header{"Authorization": {"Bearer " + seed.token}}); strings.
+					Contains(string(raw), foreign) {
+					t.Errorf("%s is in the answer of REST: %s", name, raw)
+				}
+			}
+			query := url.Values{"repo_owner": {"demo"}, "repo_name": {"home"}}
+			for field, value := range change {
+				query.Set(field, fmt.Sprint(value))
+			}
+			if _, body := w.get(address+"/api/v1/prs?"+query.Encode(), http.Header{"Authorization": {"Bearer " +
+				seed.token}}); strings.Contains(body, foreign) {
+				t.Errorf("%s is in the answer to a question over REST: %s", name, body)
+			}
+		}
+	})
+	out, _ := w.command(w.plain(), "audit", "list", "--limit", "1000", "--json")
+	if strings.Contains(out, foreign) || !strings.Contains(out, "withheld: looks like a secret") {
+		t.Errorf("a row has it, or none says that something was withheld: %s", out)
+	}
+	if out, _ := w.command(w.plain(), "pr", "list", "--repo", "demo/"+foreign); strings.Contains(out, foreign) {
+		t.Errorf("the command line says %s", out)
+	}
 }

@@ -35,9 +35,11 @@ type KernelOptions struct {
 	Audit     Audit
 	Locks     *Locks
 	Redact    func(text string) string // keeps the values of our own tokens out of answers and rows
-	Log       *slog.Logger
-	Now       func() time.Time
-	NewID     func() string
+	// Hide keeps what looks like a secret of anybody out of what a failure repeats of its call; nil: nothing does.
+	Hide  func(text string) string
+	Log   *slog.Logger
+	Now   func() time.Time
+	NewID func() string
 	// ProgressEvery is how often a caller hears that its call still runs. Default 10 s.
 	ProgressEvery time.Duration
 }
@@ -54,6 +56,14 @@ func (k *Kernel) CurrentAuthority() Authority {
 		return k.Live()
 	}
 	return k.Authority
+}
+
+// hide keeps secrets out of a text that repeats what a caller has given.
+func (k *Kernel) hide(text string) string {
+	if text = k.Redact(text); k.Hide != nil {
+		text = k.Hide(text)
+	}
+	return text
 }
 
 // attempt carries one call from the door to its row in the audit.
@@ -78,6 +88,7 @@ type attempt struct {
 
 func (k *Kernel) begin(toolset string, o Operation, s steps, call Call) *attempt {
 	call.ID = cmp.Or(call.ID, k.NewID())
+	call.Caller.Client = k.hide(call.Caller.Client)
 	rules := k.CurrentAuthority()
 	return &attempt{
 		kernel: k, rules: rules, toolset: toolset, op: o, steps: s, call: call, started: k.Now(),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -74,11 +75,11 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 }
 
 // Withheld stands in records for what looked like a secret.
-const Withheld = "[withheld: looks like a secret]"
+const Withheld = content.Withheld
 
 // redacted is a failure without the values of our own tokens, and with what its caller does next.
 func (a *attempt) redacted(f *Fault) *Fault {
-	out := redactFault(f, a.kernel.Redact)
+	out := redactFault(f, a.kernel.hide)
 	if out.General.Next == "" && a.steps.next != nil {
 		out.General.Next = a.steps.next(out.General)
 	}
@@ -98,7 +99,7 @@ func (a *attempt) append(ctx context.Context, row record.Attempt, f *Fault) erro
 // failed is the row of a call that came to nothing.
 func (a *attempt) failed(err error) record.Attempt {
 	e, row := fault.From(err), a.row()
-	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, a.kernel.Redact(e.Message)
+	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, a.kernel.hide(e.Message)
 	return row
 }
 
@@ -116,7 +117,7 @@ func (a *attempt) row() record.Attempt {
 		Caller:  a.call.Caller.String(),
 		Action:  cmp.Or(about.Action, a.op.Action, a.op.Name),
 		Outcome: record.OutcomeDone, PRNumber: about.Number,
-		Provider: k.Redact(about.Provider), Owner: k.Redact(about.Owner), Repo: k.Redact(about.Name),
+		Provider: k.hide(about.Provider), Owner: k.hide(about.Owner), Repo: k.hide(about.Name),
 	}
 	row.Duration, row.Policy = row.Time.Sub(a.started), a.rules.policyHash()
 	if a.op.ForPeople() {
@@ -128,7 +129,7 @@ func (a *attempt) row() record.Attempt {
 		row.Outcome = record.OutcomeDryRun
 	}
 	for _, path := range slices.Concat(a.paths, about.Paths, a.note.Paths) {
-		row.Paths = append(row.Paths, k.Redact(path))
+		row.Paths = append(row.Paths, k.hide(path))
 	}
 	row.Message, row.Digest = k.Redact(a.note.Message), a.note.Digest
 	return row

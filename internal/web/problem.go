@@ -20,11 +20,11 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 	id := operation.RequestIDOf(err)
 	if id == "" {
 		id = req.ID
-		s.env.Log.Info("refused", "request_id", id, "code", e.Code, "error", s.env.Redact(handler.Cause(e)))
+		s.env.Log.Info("refused", "request_id", id, "code", e.Code, "error", s.hidden(handler.Cause(e)))
 	}
 	wire := e.Wire(id)
 	p := handler.Problem{
-		Type: "about:blank", Status: e.Code.HTTPStatus(), Detail: s.env.Redact(wire.Message), Code: wire.Code,
+		Type: "about:blank", Status: e.Code.HTTPStatus(), Detail: s.hidden(wire.Message), Code: wire.Code,
 		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: s.redacted(wire.Violations),
 		ExistingPR: wire.ExistingPR, Next: s.env.Redact(wire.Next), RequestID: id,
 	}
@@ -61,10 +61,18 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 	s.send(w, req, p.Status, "text/html; charset=utf-8", s.dashboard.Problem(req, p, operation.AttemptIDOf(err) != ""))
 }
 
+// hidden keeps secrets out of a text that repeats what a caller has submitted.
+func (s *Server) hidden(text string) string {
+	if text = s.env.Redact(text); s.env.Hide != nil {
+		text = s.env.Hide(text)
+	}
+	return text
+}
+
 // redacted keeps what a caller has submitted from carrying our own tokens back.
 func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) {
 	for _, v := range violations {
-		out = append(out, v.Map(s.env.Redact))
+		out = append(out, v.Map(s.hidden))
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/content/secretrules"
 )
@@ -121,6 +123,34 @@ func firstOf(found []hit, text string) []Secret {
 		out = append(out, Secret{h.rule, h.description, line, column, max(line, lines.line(h.last))})
 	}
 	return out
+}
+
+// Withheld stands where Hide has taken out what looks like a secret.
+const Withheld = "[withheld: looks like a secret]"
+
+// Hide replaces words of a short text that hold what looks like a credential of anybody, such as the name of an argument
+// or of a repository that a caller gave. White space and quotes end a word. A text that cannot be searched is withheld.
+func (s *Scanner) Hide(text string) string {
+	const shortest = 16 // in bytes; no rule finds less in a word that stands alone
+	end := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'", r) }
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		size := strings.IndexFunc(rest, end)
+		if size == 0 {
+			_, size = utf8.DecodeRuneInString(rest)
+		} else if size < 0 {
+			size = len(rest)
+		}
+		word := rest[:size]
+		rest = rest[size:]
+		if len(word) >= shortest {
+			if found, err := s.Secrets(context.Background(), "a word", word); err != nil || len(found) > 0 {
+				word = Withheld
+			}
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 // Redact replaces every own credential in text, and 20 and more letters and digits in a row of one, with "[redacted]":

@@ -22,6 +22,8 @@ func (c *counting) Secrets(ctx context.Context, name, text string) ([]content.Se
 	return c.behind.Secrets(ctx, name, text)
 }
 
+func (c *counting) Hide(text string) string { return c.behind.Hide(text) }
+
 func (c *counting) Redact(text string) string { return c.behind.Redact(text) }
 
 func (c *counting) Spread(texts []string) []int {

@@ -103,6 +103,8 @@ type Secrets interface {
 	Spread(texts []string) []int
 	// Redact replaces the values of our own tokens.
 	Redact(text string) string
+	// Hide replaces words of a short text that look like a credential of anybody.
+	Hide(text string) string
 }
 
 // Service is the use case. It is safe for concurrent use.
@@ -124,7 +126,7 @@ func New(o Options) *Service {
 				Rules: operation.Rules{Policy: a.Policy},
 			}
 		},
-		Audit: o.Ledger, Redact: o.Secrets.Redact, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID,
+		Audit: o.Ledger, Redact: o.Secrets.Redact, Hide: o.Secrets.Hide, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID,
 		ProgressEvery: o.ProgressEvery,
 	})
 	return s

@@ -396,6 +396,8 @@ func (brokenSecrets) Secrets(context.Context, string, string) ([]content.Secret,
 
 func (brokenSecrets) Spread([]string) []int { return nil }
 
+func (brokenSecrets) Hide(text string) string { return text }
+
 func (brokenSecrets) Redact(text string) string {
 	return strings.ReplaceAll(text, ownToken, "[redacted]")
 }
@@ -416,7 +418,9 @@ type panickySecrets struct{}
 func (panickySecrets) Secrets(context.Context, string, string) ([]content.Secret, error) {
 	panic("boom")
 }
-func (panickySecrets) Spread([]string) []int     { return nil }
+func (panickySecrets) Spread([]string) []int   { return nil }
+func (panickySecrets) Hide(text string) string { return text }
+
 func (panickySecrets) Redact(text string) string { return text }
 
 func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
@@ -433,4 +437,6 @@ type noSecrets struct{}
 
 func (noSecrets) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
 func (noSecrets) Spread([]string) []int                                             { return nil }
-func (noSecrets) Redact(text string) string                                         { return text }
+func (noSecrets) Hide(text string) string                                           { return text }
+
+func (noSecrets) Redact(text string) string { return text }

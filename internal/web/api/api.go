@@ -62,8 +62,8 @@ type Options struct {
 // Toolset is what is asked of this server and its records.
 func Toolset(o Options) operation.Toolset {
 	kernel := sync.OnceValue(func() *operation.Kernel {
-		return operation.NewKernel(operation.KernelOptions{Redact: o.Env.Redact, Log: o.Env.Log, Now: o.Env.Now,
-			NewID: o.Env.NewID})
+		return operation.NewKernel(operation.KernelOptions{Redact: o.Env.Redact, Hide: o.Env.Hide, Log: o.Env.Log,
+			Now: o.Env.Now, NewID: o.Env.NewID})
 	})
 	proposals := &proposals{kernel, o.Records.Attempts, o.Records.Pulls, o.Env}
 	sessions := &sessionRoutes{kernel, o.Records.Sessions, o.Env}

@@ -144,7 +144,9 @@ func (g *Guard) signOut(req *handler.Request) (handler.Response, error) {
 }
 
 // Bounded is access.Gatekeeper.Bounded.
-func (g *Guard) Bounded(ctx context.Context, who record.Actor) (string, error) { return g.access.Bounded(ctx, who) }
+func (g *Guard) Bounded(ctx context.Context, who record.Actor) (string, error) {
+	return g.access.Bounded(ctx, who)
+}
 
 // Wrong counts a sign-in that came to nothing. It is limit_reached if there were too many, else err.
 func (g *Guard) Wrong(req *handler.Request, err error) error {

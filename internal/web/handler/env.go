@@ -12,6 +12,8 @@ import (
 type Env struct {
 	Log    *slog.Logger
 	Redact func(text string) string // keeps the values of our own tokens out of what a handler renders
+	// Hide keeps what looks like a secret of anybody out of what a refusal repeats of its request; nil: nothing does.
+	Hide func(text string) string
 	// Redaction is a number that changes whenever Redact begins to keep out something else; nil where nobody knows.
 	Redaction func() int64
 	Now       func() time.Time

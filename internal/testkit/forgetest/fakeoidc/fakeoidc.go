@@ -36,7 +36,7 @@ type Wrong struct {
 	Status    int            // that every endpoint but keys answers with
 	Issuer    string         // that discovery names
 	NoIDToken bool
-	NoRefresh bool // gives no refresh token, as a provider does that was not asked for offline_access
+	NoRefresh bool            // gives no refresh token, as a provider does that was not asked for offline_access
 	Huge      bool            // answers with megabytes
 	Slow      <-chan struct{} // every endpoint waits for it
 	Says      string          // about the person, word for word
