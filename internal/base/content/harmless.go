@@ -2,6 +2,7 @@ package content
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,7 +23,7 @@ func harmless(rule, value string) bool {
 	case "command-password":
 		return standIn(value) || identifier(value) || cutShort(value) || value == "foobared" // of redis.conf
 	case "named-password":
-		return !mixed(value) || standIn(value) || standIn(unleet(value)) || identifier(value) || cutShort(value) ||
+		return !mixed(withoutVariables(value)) || standIn(value) || standIn(unleet(value)) || identifier(value) || cutShort(value) ||
 			strings.Contains(value, "://")
 	case "zigbee-network-key":
 		return strings.Join(strings.FieldsFunc(value, func(r rune) bool { return r < '0' || r > '9' }), " ") ==
@@ -58,9 +59,14 @@ func hasForm(rule string) bool {
 	return true
 }
 
+// withoutVariables is a value without the variables of a shell in it, whose names are in capitals.
+func withoutVariables(value string) string {
+	return regexp.MustCompile(`\$[A-Z_][A-Z0-9_]+`).ReplaceAllString(value, "")
+}
+
 // mixed says whether a value has what generated passwords have: a sign, a digit, capitals and small letters.
 func mixed(value string) bool {
-	return strings.ContainsAny(value, "!@#%^&*~?") && strings.ContainsAny(value, "0123456789") &&
+	return strings.ContainsAny(value, "!@#$%^&*~?") && strings.ContainsAny(value, "0123456789") &&
 		strings.ToLower(value) != value && strings.ToUpper(value) != value
 }
 

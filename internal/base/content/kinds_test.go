@@ -111,6 +111,8 @@ func TestKindsOfOurOwn(t *testing.T) {
 		{"signing-key", "untrusted comment: minisign encrypted secret key\nRWRTY0Iy" + noise(alnum, 204, 531) + "=="},
 		{"signing-key", "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 2\n" + noise(alnum, 64, 532) + "\n" +
 			noise(alnum, 30, 533) + "==\n"},
+		{"signing-key", "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n" + noise(alnum, 47, 543) +
+			"=\nPrivate-MAC: " + noise(hexDigits, 64, 544) + "\n"},
 		{"otp-secret", "otpauth://totp/a:b?issuer=c&sec" + "ret=" + noise("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 32, 534)},
 		{"signed-url", "https://a.blob.core.windows.net/c?sv=2022-11-02&sig=" + noise(alnum, 43, 535) + "%3D"},
 		{"command-password", "mysql -u root -p" + password + " app"},
@@ -122,6 +124,7 @@ func TestKindsOfOurOwn(t *testing.T) {
 		{"command-password", "requirepass " + password},
 		{"named-password", "password: Xk29dKq" + "P0z!Rt"},
 		{"named-password", "DB_PASSWORD=Tr0ub" + "4dor&Zq8"},
+		{"named-password", `"password": "g7` + dollar + `kQ2pLz` + `9!mW"`},
 		{"github-pat", strings.Replace(fakeGitHub(), "p", "р", 1)}, // a Cyrillic letter
 	} {
 		if found := secretsOf(t, s, "checks/a.md", tt.text); !hasRule(found, tt.rule) {
@@ -170,6 +173,7 @@ func TestWhatIsNearlyAKindOfOurOwn(t *testing.T) {
 		"kind: SealedSecret\nspec:\n  encryptedData:\n    password: AgB" + noise(alnum+"+/", 797, 540) + "\n",
 		"tokens: [\n  \"ghp_...\",\n  \"" + noise(alnum, 36, 541) + "\",\n]", "mysql -u root -p", "mysql -p app",
 		"mysql -uroot -proot",
+		"password: " + dollar + "DB_PASSWORD1!", "password: Db@" + dollar + "HOST9",
 		"redis-cli -a $REDIS_PASSWORD ping", "redis-cli -a <password> ping", "sshpass -p \"$PASS\" ssh a@b",
 		"sshpass -p changeme ssh a",
 		"docker login -u joe --password-stdin", "docker login -p ${TOKEN}", "ipmitool -H bmc -P \"$IPMI\"",
