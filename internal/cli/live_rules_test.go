@@ -253,8 +253,14 @@ func (w *peopleWorld) get(address string, headers http.Header) (int, string) {
 	return w.ask(http.MethodGet, address, "", headers)
 }
 
-// ask follows no redirect.
 func (w *peopleWorld) ask(method, address, body string, headers http.Header) (status int, answer string) {
+	w.Helper()
+	got, answer := w.exchangeOf(method, address, body, headers)
+	return got.StatusCode, answer
+}
+
+// exchangeOf asks, and follows no redirect. The body of the answer is read, and closed.
+func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Header) (got *http.Response, text string) {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body))
 	if err != nil {
@@ -262,8 +268,7 @@ func (w *peopleWorld) ask(method, address, body string, headers http.Header) (st
 	}
 	r.Header = headers
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	got, err := client.Do(r)
-	if err != nil {
+	if got, err = client.Do(r); err != nil {
 		w.Fatal(err)
 	}
 	defer got.Body.Close()
@@ -271,7 +276,7 @@ func (w *peopleWorld) ask(method, address, body string, headers http.Header) (st
 	if err != nil {
 		w.Fatal(err)
 	}
-	return got.StatusCode, string(raw)
+	return got, string(raw)
 }
 
 // put writes a file of the world as its owner alone may read it.

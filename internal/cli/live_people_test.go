@@ -1,0 +1,279 @@
+package cli_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+)
+
+// signedInWorld is a server that people sign in to by a provider, and ann, who has signed in there as an operator, with
+// an agent's token of hers and a program that she has let in.
+type signedInWorld struct {
+	*peopleWorld
+	provider       *fakeoidc.Provider
+	address, login string // of the server, and the cookie of ann's browser
+	agent          string // secret of her agent's token
+	client         string // id of her program
+	refresh        string // its refresh token
+}
+
+const rolesOfTest = rulesOfTest + "roles:\n  operator: [{provider: company, user: ann}]\n" +
+	"  viewer: [{provider: company, user: bob}]\n"
+
+// What the operator changes in the policy holds for people, for their programs and agents, and for the command line of a
+// running server from the same moment on. While the policy is broken nobody signs in anew and no program is let in, and
+// who is in may read, and nothing else.
+func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
+	t.Parallel()
+	provider := fakeoidc.New(time.Now)
+	t.Cleanup(provider.Close)
+	w := newPeopleWorld(t, map[string]string{
+		"CLAUDEOPS_POLICY": "$DIR/policy.yaml", "CLAUDEOPS_PUBLIC_URL": "http://127.0.0.1:1", "CLAUDEOPS_SIGN_IN": "company",
+		"CLAUDEOPS_SIGN_IN_COMPANY_ISSUER": provider.Issuer(), "CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID": provider.ID,
+		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET": provider.Secret, "GITEA_WEBHOOK_SECRET": "a-secret-of-the-webhooks",
+	})
+	w.put("policy.yaml", rolesOfTest)
+	w.serving(func(address string) {
+		s := &signedInWorld{peopleWorld: w, provider: provider, address: address}
+		s.arrive()
+		for _, step := range []struct {
+			name, policy string
+			// What ann's browser gets that reads and that makes a token, bob who signs in, a program that asks for consent
+			// and one that refreshes, ann's agent that lists and that proposes, the command line that proposes.
+			reads, makes, signsIn, consents, refreshes int
+			lists, proposes, terminal                  fault.Code
+		}{
+			{"as it was", rolesOfTest, 200, 201, 200, 303, 200, "", "", ""},
+			{"narrowed", rolesOfTest + "repositories: [demo/other]\n", 200, 201, 200, 303, 200, fault.RepoNotAllowed,
+				fault.RepoNotAllowed, fault.RepoNotAllowed},
+			{"broken", rolesOfTest + "nonsense: true\n", 200, 403, 403, 403, 200, "", fault.ReadOnly, fault.ReadOnly},
+			{"mended", rolesOfTest, 200, 201, 200, 303, 200, "", "", ""},
+			{"a lower role", strings.Replace(rolesOfTest, "operator:", "reviewer:", 1), 200, 403, 200, 403, 400,
+				fault.Unauthenticated, fault.Unauthenticated, ""},
+			{"mended again", rolesOfTest, 200, 201, 200, 303, 200, "", "", ""},
+			{"no role", strings.Replace(rolesOfTest, "user: ann", "user: eve", 1), 401, 401, 200, 401, 400,
+				fault.Unauthenticated, fault.Unauthenticated, ""},
+		} {
+			w.put("policy.yaml", step.policy)
+			// The agent's answer tells that the rules of this step are seen: what it says differs from the step before.
+			w.becomes(step.name, func() bool {
+				return s.proposesAs() == step.proposes && s.reading() == step.reads && s.making() == step.makes
+			})
+			for what, c := range map[string]struct{ got, want any }{
+				"a browser that reads": {s.reading(), step.reads}, "a browser that makes a token": {s.making(), step.makes},
+				"somebody who signs in": {s.signingIn("bob"), step.signsIn}, "a program that asks": {s.consent(), step.consents},
+				"a program that refreshes": {s.refreshing(), step.refreshes}, "an agent that lists": {s.listsAs(), step.lists},
+				"an agent that proposes": {s.proposesAs(), step.proposes}, "the command line": {s.terminal(), step.terminal},
+				"a delivery": {w.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest, true},
+			} {
+				if c.got != c.want {
+					t.Errorf("%s: %s gets %v, want %v", step.name, what, c.got, c.want)
+				}
+			}
+		}
+	})
+}
+
+// arrive signs ann in, makes her agent's token and lets her program in.
+func (s *signedInWorld) arrive() {
+	s.Helper()
+	status, cookie := s.signIn("ann")
+	if status != http.StatusOK || cookie == "" {
+		s.Fatalf("signing in: %d", status)
+	}
+	s.login = cookie
+	status, body := s.ask(http.MethodPost, s.address+"/api/v1/tokens", `{"name":"laptop","agent":true,"max_tier":2}`,
+		s.as("application/json"))
+	var made struct{ Token string }
+	if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {
+		s.Fatalf("%d %s", status, body)
+	}
+	s.agent = made.Token
+	status, body = s.ask(http.MethodPost, s.address+"/oauth/register",
+		`{"client_name":"A program","redirect_uris":["http://127.0.0.1/back"]}`,
+		http.Header{"Content-Type": {"application/json"}})
+	var client struct {
+		ID string `json:"client_id"`
+	}
+	if err := json.Unmarshal([]byte(body), &client); err != nil || status != http.StatusCreated {
+		s.Fatalf("%d %s", status, body)
+	}
+	s.client = client.ID
+	code := s.allowed()
+	if s.exchange(url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {"http://127.0.0.1/back"},
+		"code_verifier": {strings.Repeat("v", 43)}}) != http.StatusOK {
+		s.Fatal("the program got no token")
+	}
+}
+
+// as are the headers of a request of ann's browser.
+func (s *signedInWorld) as(contentType string) http.Header {
+	h := http.Header{"Cookie": {s.login}, "Sec-Fetch-Site": {"same-origin"}}
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+	}
+	return h
+}
+
+// signIn signs a person in by the provider, and returns the status and the cookie of the login.
+func (s *signedInWorld) signIn(name string) (status int, cookie string) {
+	s.Helper()
+	s.provider.SignedIn(fakeoidc.Person{Subject: name, User: name})
+	get := func(address, kept string) *http.Response {
+		headers := http.Header{}
+		if kept != "" {
+			headers.Set("Cookie", kept)
+		}
+		answer, _ := s.exchangeOf(http.MethodGet, address, "", headers)
+		return answer
+	}
+	began := get(s.address+"/sign-in/with/company", "")
+	if began.StatusCode != http.StatusSeeOther || len(began.Cookies()) != 1 {
+		return began.StatusCode, ""
+	}
+	kept := began.Cookies()[0]
+	back, err := url.Parse(get(began.Header.Get("Location"), "").Header.Get("Location"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	arrived := get(s.address+back.RequestURI(), kept.Name+"="+kept.Value)
+	for _, c := range arrived.Cookies() {
+		if c.Name == "claudeops_session" {
+			cookie = c.Name + "=" + c.Value
+		}
+	}
+	return arrived.StatusCode, cookie
+}
+
+func (s *signedInWorld) signingIn(name string) int {
+	status, _ := s.signIn(name)
+	return status
+}
+
+func (s *signedInWorld) reading() int {
+	return s.status(http.MethodGet, s.address+"/api/v1/proposals", "", s.as(""))
+}
+
+func (s *signedInWorld) making() int {
+	return s.status(http.MethodPost, s.address+"/api/v1/tokens", fmt.Sprintf(`{"name":"t%d","scopes":["read"]}`,
+		time.Now().UnixNano()), s.as("application/json"))
+}
+
+// wanted is what the program sends the browser with.
+func (s *signedInWorld) wanted() url.Values {
+	sum := sha256.Sum256([]byte(strings.Repeat("v", 43)))
+	return url.Values{"response_type": {"code"}, "client_id": {s.client}, "redirect_uri": {"http://127.0.0.1/back"},
+		"state": {"x"}, "code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}}
+}
+
+// consent has ann let the program in, and returns the status of the answer to the form.
+func (s *signedInWorld) consent() int {
+	status, _ := s.allow()
+	return status
+}
+
+// allowed is the code that the program gets.
+func (s *signedInWorld) allowed() string {
+	s.Helper()
+	status, location := s.allow()
+	back, err := url.Parse(location)
+	if err != nil || status != http.StatusSeeOther || back.Query().Get("code") == "" {
+		s.Fatalf("the program is not let in: %d %s", status, location)
+	}
+	return back.Query().Get("code")
+}
+
+func (s *signedInWorld) allow() (status int, location string) {
+	s.Helper()
+	headers := s.as("")
+	headers.Set("Accept", "application/json") // refusals are then no pages
+	asked, page := s.exchangeOf(http.MethodGet, s.address+"/oauth/authorize?"+s.wanted().Encode(), "", headers)
+	if asked.StatusCode != http.StatusOK {
+		return asked.StatusCode, ""
+	}
+	form := url.Values{"tier": {"2"}}
+	for _, input := range regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`).FindAllStringSubmatch(
+		page, -1) {
+		form.Set(input[1], html.UnescapeString(input[2]))
+	}
+	headers = s.as("application/x-www-form-urlencoded")
+	for _, c := range asked.Cookies() {
+		headers.Set("Cookie", headers.Get("Cookie")+"; "+c.Name+"="+c.Value)
+	}
+	answer, _ := s.exchangeOf(http.MethodPost, s.address+"/oauth/authorize/allow", form.Encode(), headers)
+	return answer.StatusCode, answer.Header.Get("Location")
+}
+
+func (s *signedInWorld) refreshing() int {
+	return s.exchange(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {s.refresh}})
+}
+
+// exchange asks the token endpoint, and keeps the refresh token that it gives.
+func (s *signedInWorld) exchange(form url.Values) int {
+	s.Helper()
+	form.Set("client_id", s.client)
+	status, body := s.ask(http.MethodPost, s.address+"/oauth/token", form.Encode(),
+		http.Header{"Content-Type": {"application/x-www-form-urlencoded"}})
+	var keys struct {
+		Refresh string `json:"refresh_token"`
+	}
+	if json.Unmarshal([]byte(body), &keys) == nil && keys.Refresh != "" {
+		s.refresh = keys.Refresh
+	}
+	return status
+}
+
+// proposesAs and listsAs are what ann's agent gets; unauthenticated if it is not let in.
+func (s *signedInWorld) proposesAs() fault.Code {
+	return s.agentCalls("create_pr", map[string]any{"repo_owner": "demo", "repo_name": "home", "title": "New",
+		"body": "Why: x", "files": []map[string]any{{"path": fmt.Sprintf("checks/n%d.md", time.Now().UnixNano()),
+			"action": "create", "content": "# New\n"}}})
+}
+
+func (s *signedInWorld) listsAs() fault.Code {
+	return s.agentCalls("list_prs", map[string]any{"repo_owner": "demo", "repo_name": "home"})
+}
+
+func (s *signedInWorld) agentCalls(tool string, arguments any) fault.Code {
+	s.Helper()
+	raw := s.rawCall(s.address, s.agent, "t", tool, arguments)
+	var answer struct {
+		Code   fault.Code
+		Result struct {
+			Structured struct{ Error struct{ Code fault.Code } } `json:"structuredContent"`
+		}
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		s.Fatalf("%s: %v", raw, err)
+	}
+	if answer.Code != "" {
+		return answer.Code
+	}
+	return answer.Result.Structured.Error.Code
+}
+
+// terminal proposes at the command line.
+func (s *signedInWorld) terminal() fault.Code {
+	s.Helper()
+	out, exit := s.command(lookupIn(s.env), "pr", "create", "--repo", "demo/home", "--title", "New", "--body", "Why: x",
+		"--create", fmt.Sprintf("checks/t%d.md=%s/new.md", time.Now().UnixNano(), s.dir), "--json")
+	if exit == 0 {
+		return ""
+	}
+	var answer struct{ Code fault.Code }
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		s.Fatalf("%d: %s", exit, out)
+	}
+	return answer.Code
+}
