@@ -163,7 +163,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	}
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
 	w.page("/proposals/"+rows[0].RequestID, 200).has("File is protected, nothing was written.",
-		"1 of 11 checks refused it", "Rule Dockerfile", "To mend it:", "Refused by Protected files")
+		"1 of 11 checks refused it", "Rule Dockerfile", "To mend it:", "was refused", "Stopped by Protected files")
 	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
 		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
 		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
@@ -191,7 +191,7 @@ func TestADryRunIsOpenedByAForm(t *testing.T) {
 		newest.Door != record.DoorWeb || newest.PRNumber != 1 {
 		t.Fatalf("%d %v, %+v", a.StatusCode, a.Header, newest)
 	}
-	w.page("/pulls/fake/joe/infra/1", 200).has("Opened from a dry run by ann", "Check inodes, too #1")
+	w.page("/pulls/fake/joe/infra/1", 200).has("ann opened the dry run", "Check inodes, too #1")
 
 	again := w.read(w.submit("/proposals/"+newest.RequestID+"/promote", nil), "promote", 409)
 	again.has("conflict", "What is recorded of it")

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -71,7 +70,8 @@ type wayStep struct {
 
 // proposedSteps are what an attempt at a proposal did.
 func proposedSteps(a attempt) []wayStep {
-	first := wayStep{Icon: "robot", Tone: words.Done, Before: "Proposed by ", Who: a.Who(), At: a.Time,
+	act := a.about.Act(a.RecordedAttempt)
+	first := wayStep{Icon: "robot", Tone: words.Done, Who: act.Who, After: " " + act.Step(), At: a.Time,
 		Sub: words.Door(a.Door)}
 	if a.Session != "" {
 		first.Sub, first.Link, first.Text = "in a", a.SessionLink(), "session of tier "+a.Tier.String()
@@ -79,22 +79,22 @@ func proposedSteps(a attempt) []wayStep {
 	g, took := gatesOf(a.Verdicts), words.Length(a.Duration)
 	switch a.Outcome {
 	case record.OutcomeRefused:
-		second := wayStep{Icon: "ban", Tone: words.Bad, Before: "Refused", At: a.Time,
-			Sub: "after " + took + ": " + lowered(a.Refusal())}
+		second := wayStep{Icon: "ban", Tone: words.Bad, Before: g.Said(), At: a.Time, Sub: "after " + took + ": " +
+			lowered(act.Reason)}
 		if gates := a.Gates(); len(gates) > 0 {
-			second.Before += " by " + words.Gate(gates[0])
+			second.Before = "Stopped by " + words.Gate(gates[0])
 		}
 		return []wayStep{first, second}
 	case record.OutcomeRevised:
-		first.Icon, first.Before = "git-commit", "Revised by "
+		first.Icon = "git-commit"
 	case record.OutcomeReused:
-		first.Icon, first.Before = "repeat", "Proposed again by "
+		first.Icon = "repeat"
 	}
 	switch a.Action {
 	case record.ActionPromote:
-		first.Icon, first.Before = "player-play", "Opened from a dry run by "
+		first.Icon = "player-play"
 	case record.ActionSettle:
-		first.Icon, first.Before = "tool", "Settled by "
+		first.Icon = "tool"
 	}
 	steps := []wayStep{first}
 	if len(g.Verdicts) > 0 {
@@ -110,15 +110,19 @@ func proposedSteps(a attempt) []wayStep {
 // reviewStep is what a person said.
 func reviewStep(r gitprovider.Review) wayStep {
 	word := words.Review(r.State)
-	verbs := map[gitprovider.ReviewState]string{
-		gitprovider.ReviewApproved: " approved", gitprovider.ReviewChangesRequested: " asked for changes",
-		gitprovider.ReviewCommented: " commented",
+	actions := map[gitprovider.ReviewState]string{
+		gitprovider.ReviewApproved: "review.approve", gitprovider.ReviewChangesRequested: "review.request-changes",
+		gitprovider.ReviewCommented: "review.comment",
+	}
+	after := ": " + lowered(word.Text)
+	if action := actions[r.State]; action != "" {
+		after = " " + record.StepOf(action)
 	}
 	s := wayStep{
 		Icon:  word.Icon,
 		Tone:  word.Tone,
 		Who:   record.PersonName(r.Author),
-		After: cmp.Or(verbs[r.State], ": "+lowered(word.Text)),
+		After: after,
 		Said:  r.Body,
 		At:    r.SubmittedAt,
 	}

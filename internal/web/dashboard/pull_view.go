@@ -139,15 +139,19 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 	if v.End != nil {
 		end.At = v.End.At
 		if end.Who = record.PersonName(v.End.By); end.Who != "" {
-			end.Before += " by "
+			action := record.ActionPullClosed
+			if v.Status.State == gitprovider.StateMerged {
+				action = record.ActionPullMerged
+			}
+			end.Before, end.After = "", " "+record.StepOf(action)
 		}
 	}
 	v.Way = append(v.Way, end)
 	if v.End != nil && v.End.LiftedBy != "" {
 		v.Way = append(
 			v.Way,
-			wayStep{Icon: "clock", Tone: words.Done, Before: "Cooldown lifted by ", Who: record.PersonName(v.End.LiftedBy),
-				At: v.End.LiftedAt},
+			wayStep{Icon: "clock", Tone: words.Done, Who: record.PersonName(v.End.LiftedBy),
+				After: " " + record.StepOf("review.lift-cooldown"), At: v.End.LiftedAt},
 		)
 	}
 }
