@@ -60,8 +60,8 @@ func newServing(p *Parts) *serving {
 	return &serving{file: file}
 }
 
-// keep asks for the rules and the secrets again and again until ctx is done, so that what is wrong with them is in the log
-// even while nobody asks, and tells of the rules.
+// keep asks for the rules and the secrets again and again until ctx is done, so that what is wrong with them is in
+// the log even while nobody asks, and tells of the rules.
 func (s *serving) keep(ctx context.Context, p *Parts) {
 	ticker := time.NewTicker(policy.Every / 2) // so that nothing is older than one and a half times Every
 	defer ticker.Stop()
@@ -84,7 +84,8 @@ func (s *serving) tell(state policy.State) {
 	if err != nil || s.file == nil || slices.Equal(text, s.said) || len(text) > maxServing {
 		return
 	}
-	if _, err := s.file.WriteAt(text, servingOffset); err == nil && s.file.Truncate(int64(servingOffset+len(text))) == nil {
+	_, err = s.file.WriteAt(text, servingOffset)
+	if err == nil && s.file.Truncate(int64(servingOffset+len(text))) == nil {
 		s.said = text
 	}
 }

@@ -243,8 +243,8 @@ func (p *Parts) markKey() ([]byte, error) {
 	return key, nil
 }
 
-// grantKey seals what lets providers of identities be asked about people. It is made of the configured key of the marks,
-// which machines share, or is that of the state folder.
+// grantKey seals what lets providers of identities be asked about people. It is made of the configured key of the
+// marks, which machines share, or is that of the state folder.
 func (p *Parts) grantKey() ([]byte, error) {
 	if p.Cfg.Records.MarkKey != "" || p.Cfg.Records.Dir == "" {
 		return p.markKey()

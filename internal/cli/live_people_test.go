@@ -31,9 +31,9 @@ type signedInWorld struct {
 const rolesOfTest = rulesOfTest + "roles:\n  operator: [{provider: company, user: ann}]\n" +
 	"  viewer: [{provider: company, user: bob}]\n"
 
-// What the operator changes in the policy holds for people, for their programs and agents, and for the command line of a
-// running server from the same moment on. While the policy is broken nobody signs in anew and no program is let in, and
-// who is in may read, and nothing else.
+// What the operator changes in the policy holds for people, for their programs and agents, and for the command line
+// of a running server from the same moment on. While the policy is broken nobody signs in anew and no program is let
+// in, and who is in may read, and nothing else.
 func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 	t.Parallel()
 	provider := fakeoidc.New(time.Now)
@@ -111,8 +111,8 @@ func (s *signedInWorld) arrive() {
 	}
 	s.client = client.ID
 	code := s.allowed()
-	if s.exchange(url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {"http://127.0.0.1/back"},
-		"code_verifier": {strings.Repeat("v", 43)}}) != http.StatusOK {
+	if s.exchange(url.Values{"grant_type": {"authorization_code"}, "code": {code},
+		"redirect_uri": {"http://127.0.0.1/back"}, "code_verifier": {strings.Repeat("v", 43)}}) != http.StatusOK {
 		s.Fatal("the program got no token")
 	}
 }

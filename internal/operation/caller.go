@@ -9,8 +9,8 @@ import (
 // Caller says who calls, and how to reach them while they wait.
 type Caller struct {
 	record.Actor
-	// TokenHash is that of the token that was shown, or by which the person is signed in; "" for none. What is made with it
-	// ends with it.
+	// TokenHash is that of the token that was shown, or by which the person is signed in; "" for none. What is made
+	// with it ends with it.
 	TokenHash string
 	// Progress, if not nil, is told of each phase of a creation as it begins, and while a write takes long. It is never
 	// called by two at once.

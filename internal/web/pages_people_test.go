@@ -487,8 +487,12 @@ func TestTokensAndProgramsFollowTheProvider(t *testing.T) {
 	ann := func(groups ...string) fakeoidc.Person {
 		return fakeoidc.Person{Subject: "7", User: "ann", Groups: groups}
 	}
-	down := fakeoidc.Wrong{Status: 503}
-	bare := fakeoidc.Wrong{NoRefresh: true}
+	right, bare := fakeoidc.Wrong{}, fakeoidc.Wrong{NoRefresh: true}
+	leaves := func(groups ...string) func(*fakeoidc.Provider) {
+		return func(p *fakeoidc.Provider) { p.SignedIn(ann(groups...)) }
+	}
+	revoked := func(p *fakeoidc.Provider) { p.Revoke() }
+	away := func(p *fakeoidc.Provider) { p.Does(fakeoidc.Wrong{Status: 503}) }
 	const never = -1
 	for name, c := range map[string]struct {
 		gives fakeoidc.Wrong // what the provider does at the sign-in
@@ -499,16 +503,16 @@ func TestTokensAndProgramsFollowTheProvider(t *testing.T) {
 		person, agent, program, refresh int
 		asked                           int // how often the provider was
 	}{
-		"nothing is lost":              {fakeoidc.Wrong{}, nil, 16 * time.Minute, 200, 200, 200, 200, 1},
-		"a group, a moment ago":        {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.SignedIn(ann()) }, 14 * time.Minute, 200, 200, 200, 200, 0},
-		"every group":                  {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.SignedIn(ann()) }, 16 * time.Minute, 401, 401, 401, 400, 1},
-		"the operators":                {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.SignedIn(ann("viewers")) }, 16 * time.Minute, 200, 401, 401, 400, 1},
-		"the account":                  {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.Revoke() }, 16 * time.Minute, 401, 401, 401, 400, 1},
-		"sight of it for a while":      {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.Does(down) }, 50 * time.Minute, 200, 200, 200, 200, never},
-		"sight of it for an hour":      {fakeoidc.Wrong{}, func(p *fakeoidc.Provider) { p.Does(down) }, 61 * time.Minute, 502, 502, 401, 502, never},
-		"a group, without refresh":     {bare, func(p *fakeoidc.Provider) { p.SignedIn(ann()) }, 16 * time.Minute, 200, 200, 200, 200, 0},
+		"nothing is lost":              {right, nil, 16 * time.Minute, 200, 200, 200, 200, 1},
+		"a group, a moment ago":        {right, leaves(), 14 * time.Minute, 200, 200, 200, 200, 0},
+		"every group":                  {right, leaves(), 16 * time.Minute, 401, 401, 401, 400, 1},
+		"the operators":                {right, leaves("viewers"), 16 * time.Minute, 200, 401, 401, 400, 1},
+		"the account":                  {right, revoked, 16 * time.Minute, 401, 401, 401, 400, 1},
+		"sight of it for a while":      {right, away, 50 * time.Minute, 200, 200, 200, 200, never},
+		"sight of it for an hour":      {right, away, 61 * time.Minute, 502, 502, 401, 502, never},
+		"a group, without refresh":     {bare, leaves(), 16 * time.Minute, 200, 200, 200, 200, 0},
 		"a month, without refresh":     {bare, nil, 30 * 24 * time.Hour, 401, 401, 401, 400, 0},
-		"a month, with refresh tokens": {fakeoidc.Wrong{}, nil, 29 * 24 * time.Hour, 200, 200, 401, 200, 1},
+		"a month, with refresh tokens": {right, nil, 29 * 24 * time.Hour, 200, 200, 401, 200, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, provider := peopleWorld(t)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -100,7 +99,7 @@ func TestThePageOfASessionShowsAllOfIt(t *testing.T) {
 		}},
 	})
 	noted := []string{"checks/backup.md: 41 min"}
-	if err := w.store.AgentSessions.AppendJournal(t.Context(), record.Actor{Session: &record.ActorSession{ID: "run-2"}}, ended, noted); err != nil {
+	if err := w.note("run-2", ended, noted); err != nil {
 		t.Fatal(err)
 	}
 	w.page("/sessions", 200).has("Journal", noted[0])
@@ -177,7 +176,7 @@ func TestWhatAgentsWriteIsShownHarmless(t *testing.T) {
 				{Key: evil, Tier: 2, Sessions: []string{"run-1"}, Pulls: []string{evil}},
 			}},
 	})
-	if err := w.store.AgentSessions.AppendJournal(t.Context(), record.Actor{Session: &record.ActorSession{ID: "run-1"}}, w.Now(), []string{evil}); err != nil {
+	if err := w.note("run-1", w.Now(), []string{evil}); err != nil {
 		t.Fatal(err)
 	}
 	w.said("run-1", 1, sessions.Event{Kind: evil[:50], Tool: evil[:50], Text: evil})

@@ -73,8 +73,8 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		env: o.Env, mux: http.NewServeMux(),
 		guard: guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
 		health: health.New(health.Options{
-			Doctor: doctorOf(o), Stamp: o.Rules.Stamp, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls, Registry: o.Providers.Registry,
-			Env: o.Env,
+			Doctor: doctorOf(o), Stamp: o.Rules.Stamp, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls,
+			Registry: o.Providers.Registry, Env: o.Env,
 		}),
 	}
 	s.kept = &kept{changes: o.Records.Changes, health: s.health, env: o.Env}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -241,7 +242,7 @@ func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	}})
 	w.begun(sessions.Record{ID: "run-2", EndedAt: w.Now()})
 	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
-		if err := w.store.AgentSessions.AppendJournal(t.Context(), record.Actor{Session: &record.ActorSession{ID: id}}, w.Now(), []string{text}); err != nil {
+		if err := w.note(id, w.Now(), []string{text}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -260,4 +261,10 @@ func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 		!strings.Contains(text, "was left out") {
 		t.Errorf("the session is %s", text)
 	}
+}
+
+// note has a session note something in the journal.
+func (w *world) note(session string, at time.Time, texts []string) error {
+	return w.store.AgentSessions.AppendJournal(w.Context(), record.Actor{Session: &record.ActorSession{ID: session}}, at,
+		texts)
 }

@@ -172,7 +172,8 @@ func (w *world) build() {
 		return handler.Rules{DryRun: w.flow.Authority.DryRun, ReadOnly: w.flow.Authority.ReadOnly}
 	}
 	w.web.Access = access.NewGatekeeper(access.Options{
-		Tokens: w.store.Access, Logins: w.store.Access, Configured: func() []string { return w.tokens }, AnonymousRead: w.anonymous, Now: w.Now,
+		Tokens: w.store.Access, Logins: w.store.Access, Configured: func() []string { return w.tokens },
+		AnonymousRead: w.anonymous, Now: w.Now,
 		Random:    rand.Reader,
 		Directory: w.directory(),
 	})

@@ -61,8 +61,8 @@ func (r *Runner) recall(ctx context.Context, current *sessions.Record) history {
 	return known
 }
 
-// spoke are those whose words a session is told again, once each: in what earlier sessions left that were started with a
-// note, and in what they noted in the journal.
+// spoke are those whose words a session is told again, once each: in what earlier sessions left that were started
+// with a note, and in what they noted in the journal.
 func (h history) spoke() (out []record.Actor) {
 	for _, s := range h.last {
 		if s.Note != "" && s.Actor.Session != nil && s.Actor.Session.Starter != nil {

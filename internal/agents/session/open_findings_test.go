@@ -198,7 +198,8 @@ type notes struct {
 
 func (n *notes) AppendJournal(_ context.Context, by record.Actor, at time.Time, texts []string) error {
 	for _, text := range texts {
-		n.entries = slices.Insert(n.entries, 0, sessions.JournalEntry{Session: by.Session.ID, Time: at, Text: text, Actor: by})
+		n.entries = slices.Insert(n.entries, 0, sessions.JournalEntry{Session: by.Session.ID, Time: at, Text: text,
+			Actor: by})
 	}
 	return n.broken
 }

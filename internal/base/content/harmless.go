@@ -23,8 +23,8 @@ func harmless(rule, value string) bool {
 	case "command-password":
 		return standIn(value) || identifier(value) || cutShort(value) || value == "foobared" // of redis.conf
 	case "named-password":
-		return !mixed(withoutVariables(value)) || standIn(value) || standIn(unleet(value)) || identifier(value) || cutShort(value) ||
-			strings.Contains(value, "://")
+		return !mixed(withoutVariables(value)) || standIn(value) || standIn(unleet(value)) || identifier(value) ||
+			cutShort(value) || strings.Contains(value, "://")
 	case "zigbee-network-key":
 		return strings.Join(strings.FieldsFunc(value, func(r rune) bool { return r < '0' || r > '9' }), " ") ==
 			"1 3 5 7 9 11 13 15 0 2 4 6 8 10 12 13" // the documentation's

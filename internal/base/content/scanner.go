@@ -128,8 +128,9 @@ func firstOf(found []hit, text string) []Secret {
 // Withheld stands where Hide has taken out what looks like a secret.
 const Withheld = "[withheld: looks like a secret]"
 
-// Hide replaces words of a short text that hold what looks like a credential of anybody, such as the name of an argument
-// or of a repository that a caller gave. White space and quotes end a word. A text that cannot be searched is withheld.
+// Hide replaces words of a short text that hold what looks like a credential of anybody, such as the name of an
+// argument or of a repository that a caller gave. White space and quotes end a word. A text that cannot be searched
+// is withheld.
 func (s *Scanner) Hide(text string) string {
 	const shortest = 16 // in bytes; no rule finds less in a word that stands alone
 	end := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'", r) }

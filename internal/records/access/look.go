@@ -102,8 +102,8 @@ func (g *Gatekeeper) person(ctx context.Context, s Login, within time.Duration) 
 }
 
 // asked is a person as their provider said at most within ago; it is asked if that was longer ago. One request at a
-// time asks, for whatever login, token or program of the person: a refresh token is good once. With an error, the person
-// is as was known before. unauthenticated if the provider does not stand by them.
+// time asks, for whatever login, token or program of the person: a refresh token is good once. With an error, the
+// person is as was known before. unauthenticated if the provider does not stand by them.
 func (g *Gatekeeper) asked(ctx context.Context, was Person, within time.Duration) (Person, error) {
 	if !was.Refused && g.now().Sub(was.LookedAt) < within {
 		return was, nil

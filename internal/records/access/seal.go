@@ -13,8 +13,8 @@ import (
 )
 
 // What lets a provider be asked about a person is kept sealed with a key that is not in the records: who has the
-// records alone can do nothing with it. It belongs to one person, whose every login, token and program is judged by what
-// it brings.
+// records alone can do nothing with it. It belongs to one person, whose every login, token and program is judged by
+// what it brings.
 
 func sealer(key []byte) (cipher.AEAD, error) {
 	sum := sha256.Sum256(append([]byte("claudeops grant of a person\x00"), key...))

@@ -14,8 +14,9 @@ func TestTheJournalKeepsTheNewestEntriesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a", "b")
-	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("b"), noon(), []string{"backup: 41 minutes", "nul \x00 and \xff"}), nil)
-	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("a"), noon().Add(-time.Hour), []string{"backup: 40 minutes"}), nil)
+	journal := s.AgentSessions.AppendJournal
+	wantEqual(t, journal(ctx, noting("b"), noon(), []string{"backup: 41 minutes", "nul \x00 and \xff"}), nil)
+	wantEqual(t, journal(ctx, noting("a"), noon().Add(-time.Hour), []string{"backup: 40 minutes"}), nil)
 	all, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
 	wantEqual(t, err, nil)
 	wantEqual(t, all, []sessions.JournalEntry{
