@@ -48,7 +48,7 @@ func prFilesCommand(a *commandLine) *cobra.Command {
 		Short: "List the files that may be proposed, as the base branch has them",
 		Long: "List the files that may be proposed, sorted by path: base_sha, which `pr create --base-sha` takes, bytes and " +
 			"path. All of them are listed unless --limit or --after is given.",
-		Example: "  claudeops pr files demo/home-cluster\n  claudeops pr files demo/home-cluster 'checks/**'",
+		Example: "  claudeops pr files joe/home-cluster\n  claudeops pr files joe/home-cluster 'checks/**'",
 		Args:    usageArgs(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if req.RepoOwner, req.RepoName, err = splitRepo(args[0]); err != nil {

@@ -14,8 +14,8 @@ import (
 
 // ListFilesRequest asks which files there are on the base branch that may be proposed, a page at a time.
 type ListFilesRequest struct {
-	RepoOwner string `json:"repo_owner" required:"true" path:"owner"`
-	RepoName  string `json:"repo_name" required:"true" path:"repo"`
+	RepoOwner string `json:"repo_owner" required:"true" path:"owner" doc:"Repository owner"`
+	RepoName  string `json:"repo_name" required:"true" path:"repo" doc:"Repository name"`
 	Glob      string `json:"glob,omitempty" maxLength:"1024" doc:"Only paths that fit, such as checks/**; * stays within a folder"`
 	After     string `json:"after,omitempty" maxLength:"1024" doc:"Path after which the page begins: next of the page before"`
 	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"1000" doc:"Entries of the page; 200 by default"`
