@@ -62,7 +62,8 @@ func run(ctx context.Context, days int, every time.Duration) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	l := &life{dir: dir, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), every: every}
-	l.Store, err = store.Open(ctx, filepath.Join(dir, "state"), store.Options{Now: func() time.Time { return l.now }, NoSync: true})
+	l.Store, err = store.Open(ctx, filepath.Join(dir, "state"),
+		store.Options{Now: func() time.Time { return l.now }, NoSync: true})
 	if err != nil {
 		return err
 	}
@@ -198,7 +199,8 @@ func (l *life) report(ctx context.Context, day int) error {
 	}
 	rows, _, err := l.Audit.Head(ctx)
 	descriptors, _ := os.ReadDir("/proc/self/fd") // nothing on other systems
-	fmt.Printf("%3d %6d %11d %12d %11d %12d\n", day, rows, size>>10, resident()>>10, runtime.NumGoroutine(), len(descriptors))
+	fmt.Printf("%3d %6d %11d %12d %11d %12d\n", day, rows, size>>10, resident()>>10, runtime.NumGoroutine(),
+		len(descriptors))
 	return err
 }
 

@@ -81,7 +81,8 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	s.hub = live.New(live.Options{Topics: topics(o, s.health), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
 	s.metrics = metrics.New(metrics.Options{
 		Settings: o.Settings, Records: o.Records, Health: s.health, Now: o.Env.Now,
-		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary, Room: o.Rules.Room,
+		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count, Boundary: o.Rules.Boundary,
+		Room:           o.Rules.Room,
 		ScheduledEvery: func() time.Duration { return o.Sessions.Plan().Every },
 	})
 	for _, sender := range o.Webhooks.Senders {
@@ -198,7 +199,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if out.status == http.StatusOK && isRoutine(req.Pattern) {
 			level = slog.LevelDebug
 		}
-		s.env.Log.Log(r.Context(), level, "request", "request_id", req.ID, "method", req.Method, "route", req.Pattern, "status", out.status,
+		s.env.Log.Log(r.Context(), level, "request", "request_id", req.ID, "method", req.Method, "route", req.Pattern,
+			"status", out.status,
 			"caller", req.Principal.Name(), "duration", s.env.Now().Sub(started))
 	}()
 	guard.Secure(out.Header())

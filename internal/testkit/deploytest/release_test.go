@@ -300,9 +300,10 @@ func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
 		"no tag of a version":    {tag: "1.2", says: "is not of the form"},
 		"another changelog":      {tag: "v1.2.4", says: "the newest version of CHANGELOG.md is"},
 		"a changelog of no date": {"v1.2.3", "CHANGELOG.md", "2026-11-26", "unreleased", "has no date"},
-		"another server.json":    {"v1.2.3", "server.json", `"version": "1.2.3"`, `"version": "1.2.2"`, "server.json has another version"},
-		"another image there":    {"v1.2.3", "server.json", "claudeops:1.2.3", "claudeops:1.2.2", "names another image"},
-		"other manifests":        {"v1.2.3", "kustomization.yaml", "1.2.3", "1.2.2", "the manifests of Kubernetes"},
+		"another server.json": {"v1.2.3", "server.json", `"version": "1.2.3"`, `"version": "1.2.2"`,
+			"server.json has another version"},
+		"another image there": {"v1.2.3", "server.json", "claudeops:1.2.3", "claudeops:1.2.2", "names another image"},
+		"other manifests":     {"v1.2.3", "kustomization.yaml", "1.2.3", "1.2.2", "the manifests of Kubernetes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
