@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -46,33 +47,17 @@ func RunServe(ctx context.Context, a *App) error {
 	if err != nil {
 		return ended(ctx, err)
 	}
-	at, in := listeners[0].Addr(), NewSignIn(p)
-	if p.Cfg.Records.Dir != "" {
-		err = start.waitBehind(ctx, p.Cfg.Web, listeners, func() error { return refuseUnusableState(ctx, p) })
-	}
-	var operator string
-	var agents *session.Service
-	var serveTokens func(context.Context)
-	tokens := AgentTokens(p)
-	for _, step := range []func() error{
-		func() (err error) { operator, err = in.prepare(ctx); return err },
-		func() error { return refuseUnusableState(ctx, p) },
-		func() (err error) { agents, err = servedSessions(ctx, p); return err },
-		func() (err error) { serveTokens, err = listenForTokens(ctx, p, tokens); return err },
-	} {
-		if err == nil {
-			err = step()
-		}
-	}
+	at, in, tokens := listeners[0].Addr(), NewSignIn(p), AgentTokens(p)
+	ready, err := makeReady(ctx, p, start, listeners, in, tokens)
 	if err != nil {
 		return ended(ctx, errors.Join(err, closeAll(listeners)))
 	}
-	welcome, err := in.welcome(ctx, operator, at)
+	welcome, err := in.welcome(ctx, ready.operator, at)
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
 	follower := NewFollower(p)
-	handler, err := NewWebServer(p, WebToolsets(a), follower, agents, tokens, at, own)
+	handler, err := NewWebServer(p, WebToolsets(a), follower, ready.agents, tokens, at, own)
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
@@ -88,10 +73,38 @@ func RunServe(ctx context.Context, a *App) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	told := newServing(p)
-	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, agents.Keep,
-		serveTokens, tokens.Keep, heads.Keep)
+	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, ready.agents.Keep,
+		ready.serveTokens, tokens.Keep, heads.Keep)
 	defer end()
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
+}
+
+// readyServer is what a server has once it can use its records.
+type readyServer struct {
+	operator    string // the token that the server has made for its operator
+	agents      *session.Service
+	serveTokens func(context.Context)
+}
+
+// makeReady waits for the records, and refuses settings with which the server would let in others than it should, or
+// nobody, or could not keep its schedule.
+func makeReady(ctx context.Context, p *Parts, start *start, listeners []net.Listener, in signIn,
+	tokens *door.Tokens) (ready readyServer, err error) {
+	usable := func() error { return refuseUnusableState(ctx, p) }
+	if p.Cfg.Records.Dir != "" {
+		err = start.waitBehind(ctx, p.Cfg.Web, listeners, usable)
+	}
+	for _, step := range []func() error{
+		func() (err error) { ready.operator, err = in.prepare(ctx); return err },
+		usable,
+		func() (err error) { ready.agents, err = servedSessions(ctx, p); return err },
+		func() (err error) { ready.serveTokens, err = listenForTokens(ctx, p, tokens); return err },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	return ready, err
 }
 
 // ended returns an error of a start, unless the server was told to end meanwhile.

@@ -94,11 +94,13 @@ func TestAStartWaitsForTheMachineAndNoLongerThanItMay(t *testing.T) {
 		tries int
 		fails bool
 	}{
-		"nothing is wrong":           {func(int) error { return nil }, 1, false},
-		"settings are wrong":         {func(int) error { return Usage(errors.New("no address")) }, 1, true},
-		"it comes in time":           {func(n int) error { return map[bool]error{true: busy()}[n < 3] }, 3, false},
-		"it does not come":           {func(int) error { return busy() }, 6, true},
-		"another one than the first": {func(n int) error { return []error{busy(), fault.New(fault.Internal, "x")}[n/3] }, 3, true},
+		"nothing is wrong":   {func(int) error { return nil }, 1, false},
+		"settings are wrong": {func(int) error { return Usage(errors.New("no address")) }, 1, true},
+		"it comes in time":   {func(n int) error { return map[bool]error{true: busy()}[n < 3] }, 3, false},
+		"it does not come":   {func(int) error { return busy() }, 6, true},
+		"another one than the first": {func(n int) error {
+			return []error{busy(), fault.New(fault.Internal, "x")}[n/3]
+		}, 3, true},
 	} {
 		tries := 0
 		s, told := started(5*startRetry, func() {})

@@ -45,7 +45,7 @@ func Main() int {
 		fmt.Fprintln(os.Stderr, err)
 		return fault.ExitUsage
 	}
-	if exit, is := processtree.Init(); is { // in a container without an init of its own
+	if exit, is := processtree.Init(os.Environ()); is { // in a container without an init of its own
 		return exit
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

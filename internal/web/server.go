@@ -199,7 +199,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if out.status == http.StatusOK && isRoutine(req.Pattern) {
 			level = slog.LevelDebug
 		}
-		s.env.Log.Log(r.Context(), level, "request", "request_id", req.ID, "method", req.Method, "route", req.Pattern, "status", out.status,
+		s.env.Log.Log(r.Context(), level, "request", "request_id", req.ID, "method", req.Method, "route", req.Pattern,
+			"status", out.status,
 			"caller", req.Principal.Name(), "duration", s.env.Now().Sub(started))
 	}()
 	guard.Secure(out.Header())

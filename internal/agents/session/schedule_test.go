@@ -205,7 +205,8 @@ func TestASlotIsSkippedWhileAnotherSessionRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("11:00 succeeded, 12:00 cancelled, 13:00 skipped, 14:00 skipped")
-	if r := s.records[2]; !strings.Contains(r.Reason, id) || r.Cause != sessions.CauseBusy || r.Trigger != sessions.TriggerSchedule || r.EndedAt.IsZero() ||
+	if r := s.records[2]; !strings.Contains(r.Reason, id) || r.Cause != sessions.CauseBusy ||
+		r.Trigger != sessions.TriggerSchedule || r.EndedAt.IsZero() ||
 		r.Turns != 0 {
 		t.Errorf("recorded %+v", r)
 	}
@@ -260,7 +261,8 @@ func TestASessionThatIsRefusedIsSkippedAndOnTheRecord(t *testing.T) {
 		s.schedule.Refused = func(_ context.Context, why error) { refused = append(refused, why) }
 	})
 	s.want("12:00 skipped")
-	if len(refused) != 1 || fault.CodeOf(refused[0]) != fault.Misconfigured || s.records[0].Cause != sessions.CauseRefused ||
+	if len(refused) != 1 || fault.CodeOf(refused[0]) != fault.Misconfigured ||
+		s.records[0].Cause != sessions.CauseRefused ||
 		!strings.Contains(s.records[0].Reason, exposed) {
 		t.Errorf("refused %v, recorded %+v", refused, s.records[0])
 	}

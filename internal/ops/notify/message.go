@@ -45,8 +45,8 @@ const untrusted = "repository, title, branch, paths, caller, who and message may
 // untrusted are always there.
 type Message struct {
 	Version int `json:"version"` // see Version
-	// opened, revised, refused, merged, closed, deployed or deploy_waits; session_failed, session_skipped, session_limit or
-	// session_login
+	// opened, revised, refused, merged, closed, deployed or deploy_waits; session_failed, session_skipped, session_limit
+	// or session_login
 	Event        record.Event `json:"event"`
 	Time         time.Time    `json:"time"`                    // when it happened; RFC 3339, UTC, milliseconds
 	RequestID    string       `json:"request_id"`              // as in the audit

@@ -49,8 +49,9 @@ func acts(o *old, now time.Time, keep, output time.Duration, dry bool) operation
 	})
 	return Acts{
 		Kernel: func() *operation.Kernel { return kernel }, Store: func() Store { return o },
-		Keep: func() time.Duration { return keep }, KeepOutput: func() time.Duration { return output }, Output: "session_output",
-		Now: func() time.Time { return now },
+		Keep: func() time.Duration { return keep }, KeepOutput: func() time.Duration { return output },
+		Output: "session_output",
+		Now:    func() time.Time { return now },
 	}.Operation()
 }
 

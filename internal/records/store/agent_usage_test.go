@@ -85,10 +85,11 @@ func TestTheEndsOfTheScheduleAreCountedAndChangesReported(t *testing.T) {
 	t.Parallel()
 	var told []string
 	now := noon()
-	s := openWith(t, Options{Now: func() time.Time { return now }, SessionNotices: func(r sessions.Record) []record.Notice {
+	notices := func(r sessions.Record) []record.Notice {
 		told = append(told, r.ID)
 		return []record.Notice{{Event: record.EventSessionFailed, Payload: []byte(r.ID)}}
-	}})
+	}
+	s := openWith(t, Options{Now: func() time.Time { return now }, SessionNotices: notices})
 	ctx := context.Background()
 	run := func(id string, trigger sessions.Trigger, state sessions.State, cause sessions.Cause) {
 		now = now.Add(time.Hour)

@@ -9,9 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -119,11 +117,6 @@ func analyze(testing.TB, *Store) {} // none are used
 func runEngineChild(ctx context.Context, part string, args []string) error {
 	switch part {
 	case "open-under-umask":
-		mask, err := strconv.ParseInt(args[1], 8, 32)
-		if err != nil {
-			return err
-		}
-		syscall.Umask(int(mask))
 		s, err := Open(ctx, args[0], Options{})
 		if err != nil {
 			return err

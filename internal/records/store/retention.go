@@ -79,9 +79,9 @@ func (r *Retention) CountPrunable(ctx context.Context, before time.Time, kinds .
 
 // Prune removes what is older than before: bodies and file contents of settled proposals, whose rows stay; notices that
 // were settled; answers under idempotency keys; sessions of browsers; the output of agents' sessions, and what they
-// noted; what refused attempts wanted; runs of scripts; of kinds, if some are named, those alone. If anything went, row becomes a row of the audit; row says what
-// it is about from the counts. Others may write meanwhile. What was removed before an error stays removed, and is in
-// the answer.
+// noted; what refused attempts wanted; runs of scripts; where kinds are named, those alone. If anything went, row
+// becomes a row of the audit; row says what it is about from the counts. Others may write meanwhile. What was removed
+// before an error stays removed, and is in the answer.
 func (r *Retention) Prune(
 	ctx context.Context, before time.Time, row func([]record.Pruned) record.Attempt, kinds ...string,
 ) (out []record.Pruned, err error) {

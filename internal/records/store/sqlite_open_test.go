@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,14 @@ func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
 	for _, umask := range []string{"0", "22", "777"} {
 		t.Run("umask "+umask, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
-			if out, err := child(t, "open-under-umask", dir, umask).Output(); err != nil {
+			cmd := child(t, "open-under-umask", dir)
+			own, err := os.Executable() // of the shell, /proc/self/exe would be the shell
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Args = slices.Concat([]string{"sh", "-c", `umask "$0"; exec "$@"`, umask, own}, cmd.Args[1:])
+			cmd.Path = "/bin/sh"
+			if out, err := cmd.Output(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			want := map[string]fs.FileMode{
@@ -28,7 +36,7 @@ func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
 				processesFolder: fs.ModeDir | 0o700, processesFolder + "/PROCESS": 0o600,
 			}
 			got := map[string]fs.FileMode{}
-			err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+			err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 				if err != nil {
 					return err
 				}

@@ -3,4 +3,4 @@
 package processtree
 
 // Init does nothing here: no container's process 1 is of this system.
-func Init() (exit int, is bool) { return 0, false }
+func Init([]string) (exit int, is bool) { return 0, false }

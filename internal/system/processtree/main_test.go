@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == ReaperCommand:
 		syscall.Exit(Reap()) // without the second that the race detector waits
 	case len(os.Args) > 1 && os.Args[1] == "init":
-		if exit, is := Init(); is {
+		if exit, is := Init(os.Environ()); is {
 			syscall.Exit(exit)
 		}
 		syscall.Exit(orphaned())

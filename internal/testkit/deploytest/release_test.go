@@ -291,3 +291,46 @@ func TestThePodHasThePlacesAndTheSecretsOfTheImage(t *testing.T) {
 		t.Errorf("the pod runs with %v, the container with %v", pod.SecurityContext, c.SecurityContext)
 	}
 }
+
+// Whoever tags a version that the files do not name would publish another one.
+func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ tag, file, from, to, says string }{
+		"they agree":             {tag: "v1.2.3"},
+		"a candidate":            {tag: "v1.2.3-rc.1", file: "CHANGELOG.md", from: "2026-11-26", to: "unreleased"},
+		"no tag of a version":    {tag: "1.2", says: "is not of the form"},
+		"another changelog":      {tag: "v1.2.4", says: "the newest version of CHANGELOG.md is"},
+		"a changelog of no date": {"v1.2.3", "CHANGELOG.md", "2026-11-26", "unreleased", "has no date"},
+		"another server.json": {"v1.2.3", "server.json", `"version": "1.2.3"`, `"version": "1.2.2"`,
+			"server.json has another version"},
+		"another image there": {"v1.2.3", "server.json", "claudeops:1.2.3", "claudeops:1.2.2", "names another image"},
+		"other manifests":     {"v1.2.3", "kustomization.yaml", "1.2.3", "1.2.2", "the manifests of Kubernetes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range map[string]string{
+				"CHANGELOG.md": "# Changelog\n\n## 1.2.3, 2026-11-26\n\n## 1.2.2, 2026-11-01\n",
+				"server.json": "{\n  \"version\": \"1.2.3\",\n  \"packages\": [{\"identifier\": " +
+					"\"ghcr.io/claudeops/claudeops:1.2.3\"}]\n}\n",
+				"deploy/kubernetes/base/kustomization.yaml": "    newTag: 1.2.3\n",
+			} {
+				if filepath.Base(file) == c.file {
+					text = strings.Replace(text, c.from, c.to, 1)
+				}
+				path := filepath.Join(dir, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			script, err := filepath.Abs(filepath.Join("..", "..", "..", "deploy", "packages", "release.sh"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("bash", script, c.tag)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if (err == nil) != (c.says == "") || !strings.Contains(string(out), c.says) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}

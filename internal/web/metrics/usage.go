@@ -59,7 +59,7 @@ func (s *sessionUsage) Collect(out chan<- prometheus.Metric) {
 	type row struct{ tier, word string }
 	sums, tokens, cost := map[row]float64{}, map[row]float64{}, map[row]float64{}
 	if groups != nil { // they were read: a series that first appears above zero would be missed
-		for _, tier := range []gitprovider.Tier{gitprovider.TierObserve, gitprovider.TierInvestigate, gitprovider.TierRemediate} {
+		for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
 			for _, state := range endings() {
 				sums[row{tier.String(), string(state)}] = 0
 			}
