@@ -2,6 +2,8 @@ package local
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,17 +65,44 @@ func (repo *repository) askBranches(ctx context.Context) (branches, error) {
 
 const headsPrefix = "refs/heads/"
 
+// defaultBranch is the branch that pull requests go into unless somebody names another; "" if there is none. In a bare
+// repository it is the one that HEAD names. In an ordinary one HEAD is whatever is checked out at this moment: there it
+// is the one that HEAD of origin names, else main or master, and HEAD only for want of those.
+func (repo *repository) defaultBranch(have branches) string {
+	if repo.isBare() {
+		return have.head
+	}
+	const origin = "refs/remotes/origin/"
+	if text, err := readPlain(filepath.Join(repo.gitDir, filepath.FromSlash(origin), "HEAD"), 1<<10); err == nil {
+		branch, names := strings.CutPrefix(strings.TrimSuffix(string(text), "\n"), "ref: "+origin)
+		if names && have.tips[branch] != "" {
+			return branch
+		}
+	}
+	usual := []string{"main", "master"}
+	if slices.Contains(usual, have.head) {
+		return have.head
+	}
+	for _, branch := range usual {
+		if have.tips[branch] != "" {
+			return branch
+		}
+	}
+	return have.head
+}
+
 // baseBranch decides which branch is the base, and says what to do when there is none.
 func (repo *repository) baseBranch(ctx context.Context, have branches, asked string) (string, error) {
 	switch {
 	case len(have.tips) == 0:
 		return "", fault.New(fault.NotFound, "the repository %s is empty; push a first commit to it", repo.ref)
 	case asked != "" && have.tips[asked] == "":
-		return "", gitprovider.NoBase(repo.ref, asked, have.head)
+		return "", gitprovider.NoBase(repo.ref, asked, repo.defaultBranch(have))
 	case asked != "":
 		return asked, nil
-	case have.head != "":
-		return have.head, nil
+	}
+	if branch := repo.defaultBranch(have); branch != "" {
+		return branch, nil
 	}
 	out, code, err := repo.refCommand(ctx, "", []int{1}, "symbolic-ref", "-q", "HEAD")
 	switch {

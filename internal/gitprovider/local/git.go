@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,6 +112,9 @@ func (g *runner) outcome(ctx context.Context, c command, result git.Result, err 
 
 // failed returns the error of a git command that should not have failed.
 func failed(e *exitError) error {
+	if strings.Contains(e.stderr, "No space left on device") || strings.Contains(e.stderr, "Disk quota exceeded") {
+		return fault.Wrap(e, fault.UpstreamError, "git %s found no room on the disk; ask the operator to make room", e.name)
+	}
 	return fault.Wrap(e, fault.UpstreamError, "git %s failed on the repository; ask the operator to check its "+
 		"permissions and disk space, and to run git fsck", e.name)
 }

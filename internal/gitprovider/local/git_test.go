@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 )
 
@@ -159,4 +160,18 @@ func TestAMissingGitIsADisabledProvider(t *testing.T) {
 	p := w.provider(local.Options{Git: filepath.Join(t.TempDir(), "none")})
 	_, err := p.BranchTip(t.Context(), w.Ref(), "main")
 	w.refused(err, fault.ProviderDisabled, "install git")
+}
+
+func TestAFullDiskIsSaidToBeFull(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	p := w.imposter(`echo "fatal: write error: No space left on device" >&2; exit 128`, local.Options{})
+	_, err := p.ReadCommit(t.Context(), w.Ref(), w.Branches()["main"])
+	if fault.CodeOf(err) == fault.NotFound {
+		_, err = p.Snapshot(t.Context(), gitprovider.SnapshotQuery{Repo: w.Ref(), FilesOnly: true})
+	}
+	w.refused(err, fault.UpstreamError, "no room on the disk")
+	if strings.Contains(err.Error(), "fsck") {
+		t.Error(err)
+	}
 }

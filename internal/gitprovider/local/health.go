@@ -105,7 +105,8 @@ func (repo *repository) defects(ctx context.Context, have branches, base string)
 		note(true, "its hooks do not run when pull requests are opened and merged here: "+strings.Join(hooks, ", "),
 			"do not rely on them, or merge with git")
 	}
-	note(!repo.isBare() && have.head == base, "the base branch "+base+" is the one that is checked out there, and "+
+	usual := base == "main" || base == "master"
+	note(!repo.isBare() && !usual && have.head == base && base == repo.defaultBranch(have), "the base branch "+base+" is the one that is checked out there, and "+
 		"becomes another one with the next git switch", "name it in the policy (pins), or serve a bare repository")
 	return out, nil
 }

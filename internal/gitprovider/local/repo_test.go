@@ -226,6 +226,40 @@ func TestAPingNeedsGitAndTheRoot(t *testing.T) {
 	}
 }
 
+// The base of an ordinary repository is not whatever is checked out.
+func TestTheBaseOfAnOrdinaryRepositoryIsDecidedOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		make func(w *world)
+		want string
+	}{
+		"main is checked out":    {func(*world) {}, "main"},
+		"a branch of somebody's": {func(w *world) { w.git("checkout", "--quiet", "-B", "my-feature") }, "main"},
+		"a detached HEAD":        {func(w *world) { w.git("checkout", "--quiet", "--detach") }, "main"},
+		"a branch without a commit": {func(w *world) {
+			w.git("symbolic-ref", "HEAD", "refs/heads/unborn")
+		}, "main"},
+		"as its origin has it": {func(w *world) {
+			w.git("branch", "trunk", "main")
+			w.git("update-ref", "refs/remotes/origin/trunk", "main")
+			w.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+		}, "trunk"},
+		"neither main nor master": {func(w *world) { w.git("branch", "-m", "trunk") }, "trunk"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := home(t, ordinary())
+			w.git("reset", "--quiet", "--hard")
+			c.make(w)
+			snap, err := w.ask("demo", "home-cluster")
+			w.must(err)
+			if snap.Base != c.want || snap.DefaultBranch != c.want {
+				t.Errorf("base %q, default branch %q; want %q", snap.Base, snap.DefaultBranch, c.want)
+			}
+		})
+	}
+}
+
 // What at a repository does not do what people expect is told to the operator.
 func TestExamineTellsWhatIsWrongWithARepository(t *testing.T) {
 	t.Parallel()
@@ -247,7 +281,8 @@ func TestExamineTellsWhatIsWrongWithARepository(t *testing.T) {
 			w.must(os.MkdirAll(filepath.Join(w.dir, "hooks"), 0o755))
 			w.program(filepath.Join(w.dir, "hooks", "post-receive"), "exit 0")
 		}, "post-receive"},
-		"a base that is checked out": {ordinary(), func(*world) {}, "checked out there"},
+		"an ordinary repository":     {ordinary(), func(*world) {}, ""},
+		"a base that is checked out": {ordinary(), func(w *world) { w.git("branch", "-m", "trunk") }, "checked out there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

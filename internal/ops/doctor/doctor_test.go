@@ -24,6 +24,13 @@ type forge struct {
 	ping   error
 }
 
+// newFake is a forge with the repository joe/infra.
+func newFake() *forgetest.Fake {
+	f := forgetest.NewFake()
+	f.AddRepo("joe", "infra", map[string]string{"README.md": "# Infra\n"})
+	return f
+}
+
 func (f *forge) Examine(_ context.Context, repo gitprovider.RepoRef, _ string, _ []string) (gitprovider.Access, error) {
 	if repo.Name != "infra" {
 		return gitprovider.Access{}, fault.New(fault.NotFound, "the repository %s does not exist", repo)
@@ -94,7 +101,7 @@ func newDoctor(f *forge, repos ...string) *Doctor {
 
 func TestNothingStopsAPullRequestThatIsInOrder(t *testing.T) {
 	yes := true
-	d := newDoctor(&forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main", CanPush: &yes}}, "joe/infra")
+	d := newDoctor(&forge{Fake: newFake(), access: gitprovider.Access{Base: "main", CanPush: &yes}}, "joe/infra")
 	findings := append(d.Look(t.Context()), d.Online(t.Context(), nil)...)
 	if got := Blocking(findings); len(got) > 0 {
 		t.Errorf("blocked by %q: %+v", got, findings)
@@ -150,7 +157,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 			want: "repository joe/infra"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main"}}
+			f := &forge{Fake: newFake(), access: gitprovider.Access{Base: "main"}}
 			d := newDoctor(f, c.repos...)
 			if c.change != nil {
 				c.change(d, f)
@@ -187,7 +194,7 @@ func onlyOthers(d *Doctor, _ *forge) {
 // A part has one finding, whatever asked about it: a forge that is configured and does not answer is not also in order.
 func TestAPartHasOneFindingAndTheWorstDecides(t *testing.T) {
 	yes, no := true, false
-	f := &forge{Fake: forgetest.NewFake(), ping: fault.New(fault.Timeout, "no answer in time"),
+	f := &forge{Fake: newFake(), ping: fault.New(fault.Timeout, "no answer in time"),
 		access: gitprovider.Access{Base: "main", CanPush: &yes, BaseProtected: &no}}
 	d := newDoctor(f, "joe/infra")
 	found := Merge(append(d.Look(t.Context()), d.Online(t.Context(), nil)...))
@@ -221,12 +228,13 @@ func TestDoctorForetellsWhatRulesAndPermissionsRefuse(t *testing.T) {
 	for want, access := range map[string]gitprovider.Access{
 		"restrict their creation, their names":               {BranchRules: []string{"their creation", "their names"}},
 		"a commit that updates an executable file would not": {Unsigned: "a commit that updates an executable file"},
+		"shallow": {Defects: []gitprovider.Defect{{What: "it is shallow", Do: "fetch the rest"}}},
 		"no team is asked": {
 			Installation: &gitprovider.Installation{Permissions: []string{"contents: write"}},
 		},
 	} {
 		access.Base, access.CanPush = "main", &yes
-		d := newDoctor(&forge{Fake: forgetest.NewFake(), access: access}, "joe/infra")
+		d := newDoctor(&forge{Fake: newFake(), access: access}, "joe/infra")
 		d.Rules.Policy.Pulls.Reviewers = []string{"joe/ops"}
 		var warnings []string
 		for _, f := range d.Online(t.Context(), nil) {
@@ -240,11 +248,28 @@ func TestDoctorForetellsWhatRulesAndPermissionsRefuse(t *testing.T) {
 	}
 }
 
+func TestWhatAFilterTakesIsTold(t *testing.T) {
+	yes := true
+	for text, want := range map[string]string{"*.md filter=lfs -text\n": "*.md (lfs)", "*.md text\n": ""} {
+		f := &forge{Fake: forgetest.NewFake(), access: gitprovider.Access{Base: "main", CanPush: &yes}}
+		f.AddRepo("joe", "infra", map[string]string{".gitattributes": text})
+		var said string
+		for _, found := range newDoctor(f, "joe/infra").Online(t.Context(), nil) {
+			if found.Status == Warning {
+				said += found.Detail
+			}
+		}
+		if (said != "") != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("%q: %q", text, said)
+		}
+	}
+}
+
 // Who may merge only what was approved is not told to require a review.
 func TestNobodyIsToldToRequireAReviewWhereOneIsRequired(t *testing.T) {
 	yes := true
 	for _, reviewed := range []bool{false, true} {
-		d := newDoctor(&forge{Fake: forgetest.NewFake(),
+		d := newDoctor(&forge{Fake: newFake(),
 			access: gitprovider.Access{Base: "main", CanPush: &yes, CanMerge: &yes, Reviewed: reviewed}}, "joe/infra")
 		var said string
 		for _, f := range d.Online(t.Context(), nil) {

@@ -78,6 +78,9 @@ func (r Reader) ProviderOf(owner, name string) string {
 type Comparison struct {
 	BaseCommit string // that it is compared with
 	Diff       string // unified, all files, uncut
+	// Gone are files that the proposal updates, and that the base branch has removed or moved elsewhere since. git follows
+	// a file that was moved, so that a merge writes the change to its new place.
+	Gone []string
 }
 
 // Compare reads the proposal's base branch and compares. The base may have moved since the proposal was made, or may
@@ -107,7 +110,13 @@ func (r Reader) Compare(ctx context.Context, p record.Proposal) (Comparison, err
 	if err != nil {
 		return Comparison{}, r.failed(err)
 	}
-	return Comparison{BaseCommit: snapshot.BaseCommit, Diff: diff(changesNow(changes, snapshot), snapshot)}, nil
+	out := Comparison{BaseCommit: snapshot.BaseCommit, Diff: diff(changesNow(changes, snapshot), snapshot)}
+	for _, change := range changes {
+		if _, there := snapshot.Tree[change.Path.String()]; !there && change.Action == gitprovider.ActionUpdate {
+			out.Gone = append(out.Gone, change.Path.String())
+		}
+	}
+	return out, nil
 }
 
 // changesNow adapts changes to a base that may have moved: a file to be created may exist by now, one to be deleted may

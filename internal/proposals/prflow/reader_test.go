@@ -64,3 +64,30 @@ func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 		t.Errorf("the agent's text is %q", text)
 	}
 }
+
+// A merge follows a file that was moved, so that people are told that the base branch has it no more.
+func TestFilesThatTheBaseHasMovedAwayAreTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.options.Authority.DryRun = true
+	result, err := b.create(request(files(file("checks/old.md", "update", "# Old\n\nnew\n"),
+		file("checks/inodes.md", "create", "# Inodes\n"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.options.Authority.DryRun = false
+	p, err := b.options.History.Proposal(t.Context(), result.RequestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := prflow.New(b.options).Reader()
+	if got, err := reader.Compare(t.Context(), p); err != nil || got.Gone != nil {
+		t.Errorf("before: %q, %v", got.Gone, err)
+	}
+	b.world().Merge(b.mustOpen(request(func(r map[string]any) {
+		r["title"], r["files"] = "Away", []any{file("checks/old.md", "delete")}
+	})).Number)
+	if got, err := reader.Compare(t.Context(), p); err != nil || strings.Join(got.Gone, " ") != "checks/old.md" {
+		t.Errorf("after: %q, %v", got.Gone, err)
+	}
+}

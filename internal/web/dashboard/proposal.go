@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -247,8 +248,13 @@ func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposa
 	case found.BaseCommit == p.BaseCommit:
 		return diff, fmt.Sprintf("Compared with %s at %s, where the proposal was made.", base, pages.Short(found.BaseCommit))
 	}
-	return diff, fmt.Sprintf("Compared with %s as it is now, at %s. It has moved since the proposal was made at %s.",
+	note := fmt.Sprintf("Compared with %s as it is now, at %s. It has moved since the proposal was made at %s.",
 		base, pages.Short(found.BaseCommit), pages.Short(p.BaseCommit))
+	if len(found.Gone) > 0 {
+		note += fmt.Sprintf(" %s has no %s any more: if a file was moved, a merge follows it and writes the change to its "+
+			"new place, which is not shown here.", base, h.env.Line(strings.Join(found.Gone, ", ")))
+	}
+	return diff, note
 }
 
 // promote opens the change of a dry run for a person, and redirects to the result.
