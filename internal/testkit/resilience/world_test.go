@@ -435,7 +435,7 @@ func base(t testing.TB, f forge) *url.URL {
 
 const (
 	// patience bounds one request to a fake, on a machine that is busy with other work.
-	patience = 30 * time.Second
+	patience = time.Minute
 	// stallPatience is the patience while a request stalls, which costs the test as much. It is long enough for the other
 	// requests on a machine that is busy with other work.
 	stallPatience = 5 * time.Second
