@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
+	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
@@ -61,11 +62,7 @@ func RunServe(ctx context.Context, a *App) error {
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
-	if err := handler.Watch(ctx); err != nil {
-		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
-	}
-	heads := headLog(p)
-	announce(ctx, a, p, heads, at, welcome)
+	heads := announce(ctx, a, p, handler, at, welcome)
 	p.notifier.Kick(ctx)
 	follower.Begin(ctx)
 	defer follower.Finish()
@@ -116,12 +113,16 @@ func ended(ctx context.Context, err error) error {
 }
 
 // announce says where the server listens and how to sign in, below all that was logged so far: the log is written in
-// the background.
-func announce(ctx context.Context, a *App, p *Parts, heads *auditsink.Log, at net.Addr, welcome string) {
+// the background. It returns what goes on to log the heads of the audit.
+func announce(ctx context.Context, a *App, p *Parts, handler *web.Server, at net.Addr, welcome string) *auditsink.Log {
+	if err := handler.Watch(ctx); err != nil {
+		p.Log.Warn("attempts are not counted yet", "error", fault.From(err).Message)
+	}
 	isOn := func(e gitprovider.Registration) bool { return e.Provider != nil }
 	if !slices.ContainsFunc(p.Providers.registry.Entries(), isOn) {
 		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
 	}
+	heads := headLog(p)
 	bound, cancel := context.WithTimeout(ctx, announceBound)
 	heads.Catch(bound)
 	cancel()
@@ -130,6 +131,7 @@ func announce(ctx context.Context, a *App, p *Parts, heads *auditsink.Log, at ne
 	}
 	fmt.Fprintf(a.Options().Out, "Claude Ops listens on http://%s%s/ (tier %s)\n%s",
 		reachable(at), p.Cfg.Web.BasePath, p.Cfg.Permissions.Tier, welcome)
+	return heads
 }
 
 // keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again

@@ -39,7 +39,7 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 		"tier 2": {
 			map[string]string{"CLAUDEOPS_TIER": "2"},
 			[]string{"tier 2", "at most 3 files", "checks/*.md, playbooks/*.md", "propose with create_pr", "clone_url: file://"},
-			"ry run", "prefer edits", true,
+			"ry run", "prefer `edits`", true,
 		},
 		"tier 3 in dry run": {
 			map[string]string{"CLAUDEOPS_TIER": "3", "CLAUDEOPS_DRY_RUN": "true"},
@@ -61,11 +61,11 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 		},
 		"an allowlist": {
 			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_REPOS": "joe/infra,acme/*"},
-			[]string{"Repositories: joe/infra (clone_url file://", "/joe/infra), acme/*"}, "OWNER", "prefer edits", true,
+			[]string{"Repositories: joe/infra (clone_url file://", "/joe/infra), acme/*"}, "OWNER", "prefer `edits`", true,
 		},
 		"no provider": {
 			map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": ""}, []string{"No provider is configured"},
-			"clone_url", "prefer edits", false,
+			"clone_url", "prefer `edits`", false,
 		},
 	}
 	for name, c := range cases {
@@ -96,7 +96,7 @@ func TestWhatAModelIsToldDependsOnTheConfiguration(t *testing.T) {
 
 // maxTold bounds what a model reads of the default toolset before it does anything: 1,600 tokens. tools/list alone has
 // less than 6,144.
-const maxTold = 6500
+const maxTold = 7000
 
 func TestWhatAModelIsToldStaysSmallWhateverIsConfigured(t *testing.T) {
 	t.Parallel()

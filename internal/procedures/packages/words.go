@@ -26,15 +26,7 @@ func said(answer any, _ bool) string {
 	case InstallAnswer:
 		lines, notes, dry = installedWords(a), a.Notes, a.DryRun
 	case UpgradeAnswer:
-		for _, p := range a.Upgraded {
-			if p.From == "" {
-				lines = append(lines, fmt.Sprintf("Installed %s %s from %s, since another package needs it.", p.Name, p.To, p.Source))
-			} else {
-				lines = append(lines, fmt.Sprintf("Upgraded %s from %s to %s (%s).", p.Name, p.From, p.To, p.Source))
-			}
-		}
-		lines, notes, dry = append(lines, failedWords(a.Failed)...), a.Notes, a.DryRun
-		lines = orElse(lines, "Nothing to upgrade: every installed package is as new as it can be.")
+		lines, notes, dry = upgradedWords(a), a.Notes, a.DryRun
 	case AutoremoveAnswer:
 		for _, p := range a.Removed {
 			lines = append(lines, removedWords(p.Name, p.Version, p.FilesRemoved))
@@ -56,22 +48,13 @@ func said(answer any, _ bool) string {
 	case ValidateAnswer:
 		lines, notes = validWords(a), a.Notes
 	case RegistryInfo:
-		text := fmt.Sprintf("Added the registry %s at %s", a.Name, a.URL)
-		if a.IsDefault {
-			text += ", the default one"
-		}
-		lines, notes, dry = []string{text + "."}, a.Notes, a.DryRun
+		lines, notes, dry = []string{addedWords(a)}, a.Notes, a.DryRun
 	case ConfigData:
-		if a.Key == nil {
+		text := configWords(a)
+		if text == "" {
 			return ""
 		}
-		where := map[Source]string{SourceDefault: "by default", SourceGlobal: "in your configuration",
-			SourceProject: "in the project's configuration"}[a.Source]
-		value, err := json.Marshal(a.Value)
-		if err != nil || where == "" {
-			return ""
-		}
-		lines, notes, dry = []string{fmt.Sprintf("%s is %s %s.", *a.Key, value, where)}, a.Notes, a.DryRun
+		lines, notes, dry = []string{text}, a.Notes, a.DryRun
 	default:
 		return ""
 	}
@@ -82,6 +65,37 @@ func said(answer any, _ bool) string {
 		lines = append([]string{"This is a dry run: nothing was written. Otherwise:"}, lines...)
 	}
 	return strings.Join(lines, "\n")
+}
+
+func upgradedWords(a UpgradeAnswer) (lines []string) {
+	for _, p := range a.Upgraded {
+		if p.From == "" {
+			lines = append(lines, fmt.Sprintf("Installed %s %s from %s, since another package needs it.", p.Name, p.To, p.Source))
+		} else {
+			lines = append(lines, fmt.Sprintf("Upgraded %s from %s to %s (%s).", p.Name, p.From, p.To, p.Source))
+		}
+	}
+	return orElse(append(lines, failedWords(a.Failed)...),
+		"Nothing to upgrade: every installed package is as new as it can be.")
+}
+
+func addedWords(a RegistryInfo) string {
+	text := fmt.Sprintf("Added the registry %s at %s", a.Name, a.URL)
+	if a.IsDefault {
+		text += ", the default one"
+	}
+	return text + "."
+}
+
+// configWords is one setting in a sentence; "" for all of them, which are shown as they are.
+func configWords(a ConfigData) string {
+	where := map[Source]string{SourceDefault: "by default", SourceGlobal: "in your configuration",
+		SourceProject: "in the project's configuration"}[a.Source]
+	value, err := json.Marshal(a.Value)
+	if a.Key == nil || err != nil || where == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s is %s %s.", *a.Key, value, where)
 }
 
 func orElse(lines []string, otherwise string) []string {

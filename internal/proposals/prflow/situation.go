@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// Bounds of lists in texts for a model, so that instructions and tools stay within 6,500 bytes whatever the operator
+// Bounds of lists in texts for a model, so that instructions and tools stay within 7,000 bytes whatever the operator
 // configures.
 const (
 	maxToldBytes   = 300
