@@ -263,7 +263,7 @@ const maxWorkTrees = 1000
 // checkedOut gives the folder of the work tree for each branch that is checked out somewhere, or that a rebase or a
 // bisection there will come back to.
 func (repo *repository) checkedOut(ctx context.Context) (map[string]string, error) {
-	out, _, err := repo.refCommand(ctx, "", nil, "worktree", "list", "--porcelain", "-z")
+	out, _, err := repo.refCommand(ctx, nil, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, err
 	}
