@@ -400,7 +400,8 @@ func TestASkillThatMayNotBeUsedIsAWarning(t *testing.T) {
 	} {
 		write("skills/disk/SKILL.md", text)
 		v := validate(dir, "")
-		if said := strings.Join(v.Warnings, "\n"); !v.valid() || !strings.Contains(said, want) || strings.Contains(said, "SKILL.md") != (want != "") {
+		if said := strings.Join(v.Warnings, "\n"); !v.valid() || !strings.Contains(said, want) ||
+			strings.Contains(said, "SKILL.md") != (want != "") {
 			t.Errorf("%q: %q, %q", text, v.Errors, said)
 		}
 	}
