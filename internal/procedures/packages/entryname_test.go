@@ -365,7 +365,7 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 		"---\ndescription: Use when: x\n---\n":                  "Use when: x",
 		"\ufeff---\r\ndescription: Disks\r\n---\r\n# Title\r\n": "Disks",
 		"---\nname: a\n---\n":                                   "",
-		"# Title\n":                                             "Title",
+		"# Title\n":                                             "Title\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
