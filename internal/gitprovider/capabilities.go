@@ -63,7 +63,8 @@ type RemarkReader interface {
 // BlobReader is an optional ability of a Provider: it reads a present or former version of a file by its object id.
 // Every adapter here has it.
 type BlobReader interface {
-	// ReadBlob returns the bytes of a blob. not_found if the repository has none of that id, or no more; content_denied for
+	// ReadBlob returns the bytes of a blob. not_found if the repository has none of that id, or no more;
+	// content_denied for
 	// one of more than MaxContentRead bytes.
 	ReadBlob(ctx context.Context, repo RepoRef, id string) ([]byte, error)
 }
@@ -71,7 +72,8 @@ type BlobReader interface {
 // FileLister is what a Provider can do besides: list the files of a folder and of all below it. Every adapter here can.
 type FileLister interface {
 	// ListFiles lists the plain files of a folder at the commit of a snapshot, sorted by path; folder is one at the root
-	// that the snapshot's Tree has, or "" for all. complete is false if the host does not tell of all, or if there are more
+	// that the snapshot's Tree has, or "" for all. complete is false if the host does not tell of all, or
+	// if there are more
 	// than MaxListedFiles.
 	ListFiles(ctx context.Context, at *Snapshot, folder string) (files []ListedFile, complete bool, err error)
 }

@@ -158,7 +158,8 @@ func TestFiltersOfAttributes(t *testing.T) {
 		"checks": "*.md crypt\nplain.md -filter\nsub/**/*.md filter=lfs\n",
 	}
 	for path, want := range map[string]string{
-		"README.md": "", "x/y/z.bin": "lfs", "a b.md": "lfs", "big.md": "", "checks/big.md": "git-crypt", "checks/plain.md": "",
+		"README.md": "", "x/y/z.bin": "lfs", "a b.md": "lfs", "big.md": "", "checks/big.md": "git-crypt",
+		"checks/plain.md":         "",
 		"checks/sub/deep/er/x.md": "lfs", "playbooks/big.md": "", "checks/x.bin": "lfs",
 	} {
 		if got := attributes.Filter(path); got != want {

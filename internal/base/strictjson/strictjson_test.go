@@ -293,7 +293,8 @@ func TestDecodeReadsABooleanThatMayBeMissing(t *testing.T) {
 func TestAFractionOfZerosIsAnInteger(t *testing.T) {
 	for digits, want := range map[string]int{"7.0": 7, "12.000": 12, "3": 3} {
 		var got proposal
-		if violations := Decode([]byte(with(`"pr_number":`+digits)), &got, Options{}); len(violations) != 0 || got.Number != want {
+		if violations := Decode([]byte(with(`"pr_number":`+digits)), &got, Options{}); len(violations) != 0 ||
+			got.Number != want {
 			t.Errorf("%s: %d, %v", digits, got.Number, violations)
 		}
 	}

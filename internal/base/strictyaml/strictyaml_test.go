@@ -99,7 +99,8 @@ func TestFrontMatterIsReadByOneReader(t *testing.T) {
 			continue
 		}
 		fields, problem := f.Fields()
-		if ok && (Text(fields, "description") != c.about || !strings.Contains(problem, c.problem) || (problem == "") != (c.problem == "")) {
+		if ok && (Text(fields, "description") != c.about || !strings.Contains(problem, c.problem) ||
+			(problem == "") != (c.problem == "")) {
 			t.Errorf("%s: %v, %q", name, fields, problem)
 		}
 	}
@@ -116,7 +117,8 @@ func TestWhatKeepsASkillFromBeingUsed(t *testing.T) {
 		"# A\n":                                         {"no front matter", true},
 	} {
 		problems, fatal := SkillProblems(text)
-		if said := strings.Join(problems, "; "); fatal != c.fatal || !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
+		if said := strings.Join(problems, "; "); fatal != c.fatal || !strings.Contains(said, c.says) ||
+			(said == "") != (c.says == "") {
 			t.Errorf("%q: %q, %v", text, said, fatal)
 		}
 	}

@@ -33,7 +33,8 @@ func (m *Mismatch) Error() string { return fmt.Sprintf("edits[%d]: %s", m.Index,
 // maxLines limits the places that a Mismatch names.
 const maxLines = 5
 
-// Apply makes the edits one after the other. *Mismatch if one does not fit; then nothing was changed. What is put into a
+// Apply makes the edits one after the other. *Mismatch if one does not fit; then nothing was changed.
+// What is put into a
 // text whose lines all end with CR and LF gets these ends.
 func Apply(text string, edits []Edit) (string, error) { return ApplyShown(text, edits, nil) }
 

@@ -210,8 +210,10 @@ func TestTwoChangesOfATextAreMerged(t *testing.T) {
 		ours, theirs, want string
 		ok                 bool
 	}{
-		"other lines":           {"ONE\ntwo\nthree\nfour\nfive\n", "one\ntwo\nthree\nfour\nFIVE\n", "ONE\ntwo\nthree\nfour\nFIVE\n", true},
-		"the same change":       {"one\nTWO\nthree\nfour\nfive\n", "one\nTWO\nthree\nfour\nfive\n", "one\nTWO\nthree\nfour\nfive\n", true},
+		"other lines": {"ONE\ntwo\nthree\nfour\nfive\n", "one\ntwo\nthree\nfour\nFIVE\n",
+			"ONE\ntwo\nthree\nfour\nFIVE\n", true},
+		"the same change": {"one\nTWO\nthree\nfour\nfive\n", "one\nTWO\nthree\nfour\nfive\n",
+			"one\nTWO\nthree\nfour\nfive\n", true},
 		"one side alone":        {base, "one\nthree\nfour\nfive\n", "one\nthree\nfour\nfive\n", true},
 		"added and taken out":   {"zero\n" + base, "one\ntwo\nthree\nfour\n", "zero\none\ntwo\nthree\nfour\n", true},
 		"the same line":         {"one\nTWO\nthree\nfour\nfive\n", "one\n2\nthree\nfour\nfive\n", "", false},

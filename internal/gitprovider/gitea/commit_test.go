@@ -115,7 +115,8 @@ func TestCommitRefusals(t *testing.T) {
 			reply{status: 301, header: map[string]string{"Location": "/api/v1/repos/joe/new/contents"}}, nil, fault.NotFound,
 			"another name"},
 		"a redirect to a sign-in page is not a rename": {
-			reply{status: 302, header: map[string]string{"Location": "/user/login?redirect_to=%2f"}}, nil, fault.ProviderDisabled,
+			reply{status: 302, header: map[string]string{"Location": "/user/login?redirect_to=%2f"}}, nil,
+			fault.ProviderDisabled,
 			"sign-in"},
 		"a proxy that redirects elsewhere is a matter of configuration": {
 			reply{status: 301, header: map[string]string{"Location": "https://other.example/api/v1/x"}}, nil,
@@ -284,7 +285,8 @@ func TestDeleteBranchDoesNotMindThatSomebodyWasFaster(t *testing.T) {
 func TestAFileThatIsStoredByLFSIsRefusedForGood(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	sc.Push(providertest.MainBranch, providertest.File{Path: ".gitattributes", Content: "checks/disk.md filter=lfs -text\n"})
+	sc.Push(providertest.MainBranch, providertest.File{Path: ".gitattributes",
+		Content: "checks/disk.md filter=lfs -text\n"})
 	_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
 	wantCode(t, err, fault.ContentDenied)
 	if fault.CodeOf(err).Ambiguous() || !strings.Contains(err.Error(), "LFS") || sc.Branches()[ourBranch] != "" {

@@ -125,7 +125,8 @@ func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, numbe
 	return out, nil
 }
 
-// conversation reads the comments of a pull request, in one request: the list has no pages. Without the scope for issues
+// conversation reads the comments of a pull request, in one request: the list has no pages. Without
+// the scope for issues
 // there are none.
 func (d discussion) conversation(ctx context.Context, repo gitprovider.RepoRef, number int) (out []gitprovider.Remark,
 	err error) {

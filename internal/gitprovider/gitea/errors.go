@@ -148,7 +148,8 @@ func (a *api) moved(r *refusal, repo gitprovider.RepoRef) error {
 		return fault.Wrap(r, fault.ProviderDisabled, "%s redirects to %s://%s; set %s to the address that answers itself",
 			a.base.Host, forge.Clean(to.Scheme), forge.Clean(to.Host), urlVariable)
 	}
-	if api := strings.TrimSuffix(a.base.Path, "/") + "/api/"; err == nil && to.Path != "" && !strings.HasPrefix(to.Path, api) {
+	if api := strings.TrimSuffix(a.base.Path, "/") + "/api/"; err == nil && to.Path != "" &&
+		!strings.HasPrefix(to.Path, api) {
 		return fault.Wrap(r, fault.ProviderDisabled, "%s redirects to a page, %.100q (%d), as a sign-in before the forge does; "+
 			"let requests for %s through there, or set %s to an address without it", a.base.Host, forge.Clean(to.Path), r.status,
 			api, urlVariable)

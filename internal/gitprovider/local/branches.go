@@ -23,10 +23,9 @@ func refConfig() []string {
 }
 
 // refCommand runs git in the repository itself, to read references.
-func (repo *repository) refCommand(ctx context.Context, stdin string, accept []int,
-	args ...string) ([]byte, int, error) {
+func (repo *repository) refCommand(ctx context.Context, accept []int, args ...string) ([]byte, int, error) {
 	return repo.git.run(ctx, command{
-		gitDir: repo.gitDir, config: refConfig(), args: args, stdin: strings.NewReader(stdin), accept: accept,
+		gitDir: repo.gitDir, config: refConfig(), args: args, accept: accept,
 	})
 }
 
@@ -40,7 +39,7 @@ func (repo *repository) branches(ctx context.Context) (branches, error) {
 
 // askBranches has git list them.
 func (repo *repository) askBranches(ctx context.Context) (branches, error) {
-	out, _, err := repo.refCommand(ctx, "", nil, "for-each-ref", "--format=%(HEAD) %(objectname) %(refname)",
+	out, _, err := repo.refCommand(ctx, nil, "for-each-ref", "--format=%(HEAD) %(objectname) %(refname)",
 		headsPrefix)
 	if err != nil {
 		return branches{}, err
@@ -104,7 +103,7 @@ func (repo *repository) baseBranch(ctx context.Context, have branches, asked str
 	if branch := repo.defaultBranch(have); branch != "" {
 		return branch, nil
 	}
-	out, code, err := repo.refCommand(ctx, "", []int{1}, "symbolic-ref", "-q", "HEAD")
+	out, code, err := repo.refCommand(ctx, []int{1}, "symbolic-ref", "-q", "HEAD")
 	switch {
 	case err != nil:
 		return "", err

@@ -116,7 +116,7 @@ type remoteSettings struct{ partial, mirror bool }
 
 func (repo *repository) remoteSettings(ctx context.Context) (out remoteSettings, err error) {
 	const none = 1
-	text, _, err := repo.refCommand(ctx, "", []int{none}, "config", "--null", "--get-regexp",
+	text, _, err := repo.refCommand(ctx, []int{none}, "config", "--null", "--get-regexp",
 		`^(remote\..*\.(fetch|mirror|promisor)|extensions\.partialclone)$`)
 	if err != nil {
 		return out, err

@@ -37,8 +37,10 @@ type Merged struct {
 //   - git would write into a file that the pull request does not show, since the base has moved one there,
 //   - a reviewer's latest verdict asks for changes, or the head is not the one that was opened or last approved, unless
 //     forced,
-//   - the base branch is checked out in a work tree, or a rebase or bisection of it runs there: moving it would make the
-//     work tree look as if the merge had been undone. The message gives the git commands to run there; the next look then
+//   - the base branch is checked out in a work tree, or a rebase or bisection of it runs there: moving it
+//     would make the
+//     work tree look as if the merge had been undone. The message gives the git commands to run there;
+//     the next look then
 //     finds the pull request merged.
 //
 // If the base branch moves meanwhile, the merge is tried again, at most mergeTries times.
@@ -102,7 +104,8 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 	if err := repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", number)); err != nil {
 		return Merged{}, repo.whyNotMoved(ctx, pr.Base, k.base, err)
 	}
-	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, k.head, out[pr.Branch] != "" || seen.branches.head == pr.Branch),
+	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, k.head, out[pr.Branch] != "" ||
+			seen.branches.head == pr.Branch),
 		nil
 }
 
@@ -263,7 +266,7 @@ const maxWorkTrees = 1000
 // checkedOut gives the folder of the work tree for each branch that is checked out somewhere, or that a rebase or a
 // bisection there will come back to.
 func (repo *repository) checkedOut(ctx context.Context) (map[string]string, error) {
-	out, _, err := repo.refCommand(ctx, "", nil, "worktree", "list", "--porcelain", "-z")
+	out, _, err := repo.refCommand(ctx, nil, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,8 @@ func (w *world) moveOnMain(from, to, content string) {
 
 func TestMergeMovesNoBaseUnderARebase(t *testing.T) {
 	t.Parallel()
-	for what, file := range map[string]string{"rebase": "rebase-merge/head-name", "rebase of patches": "rebase-apply/head-name", "bisect": "BISECT_START"} {
+	for what, file := range map[string]string{"rebase": "rebase-merge/head-name",
+		"rebase of patches": "rebase-apply/head-name", "bisect": "BISECT_START"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			w := home(t, bare())

@@ -75,7 +75,8 @@ func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error)
 	return seen, nil
 }
 
-// compareSound compares the pairs of which the repository has both commits, after cause has ended the comparison of all:
+// compareSound compares the pairs of which the repository has both commits, after cause has ended the
+// comparison of all:
 // one damaged branch keeps nobody from the other pull requests. The error is cause if none is damaged.
 func (repo *repository) compareSound(ctx context.Context, pairs []pair, cause error) (map[pair]comparison, error) {
 	var sound []pair

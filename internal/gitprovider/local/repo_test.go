@@ -273,7 +273,10 @@ func TestExamineTellsWhatIsWrongWithARepository(t *testing.T) {
 			w.must(os.WriteFile(filepath.Join(w.dir, "shallow"), []byte(w.Branches()["main"]+"\n"), 0o600))
 		}, "shallow"},
 		"a partial clone": {bare(), func(w *world) { w.git("config", "remote.origin.promisor", "true") }, "partial clone"},
-		"a mirror":        {bare(), func(w *world) { w.git("config", "remote.origin.fetch", "+refs/*:refs/*") }, "mirrors another"},
+		"a mirror": {bare(), func(w *world) {
+			w.git("config", "remote.origin.fetch",
+				"+refs/*:refs/*")
+		}, "mirrors another"},
 		"an ordinary clone's remote": {bare(), func(w *world) {
 			w.git("config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
 		}, ""},

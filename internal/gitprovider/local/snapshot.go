@@ -25,8 +25,9 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 		return nil, err
 	}
 	snap := &gitprovider.Snapshot{
-		Repo: repo.ref, URL: repo.url(), DefaultBranch: repo.defaultBranch(seen.branches), Base: base, BaseCommit: seen.branches.tips[base],
-		Tips: map[string]string{},
+		Repo: repo.ref, URL: repo.url(), DefaultBranch: repo.defaultBranch(seen.branches), Base: base,
+		BaseCommit: seen.branches.tips[base],
+		Tips:       map[string]string{},
 	}
 	for _, pr := range seen.open {
 		switch {

@@ -24,6 +24,7 @@ func snapshotTests() map[string]func(*testing.T, Harness) {
 		"holds the tips of the branches that exist":             snapshotTips,
 		"shows the open pull requests that may be ours":         snapshotOpen,
 		"shows what was closed without merging since":           snapshotClosed,
+		"holds folders whose files are listed":                  snapshotListed,
 		"holds ids by which blobs are read":                     snapshotBlobs,
 		"changes nothing":                                       snapshotWritesNothing,
 		"of an empty repository is not found":                   snapshotEmpty,

@@ -365,7 +365,7 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 		"---\ndescription: Use when: x\n---\n":                  "Use when: x",
 		"\ufeff---\r\ndescription: Disks\r\n---\r\n# Title\r\n": "Disks",
 		"---\nname: a\n---\n":                                   "",
-		"# Title\n":                                             "Title",
+		"# Title\n":                                             "Title\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -400,7 +400,8 @@ func TestASkillThatMayNotBeUsedIsAWarning(t *testing.T) {
 	} {
 		write("skills/disk/SKILL.md", text)
 		v := validate(dir, "")
-		if said := strings.Join(v.Warnings, "\n"); !v.valid() || !strings.Contains(said, want) || strings.Contains(said, "SKILL.md") != (want != "") {
+		if said := strings.Join(v.Warnings, "\n"); !v.valid() || !strings.Contains(said, want) ||
+			strings.Contains(said, "SKILL.md") != (want != "") {
 			t.Errorf("%q: %q, %q", text, v.Errors, said)
 		}
 	}

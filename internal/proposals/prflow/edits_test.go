@@ -455,8 +455,10 @@ func TestAFileThatGoesThroughAFilterIsRefused(t *testing.T) {
 		attributes providertest.File
 		refused    bool
 	}{
-		"by the root's attributes":        {providertest.File{Path: ".gitattributes", Content: "*.md filter=lfs -text\n"}, true},
-		"by the folder's":                 {providertest.File{Path: "checks/.gitattributes", Content: "disk.md filter=crypt\n"}, true},
+		"by the root's attributes": {providertest.File{Path: ".gitattributes",
+			Content: "*.md filter=lfs -text\n"}, true},
+		"by the folder's": {providertest.File{Path: "checks/.gitattributes",
+			Content: "disk.md filter=crypt\n"}, true},
 		"another file goes through it":    {providertest.File{Path: ".gitattributes", Content: "*.bin filter=lfs\n"}, false},
 		"a pointer that no filter covers": {providertest.File{Path: "checks/disk.md", Content: pointer}, false},
 	} {
@@ -483,7 +485,8 @@ func TestAFileThatGoesThroughAFilterIsRefused(t *testing.T) {
 	}
 }
 
-// What was invisible before and is left as it was keeps nobody from changing something else on its line, and whoever was
+// What was invisible before and is left as it was keeps nobody from changing something else on its
+// line, and whoever was
 // shown the file without it need not know of it. Persian needs U+200C.
 func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
 	t.Parallel()
@@ -493,10 +496,11 @@ func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
 		old, new string
 		want     string // "" is refused
 	}{
-		"another word of the line":  {"second", "2nd", strings.Replace(base, "second", "2nd", 1)},
-		"the line after the mark":   {"# Disk", "# Disks", strings.Replace(base, "# Disk", "# Disks", 1)},
-		"a part over the character": {"second " + strings.ReplaceAll(persian, "\u200c", "") + " last", "second x last", "\ufeff# Disk\n\nfirst " + persian + " second x last\n"},
-		"a new one":                 {"second", "se\u200ccond", ""},
+		"another word of the line": {"second", "2nd", strings.Replace(base, "second", "2nd", 1)},
+		"the line after the mark":  {"# Disk", "# Disks", strings.Replace(base, "# Disk", "# Disks", 1)},
+		"a part over the character": {"second " + strings.ReplaceAll(persian, "\u200c", "") + " last",
+			"second x last", "\ufeff# Disk\n\nfirst " + persian + " second x last\n"},
+		"a new one": {"second", "se\u200ccond", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -523,10 +527,12 @@ func TestTheEndsOfLinesOfAFileAreKeptOrWarnedOf(t *testing.T) {
 		want   string
 		warned bool
 	}{
-		"edits":                            {edited("checks/disk.md", "One.", "1.\n2."), "# Disk\r\n\r\n1.\r\n2.\r\n", false},
-		"whole content":                    {file("checks/disk.md", "update", "# Disk\n\nall new\n"), "# Disk\n\nall new\n", true},
+		"edits": {edited("checks/disk.md", "One.", "1.\n2."), "# Disk\r\n\r\n1.\r\n2.\r\n", false},
+		"whole content": {file("checks/disk.md", "update", "# Disk\n\nall new\n"),
+			"# Disk\n\nall new\n", true},
 		"whole content beside empty edits": {both, "# Disk\n\nall new\n", true},
-		"whole content that keeps them":    {file("checks/disk.md", "update", "# Disk\r\n\r\n1.\r\n"), "# Disk\r\n\r\n1.\r\n", false},
+		"whole content that keeps them": {file("checks/disk.md", "update", "# Disk\r\n\r\n1.\r\n"),
+			"# Disk\r\n\r\n1.\r\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

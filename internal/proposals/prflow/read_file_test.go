@@ -367,7 +367,8 @@ func TestTheFilesThatMayBeProposedAreListed(t *testing.T) {
 	for _, f := range list.Files {
 		paths = append(paths, f.Path)
 	}
-	all := []string{".claude-ops/skills/disk/SKILL.md", "CLAUDE-OPS.md", "checks/disk.md", "checks/old.md", "playbooks/a.md"}
+	all := []string{".claude-ops/skills/disk/SKILL.md", "CLAUDE-OPS.md", "checks/disk.md", "checks/old.md",
+		"playbooks/a.md"}
 	if !slices.Equal(paths, all) || list.Total != len(all) || list.Next != "" || list.Incomplete ||
 		list.Commit != b.tip("main") || !strings.Contains(list.Untrusted, "never instructions") {
 		t.Errorf("%+v", list)

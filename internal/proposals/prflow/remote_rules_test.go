@@ -124,7 +124,7 @@ func TestABranchNameThatIsTakenGetsADigest(t *testing.T) {
 	b.world().Push("claude-ops/fix/check-inodes-too", providertest.File{Path: "notes.txt", Content: "a person's"})
 	before := b.tip("claude-ops/fix/check-inodes-too")
 	first := b.mustOpen(request(nil))
-	const shorter = "claude-ops/fix/check-inodes-to-" // with the digest, the whole slug would be as long as an object id
+	const shorter = "claude-ops/fix/check-inodes-" // with the digest, the whole slug would be as long as an object id
 	if !strings.HasPrefix(first.Branch, shorter) || len(first.Branch) != len(shorter)+8 {
 		t.Errorf("branch %s", first.Branch)
 	}
