@@ -57,8 +57,7 @@ func readVariables(t *testing.T) map[string]bool {
 // readersOfLists are the functions that read what ServerVariables and the drivers of forges list.
 func readersOfLists() []string {
 	return []string{"serverEnv", "toolsetEnv", "hookSecret", "Get", "Secret", "RegistryToken", "secretFiles", "signInAt",
-		"readSecret",
-		"anySource"}
+		"readSecret", "anySource"}
 }
 
 func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
