@@ -3,14 +3,355 @@
 package e2e
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// The users of a machine with a boundary. No account has these numbers; the kernel needs none.
+const (
+	operatorUser = 20001
+	agentUser    = 20002
+)
+
+// victimToken stands in the environment of another program of the operator.
+const victimToken = "tok-other-71d0a5e3c684"
+
+// secretInFile is a token that stands in a file and, read from there, in the operator's processes.
+const secretInFile = "tok-file-9c31aa07be55"
+
+// fortress is an operator's machine on which an agent with a shell does what it wants.
+type fortress struct {
+	operator
+	boundary string
+	uid      int      // of the operator's processes
+	served   string   // host:port of the operator's REST
+	abstract string   // an abstract socket of the operator's user
+	victim   int      // another program of the operator
+	earlier  []string // the socket and the ticket of an earlier session
+}
+
+// newFortress makes a machine whose sessions run behind the boundary, at tier 1 in a dry run.
+func newFortress(t *testing.T, boundary string) *fortress {
+	t.Helper()
+	f := &fortress{operator: newOperator(t), boundary: boundary, uid: operatorUser}
+	f.run(t, scriptedSession(use("create_pr", quieterDisk())), "--tier", "2")
+	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
+	for name, text := range map[string]string{
+		"policy.yaml": "version: 1\n", "secrets/forge": secretInFile + "\n", "repos/cluster/CLAUDE-OPS.md": "# Cluster\n",
+		"prompts/tier1-observe.md": "Look.\n", "prompts/tier2-investigate.md": "Look.\n",
+		"prompts/tier3-remediate.md": "Look.\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	maps.Copy(f.vars, map[string]string{
+		"CLAUDEOPS_BOUNDARY": boundary, "CLAUDEOPS_DRY_RUN": "true", "CLAUDEOPS_AGENT_TOOLS": "Bash(*)",
+		"CLAUDEOPS_MAX_TURNS": "200",
+		"CLAUDEOPS_POLICY":    filepath.Join(dir, "policy.yaml"), "CLAUDEOPS_PROMPTS_DIR": filepath.Join(dir, "prompts"),
+		"GITEA_URL": "http://127.0.0.1:1", "GITEA_TOKEN_FILE": filepath.Join(dir, "secrets/forge"),
+		"CLAUDEOPS_FORGE_PLAIN_HTTP": "true",
+	})
+	if boundary == "user" {
+		f.uid, f.vars["CLAUDEOPS_AGENT_USER"] = 0, fmt.Sprintf("%d:%d", agentUser, agentUser)
+		if err := os.Chmod(f.temp, os.ModeSticky|0o777); err != nil { // #nosec G302: as /tmp is
+			t.Fatal(err)
+		}
+	}
+	f.own(t, dir, f.temp)
+	if err := os.Chmod(filepath.Dir(f.temp), 0o755); err != nil { // #nosec G302: the agent's user finds its folder below
+		t.Fatal(err)
+	}
+	for _, private := range []string{"secrets", "state", "root"} {
+		if err := os.Chmod(filepath.Join(dir, private), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.listenAbstract(t)
+	f.victim = f.startVictim(t)
+	return f
+}
+
+// own gives everything in the folders to the operator's user.
+func (f *fortress) own(t *testing.T, folders ...string) {
+	t.Helper()
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, f.uid, f.uid)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// listenAbstract is another program of the operator that listens on an abstract socket and accepts every client.
+func (f *fortress) listenAbstract(t *testing.T) {
+	t.Helper()
+	f.abstract = fmt.Sprintf("claudeops-test-%d", time.Now().UnixNano())
+	l, err := net.Listen("unix", "@"+f.abstract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+}
+
+// startVictim starts another program of the operator.
+func (f *fortress) startVictim(t *testing.T) int {
+	t.Helper()
+	cmd := command(t, program{path: "sleep", args: []string{"3600"}, dir: "/",
+		env: []string{path(), "TOKEN=" + victimToken}, may: browsing})
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(f.uid), Gid: uint32(f.uid)}
+	launch(t, cmd)
+	return cmd.Process.Pid
+}
+
+// attack is one script of testdata/attacks.
+type attack struct{ name, text string }
+
+func attacks(t *testing.T) (out []attack) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/attacks/*.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".py"); name != "prelude" {
+			out = append(out, attack{name, readFile(t, "testdata/attacks/prelude.py") + readFile(t, file) +
+				"\nprint('TRIED:', tried)\n"})
+		}
+	}
+	return out
+}
+
+// command is the attack as the agent's shell runs it: what it does stands nowhere in the text that permissions look at.
+func (f *fortress) command(t *testing.T, a attack, supervisor int) string {
+	t.Helper()
+	known := map[string]any{
+		"STATE": f.vars["CLAUDEOPS_STATE_DIR"], "ROOT": f.vars["CLAUDEOPS_LOCAL_ROOT"], "REPO": f.repo,
+		"POLICY":  f.vars["CLAUDEOPS_POLICY"],
+		"PROMPTS": f.vars["CLAUDEOPS_PROMPTS_DIR"], "SECRET": f.vars["GITEA_TOKEN_FILE"],
+		"REPOS":  f.vars["CLAUDEOPS_REPOS_DIR"],
+		"VICTIM": f.victim, "SUPERVISOR": supervisor, "ADDRESS": f.served, "ABSTRACT": f.abstract, "OPERATOR_HOME": f.home,
+		"OPERATOR_TMPDIR": f.temp,
+	}
+	if len(f.earlier) > 1 {
+		known["EARLIER_SOCKET"], known["EARLIER"] = f.earlier[0], f.earlier[1]
+	}
+	settings := "import os\n"
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		settings += fmt.Sprintf("os.environ[%q] = %q\n", name, fmt.Sprint(known[name]))
+	}
+	settings += fmt.Sprintf("os.environ['BINARY'] = %q\n", claudeops(t))
+	return "echo " + base64.StdEncoding.EncodeToString([]byte(settings+a.text)) + " | base64 -d | /usr/bin/python3 - 2>&1"
+}
+
+// assault is one session in which each attack was run.
+type assault struct {
+	results map[string]string // what each attack printed
+	record  recorded
+	output  string // of the supervisor
+}
+
+// opened are the ways that worked, each as "attack: way".
+func (a assault) opened() (out []string) {
+	for name, text := range a.results {
+		for _, line := range strings.Split(text, "\n") {
+			if way, found := strings.CutPrefix(line, "OPEN: "); found {
+				out = append(out, name+": "+way)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// assault runs one session in which the agent runs the attacks, one after the other.
+func (f *fortress) assault(t *testing.T, list []attack) assault {
+	t.Helper()
+	got := assault{results: map[string]string{}}
+	started := make(chan int, 1)
+	supervisor := 0
+	stub := newSessionStub(t, func(_ string, results []seenResult) reply {
+		if supervisor == 0 {
+			supervisor = <-started
+		}
+		if n := len(results); n > 0 && n <= len(list) {
+			got.results[list[n-1].name] = results[n-1].text
+			t.Logf("%s: %.4000s", list[n-1].name, results[n-1].text)
+		}
+		if len(results) >= len(list) {
+			return say("done")
+		}
+		const attackTime = 5 * time.Minute
+		return free("Bash", map[string]any{"command": f.command(t, list[len(results)], supervisor),
+			"timeout": attackTime.Milliseconds()})
+	})
+	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1"}, dir: f.home,
+		env: f.environment(stub.URL), may: browsing})
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(f.uid), Gid: uint32(f.uid)}
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	launch(t, cmd)
+	started <- cmd.Process.Pid
+	code := exitCode(t, cmd)
+	got.output = stdout.String() + stderr.String()
+	var told sessions
+	if err := json.Unmarshal([]byte(stdout.String()), &told); err != nil || len(told.Sessions) != 1 {
+		t.Fatalf("exit %d, %v: %s", code, err, got.output)
+	}
+	got.record = told.Sessions[0]
+	t.Logf("%+v", got.record)
+	for _, a := range list {
+		if !regexp.MustCompile(`(?m)^TRIED: [1-9]`).MatchString(got.results[a.name]) {
+			t.Errorf("the attack %s did not run to its end: %s", a.name, got.results[a.name])
+		}
+	}
+	return got
+}
+
+// serve runs the operator's REST and dashboard.
+func (f *fortress) serve(t *testing.T) {
+	t.Helper()
+	f.served = strings.TrimPrefix(serveAs(t, f.world, f.uid).url, "http://")
+}
+
+// snapshot returns what the agent must not change: every file of the operator but the records, which grow.
+func (f *fortress) snapshot(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		records := strings.HasPrefix(path, f.vars["CLAUDEOPS_STATE_DIR"])
+		if info.Mode().IsRegular() && (!records || filepath.Base(path) == "mark.key") {
+			text += " " + readFile(t, path)
+		}
+		if !records || filepath.Base(path) == "mark.key" {
+			out[path] = text
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// theft prints what a session could keep for the next one: the path of its socket, and its ticket.
+func theft(t *testing.T) attack {
+	t.Helper()
+	return attack{"theft", readFile(t, "testdata/attacks/prelude.py") + "print(*door())\nprint('TRIED: 1')\n"}
+}
+
+// assertWhole holds that nothing is left of the attacks, and that all of the operator's is there.
+func (f *fortress) assertWhole(t *testing.T, got assault) {
+	t.Helper()
+	if got.record.State != "succeeded" && !strings.Contains(got.record.Reason, "handoff") {
+		t.Errorf("the session was disturbed: %+v", got.record)
+	}
+	if got.record.Boundary.Kind != f.boundary {
+		t.Errorf("the boundary is recorded as %+v", got.record.Boundary)
+	}
+	for _, token := range append(f.tokens(), secretInFile, victimToken) {
+		if strings.Contains(got.output, token) {
+			t.Errorf("the token %s got out", token)
+		}
+		for name, text := range got.results {
+			if strings.Contains(text, token) {
+				t.Errorf("the attack %s has the token %s", name, token)
+			}
+		}
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
+	for _, path := range processes {
+		if left := regexp.MustCompile(`outlived-|sleep 90[0-9]`).FindString(proc(pidOf(path), "cmdline")); left != "" {
+			t.Errorf("a process outlived the session: %s", left)
+		}
+	}
+	if healthy := run(t, program{path: claudeops(t), args: []string{"health", "--addr", f.served}, dir: "/",
+		env: []string{path()}}); healthy.code != 0 {
+		t.Errorf("the operator's server: %s", healthy.stderr)
+	}
+	if branches := f.branches(t); !slices.Equal(branches, []string{quieterDiskBranch}) {
+		t.Errorf("branches %v, want the operator's alone", branches)
+	}
+	verified := run(t, program{path: claudeops(t), args: []string{"audit", "verify"}, dir: f.home,
+		env: f.environment("http://127.0.0.1:1")})
+	if verified.code != 0 {
+		t.Errorf("the audit: exit %d: %s%s", verified.code, verified.stdout, verified.stderr)
+	}
+	if left, err := os.ReadDir(f.temp); err != nil || len(left) > 0 {
+		t.Errorf("left in the folder for temporary files: %v, %v", left, err)
+	}
+	const most = 64 << 20 // a few refused calls take less than 1 MiB
+	if size := sizeOf(t, f.vars["CLAUDEOPS_STATE_DIR"]); size > most {
+		t.Errorf("the records have grown to %d bytes", size)
+	}
+}
+
+// pidOf is the process of a path below /proc.
+func pidOf(path string) int {
+	pid, _ := strconv.Atoi(strings.Split(path, "/")[2]) // /proc/N/...
+	return pid
+}
+
+// sizeOf returns the size of the files of a folder, in bytes.
+func sizeOf(t *testing.T, folder string) (size int64) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
 
 // works are ways that must work where there is no boundary, as "attack: beginning of the way": they show that the
 // attacks are attacks.

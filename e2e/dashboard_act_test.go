@@ -5,9 +5,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -154,4 +159,249 @@ func TestDashboardSignInOverPlainHTTPAtAnotherName(t *testing.T) {
 	if h1 != "Sign in" {
 		t.Errorf("signed out, got %q", h1)
 	}
+}
+
+// waitingAgent is a CLI that says something, waits until the file beside it exists, says something else, and goes on
+// until it is ended.
+const waitingAgent = `#!/bin/sh
+[ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
+cat > /dev/null
+echo '{"type":"system","subtype":"init","mcp_servers":[{"name":"claudeops","status":"connected"}]}'
+echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"I am <b>looking</b>."},{"type":"tool_use","name":"Read","input":{"file_path":"/repos/a"}}]}}'
+while [ ! -e "$0.go" ]; do sleep 0.1; done
+echo '{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":"The disk is full."}]}}'
+while :; do sleep 1; done
+`
+
+func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "claude")
+	writeProgram(t, agent, waitingAgent)
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
+	d.signIn("/sessions", "read", "operate")
+	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery),
+		chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.becomes(statusIs + `"live"`)
+	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil))
+	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
+	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.becomes(
+		`document.querySelector("main").innerText.includes("The disk is full.") && document.querySelector("main").innerText.includes("2, with 1 tool call")`)
+	if got := d.value(`window.marker`); got != "still the same page" {
+		t.Errorf("the page was loaded again: %v", got)
+	}
+	d.shoot("session-runs")
+	d.press(`form[action$="/stop"] button`)
+	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
+	d.says("Stopped", "Look at the disk.", "Read")
+	d.run(chromedp.Navigate(d.url + "/sessions"))
+	d.says("Tier 1, by ann", "Stopped")
+	d.shoot("sessions")
+}
+
+// shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, in both
+// schemes and on a phone.
+func (d *dashboard) shoot(name string) {
+	d.Helper()
+	axe, err := os.ReadFile(installed(d.T, "axe-core/axe.min.js"))
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.picture(name)
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1200} {
+			var wide int64
+			d.run(
+				emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide),
+			)
+			if wide > width {
+				d.Errorf("%s %s: %d wide in a window of %d", name, scheme, wide, width)
+			}
+			d.examine(name, string(axe))
+		}
+	}
+}
+
+// connected is a row of `claudeops connections list --json`.
+type connected struct {
+	ID, Session, Token, Peer string
+	Tier                     int
+}
+
+// The real CLI is connected to a session that `claudeops run` runs; another process sees it and cuts it off. What the
+// agent asks afterwards is not done, and it cannot connect again.
+func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
+	o := newOperator(t)
+	reached, release := make(chan struct{}), make(chan struct{})
+	var after []seenResult
+	stub := newSessionStub(t, func(_ string, results []seenResult) reply {
+		switch len(results) {
+		case 0:
+			return use("list_prs", ofRepository())
+		case 1:
+			close(reached)
+			<-release
+			return use("create_pr", quieterDisk())
+		case 2:
+			return use("create_pr", quieterDisk())
+		}
+		after = results
+		return say("done")
+	})
+	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "2"}, dir: t.TempDir(),
+		env: o.environment(stub.URL)})
+	var stdout strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
+	launch(t, cmd)
+	<-reached
+	people := func(args ...string) outcome {
+		return run(t, program{path: claudeops(t), args: append(args, "--json"), dir: t.TempDir(),
+			env: o.environment(stub.URL)})
+	}
+	var list struct{ Items []connected }
+	for len(list.Items) == 0 { // it is recorded a moment after it came in
+		list = decode[struct{ Items []connected }](t, people("connections", "list").stdout)
+	}
+	c := list.Items[0]
+	if len(list.Items) != 1 || c.Tier != 2 || c.Session == "" || c.Token != "" || !strings.HasPrefix(c.Peer, "pid ") {
+		t.Errorf("connected: %+v", list.Items)
+	}
+	var pid int
+	if _, err := fmt.Sscanf(c.Peer, "pid %d,", &pid); err != nil ||
+		!strings.Contains(proc(pid, "cmdline"), "claudeops-connect") {
+		t.Errorf("%q is not our connector: %q", c.Peer, proc(pid, "cmdline"))
+	}
+	if got := people("connections", "cut", c.ID); got.code != 0 || !strings.Contains(got.stdout, `"ended": true`) {
+		t.Errorf("exit %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := people("connections", "cut", c.ID); got.code == 0 || !strings.Contains(got.stdout, "not_found") {
+		t.Errorf("twice: exit %d: %s", got.code, got.stdout)
+	}
+	close(release)
+	exitCode(t, cmd)
+	got := decode[sessions](t, stdout.String())
+	if len(got.Sessions) != 1 || got.Sessions[0].ID != c.Session || got.Sessions[0].Counts.Opened != 0 {
+		t.Errorf("recorded %+v", got.Sessions)
+	}
+	for i, result := range after {
+		if i > 0 && !result.isError {
+			t.Errorf("call %d after the cut was answered: %s", i, result.text)
+		}
+	}
+	if len(after) != 3 {
+		t.Errorf("%d results", len(after))
+	}
+	if text := people("connections", "list").stdout; !strings.Contains(text, `"items": []`) {
+		t.Errorf("connected at the end: %s", text)
+	}
+	audit := people("audit", "list").stdout
+	if strings.Count(audit, `"connection.cut"`) != 2 || strings.Contains(audit, `"opened"`) {
+		t.Errorf("the audit: %s", audit)
+	}
+}
+
+// connectingAgent is a CLI that starts the MCP server of its configuration, as the real one does, and goes on until it
+// is ended.
+const connectingAgent = `#!/bin/sh
+[ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
+cat > /dev/null
+while [ $# -gt 0 ]; do [ "$1" = --mcp-config ] && config=$2; shift; done
+address=$(tr -d '\n' < "$config" | sed 's/.*"\(unix:[^"]*\)".*/\1/')
+server=$(tr -d '\n' < "$config" | sed 's/.*"command": *"\([^"]*\)".*/\1/')
+sleep 1000 | "$server" --connect "$address" > /dev/null 2> /dev/null &
+echo '{"type":"system","subtype":"init","mcp_servers":[{"name":"claudeops","status":"connected"}]}'
+while :; do sleep 1; done
+`
+
+func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "claude")
+	writeProgram(t, agent, connectingAgent)
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
+	d.signIn("/connections", "read", "operate")
+	d.says("No agent is connected now", "claudeops mcp-config --connect")
+	d.shoot("connections-none")
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery))
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.run(chromedp.Navigate(d.url + "/connections"))
+	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
+	d.says("Session ", "pid ")
+	d.shoot("connections")
+	d.press(`main table a[href*="/connections/"]`)
+	d.says("cannot connect again", "Cut it off")
+	d.shoot("connection")
+	d.press(`form[action$="/cut"] button`)
+	d.becomes(`document.querySelector("#fresh").innerText === "1 gone, show"`)
+	d.run(chromedp.Click("#fresh button", chromedp.ByQuery))
+	d.becomes(`document.querySelector("main .empty, main .void") !== null`)
+	d.run(chromedp.Navigate(d.url + "/audit"))
+	d.says("Cut off an agent", "ann")
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`main table a`, chromedp.ByQuery),
+		chromedp.WaitVisible(`form[action$="/stop"] button`, chromedp.ByQuery))
+	d.press(`form[action$="/stop"] button`) // it went on without us
+	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
+}
+
+// knock asks for a session at /mcp with an agent's token.
+func (d *dashboard) knock(secret string) int {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
+	defer cancel()
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.api+"/mcp", strings.NewReader(hello))
+	if err != nil {
+		d.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}
+
+// A person makes a token for an agent, which gets in with it until the token is revoked there.
+func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
+	d := newDashboard(t)
+	var secret, lines, address, history string
+	d.run(
+		chromedp.Navigate(d.url+"/tokens"), chromedp.Click(`button[popovertarget="make"]`, chromedp.ByQuery),
+		chromedp.SendKeys("#name", "laptop", chromedp.ByQuery), chromedp.SendKeys("#repos", "e2e/*", chromedp.ByQuery),
+		chromedp.Click(`label[for="dry-run"]`, chromedp.ByQuery),
+		chromedp.Click("#make .acts button:last-child", chromedp.ByQuery), chromedp.WaitVisible("#secret", chromedp.ByQuery),
+		chromedp.Text("#secret", &secret, chromedp.ByQuery),
+		chromedp.TextContent(`section[aria-labelledby="lines"]`, &lines, chromedp.ByQuery),
+		chromedp.Location(&address),
+	)
+	secret = strings.TrimSpace(secret)
+	if !strings.HasPrefix(secret, "cops_") || strings.Contains(address, secret) || strings.Contains(lines, secret) ||
+		!strings.Contains(lines, d.api+"/mcp") {
+		t.Fatalf("%s says %q", address, lines)
+	}
+	if status := d.knock(secret); status != http.StatusOK {
+		t.Fatalf("the agent is answered %d", status)
+	}
+	d.run(
+		chromedp.Navigate(d.url+"/tokens"), chromedp.TextContent("body", &history, chromedp.ByQuery),
+		chromedp.Click(`button[popovertarget^="revoke-"]`, chromedp.ByQuery),
+		chromedp.WaitVisible("form.sheet:popover-open", chromedp.ByQuery),
+		chromedp.Click("form.sheet:popover-open button.no", chromedp.ByQuery),
+		chromedp.WaitVisible("p.done", chromedp.ByQuery),
+		chromedp.Location(&address),
+	)
+	if strings.Contains(history, secret) || !strings.Contains(history, "laptop") ||
+		!strings.Contains(history, "e2e/* dry run") || strings.Contains(address, secret) {
+		t.Errorf("%s, from a page that says %q", address, history)
+	}
+	if status := d.knock(secret); status != http.StatusUnauthorized {
+		t.Errorf("an agent with a revoked token is answered %d", status)
+	}
+	d.quiet("making and revoking a token")
 }

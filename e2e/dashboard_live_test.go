@@ -5,6 +5,9 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // becomes waits until a script's expression is true. It asks again and again from here: what waits in the page ends
@@ -149,4 +153,189 @@ func TestDashboardIsRefreshedWithoutEventsAndSaysSo(t *testing.T) {
 // awaited waits for a promise.
 func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams {
 	return p.WithAwaitPromise(true)
+}
+
+// follows opens a page and waits until it is told of changes.
+func (d *dashboard) follows(address string) {
+	d.Helper()
+	d.run(chromedp.Navigate(d.url + address))
+	d.becomes(statusIs + `"live"`)
+	d.run(chromedp.Evaluate(
+		`window.refreshed = 0; document.addEventListener("htmx:afterRequest", () => { window.refreshed++; });`, nil))
+}
+
+// refreshes does what leaves a record, and waits until the page has taken it over.
+func (d *dashboard) refreshes(record func()) {
+	d.Helper()
+	before := d.value(`window.refreshed`)
+	record()
+	d.becomes(fmt.Sprintf(`window.refreshed > %v`, before))
+}
+
+// proposes opens a pull request.
+func (d *dashboard) proposes(name string) {
+	d.Helper()
+	if status, answer := d.propose(d.api, map[string]any{"title": "Watch the " + name,
+		"files": []any{file("checks/"+name+".md", "create", "# "+name+"\n")}}); status != 201 {
+		d.Fatalf("%d %v", status, answer)
+	}
+}
+
+// refuses has a proposal refused.
+func (d *dashboard) refuses() {
+	d.Helper()
+	d.propose(d.api, map[string]any{"files": []any{file("Dockerfile", "create", "x")}})
+}
+
+// The focus in a list is kept, and the list stays as it is until the person wants to see what is new.
+func TestDashboardHoldsAListThatIsRead(t *testing.T) {
+	d := newDashboard(t)
+	d.history()
+	for i, page := range []struct{ address, list, numbers string }{
+		{"/", "#waits", `document.querySelector(".strip strong").innerText`},
+		{"/", "#did", `document.querySelector(".strip strong").innerText`},
+		{"/changes", "#live", `document.querySelector(".tabs .count").innerText`},
+		{"/audit", "#live", `document.querySelector("#live-verified").id`},
+	} {
+		d.follows(page.address)
+		d.run(chromedp.Evaluate(fmt.Sprintf(`
+			window.list = () => document.querySelector("%s");
+			window.link = [...window.list().querySelectorAll("a")].at(-1);
+			window.link.focus();
+			scrollTo({top: 120, behavior: "instant"});
+			window.was = {top: window.link.getBoundingClientRect().top, text: window.list().innerText.replace(/\d+ (s|min)/g, "age"), numbers: %s}`,
+			page.list, page.numbers), nil))
+		d.refreshes(func() { d.proposes(fmt.Sprintf("thing-%d", i)) })
+		d.becomes(`/^[1-3] new, show$/.test(document.querySelector("[role=status]#fresh").innerText)`)
+		if got := d.value(`[document.activeElement === window.link, window.link.isConnected,
+			window.link.getBoundingClientRect().top === window.was.top,
+			window.list().innerText.replace(/\d+ (s|min)/g, "age") === window.was.text].join()`); got != "true,true,true,true" {
+			t.Errorf("%s: has the focus, is there, at the same place, in the same list: %v", page.address, got)
+		}
+		if got, was := d.value(page.numbers), d.value(`window.was.numbers`); got == was && page.address != "/audit" {
+			t.Errorf("%s: the number is %v still", page.address, got)
+		}
+		d.run(chromedp.KeyEvent("n"))
+		d.becomes(`document.querySelector("#fresh").innerText === ""`)
+		if got := d.value(`document.activeElement === document.querySelector("#live :is(tbody > tr, .list > li) a") &&
+			document.querySelector("main").innerText.includes("Watch the thing")`); got != true {
+			t.Errorf("%s: after showing what is new, the focus is on %v", page.address,
+				d.value(`document.activeElement.outerHTML`))
+		}
+		d.quiet(page.address)
+	}
+}
+
+// A list without a reader, since the page was not visible or the list is empty, shows what is new at once.
+func TestDashboardShowsWhatIsNewWhereNobodyReads(t *testing.T) {
+	d := newDashboard(t)
+	d.follows("/changes")
+	d.refreshes(func() { d.proposes("first") })
+	d.becomes(`document.querySelector("#live").innerText.includes("Watch the first")`)
+	d.refreshes(func() { d.proposes("second") })
+	d.becomes(`document.querySelector("#fresh").innerText === "1 new, show"`)
+	d.run(chromedp.Evaluate(`
+		Object.defineProperty(document, "hidden", {value: true, configurable: true});
+		document.dispatchEvent(new Event("visibilitychange"));
+		Object.defineProperty(document, "hidden", {value: false});
+		document.dispatchEvent(new Event("visibilitychange"))`, nil))
+	d.becomes(`document.querySelector("#live").innerText.includes("Watch the second")`)
+	d.becomes(`document.querySelector("#fresh").innerText === ""`)
+	d.quiet("coming back")
+}
+
+// What is not a list is brought up to date in its place: the focus, marked text, what is open and the scroll position
+// stay.
+func TestDashboardKeepsWhatIsRead(t *testing.T) {
+	d := newDashboard(t)
+	addresses := d.history()
+	for _, address := range append(addresses[4:8:8], "/pulls/local/demo/home-cluster/1", "/", "/changes", "/audit") {
+		d.follows(address)
+		d.run(chromedp.Evaluate(`
+			window.fold = document.querySelector("[data-live] details");
+			if (window.fold) window.fold.open = !window.fold.open;
+			window.stop = [...document.querySelectorAll("[data-live] :is(a, summary, button)")].at(-1);
+			window.stop?.focus();
+			getSelection().selectAllChildren(document.querySelector("[data-live] :is(h1, th, .t, strong)"));
+			scrollTo({top: 90, behavior: "instant"});
+			window.was = {marked: getSelection().toString(), fold: window.fold?.open, at: scrollY}`, nil))
+		d.refreshes(d.refuses)
+		if got := d.value(`[document.activeElement === (window.stop ?? document.body), getSelection().toString() === window.was.marked,
+			window.was.marked !== "", window.fold?.open === window.was.fold, window.fold?.isConnected ?? true, scrollY === window.was.at].join()`); got != "true,true,true,true,true,true" {
+			t.Errorf("%s: the focus, the marked text, any, what is open, is there, the scroll position: %v", address, got)
+		}
+		d.quiet(address)
+	}
+}
+
+func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "claude")
+	writeProgram(t, agent, waitingAgent)
+	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
+	d.signIn("/sessions", "read", "operate")
+	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery))
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.becomes(`document.querySelector(".talk details") !== null`)
+	d.run(chromedp.Evaluate(`
+		window.fold = document.querySelector(".talk details");
+		window.fold.open = true;
+		window.fold.querySelector("summary").focus();
+		getSelection().selectAllChildren([...document.querySelectorAll(".talk pre")].find((p) => p.innerText.includes("looking")));`, nil))
+	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.becomes(`document.querySelector(".talk").innerText.includes("The disk is full.")`)
+	if got := d.value(`[window.fold.open, document.activeElement === window.fold.querySelector("summary"),
+		getSelection().toString()].join()`); got != "true,true,I am <b>looking</b>." {
+		t.Errorf("open, focused, marked: %v", got)
+	}
+	d.follows("/sessions")
+	d.run(chromedp.Evaluate(`window.link = document.querySelector("#live-rows a"); window.link.focus()`, nil))
+	d.refreshes(d.refuses)
+	if got := d.value(`document.activeElement === window.link`); got != true {
+		t.Error("the list of sessions lost the focus")
+	}
+}
+
+// stops lists the elements that the focus goes through on the page of all changes.
+const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, live-health, OYou are " +
+	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, " +
+	"caller, code, since, Filter"
+
+func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {
+	d := newDashboard(t)
+	d.history()
+	enough, ended := make(chan struct{}), make(chan struct{})
+	d.follows("/changes")
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-enough:
+				return
+			default:
+				d.refuses()
+			}
+		}
+	}()
+	d.becomes(`document.querySelector("#fresh").innerText !== ""`)
+	for round, refreshed := 0, 0.0; round < 30 || refreshed < 3; round++ {
+		d.run(chromedp.Evaluate(`document.querySelector("#fresh").replaceChildren();
+			document.querySelector(".skip").focus()`, nil))
+		order := []string{"Skip to content"}
+		for len(order) < strings.Count(stops, ", ")+1 {
+			d.run(chromedp.KeyEvent(kb.Tab))
+			name, _ := d.value(`document.activeElement.closest("#fresh") ? "" :
+				document.activeElement.id || document.activeElement.textContent.trim().replace(/[\d,]+$/, "N")`).(string)
+			if name != "" { // the notice comes when it comes
+				order = append(order, name)
+			}
+		}
+		if got := strings.Join(order, ", "); got != stops {
+			t.Fatalf("round %d: the focus goes %s; want %s", round, got, stops)
+		}
+		refreshed, _ = d.value(`window.refreshed`).(float64)
+	}
+	close(enough)
+	<-ended
 }

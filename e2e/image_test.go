@@ -3,16 +3,271 @@
 package e2e
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
+
+// image describes what the Dockerfile would build: files of this machine by the path that they have in the image, and
+// settings.
+type image struct {
+	files       map[string]string
+	env         map[string]string
+	entry       []string
+	healthCheck []string
+	workDir     string
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// buildImage replays the Dockerfile as far as that goes without an engine: the binary is built by the Dockerfile's own
+// command from what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same),
+// and every COPY of the last stage is resolved. Base images and Debian's packages are this machine's.
+func buildImage(t *testing.T) image {
+	t.Helper()
+	stages, err := deploytest.ParseDockerfile(readFile(t, "../Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	context := buildContext(t)
+	made := map[string]string{"cli:/opt/claude/claude": installed(t, "@anthropic-ai/claude-code-linux-*/claude")}
+	out := compile(t, stages[0], context)
+	for _, name := range []string{"claudeops", "claudeops-connect"} {
+		made["build:/out/"+name] = filepath.Join(out, name)
+	}
+	final := stages[len(stages)-1]
+	img := image{
+		files: map[string]string{}, env: final.Env(), workDir: final.Last("WORKDIR").Args,
+		entry: slices.Concat(final.Last("ENTRYPOINT").Words, final.Last("CMD").Words),
+	}
+	_, check, _ := strings.Cut(final.Last("HEALTHCHECK").Args, "CMD ")
+	img.healthCheck = decode[[]string](t, check)
+	for _, c := range final.Each("COPY") {
+		words := c.Operands()
+		source := filepath.Join(context, words[0])
+		if from := c.Flag("from"); from != "" {
+			source = made[from+":"+words[0]]
+		}
+		if _, err := os.Stat(source); err != nil {
+			t.Fatalf("COPY %s: %v", c.Args, err)
+		}
+		img.files[words[1]] = source
+	}
+	return img
+}
+
+// buildContext copies what a build from a fresh clone is given.
+func buildContext(t *testing.T) string {
+	t.Helper()
+	ignored := deploytest.Ignore(readFile(t, "../.dockerignore"))
+	got := run(t, program{path: "git", args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"},
+		dir: "..",
+		env: []string{path(), "HOME=/nonexistent", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory",
+			"GIT_CONFIG_VALUE_0=*"}})
+	if got.code != 0 {
+		t.Fatalf("git ls-files: %s", got.stderr)
+	}
+	dir := t.TempDir()
+	for _, name := range strings.Split(strings.TrimSuffix(got.stdout, "\x00"), "\x00") {
+		if ignored(name) {
+			continue
+		}
+		to := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, []byte(readFile(t, filepath.Join("..", name))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// compile runs the last command of the build stage, with its environment, in the build's context, and returns the
+// folder of what it makes.
+func compile(t *testing.T, stage deploytest.Stage, context string) string {
+	t.Helper()
+	out := t.TempDir()
+	command := strings.ReplaceAll(stage.Last("RUN").Args, "/out/", out+"/")
+	// the modules are there: TestMain has built with them
+	env := []string{path(), "HOME=" + os.Getenv("HOME"), "GOPROXY=off"}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		where := run(t, program{path: "go", args: []string{"env", name}, env: os.Environ()})
+		env = append(env, name+"="+strings.TrimSpace(where.stdout))
+	}
+	for _, name := range slices.Sorted(maps.Keys(stage.Env())) {
+		env = append(env, name+"="+stage.Env()[name])
+	}
+	if got := run(t, program{path: "sh", args: []string{"-c", command}, dir: context, env: env,
+		may: 10 * time.Minute}); got.code != 0 {
+		t.Fatalf("%s: %s", command, got.stderr)
+	}
+	return out
+}
+
+// imageUser is the user that the image's server becomes.
+const imageUser = 10001
+
+// twoUsers reports whether a container can have two users here, as an engine's has: where root runs the tests. Others
+// can give it one, the server's, and agents have that user, too, under rules of Landlock.
+func twoUsers() bool { return os.Geteuid() == 0 }
+
+// users returns bubblewrap's options for the container's users: where there can be two, root with the service's
+// capabilities, and otherwise the server's user alone.
+func users(t *testing.T, s *deploytest.Service, dir string) []string {
+	t.Helper()
+	if !twoUsers() {
+		id := strconv.Itoa(imageUser)
+		return []string{"--unshare-all", "--unshare-user", "--uid", id, "--gid", id, "--cap-drop", "ALL"}
+	}
+	args := []string{"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup", "--cap-drop",
+		"ALL"}
+	for _, c := range s.CapAdd {
+		args = append(args, "--cap-add", "CAP_"+c)
+	}
+	for _, m := range s.Volumes {
+		source := filepath.Join(dir, filepath.Base(m.Source))
+		if m.ReadOnly { // an operator's folder, that others may read
+			if err := os.Chmod(source, 0o755); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if resolved, err := filepath.EvalSymlinks(source); err == nil {
+			source = resolved
+		}
+		err := filepath.WalkDir(source, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, imageUser, imageUser))
+		})
+		if err = errors.Join(err, os.Chmod(source, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return args
+}
+
+// sandbox is the command line of a container of the image as the service has it: bubblewrap gives it namespaces of its
+// own, the users, a root that cannot be written, and the service's mounts. Volumes and folders are below dir, by their
+// source's name.
+func sandbox(t *testing.T, img image, s *deploytest.Service, dir string) []string {
+	t.Helper()
+	args := append(users(t, s, dir), "--die-with-parent", "--clearenv")
+	for _, parent := range []string{"/app", "/etc", "/home", "/run", "/run/secrets", "/usr", "/usr/local",
+		"/usr/local/bin"} {
+		args = append(args, "--dir", parent) // with the mode 0755; what bubblewrap makes by itself is its own user's alone
+	}
+	args = append(args, "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/etc/ssl", "/etc/ssl", "--ro-bind",
+		passwd(t, img), "/etc/passwd",
+		"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+	)
+	for _, base := range []string{"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share"} {
+		args = append(args, "--ro-bind-try", base, base)
+	}
+	for _, target := range slices.Sorted(maps.Keys(img.files)) {
+		args = append(args, "--ro-bind", img.files[target], target)
+	}
+	for _, m := range s.Volumes {
+		how := "--bind"
+		if m.ReadOnly {
+			how = "--ro-bind"
+		}
+		args = append(args, how, filepath.Join(dir, filepath.Base(m.Source)), m.Target)
+	}
+	for _, m := range s.Tmpfs {
+		target, options, _ := strings.Cut(m, ":")
+		if twoUsers() && strings.Contains(options, "uid=") { // which bubblewrap cannot give to a file system
+			home := t.TempDir()
+			if err := errors.Join(os.Chown(home, imageUser, imageUser), os.Chmod(home, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--bind", home, target)
+			continue
+		}
+		if _, mode, ok := strings.Cut(options, "mode="); ok && twoUsers() {
+			args = append(args, "--perms", mode[:4])
+		}
+		if _, size, ok := strings.Cut(options, "size="); ok {
+			args = append(args, "--size", bytesOf(t, size))
+		}
+		args = append(args, "--tmpfs", target)
+	}
+	for _, name := range s.Secrets {
+		args = append(args, "--ro-bind", filepath.Join(dir, "secrets", name), "/run/secrets/"+name)
+	}
+	env := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	maps.Copy(env, img.env)
+	maps.Copy(env, s.Environment)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		args = append(args, "--setenv", name, env[name])
+	}
+	if s.ReadOnly {
+		args = append(args, "--remount-ro", "/")
+	}
+	return append(args, "--chdir", img.workDir)
+}
+
+// bytesOf is a size such as 512m, with what stands behind it, as a number of bytes.
+func bytesOf(t *testing.T, size string) string {
+	t.Helper()
+	size, _, _ = strings.Cut(size, ",")
+	n, err := strconv.Atoi(strings.TrimSuffix(size, "m"))
+	if err != nil || !strings.HasSuffix(size, "m") {
+		t.Fatalf("%q is no size in MiB", size)
+	}
+	return strconv.Itoa(n << 20)
+}
+
+// passwd returns useradd's file for the image's users.
+func passwd(t *testing.T, img image) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "passwd")
+	lines := "root:x:0:0::/root:/bin/sh\n" + img.env["CLAUDEOPS_RUN_AS"] + ":x:10001:10001::" + img.env["HOME"] +
+		":/usr/sbin/nologin\n"
+	name, count, _ := strings.Cut(img.env["CLAUDEOPS_AGENT_USER"], "+")
+	agents, err := strconv.Atoi(count)
+	if err != nil {
+		t.Fatalf("the image's agents are %s", img.env["CLAUDEOPS_AGENT_USER"])
+	}
+	for n := 1; n <= agents; n++ {
+		lines += fmt.Sprintf("%s-%d:x:%d:%d::/nonexistent:/usr/sbin/nologin\n", name, n, 10010+n, 10010+n)
+	}
+	if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// commandOf is the command that a client's configuration starts claudeops with.
+func commandOf(t *testing.T, config string) string {
+	t.Helper()
+	var c struct {
+		Servers map[string]struct {
+			Command string `json:"command"`
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		t.Fatalf("%v in %s", err, config)
+	}
+	return c.Servers["claudeops"].Command
+}
 
 // inside starts the entry point ("$@"), waits until it says where it listens, and reports what an operator, the engine
 // and an agent would see. Whatever it may write, it tries to.

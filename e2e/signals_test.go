@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -115,4 +116,97 @@ func TestSignalsLetAProposalFinish(t *testing.T) {
 	messages := assertPure(t, rest[len(rest)-1], []int{2})
 	assertOpened(t, decode[answer](t, string(decode[toolResult](t, string(messages[0].Result)).Structured)), p)
 	w.assertProposed(t, quieterDiskBranch, p)
+}
+
+const (
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+		`"capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
+	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	toolsList   = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+)
+
+// createPR is a call with id 2.
+func createPR(t *testing.T, p proposal) string {
+	t.Helper()
+	return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"create_pr","arguments":` + encode(t, p) + `}}`
+}
+
+// message is a JSON-RPC response.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	ID      int             `json:"id"`
+	Result  json.RawMessage `json:"result"`
+}
+
+// A shell's printf writes everything, closes the pipe and waits: nothing that was asked may stay unanswered.
+func TestOneShotAnswersEverythingAndExits(t *testing.T) {
+	tests := []struct {
+		name, input string
+		ids         []int
+	}{
+		{"with a newline at the end", initialize + "\n" + initialized + "\n" + toolsList + "\n", []int{1, 2}},
+		{"without a newline at the end", initialize + "\n" + initialized + "\n" + toolsList, []int{1, 2}},
+		{"with no input at all", "", nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			home := t.TempDir()
+			got := run(t, program{
+				path: claudeops(t), args: []string{"mcp-server"}, dir: home, env: []string{"HOME=" + home},
+				stdin: strings.NewReader(test.input),
+			})
+			if got.code != 0 {
+				t.Fatalf("exit %d: %s", got.code, got.stderr)
+			}
+			assertPure(t, got.stdout, test.ids)
+			assertLogsAreJSON(t, got.stderr)
+			if written, err := os.ReadDir(home); err != nil || len(written) > 0 {
+				t.Errorf("listing the tools wrote to the home folder: %v, %v", written, err)
+			}
+		})
+	}
+}
+
+func TestOneShotProposalIsNotCutShort(t *testing.T) {
+	w, p := newWorld(t, "2"), quieterDisk()
+	got := run(t, program{
+		path: claudeops(t), args: []string{"mcp-server"}, dir: w.home, env: w.environment(),
+		stdin: strings.NewReader(initialize + "\n" + initialized + "\n" + createPR(t, p) + "\n"),
+	})
+	if got.code != 0 {
+		t.Fatalf("exit %d: %s", got.code, got.stderr)
+	}
+	messages := assertPure(t, got.stdout, []int{1, 2})
+	assertOpened(t, decode[answer](t, string(decode[toolResult](t, string(messages[1].Result)).Structured)), p)
+	w.assertProposed(t, quieterDiskBranch, p)
+}
+
+// assertPure holds that stdout is one JSON-RPC response per line, with these ids in this order, and nothing else.
+func assertPure(t *testing.T, stdout string, ids []int) []message {
+	t.Helper()
+	var out []message
+	for line := range strings.Lines(stdout) {
+		m := decode[message](t, line)
+		if m.Version != "2.0" || len(m.Result) == 0 || !strings.HasSuffix(line, "\n") {
+			t.Errorf("not a response on a line of its own: %q", line)
+		}
+		out = append(out, m)
+	}
+	var got []int
+	for _, m := range out {
+		got = append(got, m.ID)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(ids) {
+		t.Fatalf("answers to %v, want %v\n%s", got, ids, stdout)
+	}
+	return out
+}
+
+func assertLogsAreJSON(t *testing.T, stderr string) {
+	t.Helper()
+	for line := range strings.Lines(stderr) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("stderr holds a line that is no JSON log: %q", line)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -182,4 +185,52 @@ func certificates(file string) (*x509.CertPool, error) {
 		return nil, errors.New("CLAUDEOPS_CA_FILE names a file without a PEM certificate")
 	}
 	return pool, nil
+}
+
+// NewReviews returns the use case of what people do to pull requests.
+func NewReviews(p *Parts) *review.Service {
+	o := review.Options{
+		Provider: local.Name, Kernel: p.kernel, Records: p.Store.Ledger, Notifier: p.notifier, Pulls: p.Store.Pulls,
+		Disabled: p.Providers.localDisabled,
+	}
+	o.Starters = p.Store.Pulls.Starters
+	o.Ask = p.Flow.Reader().OursAt
+	if p.Providers.local != nil {
+		o.Host, o.Look = local.NewReviewer(p.Providers.local), NewFollower(p).Look
+	}
+	return review.New(o)
+}
+
+// Bounds of what is looked at for the list of what can be read.
+const (
+	maxOpenPulls  = 200
+	maxNamedPulls = 15
+)
+
+// knownFiles returns the files of our newest open pull requests, by the records, and those of mounted working copies.
+func knownFiles(ctx context.Context, p *Parts) (out []prflow.KnownFiles) {
+	pulls, err := p.Store.Pulls.OpenPulls(ctx, maxOpenPulls)
+	if err != nil {
+		p.Log.Warn("the open pull requests of the records are not listed", "error", err)
+	}
+	slices.Reverse(pulls)
+	for _, pr := range pulls[:min(len(pulls), maxNamedPulls)] {
+		paths, err := p.Store.History.PathsOf(ctx, pr.Provider, pr.Owner, pr.Repo, pr.Number)
+		if err != nil {
+			p.Log.Warn("the files of a pull request are not listed", "pr", pr.Number, "error", err)
+		}
+		out = append(out, prflow.KnownFiles{Provider: pr.Provider, Owner: pr.Owner, Repo: pr.Repo, Pull: pr.Number,
+			Paths: paths})
+	}
+	for _, r := range (mounted.Repos{Dir: p.Cfg.Mounted.Dir}).Offers().Repositories {
+		owner, name, _ := strings.Cut(r.Folder, "/")
+		if r.Manifest.Owner != "" && r.Manifest.Repo != "" {
+			owner, name = r.Manifest.Owner, r.Manifest.Repo
+		}
+		if name == "" { // nothing says whose it is
+			continue
+		}
+		out = append(out, prflow.KnownFiles{Owner: owner, Repo: name, Paths: slices.Concat(r.Checks, r.Playbooks, r.Skills)})
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/door"
@@ -20,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
+	"github.com/claudeops/claudeops/internal/system/processtree"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
@@ -205,4 +208,144 @@ func refuseUnusableState(ctx context.Context, p *Parts) error {
 		return err
 	}
 	return nil
+}
+
+// portAttempts limits how many ports that the system chose are tried until one is free at both loopback addresses.
+const portAttempts = 10
+
+// listenFor listens at the configured address.
+func listenFor(ctx context.Context, p *Parts) ([]net.Listener, guard.Own, error) {
+	listeners, own, err := listen(ctx, p.Cfg.Web.Addr)
+	if err != nil {
+		return nil, own, cannotListen(p.Cfg.Web.Addr, err)
+	}
+	if own.Why != "" {
+		p.Log.Warn("browsers of this machine have no address of their own", "why", own.Why)
+	}
+	return listeners, own, nil
+}
+
+// listen listens at an address. Names below localhost lead a browser to 127.0.0.1 and to ::1, whichever answers first.
+// So where one of the two is listened at, the other is as well: another program there would get the login.
+func listen(ctx context.Context, addr string) (all []net.Listener, own guard.Own, err error) {
+	for attempt := 1; ; attempt++ {
+		first, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+		if err != nil {
+			return nil, own, err
+		}
+		second, own, err := listenBeside(ctx, first.Addr())
+		if _, port, _ := net.SplitHostPort(addr); own.Why != "" && port == "0" && attempt < portAttempts {
+			err = errors.Join(err, first.Close())
+			if err == nil {
+				continue
+			}
+		}
+		all = []net.Listener{first}
+		if second != nil {
+			all = append(all, second)
+		}
+		return all, own, err
+	}
+}
+
+// listenBeside listens at the loopback address of the other family, where the first listener leaves it free. On a
+// machine without that family no other program can listen there.
+func listenBeside(ctx context.Context, at net.Addr) (second net.Listener, own guard.Own, err error) {
+	first, err := netip.ParseAddrPort(at.String())
+	if err != nil {
+		return nil, own, err
+	}
+	network, other := "tcp6", netip.IPv6Loopback()
+	switch addr := first.Addr().Unmap(); {
+	case addr == netip.IPv6Unspecified(): // with IPv4, as Go listens
+		return nil, guard.Own{Names: true}, nil
+	case addr == netip.IPv6Loopback():
+		network, other = "tcp4", netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}), addr == netip.IPv4Unspecified():
+	case addr.IsLoopback():
+		return nil, guard.Own{Why: fmt.Sprintf("Your browser has no address of its own here: names below localhost lead to "+
+			"127.0.0.1, and the server listens at %s.", addr)}, nil
+	default:
+		return nil, own, nil
+	}
+	beside := net.JoinHostPort(other.String(), strconv.Itoa(int(first.Port())))
+	second, err = new(net.ListenConfig).Listen(ctx, network, beside)
+	switch {
+	case err == nil:
+		return second, guard.Own{Names: true}, nil
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
+		return nil, guard.Own{Names: true}, nil
+	}
+	return nil, guard.Own{Why: fmt.Sprintf("Your browser has no address of its own here: the server cannot listen at %s, "+
+		"where another program may be.", beside)}, nil
+}
+
+func closeAll(listeners []net.Listener) (err error) {
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// UsageError reports a command that was called wrongly, or with a file, folder or address that it cannot use. It is
+// printed without a code; the exit code is 2.
+type UsageError struct {
+	Err      error
+	WaitsFor string // as of a fault.Error; the exit code is 5 then
+}
+
+// WaitsFor names the condition that an error waits for and that may come true by itself; "" for other errors, and for
+// nil.
+func WaitsFor(err error) string {
+	var usage UsageError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &usage):
+		return usage.WaitsFor
+	}
+	return fault.From(err).WaitsFor
+}
+
+// Usage makes a UsageError of what was wrong.
+func Usage(err error) error { return UsageError{Err: err} }
+
+// Error implements error.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives what was wrong.
+func (e UsageError) Unwrap() error { return e.Err }
+
+// cannotListen says what to do about an address at which no server can listen.
+func cannotListen(addr string, err error) error {
+	var reason *net.OpError
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
+	what, waitsFor := "correct the address", ""
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && (dns.IsTemporary || dns.IsTimeout):
+		what, waitsFor = "names cannot be looked up now: choose an address", "a name server"
+	case errors.Is(err, syscall.EADDRINUSE):
+		waitsFor = "its address, where another program listens"
+		what = cmp.Or(holderOf(addr), "another program") + " listens there: end it, or choose another address"
+	case errors.Is(err, syscall.EACCES):
+		what = "this user may not: choose a port from 1024"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		waitsFor = "its address, which this machine does not have yet"
+		what = "this machine has no such address: choose one of its own"
+	}
+	err = fmt.Errorf("cannot listen on %s (%w); %s with --addr or CLAUDEOPS_ADDR", addr, err, what)
+	return UsageError{Err: err, WaitsFor: waitsFor}
+}
+
+// holderOf names the process that listens at an address; "" if it cannot be seen.
+func holderOf(addr string) string {
+	_, text, err := net.SplitHostPort(addr)
+	port, portErr := strconv.Atoi(text)
+	if err != nil || portErr != nil {
+		return ""
+	}
+	return processtree.Listener(port)
 }

@@ -3,23 +3,37 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	claudeops "github.com/claudeops/claudeops"
+	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mounted"
+	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/git"
 )
 
 // NewAgentSessions makes what people do with sessions of agents, with the schedule that is configured. An error is one
@@ -194,4 +208,201 @@ func denyRules() ([]string, error) {
 	}
 	err := json.Unmarshal(claudeops.AgentSettings, &settings)
 	return settings.Permissions.Deny, err
+}
+
+// Bounds of what is read of pull requests before a session.
+const (
+	recentPulls     = 14 * 24 * time.Hour // how long sessions read about those that have ended
+	mostPulls       = 20
+	mostPullsRead   = 10 // of which the provider is asked
+	pullsTime       = 20 * time.Second
+	pullsSideBySide = 4
+	mostToAnswer    = 3        // of which files and difference are shown
+	toAnswerRoom    = 32 << 10 // bytes of JSON, for each
+)
+
+// sessionPulls implements session.Pulls: pull requests as the records have them, with what their providers say now.
+type sessionPulls struct {
+	store *store.Store
+	flow  *prflow.Service
+	now   func() time.Time
+}
+
+func newSessionPulls(p *Parts) sessionPulls {
+	return sessionPulls{p.Store.Store, p.Flow, time.Now}
+}
+
+// Recent implements session.Pulls.
+func (s sessionPulls) Recent(ctx context.Context, tier gitprovider.Tier) ([]session.Pull, error) {
+	records, err := s.store.Pulls.RecentPulls(ctx, s.now().Add(-recentPulls), mostPulls)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullsTime)
+	defer cancel()
+	pulls := make([]session.Pull, len(records))
+	var reads sync.WaitGroup
+	turns := make(chan struct{}, pullsSideBySide)
+	var toAnswer atomic.Int32
+	for i, r := range records {
+		pulls[i].PullRecord = r
+		if i >= mostPullsRead {
+			pulls[i].Unread = "too many pull requests to read them all"
+			continue
+		}
+		reads.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			s.read(ctx, &pulls[i], tier, &toAnswer)
+		})
+	}
+	reads.Wait()
+	return pulls, nil
+}
+
+// read adds what the provider says now, and of one whose review waits for an answer what is needed to answer it.
+func (s sessionPulls) read(ctx context.Context, p *session.Pull, tier gitprovider.Tier, toAnswer *atomic.Int32) {
+	status, err := s.flow.Reader().StatusAt(ctx, p.Provider, p.Owner, p.Repo, p.Number)
+	if err != nil {
+		p.Unread = fault.From(err).Message
+		return
+	}
+	if p.State = status.State; !status.ClosedAt.IsZero() {
+		p.EndedAt = status.ClosedAt
+	}
+	p.Title, p.URL, p.Checks, p.Reviews = status.Title, status.URL, status.Checks.State, status.Reviews
+	asks := len(status.Reviews) > 0 || status.Checks.State == gitprovider.ChecksFailure
+	if !asks || toAnswer.Load() >= mostToAnswer {
+		return
+	}
+	asked, err := s.flow.ToAnswer(ctx, tier, p.PullKey, status, toAnswerRoom)
+	if err != nil || asked == nil || toAnswer.Add(1) > mostToAnswer {
+		return // the agent can still ask for it; the log has the error
+	}
+	if text, err := json.Marshal(asked); err == nil {
+		p.ToAnswer = text
+	}
+}
+
+// OfSessions implements session.Pulls.
+func (s sessionPulls) OfSessions(ctx context.Context, ids []string) (map[record.PullKey]time.Time, error) {
+	out := map[record.PullKey]time.Time{}
+	for _, id := range ids {
+		attempts, err := s.store.History.Attempts(ctx, record.AttemptQuery{Session: id, Limit: record.MaxAttemptLimit})
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attempts {
+			if key := a.PullKey(); a.PRNumber > 0 && a.Time.After(out[key]) {
+				out[key] = a.Time
+			}
+		}
+	}
+	return out, nil
+}
+
+// rulesForAgents says what the policy lets agents of a tier propose, for the first message of a session.
+func rulesForAgents(p *Parts, tier gitprovider.Tier) string {
+	now := p.Rules.Now()
+	if why := now.noProposals(); why != "" {
+		return "Nothing can be proposed: " + why + ".\n"
+	}
+	var w strings.Builder
+	rules := now.Policy
+	if tier == gitprovider.TierObserve {
+		w.WriteString("Your tier may not propose. For higher tiers the policy is this:\n")
+	} else {
+		fmt.Fprintf(&w, "The policy: at most %s in one pull request of your tier.\n", plural.Files(rules.Tiers.MaxFiles(tier)))
+	}
+	caps := rules.CapsFor(max(tier, gitprovider.TierInvestigate))
+	fmt.Fprintf(&w, "Files that may be proposed: %s.\n", strings.Join(rules.Scope.Allow(), ", "))
+	fmt.Fprintf(&w, "Repositories: %s. Base branches: %s.\n",
+		OrAll(rules.View().Repositories, "every one that a provider serves"),
+		OrAll(rules.Targets.BaseBranches, "the default branch"))
+	fmt.Fprintf(&w, "At most %d open pull requests a repository, %d opened an hour.", caps.OpenPRs, caps.CreationsPerHour)
+	if rest := rules.Limits.Cooldown; rest > 0 {
+		fmt.Fprintf(&w, " A change that a person has closed rests %s.",
+			strings.TrimSuffix(rest.Round(time.Minute).String(), "0m0s"))
+	}
+	if sections := rules.Text.RequiredSections; len(sections) > 0 {
+		fmt.Fprintf(&w, " A body must have the sections %s.", strings.Join(sections, ", "))
+	}
+	w.WriteString("\n")
+	return w.String()
+}
+
+// OrAll returns the list as one text, or what stands for an empty one.
+func OrAll(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+// newCheckouts makes what brings mounted working copies up to date; nil if the operator does not want that.
+func newCheckouts(a *App, p *Parts) func(context.Context) []checkouts.State {
+	if !p.Cfg.Mounted.Update {
+		return nil
+	}
+	copies := mounted.Repos{Dir: p.Cfg.Mounted.Dir}
+	u := &checkouts.Updater{
+		Dir: resolvedPath(p.Cfg.Mounted.Dir), Git: &git.Runner{Env: deploy.GitEnvironment(a.Options().Environment),
+			Reaped: true}, DryRun: func() bool { return p.Rules.Now().DryRun.On },
+		Folders: func() (folders []string) {
+			for _, r := range copies.Offers().Repositories {
+				folders = append(folders, r.Folder)
+			}
+			return folders
+		},
+		Remote: func(address string) (git.Remote, error) { return RemoteOf(a, p, address) },
+		Redact: p.Scanner.Redact,
+	}
+	return u.Update
+}
+
+// RemoteOf returns the repository that a working copy's address leads to: one of a provider, which is asked with the
+// provider's own token at the provider's own address, or one below a source that the operator has named.
+func RemoteOf(a *App, p *Parts, address string) (git.Remote, error) {
+	if parsed, err := gitprovider.ParseRemote(address); err == nil {
+		for _, entry := range p.Providers.registry.Entries() {
+			if entry.Provider != nil && slices.Contains(entry.Hosts, parsed.Host) && parsed.Host != gitprovider.HostLocal {
+				return git.Remote{URL: trust.Said(repositoryAt(entry.Base, parsed.Path)), Exact: true,
+					Token: forgeToken(p, entry.Name)}, nil
+			}
+		}
+	}
+	allowed := p.sources()
+	if root := p.Cfg.Forges.LocalRoot; root != "" {
+		allowed = append(allowed,
+			sources.Source{Origin: (&url.URL{Scheme: "file", Path: strings.TrimRight(root, "/")}).String(), Private: true})
+	}
+	chosen, source, ok := allowed.Pick(trust.Project[string]{Data: address})
+	if !ok {
+		return git.Remote{}, errors.New(strings.Replace(sources.Refusal(address), "a file of the project",
+			"its configuration", 1))
+	}
+	remote := git.Remote{URL: chosen, Exact: true, Public: !source.Private}
+	if source.TokenEnv != "" {
+		remote.Token = a.registryToken(p, source.TokenEnv)
+	}
+	return remote, nil
+}
+
+// repositoryAt returns the address of a repository at a provider. path is that of a clone URL: an address over http
+// begins with the path of the provider, one over ssh does not.
+func repositoryAt(base, path string) string {
+	if u, err := url.Parse(base); err == nil {
+		path = strings.TrimPrefix(path, strings.TrimPrefix(u.Path, "/")+"/")
+	}
+	return base + "/" + path
+}
+
+// forgeToken returns the token of a provider; "" for one that acts in the name of an app.
+func forgeToken(p *Parts, name string) string {
+	for _, f := range p.Cfg.Forges.All {
+		if f.Driver.Name == name && f.App == nil && f.Token.Text != "" {
+			return f.Token.Source(func(token string) func() { return p.Scanner.Learn(token) }).Value()
+		}
+	}
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -278,3 +279,30 @@ func (a *App) Close() error {
 
 // NewID makes a request id: a ULID, unique across processes and sorted by time.
 func NewID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
+// Release is the version of this source tree; CHANGELOG.md has the same.
+const Release = "0.1.0"
+
+// Version returns the tag that the binary was built from (or that `go install` was asked for), else the release with
+// the commit if Go stamped one.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return Release
+	}
+	return VersionOf(info)
+}
+
+// VersionOf returns the version that a build says.
+func VersionOf(info *debug.BuildInfo) string {
+	if tag := regexp.MustCompile(`^v(\d+\.\d+\.\d+(-[a-z]+\.?\d*)?(\+dirty)?)$`).FindStringSubmatch(
+		info.Main.Version); tag != nil {
+		return tag[1]
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return Release + "+" + s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return Release
+}

@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"os"
 	"reflect"
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/app"
-
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
@@ -208,4 +212,145 @@ func describeDrift(w *strings.Builder, paint func(int, string) string, v deploy.
 		return
 	}
 	fmt.Fprintf(w, "%d modified, %d missing, %d extra\n", sum.Modified, sum.Missing, sum.Extra)
+}
+
+// describeUpdate says which modules are newer, and what a deployment would change with them.
+func describeUpdate(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.UpdateData]) {
+	newer := 0
+	for _, m := range v.Data.Modules {
+		name := content.Clean(m.Module, maxCell)
+		switch {
+		case !m.Newer():
+			fmt.Fprintf(w, "  %s is at the newest commit, %.12s\n", name, m.To)
+			continue
+		case m.From == "":
+			fmt.Fprintf(w, "  %s\n", paint(cyan, fmt.Sprintf("%s follows %s, and would be locked to %.12s", name,
+				content.Clean(m.Ref, maxCell), m.To)))
+		default:
+			fmt.Fprintf(w, "  %s\n", paint(cyan, fmt.Sprintf("%s %.12s -> %.12s", name, m.From, m.To)))
+		}
+		newer++
+	}
+	if len(v.Data.Modules) == 0 {
+		fmt.Fprintln(w, "No module of another repository follows a branch or a tag.")
+		return
+	}
+	describeChanges(w, paint, v.Data.Changes, v.Data.Summary, v.Warnings)
+	switch {
+	case v.Data.Written:
+		fmt.Fprintf(w, "%s names these commits now. To deploy them: claudeops deploy apply\n", v.Data.Lock)
+	case newer > 0:
+		fmt.Fprintln(w, "Nothing was written: --yes writes the lock file.")
+	}
+}
+
+// describeOrigins says which modules and overlays give a file. What decides has a mark.
+func describeOrigins(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.ExplainData]) {
+	for _, f := range v.Data.Files {
+		drift := ""
+		if f.Drift != "" {
+			drift = paint(yellow, fmt.Sprintf(" (%s since it was deployed)", f.Drift))
+		}
+		fmt.Fprintf(w, "%s %s%s\n", f.Target, content.Clean(f.Path, maxCell), drift)
+		for _, p := range f.Parts {
+			fmt.Fprintf(w, "  lines %d-%d: %s of the module %s\n", p.First, p.Last, content.Clean(p.File, maxCell),
+				content.Clean(p.Module, maxCell))
+			for _, l := range p.Layers {
+				text := fmt.Sprintf("%-8s %s %s", l.Level, l.How, content.Clean(l.File, maxCell))
+				if l.Line > 0 {
+					text += fmt.Sprintf(", line %d", l.Line)
+				}
+				if l.Repository != "" {
+					text += fmt.Sprintf(" of %s at %.12s", content.Clean(l.Repository, maxCell), l.Commit)
+				}
+				mark := "   "
+				if l.Gives {
+					mark, text = "-> ", paint(green, text)
+				}
+				fmt.Fprintf(w, "    %s%s\n", mark, text)
+			}
+		}
+	}
+	describeWarnings(w, paint, v.Warnings)
+}
+
+// describeProposed says what was proposed of a deployment.
+func describeProposed(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.Proposed]) {
+	for _, name := range v.Data.Files {
+		fmt.Fprintf(w, "  %s\n", content.Clean(name, maxCell))
+	}
+	describeWarnings(w, paint, v.Warnings)
+	title := content.Clean(v.Data.Title, maxCell)
+	switch {
+	case v.Data.DryRun:
+		fmt.Fprintf(w, "This was a dry run. It would propose to %s, on the branch %s: %s\n", v.Data.Repository, v.Data.Branch,
+			title)
+	case v.Data.Reused:
+		fmt.Fprintf(w, "Proposed already: #%d of %s, %s\n", v.Data.Number, v.Data.Repository, v.Data.URL)
+	default:
+		fmt.Fprintf(w, "Proposed: #%d of %s, %s\n  %s\n", v.Data.Number, v.Data.Repository, v.Data.URL, title)
+	}
+}
+
+// planFirst has the command of deploy update ask after it has shown what it would do, and that of the tool rollback,
+// without --yes, show what would change, and ask the person at the terminal; where there is none, the tool refuses the
+// call, as it does for everybody who does not agree. Commands of other operations stay as they are.
+func planFirst(a *commandLine, o operation.Operation, cmd *cobra.Command) *cobra.Command {
+	do := cmd.RunE
+	switch o.Name {
+	case deploy.NameUpdate:
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := do(cmd, args)
+			if flags := cmd.Flags(); err == nil && !flags.Changed("yes") && !flags.Changed("from") && !a.json &&
+				agreed(a, "Write the lock file?") {
+				if err = flags.Set("yes", "true"); err == nil {
+					err = do(cmd, args)
+				}
+			}
+			return err
+		}
+		return cmd
+	case deploy.ToolRollback:
+	default:
+		return cmd
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		flags := cmd.Flags()
+		to := flags.Lookup("to").Value.String()
+		if flags.Changed("yes") || flags.Changed("from") || to == "" || a.json {
+			return do(cmd, args)
+		}
+		p, err := a.program().Wire(app.Needs{}).Tools.Deploy().PlanRollback(cmd.Context(), to)
+		if err != nil {
+			return deploy.Failure(err)
+		}
+		err = a.print(nil, func(w *strings.Builder) { describeChanges(w, painter(a), p.Changes, p.Summary(), p.Warnings) })
+		if err != nil {
+			return err
+		}
+		if agreed(a, "Put the files of this snapshot back?") {
+			if err := flags.Set("yes", "true"); err != nil {
+				return err
+			}
+		}
+		return do(cmd, args)
+	}
+	return cmd
+}
+
+// agreed asks the person at the terminal; false where there is none.
+func agreed(a *commandLine, question string) bool {
+	file, isFile := a.streams.In.(*os.File)
+	return isFile && term.IsTerminal(int(file.Fd())) && answersYes(file, a.streams.Err, question)
+}
+
+// answersYes reads a line; only y and yes agree.
+func answersYes(in io.Reader, out io.Writer, question string) bool {
+	fmt.Fprintf(out, "%s [y/N] ", question)
+	line, _ := bufio.NewReader(io.LimitReader(in, 16)).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
 }

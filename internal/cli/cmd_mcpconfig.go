@@ -1,19 +1,24 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/app"
-	"github.com/claudeops/claudeops/internal/base/plural"
-
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
@@ -181,4 +186,169 @@ func explainOffers(w *strings.Builder, offers mounted.Offers) {
 	for _, problem := range offers.Problems {
 		fmt.Fprintf(w, "problem  %s: %s\n", offers.Dir, problem)
 	}
+}
+
+// printAddress prints what a client needs to reach a claudeops serve by its address. The token stays in a variable.
+func printAddress(a *commandLine, client string, add bool, given string) error {
+	at, err := mcpconfig.Address(given)
+	if err != nil {
+		return app.Usage(fmt.Errorf("--url: %w", err))
+	}
+	if lowered := loweredFlags(a); len(lowered) > 0 {
+		return app.Usage(fmt.Errorf("by its address an agent has the rights of its token: make that with "+
+			"`claudeops token create --agent %s`, and leave the flags out here", strings.Join(lowered, " ")))
+	}
+	forms := mcpconfig.AddressForms()
+	found := slices.IndexFunc(forms, func(f mcpconfig.AddressForm) bool { return f.Client == cmp.Or(client, "claude") })
+	if found < 0 {
+		return app.Usage(fmt.Errorf("--client is one of %s", clientNames()))
+	}
+	form := forms[found]
+	text := form.Text(at)
+	if add {
+		words := form.Add(at)
+		if words == nil {
+			return app.Usage(
+				fmt.Errorf("%s has no command that adds a server; put what mcp-config --url %s --client %s prints into %s",
+					form.Client, given, form.Client, form.File))
+		}
+		text = mcpconfig.ShellLine(words) + "\n"
+	} else {
+		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", form.File)
+	}
+	fmt.Fprintf(a.streams.Err,
+		"claudeops: where %s starts, set %s to the agent's token (claudeops token create --agent)\n", form.Client,
+		mcpconfig.TokenVariable)
+	_, err = fmt.Fprint(a.streams.Out, strings.TrimRight(text, "\n")+"\n")
+	return err
+}
+
+// printConnector prints what a client needs to reach a claudeops that runs already: an address and the path of a file,
+// and no variable or secret.
+func printConnector(a *commandLine, client string, add bool, address, ticket string) error {
+	server, err := ourServer(nil)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(address, "unix:/") {
+		return app.Usage(
+			errors.New("--connect is a socket such as unix:/run/claudeops/mcp.sock; for https://ops.example.org there is --url"))
+	}
+	command := app.ConnectorCommand(server.Command)
+	server.Command, server.Args = command[0], append(command[1:], "--connect", address)
+	if ticket != "" {
+		path, err := filepath.Abs(ticket)
+		if err != nil {
+			return err
+		}
+		server.Args = append(server.Args, "--ticket-file", path)
+	}
+	server.Args = append(server.Args, loweredFlags(a)...)
+	if client == "" {
+		client = "claude"
+	}
+	c, err := findClient(client)
+	if err != nil {
+		return err
+	}
+	var text string
+	switch {
+	case !add:
+		fmt.Fprintf(a.streams.Err, "claudeops: this belongs into %s\n", c.file)
+		text, err = c.print(c, server, nil)
+	case c.add == nil:
+		return app.Usage(fmt.Errorf("%s has no command that adds a server; put what mcp-config --client %s prints into %s",
+			c.name, c.name, c.file))
+	default:
+		text, err = c.add(c, server, nil, func(string) string { return "" })
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.streams.Out, strings.TrimRight(text, "\n"))
+	return err
+}
+
+// loweredFlags returns the flags of the command line that take rights from a connection, as both connectors know them.
+func loweredFlags(a *commandLine) (flags []string) {
+	if tier := *a.flags["CLAUDEOPS_TIER"]; tier != "" {
+		flags = append(flags, "--tier", tier)
+	}
+	if givenUp(*a.flags["CLAUDEOPS_DRY_RUN"]) {
+		flags = append(flags, "--dry-run")
+	}
+	if givenUp(*a.flags["CLAUDEOPS_READ_ONLY"]) {
+		flags = append(flags, "--read-only")
+	}
+	return flags
+}
+
+// clientVariables returns the variables that the server started by the client reads: ours, and those that the
+// operator's files name. A file that cannot be read is reported, and names nothing.
+func clientVariables(a *commandLine) []config.Variable {
+	cfg := config.Load(a.sources(), forges.All())
+	out := config.ClientVariables(forges.All(), cfg.Permissions.Toolsets)
+	add := func(name, meaning string) {
+		if !slices.ContainsFunc(out, func(v config.Variable) bool { return v.Name == name }) {
+			out = append(out, config.Variable{Name: name, Meaning: meaning, Secret: true}) // its value may be one
+		}
+	}
+	for _, name := range sorted(namedTokens(a, cfg)) {
+		add(name, "token that a file of the operator names")
+		add(name+"_FILE", "file of "+name)
+	}
+	for _, name := range sorted(scriptVariables(a, cfg)) {
+		add(name, "variable that scripts may see")
+	}
+	return out
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// namedTokens returns the variables that the operator's files name as token_env: of registries of definitions, and of
+// sources.
+func namedTokens(a *commandLine, cfg config.Config) (names []string) {
+	uses := func(toolset string) bool { return slices.Contains(cfg.Permissions.Toolsets, toolset) }
+	if uses(definitions.ToolsetName) {
+		d := cfg.Tools.Definitions
+		folder, err := app.WorkingFolder(a.program())
+		if err != nil {
+			folder = "" // of no project
+		}
+		named, err := definitions.TokenVariables(definitions.ConfigOptions{File: d.ConfigFile, Project: folder, Home: d.Home})
+		if err != nil {
+			a.streams.warn(
+				"the registries of definitions cannot be read, so that the variables with their tokens are missing: %s", err)
+		}
+		names = append(names, named...)
+	}
+	if !uses(definitions.ToolsetName) && !uses(deploy.ToolsetName) && !uses(packages.ToolsetName) {
+		return names
+	}
+	p := &app.Parts{Cfg: cfg, Rules: app.NewRules(a.freshSources, slog.New(slog.DiscardHandler))}
+	allowed, err := p.AllowedSources().Load()
+	if err != nil {
+		a.streams.warn("%s; the variables with tokens of sources are missing", err)
+	}
+	for _, s := range slices.Concat(p.Rules.Now().Policy.Server.Sources, allowed) {
+		if s.TokenEnv != "" {
+			names = append(names, s.TokenEnv)
+		}
+	}
+	return names
+}
+
+// scriptVariables returns the variables that the settings of scripts name, without those that no script sees.
+func scriptVariables(a *commandLine, cfg config.Config) (names []string) {
+	if !slices.Contains(cfg.Permissions.Toolsets, scripts.ToolsetName) {
+		return nil
+	}
+	settings, err := app.ScriptSettings(a.program())
+	if err != nil {
+		return nil // which is said with the scripts
+	}
+	return slices.DeleteFunc(slices.Clone(settings.Env), func(name string) bool { return !cfg.ScriptSees(name) })
 }

@@ -2,18 +2,26 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/app"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // readers are doors with one pull request of ours, #1, which updates checks/disk.md and adds checks/inodes.md.
@@ -237,5 +245,151 @@ func TestWhatAStatusIncludesIsAskedForAlikeThroughEveryWayIn(t *testing.T) {
 				t.Errorf("%s through %s: %+v", include, door, got)
 			}
 		}
+	}
+}
+
+// A revision of which the gate says no is refused with the same words of the contract through every way in.
+func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
+	d := newDoors(t)
+	d.policy("revise: reviewed\n")
+	var create operation.Operation
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
+		if o.Name == prflow.ToolCreatePR {
+			create = o
+		}
+	}
+	if opened := d.throughMCP(create, goodRequests()[create.Name]); opened.Code != "" {
+		t.Fatalf("not opened: %v", opened)
+	}
+	for revises, code := range map[string]string{
+		"1": "duplicate_pr", "7": "not_found", "-1": "invalid_argument", `"one"`: "invalid_argument",
+		"1.5": "invalid_argument",
+	} {
+		arguments := strings.Replace(goodRequests()[create.Name], `"title"`, `"revises":`+revises+`,"title"`, 1)
+		arguments = strings.Replace(strings.Replace(arguments, `"create"`, `"update"`, 1), `# Inodes\n`,
+			`# Inodes\n\ndf -i\n`, 1)
+		want := d.throughMCP(create, arguments)
+		if want.Code != code {
+			t.Errorf("revises %s: MCP answers %v, want %s", revises, want, code)
+		}
+		if diff := cmp.Diff(want, d.throughCLI(create, arguments)); diff != "" {
+			t.Errorf("revises %s (-MCP +command line):\n%s", revises, diff)
+		}
+		if got, ok := d.throughREST(create, arguments); !ok || !cmp.Equal(want, got) {
+			t.Errorf("revises %s (-MCP +REST):\n%s", revises, cmp.Diff(want, got))
+		}
+	}
+}
+
+// So are answers to a review that may not be posted. Replies to comments that wait for none are reported first.
+func TestARefusedReplyIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
+	t.Parallel()
+	d := newDoors(t)
+	var create operation.Operation
+	for _, o := range operation.List(new(app.App).Toolsets()...) {
+		if o.Name == prflow.ToolCreatePR {
+			create = o
+		}
+	}
+	good := goodRequests()[create.Name]
+	if opened := d.throughMCP(create, good); opened.Code != "" {
+		t.Fatalf("not opened: %v", opened)
+	}
+	repo := `"repo_owner":"joe","repo_name":"infra"`
+	for arguments, code := range map[string]string{
+		strings.Replace(good, `"title"`, `"reply":"So.","title"`, 1):                                   "invalid_argument",
+		`{` + repo + `,"revises":1,"reply":"So."}`:                                                     "duplicate_pr",
+		`{` + repo + `,"revises":1,"files":[],"reply":"So.","replies":[{"comment":"9","text":"So."}]}`: "duplicate_pr",
+		`{` + repo + `,"revises":1}`:                                                                   "invalid_argument",
+		`{` + repo + `,"revises":7,"reply":"So."}`:                                                     "not_found",
+		`{` + repo + `,"revises":1,"reply":"key AKIAQ4XK7TZP2LMN5RSW "}`:                               "duplicate_pr",
+	} {
+		want := d.throughMCP(create, arguments)
+		if want.Code != code {
+			t.Errorf("%s: MCP answers %v, want %s", arguments, want, code)
+		}
+		if diff := cmp.Diff(want, d.throughCLI(create, arguments)); diff != "" {
+			t.Errorf("%s (-MCP +command line):\n%s", arguments, diff)
+		}
+		if got, ok := d.throughREST(create, arguments); !ok || !cmp.Equal(want, got) {
+			t.Errorf("%s (-MCP +REST):\n%s", arguments, cmp.Diff(want, got))
+		}
+	}
+}
+
+// foundToolset is a toolset with one tool, which is found while the program runs.
+func foundToolset(scope access.Scope, rejected *[]string) operation.Toolset {
+	object := json.RawMessage(`{"type":"object"}`)
+	return operation.Toolset{
+		Name: "found", Instructions: "Find.",
+		Found: func(context.Context) []operation.Operation {
+			return []operation.Operation{operationtest.Plain(operation.Operation{
+				Name: "found_one", Effect: operation.Exec, Needs: operation.Needs{Scope: scope},
+				Tool:    operation.Tool{Title: "One", Description: "One."},
+				Schemas: operation.Schemas{Input: object, Output: object}, Route: operation.Route{Method: "POST", MaxBody: 1 << 10},
+			}, true, func(_ context.Context, call operation.Call, _ map[string]any) (map[string]any, error) {
+				if string(call.Arguments) == `{"fail":true}` {
+					return nil, fault.New(fault.Conflict, "it failed")
+				}
+				return map[string]any{"door": string(call.Caller.Door)}, nil
+			})}
+		},
+		Reject: func(_ context.Context, _ operation.Call, name string, _ *fault.Error) {
+			*rejected = append(*rejected, name)
+		},
+		Form: &operation.Form{
+			FailureType: reflect.TypeFor[countAnswer](),
+			Failure:     func(o operation.Operation, _ error, _ string) any { return map[string]any{"of": o.Name} },
+		},
+	}
+}
+
+func TestAToolThatIsFoundIsCalledOverREST(t *testing.T) {
+	t.Parallel()
+	var rejected []string
+	d := newDoors(t, foundToolset(access.Operate, &rejected))
+	if status, answer := d.rest("POST", "/api/v1/tools/found_one", `{}`); status != http.StatusOK ||
+		answer["door"] != string(record.DoorREST) {
+		t.Errorf("%d %v", status, answer)
+	}
+	status, answer := d.rest("POST", "/api/v1/tools/found_one", `{"fail":true}`)
+	if failure, _ := answer["failure"].(map[string]any); status != http.StatusConflict || failure["of"] != "found_one" {
+		t.Errorf("%d %v", status, answer)
+	}
+	if status, answer := d.rest("POST", "/api/v1/tools/found_two", `{}`); status != http.StatusNotFound ||
+		answer["code"] != "not_found" {
+		t.Errorf("%d %v", status, answer)
+	}
+	if _, document := d.rest("GET", "/openapi.json",
+		""); document["paths"].(map[string]any)["/api/v1/tools/{name}"] == nil {
+		t.Error("OpenAPI does not know it")
+	}
+	d = newDoors(t, foundToolset("another scope", &rejected))
+	if status, answer := d.rest("POST", "/api/v1/tools/found_one", `{}`); status != http.StatusForbidden ||
+		len(rejected) != 1 || rejected[0] != "found_one" {
+		t.Errorf("%d %v, recorded %v", status, answer, rejected)
+	}
+	called := d.mcp("tools/call", `{"name":"found_one","arguments":{}}`)
+	if structured, _ := called["structuredContent"].(map[string]any); structured["door"] != "mcp" {
+		t.Errorf("MCP: %v", called)
+	}
+}
+
+// A script's arguments are not a struct: REST must not look for fields in them.
+func TestAScriptIsRunOverREST(t *testing.T) {
+	t.Parallel()
+	d := newDoors(t)
+	project := t.TempDir()
+	d.folder, d.env["CLAUDEOPS_BOUNDARY"], d.env["CLAUDEOPS_TIER"], d.env["PATH"] = project, "none", "3", os.Getenv("PATH")
+	operationtest.WriteExecutables(t, project,
+		map[string]string{"scripts/Agent/say-hello.sh": "#!/bin/sh\n# @noparams\necho hello\n"})
+	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `{}`); status != http.StatusOK ||
+		answer["stdout"] != "hello\n" {
+		t.Errorf("%d %v", status, answer)
+	}
+	if status, answer := d.rest("POST", "/api/v1/tools/say_hello", `[]`); status != http.StatusBadRequest ||
+		answer["code"] != "invalid_argument" {
+		t.Errorf("no object: %d %v", status, answer)
 	}
 }

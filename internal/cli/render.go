@@ -1,19 +1,30 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/app"
-
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/logqueue"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/web/handler"
 )
 
 // print answers with v as JSON, or with text for people.
@@ -151,4 +162,180 @@ func errorText(w fault.Wire, e *fault.Error, attempt string) string {
 		fmt.Fprintf(&b, "  cause: %s\n", e.Cause)
 	}
 	return b.String()
+}
+
+// listed is the JSON of every command that lists: one shape, so that one program reads all of them.
+type listed[T any] struct {
+	Items      []T    `json:"items"`
+	NextCursor string `json:"next_cursor,omitempty"` // what asks for the next page; absent on the last one
+}
+
+func listOf[T any](items []T) listed[T] { return listed[T]{Items: append([]T{}, items...)} }
+
+// asList gives an answer that lists something the shape of listed, and keeps what else it says. Its list is its first
+// field that is a slice of structs. An answer without one is returned as it is.
+func asList(answer any) any {
+	v := reflect.Indirect(reflect.ValueOf(answer))
+	if v.Kind() != reflect.Struct {
+		return answer
+	}
+	for _, f := range operation.Fields(v.Type()) {
+		if f.Type.Kind() != reflect.Slice || f.Type.Elem().Kind() != reflect.Struct {
+			continue
+		}
+		text, err := json.Marshal(answer)
+		members := map[string]json.RawMessage{}
+		if err != nil || json.Unmarshal(text, &members) != nil {
+			return answer
+		}
+		members["items"] = members[f.JSON]
+		delete(members, f.JSON)
+		return members
+	}
+	return answer
+}
+
+// problemOf returns an error as REST has it: the same members, with the status that REST would answer.
+func problemOf(err error) handler.Problem {
+	e := fault.From(err)
+	var usage app.UsageError
+	var plain plainFailure
+	switch {
+	case errors.As(err, &usage):
+		e = fault.New(fault.InvalidArgument, "%s", err)
+	case errors.As(err, &plain):
+		e = fault.New(fault.Internal, "%s", err)
+	}
+	wire := e.Wire(operation.RequestIDOf(err))
+	status := e.Code.HTTPStatus()
+	return handler.Problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: wire.Message, Code: wire.Code,
+		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: wire.Violations,
+		ExistingPR: wire.ExistingPR,
+		Next:       wire.Next, RequestID: wire.RequestID,
+	}
+}
+
+// plainFailure reports a check with a negative result. It is printed without a code, and ends with the exit code exit.
+type plainFailure struct {
+	error
+	exit int
+}
+
+func (e plainFailure) Unwrap() error { return e.error }
+
+// silentExit ends a command whose answer has been printed already with an exit code of its own.
+type silentExit int
+
+func (silentExit) Error() string { return "" }
+
+func exitCode(err error) int {
+	var usage app.UsageError
+	var plain plainFailure
+	switch {
+	case errors.As(err, &usage) && usage.WaitsFor != "":
+		return fault.ExitMachine
+	case errors.As(err, &usage):
+		return fault.ExitUsage
+	case errors.As(err, &plain):
+		return plain.exit
+	}
+	return fault.From(err).ExitCode()
+}
+
+// unreadable is the error for a file that the caller named and that cannot be read.
+func unreadable(name string, err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	return app.Usage(fmt.Errorf("%s cannot be read: %w", name, err))
+}
+
+// checkOutcome and checkCode refuse values that narrow a listing to nothing.
+func checkOutcome(outcome string) error {
+	if outcome == "" || slices.Contains(record.Outcomes(), record.Outcome(outcome)) {
+		return nil
+	}
+	return app.Usage(errors.New("--outcome is opened, revised, reused, dry_run, refused, failed or done"))
+}
+
+func checkPull(state string) error {
+	if state == "" || slices.Contains(record.PullStates(), record.PullState(state)) {
+		return nil
+	}
+	return app.Usage(errors.New("--pull is open, merged, closed or gone"))
+}
+
+func checkCode(code string) error {
+	if code == "" || fault.Code(code).Known() {
+		return nil
+	}
+	return app.Usage(fmt.Errorf("--code %.50q is no code; docs/reference/codes.md lists them", code))
+}
+
+func (a *commandLine) logger(form app.LogForm, cfg config.Config) *slog.Logger {
+	if form != app.LogWarnings {
+		level := slog.LevelInfo
+		if a.only == definitions.ToolsetName || slices.Contains(cfg.Permissions.Toolsets, definitions.ToolsetName) {
+			level = cfg.Tools.Definitions.LogLevel
+		}
+		return slog.New(a.queueLog(form == app.LogQueuedJSON || cfg.Web.LogJSON, level))
+	}
+	return slog.New(slog.NewTextHandler(escaping{a.streams.Err}, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+			if len(groups) == 0 && attr.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attr
+		},
+	}))
+}
+
+// escaping writes lines of a log so that nothing hides in them: they repeat what others wrote.
+type escaping struct{ io.Writer }
+
+// Write implements io.Writer. A line comes as a whole.
+func (e escaping) Write(line []byte) (int, error) {
+	if _, err := e.Writer.Write(content.EscapeJSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// flushBound limits how long an ending process waits for the last lines of its log to be read.
+const flushBound = time.Second
+
+// queueLog puts a queue before standard error, for commands that run for long: the program that started them may have
+// stopped reading it. It returns the handler of the log.
+func (a *commandLine) queueLog(json bool, level slog.Level) slog.Handler {
+	handler := func(w io.Writer) slog.Handler {
+		w, options := escaping{w}, &slog.HandlerOptions{Level: level}
+		if json {
+			return slog.NewJSONHandler(w, options)
+		}
+		return slog.NewTextHandler(w, options)
+	}
+	a.logs = logqueue.New(a.streams.Err, func(lines int) []byte {
+		var line bytes.Buffer
+		slog.New(handler(&line)).Warn("lines of the log were dropped: nobody read them", "lines", lines)
+		return line.Bytes()
+	})
+	a.streams.Err = a.logs
+	return handler(a.logs)
+}
+
+// flush waits until the lines so far are written.
+func (a *commandLine) flush() {
+	if a.logs != nil {
+		a.logs.Flush(flushBound)
+	}
+}
+
+// flushLog writes what waits in the queue.
+func (a *commandLine) flushLog() {
+	if a.logs != nil {
+		a.logs.Close(flushBound)
+	}
 }

@@ -6,9 +6,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/procedures/deploy"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
@@ -62,5 +68,93 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestTheTokenOfTheFirstStartIsInTheAuditAndKeptOutOfTexts(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	a := &commandLine{
+		streams: Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard},
+		lookup: func(name string) (string, bool) {
+			value, set := map[string]string{"CLAUDEOPS_STATE_DIR": state}[name]
+			return value, set
+		},
+	}
+	p := a.program().Wire(app.Needs{})
+	t.Cleanup(func() { _ = p.Store.Close() })
+	secret, err := app.NewSignIn(p).OperatorToken(t.Context())
+	if err != nil || secret == "" {
+		t.Fatalf("%q, %v", secret, err)
+	}
+	if got := p.Scanner.Redact("it is " + secret); strings.Contains(got, secret) {
+		t.Errorf("not redacted: %s", got)
+	}
+	rows, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{})
+	if err != nil || len(rows) != 1 || rows[0].Action != "token.create" || rows[0].Outcome != record.OutcomeDone ||
+		!strings.Contains(rows[0].Message, "token operator (") || strings.Contains(rows[0].Message, secret) {
+		t.Errorf("the audit has %+v, %v", rows, err)
+	}
+	if _, err := app.NewSignIn(p).OperatorToken(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if rows, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{}); err != nil || len(rows) != 1 {
+		t.Errorf("the second start: %+v, %v", rows, err)
+	}
+}
+
+// What a page of the dashboard fetches is in the audit, as what a tool fetches is; so is a fetch that fails.
+func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	far := filepath.Join(dir, "far", "joe", "infra")
+	url := "file://" + filepath.ToSlash(far)
+	operationtest.WriteFiles(t, dir, map[string]string{
+		"far/joe/infra/ask.md": "Ask.\n", "home/.keep": "", "project/.keep": "",
+		"agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: " +
+			"{}}\nmodules: [{id: p, type: prompt, source: {git: {url: '" + url + "'}}}]\n",
+	})
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"},
+		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "x"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = far
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	env := map[string]string{
+		"HOME": filepath.Join(dir, "home"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
+		"AGENTPACK_HOME": filepath.Join(dir, "agentpack"), "CLAUDEOPS_TOOLSETS": "pr,deploy",
+	}
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
+		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }, folder: filepath.Join(dir, "project")}
+	p := a.program().Wire(app.Needs{})
+	t.Cleanup(func() { _ = a.program().Close() })
+	d := app.NewDeployments(p)
+	rows := func() []record.RecordedAttempt {
+		t.Helper()
+		list, err := p.Store.Audit.Page(t.Context(), record.AuditQuery{Ascending: true, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	if _, err := d.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Preview(t.Context(), deploy.Candidate{Provider: "gitea", Owner: "joe", Name: "infra",
+		Commit: strings.Repeat("0", 40)}); err == nil {
+		t.Error("a commit that is not there")
+	}
+	got := rows()
+	if len(got) != 2 || got[0].Outcome != record.OutcomeDone || got[1].Outcome == record.OutcomeDone ||
+		got[1].Repo != "infra" {
+		t.Fatalf("%+v", got)
+	}
+	for _, row := range got {
+		if row.Door != record.DoorWeb || row.Action != deploy.ToolPlan ||
+			!strings.Contains(row.Message, "fetched from "+url) {
+			t.Errorf("%+v", row)
+		}
 	}
 }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -92,5 +94,62 @@ func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
 		if code != 2 || !strings.Contains(errOut.String(), c.want) || out.Len() > 0 {
 			t.Errorf("%s: %d, %q, %q", c.typed, code, errOut.String(), out.String())
 		}
+	}
+}
+
+func TestAnAnswerForPeopleIsATableAndHarmless(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		Name string   `json:"name"`
+		Tags []string `json:"tags,omitempty"`
+		New  *bool    `json:"new,omitempty"`
+	}
+	type answer struct {
+		Rows  []row    `json:"rows"`
+		Total int      `json:"total"`
+		Text  string   `json:"text,omitempty"`
+		Empty []string `json:"empty,omitempty"`
+		Any   any      `json:"any"`
+		Inner struct {
+			On bool `json:"on"`
+		} `json:"inner"`
+	}
+	yes := true
+	a := answer{Rows: []row{{"a\n\x1b[31mb", []string{"x", "y"}, &yes}, {"c", nil, nil}}, Total: 2, Text: "one\ntwo\n",
+		Empty: []string{}, Any: map[string]any{"k": 1}}
+	a.Inner.On = true
+	var b strings.Builder
+	describe(&b, "", reflect.ValueOf(a))
+	text := surface{}.lay(b.String())
+	if strings.ContainsRune(text, '\x1b') {
+		t.Errorf("control characters reach the terminal: %q", text)
+	}
+	for _, line := range []string{"rows: 2", "NAME", "x, y  true", "total: 2", "text: \n  one\n  two\n", `any: {"k":1}`,
+		"inner.on: true"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("no %q in\n%s", line, text)
+		}
+	}
+	if strings.Contains(text, "empty") {
+		t.Errorf("what is empty is shown:\n%s", text)
+	}
+}
+
+func TestOnlyYesAgrees(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{"y\n": true, " YES \n": true, "yes": true, "": false, "\n": false,
+		"n\n": false, "yesterday\n": false, strings.Repeat(" ", 100) + "y\n": false} {
+		var shown strings.Builder
+		if got := answersYes(strings.NewReader(said), &shown, "Really?"); got != want || shown.String() != "Really? [y/N] " {
+			t.Errorf("%q: %t, %q", said, got, shown.String())
+		}
+	}
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if agreed(&commandLine{streams: Streams{In: file}}, "Really?") {
+		t.Error("a file is no terminal")
 	}
 }

@@ -1,9 +1,14 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -75,4 +80,181 @@ func (s *Server) progress(ctx context.Context, req mcp.CallToolRequest) func(str
 			s.opts.Log.Debug("progress not sent", "error", err)
 		}
 	}
+}
+
+// known is a tool as clients were last told of it.
+type known struct {
+	set    operation.Toolset
+	op     operation.Operation
+	hidden bool // tools/list does not show it
+	found  bool // it is one of Toolset.Found
+	listed []byte
+}
+
+// changes reports whether there are tools that come and go.
+func changes(toolsets []operation.Toolset) bool {
+	return slices.ContainsFunc(toolsets, func(set operation.Toolset) bool { return set.Found != nil })
+}
+
+// look reads the dynamic tools of the toolsets, and notifies the client if the list has changed. A tool that is gone is
+// no longer listed, but a client that knows it can still call it, and its operation answers why it is gone.
+func (s *Server) look(ctx context.Context) {
+	if !s.changes {
+		return
+	}
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	added, changed := s.compare(ctx)
+	switch { // one notification for all; AddTools sends it by itself
+	case len(added) > 0:
+		s.mcp.AddTools(added...)
+	case changed:
+		s.mcp.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+	}
+}
+
+// compare notes what there is now, and returns the tools that are new or have another schema, and whether others have
+// come back or gone.
+func (s *Server) compare(ctx context.Context) (added []server.ServerTool, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := map[string]bool{}
+	for name, k := range s.known {
+		gone[name] = k.found && !k.hidden
+	}
+	for _, set := range s.toolsets {
+		if set.Found == nil {
+			continue
+		}
+		for _, o := range set.Found(ctx) {
+			before, has := s.known[o.Name]
+			t, err := tool(set, o)
+			listed, encodeErr := json.Marshal(t)
+			if err != nil || encodeErr != nil || has && (!before.found || before.set.Name != set.Name) {
+				s.opts.Log.Warn("a tool that was found is not offered: its schema is malformed, or another tool has its name",
+					"tool", o.Name, "error", err)
+				continue
+			}
+			now := known{set: set, op: o, hidden: !s.shown(set, o), found: true, listed: listed}
+			s.known[o.Name], gone[o.Name] = now, false
+			switch {
+			case !has || !bytes.Equal(before.listed, listed):
+				added = append(added, server.ServerTool{Tool: t, Handler: s.handler(o.Name)})
+			case before.hidden != now.hidden:
+				changed = true
+			}
+		}
+	}
+	for name, isGone := range gone {
+		if isGone {
+			k := s.known[name]
+			k.hidden, changed = true, true
+			s.known[name] = k
+		}
+	}
+	return added, changed
+}
+
+// watch looks again at each tick, so that a client is notified of a change without asking.
+func (s *Server) watch(ctx context.Context, ticks <-chan time.Time) {
+	for {
+		select {
+		case <-ticks:
+			s.look(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// knownTool returns the known definition of a tool by its name.
+func (s *Server) knownTool(name string) (known, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, has := s.known[name]
+	return k, has
+}
+
+// answer renders what an operation returned: structured content, and the same as text for clients that read only that.
+func answer(form *operation.Form, result any) *mcp.CallToolResult {
+	text := plainJSON
+	if form != nil && form.Text != nil {
+		text = form.Text
+	}
+	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(text(result))}}
+}
+
+// failed renders a refusal or a failure: isError, and the error in the toolset's form; else (design §4) text beginning
+// with the code, and the error object.
+func failed(form *operation.Form, o operation.Operation, err error, requestID string) *mcp.CallToolResult {
+	if form != nil {
+		result := answer(form, form.Failure(o, err, requestID))
+		result.IsError = !form.Answers
+		return result
+	}
+	wire := fault.From(err).Wire(requestID)
+	return &mcp.CallToolResult{
+		IsError:           true,
+		StructuredContent: map[string]any{"error": wire},
+		Content:           []mcp.Content{mcp.NewTextContent(errorText(wire))},
+	}
+}
+
+// errorText returns the message, then what to do about each violation. Violations that the message does not repeat are
+// given in full.
+func errorText(w fault.Wire) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s] %s", w.Code, w.Message)
+	for _, v := range w.Violations {
+		told := strings.Contains(w.Message, v.Message)
+		switch {
+		case told && v.Suggestion == "":
+		case told && v.Path == "":
+			fmt.Fprintf(&b, "\n- %s", v.Suggestion)
+		case told:
+			fmt.Fprintf(&b, "\n- %s: %s", v.Path, v.Suggestion)
+		case v.Suggestion == "":
+			fmt.Fprintf(&b, "\n- [%s] %s", v.Code, v.Message)
+		default:
+			fmt.Fprintf(&b, "\n- [%s] %s; %s", v.Code, v.Message, v.Suggestion)
+		}
+	}
+	for _, v := range w.Violations {
+		if v.Present != nil {
+			b.WriteString(presentText(v.Path, *v.Present))
+		}
+	}
+	for _, fact := range w.Facts() {
+		b.WriteString("\n" + fact)
+	}
+	if w.RequestID != "" {
+		fmt.Fprintf(&b, "\nrequest id: %s", w.RequestID)
+	}
+	return b.String()
+}
+
+// presentText shows a file to a model that reads the text alone. The lines around it have the file's own id, which no
+// file can hold.
+func presentText(path string, p fault.Present) string {
+	out := fmt.Sprintf("\n%s now has the base_sha %s", path, p.BaseSHA)
+	if p.Cut != "" {
+		out += " (" + p.Cut + ")"
+	}
+	text := p.Text + p.Diff // one of them at most
+	if text == "" {
+		return out
+	}
+	return fmt.Sprintf("%s; %s\n--- begin %s\n%s\n--- end %s", out, p.Untrusted, p.BaseSHA,
+		strings.TrimSuffix(text, "\n"), p.BaseSHA)
+}
+
+// plainJSON is JSON without HTML escapes: \u003c costs a model six characters for one.
+func plainJSON(v any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil { // our result types always marshal
+		return "{}"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -188,3 +188,30 @@ func (r Rules) notListed(t Target) *fault.Error {
 	return fault.New(fault.RepoNotAllowed, "the repository %s/%s at %s is not on the operator's list (%s)", t.Owner,
 		t.Name, t.Provider, strings.Join(names, ", "))
 }
+
+// Caller says who calls, and how to reach them while they wait.
+type Caller struct {
+	record.Actor
+	// TokenHash is the hash of the token that was shown, or by which the person is signed in; "" for none. Tokens and
+	// sessions that are made with it end with it.
+	TokenHash string
+	// Progress, if not nil, is called for each phase of a creation as it begins, and while a write takes long. It is never
+	// called concurrently.
+	Progress func(phase string)
+	// Recheck asks the door again whether it would let the caller in, with no fewer rights than the call began with. nil
+	// at doors without a credential, such as the command line. See Admitted.
+	Recheck func(ctx context.Context) error
+}
+
+// Admitted is called after a call has waited, for a lock for example, and before its first write: the credential may
+// have been revoked or have expired meanwhile, its rights may have been lowered, or the connection may have been cut
+// off. The error is unauthenticated, forbidden or tier_denied then, and nothing may be written. If the check itself
+// fails, its error is returned.
+//
+// It may write to the records, so it is not to be called within one of their transactions.
+func (c Caller) Admitted(ctx context.Context) error {
+	if c.Recheck == nil {
+		return nil
+	}
+	return c.Recheck(ctx)
+}

@@ -29,8 +29,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -159,3 +161,195 @@ type Call struct {
 
 // Unlimited is the ceiling of a caller that no credential limits.
 const Unlimited = gitprovider.TierRemediate
+
+// Kind is a set of kinds of callers.
+type Kind uint8
+
+// The kinds.
+const (
+	Agent    Kind = 1 << iota // over MCP
+	Person                    // at the terminal, or signed in at the dashboard
+	Program                   // with a token, over REST
+	People   = Person | Program
+	Everyone = Agent | People
+)
+
+// kindOf returns the kinds of callers behind a door. A person's token may be used by a program.
+func kindOf(door record.Door) Kind {
+	switch door {
+	case record.DoorMCP:
+		return Agent
+	case record.DoorREST:
+		return People
+	case record.DoorWebhook, record.DoorPoll:
+		return Program
+	}
+	return Person
+}
+
+// Dry says how an operation acts where the operator wants a dry run (CLAUDEOPS_DRY_RUN).
+type Dry uint8
+
+// What there is.
+const (
+	DryRefused Dry = iota
+	DryTried       // it runs, changes nothing, and says what it would have done
+	DryDone        // it is done all the same: it changes nothing that a dry run protects
+)
+
+// Needs are the operator's rules that a call must meet. Define adds to those of an agent's tool what follows from its
+// effect.
+type Needs struct {
+	For   Kind             // who may ask; 0: everyone
+	Tier  gitprovider.Tier // the lowest that may ask; 0 for acts of people, which no tier binds
+	Scope access.Scope     // that the token of a caller of REST or of the dashboard needs; the guard asks for it
+	// Harmless says that a tool writes only what this program keeps for itself, such as a cache: from tier 2, and without
+	// the operator's leave to write. A harmless tool that runs programs changes nothing: it is for the tier that it names,
+	// and for read-only servers too.
+	Harmless bool
+	Leave    bool // the operator lets tools write (CLAUDEOPS_ALLOW_WRITE)
+	Writable bool // the process is not read-only (CLAUDEOPS_READ_ONLY)
+	// Policy refuses the operation while the policy, or CLAUDEOPS_REPOS, cannot be read: an unknown rule must not be
+	// replaced by a wider one.
+	Policy bool
+	Listed bool // the repository of its Target is on the operator's list
+	Yes    bool // the argument yes must be true
+	// Gated says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first
+	// write, whether the caller is still admitted (Caller.Admitted). The tier here then only says who may expect to pass.
+	Gated bool
+	Dry   Dry
+}
+
+// under returns the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
+// folders.
+func (n Needs) under(effect Effect) Needs {
+	switch {
+	case n.Gated:
+	case effect == Write && !n.Harmless:
+		n.Tier, n.Leave, n.Writable = gitprovider.TierRemediate, true, true
+	case effect == Write, effect == Exec && !n.Harmless:
+		n.Tier, n.Writable = max(n.Tier, gitprovider.TierInvestigate), true
+	case effect == Exec:
+		n.Tier = max(n.Tier, gitprovider.TierObserve)
+	}
+	return n
+}
+
+// Target names the subject of a call, for its audit row. Fields that do not apply are empty.
+type Target struct {
+	Provider, Owner, Name string           // repository
+	Number                int              // pull request
+	Tier                  gitprovider.Tier // of the session that is to start
+	Action                string           // what is done, in place of the operation's; "" for that
+	Paths                 []string         // files of the repository
+	// Withhold says that one of the paths looked like a secret: its place is taken, and the row has no text of the
+	// failure.
+	Withhold bool
+}
+
+// after returns the target of arguments of which some are wrong: the repository only if it can be one.
+func (t Target) after(violations []fault.Violation) Target {
+	if len(violations) > 0 && (gitprovider.CheckRepoPart(t.Owner) != nil || gitprovider.CheckRepoPart(t.Name) != nil) {
+		t.Provider, t.Owner, t.Name = "", "", ""
+	}
+	return t
+}
+
+// Tool describes an operation to MCP clients.
+type Tool struct {
+	Title       string // "" if it is not offered to them
+	Description string // for a model: what it does, what to do about its answers
+	Destructive bool   // it may overwrite or remove what somebody else made
+	// Repeatable says that the same call again has no further effect. Reading always is.
+	Repeatable bool
+}
+
+// ToolPath begins the path of each tool of the other toolsets than that of pull requests; its name follows.
+const ToolPath = "/tools/"
+
+// Route describes an operation to REST.
+type Route struct {
+	Method string // "" if REST does not have it
+	// Path is the path below /api/v1, such as /prs/{number}. A part in braces is the field of the input with the tag path;
+	// the other fields are the body of a route with MaxBody, and the query of any other. {path...} at its end takes
+	// slashes, too.
+	Path  string
+	ID    string // operationId in OpenAPI; a client's generated code is named for it
+	Notes string // what only callers of REST need to know
+
+	Status   int    // of success; 0: 200
+	Creates  bool   // the output is a Creation
+	Keyed    bool   // it takes an Idempotency-Key
+	MaxBody  int64  // bytes that a body may have; 0 if it reads none
+	TooLarge string // what to do about a larger one
+	// Takes is the longest that it may take, the time that it waits for others aside; 0 for what any request may.
+	Takes time.Duration
+}
+
+// Creation is an output that may be something new. REST answers 201 then, and 200 otherwise.
+type Creation interface{ Created() bool }
+
+// Located is an output about something that has an address of its own: what follows /api/v1. REST names it as Location.
+type Located interface{ Location() string }
+
+// Changing is an output that may be different the next time without anybody's doing, so that REST gives it no ETag
+// then.
+type Changing interface{ Changes() bool }
+
+// Bare is an output that the contract of its toolset has as a list. MCP needs an object around it; the command line
+// prints the list.
+type Bare interface {
+	Bare() (list any, notes []string)
+}
+
+// Partial is an output that may lack a part of what was asked for. The command line then ends with an error, after its
+// answer.
+type Partial interface{ Incomplete() bool }
+
+// MaxArguments bounds the arguments of a call over REST, in bytes.
+const MaxArguments = 1 << 20
+
+// route returns the place of a tool in REST: its arguments are the body. What does more than read needs the scope for
+// starting and stopping agents, since it changes the machine that the server runs on.
+func route(o Operation, takes time.Duration) (Route, access.Scope) {
+	scope := access.Read
+	if o.Effect != Read {
+		scope = access.Operate
+	}
+	return Route{
+		Method: http.MethodPost, Path: ToolPath + o.Name, ID: "call" + camel(o.Name),
+		Notes: "The body has the arguments of the tool. In an error, failure is what MCP clients get: the error in the " +
+			"form of the tool's contract.",
+		MaxBody: MaxArguments, TooLarge: "give less at once", Takes: takes + lockWait,
+	}, scope
+}
+
+// camel returns a name such as agent_list as AgentList.
+func camel(name string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "_") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
+
+// Field is a field of an input or an output.
+type Field struct {
+	reflect.StructField
+	JSON     string // its name
+	Optional bool   // an output may lack it
+}
+
+// Fields lists the fields of a struct type that JSON has.
+func Fields(t reflect.Type) (fields []Field) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && name != "-" {
+			fields = append(fields, Field{f, name, strings.Contains(options, "omitempty")})
+		}
+	}
+	return fields
+}

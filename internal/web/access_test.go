@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
 
 func from(address string) edit { return func(r *http.Request) { r.RemoteAddr = address } }
@@ -312,4 +318,93 @@ func TestASignInThatFailsRepeatsNothing(t *testing.T) {
 			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
 		}
 	}
+}
+
+func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
+	t.Parallel()
+	w, id := dryWorld(t, nil)
+	r := &reviewer{world: w}
+	w.web.Providers.Reviewer = r
+	w.build()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	w.person, w.anonymous = "", true
+	w.build()
+	writes, rows := w.fake.Script.Writes(), len(w.attempts())
+
+	promoted := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
+	w.want(promoted, 403, fault.Forbidden)
+	for _, want := range []string{"needs the scope review", "claudeops token create --name NAME",
+		"--scopes propose,review,read", "/sign-in"} {
+		if !strings.Contains(promoted.json["detail"].(string), want) {
+			t.Errorf("the refusal does not say %q: %s", want, promoted.body)
+		}
+	}
+	// over the page, with a second refusal of the same kind, that has no row of its own within a minute
+	w.read(w.submit("/proposals/"+id+"/promote", nil), "promote", 403).has("claudeops token create")
+	for _, action := range []string{"merge", "approve", "close"} {
+		w.read(w.submit("/pulls/fake/joe/infra/1/review", url.Values{"action": {action}}), action,
+			403).has("claudeops token create")
+	}
+	w.page("/pulls/fake/joe/infra/1", 200).has("Reviewing needs the scope review")
+
+	if w.fake.Script.Writes() != writes || len(r.done) != 0 {
+		t.Errorf("%d writes, %d reviews", w.fake.Script.Writes()-writes, len(r.done))
+	}
+	if got := w.attempts(); len(got) != rows+3 || got[0].Code != fault.Forbidden {
+		t.Errorf("%d rows of promotions and reviews, %+v", len(got)-rows, got[0])
+	}
+	if len(r.refused) != 3 || r.refused[0].Provider != "fake" || r.refused[0].Name != "infra" ||
+		r.refused[0].Number != 1 ||
+		r.refused[0].By.Door != record.DoorWeb || r.refused[0].By.String() != "anonymous" {
+		t.Errorf("recorded %+v", r.refused)
+	}
+}
+
+// TestEveryRoleIsHeldAtEveryRoute asks every route of the table as a person of each role, and as a stranger.
+func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
+	t.Parallel()
+	table, err := os.ReadFile(filepath.Join("testdata", "roles.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, provider := peopleWorld(t)
+	w.web.Providers.Reviewer = &reviewer{world: w}
+	w.build()
+	roles := []string{"viewer", "reviewer", "operator"}
+	var logins [3]*http.Cookie
+	for i, role := range roles {
+		logins[i] = w.signInAs(provider, fakeoidc.Person{Subject: role, User: role, Groups: []string{role + "s"}})
+	}
+	asked := 0
+	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
+		f := strings.Fields(line)
+		method, pattern, scope, may := f[0], f[1], f[2], f[3:]
+		// open, a stream without end, many documents
+		if scope == "-" || scope == "(agents)" || pattern == "/events" || pattern == "/audit.jsonl" {
+			continue
+		}
+		target := strings.TrimSuffix(regexp.MustCompile(`\{[^$}]*\}`).ReplaceAllString(pattern, "x1"), "{$}")
+		ask := func(edits ...edit) reply {
+			asked++
+			body := ""
+			if method == http.MethodPost {
+				body = "{}"
+			}
+			return w.do(method, target, body, edits...)
+		}
+		if a := ask(); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s %s, a stranger: %d", method, pattern, a.StatusCode)
+		}
+		for i, role := range roles {
+			a := ask(cookies(logins[i]))
+			if denied := a.StatusCode == http.StatusForbidden && a.code() == string(fault.Forbidden) &&
+				strings.Contains(string(a.body), "needs the scope"); denied != (may[i] == "no") {
+				t.Errorf("%s %s, %s: %d %s; the table says %s", method, pattern, role, a.StatusCode, a.body, may[i])
+			}
+			if a.StatusCode == http.StatusUnauthorized {
+				t.Fatalf("%s %s signed the %s out: %s", method, pattern, role, a.body)
+			}
+		}
+	}
+	t.Logf("%d requests", asked)
 }

@@ -1,10 +1,13 @@
 package web_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -16,8 +19,162 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/web/mcphttp"
 )
+
+// mcpClient is an MCP client by its address.
+type mcpClient struct {
+	testing.TB
+	at, token, session string
+	http               *http.Client
+}
+
+// mcpAnswer is an HTTP answer to a message.
+type mcpAnswer struct {
+	*http.Response
+	lines *bufio.Reader
+}
+
+// send posts a message. The body of the answer is open until the end of the test.
+func (c *mcpClient) send(body string, edits ...edit) mcpAnswer {
+	c.Helper()
+	return c.request(context.Background(), http.MethodPost, body, edits...)
+}
+
+func (c *mcpClient) request(ctx context.Context, method, body string, edits ...edit) mcpAnswer {
+	c.Helper()
+	a, err := c.try(ctx, method, body, edits...)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return a
+}
+
+func (c *mcpClient) try(ctx context.Context, method, body string, edits ...edit) (mcpAnswer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.at+mcphttp.Path, strings.NewReader(body))
+	if err != nil {
+		return mcpAnswer{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.session != "" {
+		req.Header.Set("Mcp-Session-Id", c.session)
+		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	}
+	for _, e := range edits {
+		e(req)
+	}
+	answer, err := c.http.Do(req)
+	if err != nil {
+		return mcpAnswer{}, err
+	}
+	c.Cleanup(func() { _ = answer.Body.Close() })
+	return mcpAnswer{answer, bufio.NewReader(answer.Body)}, nil
+}
+
+// read is the next message of an answer, with the id of its event; io.EOF at the end.
+func (a mcpAnswer) read() (m message, event string, err error) {
+	if !strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream") {
+		err = json.NewDecoder(a.lines).Decode(&m)
+		return m, "", err
+	}
+	for {
+		line, err := a.lines.ReadString('\n')
+		if err != nil {
+			return m, event, err
+		}
+		if id, found := strings.CutPrefix(line, "id: "); found {
+			event = strings.TrimSpace(id)
+		}
+		if data, found := strings.CutPrefix(line, "data: "); found && strings.TrimSpace(data) != "" {
+			return m, event, json.Unmarshal([]byte(data), &m)
+		}
+	}
+}
+
+// answer is the answer behind notifications.
+func (c *mcpClient) answer(a mcpAnswer) (m message, notes int) {
+	c.Helper()
+	for {
+		m, _, err := a.read()
+		if err != nil {
+			c.Fatalf("%s: %v", a.Status, err)
+		}
+		if m.Method == "" {
+			return m, notes
+		}
+		notes++
+	}
+}
+
+const greeting = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}`
+
+// dialed is a client that has begun no session.
+func dialed(t testing.TB, address, token string) *mcpClient {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &mcpClient{TB: t, at: address, token: token, http: &http.Client{Transport: transport}}
+}
+
+// began is a client that has begun a session.
+func began(t testing.TB, address, token string) *mcpClient {
+	t.Helper()
+	c := dialed(t, address, token)
+	c.begin()
+	return c
+}
+
+// begin begins a session.
+func (c *mcpClient) begin() {
+	c.Helper()
+	a := c.send(greeting)
+	c.session = a.Header.Get("Mcp-Session-Id")
+	if m, _ := c.answer(a); a.StatusCode != http.StatusOK || c.session == "" || m.Error != nil {
+		c.Fatalf("initialize: %s %+v", a.Status, m)
+	}
+	if a := c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); a.StatusCode != http.StatusAccepted {
+		c.Fatalf("initialized: %s", a.Status)
+	}
+}
+
+// createPR is a call of create_pr.
+func createPR(id int) string {
+	return fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"create_pr","arguments":%s,"_meta":{"progressToken":"p"}}}`, id, strings.TrimSpace(request(nil)))
+}
+
+// modern is a request that stands for itself, and the headers that it has.
+func modern(id int, method, params string) (string, edit) {
+	var named struct{ Name, URI string }
+	_ = json.Unmarshal([]byte(params), &named)
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tester","version":"9"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	params = strings.TrimSuffix(params, "}")
+	if params != "{" {
+		params += ","
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s%s}}`, id, method, params, meta),
+		func(r *http.Request) {
+			r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+			r.Header.Set("Mcp-Method", method)
+			if name := named.Name + named.URI; name != "" {
+				r.Header.Set("Mcp-Name", name)
+			}
+		}
+}
+
+func modernCreatePR(id int) (string, edit) {
+	return modern(id, "tools/call", fmt.Sprintf(`{"name":"create_pr","arguments":%s}`, strings.TrimSpace(request(nil))))
+}
+
+func drained(a mcpAnswer) string {
+	text, _ := io.ReadAll(a.lines)
+	return string(text)
+}
 
 func TestAnAgentProposesByTheAddressAlone(t *testing.T) {
 	t.Parallel()
@@ -318,4 +475,203 @@ func TestTheConnectionOfRequestsThatStandForThemselvesIsRenewed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A call whose connection is cut goes on to its end, and its answer can be asked for.
+func TestACallOfASessionGoesOnWhenItsConnectionIsCut(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"Snapshot", "Commit", "OpenPullRequest"} {
+		t.Run(method, func(t *testing.T) {
+			w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
+			p := newProxy(t, w.listening(nil).URL)
+			c := began(t, p.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+			entered, release := w.fake.Script.Block(method)
+			a := c.send(createPR(1))
+			<-entered
+			_, event, err := a.read() // progress
+			if err != nil || event == "" {
+				t.Fatalf("event %q, %v", event, err)
+			}
+			p.CloseClientConnections()
+			if _, err := io.ReadAll(a.lines); err == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Logf("the stream ended with %v", err)
+			}
+			release()
+			rest := c.request(context.Background(), http.MethodGet, "", carrying("Last-Event-ID", event))
+			m, notes := c.answer(rest)
+			if m.Result.IsError || m.Result.Structured["number"] != 1.0 || string(m.ID) != "1" {
+				t.Errorf("asked for again: %+v after %d notes", m, notes)
+			}
+			if m, _ := c.answer(c.send(createPR(2))); m.Result.IsError || m.Result.Structured["number"] != 1.0 {
+				t.Errorf("the identical call: %+v", m)
+			}
+			if n, made := w.pulls(), w.fake.Script.Count("OpenPullRequest"); n != 1 || made != 1 {
+				t.Errorf("%d pull requests, %d requests for one", n, made)
+			}
+			if rows := w.attempts(); len(rows) != 2 {
+				t.Errorf("rows %+v", rows)
+			}
+		})
+	}
+}
+
+// Nothing of a stream is lost or told twice, wherever it is taken up again.
+func TestAStreamIsTakenUpAfterEachOfItsEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
+	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	entered, release := w.fake.Script.Block("Snapshot")
+	a := c.send(createPR(1)) // returns when the stream has begun
+	<-entered
+	release()
+	whole := drained(a)
+	events := strings.Split(strings.TrimSuffix(whole, "\n\n"), "\n\n")
+	if len(events) < 3 || !strings.HasPrefix(events[0], "id: ") || !strings.Contains(events[len(events)-1], `"result"`) {
+		t.Fatalf("events %q", events)
+	}
+	for i, event := range events {
+		id, _, _ := strings.Cut(strings.TrimPrefix(event, "id: "), "\n")
+		rest := drained(c.request(context.Background(), http.MethodGet, "", carrying("Last-Event-ID", id)))
+		if want := strings.Join(append(events[i+1:], ""), "\n\n"); rest != want {
+			t.Errorf("after %s comes %q, want %q", id, rest, want)
+		}
+	}
+}
+
+func TestAStreamOnWhichNothingIsSaidYetBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) {
+		w.web.Agents.Limits.Stream, w.web.Agents.Limits.Heartbeat = time.Millisecond, time.Hour
+	})
+	server := w.listening(nil)
+	c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if general := c.request(ctx, http.MethodGet, ""); general.StatusCode != http.StatusOK {
+		t.Errorf("GET: %s", general.Status)
+	}
+	entered, release := w.fake.Script.Block("Commit")
+	defer release()
+	body, headers := modernCreatePR(1)
+	alone := dialed(t, server.URL, w.agentToken("desk", gitprovider.TierInvestigate))
+	if a := alone.request(ctx, http.MethodPost, body, headers); a.StatusCode != http.StatusOK {
+		t.Errorf("POST: %s", a.Status)
+	}
+	<-entered
+}
+
+func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.web.Agents.Limits.Stream = time.Millisecond })
+	server := w.listening(nil)
+	c := began(t, server.URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	general := c.request(context.Background(), http.MethodGet, "")
+	if general.StatusCode != http.StatusOK {
+		t.Fatalf("GET: %s", general.Status)
+	}
+	if second := c.request(context.Background(), http.MethodGet, ""); second.StatusCode != http.StatusConflict {
+		t.Errorf("a second GET: %s", second.Status)
+	}
+	entered, release := w.fake.Script.Block("Commit")
+	a := c.send(createPR(1))
+	<-entered
+	ended := make(chan error, 1)
+	go func() { ended <- server.Config.Shutdown(context.Background()) }()
+	_ = drained(general) // it ends by itself
+	release()
+	if rest := drained(a); !strings.Contains(rest, `"number":1`) {
+		t.Errorf("the call that wrote is answered with %s", rest)
+	}
+	if err := <-ended; err != nil || w.pulls() != 1 {
+		t.Errorf("%v, %d pull requests", err, w.pulls())
+	}
+}
+
+func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) {
+		w.web.Agents.Limits = mcphttp.Limits{Write: 20 * time.Millisecond, Stream: time.Millisecond,
+			Heartbeat: time.Millisecond}
+	})
+	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
+	_ = c.request(context.Background(), http.MethodGet, "") // comments fill it, and it is not read
+	for range 50 {
+		if m, _ := c.answer(c.send(ping)); m.Error != nil {
+			t.Fatalf("got %+v", m)
+		}
+	}
+}
+
+// A session hears of tools that come and go on its stream of GET, and a client without one on that of
+// subscriptions/listen, with the id of its request; a client that asked for nothing does not.
+func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
+	t.Parallel()
+	var names atomic.Value
+	names.Store([]string{"one"})
+	w := newWorld(t, func(w *world) {
+		w.web.Agents.Limits = mcphttp.Limits{Heartbeat: time.Hour, Stream: time.Millisecond}
+		w.served = func(ctx context.Context, _ door.Rights, c door.Client) error { return serveFound(ctx, &names, c) }
+	})
+	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierObserve)
+	old, deaf, alone := began(t, at, token), began(t, at, token), dialed(t, at, token)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	general := old.request(ctx, http.MethodGet, "") // which is answered before anything is said
+	asked := func(id int, filter string) mcpAnswer {
+		body, headers := modern(id, "subscriptions/listen", `{"notifications":`+filter+`}`)
+		return alone.request(ctx, http.MethodPost, body, headers)
+	}
+	changes := asked(7, `{"toolsListChanged":true}`)
+	if m, _, err := changes.read(); err != nil || m.Method != "notifications/subscriptions/acknowledged" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if none := drained(asked(8, `{}`)); strings.Contains(none, "list_changed") {
+		t.Errorf("who asked for nothing hears %s", none)
+	}
+	names.Store([]string{"one", "two"})
+	if m, event, err := general.read(); err != nil || m.Method != "notifications/tools/list_changed" || event == "" {
+		t.Errorf("the session hears %+v (%q), %v", m, event, err)
+	}
+	for {
+		line, err := changes.lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, "notifications/tools/list_changed") {
+			if !strings.Contains(line, `"io.modelcontextprotocol/subscriptionId":7`) {
+				t.Errorf("without a session: %s", line)
+			}
+			break
+		}
+	}
+	list := `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
+	if got := drained(deaf.send(list)); strings.Contains(got, "list_changed") || !strings.Contains(got, `"name":"two"`) {
+		t.Errorf("a session without a stream hears %s", got)
+	}
+	if got := drained(old.send(list)); !strings.Contains(got, `"name":"two"`) {
+		t.Errorf("the list is %s", got)
+	}
+}
+
+// serveFound serves tools that are found again and again, by their names.
+func serveFound(ctx context.Context, names *atomic.Value, c door.Client) error {
+	object := json.RawMessage(`{"type":"object"}`)
+	set := operation.Toolset{Name: "found", Instructions: "Run."}
+	set.Found = func(context.Context) (all []operation.Operation) {
+		for _, name := range names.Load().([]string) { //nolint:errcheck // nothing else is stored
+			all = append(all, operationtest.Plain(operation.Operation{
+				Name: name, Effect: operation.Exec, Tool: operation.Tool{Title: name, Description: name},
+				Schemas: operation.Schemas{Input: object, Output: object},
+			}, true, func(context.Context, operation.Call, struct{}) (struct{}, error) { return struct{}{}, nil }))
+		}
+		return all
+	}
+	server, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{
+		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" }, Gone: c.Gone,
+		Admitted: c.Admitted, Ticks: time.Tick(time.Millisecond),
+	})
+	if err != nil {
+		return err
+	}
+	return server.ServeExchanges(ctx, c.Messages, c.Out)
 }

@@ -2,20 +2,23 @@ package web_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // description is the document that the server gives out.
@@ -272,6 +275,111 @@ func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
 			if a := w.get(page + "?" + c.parameter + "=" + value); page != "/audit" && a.StatusCode != 200 &&
 				a.StatusCode != 303 {
 				t.Errorf("the page %s does not know %s", page, value)
+			}
+		}
+	}
+}
+
+// docs/reference/rest.md is made from the description of the API: `make golden` writes it.
+func TestThePageOfRESTIsMadeFromTheDescription(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("testdata", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type operation struct {
+		Summary, Description, Method, Path string
+		Tags                               []string
+	}
+	var described struct {
+		Paths map[string]map[string]operation `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &described); err != nil {
+		t.Fatal(err)
+	}
+	var all []operation
+	for path, methods := range described.Paths {
+		for method, o := range methods {
+			o.Path, o.Method = path, strings.ToUpper(method)
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b operation) int {
+		return cmp.Or(strings.Compare(strings.Join(a.Tags, " "), strings.Join(b.Tags, " ")), strings.Compare(a.Path, b.Path),
+			strings.Compare(a.Method, b.Method))
+	})
+	var b strings.Builder
+	b.WriteString(
+		"# REST\n\n<!-- Written by `make golden` from the description of the API; edit the operations in the code. -->\n\n" +
+			"Every route of `claudeops serve` for programs. `/openapi.json` has fields and answers; [Call the REST " +
+			"API](../guides/rest.md) says how.\n")
+	tag := "-"
+	scope := regexp.MustCompile(`Needs the scope (\w+)`)
+	for _, o := range all {
+		if its := strings.Join(o.Tags, " "); its != tag {
+			tag = its
+			fmt.Fprintf(&b, "\n## %s\n\n| request | what | scope |\n|---|---|---|\n", cmp.Or(tag, "server"))
+		}
+		needs := ""
+		if found := scope.FindStringSubmatch(o.Description); found != nil {
+			needs = found[1]
+		}
+		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", o.Method, o.Path, strings.ReplaceAll(o.Summary, "|", `\|`), needs)
+	}
+	if len(all) < 20 {
+		t.Fatalf("only %d routes", len(all))
+	}
+	operationtest.Golden(t, filepath.Join("..", "..", "docs", "reference", "rest.md"), []byte(b.String()))
+}
+
+// Messages are put together of parts, and so may say "the the body".
+func TestNoMessageAboutABodySaysAWordTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.signedIn()
+	word := regexp.MustCompile(`[a-z]+`)
+	for _, target := range []string{"/api/v1/prs", "/api/v1/policy/check", "/api/v1/sessions", "/sign-in"} {
+		for _, body := range []string{"{", "x", "{}{}", "[]", `{"a":1}`, `{"tier":"x","paths":7}`, strings.Repeat("[", 100),
+			strings.Repeat(" ", 1<<23)} {
+			a := w.do(http.MethodPost, target, body)
+			if a.StatusCode < 400 {
+				continue
+			}
+			before := ""
+			for _, now := range word.FindAllString(strings.ToLower(string(a.body)), -1) {
+				if now == before && now != "x" {
+					t.Errorf("POST %s: %q twice in a row in %s", target, now, a.body)
+				}
+				before = now
+			}
+		}
+	}
+}
+
+// riddles are words that only somebody who has read the code understands. internal/cli has the same list for the
+// commands.
+func riddles() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(the( \w+)? door|what spoke|for real|remarks?)\b`)
+}
+
+func TestPagesAndDescriptionSpeakPlainly(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("pages/templates/*.html")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d templates, %v", len(files), err)
+	}
+	notes, err := filepath.Glob("dashboard/*.go")
+	if err != nil || len(notes) < 10 {
+		t.Fatalf("%d files of the dashboard, %v", len(notes), err)
+	}
+	for _, file := range append(append(files, notes...), "testdata/openapi.json") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range strings.Split(string(text), "\n") {
+			if found := riddles().FindString(line); found != "" {
+				t.Errorf("%s:%d says %q", file, n+1, found)
 			}
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/procedures/packages"
 )
 
 // withDefinitions makes a world whose toolset definitions is enabled, over a project and a user's registry with these
@@ -145,4 +147,117 @@ func TestWithoutTheToolsetThereIsNoCatalogue(t *testing.T) {
 	if text := w.page("/", 200).text; strings.Contains(text, "Catalogue") {
 		t.Error("the navigation has it")
 	}
+}
+
+// packagesWorld has the toolset packages, over a project, and over a registry unless without says so.
+func packagesWorld(t *testing.T, files map[string]string) (*world, *packages.Service, string) {
+	t.Helper()
+	root := operationtest.WriteFiles(t, t.TempDir(), files)
+	service := packages.NewService(packages.Settings{
+		Project: filepath.Join(root, "project"), Home: filepath.Join(root, "home"),
+		State: filepath.Join(root, "home", ".agentpack"), Now: time.Now,
+	})
+	return newWorld(t, func(w *world) { w.web.Toolsets.Pages.Packages = packages.NewBrowser(service) }), service, root
+}
+
+// publish puts a package with a skill into a registry.
+func publish(t *testing.T, registry, name, version, more string) {
+	t.Helper()
+	source := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
+		"aam.yaml": "name: \"" + name + "\"\nversion: " + version + "\ndescription: Does <b>" + name +
+			"</b>\nauthor: Ann\nartifacts:\n  skills: [{name: one, path: s/, description: x}]\n" + more,
+		"s/SKILL.md": "Do.",
+	})
+	archive, err := packages.Pack(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := packages.Unpack(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (packages.Registry{Name: "team", Dir: registry}).Publish(t.Context(), packed.Manifest, archive, "latest",
+		time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.T) {
+	t.Parallel()
+	w, service, root := packagesWorld(t, map[string]string{
+		"project/.aam/config.yaml": "active_platforms: [claude]\n", "registry/registry.yaml": "name: team\n",
+		"home/.aam/config.yaml": "registries:\n  - {name: team, url: ../registry, type: local, default: true}\n  - {name: " +
+			"gone, url: /nowhere/at/all, type: local}\n",
+	})
+	registry := filepath.Join(root, "registry")
+	publish(t, registry, "base", "1.0.0", "")
+	publish(t, registry, "base", "1.1.0", "")
+	publish(t, registry, "@ops/top", "2.0.0", "dependencies: {base: \"^1.0.0\"}\n")
+	publish(t, registry, "other", "1.0.0", "")
+	home := filepath.Join(root, "home", ".aam", "config.yaml")
+	if text := "registries:\n  - {name: gone, url: /nowhere/at/all, type: local}\n  - {name: team, url: " + registry +
+		", type: local, default: true}\n"; os.WriteFile(home, []byte(text), 0o600) != nil {
+		t.Fatal("the configuration cannot be written")
+	}
+	if _, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"}, NoDeploy: true}); err == nil {
+		t.Fatal("a registry that cannot be read, and that is asked first, is passed over")
+	}
+	if err := os.WriteFile(home, []byte("registries:\n  - {name: team, url: "+registry+", type: local, default: true}\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := service.Install(t.Context(), packages.Order{Packages: []string{"@ops/top"},
+		NoDeploy: true}); err != nil || len(done.Installed) != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	has := func(target string, parts ...string) {
+		t.Helper()
+		text := w.page(target, 200).text
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s lacks %q: %s", target, part, text)
+			}
+		}
+	}
+	has("/catalogue/packages", "1 to 3 of 3 packages", "@ops/top", "Does <b>base</b>", "1.1.0 2 versions",
+		"files as installed", "in team")
+	has("/catalogue/packages?text=BASE", "1 to 1 of 1 package", "@ops/top")
+	has("/catalogue/packages?text=nothing", "No package fits")
+	has("/catalogue/package?name=base", "1.0.0", "1.1.0", "sha256:", "Needed by @ops/top", "files as installed")
+	has("/catalogue/package?name=%40ops%2Ftop", "base ^1.0.0", "no installed package")
+	has("/catalogue/package?name=other", "claudeops packages install other")
+	for _, target := range []string{"/catalogue/package?name=nobody", "/catalogue/package?name=.."} {
+		w.page(target, map[bool]int{true: 400, false: 404}[strings.HasSuffix(target, "..")])
+	}
+	if err := os.WriteFile(filepath.Join(root, "project/.aam/packages/base/s/SKILL.md"), []byte("Evil."),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	has("/catalogue/packages", "files changed")
+	has("/catalogue/package?name=base", "files changed", "s/SKILL.md")
+	if err := os.RemoveAll(registry); err != nil {
+		t.Fatal(err)
+	}
+	has("/catalogue/packages", "team", "cannot be read", "in no registry", "@ops/top")
+}
+
+func TestWithoutPackagesThePageSaysHowToBegin(t *testing.T) {
+	t.Parallel()
+	w, _, root := packagesWorld(t, map[string]string{"project/x": "", "home/x": ""})
+	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "claudeops packages registry add team") ||
+		!strings.Contains(text, "claudeops packages publish") {
+		t.Errorf("without a registry: %s", text)
+	}
+	operationtest.WriteFiles(t, root, map[string]string{"home/registry/registry.yaml": "name: team\n",
+		"home/.aam/config.yaml": "registries:\n  - {name: team, url: " + filepath.Join(root, "home/registry") +
+			", type: local}\n"})
+	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "no package yet") ||
+		strings.Contains(text, "registry add") {
+		t.Errorf("with a registry that is empty: %s", text)
+	}
+	operationtest.WriteFiles(t, root, map[string]string{"home/.aam/config.yaml": "registries: [\n"})
+	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "Not set up right") {
+		t.Errorf("with a configuration that is broken: %s", text)
+	}
+	newWorld(t, nil).page("/catalogue/packages", 404)
 }

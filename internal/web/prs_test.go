@@ -3,7 +3,9 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/guard"
 )
 
 func TestStatusesOfAProposal(t *testing.T) {
@@ -249,4 +252,193 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	if rest := len(entered); rest != others-most {
 		t.Errorf("%d of the others came in", rest)
 	}
+}
+
+// slowHistory takes its time to say where the record stands, unless its caller goes.
+type slowHistory struct {
+	prflow.History
+	takes time.Duration
+}
+
+func (l slowHistory) Position(ctx context.Context) (record.Position, error) {
+	select {
+	case <-time.After(l.takes):
+	case <-ctx.Done():
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return l.History.Position(ctx)
+}
+
+func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
+	t.Parallel()
+	var statuses []int
+	// A busy machine may take longer than the time-out to send a body. One that is cut since it waits is cut whatever the
+	// time-out.
+	for _, readTimeout := range []time.Duration{200 * time.Millisecond, 800 * time.Millisecond, 3200 * time.Millisecond} {
+		if statuses = proposeAtOnce(t, readTimeout); !slices.Contains(statuses, http.StatusBadRequest) {
+			break
+		}
+	}
+	for _, status := range statuses {
+		if status != http.StatusCreated {
+			t.Errorf("status %d, want 201", status)
+		}
+	}
+}
+
+// proposeAtOnce makes one proposal more than are judged at the same time, each of which is judged for longer than the
+// time-out.
+func proposeAtOnce(t *testing.T, readTimeout time.Duration) (all []int) {
+	const atOnce = 9
+	w := newWorld(t, func(w *world) { w.flow.History = slowHistory{w.flow.History, 3 * readTimeout} })
+	l := w.listen(func(s *http.Server) { s.ReadTimeout = readTimeout })
+	statuses := make(chan int, atOnce)
+	var group sync.WaitGroup
+	for i := range atOnce {
+		// more than fits into a buffer
+		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13))
+		group.Go(func() { statuses <- post(t, "http://"+l.addr+"/api/v1/prs", w.person, body) })
+	}
+	group.Wait()
+	close(statuses)
+	for status := range statuses {
+		all = append(all, status)
+	}
+	return all
+}
+
+func change(path, text string) string {
+	return fmt.Sprintf(`{"repo_owner":"joe","repo_name":"infra","title":"Add %s","body":"b",`+
+		`"files":[{"path":%q,"action":"create","content":%q}]}`, path, path, text)
+}
+
+func post(t *testing.T, url, token, body string) int {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+// meanwhile makes something happen while the gates of a proposal run, once.
+func (w *world) meanwhile(do func()) {
+	head := w.flow.Proof.Head
+	done := false
+	w.flow.Proof.Head = func(ctx context.Context) (int64, string, error) {
+		if !done {
+			done = true
+			do()
+		}
+		return head(ctx)
+	}
+}
+
+func (w *world) revoke(name string) {
+	w.Helper()
+	if err := w.store.Access.RevokeToken(context.Background(), name); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// refusedWithoutAWrite looks at the audit and at the provider.
+func (w *world) refusedWithoutAWrite(action string) {
+	w.Helper()
+	if n := w.fake.Script.Writes(); n != 0 {
+		w.Errorf("%d writes: %v", n, w.fake.Script.Calls())
+	}
+	if row := w.attempts()[0]; row.Action != action || row.Outcome != record.OutcomeRefused ||
+		row.Code != fault.Unauthenticated {
+		w.Errorf("the audit has %+v", row.Attempt)
+	}
+}
+
+func TestATokenThatIsLostDuringAProposalOpensNothing(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(w *world){
+		"revoked": func(w *world) { w.revoke("ci") },
+		"expired": func(w *world) { w.advance(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, strangers)
+			secret := w.token("ci", gitprovider.TierInvestigate, access.Propose)
+			if name == "expired" {
+				w.revoke("ci")
+				secret = w.expiring("late", w.Now().Add(time.Minute), access.Propose)
+			}
+			w.meanwhile(func() { lose(w) })
+			w.want(w.do("POST", "/api/v1/prs", request(nil), bearer(secret)), 401, fault.Unauthenticated)
+			w.refusedWithoutAWrite(record.ActionCreate)
+		})
+	}
+}
+
+// expiring makes a token that is good until a time.
+func (w *world) expiring(name string, until time.Time, scopes ...access.Scope) string {
+	w.Helper()
+	secret := "cops_" + strings.Repeat("e", 43)
+	t := access.Token{
+		ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: gitprovider.TierInvestigate, Scopes: scopes,
+		CreatedAt: w.Now(), ExpiresAt: until,
+	}
+	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
+		w.Fatal(err)
+	}
+	return secret
+}
+
+func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(w *world, cookie string){
+		"its token was revoked": func(w *world, _ string) { w.revoke("ann") },
+		"signed out": func(w *world, cookie string) {
+			if err := w.web.Access.SignOut(context.Background(), cookie); err != nil {
+				w.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, strangers)
+			secret := w.token("ann", gitprovider.TierRemediate, access.AllScopes()...)
+			w.flow.Authority.DryRun = true
+			shown := w.do("POST", "/api/v1/prs", request(nil), bearer(secret))
+			w.want(shown, 200, "")
+			id := w.attempts()[0].RequestID
+			w.flow.Authority.DryRun = false
+			w.build()
+			cookie, _, err := w.web.Access.SignIn(t.Context(), secret, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.meanwhile(func() { end(w, cookie) })
+			w.build()
+			w.fake.Script.ForgetCalls()
+			w.submit("/proposals/"+id+"/promote", nil, header("Cookie", guard.CookieName+"="+cookie))
+			w.refusedWithoutAWrite(record.ActionPromote)
+		})
+	}
+}
+
+func TestAnAgentsTokenThatIsRevokedDuringItsProposalOpensNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	secret := w.agentToken("laptop", gitprovider.TierInvestigate)
+	w.meanwhile(func() { w.revoke("laptop") })
+	server := w.listening(nil)
+	c := began(t, server.URL, secret)
+	if answer, _ := c.answer(c.send(createPR(7))); !answer.Result.IsError ||
+		!strings.Contains(fmt.Sprint(answer.Result.Structured), "unauthenticated") {
+		t.Errorf("answered %+v", answer)
+	}
+	w.refusedWithoutAWrite(record.ActionCreate)
 }

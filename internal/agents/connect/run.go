@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -248,4 +250,196 @@ func (b *bridge) receive(conn io.Reader) error {
 			return nil
 		}
 	}
+}
+
+// Exit codes of the program claudeops-connect; those of claudeops.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitRefused = 3
+)
+
+// usage is the help text of the program.
+const usage = `usage: claudeops-connect --connect ADDRESS [--ticket-file FILE] [--tier N] [--dry-run] [--read-only]
+
+Connects an MCP client, which starts this program, with a Claude Ops that runs already. It holds no token and no rights: those are
+the other side's, and what is given here can only lower them.
+
+`
+
+// Command runs the program claudeops-connect and returns its exit code. args are without the program's name.
+func Command(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	var a Arguments
+	flags := flag.NewFlagSet("claudeops-connect", flag.ContinueOnError)
+	flags.SetOutput(errOut)
+	flags.Usage = func() {
+		fmt.Fprint(errOut, usage)
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&a.Address, "connect", "", "address of the door, such as unix:/run/claudeops/door/mcp.sock")
+	flags.StringVar(&a.TicketFile, "ticket-file", "", "file that holds the ticket; by default "+TicketName+
+		" beside the socket")
+	flags.IntVar(&a.Lower.Tier, "tier", 0, "the highest tier of this connection: 1, 2 or 3")
+	flags.BoolVar(&a.Lower.DryRun, "dry-run", false, "check everything, write nothing")
+	flags.BoolVar(&a.Lower.ReadOnly, "read-only", false, "refuse every proposal")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitDone
+		}
+		return exitUsage
+	}
+	if a.Address == "" || flags.NArg() > 0 {
+		flags.Usage()
+		return exitUsage
+	}
+	if scheme, _, _ := strings.Cut(a.Address, ":"); scheme == "https" || scheme == "http" {
+		fmt.Fprintln(errOut,
+			"claudeops-connect: this program speaks no HTTP; a client reaches such an address by itself (claudeops mcp-config --url)")
+		return exitUsage
+	}
+	err := a.Run(ctx, in, out, func(text string) { fmt.Fprintln(errOut, "claudeops-connect: "+text) })
+	if err != nil {
+		fmt.Fprintln(errOut, "claudeops-connect: "+err.Error())
+	}
+	return ExitCode(err)
+}
+
+// Arguments are the arguments of both programs.
+type Arguments struct {
+	Address    string
+	TicketFile string // "" for the one beside the socket
+	Lower      Lower
+}
+
+// Run reads the ticket and runs the connector; see the function Run.
+func (a Arguments) Run(ctx context.Context, in io.Reader, out io.Writer, tell func(string)) error {
+	const highest = 3
+	if a.Lower.Tier < 0 || a.Lower.Tier > highest {
+		return &usageError{fmt.Sprintf("%d is no tier; 1, 2 and 3 are", a.Lower.Tier)}
+	}
+	file := a.TicketFile
+	if file == "" {
+		file = ticketFile(a.Address)
+	}
+	o := Options{Address: a.Address, Hello: Hello{Lower: a.Lower}, Tell: tell}
+	if file != "" {
+		ticket, err := ReadTicket(file)
+		if err != nil {
+			return &usageError{err.Error()}
+		}
+		o.Hello.Ticket = ticket
+	}
+	return Run(ctx, in, out, o)
+}
+
+// usageError is an argument that cannot be used.
+type usageError struct{ Problem string }
+
+func (e *usageError) Error() string { return e.Problem }
+
+// ExitCode returns the exit code of a program that ended with the error.
+func ExitCode(err error) int {
+	var usage *usageError
+	var refused *RefusedError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &refused):
+		return exitRefused
+	}
+	return exitFailed
+}
+
+// readAhead is the size of the read buffers, in bytes.
+const readAhead = 16 << 10
+
+// piece is a whole message with its line end; or a part of one that is longer than MaxMessage.
+type piece struct {
+	text  []byte
+	part  bool // of a longer message
+	last  bool // its last part
+	ended bool // there is no more; text is empty
+}
+
+// reader reads messages in a goroutine of its own, one ahead at most.
+type reader struct {
+	pieces  chan piece
+	stopped chan struct{}
+}
+
+func newReader(in io.Reader) *reader {
+	r := &reader{pieces: make(chan piece), stopped: make(chan struct{})}
+	go r.run(bufio.NewReaderSize(in, readAhead))
+	return r
+}
+
+// stop lets the goroutine end at its next message. A Read that is under way is left behind.
+func (r *reader) stop() { close(r.stopped) }
+
+func (r *reader) run(in *bufio.Reader) {
+	defer r.give(piece{ended: true})
+	var line []byte
+	long := false
+	for {
+		chunk, err := in.ReadSlice('\n')
+		line = append(line, chunk...)
+		full := errors.Is(err, bufio.ErrBufferFull)
+		long = long || len(line) > MaxMessage+2 // and CR LF
+		switch {
+		case full && !long:
+			continue
+		case long:
+			if !r.give(piece{text: line, part: true, last: !full}) {
+				return
+			}
+			long = full
+		case len(line) > 0:
+			if line[len(line)-1] != '\n' { // the last one
+				line = append(line, '\n')
+			}
+			if !r.give(piece{text: line}) {
+				return
+			}
+		}
+		if err != nil && !full {
+			return
+		}
+		line = nil
+	}
+}
+
+func (r *reader) give(p piece) bool {
+	select {
+	case r.pieces <- p:
+		return true
+	case <-r.stopped:
+		return false
+	}
+}
+
+// writer writes whole messages, from several goroutines.
+type writer struct {
+	mu     sync.Mutex
+	out    io.Writer
+	failed error
+}
+
+// write writes a message; false if the reader is gone.
+func (w *writer) write(line []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		_, w.failed = w.out.Write(line)
+	}
+	return w.failed == nil
+}
+
+// broken reports whether the reader is gone.
+func (w *writer) broken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != nil
 }

@@ -3,7 +3,9 @@
 package door_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,15 +13,22 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/claudeops/claudeops/internal/agents/connect"
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/confine"
 )
@@ -344,4 +353,268 @@ func TestASessionThatConnectsAgainAndAgainIsHeldBack(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection beyond the bound was answered: %v", err)
 	}
+}
+
+// tools is an MCP server behind a door: size tells how long its argument is, with a notification of progress before;
+// wait waits for the end of its context, and says why it ended.
+type tools struct {
+	started chan struct{}
+	ended   chan error
+}
+
+func (s tools) serve(ctx context.Context, _ door.Rights, c door.Client) error {
+	m := server.NewMCPServer("tools", "1")
+	m.AddTool(mcp.NewTool("size"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var arguments struct{ Text string }
+		_ = json.Unmarshal(stdio.Arguments(ctx), &arguments) // without text there is none
+		if r.Params.Meta != nil && r.Params.Meta.ProgressToken != nil {
+			_ = m.SendNotificationToClient(ctx, "notifications/progress",
+				map[string]any{"progressToken": r.Params.Meta.ProgressToken, "progress": 1})
+		}
+		return mcp.NewToolResultText(strconv.Itoa(len(arguments.Text))), nil
+	})
+	m.AddTool(mcp.NewTool("wait"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.started <- struct{}{}
+		<-ctx.Done()
+		s.ended <- context.Cause(ctx)
+		return mcp.NewToolResultText("ended"), nil
+	})
+	return stdio.Serve(ctx, c.In, c.Out, m, stdio.Options{Gone: c.Gone})
+}
+
+// connected is a client behind a connector.
+type connected struct {
+	in    *io.PipeWriter
+	lines *bufio.Reader
+	ended chan error
+}
+
+func (w *world) connector() connected {
+	w.t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := connected{inW, bufio.NewReader(outR), make(chan error, 1)}
+	go func() {
+		err := connect.Arguments{Address: w.door.Address()}.Run(w.t.Context(), inR, outW, nil)
+		_ = outW.Close()
+		c.ended <- err
+	}()
+	w.t.Cleanup(func() { _ = inW.Close(); _ = outR.Close() })
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	} {
+		if _, err := io.WriteString(inW, line+"\n"); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	c.hears(w.t, `"id":0`)
+	return c
+}
+
+func (c connected) call(t *testing.T, id int, tool, arguments string) {
+	t.Helper()
+	if _, err := fmt.Fprintf(c.in,
+		`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":"p%d"}}}`+
+			"\n",
+		id, tool, arguments, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c connected) hears(t *testing.T, want ...string) {
+	t.Helper()
+	line, err := c.lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range want {
+		if !strings.Contains(line, part) {
+			t.Errorf("heard %.300s, want %s in it", line, part)
+		}
+	}
+}
+
+func TestAConnectorPassesEverythingThroughTheDoor(t *testing.T) {
+	s := tools{make(chan struct{}, 1), make(chan error, 1)}
+	w := open(t, settings{serve: s.serve})
+	c := w.connector()
+	const most = 4<<20 - 200 // bytes of text in a message of 4 MiB
+	c.call(t, 1, "size", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", most)))
+	c.hears(t, "notifications/progress", `"p1"`)
+	c.hears(t, `"id":1`, strconv.Itoa(most))
+	c.call(t, 2, "size", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 5<<20)))
+	c.hears(t, `"id":2`, `"error"`) // refused by the server, by its own bound
+	c.call(t, 3, "wait", `{}`)
+	<-s.started
+	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`+
+		"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if cause := <-s.ended; !errors.Is(cause, stdio.ErrCancelledByClient) {
+		t.Errorf("the call ended with %v", cause)
+	}
+	c.call(t, 4, "size", `{"text":"abc"}`) // the next answer is not that of the call that was cancelled
+	c.hears(t, "notifications/progress", `"p4"`)
+	c.hears(t, `"id":4`, `"3"`)
+}
+
+func TestACallUnderWayAtTheEndOfADoorIsAnsweredForByTheConnector(t *testing.T) {
+	s := tools{make(chan struct{}, 1), make(chan error, 1)}
+	w := open(t, settings{serve: s.serve})
+	c := w.connector()
+	c.call(t, 1, "wait", `{}`)
+	<-s.started
+	closed := make(chan error, 1)
+	go func() { closed <- w.door.Close() }()
+	if cause := <-s.ended; !errors.Is(cause, stdio.ErrClientGone) {
+		t.Errorf("the call ended with %v", cause)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	c.hears(t, `"id":1`) // with what the call said, or that its fate is not known
+	_ = c.in.Close()     // which the connector notices, though it waits for a door
+	if err := <-c.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// records keeps what a Host records.
+type records struct {
+	mu     sync.Mutex
+	open   map[string]record.Connection
+	cut    map[string]bool
+	closed []string
+	broken int // how many more calls fail
+	opened int
+}
+
+func (r *records) OpenConnection(_ context.Context, c record.Connection) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken--; r.broken >= 0 {
+		return errors.New("the database is away")
+	}
+	r.opened++
+	r.open[c.ID] = c
+	return nil
+}
+
+func (r *records) HeedConnection(_ context.Context, id string, calls int) (known, cut bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken--; r.broken >= 0 {
+		return false, false, errors.New("the database is away")
+	}
+	c, known := r.open[id]
+	if known {
+		c.Calls = calls
+		r.open[id] = c
+	}
+	return known, r.cut[id], nil
+}
+
+func (r *records) IsCut(_ context.Context, id, session string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken--; r.broken >= 0 {
+		return false, errors.New("the database is away")
+	}
+	for other, c := range r.open {
+		if r.cut[other] && (other == id || session != "" && c.Session == session) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (r *records) CloseConnection(_ context.Context, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, id)
+	r.closed = append(r.closed, id)
+	return nil
+}
+
+// await waits until something is recorded.
+func (r *records) await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		r.mu.Lock()
+		ok := is()
+		r.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not seen: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (r *records) one(is func(record.Connection) bool) func() bool {
+	return func() bool {
+		for _, c := range r.open {
+			if is(c) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func TestAConnectionIsRecordedWithItsCallsUntilItIsOver(t *testing.T) {
+	r := &records{open: map[string]record.Connection{}, broken: 3}
+	calls := make(chan func(), 1)
+	w := open(t, settings{records: r, limits: door.Limits{Look: time.Millisecond},
+		serve: func(ctx context.Context, rights door.Rights, c door.Client) error {
+			calls <- c.Calling()
+			return echo(ctx, rights, c)
+		}})
+	s := w.enter(connect.Lower{Tier: 1})
+	ended := <-calls
+	r.await(t, "the connection with its call",
+		r.one(func(c record.Connection) bool { return c.Session == session && c.Tier == 1 && c.Calls == 1 }))
+	ended()
+	ended() // once counts
+	r.await(t, "the end of the call", r.one(func(c record.Connection) bool { return c.Calls == 0 }))
+	r.mu.Lock()
+	clear(r.open) // it was taken for one of a process that has ended
+	r.mu.Unlock()
+	r.await(t, "it is recorded again", r.one(func(c record.Connection) bool { return c.Session == session }))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "the end", func() bool { return len(r.open) == 0 && len(r.closed) == 1 })
+	if r.opened != 2 {
+		t.Errorf("recorded %d times", r.opened)
+	}
+}
+
+func TestWhatIsCutOffInTheRecordsEndsWithTheWholeSession(t *testing.T) {
+	r := &records{open: map[string]record.Connection{}, cut: map[string]bool{}}
+	w := open(t, settings{records: r, limits: door.Limits{Look: time.Millisecond}})
+	first, second := w.enter(connect.Lower{}), w.enter(connect.Lower{})
+	first.ask(t, "one")
+	second.ask(t, "two")
+	r.await(t, "both", func() bool { return len(r.open) == 2 })
+	r.mu.Lock()
+	for id := range r.open {
+		r.cut[id] = true
+		break // one of them is enough
+	}
+	r.mu.Unlock()
+	for _, s := range []speaker{first, second} {
+		if line, err := s.lines.ReadString('\n'); err == nil {
+			t.Errorf("it goes on: %q", line)
+		}
+	}
+	_, err := w.dial(connect.Hello{Ticket: w.ticket()})
+	refusal(t, err)
+	r.await(t, "the end of both", func() bool {
+		return len(r.open) == 0 && len(slices.Compact(slices.Sorted(slices.Values(r.closed)))) == 2
+	})
 }

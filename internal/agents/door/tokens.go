@@ -16,6 +16,199 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
+// Bounds of agents with tokens.
+const (
+	maxTokenConnections = 100             // at the same time, of all tokens, with those in their handshake
+	tokenLook           = 2 * time.Second // how often connections are looked at whose token may be good no more
+	leaveLook           = 20 * time.Millisecond
+)
+
+// Tokens admits agents that the operator has given a token each, over any transport. Its bounds apply to all transports
+// together. It is safe for concurrent use.
+type Tokens struct {
+	host *Host
+	// admit says who has a token, with which rights; an error refuses the connection. Credential names the token.
+	admit func(ctx context.Context, token string) (Arrival, error)
+	// good reports whether the token that a credential names is still valid; an error keeps open connections.
+	good func(ctx context.Context, credential string) (bool, error)
+
+	mu      sync.Mutex
+	rows    map[string]*rows // by transport, so that strangers at one leave room for those at another
+	in      int              // connections, with those in their handshake
+	holders map[string]*holder
+}
+
+// holder is the state shared by the connections of one credential. It outlasts them, so that reconnecting does not
+// reset the limits.
+type holder struct {
+	open     int     // connections
+	arrivals *Budget // of connections
+	sends    *Budget
+	told     time.Time // when it was recorded last that one was refused
+}
+
+// NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports
+// whether the token that a credential names is still valid; an error keeps open connections.
+func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error),
+	good func(ctx context.Context, credential string) (bool, error)) *Tokens {
+	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, holders: map[string]*holder{}}
+}
+
+// Host serves the admitted connections.
+func (t *Tokens) Host() *Host { return t.host }
+
+// Enter counts a connection in, before its handshake; false if there are too many. Leave counts it out.
+func (t *Tokens) Enter() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.in >= maxTokenConnections {
+		return false
+	}
+	t.in++
+	return true
+}
+
+// Leave counts a connection out that Enter has counted in.
+func (t *Tokens) Leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.in--
+}
+
+// Admit finds what the ticket of a handshake, which is a token, lets its holder do, and counts the connection for that
+// token until done is called. way and peer are those of the Connection. A refusal is recorded, and done is nil then;
+// limit_reached may pass, and is recorded once an hour for each token.
+func (t *Tokens) Admit(ctx context.Context, hello connect.Hello, way string, peer fmt.Stringer) (a Arrival, done func(),
+	refused *fault.Error) {
+	a, done, refused = t.Count(ctx, hello.Ticket, way, peer)
+	a.Rights = a.Rights.Lower(hello.Lower)
+	return a, done, refused
+}
+
+// Count is Admit for a token that comes without a handshake.
+func (t *Tokens) Count(ctx context.Context, token, way string, peer fmt.Stringer) (a Arrival, done func(),
+	refused *fault.Error) {
+	if a, refused = t.Check(ctx, token, way, peer); refused != nil {
+		return Arrival{}, nil, refused
+	}
+	h, refused, told := t.take(a.Credential)
+	if refused != nil {
+		if !told {
+			t.Refused(ctx, way, peer, fault.New(refused.Code, "%s: %s", a.Credential, refused.Message))
+		}
+		return Arrival{}, nil, refused
+	}
+	a.Budget = h.sends
+	return a, sync.OnceFunc(func() { t.give(h) }), nil
+}
+
+// Check finds who has a token, and what it lets them do. A refusal is recorded.
+func (t *Tokens) Check(ctx context.Context, token, way string, peer fmt.Stringer) (Arrival, *fault.Error) {
+	a, err := t.admit(ctx, token)
+	if err != nil {
+		refused := fault.From(err)
+		t.Refused(ctx, way, peer, refused)
+		return Arrival{}, refused
+	}
+	a.Way, a.Peer = way, peer.String()
+	return a, nil
+}
+
+// Refused records something that was refused; Limits.Rows bounds that for each transport.
+func (t *Tokens) Refused(ctx context.Context, way string, peer fmt.Stringer, why *fault.Error) {
+	if ctx.Err() == nil {
+		t.rowsOf(way).refused(ctx, Rights{}, peer, why)
+	}
+}
+
+func (t *Tokens) rowsOf(way string) *rows {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows[way] == nil {
+		t.rows[way] = newRows(t.host)
+	}
+	return t.rows[way]
+}
+
+// take counts a connection of a credential, or says why it may have no more, and whether that was recorded not long
+// ago.
+func (t *Tokens) take(credential string) (h *holder, refused *fault.Error, told bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h = t.holders[credential]
+	if h == nil {
+		h = &holder{arrivals: t.host.NewBudget(), sends: t.host.NewBudget()}
+		t.holders[credential] = h
+	}
+	limits := t.host.options.Limits
+	if h.open >= limits.Connections {
+		refused = fault.New(fault.LimitReached, "this token has %d connections already, and can have no more", h.open)
+	} else if wait := h.arrivals.Take(0); wait > 0 {
+		refused = fault.New(fault.LimitReached, "this token has connected %d times within an hour, and can again in %s",
+			limits.Messages, wait.Truncate(time.Second)+time.Second)
+		refused.RetryAfter = wait
+	}
+	if refused == nil {
+		h.open++
+		return h, nil, false
+	}
+	now := t.host.options.Now()
+	if told = !h.told.IsZero() && now.Sub(h.told) < time.Hour; !told {
+		h.told = now
+	}
+	return nil, refused, told
+}
+
+func (t *Tokens) give(h *holder) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h.open--
+}
+
+// Keep ends connections whose token was revoked or has expired, until ctx ends; then it waits until all have left, for
+// Limits.End at most.
+func (t *Tokens) Keep(ctx context.Context) {
+	ticker := time.NewTicker(tokenLook)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+			t.look(ctx)
+		}
+	}
+	bound := time.NewTimer(t.host.options.Limits.End)
+	defer bound.Stop()
+	ticker.Reset(leaveLook)
+	for !t.empty() {
+		select {
+		case <-bound.C:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (t *Tokens) empty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.in == 0
+}
+
+// look cuts off those whose token is good no more.
+func (t *Tokens) look(ctx context.Context) {
+	for _, c := range t.host.Connections() {
+		if c.Credential == "" {
+			continue
+		}
+		if good, err := t.good(ctx, c.Credential); err == nil && !good {
+			t.host.options.Log.Info("an agent is cut off: its token is good no more", "connection", c.ID, "credential",
+				c.Credential)
+			t.host.Cut(c.ID)
+		}
+	}
+}
+
 // TokenDoor is a unix socket for agents that have tokens. It serves as long as its process does.
 type TokenDoor struct {
 	Tokens *Tokens

@@ -1,11 +1,16 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,4 +216,168 @@ func (c *cliRun) finishReading() {
 	}
 	_ = c.out.Close()
 	_ = c.err.Close()
+}
+
+// outcome says how and why a session ended.
+type outcome struct {
+	state  sessions.State
+	reason string
+}
+
+// addProblems adds what went wrong when the session's processes were ended.
+func (v *outcome) addProblems(end processtree.End) {
+	var problems []string
+	if end.ReaperLost {
+		problems = append(problems,
+			"the process that keeps the session's processes together was killed, so some may have been missed")
+	}
+	if len(end.Remaining) > 0 {
+		problems = append(problems,
+			fmt.Sprintf("processes %v do not end, and no session can start until they have; the operator has to end them",
+				end.Remaining))
+	}
+	if len(problems) == 0 {
+		return
+	}
+	if v.state == sessions.StateSucceeded {
+		v.state = sessions.StateFailed
+	}
+	if v.reason != "" {
+		problems = append([]string{v.reason}, problems...)
+	}
+	v.reason = strings.Join(problems, "; ")
+}
+
+// addRetries adds how the model's API kept a session that did not succeed waiting.
+func (v *outcome) addRetries(r retries) {
+	text := r.text()
+	if v.state == sessions.StateSucceeded || text == "" {
+		return
+	}
+	v.reason += "; " + text
+}
+
+// outcomeOf returns the outcome of a session whose CLI exited by itself.
+func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
+	m, record := c.output.result, c.output.record
+	code := exit.Code
+	switch {
+	case m == nil && code == -1:
+		return &outcome{sessions.StateFailed, fmt.Sprintf("claude ended without a result: %s", exit.Text)}
+	case m == nil:
+		return &outcome{sessions.StateFailed, fmt.Sprintf("claude exited with code %d without a result", code)}
+	case m.Subtype == "error_max_turns":
+		return &outcome{sessions.StateLimit, fmt.Sprintf("it reached the limit of %d turns (CLAUDEOPS_MAX_TURNS)",
+			c.limits.Turns)}
+	case m.Subtype == "error_max_budget_usd":
+		return &outcome{sessions.StateLimit, fmt.Sprintf("it cost %s and reached the limit of %s", record.Cost(),
+			c.limits.cost())}
+	case !record.Connected:
+		return &outcome{sessions.StateFailed, "claude never connected to the claudeops MCP server"}
+	case m.IsError:
+		return &outcome{sessions.StateFailed, c.cliError(m)}
+	case code != 0:
+		return &outcome{sessions.StateFailed, fmt.Sprintf("claude exited with code %d", code)}
+	}
+	return &outcome{sessions.StateSucceeded, ""}
+}
+
+// cliError returns the CLI's own error, after what that means where it is known.
+func (c *cliRun) cliError(m *message) string {
+	text := m.Result
+	if text == "" {
+		text = strings.Join(append([]string{m.Subtype}, m.Errors...), ": ")
+	}
+	reported := "claude reported an error: " + c.output.clean.text(text, 500)
+	switch cause := c.output.retries.cause(); {
+	case strings.Contains(text, "/login"):
+		return "claude is not logged in: " + credentialAdvice + "; " + reported
+	case cause != "":
+		return cause + "; " + reported
+	}
+	return reported
+}
+
+// retry is the CLI's report of a failed request to its model that it repeats.
+type retry struct {
+	Attempt int    `json:"attempt"`
+	Most    int    `json:"max_retries"`
+	Status  int    `json:"error_status"` // 0: there was no answer
+	Kind    string `json:"error"`
+}
+
+func (m message) retry() (r retry) {
+	_ = json.Unmarshal(m.text, &r) // what cannot be read is left out
+	return r
+}
+
+// answer describes the API's answer.
+func (r retry) answer() string {
+	text := "no answer"
+	if r.Status > 0 {
+		text = fmt.Sprintf("status %d", r.Status)
+	}
+	if r.Kind != "" && r.Kind != "unknown" {
+		text += " (" + r.Kind + ")"
+	}
+	return text
+}
+
+// retries counts, for each answer of the API, how often it made the CLI ask again.
+type retries map[string]int
+
+// maxAnswers bounds how many different answers are distinguished.
+const maxAnswers = 10
+
+func (r retries) add(answer string) {
+	if _, known := r[answer]; known || len(r) < maxAnswers {
+		r[answer]++
+	}
+}
+
+// answers returns the answers received, the most frequent first.
+func (r retries) answers() []string {
+	return slices.SortedFunc(maps.Keys(r),
+		func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+}
+
+// text says what the model's API answered, the most frequent first; "" if it answered well.
+func (r retries) text() string {
+	if len(r) == 0 {
+		return ""
+	}
+	answers := r.answers()
+	for i, a := range answers {
+		answers[i] = fmt.Sprintf("%s, %d times", a, r[a])
+		if r[a] == 1 {
+			answers[i] = a + ", once"
+		}
+	}
+	return "the model's API answered with " + strings.Join(answers, "; ")
+}
+
+// cause explains why the model's API did not answer, by the most frequent of its answers; "" if that does not tell.
+func (r retries) cause() string {
+	means := map[string]string{
+		"no answer": "the model's API cannot be reached", "status 429": "the rate limit of the model's API is reached",
+		"status 529": "the model's API is overloaded",
+	}
+	if len(r) == 0 {
+		return ""
+	}
+	answer, _, _ := strings.Cut(r.answers()[0], " (")
+	return means[answer]
+}
+
+// credentialAdvice says what an operator does about an agent that is not signed in.
+const credentialAdvice = "set ANTHROPIC_API_KEY, or CLAUDE_CODE_OAUTH_TOKEN as `claude setup-token` prints it"
+
+// refusedCredential returns the end of a session whose credential the API does not take; nil for other failures. The
+// CLI itself would ask for three minutes more.
+func (r retry) refusedCredential() *outcome {
+	if r.Status != http.StatusUnauthorized {
+		return nil
+	}
+	return &outcome{sessions.StateFailed, "the model's API does not take the agent's credential (status 401); " +
+		credentialAdvice}
 }

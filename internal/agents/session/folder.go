@@ -161,3 +161,86 @@ func (s Settings) ownServer(id string, tier gitprovider.Tier) (serverEntry, erro
 	}
 	return serverEntry{Type: "stdio", Command: s.Server.Command[0], Args: s.Server.Command[1:], Env: env}, nil
 }
+
+// Modes of what the agent's user may read, where that is another: by its group.
+const (
+	sharedFolder = 0o750
+	sharedFile   = 0o640
+)
+
+// mode returns the mode of our files: shared where the agent's user is another.
+func (f *folder) mode(private, shared fs.FileMode) fs.FileMode {
+	if f.account != nil {
+		return shared
+	}
+	return private
+}
+
+// makeOurs makes a folder that is ours, and that the agent may look into.
+func (f *folder) makeOurs(path string) error {
+	return f.account.WithGroup(func() error { return files.Mkdir(path, f.mode(0o700, sharedFolder)) })
+}
+
+// makeOwn makes the agent's own folders, and opens that of the handoff.
+func (f *folder) makeOwn() error {
+	return f.account.As(func() (err error) {
+		for _, dir := range []string{f.work(), f.temp(), f.handoffDir(), f.home()} {
+			if err := files.Mkdir(dir, 0o700); err != nil {
+				return err
+			}
+		}
+		f.handoff, err = files.OpenDir(f.handoffDir())
+		return err
+	})
+}
+
+// writeOurs writes a file that is ours, and that the agent may read.
+func (f *folder) writeOurs(name string, data []byte) error {
+	return f.account.WithGroup(func() error { return files.Create(name, data, f.mode(0o600, sharedFile)) })
+}
+
+// removeFolder removes a session's folder. What is the account's is removed with the account's rights, so that no link
+// leads elsewhere.
+func removeFolder(path string, account *confine.Account) error {
+	f := folder{path: path, account: account}
+	err := account.As(func() error { return confine.RemoveAll(path) })
+	return errors.Join(err, files.Temporary{Path: f.private()}.Remove())
+}
+
+// openDoor opens the door of a session; nil, and no error, where sessions have none.
+func (s Settings) openDoor(id string, tier gitprovider.Tier, account *confine.Account) (*door.Door, error) {
+	if s.Server.Doors == nil {
+		return nil, nil
+	}
+	rights := s.Server.Rights
+	rights.Session, rights.Tier, rights.DryRun = id, tier, s.isDryRun()
+	return s.Server.Doors.Open(
+		door.Spec{Rights: rights, Actor: s.Server.actor, Dir: s.Folders.Temp, Account: account, Still: s.Server.still},
+	)
+}
+
+// doorFolder returns the folder of a session's door, below that of temporary files; "" where sessions have no doors.
+func (s Server) doorFolder(temp, id string) string {
+	if s.Doors == nil {
+		return ""
+	}
+	return door.Folder(temp, id)
+}
+
+// connector returns the entry of the MCP configuration that reaches a door. It holds no secret.
+func (s Server) connector(d *door.Door) serverEntry {
+	command := s.Connector
+	args := append(append([]string{}, command[1:]...), "--connect", d.Address(), "--ticket-file", d.TicketFile())
+	return serverEntry{Type: "stdio", Command: command[0], Args: args, Env: map[string]string{}}
+}
+
+// closeDoor ends the session's connections: calls that write are finished and recorded first, for a bounded time. It
+// may be called again.
+func (f *folder) closeDoor() error {
+	if f.door == nil {
+		return nil
+	}
+	d := f.door
+	f.door = nil
+	return d.Close()
+}

@@ -1,10 +1,17 @@
 package session
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -169,4 +176,271 @@ func (o *outputReader) put(events []sessions.Event) {
 		o.stop(&outcome{sessions.StateFailed, "what the agent does could not be recorded, so it was ended: " +
 			o.clean.text(err.Error(), 500)})
 	}
+}
+
+// message is a line of the CLI's stream-json output, as far as it is read (Claude Code 2.1.329). Fields that are
+// missing or new do no harm.
+type message struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+	Servers []struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	} `json:"mcp_servers"`
+	Model    string   `json:"model"`
+	Message  turn     `json:"message"`
+	ToolName string   `json:"tool_name"`
+	Result   string   `json:"result"`
+	Errors   []string `json:"errors"`
+	IsError  bool     `json:"is_error"`
+
+	text []byte // the line; valid while it is counted
+}
+
+// turn is a message of the conversation. In other events the member is a sentence, which is not kept: in
+// permission_denied the tool's result says the same.
+type turn struct {
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Usage   tokens          `json:"usage"` // as far as it was known when the part came
+	Content json.RawMessage `json:"content"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *turn) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return nil
+	}
+	type plain turn
+	return json.Unmarshal(text, (*plain)(t))
+}
+
+// block is a part of a message's content.
+type block struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	Content json.RawMessage `json:"content"`
+	IsError bool            `json:"is_error"`
+}
+
+func (m message) blocks() []block {
+	var text string
+	if json.Unmarshal(m.Message.Content, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	var out []block
+	_ = json.Unmarshal(m.Message.Content, &out) // other content is ignored
+	return out
+}
+
+// resultText returns the text of a tool's result: a string, or blocks of text.
+func (b block) resultText() string {
+	var text string
+	if json.Unmarshal(b.Content, &text) == nil {
+		return text
+	}
+	var parts []block
+	_ = json.Unmarshal(b.Content, &parts)
+	var out []string
+	for _, p := range parts {
+		if p.Type == "text" {
+			out = append(out, p.Text)
+			continue
+		}
+		out = append(out, "["+p.Type+"]")
+	}
+	return strings.Join(out, "\n")
+}
+
+// piece is a part of a message of the model as the API streams it.
+type piece struct {
+	Event struct {
+		Type    string `json:"type"`
+		Message turn   `json:"message"` // of message_start
+		Usage   tokens `json:"usage"`   // of message_delta
+	} `json:"event"`
+}
+
+func (m message) piece() (p piece) {
+	_ = json.Unmarshal(m.text, &p) // what cannot be read is left out
+	return p
+}
+
+// serverName is our entry of the MCP configuration.
+const serverName = "claudeops"
+
+// serverStatus returns the CLI's status of our server; "" if it does not name it.
+func (m message) serverStatus() string {
+	for _, s := range m.Servers {
+		if s.Name == serverName {
+			return s.Status
+		}
+	}
+	return ""
+}
+
+// events returns the events to keep of a message, before redaction.
+func (m message) events() []sessions.Event {
+	switch {
+	case m.Type == "system" && m.Subtype == "init":
+		return []sessions.Event{{Kind: "init", Text: fmt.Sprintf("model %s, claudeops %s", m.Model, m.serverStatus())}}
+	case m.Type == "system" && m.Subtype == "permission_denied":
+		return []sessions.Event{{Kind: "denied", Tool: m.ToolName}}
+	case m.Type == "stream_event", m.Type == "system" && m.Subtype == "status":
+		return nil // the whole message follows
+	case m.Type == "system" && m.Subtype == "api_retry":
+		r := m.retry()
+		return []sessions.Event{{Kind: "api_retry", Text: fmt.Sprintf("%s; attempt %d of %d", r.answer(), r.Attempt, r.Most)}}
+	case m.Type == "system":
+		return []sessions.Event{{Kind: m.Type + "/" + m.Subtype}}
+	case m.Type == "result":
+		return []sessions.Event{{Kind: "result", Text: m.Subtype}}
+	case m.Type != "assistant" && m.Type != "user":
+		return []sessions.Event{{Kind: m.Type}}
+	}
+	var out []sessions.Event
+	for _, b := range m.blocks() {
+		switch b.Type {
+		case "text":
+			out = append(out, sessions.Event{Kind: "text", Text: b.Text})
+		case "tool_use":
+			out = append(out, sessions.Event{Kind: "tool_use", Tool: b.Name, Text: string(b.Input)})
+		case "tool_result":
+			text := b.resultText()
+			if b.IsError {
+				text = "error: " + text
+			}
+			out = append(out, sessions.Event{Kind: "tool_result", Text: text})
+		default:
+			out = append(out, sessions.Event{Kind: b.Type}) // thinking, images: that they were there
+		}
+	}
+	return out
+}
+
+// Bounds of what is read and kept of an agent's output, in bytes.
+const (
+	maxLine   = 1 << 20 // of one line; the rest of a longer one is skipped
+	maxStored = 4 << 20 // of all events of a session
+	maxText   = 8 << 10 // of one event's text
+	maxReport = 32 << 10
+	maxStderr = 4 << 10
+)
+
+// readLines calls line for each line of r, without its end, until r ends. Of a line longer than maxLine only the
+// beginning is handed on, with cut set. The slice is valid during the call.
+func readLines(r io.Reader, line func(text []byte, cut bool)) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var held []byte
+	cut := false
+	for {
+		piece, err := in.ReadSlice('\n')
+		room := maxLine - len(held)
+		if len(bytes.TrimRight(piece, "\r\n")) > room {
+			cut = true
+			piece = piece[:room]
+		}
+		held = append(held, piece...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if text := bytes.TrimSpace(held); len(text) > 0 {
+			line(text, cut)
+		}
+		held, cut = held[:0], false
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ data []byte }
+
+// Write implements io.Writer. It never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.data = append(t.data, p...)
+	if over := len(t.data) - maxStderr; over > 0 {
+		t.data = append(t.data[:0], t.data[over:]...)
+	}
+	return len(p), nil
+}
+
+// firstRunes returns at most limit bytes of text, cut between runes.
+func firstRunes(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit
+	for cut > 0 && text[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// Secrets finds credentials in texts. internal/base/content implements it.
+type Secrets interface {
+	// Secrets returns what looks like a credential in text. name is a label for the text.
+	Secrets(ctx context.Context, name, text string) ([]content.Secret, error)
+	// Redact replaces the values of our own tokens.
+	Redact(text string) string
+}
+
+// searchTime bounds the search for credentials in one text.
+const searchTime = 10 * time.Second
+
+const withheldLine = "[withheld: looks like a secret]"
+
+// cleaner makes text of agents fit to be kept.
+type cleaner struct{ secrets Secrets }
+
+// text returns at most limit bytes of what the agent wrote: without our tokens, without lines that look like they hold
+// a credential (a private key takes everything after it along), and without hidden characters. What cannot be searched
+// is withheld.
+func (c cleaner) text(raw string, limit int) string {
+	text := c.secrets.Redact(raw) // before it is cut: half a token is not found any more
+	text = content.Clean(firstRunes(text, limit), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), searchTime)
+	defer cancel()
+	found, err := c.secrets.Secrets(ctx, "output", text)
+	if err != nil {
+		return "[withheld: could not be searched for secrets]"
+	}
+	lines := strings.Split(text, "\n")
+	for _, s := range found {
+		for line := min(max(s.Line, 1), len(lines)); line <= min(max(s.Line, s.LastLine), len(lines)); line++ {
+			lines[line-1] = withheldLine
+		}
+		if len(found) >= content.MaxSecrets {
+			return withheldLine // there may be more
+		}
+	}
+	for i, line := range lines {
+		if strings.Contains(line, "PRIVATE KEY-----") {
+			lines = append(lines[:i], withheldLine) // its end may have been cut off
+			break
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxReason bounds why a session ended, in bytes.
+const maxReason = 2000
+
+// reason returns the reason for a session's end, on one line and without our tokens. What an agent wrote has been
+// cleaned before.
+func (c cleaner) reason(raw string) string {
+	text := firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxReason)
+	return content.Clean(text, maxReason)
+}
+
+// name returns a name, such as a tool's: short, on one line, and without our tokens.
+func (c cleaner) name(raw string) string {
+	text := content.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)
+	return text
 }

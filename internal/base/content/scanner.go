@@ -1,10 +1,20 @@
+// Package content judges text: what a reviewer cannot see in it, and what must never be published with it.
+//
+// It knows nothing of repositories or pull requests. Gate 5 asks it about file contents, titles and bodies; whatever
+// shows text that other people wrote passes it through Clean; whatever logs or reports an error passes it through
+// Scanner.Redact.
+//
+// Positions are 1-based. A line ends at "\n"; a column counts runes, not bytes. A byte that is not part of valid UTF-8
+// counts as one rune.
 package content
 
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +23,37 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/content/secretrules"
 )
+
+// lineIndex tells positions in one text many times.
+type lineIndex struct {
+	text   string
+	starts []int // of the lines
+}
+
+func newLineIndex(text string) lineIndex {
+	starts := []int{0}
+	for i := range len(text) {
+		if text[i] == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return lineIndex{text, starts}
+}
+
+// line returns the number of the line that has an offset.
+func (x lineIndex) line(at int) int {
+	line, found := slices.BinarySearch(x.starts, at)
+	if found {
+		line++
+	}
+	return line
+}
+
+// position returns the line and the column of an offset.
+func (x lineIndex) position(at int) (line, column int) {
+	line = x.line(at)
+	return line, 1 + utf8.RuneCountInString(x.text[x.starts[line-1]:at])
+}
 
 const (
 	// MaxSecrets is the most findings that Secrets returns.
@@ -171,4 +212,250 @@ func (s *Scanner) Redact(text string) string {
 	}
 	b.WriteString(text[at:])
 	return b.String()
+}
+
+// gitleaksRules are the rules of gitleaks v8 (MIT, see gitleaks/LICENSE), byte for byte: tools/gitleaks compares them
+// with the module, and `make golden` takes them from it. The module itself is not linked, since the package that has
+// the rules brings viper with readers of six formats, which took a tenth of the time of compiling.
+//
+//go:embed gitleaks/rules.toml
+var gitleaksRules string
+
+// ownRules are rules of our own, beside those of gitleaks: what operators hold and gitleaks does not know.
+//
+//go:embed ownrules.toml
+var ownRules string
+
+// loadRules reads the rules that come with gitleaks, and our own. harmless stands in for the stop words that
+// secretrules.Load drops.
+func loadRules() (*secretrules.Set, error) {
+	return secretrules.Load(strings.TrimRight(gitleaksRules, "\n")+"\n"+ownRules, harmless)
+}
+
+const (
+	// contextLines is the number of lines before and after a decoded part that are searched together with it.
+	contextLines = 2
+	// minBudget is the minimum number of bytes of joined pieces that are searched for a text, however short.
+	minBudget = 1 << 20
+)
+
+// search is the search for credentials of others in one text.
+type search struct {
+	rules *secretrules.Set
+	work  *secretrules.Work
+	lines lineIndex
+	seen  map[place]bool // what an earlier layer has shown
+	here  map[place]bool // what this one shows
+	found []hit
+}
+
+type place struct {
+	rule string
+	line int
+}
+
+// hit is a finding of a rule, by offsets in the original.
+type hit struct {
+	rule, description string
+	at, last          int
+}
+
+// knownSecrets runs the rules over a text, over what its layers show beyond it, over both without comments, and over
+// what line breaks part in all of these. The first layer is the text itself. Without enough work left, it stops.
+func knownSecrets(w *secretrules.Work, rules *secretrules.Set, layers []layer) (found []hit) {
+	text := layers[0].text
+	s := &search{rules: rules, work: w, lines: newLineIndex(text), seen: map[place]bool{}, here: map[place]bool{}}
+	j := &joiner{rules: rules, work: w, budget: max(len(text), minBudget), report: s.form}
+	for i, l := range layers {
+		if i > 0 {
+			l = l.aroundChanges(contextLines)
+		}
+		s.look(l, s.any)
+	}
+	for i, l := range layers {
+		if len(s.found) > MaxSecrets { // no more are listed
+			break
+		}
+		if i > 0 {
+			l = l.aroundChanges(maxPieces)
+		}
+		parts := []layer{l}
+		if bare, ok := l.withoutMarkup(); ok {
+			within := bare
+			within.changed = bare.changedInWords()
+			s.look(within.aroundChanges(contextLines), s.form)
+			parts = append(parts, bare)
+		}
+		for _, part := range parts {
+			beyond := j.layer(part)
+			switch {
+			case beyond >= 0 && len(s.found) > 0: // it is refused anyway
+				return s.found
+			case beyond >= 0:
+				return append(s.found, hit{rule: DividedRule,
+					description: "Too many words that may be parts of credentials to try them all.", at: beyond, last: len(text)})
+			}
+		}
+		s.endLayer()
+	}
+	return s.found
+}
+
+// look runs the rules over a layer.
+func (s *search) look(l layer, report func(secretrules.Finding, layer)) {
+	for _, f := range s.rules.FindWithin(s.work, l.text) {
+		report(f, l)
+	}
+	s.endLayer()
+}
+
+// any takes a finding of every rule.
+func (s *search) any(f secretrules.Finding, in layer) {
+	where := in.origin(f.Start)
+	at := place{f.Rule, s.lines.line(where)}
+	if s.seen[at] {
+		return
+	}
+	s.here[at] = true
+	s.found = append(s.found, hit{f.Rule, f.Description, where, max(where, in.lastOrigin(f.To))})
+}
+
+// form takes only findings of rules that look for one kind of credential, and no names that were put together.
+func (s *search) form(f secretrules.Finding, in layer) {
+	if hasForm(f.Rule) && !wordy(f.Secret) {
+		s.any(f, in)
+	}
+}
+
+func (s *search) endLayer() {
+	for at := range s.here {
+		s.seen[at] = true
+	}
+	clear(s.here)
+}
+
+// aroundChanges returns the part of a layer that its step has decoded, with a number of whole lines before and after.
+func (l layer) aroundChanges(lines int) layer {
+	var text strings.Builder
+	var origins []int
+	end := 0
+	for _, c := range l.changed {
+		if c.end < end {
+			continue
+		}
+		from, to := max(c.start, end), c.end
+		for range lines + 1 {
+			at := strings.LastIndexByte(l.text[end:from], '\n')
+			from = end + max(at, 0)
+			if at < 0 {
+				break
+			}
+		}
+		if from > end {
+			from++
+		}
+		for range lines + 1 {
+			next := strings.IndexByte(l.text[to:], '\n')
+			if next < 0 {
+				to = len(l.text)
+				break
+			}
+			to += next + 1
+		}
+		text.WriteString(l.text[from:to])
+		origins = append(origins, l.origins[from:to]...)
+		end = to
+	}
+	return layer{text: text.String(), origins: append(origins, l.origins[end])}
+}
+
+// partSet finds how much of one credential a group of texts holds in parts.
+type partSet struct {
+	windows windowSet
+	length  int
+}
+
+func newPartSet(folded string) partSet {
+	size := minPart
+	if strings.Trim(folded, "0123456789abcdef") == "" {
+		size = minHexPart
+	}
+	set := partSet{windows: windowSet{size: size, at: map[uint64][]int{}}, length: len(folded)}
+	set.windows.add(folded)
+	return set
+}
+
+// holders says which of the folded texts hold parts of the credential, if all of them together hold at least windowSize
+// of its letters and digits and half of it; else nil.
+func (p partSet) holders(folded [][]string) []int {
+	covered := make([]bool, p.length)
+	var holders []int
+	for number, layers := range folded {
+		holds := false
+		for _, text := range layers {
+			p.windows.find(text, func(_, _, offset int) {
+				holds = true
+				for i := range p.windows.size {
+					covered[offset+i] = true
+				}
+			})
+		}
+		if holds {
+			holders = append(holders, number)
+		}
+	}
+	count := 0
+	for _, c := range covered {
+		if c {
+			count++
+		}
+	}
+	if count < windowSize || 2*count < p.length {
+		return nil
+	}
+	return holders
+}
+
+// Spread finds an own credential that is strewn over texts which leave together, such as the files of one proposal: in
+// parts of at least 6 letters and digits (8 for credentials of hexadecimal digits), in any order, encoded or reversed.
+// It returns the indices of the texts that hold the parts of the first credential found, or nil; len(texts) stands for
+// parts that are only there where one text ends and the next begins. A credential that stands in one piece is found
+// too; see Secrets.
+func (s *Scanner) Spread(texts []string) []int {
+	own := s.own.set()
+	if len(own.parts) == 0 {
+		return nil
+	}
+	folded := make([][]string, len(texts))
+	for i, text := range texts {
+		layers, _ := layersOf(unbounded(), text) // what is beyond them, Secrets refuses
+		for _, l := range layers {
+			folded[i] = append(folded[i], lowerCase.of(l.text))
+		}
+		if bare := withoutComments(text); bare != text {
+			folded[i] = append(folded[i], lowerCase.of(bare))
+		}
+	}
+	joined := make([]string, len(texts))
+	for i := range texts {
+		joined[i] = folded[i][0]
+	}
+	// The end of one text and the beginning of the next may make a part.
+	folded = append(folded, []string{strings.Join(joined, "")})
+	for _, p := range own.parts {
+		if holders := p.holders(folded); holders != nil {
+			if last := len(holders) - 1; last > 0 && holders[last] == len(texts) {
+				holders = holders[:last]
+			}
+			return holders
+		}
+	}
+	return nil
+}
+
+// withoutComments returns text without the contents of comments of HTML, C and shells, so that they do not divide a
+// credential.
+func withoutComments(text string) string {
+	form := regexp.MustCompile(`(?s)<!--.*?-->|/\*.*?\*/|(?-s)(?:^|[ \t])(?:#|//|--).*`)
+	return form.ReplaceAllString(text, "")
 }

@@ -10,6 +10,10 @@
 package outgoing
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -186,4 +190,84 @@ func keeps(all, before []string) bool {
 		}
 	}
 	return true
+}
+
+// edit puts something in the place of text[at:at+cut].
+type edit struct {
+	at, cut int
+	put     string
+}
+
+// insertion puts text before an offset.
+func insertion(at int, text string) edit { return edit{at: at, put: text} }
+
+// entity writes the ASCII character at an offset as an entity: it is shown, and begins nothing.
+func entity(text string, at int) edit {
+	put := "&#" + strconv.Itoa(int(text[at])) + ";"
+	switch text[at] {
+	case '<':
+		put = "&lt;"
+	case '&':
+		put = "&amp;"
+	}
+	return edit{at: at, cut: 1, put: put}
+}
+
+// apply makes the edits. Of two that touch the same characters the first is made; the other is found again, if it is
+// still needed, in the next round.
+func (*rewriter) apply(text string, edits []edit) string {
+	if len(edits) == 0 {
+		return text
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.at-b.at, b.cut-a.cut) })
+	var b strings.Builder
+	done, last := 0, edit{at: -1}
+	for _, e := range edits {
+		if e.at < done || e.at == last.at {
+			continue
+		}
+		b.WriteString(text[done:e.at])
+		b.WriteString(e.put)
+		done, last = e.at+e.cut, e
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+// maxWarnings bounds the warnings about one text; maxQuoted bounds what each quotes of it, in bytes.
+const (
+	maxWarnings = 20
+	maxQuoted   = 60
+)
+
+// warnings say what was changed in one text.
+type warnings struct {
+	where    string // "title" or "body"
+	texts    []string
+	overflow bool // some were left out
+}
+
+func (w *warnings) warn(format string, args ...any) {
+	switch warning := fmt.Sprintf(format, args...); {
+	case slices.Contains(w.texts, warning):
+	case len(w.texts) == maxWarnings:
+		w.overflow = true
+	default:
+		w.texts = append(w.texts, warning)
+	}
+}
+
+func (w *warnings) list() []string {
+	if w.overflow {
+		return append(w.texts, fmt.Sprintf("there were more changes of this kind to the %s", w.where))
+	}
+	return w.texts
+}
+
+// quote returns a piece of the text for a warning.
+func quote(text string) string {
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
+	}
+	return fmt.Sprintf("%q", text)
 }

@@ -13,6 +13,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -188,4 +189,77 @@ func (d *decoder) note(suggestion, format string, args ...any) error {
 		Code: fault.InvalidArgument, Path: d.path(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion,
 	})
 	return nil
+}
+
+// step is one step from a value to one within it: to a member by its name, or to an element by its index.
+type step struct {
+	name    string
+	index   int
+	element bool
+}
+
+// enter goes down a step; leave goes back. After an error leave is not called, so that the decoder still knows where it
+// is.
+func (d *decoder) enter(s step) { d.at = append(d.at, s) }
+func (d *decoder) leave()       { d.at = d.at[:len(d.at)-1] }
+
+// path returns the place of the decoder, such as files[2].content; "" at the whole. Names that were submitted are cut
+// short.
+func (d *decoder) path() string {
+	var b strings.Builder
+	for _, s := range d.at {
+		switch {
+		case s.element:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case b.Len() > 0:
+			b.WriteString("." + clip(s.name, maxEcho))
+		default:
+			b.WriteString(clip(s.name, maxEcho))
+		}
+	}
+	return b.String()
+}
+
+// quoted returns the path as a message names it.
+func (d *decoder) quoted() string { return "`" + d.path() + "`" }
+
+// subject names what the decoder is at in a message.
+func (d *decoder) subject() string {
+	if len(d.at) == 0 {
+		return "the " + d.opts.What
+	}
+	return d.quoted()
+}
+
+// nestedUpTo returns the offset of the first bracket that opens a level deeper than depth, and whether there is one;
+// without one it is the length of raw. It counts brackets outside of strings, which is right as far as raw is
+// well-formed.
+func nestedUpTo(raw []byte, depth int) (end int, deeper bool) {
+	level := 0
+	for at := 0; at < len(raw); at++ {
+		switch raw[at] {
+		case '"':
+			at = stringEnd(raw, at)
+		case '{', '[':
+			if level++; level > depth {
+				return at, true
+			}
+		case '}', ']':
+			level--
+		}
+	}
+	return len(raw), false
+}
+
+// stringEnd returns the offset of the quote that closes the string beginning at an offset, or the length of raw.
+func stringEnd(raw []byte, at int) int {
+	for at++; at < len(raw); at++ {
+		switch raw[at] {
+		case '"':
+			return at
+		case '\\':
+			at++ // whatever is escaped ends nothing
+		}
+	}
+	return len(raw)
 }

@@ -1,12 +1,16 @@
 package strictjson
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -187,4 +191,289 @@ func (d *decoder) array(into reflect.Value, most int) error {
 		return err
 	}
 	return d.note("send fewer at once", "%s has %d entries; at most %d are accepted", d.quoted(), n, most)
+}
+
+// field is a field of a struct as JSON sees it.
+type field struct {
+	name     string
+	index    int
+	required bool
+	nullable bool                 // a slice that may be null
+	most     int                  // elements of a slice; 0 for any number
+	integer  *reflect.StructField // whose tags bound a number; nil for none
+}
+
+// fieldsOf lists the exported fields of a struct type. It panics on one without a name for JSON.
+func (d *decoder) fieldsOf(t reflect.Type) []field {
+	if fields, known := d.known[t]; known {
+		return fields
+	}
+	var fields []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+			continue
+		case name == "" || f.Anonymous:
+			panic(fmt.Sprintf("strictjson: %s.%s has no name for JSON", t, f.Name))
+		}
+		one := field{name: name, index: i, required: f.Tag.Get("required") == "true", most: mostOf(t, f)}
+		one.nullable = f.Tag.Get("nullable") == "true" && f.Type.Kind() == reflect.Slice
+		if f.Type.Kind() == reflect.Int {
+			one.integer = &f
+		}
+		fields = append(fields, one)
+	}
+	if len(fields) > maxFields {
+		panic(fmt.Sprintf("strictjson: %s has more than %d fields", t, maxFields))
+	}
+	d.known[t] = fields
+	return fields
+}
+
+// mostOf returns the bound of a slice. It panics if the bound is not a number of at least 1.
+func mostOf(t reflect.Type, f reflect.StructField) int {
+	tag, given := f.Tag.Lookup("maxItems")
+	if !given {
+		return 0
+	}
+	most, err := strconv.Atoi(tag)
+	if err != nil || most < 1 || f.Type.Kind() != reflect.Slice {
+		panic(fmt.Sprintf("strictjson: %s.%s has a bound that is none", t, f.Name))
+	}
+	return most
+}
+
+// maxFields limits the fields of a struct: seen has a bit for each.
+const maxFields = 64
+
+// seen records which names an object has had so far.
+type seen struct {
+	known   uint64          // a bit for each field
+	unknown map[string]bool // at most MaxViolations: each one is a violation
+}
+
+// object decodes an object into a struct.
+func (d *decoder) object(into reflect.Value) error {
+	if _, err := d.in.ReadToken(); err != nil {
+		return err
+	}
+	fields := d.fieldsOf(into.Type())
+	var had seen
+	for d.in.PeekKind() != jsontext.KindEndObject {
+		raw, err := d.in.ReadValue()
+		if err != nil {
+			return err
+		}
+		name, ok, err := d.text(d.aName, raw)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			err = d.member(name, fields, &had, into)
+		default:
+			err = d.in.SkipValue()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := d.in.ReadToken(); err != nil {
+		return err
+	}
+	return d.missing(fields, had)
+}
+
+func (d *decoder) aName() string { return "a name in " + d.subject() }
+
+// missing notes the names that an object lacks.
+func (d *decoder) missing(fields []field, had seen) error {
+	for i, f := range fields {
+		if !f.required || had.known&(1<<i) != 0 {
+			continue
+		}
+		d.enter(step{name: f.name})
+		if err := d.note("add "+d.quoted(), "%s is required but missing", d.quoted()); err != nil {
+			return err
+		}
+		d.leave()
+	}
+	return nil
+}
+
+// member decodes the value that follows the name of a member of an object.
+func (d *decoder) member(name string, fields []field, had *seen, into reflect.Value) error {
+	d.enter(step{name: name})
+	if err := d.memberValue(name, fields, had, into); err != nil {
+		return err
+	}
+	d.leave()
+	return nil
+}
+
+func (d *decoder) memberValue(name string, fields []field, had *seen, into reflect.Value) error {
+	for i, f := range fields {
+		switch {
+		case f.name != name:
+			continue
+		case had.known&(1<<i) != 0:
+			return d.repeated()
+		}
+		had.known |= 1 << i
+		if f.nullable && d.in.PeekKind() == jsontext.KindNull {
+			return d.in.SkipValue()
+		}
+		sound := len(d.violations)
+		err := d.value(into.Field(f.index), f.required, f.most)
+		if err == nil && f.integer != nil && len(d.violations) == sound {
+			err = d.bounded(*f.integer, int(into.Field(f.index).Int()))
+		}
+		return err
+	}
+	if had.unknown[name] {
+		return d.repeated()
+	}
+	if had.unknown == nil {
+		had.unknown = map[string]bool{}
+	}
+	had.unknown[name] = true
+	if err := d.note(alternative(name, fields), "%s is not a known field", d.quoted()); err != nil {
+		return err
+	}
+	return d.in.SkipValue()
+}
+
+// repeated notes and passes over a member whose name was there before.
+func (d *decoder) repeated() error {
+	if err := d.note("give it once", "%s is given more than once", d.quoted()); err != nil {
+		return err
+	}
+	return d.in.SkipValue()
+}
+
+// maxLikely limits the length of a name for which a similar known name is searched, in bytes; no known name is nearly
+// as long.
+const maxLikely = 64
+
+// alternative suggests what to do about an unknown name.
+func alternative(name string, fields []field) string {
+	names := make([]string, 0, len(fields))
+	for _, f := range fields {
+		if len(name) <= maxLikely && similar(name, f.name) {
+			return "did you mean `" + f.name + "`?"
+		}
+		names = append(names, "`"+f.name+"`")
+	}
+	if len(names) == 0 {
+		return "leave it out; no field is known here"
+	}
+	return "leave it out; known fields are " + strings.Join(names, ", ")
+}
+
+// similar says whether two names differ only in case, in hyphens and underscores, or by one letter that is missing, too
+// many, wrong, or swapped with its neighbour.
+func similar(a, b string) bool {
+	fold := func(s string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(s), "_", ""), "-", "")
+	}
+	a, b = fold(a), fold(b)
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 2 && len(b) == 2 {
+		return a[0] == b[1] && a[1] == b[0]
+	}
+	return len(a) <= 1 && len(b) <= 1
+}
+
+const (
+	maxEcho   = 60  // how many characters of submitted text a message repeats
+	maxReason = 120 // how many characters of the library's reason, which quotes a few of the text
+)
+
+// text returns the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or about
+// where the decoder is, and ok is false. The error is errEnough.
+func (d *decoder) text(subject func() string, raw jsontext.Value) (value string, ok bool, err error) {
+	at, flaw, fix := flawIn(raw, d.opts.RefuseNUL)
+	if flaw != "" {
+		start := d.in.InputOffset() - int64(len(raw))
+		return "", false, d.note(fix, "%s holds %s at byte offset %d", subject(), flaw, start+int64(at))
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), true, nil
+	}
+	unquoted, err := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
+	if err != nil { // flawIn and the library disagree; the stricter of the two decides
+		return "", false, d.note("send it as UTF-8", "%s is not a valid string", subject())
+	}
+	return string(unquoted), true, nil
+}
+
+// flawIn finds the first thing in a JSON string, which is well-formed otherwise, that does not stand for a character:
+// its offset, what it is, and what to do about it.
+func flawIn(raw []byte, refuseNUL bool) (at int, flaw, fix string) {
+	for at < len(raw) {
+		r, size := utf8.DecodeRune(raw[at:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return at, "invalid UTF-8", "send it as UTF-8"
+		case r != '\\':
+			at += size
+			continue
+		}
+		unit, escape := escaped(raw[at:])
+		switch {
+		case unit == 0 && refuseNUL:
+			return at, "a NUL character", "remove it"
+		case !utf16.IsSurrogate(unit):
+			at += escape
+			continue
+		}
+		second, more := escaped(raw[at+escape:])
+		if utf16.DecodeRune(unit, second) == unicode.ReplacementChar {
+			return at, "half of a surrogate pair", "write the whole pair, or the character itself"
+		}
+		at += escape + more
+	}
+	return 0, "", ""
+}
+
+// escaped returns the UTF-16 code unit that an escape at the start of text stands for, if it is a \u escape, and the
+// length of the escape. Anything else gives an ordinary character.
+func escaped(text []byte) (unit rune, size int) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return ' ', min(len(text), 2)
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return ' ', 2
+	}
+	return rune(n), 6
+}
+
+// clip makes submitted text fit to be repeated: at most limit characters, none of them invisible, no backtick.
+func clip(s string, limit int) string {
+	var b strings.Builder
+	count := 0
+	for _, r := range s {
+		if count == limit {
+			return b.String() + "…"
+		}
+		switch {
+		case r == '`':
+			r = '\''
+		case !unicode.IsPrint(r):
+			r = utf8.RuneError
+		}
+		b.WriteRune(r)
+		count++
+	}
+	return b.String()
 }

@@ -1,9 +1,19 @@
+// Package forge holds what the adapters of GitHub and Gitea have in common: words of refusals, the ways of deleting and
+// undoing a branch, of naming people and of asking again, what is remembered between calls, and reads side by side.
+//
+// It speaks to no forge itself. Where a rule needs one, the adapter gives it a function or fulfils a small interface.
 package forge
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -96,4 +106,126 @@ func Checks(state gitprovider.ChecksState, failing []gitprovider.FailedCheck) gi
 		out.Failing = append(out.Failing, check.Name)
 	}
 	return out
+}
+
+// Branches is an adapter's access to branches.
+type Branches interface {
+	// Tip gives a branch's commit as git has it now, "" if there is none. not_found for a missing repository.
+	Tip(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error)
+	// Remove deletes a branch, if the forge can under the condition that its tip is the given commit.
+	Remove(ctx context.Context, repo gitprovider.RepoRef, branch, tip string) error
+}
+
+// DeleteBranch keeps what gitprovider.Provider promises of its method: it looks, deletes, and looks again if that was
+// refused. So the forge's words are not needed to tell why.
+func DeleteBranch(ctx context.Context, b Branches, repo gitprovider.RepoRef, branch, tip string) error {
+	if err := gitprovider.CheckOurs(branch); err != nil {
+		return err
+	}
+	if tip == "" {
+		return fault.New(fault.InvalidArgument, "the branch %s can only be deleted with its expected commit", branch)
+	}
+	have, err := b.Tip(ctx, repo, branch)
+	switch {
+	case err != nil || have == "":
+		return err
+	case have != tip:
+		return branchMoved(branch)
+	}
+	return removeBranch(ctx, b, repo, branch, tip)
+}
+
+// removeBranch is DeleteBranch without the first look. A branch that is gone already is not an error.
+func removeBranch(ctx context.Context, b Branches, repo gitprovider.RepoRef, branch, tip string) error {
+	failure := b.Remove(ctx, repo, branch, tip)
+	if failure == nil {
+		return nil
+	}
+	have, err := b.Tip(ctx, repo, branch)
+	switch {
+	case err != nil:
+		return failure
+	case have == "":
+		return nil
+	case have != tip:
+		return branchMoved(branch)
+	}
+	return failure
+}
+
+func branchMoved(branch string) error {
+	return fault.New(fault.Conflict, "the branch %s has moved since, so it was not deleted; somebody has added to it",
+		branch)
+}
+
+// undoTime bounds the removal of a branch that is not to stay. It runs also when the caller has given up.
+const undoTime = 30 * time.Second
+
+// Undo removes the request's branch, which is not to stay, if its tip is the given commit, and returns the failure for
+// which it does. If a commit of ours may remain, the error says that by its code, so that somebody looks; a branch that
+// somebody took before there was one is theirs.
+func Undo(ctx context.Context, b Branches, req gitprovider.CommitRequest, tip string, failure error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	err := DeleteBranch(ctx, b, req.Snapshot.Repo, req.Branch, tip)
+	if err == nil || fault.CodeOf(err) == fault.Conflict && tip == req.Snapshot.BaseCommit {
+		return failure
+	}
+	return fault.Wrap(err, fault.UpstreamError, "%s; and the branch %s could not be removed again: %s",
+		fault.From(failure).Message, req.Branch, fault.From(err).Message)
+}
+
+// looksAgain limits how often Settled reads again.
+const looksAgain = 3
+
+// Settled reads again what the forge is still working on: after a step, two steps and three, then it takes what it got.
+func Settled[T any](ctx context.Context, value T, working func(T) bool, step time.Duration,
+	sleep func(context.Context, time.Duration), read func() (T, error)) (T, error) {
+	for i := 1; i <= looksAgain && working(value); i++ {
+		sleep(ctx, time.Duration(i)*step)
+		next, err := read()
+		if err != nil {
+			return value, err
+		}
+		value = next
+	}
+	return value, nil
+}
+
+// sideBySide limits the concurrent requests of one call.
+const sideBySide = 8
+
+// Together runs independent reads side by side, all of them to their end, and returns the error of the first in order
+// that failed: which one is reported must not depend on which answer came first.
+func Together(reads ...func() error) error {
+	errs := make([]error, len(reads))
+	var group sync.WaitGroup
+	for i, read := range reads {
+		group.Go(func() { errs[i] = read() })
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Into returns a read for Together that keeps its value.
+func Into[T any](value *T, read func() (T, error)) func() error {
+	return func() (err error) {
+		*value, err = read()
+		return err
+	}
+}
+
+// Each does the same for every item, sideBySide of them at a time. The first failure ends the others.
+func Each[T any](ctx context.Context, items []T, do func(ctx context.Context, i int, item T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(sideBySide)
+	for i, item := range items {
+		group.Go(func() error { return do(ctx, i, item) })
+	}
+	return group.Wait()
 }

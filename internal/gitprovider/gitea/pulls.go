@@ -271,3 +271,131 @@ func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int,
 	}
 	return now.PullState(), err
 }
+
+// pullRequest returns a pull request as the API gives it, in our terms and without its paths. noticed is when a head
+// branch was found gone that the server has not closed the pull request for yet.
+func pullRequest(from *gitea.PullRequest, noticed time.Time) gitprovider.PullRequest {
+	pr := gitprovider.PullRequest{
+		Number: int(from.Index), Title: from.Title, Body: from.Body, URL: from.HTMLURL, Branch: headBranch(from),
+		State: gitprovider.StateOpen, Labels: labelNames(from.Labels), CreatedAt: timeOf(from.Created), Fork: fromFork(from),
+	}
+	if from.Poster != nil {
+		pr.Author = from.Poster.UserName
+	}
+	if from.Head != nil {
+		pr.HeadCommit = from.Head.Sha
+	}
+	if from.Base != nil {
+		pr.Base = from.Base.Ref
+		pr.RepoID = repoID(from.Base.RepoID)
+		pr.Archived = from.Base.Repository != nil && from.Base.Repository.Archived
+	}
+	switch {
+	case from.HasMerged:
+		pr.State, pr.ClosedAt = gitprovider.StateMerged, timeOf(from.Merged)
+		if pr.ClosedAt.IsZero() {
+			pr.ClosedAt = timeOf(from.Closed)
+		}
+	case from.State == gitea.StateClosed:
+		pr.State, pr.ClosedAt = gitprovider.StateClosed, timeOf(from.Closed)
+	case headGone(from):
+		pr.State, pr.ClosedAt = gitprovider.StateClosed, noticed.UTC().Truncate(time.Second)
+	}
+	return pr
+}
+
+// repoID returns a repository's id in the port's terms.
+func repoID(id int64) string {
+	if id <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
+}
+
+// headBranch returns the name of the head branch: the label, since ref turns into refs/pull/N/head once the branch is
+// gone. The label of a pull request from a fork does not name the fork; here it is prefixed, so that a stranger's
+// branch never looks like one of ours.
+func headBranch(pr *gitea.PullRequest) string {
+	if pr.Head == nil {
+		return ""
+	}
+	if fromFork(pr) {
+		return forkOwner(pr) + ":" + pr.Head.Name
+	}
+	return pr.Head.Name
+}
+
+// fromFork returns true as well when the fork does not exist any more.
+func fromFork(pr *gitea.PullRequest) bool {
+	return pr.Base == nil || pr.Head == nil || pr.Head.RepoID != pr.Base.RepoID
+}
+
+func forkOwner(pr *gitea.PullRequest) string {
+	switch {
+	case pr.Head.Repository != nil && pr.Head.Repository.Owner != nil:
+		return pr.Head.Repository.Owner.UserName
+	case pr.Poster != nil:
+		return pr.Poster.UserName
+	}
+	return "fork"
+}
+
+// headGone reports whether the head branch of a pull request was deleted. The server closes such a pull request about a
+// second later. Ones without a branch from the start (pushed to refs/for, AGit) have no label.
+func headGone(pr *gitea.PullRequest) bool {
+	return pr.Head != nil && pr.Head.Name != "" && pr.Head.Ref == "refs/pull/"+strconv.FormatInt(pr.Index, 10)+"/head"
+}
+
+// labelNames returns the names sorted and without repetition: label names need not be unique, and their order differs
+// between answers.
+func labelNames(labels []*gitea.Label) []string {
+	var names []string
+	for _, l := range withoutNulls(slices.Clone(labels)) {
+		names = append(names, l.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// listKnown is openOf without files that would cost a request.
+func (p pulls) listKnown(ctx context.Context, repo gitprovider.RepoRef, wanted func(gitprovider.PullRequest) bool) (
+	out gitprovider.KnownList, err error) {
+	all, err := p.open(ctx, repo)
+	if err != nil {
+		return out, err
+	}
+	reviewed := p.reviews.of(ctx, all)
+	all = slices.DeleteFunc(all, func(pr *gitea.PullRequest) bool { return headGone(pr) || !wanted(p.convert(pr)) })
+	files, end := p.files.batched(ctx, repo, all)
+	defer end()
+	out.EachReview = true
+	for _, pr := range all {
+		one := p.convert(pr)
+		one.Unreviewed = !reviewed(pr)
+		paths, known := files.remembered(ctx, repo, pr)
+		if one.Paths = paths; !known {
+			out.Unread = append(out.Unread, one.Number)
+		}
+		out.PRs = append(out.PRs, one)
+	}
+	out.ReadPaths = func(ctx context.Context, numbers []int) (map[int][]string, error) {
+		some := slices.DeleteFunc(slices.Clone(all),
+			func(pr *gitea.PullRequest) bool { return !slices.Contains(numbers, int(pr.Index)) })
+		paths, err := p.files.readAll(ctx, repo, some)
+		found := map[int][]string{}
+		for i, pr := range some {
+			if err == nil {
+				found[int(pr.Index)] = paths[i]
+			}
+		}
+		return found, err
+	}
+	return out, nil
+}

@@ -3,7 +3,11 @@ package github
 import (
 	"context"
 	"encoding/base64"
+	"net/http"
 	"strings"
+	"unicode/utf8"
+
+	gogithub "github.com/google/go-github/v60/github"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -168,4 +172,164 @@ func (w commitWriter) createCommit(ctx context.Context, req gitprovider.CommitRe
 		return "", "", fault.New(fault.UpstreamError, "GitHub did not say which commit it made on %s", req.Branch)
 	}
 	return made.Commit.Oid, made.Ref.baseTip(), nil
+}
+
+// byTree makes tree, commit and branch in git's own terms: nothing is visible before the branch, which comes last.
+func (w commitWriter) byTree(ctx context.Context, req gitprovider.CommitRequest, repoID string) (string, error) {
+	commit, err := w.treeCommit(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return commit, w.createRef(ctx, req, repoID, commit)
+}
+
+// treeCommit makes tree and commit.
+func (w commitWriter) treeCommit(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
+	entries, err := treeEntries(req)
+	if err != nil {
+		return "", err
+	}
+	repo := req.Snapshot.Repo
+	base, err := w.rootTree(ctx, repo, req.Snapshot.BaseCommit)
+	if err != nil {
+		return "", err
+	}
+	tree, err := w.makeObject(ctx, repo, "trees", base, map[string]any{"base_tree": base, "tree": entries})
+	if err != nil {
+		return "", err
+	}
+	return w.makeObject(ctx, repo, "commits", tree, map[string]any{
+		"message": req.Message, "tree": tree, "parents": []string{req.Snapshot.BaseCommit},
+	})
+}
+
+// makeObject makes a git object, which stays invisible until a reference leads to it, and returns its id. of is an
+// existing object that the new one refers to.
+func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, kind, of string, body any) (string,
+	error) {
+	var made struct{ SHA string }
+	err := w.api.fresh.waitFor(ctx, object(repo, of), "a folder", commitUnknown, func() error {
+		return w.api.post(ctx, w.api.repoURL(repo, "git", kind), needContents, body, &made)
+	})
+	if err != nil {
+		return "", err
+	}
+	if made.SHA == "" {
+		return "", fault.New(fault.UpstreamError, "GitHub did not say which object it made; try again")
+	}
+	w.api.fresh.add(object(repo, made.SHA))
+	return made.SHA, nil
+}
+
+// commitUnknown reports whether a refusal can mean that GitHub does not know a commit or a tree.
+func commitUnknown(err error) bool {
+	r := refused(err)
+	return r != nil && (r.status == http.StatusUnprocessableEntity || r.status == http.StatusNotFound ||
+		r.kind == "UNPROCESSABLE" || r.kind == "NOT_FOUND") && r.says("does not exist", "not found", "could not resolve to")
+}
+
+// treeEntries returns the changed files. An entry with neither content nor id removes its path.
+func treeEntries(req gitprovider.CommitRequest) ([]*gogithub.TreeEntry, error) {
+	var entries []*gogithub.TreeEntry
+	for _, c := range req.Changes.Changes() {
+		path, mode, kind := c.Path.String(), "100644", "blob"
+		if req.Snapshot.Tree[path].Executable {
+			mode = "100755"
+		}
+		entry := &gogithub.TreeEntry{Path: &path, Mode: &mode, Type: &kind}
+		if c.Action != gitprovider.ActionDelete {
+			if !utf8.ValidString(c.Content) { // JSON cannot carry it
+				return nil, fault.New(fault.InvalidArgument, "the content of %s is not UTF-8; files are text", path)
+			}
+			entry.Content = &c.Content
+		}
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+// rootTree gives the id of a commit's root tree, as a rule from the snapshot that read it.
+func (w commitWriter) rootTree(ctx context.Context, repo gitprovider.RepoRef, commit string) (string, error) {
+	if tree, known := w.trees.Get(commit); known {
+		return tree, nil
+	}
+	var answer struct{ Tree struct{ SHA string } }
+	_, err := w.api.get(ctx, w.api.repoURL(repo, "git", "commits", commit), needContents, &answer)
+	return answer.Tree.SHA, err
+}
+
+// mustKeepMode reports whether an executable file is updated: createCommitOnBranch makes every file that it writes an
+// ordinary one.
+func mustKeepMode(req gitprovider.CommitRequest) bool {
+	for _, c := range req.Changes.Changes() {
+		if c.Action == gitprovider.ActionUpdate && req.Snapshot.Tree[c.Path.String()].Executable {
+			return true
+		}
+	}
+	return false
+}
+
+// append adds a commit to the request's branch.
+func (w commitWriter) append(ctx context.Context, req gitprovider.CommitRequest) (string, error) {
+	if !mustKeepMode(req) {
+		var id string
+		err := w.api.fresh.waitFor(ctx, branchObject(req.Snapshot.Repo, req.Branch), "the branch "+req.Branch, noSuchRef,
+			func() (err error) {
+				id, _, err = w.createCommit(ctx, req)
+				return err
+			})
+		if err == nil {
+			w.api.fresh.add(object(req.Snapshot.Repo, id))
+		}
+		return id, notAppended(req, err)
+	}
+	commit, err := w.treeCommit(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return commit, notAppended(req, w.moveBranch(ctx, req, commit))
+}
+
+const moveDocument = `mutation($input: UpdateRefsInput!) { updateRefs(input: $input) { clientMutationId } }`
+
+// moveBranch moves the branch to a commit that follows the one where it was read, under the condition that it is there.
+func (w commitWriter) moveBranch(ctx context.Context, req gitprovider.CommitRequest, commit string) error {
+	id, err := w.branches.repositoryID(ctx, req.Snapshot.Repo)
+	if err != nil {
+		return err
+	}
+	input := map[string]any{
+		"repositoryId": id,
+		"refUpdates": []any{map[string]any{
+			"name": branchRef(req.Branch), "beforeOid": req.Snapshot.BaseCommit, "afterOid": commit, "force": false,
+		}},
+	}
+	var data struct{ UpdateRefs *struct{} }
+	return w.api.fresh.waitFor(ctx, object(req.Snapshot.Repo, commit), "the commit", commitUnknown, func() error {
+		err := w.api.graphql(ctx, mutation(moveDocument, map[string]any{"input": input}), &data)
+		if lacksUpdateRefs(err) {
+			return w.branches.moveByID(ctx, req.Snapshot.Repo, req.Branch, commit)
+		}
+		return err
+	})
+}
+
+// notAppended tells a branch that is gone from a repository that is.
+func notAppended(req gitprovider.CommitRequest, err error) error {
+	r := refused(err)
+	switch {
+	case r == nil:
+		return err
+	case r.kind == "STALE_DATA":
+		return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it",
+			req.Branch)
+	case noSuchRef(err):
+		return fault.Wrap(err, fault.NotFound, "the repository %s has no branch %s any more", req.Snapshot.Repo, req.Branch)
+	}
+	return err
+}
+
+func noSuchRef(err error) bool {
+	r := refused(err)
+	return r != nil && r.kind == "NOT_FOUND" && r.says("to a ref")
 }

@@ -3,6 +3,8 @@ package github
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -253,4 +255,163 @@ func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number 
 		}
 	}
 	return nil
+}
+
+// maxThreads and commentsOfThread bound the comments on lines that are read of one pull request: the newest
+// conversations, and the first comments of each. GitHub makes a review of its own of every answer, so that a comment
+// belongs to the review that it came with.
+const (
+	maxThreads       = 100
+	commentsOfThread = 30
+)
+
+// threadFields select the conversations about lines, and the head that lines of those that are not outdated are counted
+// in.
+func threadFields() string {
+	return "linesHead: headRefOid reviewThreads(last: " + strconv.Itoa(maxThreads) +
+		") { nodes { isResolved isOutdated path line originalLine diffSide " +
+		"comments(first: " + strconv.Itoa(commentsOfThread) +
+		") { nodes { fullDatabaseId author { login } body isMinimized " +
+		"originalCommit { oid } pullRequestReview { id } } } } } "
+}
+
+// threadsNode is a pull request as it answers threadFields.
+type threadsNode struct {
+	LinesHead     string
+	ReviewThreads connection[threadNode]
+}
+
+type threadNode struct {
+	IsResolved, IsOutdated bool
+	Path, DiffSide         string
+	Line, OriginalLine     int // 0 where GitHub has none
+	Comments               connection[lineNode]
+}
+
+type lineNode struct {
+	FullDatabaseID    string
+	Author            *person
+	Body              string
+	IsMinimized       bool
+	OriginalCommit    *struct{ Oid string }
+	PullRequestReview *struct{ ID string }
+}
+
+// byReview gives the comments on lines of each review, by its node id. What is hidden is left out.
+func (n threadsNode) byReview() map[string][]gitprovider.LineComment {
+	out := map[string][]gitprovider.LineComment{}
+	for _, t := range n.ReviewThreads.Nodes {
+		if t == nil {
+			continue
+		}
+		for _, c := range t.Comments.Nodes {
+			if c != nil && c.PullRequestReview != nil && !c.IsMinimized {
+				one := t.comment(c, n.LinesHead)
+				if first := t.Comments.Nodes[0]; first != nil && first != c {
+					one.Thread = first.FullDatabaseID
+				}
+				out[c.PullRequestReview.ID] = append(out[c.PullRequestReview.ID], one)
+			}
+		}
+	}
+	return out
+}
+
+// comment returns one comment of a conversation. A line is counted in the head, or, where that has moved on, in the
+// commit that it was written for.
+func (t *threadNode) comment(c *lineNode, head string) gitprovider.LineComment {
+	out := gitprovider.LineComment{
+		ID: c.FullDatabaseID, Path: t.Path, Line: t.Line, Commit: head, Before: t.DiffSide == "LEFT", Resolved: t.IsResolved,
+		Body: strings.ReplaceAll(c.Body, "\r\n", "\n"),
+	}
+	if t.IsOutdated || t.Line == 0 {
+		out.Line, out.Commit = t.OriginalLine, ""
+		if c.OriginalCommit != nil {
+			out.Commit = c.OriginalCommit.Oid
+		}
+	}
+	if c.Author != nil {
+		out.Author = c.Author.Login
+	}
+	return out
+}
+
+// ReviewStates implements gitprovider.ReviewLister with one query, as a rule, over the last opinion of each reviewer who
+// may write.
+func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
+	numbers = numbers[:min(len(numbers), gitprovider.MaxReviewStates)]
+	states, err := p.discussion.reviewStates(about(ctx, repo), repo, numbers)
+	return states, publish(err)
+}
+
+// reviewStates asks about all together, or, if that is too much for GitHub, about one half after the other.
+func (d discussion) reviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
+	states, err := d.askReviewStates(ctx, repo, numbers)
+	if !tooMuch(err) || len(numbers) < 2 {
+		return states, err
+	}
+	half := len(numbers) / 2
+	states, err = d.reviewStates(ctx, repo, numbers[:half])
+	if err != nil {
+		return nil, err
+	}
+	more, err := d.reviewStates(ctx, repo, numbers[half:])
+	maps.Copy(states, more)
+	return states, err
+}
+
+func (d discussion) askReviewStates(ctx context.Context, repo gitprovider.RepoRef,
+	numbers []int) (map[int]gitprovider.ReviewState, error) {
+	out := map[int]gitprovider.ReviewState{}
+	q := newQuery(repo)
+	var fresh []int
+	for _, number := range numbers {
+		if alias := "pull" + strconv.Itoa(number); number > 0 {
+			if d.pulls.api.fresh.has(pullObject(repo, number)) {
+				fresh = append(fresh, number)
+			}
+			q.variable(alias, "Int!", number)
+			q.add(alias + ": pullRequest(number: $" + alias + ") { " + opinionFields + "}")
+		}
+	}
+	if len(q.fields) == 0 {
+		return out, nil
+	}
+	q.tolerate = func(e graphError) bool { // a pull request that is not there is null
+		return e.Type == "NOT_FOUND" && len(e.Path) > 1
+	}
+	var from *map[string]json.RawMessage
+	read := func() (err error) {
+		from, err = ask[map[string]json.RawMessage](ctx, d.pulls.api, q, needPullsRead)
+		return err
+	}
+	missing := func(err error) bool {
+		return err == nil && slices.ContainsFunc(fresh, func(number int) bool {
+			return isNull((*from)["pull"+strconv.Itoa(number)])
+		})
+	}
+	if _, err := d.pulls.api.fresh.waitWhile(ctx, missing, read); err != nil {
+		return nil, err
+	}
+	for alias := range *from {
+		var pr struct{ LatestOpinionatedReviews connection[remarkNode] }
+		if err := decodeField(*from, alias, &pr); err != nil {
+			return nil, err
+		}
+		var remarks []gitprovider.Remark
+		for _, n := range pr.LatestOpinionatedReviews.Nodes {
+			if n != nil && n.Author != nil && n.SubmittedAt != nil {
+				remark := n.remark()
+				remark.MayWrite = true
+				remarks = append(remarks, remark)
+			}
+		}
+		number, err := strconv.Atoi(strings.TrimPrefix(alias, "pull"))
+		if state := gitprovider.StateOfReview(remarks); state != "" && err == nil {
+			out[number] = state
+		}
+	}
+	return out, nil
 }

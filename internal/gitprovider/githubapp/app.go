@@ -1,9 +1,23 @@
+// Package githubapp gets tokens in the name of a GitHub App, for package github: a transport.Credential whose tokens
+// are made to measure.
+//
+// A token is for the one repository that a request is about, and may read or write as the request does (see Use of
+// package transport). GitHub makes it for an hour; it is kept in memory, used for requests of the same kind, and
+// replaced some minutes before it ends. Who asks for one while it is being made waits for that one.
+//
+// What GitHub is asked in the app's own name (which installation, a token of it) is signed with the app's private key:
+// a JWT of ten minutes. Both requests are made over a transport of their own, whose credential is a Signer; it has the
+// same origin as that of package github, so that neither the signature nor a token goes to another host.
 package githubapp
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -203,4 +217,137 @@ func (a *App) current(s *slot) string {
 		return ""
 	}
 	return s.token
+}
+
+// made is a token that GitHub made.
+type made struct {
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// obtain has a token made. If GitHub refuses it for what an installation seen some time ago does not allow any more,
+// the installation is looked up anew, once.
+func (a *App) obtain(ctx context.Context, use transport.Use) (made, error) {
+	for fresh := false; ; fresh = true {
+		in, cached, err := a.installation(ctx, use.Owner, use.Repo, fresh)
+		if err != nil {
+			return made{}, err
+		}
+		out, outdated, err := a.request(ctx, in, use)
+		if outdated && cached && !fresh {
+			continue
+		}
+		return out, err
+	}
+}
+
+// request asks for a token of an installation. outdated says that the error may come from the installation being
+// another now.
+func (a *App) request(ctx context.Context, in installation, use transport.Use) (out made, outdated bool, err error) {
+	ask, err := wanted(in.Permissions, use)
+	if err != nil {
+		return out, true, err
+	}
+	u := transport.URL(a.api, "app", "installations", strconv.FormatInt(in.ID, 10), "access_tokens")
+	body := map[string]any{"repositories": []string{use.Repo}, "permissions": ask}
+	if in.repository != 0 {
+		body = map[string]any{"repository_ids": []int64{in.repository}, "permissions": ask}
+	}
+	status, said, err := a.ask(ctx, http.MethodPost, u, body, &out)
+	switch {
+	case err != nil:
+		return made{}, false, err
+	case status == http.StatusNotFound:
+		return made{}, true, fault.New(fault.NotFound,
+			"the GitHub App is not installed for %s any more; install it there, with access "+
+				"to %s", use.Owner, use.Repo)
+	case status == http.StatusForbidden && forge.Mentions(said, "suspended"):
+		return made{}, true, suspended(use.Owner)
+	case status == http.StatusForbidden:
+		return made{}, true, fault.New(fault.ProviderDisabled,
+			"GitHub makes no token for the installation of the GitHub App for %s (403): %s; look at the installation's "+
+				"settings, and at the owner's rules for apps", use.Owner, fault.Said(a.client.Scrub(said)))
+	case status == http.StatusUnprocessableEntity:
+		return made{}, true, fault.New(fault.ProviderDisabled,
+			"GitHub makes no token for %s/%s: its installation of the GitHub App "+
+				"leaves the repository out, or does not grant %v any more; look at the installation's settings", use.Owner,
+			use.Repo,
+			ask.list())
+	case out.Token == "" || out.ExpiresAt.IsZero():
+		return made{}, false, notGitHub(nil)
+	}
+	return out, false, nil
+}
+
+// permissions maps GitHub's name of a permission to "read", "write" or "admin", as an installation grants it or a token
+// has it.
+type permissions map[string]string
+
+// required returns the permissions that a request needs, and optional those that it makes use of if the installation
+// grants them: what CI said, and whether it is set up. Labels, reviewers and assignees of pull requests need no
+// permission of their own.
+func required(use transport.Use) permissions {
+	out := permissions{"contents": "read", "pull_requests": "read"}
+	if use.Write {
+		out = permissions{"contents": "write", "pull_requests": "write"}
+	}
+	if use.Members {
+		out["members"] = "read" // without it GitHub does not find a team
+	}
+	return out
+}
+
+func optional(use transport.Use) []string {
+	if use.Write {
+		return nil
+	}
+	return []string{"actions", "checks", "statuses"}
+}
+
+// wanted selects the permissions to request for a token from those that the installation grants. GitHub refuses the
+// whole token for one permission that is not granted, so a missing one is reported here instead: provider_disabled.
+func wanted(granted permissions, use transport.Use) (permissions, error) {
+	out := permissions{"metadata": "read"}
+	var lacks []string
+	for name, level := range required(use) {
+		if !granted.covers(name, level) {
+			lacks = append(lacks, shown(name, level))
+		}
+		out[name] = level
+	}
+	for _, name := range optional(use) {
+		if granted.covers(name, "read") {
+			out[name] = "read"
+		}
+	}
+	if len(lacks) > 0 {
+		slices.Sort(lacks)
+		return nil, fault.New(fault.ProviderDisabled,
+			"the installation of the GitHub App for %s lacks the permission %s; add it in the "+
+				"app's settings, and have the owner accept it in the installation's", use.Owner, strings.Join(lacks, " and "))
+	}
+	return out, nil
+}
+
+func (p permissions) covers(name, level string) bool {
+	levels := []string{"", "read", "write", "admin"}
+	return slices.Index(levels, p[name]) >= slices.Index(levels, level)
+}
+
+// shown returns a permission as GitHub's pages name it: "Pull requests: read and write".
+func shown(name, level string) string {
+	words := strings.ReplaceAll(name, "_", " ")
+	if level == "write" {
+		level = "read and write"
+	}
+	return fmt.Sprintf("%q", strings.ToUpper(words[:1])+words[1:]+": "+level)
+}
+
+// list gives the permissions as "name: level", sorted.
+func (p permissions) list() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		out = append(out, name+": "+p[name])
+	}
+	return out
 }

@@ -1,7 +1,9 @@
 package local
 
 import (
+	"bytes"
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // branches are the branches of a repository at one moment.
@@ -222,4 +225,254 @@ func isBranchName(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune("~^:?*[\\", r)
 	})
+}
+
+// readBranches lists the branches by reading the files that git keeps them in, without a process. sure is false where
+// there is anything but plain references in files: a symbolic or malformed one, a name that git would not take, another
+// way of storing them. Git is to be asked then.
+//
+// As git does, it reads loose references before packed ones: packing writes the packed one before it removes the loose
+// one, so that none is missed.
+func (repo *repository) readBranches(ctx context.Context) (found branches, sure bool, err error) {
+	if ctx.Err() != nil {
+		return branches{}, false, fault.From(ctx.Err())
+	}
+	if _, err := files.Lstat(filepath.Join(repo.gitDir, "reftable")); err == nil {
+		return branches{}, false, nil
+	}
+	found = branches{tips: map[string]string{}}
+	head, ok := repo.readHead()
+	if !ok {
+		return branches{}, false, nil
+	}
+	if ok, err := repo.readLoose(ctx, "", found.tips); !ok || err != nil {
+		return branches{}, false, err
+	}
+	if !repo.readPacked(found.tips) {
+		return branches{}, false, nil
+	}
+	if found.tips[head] != "" {
+		found.head = head
+	}
+	return found, true, nil
+}
+
+// readHead returns the branch that HEAD names, "" if it names a commit.
+func (repo *repository) readHead() (branch string, ok bool) {
+	text, err := readPlain(filepath.Join(repo.gitDir, "HEAD"), 1<<10)
+	if err != nil {
+		return "", false
+	}
+	line, whole := strings.CutSuffix(string(text), "\n")
+	if isID(line) {
+		return "", whole
+	}
+	branch, isBranch := strings.CutPrefix(line, "ref: "+headsPrefix)
+	return branch, whole && isBranch && isBranchName(branch)
+}
+
+// readLoose adds the references in files below a folder of refs/heads.
+func (repo *repository) readLoose(ctx context.Context, dir string, tips map[string]string) (ok bool, err error) {
+	at := filepath.Join(repo.gitDir, "refs", "heads", filepath.FromSlash(dir))
+	if dir == "" {
+		if info, err := files.Lstat(at); err != nil || !info.IsDir() {
+			return false, nil
+		}
+	}
+	entries, err := layout{ctx: ctx, repo: repo}.list(at)
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range entries {
+		name := join(dir, entry.Name())
+		if entry.IsDir() {
+			if ok, err := repo.readLoose(ctx, name, tips); !ok || err != nil {
+				return ok, err
+			}
+			continue
+		}
+		if strings.HasSuffix(name, ".lock") {
+			continue // of a git that writes
+		}
+		text, err := readPlain(filepath.Join(at, entry.Name()), 1<<10)
+		if os.IsNotExist(err) {
+			continue // removed, or packed, since
+		}
+		id, whole := strings.CutSuffix(string(text), "\n")
+		if err != nil || !whole || !isSet(id) || !isBranchName(name) {
+			return false, nil
+		}
+		tips[name] = id
+	}
+	return true, nil
+}
+
+// readPacked adds the packed references that are not there loose.
+func (repo *repository) readPacked(tips map[string]string) (ok bool) {
+	text, err := readPlain(filepath.Join(repo.gitDir, "packed-refs"), maxOutput)
+	if os.IsNotExist(err) {
+		return true
+	}
+	for line := range bytes.Lines(text) {
+		if line[0] == '#' || line[0] == '^' { // a heading, and what the tag above stands for
+			continue
+		}
+		id, name, isPair := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+		if !isPair || !isSet(id) || line[len(line)-1] != '\n' {
+			return false
+		}
+		branch, isBranch := strings.CutPrefix(name, headsPrefix)
+		switch {
+		case isBranch && !isBranchName(branch):
+			return false
+		case isBranch && tips[branch] == "":
+			tips[branch] = id
+		}
+	}
+	return err == nil
+}
+
+// isSet reports whether s is an object id other than that of nothing.
+func isSet(s string) bool { return isID(s) && strings.Trim(s, "0") != "" }
+
+// readPlain reads a regular file of at most limit bytes.
+func readPlain(file string, limit int64) ([]byte, error) {
+	text, _, err := files.ReadUnlinked(file, limit)
+	return text, err
+}
+
+// transaction is a script for git update-ref --stdin -z: all of its lines take effect, or none.
+type transaction struct {
+	script   strings.Builder
+	branches []string
+	// asked under the lock of writers, before anything is written; nil for nothing
+	admitted func(ctx context.Context) error
+}
+
+// verify demands that a branch points to old.
+func (t *transaction) verify(branch, old string) { t.add("verify", branch, old) }
+
+// create makes a branch, which must not exist.
+func (t *transaction) create(branch, tip string) { t.add("create", branch, tip) }
+
+// update moves a branch from old.
+func (t *transaction) update(branch, tip, old string) { t.add("update", branch, tip, old) }
+
+// remove deletes a branch that points to old.
+func (t *transaction) remove(branch, old string) { t.add("delete", branch, old) }
+
+// git waits for the locks of branches (see refConfig), and not always for that of HEAD, which it takes when HEAD names
+// one of the branches. So we do.
+const (
+	headLock  = "HEAD.lock"
+	headWait  = 2 * time.Second
+	headPause = 100 * time.Millisecond
+)
+
+// pause waits for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// leftLock returns a lock file that blocks the transaction, or "". git holds one for a moment; one that stays was left
+// by a git that was killed.
+func (t *transaction) leftLock(repo *repository) string {
+	names := []string{"packed-refs"}
+	for _, branch := range t.branches {
+		names = append(names, headsPrefix+branch)
+	}
+	for _, name := range append(names, "HEAD") {
+		lock := filepath.Join(repo.gitDir, filepath.FromSlash(name)+".lock")
+		if _, err := files.Lstat(lock); err == nil {
+			return lock
+		}
+	}
+	return ""
+}
+
+// add writes one line. A symbolic reference is changed itself, never its target: a branch of ours that somebody
+// replaced by a link to another branch must not lead a write there.
+func (t *transaction) add(verb, branch string, fields ...string) {
+	t.branches = append(t.branches, branch)
+	t.script.WriteString("option no-deref\x00" + verb + " " + headsPrefix + branch + "\x00")
+	for _, f := range fields {
+		t.script.WriteString(f + "\x00")
+	}
+}
+
+// update runs the transaction under the lock of writers; from then on the end of ctx no longer stops it. Why it failed
+// is for the caller to find out by looking at the references.
+func (repo *repository) update(ctx context.Context, t *transaction, reason string) error {
+	lock, err := lockForWriting(ctx, repo)
+	if err != nil {
+		return err
+	}
+	defer lock.unlock()
+	if err := repo.checkLayout(ctx); err != nil { // as late as possible: somebody may have put a link there since
+		return err
+	}
+	if t.admitted != nil {
+		if err := t.admitted(ctx); err != nil {
+			return err
+		}
+	}
+	script := "start\x00" + t.script.String() + "prepare\x00commit\x00"
+	var left string
+	patience, cancel := context.WithTimeout(ctx, headWait)
+	defer cancel()
+	for {
+		_, _, err = repo.git.run(context.WithoutCancel(ctx), command{
+			gitDir: repo.gitDir, config: refConfig(), stdin: strings.NewReader(script), lock: lock,
+			args: []string{"update-ref", "--stdin", "-z", "-m", reason},
+		})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if left = t.leftLock(repo); filepath.Base(left) != headLock || patience.Err() != nil {
+			break
+		}
+		pause(patience, headPause)
+	}
+	if left != "" {
+		return fault.Wrap(err, fault.UpstreamError,
+			"git's lock file %s is in the way; a git command that was killed left it. "+
+				"Ask the operator to make sure that no git command runs there, and to remove it", left)
+	}
+	return err
+}
+
+const (
+	lockWait  = 20 * time.Second // a write takes milliseconds
+	lockPause = 5 * time.Millisecond
+)
+
+// lockForWriting waits until no claudeops process on this machine writes references of the repository, and keeps others
+// from it until the lock is given up. A git command that was started under the lock inherits it, so it lasts until that
+// command has ended, even if this process ends earlier. Other programs do not take this lock: git's own locks exclude
+// them.
+func lockForWriting(ctx context.Context, repo *repository) (*writeLock, error) {
+	bounded, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	for {
+		lock, err := tryLock(repo.gitDir)
+		switch {
+		case err != nil:
+			return nil, fault.Wrap(err, fault.UpstreamError,
+				"the repository %s cannot be locked for writing; ask the operator to check its permissions", repo.ref)
+		case lock != nil:
+			return lock, nil
+		case ctx.Err() != nil:
+			return nil, fault.From(ctx.Err())
+		case bounded.Err() != nil:
+			return nil, fault.New(fault.Timeout,
+				"other claudeops processes have been writing to the repository %s for %s; try again",
+				repo.ref, lockWait)
+		}
+		pause(bounded, lockPause)
+	}
 }

@@ -2,8 +2,13 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -210,4 +215,240 @@ func (i identity) stamp(t time.Time) string {
 // environ gives the variables by which git takes the identity; role is AUTHOR or COMMITTER.
 func (i identity) environ(role string) []string {
 	return []string{"GIT_" + role + "_NAME=" + i.name, "GIT_" + role + "_EMAIL=" + i.email}
+}
+
+// difference describes how a file differs between two trees, in the terms of git diff-tree --raw.
+type difference struct {
+	oldMode, newMode string
+	newID            string
+	status           string // A, M, D or T
+}
+
+// verify reads the new commit back from the repository and holds it against the change set: every approved file differs
+// from the base in the approved way, in bytes and mode, and no other file differs. Only then may a reference point to
+// the commit.
+func (d draft) verify(o *objects, req gitprovider.CommitRequest, idLen int) error {
+	body, err := o.contents(d.id)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(body, d.body) {
+		return fault.Wrap(fmt.Errorf("commit %s is not what was written", d.id), fault.Internal,
+			"git has another commit than was written")
+	}
+	c := treeComparison{o, idLen, map[string]difference{}}
+	if err := c.compare("", d.base, d.tree); err != nil {
+		return err
+	}
+	for _, change := range req.Changes.Changes() {
+		path := change.Path.String()
+		if err := checkDifference(change, c.found[path], d.id); err != nil {
+			return err
+		}
+		if change.Action != gitprovider.ActionDelete {
+			if blob, err := o.info(c.found[path].newID); err != nil || blob.kind != "blob" ||
+				blob.size != int64(len(change.Content)) {
+				return cmp.Or(err, fmt.Errorf("%s is %+v", path, blob))
+			}
+		}
+		delete(c.found, path)
+	}
+	for path := range c.found {
+		return fault.Wrap(fmt.Errorf("%q differs as well", path), fault.Internal,
+			"the commit would have changed a file that nobody approved, so it was not made")
+	}
+	return nil
+}
+
+// treeComparison finds the files in which two trees differ, by reading both.
+type treeComparison struct {
+	objects *objects
+	idLen   int
+	found   map[string]difference // by path
+}
+
+// compare compares two trees; "" is an empty one.
+func (c treeComparison) compare(dir, before, after string) error {
+	was, err := c.entries(before)
+	if err != nil {
+		return err
+	}
+	is, err := c.entries(after)
+	if err != nil {
+		return err
+	}
+	names := maps.Collect(maps.All(was))
+	maps.Copy(names, is)
+	for name := range names {
+		if err := c.entry(join(dir, name), was[name], is[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry compares what two trees have under one name.
+func (c treeComparison) entry(path string, was, is treeEntry) error {
+	if was.id == is.id && canonical(was.mode) == canonical(is.mode) {
+		return nil
+	}
+	if was.isFolder() || is.isFolder() {
+		before, after := "", ""
+		if was.isFolder() {
+			before, was = was.id, treeEntry{}
+		}
+		if is.isFolder() {
+			after, is = is.id, treeEntry{}
+		}
+		if err := c.compare(path, before, after); err != nil {
+			return err
+		}
+	}
+	d := difference{oldMode: canonical(was.mode), newMode: canonical(is.mode), newID: is.id}
+	switch {
+	case was.id == "" && is.id == "":
+		return nil
+	case was.id == "":
+		d.status = "A"
+	case is.id == "":
+		d.status = "D"
+	case d.oldMode[:3] != d.newMode[:3]:
+		d.status = "T"
+	default:
+		d.status = "M"
+	}
+	c.found[path] = d
+	return nil
+}
+
+func (c treeComparison) entries(tree string) (map[string]treeEntry, error) {
+	if tree == "" {
+		return nil, nil
+	}
+	return readEntries(c.objects, tree, c.idLen)
+}
+
+// checkDifference compares one approved change with what the commit does to the file. sample is any object id.
+func checkDifference(c gitprovider.Change, d difference, sample string) error {
+	path := c.Path.String()
+	blob := gitprovider.BlobID([]byte(c.Content), sample)
+	switch {
+	case c.Action == gitprovider.ActionCreate && (d.status == "M" || d.status == "T" || d.status == ""):
+		return fault.New(fault.Conflict, "the file %s exists in the base already; propose an update instead", path)
+	case c.Action != gitprovider.ActionCreate && d.status == "A", c.Action == gitprovider.ActionDelete && d.status == "":
+		return fault.New(fault.Conflict, "there is no file %s in the base; check the path, or create it", path)
+	case c.Action == gitprovider.ActionUpdate && d.status == "":
+		return fault.New(fault.NoChange, "the file %s has this content in the base already; leave it out", path)
+	case d.status == "T" || d.status == "D" && !strings.HasPrefix(d.oldMode, "100"):
+		return fault.New(fault.Conflict, "%s is not a regular file in the base; leave it to a person", path)
+	}
+	asApproved := false
+	switch c.Action {
+	case gitprovider.ActionCreate:
+		asApproved = d.status == "A" && d.newMode == "100644" && d.newID == blob
+	case gitprovider.ActionUpdate:
+		asApproved = d.status == "M" && d.newMode == d.oldMode && d.newID == blob
+	case gitprovider.ActionDelete:
+		asApproved = d.status == "D"
+	}
+	if !asApproved {
+		return fault.Wrap(fmt.Errorf("%s %q became %+v", c.Action, path, d), fault.Internal,
+			"the commit would have changed a file otherwise than approved, so it was not made")
+	}
+	return nil
+}
+
+// ReadCommit implements gitprovider.Settler.
+func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
+	none := gitprovider.CommitInfo{}
+	missing := fault.New(fault.NotFound, "the repository %s has no commit %.100q", ref, id)
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return none, err
+	}
+	if !isID(id) {
+		return none, missing
+	}
+	w, err := repo.workspace(id, false)
+	if err != nil {
+		return none, err
+	}
+	defer w.close()
+	if _, code, err := w.run(ctx, nil, []int{1, 128}, "cat-file", "-e", id+"^{commit}"); err != nil || code != 0 {
+		if err == nil {
+			err = missing
+		}
+		return none, err
+	}
+	out, _, err := w.run(ctx, nil, nil, "show", "--no-patch", "--no-show-signature", "--format=%H%n%P%n%ct%n%an%n%B", id)
+	if err != nil {
+		return none, err
+	}
+	info, err := parseCommit(string(out))
+	if err != nil {
+		return none, err
+	}
+	out, _, err = w.run(ctx, nil, nil, "diff-tree", "--root", "-r", "-z", "-m", "--first-parent", "--no-commit-id",
+		"--name-only",
+		"--no-renames", id)
+	if err != nil {
+		return none, err
+	}
+	info.Paths = splitZ(out)
+	slices.Sort(info.Paths)
+	return info, nil
+}
+
+// parseCommit reads id, parents, seconds, author and message, each on a line of its own but the last.
+func parseCommit(text string) (gitprovider.CommitInfo, error) {
+	parts := strings.SplitN(text, "\n", 5)
+	if len(parts) == 5 {
+		if seconds, err := strconv.ParseInt(parts[2], 10, 64); err == nil {
+			return gitprovider.CommitInfo{
+				ID: parts[0], Parents: strings.Fields(parts[1]), Time: time.Unix(seconds, 0).UTC(),
+				Author: parts[3], Message: strings.TrimRight(parts[4], "\n") + "\n",
+			}, nil
+		}
+	}
+	return gitprovider.CommitInfo{}, fault.New(fault.Internal, "git answered something else than a commit")
+}
+
+// ReadBlob implements gitprovider.BlobReader.
+func (p *Provider) ReadBlob(ctx context.Context, ref gitprovider.RepoRef, id string) ([]byte, error) {
+	repo, err := p.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	missing := fault.New(fault.NotFound, "the repository %s has no blob %.12q", ref, id)
+	if !isID(id) {
+		return nil, missing
+	}
+	w, err := repo.workspace(id, false)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	o, err := w.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	content, err := o.blob(id)
+	if errors.Is(err, errMissing) {
+		err = missing
+	}
+	return content, o.close(err)
+}
+
+// blob reads a blob of at most MaxContentRead bytes; errMissing for what is none.
+func (o *objects) blob(id string) ([]byte, error) {
+	obj, err := o.info(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case obj.kind != "blob":
+		return nil, errMissing
+	case obj.size > gitprovider.MaxContentRead:
+		return nil, gitprovider.BlobTooLarge(id)
+	}
+	return o.contents(id)
 }

@@ -2,16 +2,18 @@ package local_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 )
 
 // imposter makes the provider run a shell script instead of git.
@@ -173,5 +175,239 @@ func TestAFullDiskIsSaidToBeFull(t *testing.T) {
 	w.refused(err, fault.UpstreamError, "no room on the disk")
 	if strings.Contains(err.Error(), "fsck") {
 		t.Error(err)
+	}
+}
+
+// trap writes a program that leaves a mark when it is run.
+func (w *world) trap(name string) (program, mark string) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	program, mark = filepath.Join(dir, name), filepath.Join(dir, "mark")
+	w.program(program, "echo \"$0 $*\" >> "+mark+"\ncat")
+	return program, mark
+}
+
+func (w *world) unmarked(mark string) {
+	w.t.Helper()
+	if text, err := os.ReadFile(mark); err == nil {
+		w.t.Fatalf("the repository made us run:\n%s", text)
+	}
+}
+
+// everything does all that the provider and the reviewer can do, conflicts included.
+func (w *world) everything() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	first := w.propose("claude-ops/check/first", disk("# Disk\n\nONE\ntwo\nthree\n"))
+	second := w.propose("claude-ops/check/second", disk("# Disk\n\none\ntwo\nTHREE\n"),
+		providertest.Create("checks/new.md", "new\n"))
+	made, err := w.p.Commit(ctx, w.request("claude-ops/check/dropped", disk("dropped\n")))
+	w.must(err)
+	w.must(w.p.DeleteBranch(ctx, w.Ref(), made.Branch, made.ID))
+	w.must(w.p.Label(ctx, w.Ref(), first.Number, []string{"more"}))
+	_, err = w.review.Show(ctx, w.Ref(), second.Number)
+	w.must(err)
+	w.must(w.review.Approve(ctx, w.Ref(), first.Number, local.Note{Who: "Ann"}))
+	if w.kind.ordinary {
+		w.git("update-ref", "--no-deref", "HEAD", "main") // detached, without the filters of a checkout
+	}
+	for _, number := range []int{first.Number, second.Number} {
+		_, err = w.review.Merge(ctx, w.Ref(), number, local.MergeNote{Note: local.Note{Who: "Ann"}})
+		w.must(err)
+	}
+	third := w.propose("claude-ops/check/third", disk("third\n"))
+	w.must(w.review.Close(ctx, w.Ref(), third.Number, local.Note{Who: "Ann", Body: "no"}))
+	_, err = w.p.ListOpen(ctx, w.Ref(), "claude-ops")
+	w.must(err)
+}
+
+func TestHooksNeverRun(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	program, mark := w.trap("hook")
+	for _, folder := range []string{"hooks", "other-hooks"} {
+		if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{
+			"pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "reference-transaction", "update", "pre-receive",
+			"post-receive", "post-update", "pre-merge-commit", "post-merge", "post-index-change", "fsmonitor-watchman",
+			"pre-auto-gc",
+		} {
+			w.must(os.Symlink(program, filepath.Join(w.dir, folder, name)))
+		}
+	}
+	w.everything()
+	w.unmarked(mark)
+	w.git("config", "core.hooksPath", filepath.Join(w.dir, "other-hooks"))
+	_, err := w.p.Commit(t.Context(), w.request("claude-ops/check/again", disk("again\n")))
+	w.must(err)
+	w.unmarked(mark)
+
+	w.git("update-ref", "refs/heads/by-a-person", "main")
+	if _, err := os.Stat(mark); err != nil {
+		t.Fatal("the trap does not work: git itself did not run the hook")
+	}
+}
+
+func TestTheRepositorysConfigurationRunsNothing(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{"bare": bare(), "ordinary": ordinary()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, k,
+				providertest.File{Path: "checks/disk.md", Content: "# Disk\n\none\ntwo\nthree\n"},
+				providertest.File{Path: ".gitattributes", Content: "* filter=evil diff=evil merge=evil text eol=crlf ident\n"})
+			program, mark := w.trap("evil")
+			w.hostile(program)
+			w.everything()
+			w.unmarked(mark)
+			for _, f := range w.Files("main") {
+				if strings.Contains(f.Content, "\r") {
+					t.Errorf("%s was converted", f.Path)
+				}
+			}
+		})
+	}
+}
+
+// hostile writes all the configuration by which a repository can make git run a program.
+func (w *world) hostile(program string) {
+	w.t.Helper()
+	gitDir := strings.TrimSpace(w.git("rev-parse", "--absolute-git-dir"))
+	elsewhere := w.t.TempDir()
+	included := filepath.Join(elsewhere, "included")
+	config := map[string]string{
+		"core.fsmonitor": program, "core.sshCommand": program, "core.gitProxy": program, "core.editor": program,
+		"core.pager": program, "core.askPass": program, "core.alternateRefsCommand": program, "core.autocrlf": "true",
+		"filter.evil.clean": program, "filter.evil.smudge": program, "filter.evil.process": program,
+		"filter.evil.required": "true",
+		"diff.evil.command":    program, "diff.evil.textconv": program, "diff.external": program,
+		"merge.evil.driver": program + " %O %A %B", "merge.default": "evil", "merge.renormalize": "true",
+		"commit.gpgSign": "true", "gpg.program": program, "alias.update-ref": "!" + program,
+		"alias.for-each-ref": "!" + program,
+		"credential.helper":  program, "protocol.ext.allow": "always", "uploadpack.packObjectsHook": program,
+		"remote.origin.url": "ext::" + program, "remote.origin.promisor": "true", "gc.auto": "1",
+	}
+	var b strings.Builder
+	for key, value := range config {
+		section, name := key[:strings.LastIndexByte(key, '.')], key[strings.LastIndexByte(key, '.')+1:]
+		if outer, inner, nested := strings.Cut(section, "."); nested {
+			section = outer + " \"" + inner + "\""
+		}
+		b.WriteString("[" + section + "]\n\t" + name + " = \"" + value + "\"\n")
+	}
+	w.must(os.WriteFile(included, []byte(b.String()), 0o600))
+	own, err := os.OpenFile(filepath.Join(gitDir, "config"), os.O_APPEND|os.O_WRONLY, 0)
+	w.must(err)
+	_, err = own.WriteString("[include]\n\tpath = " + included + "\n" + b.String())
+	w.must(err)
+	w.must(own.Close())
+	w.must(os.MkdirAll(filepath.Join(gitDir, "info"), 0o755))
+	w.must(os.WriteFile(filepath.Join(gitDir, "info", "attributes"), []byte("* filter=evil diff=evil merge=evil\n"),
+		0o600))
+}
+
+func TestAWorkTreeOfTheConfigurationIsNotTouched(t *testing.T) {
+	t.Parallel()
+	w := home(t, ordinary())
+	elsewhere := t.TempDir()
+	w.must(os.WriteFile(filepath.Join(elsewhere, "precious"), []byte("precious\n"), 0o600))
+	w.git("config", "core.worktree", elsewhere)
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	if got := w.state(pr.Number).State; got != "open" {
+		t.Errorf("state %s", got)
+	}
+	entries, err := os.ReadDir(elsewhere)
+	w.must(err)
+	if len(entries) != 1 {
+		t.Errorf("the other folder holds %v", entries)
+	}
+}
+
+func TestWorkTreeAndIndexStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	w := home(t, ordinary())
+	w.git("reset", "--quiet", "--hard")
+	w.must(os.WriteFile(filepath.Join(w.dir, "checks", "disk.md"), []byte("dirty\n"), 0o600))
+	w.must(os.WriteFile(filepath.Join(w.dir, "staged.md"), []byte("staged\n"), 0o600))
+	w.must(os.WriteFile(filepath.Join(w.dir, "untracked.md"), []byte("untracked\n"), 0o600))
+	w.git("add", "staged.md")
+	shot := func() string {
+		index, err := os.ReadFile(filepath.Join(w.dir, ".git", "index"))
+		w.must(err)
+		head, err := os.ReadFile(filepath.Join(w.dir, ".git", "HEAD"))
+		w.must(err)
+		dirty, err := os.ReadFile(filepath.Join(w.dir, "checks", "disk.md"))
+		w.must(err)
+		return string(index) + string(head) + string(dirty) + w.git("--no-optional-locks", "status", "--porcelain")
+	}
+	before := shot()
+	pr := w.propose("claude-ops/check/disk", disk("new\n"), providertest.Create("checks/new.md", "x\n"))
+	w.state(pr.Number)
+	_, err := w.review.Show(t.Context(), w.Ref(), pr.Number)
+	w.must(err)
+	if after := shot(); after != before {
+		t.Errorf("before:\n%q\nafter:\n%q", before, after)
+	}
+}
+
+func TestReadsLeaveNoObjects(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("# Disk\n\nONE\ntwo\nthree\n"))
+	w.Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\n\none\ntwo\nTHREE\n"})
+	before := w.git("count-objects", "-v")
+	if m := w.state(pr.Number).Mergeable; m == nil || !*m {
+		t.Fatalf("mergeable %v", m)
+	}
+	w.snapshot(w.p, "checks/disk.md")
+	if after := w.git("count-objects", "-v"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestWorkspacesAreRemoved(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	temp := t.TempDir()
+	w.p = w.provider(local.Options{TempDir: temp})
+	w.review = local.NewReviewer(w.p)
+	w.everything()
+	entries, err := os.ReadDir(temp)
+	w.must(err)
+	if len(entries) > 0 {
+		t.Errorf("left behind: %v", entries)
+	}
+}
+
+func TestNewObjectsKeepTheRepositorysPermissions(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	objects := filepath.Join(w.dir, "objects")
+	w.must(os.Chmod(objects, 0o2770)) //nolint:gosec // what git init --shared=group makes
+	old, err := os.ReadDir(objects)
+	w.must(err)
+	var changes []gitprovider.FileChange
+	for i := range 20 { // enough objects for a folder that is not there yet
+		changes = append(changes, providertest.Create(fmt.Sprintf("checks/n%d.md", i), fmt.Sprint(i)))
+	}
+	_, err = w.p.Commit(t.Context(), w.request("claude-ops/check/many", changes...))
+	w.must(err)
+	now, err := os.ReadDir(objects)
+	w.must(err)
+	fresh := slices.DeleteFunc(now, func(e os.DirEntry) bool {
+		return slices.ContainsFunc(old, func(o os.DirEntry) bool { return o.Name() == e.Name() })
+	})
+	if len(fresh) == 0 {
+		t.Fatal("no object folder was made")
+	}
+	for _, folder := range fresh {
+		info, err := folder.Info()
+		w.must(err)
+		if got := info.Mode().Perm(); got&0o070 != 0o070 || got&0o007 != 0 {
+			t.Errorf("the new object folder %s has the mode %o, want it writable for the group and closed to others",
+				folder.Name(), got)
+		}
 	}
 }

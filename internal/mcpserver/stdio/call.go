@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -107,4 +109,180 @@ func (l *loop) cancelled(id requestID) {
 func (l *loop) reportCancelled(c *call) {
 	l.refuse(c.env, int64(len(c.raw)),
 		refusal{reason: ReasonCancelled, message: "The client cancelled the call before it started.", silent: true})
+}
+
+const (
+	// queuedMessages bounds the bytes of waiting calls, in units of Options.MaxMessage, so that a full queue of
+	// messages of full size cannot take hundreds of megabytes.
+	queuedMessages = 4
+	// maxStreams bounds subscriptions/listen requests that are open at a time; they do not count as workers.
+	maxStreams = 4
+)
+
+// call is a request that runs beside the loop.
+type call struct {
+	env        envelope
+	raw        []byte
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	connection *callConnection
+	stream     bool // subscriptions/listen: stays open until it is cancelled
+	muted      bool // the client cancelled it and expects no answer; guarded by scheduler.mu
+}
+
+// scheduler starts calls, at most workers at a time, first come first served, and knows which ids are in flight.
+type scheduler struct {
+	run        func(*call) // executes a call; ends with leave and done
+	workers    int
+	queueLimit int
+	byteLimit  int
+
+	mu          sync.Mutex
+	inFlightIDs map[requestID]*call
+	queue       []*call
+	queuedBytes int
+	running     int
+	streams     int
+	closed      bool
+	idle        chan struct{} // closed when closed is set and nothing is left to run
+}
+
+func newScheduler(opts Options, run func(*call)) *scheduler {
+	return &scheduler{
+		run: run, workers: opts.Workers, queueLimit: opts.QueueLimit, byteLimit: queuedMessages * opts.MaxMessage,
+		inFlightIDs: make(map[requestID]*call), idle: make(chan struct{}),
+	}
+}
+
+// admit starts or queues c, whose id must not be in flight. It returns false if there is no room.
+func (s *scheduler) admit(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.stream && s.streams < maxStreams:
+		s.streams++
+		go s.run(c)
+	case c.stream:
+		return false
+	case s.running < s.workers:
+		s.running++
+		go s.run(c)
+	case len(s.queue) < s.queueLimit && s.queuedBytes+len(c.raw) <= s.byteLimit:
+		s.queue = append(s.queue, c)
+		s.queuedBytes += len(c.raw)
+	default:
+		return false
+	}
+	s.inFlightIDs[c.env.id] = c
+	return true
+}
+
+// inFlight tells whether a queued or running call has the id.
+func (s *scheduler) inFlight(id requestID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.inFlightIDs[id]
+	return ok
+}
+
+// cancelByClient cancels the call and silences it. If it was still queued, it comes back and will not run; a call
+// that runs, or an unknown id, gives nil.
+func (s *scheduler) cancelByClient(id requestID) *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.inFlightIDs[id]
+	if !ok {
+		return nil
+	}
+	c.muted = true
+	c.cancel(ErrCancelledByClient)
+	at := slices.Index(s.queue, c)
+	if at < 0 {
+		return nil
+	}
+	s.queue = slices.Delete(s.queue, at, at+1)
+	s.queuedBytes -= len(c.raw)
+	delete(s.inFlightIDs, id)
+	return c
+}
+
+// leave ends the flight of c's id, so that a late cancellation finds nothing, and tells whether to answer.
+func (s *scheduler) leave(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.inFlightIDs, c.env.id)
+	return !c.muted
+}
+
+// done gives c's place to the next call. It comes after c's answer was handed over.
+func (s *scheduler) done(c *call) {
+	c.cancel(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.stream:
+		s.streams--
+	case len(s.queue) > 0:
+		next := s.queue[0]
+		s.queue = slices.Delete(s.queue, 0, 1)
+		s.queuedBytes -= len(next.raw)
+		go s.run(next)
+	default:
+		s.running--
+	}
+	s.closeIfIdle()
+}
+
+// close ends the streams and returns a channel that is closed when every call is done. Nothing may be admitted after.
+func (s *scheduler) close() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, c := range s.inFlightIDs {
+		if c.stream {
+			c.cancel(errShutdown)
+		}
+	}
+	s.closeIfIdle()
+	return s.idle
+}
+
+func (s *scheduler) closeIfIdle() {
+	if s.closed && s.running == 0 && s.streams == 0 {
+		close(s.idle)
+	}
+}
+
+// openStreams returns the calls of subscriptions/listen that are open.
+func (s *scheduler) openStreams() (open []*call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.inFlightIDs {
+		if c.stream {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// dropQueued takes every waiting call out; they will not run.
+func (s *scheduler) dropQueued() []*call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dropped := s.queue
+	s.queue, s.queuedBytes = nil, 0
+	for _, c := range dropped {
+		c.cancel(errShutdown)
+		delete(s.inFlightIDs, c.env.id)
+	}
+	return dropped
+}
+
+// cancelAll cancels every call in flight.
+func (s *scheduler) cancelAll(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.inFlightIDs {
+		c.cancel(cause)
+	}
 }

@@ -2,13 +2,16 @@ package stdio
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // maxDepth limits the nesting of values in a message. The deepest legitimate call has six levels.
@@ -236,3 +239,144 @@ func (w *walker) check(seen *names, name, where string) (sound bool) {
 
 // jsonNull returns the id of an answer to a message whose id is unknown or unusable.
 func jsonNull() json.RawMessage { return json.RawMessage("null") }
+
+// maxIDLength bounds a string id, in bytes, since ids go to logs and to the audit.
+const maxIDLength = 1024
+
+// requestID is a JSON-RPC id: a string or an integer of 64 bits (MCP allows neither null nor fractions). It is kept as
+// text because mcp-go reads numbers as floats, in which large integers lose digits. The zero value means that there is
+// no id.
+type requestID struct {
+	raw   string // JSON text
+	scope uint64 // in which it is the id of one request; 0 for the connection
+}
+
+func newRequestID(kind jsontext.Kind, text string) requestID {
+	if kind == '"' {
+		if len(text) > maxIDLength {
+			return requestID{}
+		}
+		raw, err := jsontext.AppendQuote(nil, text)
+		if err != nil {
+			return requestID{}
+		}
+		return requestID{raw: string(raw)}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return requestID{}
+	}
+	return requestID{raw: strconv.FormatInt(n, 10)}
+}
+
+// within returns the id as one of a scope.
+func (id requestID) within(scope uint64) requestID {
+	id.scope = scope
+	return id
+}
+
+func (id requestID) known() bool { return id.raw != "" }
+
+// json returns the id as it goes into an answer: null when unknown.
+func (id requestID) json() json.RawMessage {
+	if !id.known() {
+		return jsonNull()
+	}
+	return json.RawMessage(id.raw)
+}
+
+// trailingID finds the id at the end of a message of which only the tail was kept: `,"id":7}`, where common clients
+// write it. In valid JSON such a tail can only be the last member of the outermost object: an unescaped quote ends a
+// string, so none of it can lie inside one, and the last brace closes the message.
+func trailingID(tail []byte) requestID {
+	rest, ok := cutLast(tail, "}")
+	if !ok {
+		return requestID{}
+	}
+	value := rest[lastColon(rest):]
+	rest, ok = cutLast(rest[:len(rest)-len(value)], ":")
+	if !ok {
+		return requestID{}
+	}
+	rest, ok = cutLast(rest, `"id"`)
+	if !ok {
+		return requestID{}
+	}
+	if _, ok = cutLast(rest, ","); !ok {
+		return requestID{}
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(value))
+	kind := dec.PeekKind()
+	if kind != '"' && kind != '0' {
+		return requestID{}
+	}
+	token, err := dec.ReadToken()
+	if err != nil || len(bytes.TrimSpace(value[dec.InputOffset():])) > 0 {
+		return requestID{}
+	}
+	return newRequestID(kind, token.String())
+}
+
+// lastColon returns the offset behind the colon that ends the text `"id":` closest to the end of b, or len(b).
+func lastColon(b []byte) int {
+	key := bytes.LastIndex(b, []byte(`"id"`))
+	if key < 0 {
+		return len(b)
+	}
+	colon := bytes.IndexByte(b[key:], ':')
+	if colon < 0 {
+		return len(b)
+	}
+	return key + colon + 1
+}
+
+// cutLast removes white space and then suffix from the end of b.
+func cutLast(b []byte, suffix string) ([]byte, bool) {
+	return bytes.CutSuffix(bytes.TrimRight(b, " \t\r\n"), []byte(suffix))
+}
+
+// maxEnvelope limits the bytes of a message beside the arguments of a tools/call.
+const maxEnvelope = 64 << 10
+
+// split separates the arguments of a tools/call from a message: envelope is the message with empty arguments, and
+// mcp-go gets only that. mcp-go decodes its input into maps, several times: that costs seconds for a few crafted
+// megabytes, and loses duplicate names. The handler of the call decodes the arguments once.
+func split(raw []byte, env envelope) (envelope []byte, arguments json.RawMessage) {
+	p := env.params
+	if env.method != string(mcp.MethodToolsCall) || p.arguments != '{' || p.to <= p.from {
+		return raw, nil
+	}
+	value := bytes.TrimLeft(raw[p.from:p.to], ": \t\r\n")
+	from := p.to - len(value)
+	envelope = make([]byte, 0, len(raw)-len(value)+2)
+	envelope = append(append(append(envelope, raw[:from]...), "{}"...), raw[p.to:]...)
+	return envelope, json.RawMessage(value)
+}
+
+// checkSize refuses a message that is large beside its arguments.
+func checkSize(raw []byte, env envelope) *refusal {
+	size := len(raw)
+	if p := env.params; env.method == string(mcp.MethodToolsCall) {
+		size -= p.to - p.from
+	}
+	if size <= maxEnvelope {
+		return nil
+	}
+	return invalidRequest(env.id, ReasonTooLarge, fmt.Sprintf(
+		"The message has %d bytes beside the arguments of a tools/call and the limit is %d.", size, maxEnvelope))
+}
+
+type argumentsKey struct{}
+
+// Arguments returns the JSON text of the arguments of the tools/call under way, exactly as the client sent it:
+// duplicate names, spelling of names and the digits of numbers are still there. mcp-go's own decoded arguments are
+// always empty. It is valid UTF-8, one JSON object, and must not be changed; nil outside of a call, and of one without
+// arguments.
+func Arguments(ctx context.Context) json.RawMessage {
+	raw, _ := ctx.Value(argumentsKey{}).(json.RawMessage)
+	return raw
+}
+
+func withArguments(ctx context.Context, arguments json.RawMessage) context.Context {
+	return context.WithValue(ctx, argumentsKey{}, arguments)
+}

@@ -12,12 +12,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/claudeops/claudeops/internal/base/exchange"
 )
 
 // Serve answers the messages of in on out until in ends, ctx ends or out breaks, and returns nil in each of these
@@ -194,4 +199,178 @@ func (l *loop) finishWriting() error {
 		return nil
 	}
 	return fmt.Errorf("write MCP messages: %w", err)
+}
+
+// Causes with which the context of a call ends (context.Cause).
+var (
+	// ErrCancelledByClient: the client sent notifications/cancelled; it will get no answer.
+	ErrCancelledByClient = errors.New("the client cancelled the request")
+	// ErrClientGone: the output is broken, so that no answer can arrive.
+	ErrClientGone = errors.New("the client has gone")
+	// errShutdown: the time for calls in flight after the end of input or a shutdown is over.
+	errShutdown = errors.New("the server has to stop")
+)
+
+// Options of Serve. The zero value gives the defaults; a number of zero or less does too.
+type Options struct {
+	// Logger gets refusals, panics and replaced errors, never the content of a message. Default: none.
+	Logger *slog.Logger
+	// MaxMessage is the largest message in bytes, line ending excluded. Default 4 MiB.
+	MaxMessage int
+	// Workers limits the tool calls that run concurrently. Default 4.
+	Workers int
+	// QueueLimit limits the tool calls that wait for a worker; waiting calls of more than four times MaxMessage in all
+	// also count as a full queue. Default 64.
+	QueueLimit int
+	// DrainTimeout limits how long calls, queued ones included, may go on after the end of input. Default 30 s.
+	DrainTimeout time.Duration
+	// ShutdownTimeout limits how long calls that have started may go on after the context of Serve ended. Default 5 s.
+	ShutdownTimeout time.Duration
+	// Gone is closed when the client has gone for good; it counts as an output that broke. nil: only the output says so.
+	Gone <-chan struct{}
+	// OnReject is called for every message that is refused and of every tools/call that got no tool result, before the
+	// client is answered. It is called from several goroutines, also after the context of Serve ended, and must return
+	// promptly, since the loop waits for it. The context carries the client session. A call whose handler panicked or
+	// returned a Go error is reported too (ReasonInternal), whether or not the handler kept a record of its own.
+	OnReject func(ctx context.Context, r Rejection)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.MaxMessage = orDefault(o.MaxMessage, 4<<20)
+	o.Workers = orDefault(o.Workers, 4)
+	o.QueueLimit = orDefault(o.QueueLimit, 64)
+	o.DrainTimeout = orDefault(o.DrainTimeout, 30*time.Second)
+	o.ShutdownTimeout = orDefault(o.ShutdownTimeout, 5*time.Second)
+	return o
+}
+
+func orDefault[T int | time.Duration](value, fallback T) T {
+	if value <= 0 {
+		return fallback
+	}
+	return value
+}
+
+// ServeExchanges is Serve for a transport whose messages each have their own reply writer: the same loop, with the same
+// bounds and the same record of refused messages. Notifications to all clients go to notes, and tagged to those calls
+// of subscriptions/listen that asked for them. It ends as Serve does; input ends when messages is closed.
+func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer, srv *server.MCPServer,
+	opts Options) error {
+	l := newLoop(ctx, notes, srv, opts)
+	l.out.also = l.tellStreams
+	return l.serve(ctx, func() error { return l.receive(ctx, messages) })
+}
+
+// receive handles exchange after exchange.
+func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) error {
+	ready, stop := make(chan lineOrError), make(chan struct{})
+	defer close(stop)
+	go func() {
+		var scope uint64
+		for x := range messages {
+			f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)),
+				to: said{x}, until: x.Context}
+			if x.Alone {
+				scope++
+				f.scope = scope
+			}
+			select {
+			case ready <- lineOrError{frame: f}:
+			case <-stop:
+				x.End()
+				return
+			}
+		}
+		select {
+		case ready <- lineOrError{err: io.EOF}:
+		case <-stop:
+		}
+	}()
+	return l.take(ctx, ready)
+}
+
+// said is the outlet of an exchange.
+type said struct{ exchange.Exchange }
+
+func (s said) send(line []byte) { s.Say(line) }
+func (s said) end()             { s.End() }
+
+// tellStreams passes a notification on to the streams whose clients asked for it, each tagged with the id of its
+// request.
+func (l *loop) tellStreams(note mcp.JSONRPCNotification) {
+	if note.Method != mcp.MethodNotificationToolsListChanged {
+		return
+	}
+	for _, c := range l.calls.openStreams() {
+		if filter, active := c.connection.SubscriptionFilter(); !active || !filter.ToolsListChanged {
+			continue
+		}
+		tagged := note
+		tagged.Params.Meta = maps.Clone(note.Params.Meta)
+		if tagged.Params.Meta == nil {
+			tagged.Params.Meta = map[string]any{}
+		}
+		tagged.Params.Meta[mcp.MetaKeySubscriptionID] = c.env.id.json()
+		select {
+		case c.connection.notes <- tagged:
+		default: // a reader with that many unread notifications is reached by the next one
+		}
+	}
+}
+
+const (
+	unwindTime = time.Second // for handlers to return after their contexts were cancelled
+	flushTime  = time.Second // for the last answers to be written
+)
+
+// ending bounds the end of a connection. When a limit set by within is reached, in this order: cut is called, which
+// cancels all calls; after unwindTime abandon is closed and handlers that still run are left behind; after flushTime
+// gone is closed and all waiting ends.
+type ending struct {
+	cut     func()
+	abandon chan struct{}
+	gone    chan struct{}
+
+	mu      sync.Mutex
+	once    sync.Once
+	timers  []*time.Timer
+	stopped bool
+}
+
+func newEnding(cut func()) *ending {
+	return &ending{cut: cut, abandon: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// within sets a limit. The earliest of several limits counts.
+func (e *ending) within(limit time.Duration) {
+	e.after(limit, func() {
+		e.once.Do(func() {
+			e.cut()
+			e.after(unwindTime, func() {
+				close(e.abandon)
+				e.after(flushTime, func() { close(e.gone) })
+			})
+		})
+	})
+}
+
+func (e *ending) after(d time.Duration, do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.stopped {
+		e.timers = append(e.timers, time.AfterFunc(d, do))
+	}
+}
+
+// stop calls the limits off.
+func (e *ending) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = true
+	for _, t := range e.timers {
+		t.Stop()
+	}
 }

@@ -4,16 +4,28 @@
 package demo
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/git"
+	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
 // Options of a run.
@@ -142,3 +154,188 @@ func (b *sandbox) environment(tier string, dryRun bool) []string {
 }
 
 var errUnexpected = errors.New("not what must happen")
+
+// makeRepository makes the bare repository with one commit that holds the procedures, by one git fast-import.
+func (b *sandbox) makeRepository(ctx context.Context) error {
+	if err := files.MkdirAll(b.repository(), 0o755); err != nil {
+		return err
+	}
+	if _, err := b.git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
+		return err
+	}
+	stream, err := b.importStream()
+	if err != nil {
+		return err
+	}
+	_, err = b.git(ctx, stream, "fast-import", "--quiet")
+	return err
+}
+
+func (b *sandbox) importStream() ([]byte, error) {
+	var stream bytes.Buffer
+	stream.WriteString("commit refs/heads/main\ncommitter Demo Operator <operator@demo.invalid> 1767225600 +0000\n")
+	data(&stream, []byte("Procedures of the home cluster\n"))
+	err := fs.WalkDir(b.Procedures, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(b.Procedures, path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&stream, "M 100644 inline %s\n", path)
+		data(&stream, content)
+		return nil
+	})
+	for _, path := range slices.Sorted(maps.Keys(b.more)) {
+		fmt.Fprintf(&stream, "M 100644 inline %s\n", path)
+		data(&stream, []byte(b.more[path]))
+	}
+	return stream.Bytes(), err
+}
+
+// data writes one data command of git-fast-import(1).
+func data(b *bytes.Buffer, content []byte) {
+	fmt.Fprintf(b, "data %d\n%s\n", len(content), content)
+}
+
+// git runs git in the demo repository.
+func (b *sandbox) git(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	result, err := b.runner.Run(ctx, git.Call{Dir: b.repository(), Stdin: bytes.NewReader(stdin), Args: args},
+		git.Limits{})
+	if err == nil && result.Code != 0 {
+		err = fmt.Errorf("git %s: exit status %d: %s", args[0], result.Code, result.Said)
+	}
+	return string(result.Out), err
+}
+
+// connection is one spawned `claudeops mcp-server` and its client, as Claude Code would have it.
+type connection struct{ client *client.Client }
+
+// connect spawns the server at a tier and shakes hands.
+func (b *sandbox) connect(ctx context.Context, tier string, dryRun bool) (*connection, error) {
+	env := b.environment(tier, dryRun)
+	spawn := func(ctx context.Context, command string, _ []string, args []string) (*exec.Cmd, error) {
+		return processtree.Cmd(ctx, processtree.Command{Path: command, Args: append([]string{command}, args...), Env: env}),
+			nil
+	}
+	c, err := client.NewStdioMCPClientWithOptions(b.Binary, env, []string{"mcp-server"}, transport.WithCommandFunc(spawn))
+	if err != nil {
+		return nil, err
+	}
+	var hello mcp.InitializeRequest
+	hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	hello.Params.ClientInfo = mcp.Implementation{Name: "claudeops-demo", Version: "1"}
+	if _, err := c.Initialize(ctx, hello); err != nil {
+		return nil, fmt.Errorf("the server did not answer: %w", err)
+	}
+	return &connection{c}, nil
+}
+
+func (c *connection) close() error { return c.client.Close() }
+
+// reply is a tool's answer.
+type reply struct {
+	isError    bool
+	text       string
+	structured map[string]any
+	err        fault.Wire // when isError
+}
+
+// call calls a tool and decodes its structured content.
+func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (reply, error) {
+	var req mcp.CallToolRequest
+	req.Params.Name = tool
+	req.Params.Arguments = arguments
+	result, err := c.client.CallTool(ctx, req)
+	if err != nil {
+		return reply{}, err
+	}
+	out := reply{isError: result.IsError}
+	for _, part := range result.Content {
+		if text, ok := part.(mcp.TextContent); ok {
+			out.text += text.Text
+		}
+	}
+	raw, err := json.Marshal(result.StructuredContent)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out.structured); err != nil {
+		return out, fmt.Errorf("the answer has no structured content: %w", err)
+	}
+	var wrapped struct {
+		Error fault.Wire `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &wrapped); err != nil {
+		return out, err
+	}
+	out.err = wrapped.Error
+	return out, nil
+}
+
+// person runs a claudeops command as the person at the keyboard would, and returns what it prints.
+func (s *story) person(ctx context.Context, args ...string) (string, error) {
+	s.say("$ claudeops %s\n", shellWords(args))
+	return s.command(ctx, "", s.environment("1", false), args)
+}
+
+// command runs claudeops in a folder, "" for the one that the demo was started in, and shows what it prints.
+func (s *story) command(ctx context.Context, dir string, env, args []string) (string, error) {
+	const most = 1 << 20 // bytes of its answer
+	ran, err := processtree.Run(ctx, processtree.Spec{
+		Command: processtree.Command{Path: s.Binary, Args: append([]string{s.Binary}, args...), Dir: dir, Env: env,
+			Stderr: os.Stderr}, Output: most,
+	})
+	if err == nil && ran.Exit != (processtree.Exit{}) {
+		err = errors.New(ran.Exit.Text)
+	}
+	out := string(ran.Stdout.Text)
+	s.indent(out)
+	return out, err
+}
+
+// shellWords quotes words for display.
+func shellWords(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w
+		if strings.ContainsAny(w, " '\"$#*") {
+			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// transcript is the output of the demo.
+type transcript struct {
+	out  io.Writer
+	step int // number of the last heading
+}
+
+func (t *transcript) say(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
+
+func (t *transcript) heading(title string) {
+	t.step++
+	t.say("\n=== %d. %s\n", t.step, title)
+}
+
+// indent prints a block, each line behind two spaces.
+func (t *transcript) indent(text string) {
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		t.say("  %s\n", line)
+	}
+}
+
+// asked prints a tool call in short: file contents are cut to their size.
+func (t *transcript) asked(tool string, arguments map[string]any) {
+	t.say("agent> %s %v/%v\n", tool, arguments["repo_owner"], arguments["repo_name"])
+	if title, ok := arguments["title"]; ok {
+		t.say("         title: %v\n", title)
+	}
+	files, _ := arguments["files"].([]map[string]any)
+	for _, f := range files {
+		content, _ := f["content"].(string)
+		t.say("         %v %v (%d bytes)\n", f["action"], f["path"], len(content))
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -279,5 +281,95 @@ func TestNobodyIsToldToRequireAReviewWhereOneIsRequired(t *testing.T) {
 			strings.Contains(said, "once they are approved") != reviewed {
 			t.Errorf("a review is required: %t; said: %s", reviewed, said)
 		}
+	}
+}
+
+func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
+	tests := []struct {
+		name     string
+		boundary confine.Boundary
+		err      error
+		required bool
+		broken   string
+		status   string
+		says     []string
+	}{
+		{name: "a user", boundary: confine.Boundary{Kind: confine.User, Account: "agents", ABI: 7}, required: true,
+			status: OK, says: []string{"user agents, with landlock (ABI 7)"}},
+		{name: "landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 7, Why: "no user"}, required: true,
+			status: OK, says: []string{"landlock (ABI 7); no user"}},
+		{name: "a limited network", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 7,
+			Net: "TCP to ports 53, 443; UDP to anywhere"}, required: true, status: OK,
+			says: []string{"network: TCP to ports 53, 443; UDP to anywhere"}},
+		{name: "users that cannot be claimed where a boundary is required",
+			boundary: confine.Boundary{Kind: confine.User, Account: "agents",
+				Missing: []string{"two claudeops could give agents the same user"}}, required: true, status: Problem,
+			says: []string{"the same user", "stops agents' sessions"}},
+		{name: "none", boundary: confine.Boundary{Kind: confine.None, Why: "an old kernel"}, status: Warning,
+			says: []string{"none; an old kernel", "can do what the user of claudeops can"}},
+		{name: "none where one is required", boundary: confine.Boundary{Kind: confine.None}, required: true, status: Problem,
+			says: []string{"stops agents' sessions", "sessions.require_boundary"}},
+		{name: "none where the policy cannot be read", boundary: confine.Boundary{Kind: confine.None}, broken: "line 3",
+			status: Problem, says: []string{"stops agents' sessions"}},
+		{name: "an old landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}},
+			status: Warning, says: []string{"lacking: signals"}},
+		{name: "an old landlock where one is required",
+			boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}}, required: true,
+			status: Problem, says: []string{"stops agents' sessions"}},
+		{name: "a setting that is no good", err: errors.New("CLAUDEOPS_AGENT_USER is x"), status: Problem,
+			says: []string{"CLAUDEOPS_AGENT_USER is x stops agents' sessions"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDoctor(&forge{Fake: forgetest.NewFake()})
+			d.Boundary.Held = func() (confine.Boundary, error) { return test.boundary, test.err }
+			d.Rules.Policy.Agents.RequireBoundary, d.Rules.Problem = test.required, test.broken
+			f := boundary(d)
+			if f.Status != test.status || f.Blocks {
+				t.Errorf("%+v", f)
+			}
+			for _, want := range test.says {
+				if said := f.Detail + " stops " + f.Stops; !strings.Contains(said, want) {
+					t.Errorf("%q lacks %q", said, want)
+				}
+			}
+		})
+	}
+}
+
+// fakeSignIn is a provider; down says that it does not answer.
+type fakeSignIn struct {
+	name string
+	down bool
+}
+
+func (f fakeSignIn) Name() string        { return f.name }
+func (f fakeSignIn) Kind() identity.Kind { return identity.OpenID }
+func (f fakeSignIn) Redirect() string    { return "https://ops.example/sign-in/callback/" + f.name }
+func (f fakeSignIn) Check(context.Context) ([]string, error) {
+	if f.down {
+		return nil, fault.New(fault.UpstreamError, "the provider %s cannot be asked", f.name)
+	}
+	return []string{"it can end sessions here"}, nil
+}
+
+func TestSignInIsLookedAt(t *testing.T) {
+	d := New(Options{SignIn: []SignIn{fakeSignIn{name: "gitea"}, fakeSignIn{"company", true}}})
+	d.Rules.Policy.People.Roles = []policy.RoleRule{{Role: policy.RoleViewer, Provider: "gitea", User: "ann"},
+		{Role: policy.RoleViewer, Provider: "gone", User: "x"}}
+	var got []string
+	for _, f := range append(d.signIns(), d.askSignIns(t.Context())...) {
+		got = append(got, f.Status+" "+f.Name+": "+f.Detail)
+	}
+	want := []string{
+		"ok sign-in by gitea: enter as redirect address there: https://ops.example/sign-in/callback/gitea",
+		"warning sign-in by company: enter as redirect address there: https://ops.example/sign-in/callback/company; the " +
+			"policy gives nobody of it a role",
+		"warning sign-in by gone: the policy gives roles to people of it, and CLAUDEOPS_SIGN_IN does not name it",
+		"ok sign-in by gitea: its description was read; it can end sessions here",
+		"problem sign-in by company: the provider company cannot be asked",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }

@@ -1,7 +1,28 @@
+// Package notify notifies people of the results of proposals: by an Apprise API server, by the apprise command, or by a
+// signed JSON webhook. docs/guides/notifications.md is the contract for those who configure and receive it.
+//
+// A use case makes the notices of an event with a Deliverer, one for each target, and hands them to the ledger, which
+// puts them into the store's outbox in the transaction that records the event. A Deliverer takes them from there
+// afterwards. So a notice never fails or delays a pull request, one failing target never makes another one hear twice,
+// and a process that is killed loses nothing.
+//
+// Delivery is at least once: a target that acted but could not say so is notified again, under the same
+// Claudeops-Delivery. Order is not kept when a delivery had to be repeated; the message says when it happened.
+//
+// An entry of CLAUDEOPS_APPRISE_URLS that begins with http:// or https:// is an Apprise API server
+// (github.com/caronc/apprise-api), whose path decides: .../notify/KEY has a configuration with its targets; .../notify
+// is given each of the list's other URLs, or, if there are none, notifies those that its APPRISE_STATELESS_URLS name.
+// Any other scheme (discord://, mailto://, apprises://, ...) is a notification URL for the apprise command, unless the
+// list has a .../notify server. Web addresses that only some service understands (https://discord.com/api/webhooks/...)
+// are refused.
+//
+// URLs hold tokens. Errors and log lines name a target by its name (webhook, apprise-discord) and, for HTTP, its host;
+// they never hold a URL, an answer's body, or the output of the command.
 package notify
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -171,4 +192,202 @@ func (d *Deliverer) boundedPass(ctx context.Context) (wait time.Duration) {
 		return passInterval
 	}
 	return min(passInterval, max(p.next.Sub(d.options.Now()), 0))
+}
+
+// pass is one walk through what is due.
+type pass struct {
+	*Deliverer
+	queues map[string]*targetQueue // by target
+
+	mu        sync.Mutex // guards the rest, while queues are worked on side by side
+	delivered int
+	pending   int
+	next      time.Time // when the first retry is due; zero: there is none
+	err       error     // of the outbox
+}
+
+// targetQueue holds the state of one target during a pass.
+type targetQueue struct {
+	target string
+	sender Sender // nil if no target of this name is configured here
+	queue  []opened
+	nextAt time.Time // once the target has failed: when the notice before the next one is due; zero: it has not failed
+}
+
+// opened is a claimed notice, read.
+type opened struct {
+	notice   record.PendingNotice
+	delivery Delivery
+}
+
+func (d *Deliverer) newPass() *pass {
+	return &pass{Deliverer: d, queues: map[string]*targetQueue{}}
+}
+
+// run claims and delivers until nothing is due. What is not delivered is due later, so it comes to an end.
+func (p *pass) run(ctx context.Context) error {
+	if len(p.senders) == 0 {
+		return nil
+	}
+	for {
+		claimed, err := p.outbox.ClaimNotices(ctx, p.options.Now(), lease, batch)
+		if err != nil {
+			return err
+		}
+		p.deliver(ctx, claimed)
+		if p.err != nil || ctx.Err() != nil || len(claimed) < batch {
+			return errors.Join(p.err, ctx.Err())
+		}
+	}
+}
+
+// deliver tries each notice: those of a target one after the other, in their order, the targets side by side, so that a
+// slow one holds up itself alone.
+func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
+	for _, n := range claimed {
+		target, delivery, err := open(n.Payload)
+		if err != nil {
+			// Perhaps a newer program wrote it, and one will come that can read it.
+			p.settle(ctx, n, target, &failure{Text: err.Error()})
+			continue
+		}
+		q := p.queues[target]
+		if q == nil {
+			q = &targetQueue{target: target, sender: p.senders[target]}
+			p.queues[target] = q
+		}
+		q.queue = append(q.queue, opened{n, delivery})
+	}
+	var wg sync.WaitGroup
+	for _, q := range p.queues {
+		wg.Go(func() {
+			for _, one := range q.queue {
+				p.try(ctx, q, one)
+			}
+			q.queue = nil
+		})
+	}
+	wg.Wait()
+}
+
+// try makes one attempt. After a target has failed, its other notices wait for a later pass: a target that stalls is
+// not waited for again and again, one that asked for peace gets it.
+func (p *pass) try(ctx context.Context, q *targetQueue, one opened) {
+	switch {
+	case q.sender == nil:
+		p.settle(ctx, one.notice, q.target, &failure{Text: "no target of this name is configured here"})
+	case ctx.Err() != nil:
+		p.record(ctx, one.notice, q.target, record.NoticeSettlement{RetryAt: p.options.Now(),
+			Error: "this program is ending"})
+	case !q.nextAt.IsZero():
+		q.nextAt = q.nextAt.Add(spacing)
+		p.record(ctx, one.notice, q.target, record.NoticeSettlement{
+			RetryAt: q.nextAt, Error: "not tried: the target failed a moment before",
+		})
+	default:
+		f := failureOf(q.sender.Send(ctx, one.delivery))
+		if f != nil && !f.Permanent {
+			q.nextAt = p.options.Now().Add(f.wait())
+		}
+		p.settle(ctx, one.notice, q.target, f)
+	}
+}
+
+// settle records the end of an attempt.
+func (p *pass) settle(ctx context.Context, n record.PendingNotice, target string, f *failure) {
+	p.record(ctx, n, target, settlement(n, f, p.options.Now(), p.options.Rand()))
+}
+
+// record writes a settlement to the outbox, the counts and the log, even if the caller is gone meanwhile.
+func (p *pass) record(ctx context.Context, n record.PendingNotice, target string, s record.NoticeSettlement) {
+	log := p.options.Log.With("notice", n.ID, "event", n.Event, "target", target)
+	switch {
+	case s.Delivered:
+		log.Info("notice delivered")
+	case s.GiveUp:
+		log.Error("notice given up", "error", s.Error, "age", p.options.Now().Sub(n.CreatedAt).Round(time.Second).String())
+	default:
+		log.Warn("notice not delivered yet", "error", s.Error, "retry_at", s.RetryAt)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	err := p.outbox.SettleNotice(ctx, n.ID, s)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = errors.Join(p.err, err)
+	switch {
+	case s.Delivered:
+		p.delivered++
+	case !s.GiveUp:
+		p.pending++
+		if p.next.IsZero() || s.RetryAt.Before(p.next) {
+			p.next = s.RetryAt
+		}
+	}
+}
+
+const (
+	// maxAge is the maximum age of a notice that is tried again after a failed attempt.
+	maxAge = 24 * time.Hour
+	// maxPartial limits the attempts at a target that reached some of its recipients: each attempt notifies those again.
+	maxPartial = 3
+	// jitter is the fraction by which a wait may be shorter or longer than scheduled, so that attempts that failed
+	// together are not repeated together.
+	jitter = 0.2
+	// spacing is the time between the notices of a target that were put off because another one of it had failed. It is
+	// shorter than any wait after a failure, so that the one that failed does not stand before them again: perhaps it
+	// is the only one that the target does not take.
+	spacing = 5 * time.Second
+)
+
+// backoff returns the wait after an attempt that failed at this age of the notice. A notice that is tried from the
+// beginning waits 10 s, 1 min, 5 min, 30 min, and then 2 h each time. It goes by age, since not each claim of a notice
+// is an attempt.
+func backoff(age time.Duration) time.Duration {
+	switch {
+	case age < 5*time.Second:
+		return 10 * time.Second
+	case age < 40*time.Second:
+		return time.Minute
+	case age < 4*time.Minute:
+		return 5 * time.Minute
+	case age < 25*time.Minute:
+		return 30 * time.Minute
+	default:
+		return 2 * time.Hour
+	}
+}
+
+// partialBackoff returns the wait after an attempt that told some of those behind a target: the few that are left must
+// outlast more than a moment.
+func partialBackoff(attempts int) time.Duration {
+	if attempts == 0 {
+		return 5 * time.Minute
+	}
+	return 2 * time.Hour
+}
+
+// settlement returns the settlement of a notice after an attempt, successful if f is nil. random, in [0,1), chooses
+// within the jitter. The last attempt is maxAge after the notice was made, however long a target asked to wait; an
+// older notice, which no process was there to send, gets one.
+func settlement(n record.PendingNotice, f *failure, now time.Time, random float64) record.NoticeSettlement {
+	if f == nil {
+		return record.NoticeSettlement{Delivered: true}
+	}
+	s := record.NoticeSettlement{Error: f.Text}
+	last := n.CreatedAt.Add(maxAge)
+	if f.Permanent || f.Partial && n.Attempts+1 >= maxPartial || !now.Before(last) {
+		s.GiveUp = true
+		return s
+	}
+	wait := backoff(now.Sub(n.CreatedAt))
+	if f.Partial {
+		wait = partialBackoff(n.Attempts)
+	}
+	wait = time.Duration(float64(wait) * (1 - jitter + 2*jitter*random))
+	s.RetryAt = now.Add(max(wait, f.wait()))
+	if s.RetryAt.After(last) {
+		s.RetryAt = last
+	}
+	return s
 }

@@ -1,14 +1,25 @@
 package deploy
 
 import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
@@ -147,4 +158,225 @@ func (g *Git) Patch(ctx context.Context, name, before, patch string) (after, fai
 		return "", "the patch changes nothing", nil
 	}
 	return string(text), "", err
+}
+
+// gitLimits bound what git may do.
+type gitLimits struct {
+	ask     time.Duration // how long a server may take to say which commits it has
+	fetch   time.Duration // how long a fetch may take
+	silence time.Duration // how long a server may say nothing, where git or ssh can see that
+	scratch int64         // bytes that a fetch may write
+	cache   int64         // bytes of all commits that are kept; see room
+	files   int           // of a commit
+	bytes   int64         // of all files of a commit
+	file    int64         // bytes of each of them
+}
+
+func defaultGitLimits() gitLimits {
+	return gitLimits{
+		ask: 30 * time.Second, fetch: 5 * time.Minute, silence: 30 * time.Second, scratch: maxCommitBytes,
+		cache: defaultCacheBytes,
+		files: maxCommitFiles, bytes: maxCommitBytes, file: change.MaxFileBytes,
+	}
+}
+
+const (
+	// maxGitOutput bounds what git may answer, in bytes.
+	maxGitOutput = 32 << 20
+	// maxGitError bounds what is kept of git's own words, in bytes.
+	maxGitError = 64 << 10
+)
+
+// run runs git in a folder, "" for one outside of every repository, and returns its output; failure is its message if
+// it failed.
+func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string,
+	err error) {
+	return g.call(ctx, sysgit.Call{Dir: dir, Stdin: bytes.NewReader(input), Args: args})
+}
+
+// call is run with all options.
+func (g *Git) call(ctx context.Context, c sysgit.Call) (out []byte, failure string, err error) {
+	result, err := g.git.Run(ctx, c, sysgit.Limits{Output: maxGitOutput, Said: maxGitError})
+	switch {
+	case err != nil:
+		return nil, "", err
+	case result.Code != 0:
+		return nil, cmp.Or(result.Said, fmt.Sprintf("git ended with code %d", result.Code)), nil
+	}
+	return result.Out, "", nil
+}
+
+// lateError says that another repository took too long.
+type lateError struct {
+	address string
+	limit   time.Duration
+}
+
+func (e lateError) Error() string {
+	return fmt.Sprintf("%s did not answer to the end within %s", e.address, e.limit)
+}
+
+// within bounds a call to another repository.
+func within(ctx context.Context, s *GitSource, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, lateError{shown(s.URL), limit})
+}
+
+// fits returns an error if a commit has more than is taken. entries may be folders, too.
+func (l gitLimits) fits(entries, most int, size, largest int64, name string) error {
+	switch {
+	case largest > l.file:
+		return tooMuch("%s has more than %d bytes", change.Short(name), l.file)
+	case entries > most:
+		return tooMuch("it has more than %d files", most)
+	case size > l.bytes:
+		return tooMuch("it has more than %d bytes", l.bytes)
+	}
+	return nil
+}
+
+// learnStored has learn told the secrets of the file of credentials, and later those that it comes to hold.
+func (g *Git) learnStored(learn func(secrets ...string)) {
+	if g.credentials != "" && learn != nil {
+		g.stored = secretfile.New(g.credentials, "", func(text string) { learn(secretfile.InAddresses(text)...) })
+	}
+}
+
+// remote is call for commands that access another repository: git may sign in there, with the token of a source that
+// the operator has admitted, or with what the file of credentials has for the host. Neither is among the arguments nor
+// in the environment of git, nor written anywhere.
+func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []byte, failure string, err error) {
+	fetching(ctx, s.URL)
+	c.Remote = &sysgit.Remote{URL: s.named, Exact: s.exact, Public: s.public, Silence: g.limits.silence}
+	if g.token != nil {
+		c.Remote.Token = g.token(s.URL)
+	}
+	if c.Remote.Token != "" || g.credentials == "" {
+		return g.call(ctx, c)
+	}
+	info, err := files.Stat(g.credentials)
+	switch {
+	case err != nil:
+		return nil, "the file of git's credentials cannot be read: " + reason(err), nil
+	case !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return nil, "the file of git's credentials " + g.credentials +
+			" may be read by others than its owner; chmod 600 mends it", nil
+	}
+	if g.stored != nil {
+		_ = g.stored.Value() // what is new in it is kept out of texts from now on
+	}
+	c.Remote.Credentials = g.credentials
+	return g.call(ctx, c)
+}
+
+// remoteFailed returns the error of a call to another repository that could not be made, or did not end:
+// E_SOURCE_NOT_ALLOWED if the operator admits no private address of it.
+func remoteFailed(s *GitSource, what string, err error) *Error {
+	if !errors.Is(err, sysgit.ErrPrivate) {
+		return gitFailed(s, "%s: %s", what, err).Because(err)
+	}
+	refused := notNamed(s.URL,
+		"the repository %s is not read: %s, which its source does not admit; claudeops sources allow --private does",
+		shown(s.URL), err)
+	if origin, err := sources.OriginOf(s.URL); err == nil {
+		refused = refused.With("allow", "claudeops sources allow "+origin+" --private")
+	}
+	return refused
+}
+
+// tooMuchError says that a repository has more than is taken.
+type tooMuchError struct{ what string }
+
+func (e tooMuchError) Error() string { return e.what }
+
+func tooMuch(format string, args ...any) error { return tooMuchError{fmt.Sprintf(format, args...)} }
+
+// measure says how many bytes the files of a commit have. It is an error if they are more, or larger, than is taken.
+func (g *Git) measure(ctx context.Context, repo, commit string) (size int64, err error) {
+	err = g.streamed(ctx, func(out io.Reader) error {
+		entries := bufio.NewScanner(out)
+		entries.Buffer(nil, 1<<20)
+		entries.Split(func(data []byte, _ bool) (int, []byte, error) {
+			if i := slices.Index(data, 0); i >= 0 {
+				return i + 1, data[:i], nil
+			}
+			return 0, nil, nil
+		})
+		files := 0
+		for entries.Scan() { // MODE blob OBJECT SIZE<TAB>PATH
+			about, name, _ := strings.Cut(entries.Text(), "\t")
+			fields := strings.Fields(about)
+			if len(fields) != 4 || fields[1] != "blob" {
+				continue // another repository within this one
+			}
+			bytes, err := strconv.ParseInt(fields[3], 10, 64)
+			if err != nil {
+				return err
+			}
+			files, size = files+1, size+bytes
+			if err := g.limits.fits(files, g.limits.files, size, bytes, name); err != nil {
+				return err
+			}
+		}
+		return entries.Err()
+	}, sysgit.Call{Dir: repo, Args: []string{"ls-tree", "-r", "-l", "-z", commit}})
+	return size, err
+}
+
+// extract writes the files of a commit below a new folder, as git gives them.
+func (g *Git) extract(ctx context.Context, repo, commit, folder string) error {
+	return g.streamed(ctx, func(out io.Reader) error { return extract(out, folder, g.limits) },
+		sysgit.Call{Dir: repo, Config: largeFiles(), Args: []string{"archive", "--format=tar", commit}})
+}
+
+// largeFiles returns the settings by which large files go through git in parts.
+func largeFiles() []string { return []string{"core.bigFileThreshold=1m"} }
+
+// streamed runs git and has read what it prints. An error of read ends git, and is returned.
+func (g *Git) streamed(ctx context.Context, read func(io.Reader) error, c sysgit.Call) error {
+	err := g.git.Stream(ctx, c, sysgit.Limits{Said: maxGitError}, read)
+	if exit := (*sysgit.ExitError)(nil); errors.As(err, &exit) {
+		return errors.New(lastLine(exit.Error()))
+	}
+	return err
+}
+
+// extract writes the files of a tar below a new folder.
+func extract(archive io.Reader, folder string, l gitLimits) error {
+	if err := files.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	root, err := files.OpenWriting(folder)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	in, count, size := tar.NewReader(archive), 0, int64(0)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// An attribute of the repository may have git write other bytes than the file has, so that the bounds are held here,
+		// too.
+		count, size = count+1, size+h.Size
+		if err := l.fits(count, 2*l.files+1, size, h.Size, h.Name); err != nil {
+			return err
+		}
+		name := path.Clean(h.Name)
+		if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+			return err
+		}
+		switch h.Typeflag {
+		case tar.TypeReg:
+			err = root.Extract(name, in, fs.FileMode(h.Mode).Perm()|0o600) //nolint:gosec // a mode of git has few bits
+		case tar.TypeSymlink:
+			err = root.Symlink(h.Linkname, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

@@ -1,12 +1,16 @@
 package deploy
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/system/change"
 )
 
@@ -76,4 +80,84 @@ func allowsBash(tools any) bool {
 		return slices.ContainsFunc(v, allowsBash)
 	}
 	return false
+}
+
+// broken gathers what is wrong with modules, so that one answer names all of it.
+type broken struct{ problems []*Error }
+
+// isOfModule reports whether an error says that a module is invalid.
+func isOfModule(err error) bool {
+	e := contract.Of[Code](err)
+	return e != nil && e.Code == ConfigInvalid && e.Details["module_id"] != nil
+}
+
+// note keeps an error that says that a module is invalid, and returns any other.
+func (b *broken) note(err error) error {
+	if !isOfModule(err) {
+		return err
+	}
+	e := contract.Of[Code](err)
+	same := func(known *Error) bool { return known.Message == e.Message }
+	if !slices.ContainsFunc(b.problems, same) {
+		b.problems = append(b.problems, e)
+	}
+	return nil
+}
+
+// maxNamedProblems bounds how many problems a message names; details have all of them.
+const maxNamedProblems = 20
+
+// err returns one error for all; nil if there is none.
+func (b *broken) err() error {
+	switch len(b.problems) {
+	case 0:
+		return nil
+	case 1:
+		return b.problems[0]
+	}
+	var problems []string
+	var ids []any
+	for _, e := range b.problems {
+		problems = append(problems, e.Message)
+		if id := e.Details["module_id"]; !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	named := strings.Join(problems[:min(len(problems), maxNamedProblems)], "; ")
+	if more := len(problems) - maxNamedProblems; more > 0 {
+		named += fmt.Sprintf("; and %d more", more)
+	}
+	return invalidConfig("%d problems: %s", len(problems), named).With("problems", problems).With("module_ids", ids)
+}
+
+// FileKind returns the configuration of a deploy repository, and its modules, as files that may be proposed. The
+// configuration must be sound, and so must the front matter of a skill. Else a module's file may hold anything that the
+// gates let through: it is text for agents.
+func FileKind() gitprovider.FileKind {
+	return gitprovider.FileKind{
+		Name: ToolsetName, Patterns: []string{configName, "modules/**"}, Skills: []string{"modules/*/**/" + skillFile},
+		Validate: func(name, content string) []gitprovider.FileProblem {
+			if path.Base(name) == skillFile {
+				return skillProblems(content)
+			}
+			if name != configName {
+				return nil
+			}
+			if len(content) > maxConfigBytes {
+				return []gitprovider.FileProblem{{Message: "it has more than " + strconv.Itoa(maxConfigBytes) + " bytes"}}
+			}
+			if _, err := parseConfig([]byte(content)); err != nil {
+				return []gitprovider.FileProblem{gitprovider.NewFileProblem(err.Error())}
+			}
+			return nil
+		},
+	}
+}
+
+func skillProblems(content string) []gitprovider.FileProblem {
+	if err := checkSkill(Module{ID: "of this file"},
+		change.Tree{skillFile: {Content: change.Bytes([]byte(content))}}); err != nil {
+		return []gitprovider.FileProblem{gitprovider.NewFileProblem(errorOf(err).Message)}
+	}
+	return nil
 }

@@ -2,10 +2,12 @@ package deploy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/system/change"
 )
@@ -217,4 +219,151 @@ func (s Setup) chooseOf(current *Config) func(Module) (*GitSource, error) {
 		}
 		return chosen, err
 	}
+}
+
+// Standing says what a target has of a repository's file.
+type Standing string
+
+// What there is.
+const (
+	AsProposed     Standing = "as proposed"
+	AnotherVersion Standing = "another version"  // as it was deployed
+	ChangedInPlace Standing = "changed in place" // neither of these
+	NotThere       Standing = "not there"
+)
+
+// Whereabouts is a file of a repository in a target.
+type Whereabouts struct {
+	File   string // of the repository
+	Target change.TargetName
+	Path   string // of the target's file
+	Has    Standing
+}
+
+// WhereIs says what the targets have of files of a repository; hashes are the SHA-256 of their proposed contents, by
+// path. Files that no module has are left out. It changes nothing, and may fetch modules of other repositories.
+func (s *Service) WhereIs(ctx context.Context, provider, owner, name string,
+	hashes map[string]string) (out []Whereabouts, err error) {
+	t, err := s.traced(ctx, Request{})
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	p, err := s.engine.Plan(ctx, t.Desired)
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	_, list, _, err := s.Status(ctx, Request{})
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	drifted := map[change.FileKey]bool{}
+	for _, item := range list {
+		drifted[change.FileKey{Target: item.Target, Path: item.Path}] = item.Kind == change.Modified
+	}
+	own, err := s.configuration(ctx, provider, owner, name)
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	keys := slices.SortedFunc(maps.Keys(t.files), func(a, b change.FileKey) int {
+		return strings.Compare(string(a.Target)+"\x00"+a.Path, string(b.Target)+"\x00"+b.Path)
+	})
+	for _, key := range keys {
+		of := t.files[key]
+		for i, part := range of.parts {
+			kept := s.placeOf(t.from, part.module, part.file)
+			hash, asked := hashes[kept.path]
+			if !asked || kept.address == "" && !own || kept.address != "" && !sameRepository(kept.address, owner, name) {
+				continue
+			}
+			has, err := standing(p, key, of, i, hash, drifted[key])
+			if err != nil {
+				return nil, faultOf(err)
+			}
+			out = append(out, Whereabouts{kept.path, key.Target, key.Path, has})
+		}
+	}
+	return out, nil
+}
+
+// standing compares a part of a target's file with a proposed content. drifted says that the file is not as it was
+// deployed.
+func standing(p *change.Plan, key change.FileKey, of madeOf, i int, hash string, drifted bool) (Standing, error) {
+	content, err := p.Read(key.Path)
+	if err != nil {
+		return "", ioError(key.Path, err)
+	}
+	now, whole := of.apart(string(content))
+	same := func(text string) bool { return change.Hash([]byte(text)) == hash }
+	switch {
+	case content == nil:
+		return NotThere, nil
+	case whole && (same(now[i]) || of.parts[i].line && same(strings.TrimSuffix(now[i], "\n"))):
+		return AsProposed, nil
+	case drifted:
+		return ChangedInPlace, nil
+	}
+	return AnotherVersion, nil
+}
+
+// Merges records the merges that this machine deploys automatically. It is stored in the state, so that a server that
+// was killed continues where it was.
+type Merges struct {
+	// Position is the place in the audit up to which merges were read; -1 before the first look.
+	Position int64 `json:"position"`
+	// Due is the merge that is not in place yet; nil if there is none. What was merged before it comes into place with it.
+	Due *DueMerge `json:"due,omitempty"`
+	// Last is the merge that was dealt with last.
+	Last *DueMerge `json:"last,omitempty"`
+}
+
+// DueMerge is a merge that is to be deployed, and why it is not yet.
+type DueMerge struct {
+	Provider string    `json:"provider"`
+	Owner    string    `json:"owner"`
+	Name     string    `json:"repo"`
+	Number   int       `json:"number"`
+	Title    string    `json:"title"`
+	Seen     time.Time `json:"seen"`
+	// Why says what a person has to do, in a sentence; "" if the deployment has not been tried yet.
+	Why   string   `json:"why,omitempty"`
+	Code  Code     `json:"code,omitempty"`
+	Adopt []string `json:"adopt,omitempty"` // files that were not deployed, about which a person has to decide
+	// Snapshot is the newest one when it was tried last: another one means that a person has deployed meanwhile.
+	Snapshot string    `json:"snapshot,omitempty"`
+	Tried    time.Time `json:"tried,omitzero"`
+}
+
+const mergesName = "merges.json"
+
+// ReadMerges reads what is remembered. What cannot be read counts as nothing: the merges that are seen from now on are
+// deployed.
+func ReadMerges(s change.State) (Merges, error) {
+	m := Merges{Position: -1}
+	text, err := s.ReadFile(mergesName)
+	if err != nil || text == nil {
+		return m, err
+	}
+	if json.Unmarshal(text, &m) != nil {
+		m = Merges{Position: -1}
+	}
+	return m, nil
+}
+
+// WriteMerges remembers, on disk.
+func WriteMerges(s change.State, m Merges) error { return s.WriteJSON(mergesName, m) }
+
+// LockMerges keeps other processes of this machine from deploying merges until unlock is called, or this process ends.
+// ok is false if another has it.
+func LockMerges(s change.State) (unlock func(), ok bool, err error) { return s.TryLock("merges.lock") }
+
+// Waiting returns the merge that waits for a person; nil if there is none.
+func (s *Service) Waiting() (*DueMerge, error) {
+	if err := s.ready(); err != nil {
+		return nil, faultOf(err)
+	}
+	m, err := ReadMerges(s.engine.State())
+	if err != nil || m.Due == nil || m.Due.Why == "" {
+		return nil, faulted(err)
+	}
+	return m.Due, nil
 }

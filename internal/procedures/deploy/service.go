@@ -1,14 +1,27 @@
+// Package deploy puts an operator's procedures in place for the agents of this machine, in the formats of agentpack:
+// modules of a configuration repository become files of Codex, Claude Code, Cursor and VS Code. It sees drift, and
+// rolls back (docs/guides/deploy.md).
+//
+// It reads agentpack.yaml, selects modules, applies overlays and renders for each target the files that should be
+// there. The engine in internal/system/change puts them in place, and those of packages as well. Errors are *Error, or
+// the engine's.
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -341,4 +354,191 @@ func (s *Service) Snapshots(most int) (out []*change.Snapshot, err error) {
 		}
 	}
 	return out, nil
+}
+
+// Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED, E_SNAPSHOT_NOT_FOUND,
+// E_CHECKOUT_NOT_READY, E_SOURCE_NOT_ALLOWED, E_FILE_UNKNOWN, E_NOTHING_TO_PROPOSE, E_PROPOSAL_REFUSED
+// and E_GIT_FAILED are ours.
+type Code = change.Code
+
+// The codes.
+const (
+	ConfirmRequired      Code = "E_CONFIRM_REQUIRED"
+	AdoptConfirmRequired      = change.AdoptConfirmRequired
+	ConfigMissing        Code = "E_CONFIG_MISSING"
+	ConfigInvalid             = change.ConfigInvalid
+	ConfigUnsupported    Code = "E_CONFIG_UNSUPPORTED_VERSION"
+	TargetUnsupported    Code = "E_TARGET_UNSUPPORTED"
+	DesiredStateConflict      = change.DesiredStateConflict
+	OverlayPatchFailed   Code = "E_OVERLAY_PATCH_APPLY_FAILED"
+	LockfileInvalid      Code = "E_LOCKFILE_INVALID"
+	LockfileUnsupported  Code = "E_LOCKFILE_UNSUPPORTED_VERSION"
+	PermissionDenied          = change.PermissionDenied
+	Unexpected                = change.Unexpected
+	SnapshotNotFound          = change.SnapshotNotFound
+	GitFailed            Code = "E_GIT_FAILED"
+	CheckoutNotReady     Code = "E_CHECKOUT_NOT_READY"
+	Locked                    = change.Locked
+	PlanChanged               = change.PlanChanged
+	SourceNotAllowed     Code = "E_SOURCE_NOT_ALLOWED"
+	FileUnknown          Code = "E_FILE_UNKNOWN"
+	NothingToPropose     Code = "E_NOTHING_TO_PROPOSE"
+	ProposalRefused      Code = "E_PROPOSAL_REFUSED"
+)
+
+// Error is a failure in agentpack's words, the engine's included.
+type Error = change.Error
+
+// errorOf returns the failure that an error is of; nil if it is of none.
+func errorOf(err error) *Error { return contract.Of[Code](err) }
+
+// ioError gives an error of the file system its code; one that has a code keeps it.
+func ioError(name string, err error) error {
+	if errorOf(err) != nil {
+		return err
+	}
+	return change.IOError(name, err)
+}
+
+// invalidConfig is the error for a configuration with an invalid value.
+func invalidConfig(format string, args ...any) *Error {
+	return change.NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
+}
+
+// lastDesired caches the last desired state; it is valid while none of its inputs has changed.
+type lastDesired struct {
+	mu      sync.Mutex
+	request Request
+	desired *change.Desired
+	stat    *change.StatCache
+}
+
+// again returns the cached state for a request; nil if it has to be made.
+func (l *lastDesired) again(r Request) *change.Desired {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.desired == nil || l.request != r {
+		return nil
+	}
+	if !l.stat.Same() {
+		l.desired, l.stat = nil, nil
+		return nil
+	}
+	for _, folder := range l.stat.Used() {
+		touch(folder)
+	}
+	return l.desired
+}
+
+func (l *lastDesired) stats(desired *change.Desired) []*change.StatCache {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.desired != desired {
+		return nil
+	}
+	return []*change.StatCache{l.stat}
+}
+
+func (l *lastDesired) note(r Request, d *change.Desired, s *change.StatCache) {
+	if !s.Whole() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.request, l.desired, l.stat = r, d, s
+}
+
+// plannedStats is the number of stat caches of a plan with nothing to change: of its inputs, of what is in place, and
+// of the snapshots.
+const plannedStats = 3
+
+// question returns all that a plan depends on beside files.
+func (s *Service) question(r Request) string {
+	p := s.setup.Places
+	return fmt.Sprintf("%q", []string{
+		s.version, s.setup.Home, p.Home, p.CodexHome, p.Project, s.setup.repo(r.Repo), cmp.Or(r.Profile, "default"),
+		cmp.Or(r.Target, "all"),
+		s.setup.machineID(r.Machine),
+	})
+}
+
+// Overview describes the deployments of a machine to a person.
+type Overview struct {
+	Project  string
+	Roots    []change.RootHealth
+	Plan     *change.Plan
+	Drift    []DriftDiff
+	Warnings []string
+}
+
+// DriftDiff is a file that is not as it was deployed, and how.
+type DriftDiff struct {
+	change.Drift
+	Unified *string // from the deployed version to the present one; nil for files that are not text or too large
+}
+
+// Look says what would change, what has drifted, and how.
+func (s *Service) Look(ctx context.Context) (o Overview, err error) {
+	o.Project = s.Project()
+	doctor, warnings, err := s.Doctor(ctx, Request{})
+	if err != nil {
+		return o, faultOf(err)
+	}
+	o.Roots, o.Warnings = doctor.Roots, warnings
+	if o.Plan, err = s.fullPlan(ctx, Request{}); err != nil {
+		return o, faultOf(err)
+	}
+	_, list, warnings, err := s.Status(ctx, Request{})
+	if err != nil {
+		return o, faultOf(err)
+	}
+	o.Warnings = append(o.Warnings, warnings...)
+	total := 0
+	for _, item := range list {
+		one := DriftDiff{Drift: item}
+		before, after := deployed(s.engine.State(), item), current(o.Plan, item)
+		if notDiffed(before, after, total) == "" {
+			text := driftText(item, before, after)
+			one.Unified, total = &text, total+len(text)
+		}
+		o.Drift = append(o.Drift, one)
+	}
+	return o, nil
+}
+
+// driftText returns a difference with its header, as a file of a larger one.
+func driftText(item change.Drift, before, after []byte) string {
+	from, to := "a"+item.PathPosix, "b"+item.PathPosix
+	if item.Expected == nil {
+		from = "/dev/null"
+	}
+	if item.Actual == nil {
+		to = "/dev/null"
+	}
+	return fmt.Sprintf("diff --git a%s b%s\n", item.PathPosix, item.PathPosix) +
+		udiff.Unified(from, to, string(before), string(after))
+}
+
+// deployed returns the content that a drifted file had; nil if it is not kept.
+func deployed(s change.State, item change.Drift) []byte {
+	if item.Expected == nil {
+		return nil
+	}
+	content, err := s.Kept((*item.Expected)[len("sha256:"):])
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
+// current returns the content that a drifted file has; nil if it cannot be read.
+func current(p *change.Plan, item change.Drift) []byte {
+	if item.Actual == nil {
+		return nil
+	}
+	content, err := p.Read(item.Path)
+	if err != nil {
+		return nil
+	}
+	return content
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -260,4 +263,260 @@ func checkRegistries(list []any) string {
 
 func validRegistryName(name string) bool {
 	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\z`).MatchString(name)
+}
+
+// Get returns the value of a key, of a section, or with "" of everything, and where it comes from. AAM_INVALID_ARGUMENT
+// for a key that does not exist lists those that do.
+func (c Config) Get(key string) (any, Source, error) {
+	if key == "" {
+		return c.section(""), SourceMerged, nil
+	}
+	if value, has := c.values[key]; has {
+		return value, c.sources[key], nil
+	}
+	sources := map[Source]bool{}
+	for known := range c.values {
+		if strings.HasPrefix(known, key+".") {
+			sources[c.sources[known]] = true
+		}
+	}
+	switch len(sources) {
+	case 0:
+		return nil, "", unknownKey(key)
+	case 1:
+		return c.section(key + "."), slices.Collect(maps.Keys(sources))[0], nil
+	}
+	return c.section(key + "."), SourceMerged, nil
+}
+
+// section returns the values below a prefix as a tree.
+func (c Config) section(prefix string) map[string]any {
+	out := map[string]any{}
+	for key, value := range c.values {
+		rest, within := strings.CutPrefix(key, prefix)
+		if !within {
+			continue
+		}
+		section, name, nested := strings.Cut(rest, ".")
+		if !nested {
+			out[section] = value
+			continue
+		}
+		if out[section] == nil {
+			out[section] = map[string]any{}
+		}
+		out[section].(map[string]any)[name] = value
+	}
+	return out
+}
+
+func unknownKey(key string) error {
+	var known []string
+	for _, s := range settings() {
+		known = append(known, s.key)
+	}
+	return newError(InvalidArgument, "there is no setting %q; there are %s", key,
+		strings.Join(known, ", ")).With("valid_keys", known)
+}
+
+func (c Config) text(key string) string {
+	text, _ := c.values[key].(string)
+	return text
+}
+
+// platforms returns the platforms into which packages are put when the caller names none.
+func (c Config) platforms() []string {
+	if c.sources["active_platforms"] == SourceDefault && c.sources["default_platform"] != SourceDefault {
+		return []string{c.text("default_platform")}
+	}
+	var out []string
+	for _, entry := range c.values["active_platforms"].([]any) {
+		if name := entry.(string); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// registriesOf returns the registries of a list of the configuration.
+func registriesOf(list []any) []RegistryConfig {
+	var out []RegistryConfig
+	for _, entry := range list {
+		r := entry.(map[string]any)
+		one := RegistryConfig{Name: r["name"].(string), URL: r["url"].(string), Type: "local"}
+		if kind, _ := r["type"].(string); kind == "http" && strings.Contains(one.URL, "://") {
+			one.Type = "http"
+		}
+		one.Default, _ = r["default"].(bool)
+		out = append(out, one)
+	}
+	return out
+}
+
+// setConfig changes one value in the user's file, which keeps what else it has, or only checks it. AAM_INVALID_ARGUMENT
+// for a key that does not exist and for a value that the key cannot have.
+func setConfig(home, key, text string, checkOnly bool) (any, error) {
+	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
+	if i < 0 {
+		return nil, unknownKey(key)
+	}
+	s := settings()[i]
+	value, why := s.parse(text)
+	if why == "" {
+		why = s.check(value)
+	}
+	if why != "" {
+		return nil, newError(InvalidArgument, "%s: %s", key, why).With("key", key)
+	}
+	if checkOnly {
+		return value, nil
+	}
+	return value, editConfig(home, func(document *yaml.Node) error {
+		return put(document, strings.Split(key, "."), value)
+	})
+}
+
+// mayCallerSet returns AAM_PERMISSION_DENIED for a value of the user's file that only a person sets: one that makes
+// installations less secure, and a platform that puts files outside of projects. An invalid value is left to setConfig.
+func mayCallerSet(home, key, text string) error {
+	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
+	if i < 0 {
+		return nil
+	}
+	value, why := settings()[i].parse(text)
+	own, err := loadConfig(home, "")
+	if err != nil || why != "" || settings()[i].check(value) != "" {
+		return err
+	}
+	denied := newError(PermissionDenied, "%s becomes %s only if a person says so", key,
+		text).Suggest("a person runs: claudeops packages config set")
+	if settings()[i].loosens(own.values[key], value) {
+		return denied
+	}
+	names, isList := value.([]any)
+	if !isList {
+		names = []any{value}
+	}
+	isPlatform := key == "default_platform" || key == "active_platforms"
+	if isPlatform && slices.ContainsFunc(names, func(n any) bool { return leavesProject(fmt.Sprint(n)) }) &&
+		!slices.ContainsFunc(own.platforms(), leavesProject) {
+		return denied
+	}
+	return nil
+}
+
+// parse reads a value as it is typed.
+func (s setting) parse(text string) (value any, why string) {
+	switch {
+	case s.key == "registries":
+		return nil, "registries are added with aam_registry_add"
+	case s.initial == true || s.initial == false:
+		switch strings.ToLower(text) {
+		case "true", "yes", "1", "on":
+			return true, ""
+		case "false", "no", "0", "off":
+			return false, ""
+		}
+		return nil, fmt.Sprintf("%q is not true or false", text)
+	}
+	if _, isList := s.initial.([]any); isList {
+		var list []any
+		for part := range strings.SplitSeq(strings.Trim(text, "[] "), ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				list = append(list, part)
+			}
+		}
+		if list == nil {
+			return nil, "it names none"
+		}
+		return list, ""
+	}
+	return text, ""
+}
+
+// addRegistry writes a registry into the user's file. AAM_INVALID_ARGUMENT for a name that is there.
+func addRegistry(home string, r RegistryConfig) error {
+	return editConfig(home, func(document *yaml.Node) error {
+		var registries []map[string]any
+		for i := 0; i+1 < len(document.Content); i += 2 {
+			if document.Content[i].Value != "registries" {
+				continue
+			}
+			if err := document.Content[i+1].Decode(&registries); err != nil {
+				return newError(ConfigInvalid, "%s: registries is no list", configFile(home)).Because(err)
+			}
+		}
+		for _, known := range registries {
+			if known["name"] == r.Name {
+				return newError(InvalidArgument, "there is a registry %q already, at %v", r.Name,
+					known["url"]).Suggest("choose another name")
+			}
+			if r.Default {
+				known["default"] = false
+			}
+		}
+		registries = append(registries, map[string]any{"name": r.Name, "url": r.URL, "type": r.Type, "default": r.Default})
+		return put(document, []string{"registries"}, registries)
+	})
+}
+
+// editConfig changes the user's file at once, comments and unknown keys kept.
+func editConfig(home string, change func(document *yaml.Node) error) error {
+	if home == "" {
+		return newError(PermissionDenied, "there is no home folder for the configuration").Suggest("set HOME")
+	}
+	if _, err := readConfig(home); err != nil {
+		return newError(ConfigInvalid, "%s", err).Suggest("correct the file first")
+	}
+	text, err := readBelow(home, configFile(home), maxConfigBytes)
+	if err != nil {
+		return newError(PermissionDenied, "%s cannot be read: %s", configFile(home), reason(err)).Because(err)
+	}
+	var file yaml.Node
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return newError(ConfigInvalid, "%s is no YAML", configFile(home)).Because(err)
+	}
+	if file.Kind == 0 {
+		file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map"}}}
+	}
+	if file.Content[0].Kind != yaml.MappingNode {
+		file.Content[0] = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	}
+	if err := change(file.Content[0]); err != nil {
+		return err
+	}
+	out, err := marshal(&file)
+	if err != nil {
+		return newError(InternalError, "the configuration cannot be written").Because(err)
+	}
+	if err := writeBelow(home, configFile(home), out); err != nil {
+		return newError(PermissionDenied, "%s cannot be written: %s", configFile(home), reason(err)).Because(err)
+	}
+	return nil
+}
+
+// put sets a value in a mapping, and makes the sections on the way.
+func put(mapping *yaml.Node, keys []string, value any) error {
+	var node *yaml.Node
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == keys[0] {
+			node = mapping.Content[i+1]
+		}
+	}
+	if node == nil {
+		node = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: keys[0]}, node)
+	}
+	if len(keys) > 1 {
+		if node.Kind != yaml.MappingNode {
+			*node = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		}
+		return put(node, keys[1:], value)
+	}
+	comment := node.LineComment
+	if err := node.Encode(value); err != nil {
+		return newError(InternalError, "the value cannot be written").Because(err)
+	}
+	node.LineComment = comment
+	return nil
 }

@@ -1,6 +1,10 @@
 package packages
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
 
 // Name is the name of a package: name, or @scope/name.
 type Name struct {
@@ -86,3 +90,88 @@ func (s Spec) String() string {
 	}
 	return s.Name.String() + "@" + s.Want
 }
+
+// Constraint is a condition on versions: exact, = == > >= < <= ^ ~ and *, joined with commas, which mean and. A
+// prerelease satisfies only a constraint that names a prerelease of the same three numbers.
+type Constraint struct {
+	text  string
+	inner *semver.Constraints // nil: any
+	pre   []*semver.Version   // the prereleases that it names
+}
+
+// parseConstraint reads a constraint. AAM_INVALID_ARGUMENT for what is none.
+func parseConstraint(text string) (Constraint, error) {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "*" {
+		return Constraint{text: "*"}, nil
+	}
+	bad := newError(InvalidArgument, "%q is no constraint on versions",
+		text).Suggest("write 1.2.3, ^1.2.0, ~1.2.0, >=1.0.0,<2.0.0 or *")
+	c := Constraint{text: trimmed}
+	var parts []string
+	for _, part := range strings.Split(trimmed, ",") {
+		operator, version := cutOperator(strings.TrimSpace(part))
+		v, err := parseLooseVersion(version)
+		if err != nil {
+			return Constraint{}, bad
+		}
+		if v.Prerelease() != "" {
+			c.pre = append(c.pre, v)
+		}
+		parts = append(parts, operator+v.String())
+	}
+	inner, err := semver.NewConstraint(strings.Join(parts, ", "))
+	if err != nil {
+		return Constraint{}, bad
+	}
+	c.inner = inner
+	return c, nil
+}
+
+// cutOperator parts a condition into its operator, which is = where there is none, and the version.
+func cutOperator(text string) (operator, version string) {
+	for _, known := range []string{"==", ">=", "<=", "=", ">", "<", "^", "~"} {
+		if version, has := strings.CutPrefix(text, known); has {
+			if known == "==" {
+				known = "="
+			}
+			return known, strings.TrimSpace(version)
+		}
+	}
+	return "=", text
+}
+
+// parseLooseVersion takes 1 and 1.2 for 1.0.0 and 1.2.0.
+func parseLooseVersion(text string) (*semver.Version, error) {
+	if major, minor, _ := strings.Cut(text, "."); isNumber(major) && (isNumber(minor) || text == major) {
+		return semver.NewVersion(text)
+	}
+	return semver.StrictNewVersion(text)
+}
+
+func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
+// parseVersion reads a version by SemVer 2.0.0. AAM_INVALID_ARGUMENT for what is none.
+func parseVersion(text string) (*semver.Version, error) {
+	v, err := semver.StrictNewVersion(text)
+	if err != nil {
+		return nil, newError(InvalidArgument, "%q is no version",
+			text).Suggest("write three numbers, such as 1.2.0, or 1.2.0-beta.1")
+	}
+	return v, nil
+}
+
+// Admits reports whether a version satisfies the constraint.
+func (c Constraint) Admits(v *semver.Version) bool {
+	if v.Prerelease() == "" {
+		return c.inner == nil || c.inner.Check(v)
+	}
+	named := false
+	for _, p := range c.pre {
+		named = named || p.Major() == v.Major() && p.Minor() == v.Minor() && p.Patch() == v.Patch()
+	}
+	return named && c.inner.Check(v)
+}
+
+// String returns the constraint as it was written.
+func (c Constraint) String() string { return c.text }

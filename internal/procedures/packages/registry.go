@@ -3,13 +3,19 @@ package packages
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
+	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -198,4 +204,220 @@ func compareVersions(a, b string) int {
 		return -1
 	}
 	return strings.Compare(a, b)
+}
+
+// registries returns the configured ones. Who names a registry decides which folder it may be: the user any; the
+// project's file one of the user's, one in the project, which is the project's own data, and one that the operator's
+// list of sources admits. What else the project's file names is not used, and not looked at. The default one is the
+// first that is marked so and used, or the first.
+func (s *Service) registries(c Config) []Registry {
+	own := map[string]string{} // folders of the user's registries, by name
+	for _, r := range registriesOf(c.own) {
+		own[r.Name], _ = s.settings.folderOf(r.URL)
+	}
+	var out []Registry
+	for _, r := range registriesOf(c.values["registries"].([]any)) {
+		one := Registry{Name: r.Name, settings: r, cache: s.indexes}
+		one.Dir, one.unusable = s.settings.folderOf(r.URL)
+		switch {
+		case c.sources["registries"] == SourceProject:
+			s.settings.judge(&one, own)
+		case one.unusable == "" && s.settings.isRelative(r.URL): // what lies there is the project's
+			one.within = s.settings.Project
+		}
+		out = append(out, one)
+	}
+	marked := slices.IndexFunc(out, func(r Registry) bool { return r.settings.Default && r.unused == "" })
+	if marked < 0 {
+		marked = slices.IndexFunc(out, func(r Registry) bool { return r.unused == "" })
+	}
+	for i := range out {
+		out[i].settings.Default = i == marked
+	}
+	return out
+}
+
+// judge decides whether a registry is used that the project's file names.
+func (s Settings) judge(r *Registry, own map[string]string) {
+	mine, has := own[r.Name]
+	switch {
+	case has && mine != r.Dir:
+		r.unused = fmt.Sprintf("not used: only a file of the project names %s; %q is your own registry at %s", r.Dir, r.Name,
+			mine)
+	case r.unusable == "" && s.inProject(r.Dir):
+		r.within = s.Project
+	case slices.Contains(slices.Collect(maps.Values(own)), r.Dir):
+	case !s.admitted(r.Dir):
+		r.unused = sources.Refusal(r.Dir)
+	}
+}
+
+// admitted reports whether the operator's list of sources has a folder, also after links. An address that is not a
+// folder can be on it, too.
+func (s Settings) admitted(dir string) bool {
+	if s.Sources == nil {
+		return false
+	}
+	source, ok := s.Sources().Find(dir)
+	if !ok || !filepath.IsAbs(dir) {
+		return ok
+	}
+	origin, err := url.Parse(source.Origin)
+	return err == nil && change.Below(real(filepath.FromSlash(origin.Path)), real(dir))
+}
+
+// isRelative reports whether a registry's URL is a path that begins in the project.
+func (s Settings) isRelative(text string) bool {
+	return !strings.HasPrefix(text, "file:") && text != "~" && !strings.HasPrefix(text, "~/") &&
+		!filepath.IsAbs(filepath.FromSlash(text))
+}
+
+// folderOf returns the folder of a registry's URL; why is set if there is none.
+func (s Settings) folderOf(text string) (dir, why string) {
+	switch {
+	case strings.HasPrefix(text, "file:"):
+		u, err := url.Parse(text)
+		if err != nil || u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(filepath.FromSlash(u.Path)) {
+			return text, "the URL is no file:///path"
+		}
+		text = u.Path
+	case strings.Contains(text, "://"):
+		return text, "only registries in folders are supported, given as a path or as file:///path"
+	case text == "~" || strings.HasPrefix(text, "~/"):
+		text = s.Home + text[1:]
+	}
+	text = filepath.FromSlash(text)
+	if !filepath.IsAbs(text) {
+		text = filepath.Join(s.Project, text)
+	}
+	return filepath.Clean(text), ""
+}
+
+// inProject reports whether a folder lies in the project, links followed.
+func (s Settings) inProject(dir string) bool {
+	return s.Project != "" && change.Below(real(s.Project), real(dir))
+}
+
+// Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they
+// differ.
+func (r Registry) Archive(name Name, p Published) (*Packed, error) {
+	root, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	content, _, err := root.Read(archivePath(name, p.Version), maxArchiveBytes)
+	if err != nil {
+		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name,
+			p.Version, reason(err)).Because(err)
+	}
+	if found := checksum(content); p.Checksum != "" && found != p.Checksum {
+		return nil, newError(IntegrityError,
+			"the archive of %s %s in the registry %q has another checksum than was published", name, p.Version, r.Name).
+			With("expected", p.Checksum).With("actual", found).Suggest("do not use it; ask who keeps the registry")
+	}
+	packed, err := Unpack(content)
+	if err != nil {
+		return nil, err
+	}
+	if packed.Manifest.Name != name.String() || packed.Manifest.Version != p.Version {
+		return nil, newError(IntegrityError, "the archive of %s %s in the registry %q says that it is %s %s", name, p.Version,
+			r.Name,
+			packed.Manifest.Name, packed.Manifest.Version)
+	}
+	return packed, nil
+}
+
+func archivePath(name Name, version string) string {
+	return filepath.Join("packages", name.folder(), "versions", version+".aam")
+}
+
+// Scores of a match.
+const (
+	scoreExact       = 100
+	scorePrefix      = 80
+	scoreContains    = 60
+	scoreKeyword     = 50
+	scoreDescription = 30
+)
+
+// match is a package that a search has found.
+type match struct {
+	IndexEntry
+	Registry string
+	Score    int
+}
+
+// search finds packages by name, keyword and description in the indexes of registries. An empty query finds all. kind
+// is a type of artifacts in the singular, "" for any. Of a package that several registries have, the first one's is
+// given. The order is by score, then by name. AAM_REGISTRY_UNREACHABLE names a registry that cannot be read. The author
+// is that of the metadata where the index, as other programs write it, has none; see Authored.
+func search(registries []Registry, query, kind string) ([]match, error) {
+	query = strings.ToLower(strings.TrimSpace(query))
+	var out []match
+	seen := map[string]bool{}
+	for _, r := range registries {
+		index, err := r.Index()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range index.Packages {
+			score := e.score(query)
+			if score == 0 || seen[e.Name] || kind != "" && !slices.Contains(e.ArtifactTypes, kind) {
+				continue
+			}
+			seen[e.Name] = true
+			out = append(out, match{e, r.Name, score})
+		}
+	}
+	slices.SortFunc(out, func(a, b match) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// authored adds the authors that an index lacks, from the metadata of the packages.
+func authored(registries []Registry, found []match) {
+	for i, m := range found {
+		at := slices.IndexFunc(registries, func(r Registry) bool { return r.Name == m.Registry })
+		name, err := parseName(m.Name)
+		if m.Author != "" || at < 0 || err != nil {
+			continue
+		}
+		if known, err := registries[at].metadata(name); err == nil { // a broken package is reported to those who request it
+			found[i].Author = known.Author
+		}
+	}
+}
+
+// score says how well a package matches a query in small letters. Of several words, each has to match, and the worst
+// counts.
+func (e IndexEntry) score(query string) int {
+	whole := e.scoreOf(query)
+	words := strings.Fields(query)
+	if whole > 0 || len(words) < 2 {
+		return whole
+	}
+	least := scoreExact
+	for _, word := range words {
+		least = min(least, e.scoreOf(word))
+	}
+	return least
+}
+
+func (e IndexEntry) scoreOf(text string) int {
+	name := strings.ToLower(e.Name)
+	switch {
+	case text == "" || name == text:
+		return scoreExact
+	case strings.HasPrefix(name, text):
+		return scorePrefix
+	case strings.Contains(name, text):
+		return scoreContains
+	case slices.ContainsFunc(e.Keywords, func(k string) bool { return strings.EqualFold(k, text) }):
+		return scoreKeyword
+	case strings.Contains(strings.ToLower(e.Description), text):
+		return scoreDescription
+	}
+	return 0
 }

@@ -1,13 +1,17 @@
 package packages
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -214,3 +218,191 @@ func (s *Service) takeBack(ctx context.Context, root *files.Writing, t *transact
 	}
 	return s.end(root)
 }
+
+// begin takes the lock of the workspace, and repairs what a killed process left. A dry run does neither.
+func (s *Service) begin(ctx context.Context, dryRun bool) (unlock func(), notes []string, err error) {
+	if dryRun {
+		return func() {}, nil, nil
+	}
+	w := workspace{s.settings.Project}
+	unlock, err = w.lockFolder(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if notes, err = s.mend(ctx, w); err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return unlock, notes, nil
+}
+
+// lockFolder keeps other processes from writing the workspace. The folder itself is locked, so that no file is left;
+// where that cannot be, a file in it.
+func (w workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
+	folder, err := openWithin(w.Project, w.dir())
+	if err != nil {
+		return nil, unwritable(w.dir(), err)
+	}
+	defer func() { _ = folder.Close() }()
+	file, err := folder.Itself()
+	if err == nil {
+		if _, lockErr := filelock.Try(file, false); lockErr != nil {
+			_ = file.Close()
+			file, err = folder.OpenLock(".lock")
+		}
+	}
+	if err != nil {
+		return nil, unwritable(w.dir(), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	for {
+		taken, err := filelock.Try(file, true)
+		switch {
+		case taken:
+			return func() { _ = file.Close() }, nil
+		case err != nil:
+			_ = file.Close()
+			return nil, unwritable(w.dir(), err)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, newError(Busy, "another process has been writing %s all the time that this one waited",
+				w.dir()).Suggest("try again")
+		}
+	}
+}
+
+// mend finishes what a killed process left, or reverts it if it cannot be finished, and removes what was only staged.
+func (s *Service) mend(ctx context.Context, w workspace) (notes []string, err error) {
+	t, err := w.pending()
+	if err != nil {
+		return nil, err
+	}
+	root, err := files.OpenWriting(w.Project)
+	if err != nil {
+		return nil, unwritable(w.dir(), err)
+	}
+	defer func() { _ = root.Close() }()
+	if t == nil {
+		if err := root.RemoveAll(temporary); err != nil {
+			return nil, unwritable(w.dir(), err)
+		}
+		return nil, nil
+	}
+	said := "a change of the packages that was cut off was finished"
+	if more, err := s.finish(ctx, root, t); err != nil {
+		if back := s.takeBack(ctx, root, t); back != nil {
+			return nil, errors.Join(err, back)
+		}
+		said = "a change of the packages that was cut off could not be finished, and was taken back: " + err.Error()
+	} else {
+		notes = more
+	}
+	return append([]string{said}, notes...), nil
+}
+
+// pending returns the transaction that a killed process left; nil if there is none.
+func (w workspace) pending() (*transaction, error) {
+	text, err := readBelow(w.Project, filepath.Join(w.Project, filepath.FromSlash(transactionFile)), 4*maxLockBytes)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	var t transaction
+	if err := json.Unmarshal(text, &t); err != nil {
+		return nil, newError(ConfigInvalid, "%s, which a process that was cut off has left, cannot be read",
+			transactionFile).Because(err)
+	}
+	return &t, nil
+}
+
+func packageFolder(folder string) string { return workspaceName + "/packages/" + folder }
+
+// takePlace moves a package's old folder aside, and its new one to its place.
+func (t *transaction) takePlace(root *files.Writing, folder string) error {
+	fresh := t.Stage + "/new/" + folder
+	if !root.Has(fresh) {
+		return nil // it was done
+	}
+	if err := t.aside(root, folder); err != nil {
+		return err
+	}
+	return move(root, fresh, packageFolder(folder))
+}
+
+// aside moves a package's folder out of the way.
+func (t *transaction) aside(root *files.Writing, folder string) error {
+	if !root.Has(packageFolder(folder)) {
+		return nil
+	}
+	return move(root, packageFolder(folder), t.Stage+"/old/"+folder)
+}
+
+// putBack undoes takePlace and aside.
+func (t *transaction) putBack(root *files.Writing, folder string, isNew bool) error {
+	fresh, old, here := t.Stage+"/new/"+folder, t.Stage+"/old/"+folder, packageFolder(folder)
+	if isNew && !root.Has(fresh) && root.Has(here) {
+		if err := move(root, here, fresh); err != nil {
+			return err
+		}
+	}
+	if !root.Has(old) {
+		return nil
+	}
+	return move(root, old, here)
+}
+
+func move(root *files.Writing, from, to string) error {
+	if err := root.Move(from, to); err != nil {
+		return unwritable(to, err)
+	}
+	return nil
+}
+
+// replaceLock writes the lock file; nil removes it.
+func replaceLock(root *files.Writing, text []byte) error {
+	name := workspaceName + "/aam-lock.yaml"
+	var err error
+	if text == nil {
+		err = root.Remove(name)
+	} else {
+		err = root.Put(name, text, 0o644)
+	}
+	if err != nil {
+		return unwritable(name, err)
+	}
+	return nil
+}
+
+// do makes an edit, unless it was made. note says that somebody has changed the file meanwhile, so that it was left as
+// it is.
+func (e textEdit) do(root *files.Writing) (note []string, err error) {
+	now, _, err := root.Read(e.Path, maxTextBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		now = nil
+	case err != nil:
+		return nil, unwritable(e.Path, err)
+	case now == nil:
+		now = []byte{}
+	}
+	switch {
+	case same(now, e.After):
+		return nil, nil
+	case !same(now, e.Before):
+		return []string{e.Path + " was changed meanwhile; it was left as it is"}, nil
+	case e.After == nil:
+		err = root.Remove(e.Path)
+	default:
+		err = root.Put(e.Path, e.After, 0o644)
+	}
+	if err != nil {
+		return nil, unwritable(e.Path, err)
+	}
+	return nil, nil
+}
+
+// same compares contents; no file is not an empty one.
+func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }

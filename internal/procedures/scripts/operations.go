@@ -282,3 +282,11 @@ func (s set) start(ctx context.Context, call operation.Call, name string, begun 
 	out.Result, _ = answer.(Result)
 	return out, err
 }
+
+// examples returns example calls, by command.
+func examples() map[string]string {
+	return map[string]string{
+		"scripts list": "claudeops scripts list",
+		"scripts runs": "claudeops scripts runs --script check_disk --limit 5",
+	}
+}

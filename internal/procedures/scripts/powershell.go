@@ -1,6 +1,8 @@
 package scripts
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -232,4 +234,262 @@ func (p *powerShell) finish(out *Parameter, above []string) (more bool) {
 		out.Description = strings.Join(above, " ")
 	}
 	return !ended
+}
+
+// apply takes what an attribute says.
+func (out *Parameter) apply(a attribute) {
+	switch a.name {
+	case "parameter":
+		out.applyParameter(a)
+	case "validateset":
+		for _, arg := range a.arguments {
+			if c := constantOf(arg.tokens); c.Known && arg.name == "" {
+				if text, ok := c.Value.(string); ok {
+					out.Values = append(out.Values, text)
+				}
+			}
+		}
+	case "validaterange":
+		out.Range = Range{bound(a, 0), bound(a, 1)}
+	case "validatepattern":
+		for _, arg := range a.arguments {
+			if text, ok := constantOf(arg.tokens).Value.(string); ok && arg.name == "" {
+				out.Pattern.Text = text
+			} else if arg.name == "options" {
+				out.Pattern.applyOptions(arg.tokens)
+			}
+		}
+	case "alias":
+		for _, arg := range a.arguments {
+			if text, ok := constantOf(arg.tokens).Value.(string); ok {
+				out.Aliases = append(out.Aliases, text)
+			}
+		}
+	default:
+		if !a.called && out.Type == Any {
+			out.Type, out.Items, out.Switch = typeOf(a.name)
+		}
+	}
+}
+
+func (out *Parameter) applyParameter(a attribute) {
+	mandatory, set := false, ""
+	for _, arg := range a.arguments {
+		switch arg.name {
+		case "mandatory":
+			c := constantOf(arg.tokens)
+			mandatory = arg.tokens == nil || c.Value == true || c.Value == int64(1)
+		case "parametersetname":
+			set, _ = constantOf(arg.tokens).Value.(string)
+		case "helpmessage":
+			if text, ok := constantOf(arg.tokens).Value.(string); ok {
+				out.Description = text
+			}
+		}
+	}
+	switch {
+	case mandatory && (set == "" || strings.EqualFold(set, "__AllParameterSets")):
+		out.Required = true
+	case mandatory && !slices.Contains(out.RequiredIn, set):
+		out.RequiredIn = append(out.RequiredIn, set)
+	}
+}
+
+func bound(a attribute, i int) *float64 {
+	if i >= len(a.arguments) {
+		return nil
+	}
+	switch n := constantOf(a.arguments[i].tokens).Value.(type) {
+	case int64:
+		f := float64(n)
+		return &f
+	case float64:
+		return &n
+	}
+	return nil
+}
+
+// typeOf returns the type that a name in brackets means.
+func typeOf(name string) (of, items Type, isSwitch bool) {
+	name = strings.TrimPrefix(name, "system.")
+	if inner, ok := strings.CutSuffix(name, "[]"); ok {
+		items, _, _ = typeOf(inner)
+		return Array, items, false
+	}
+	if inner, ok := strings.CutPrefix(name, "nullable["); ok {
+		return typeOf(strings.TrimSuffix(inner, "]"))
+	}
+	switch name {
+	case "string", "char", "datetime", "uri", "version", "guid", "timespan", "io.fileinfo", "io.directoryinfo",
+		"securestring", "security.securestring", "regex":
+		return String, Any, false
+	case "int", "int16", "int32", "int64", "long", "byte", "uint16", "uint32", "uint64", "uint", "ulong", "short",
+		"ushort", "bigint", "sbyte":
+		return Integer, Any, false
+	case "double", "single", "float", "decimal":
+		return Number, Any, false
+	case "bool", "boolean":
+		return Boolean, Any, false
+	case "switch", "management.automation.switchparameter", "switchparameter":
+		return Boolean, Any, true
+	case "hashtable", "collections.hashtable", "collections.idictionary", "ordered", "pscustomobject", "psobject":
+		return Object, Any, false
+	case "array", "collections.arraylist":
+		return Array, Any, false
+	}
+	return Any, Any, false
+}
+
+// constantOf returns the value of an expression that is a constant: a text, a number, $true, $false, $null, or a list
+// of these.
+func constantOf(tokens []token) Constant {
+	const mostParentheses = 10
+	for range mostParentheses {
+		if len(tokens) > 2 && tokens[0].is("(") && tokens[len(tokens)-1].is(")") && closes(tokens) {
+			tokens = tokens[1 : len(tokens)-1]
+		}
+	}
+	switch {
+	case len(tokens) == 0:
+		return Constant{}
+	case len(tokens) == 1:
+		return single(tokens[0])
+	case tokens[0].is("@(") && tokens[len(tokens)-1].is(")") && closes(tokens):
+		return list(tokens[1 : len(tokens)-1])
+	case slices.ContainsFunc(tokens, func(t token) bool { return t.is(",") }):
+		return list(tokens)
+	}
+	return Constant{}
+}
+
+// closes reports whether the first bracket is closed by the last token.
+func closes(tokens []token) bool {
+	depth := 0
+	for i, t := range tokens {
+		switch {
+		case t.kind == punct && strings.HasSuffix(t.text, "("):
+			depth++
+		case t.is(")"):
+			depth--
+		}
+		if depth == 0 {
+			return i == len(tokens)-1
+		}
+	}
+	return false
+}
+
+// list returns a list of constants that commas or line ends part; unknown if one of them is none.
+func list(tokens []token) Constant {
+	out := []any{}
+	for len(tokens) > 0 {
+		c := single(tokens[0])
+		if !c.Known {
+			return Constant{}
+		}
+		out = append(out, c.Value)
+		tokens = tokens[1:]
+		if len(tokens) > 0 && tokens[0].is(",") {
+			tokens = tokens[1:]
+		}
+	}
+	return Constant{Known: true, Value: out}
+}
+
+func single(t token) Constant {
+	switch t.kind {
+	case constant:
+		return Constant{Known: true, Value: t.text}
+	case variable:
+		switch strings.ToLower(t.text) {
+		case "true":
+			return Constant{Known: true, Value: true}
+		case "false":
+			return Constant{Known: true, Value: false}
+		case "null":
+			return Constant{Known: true}
+		}
+	case word:
+		return number(t.text)
+	}
+	return Constant{}
+}
+
+// number reads a number of PowerShell: decimal or hexadecimal, with a sign and with a factor such as MB.
+func number(text string) Constant {
+	factor := int64(1)
+	lower := strings.ToLower(text)
+	for suffix, n := range map[string]int64{"kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40} {
+		if trimmed, ok := strings.CutSuffix(lower, suffix); ok && trimmed != "" && !strings.HasPrefix(lower, "0x") {
+			lower, factor = trimmed, n
+		}
+	}
+	if trimmed := strings.TrimRight(lower, "ld"); trimmed != lower && !strings.HasPrefix(lower, "0x") {
+		lower = trimmed
+	}
+	if n, err := strconv.ParseInt(lower, 0, 64); err == nil && !strings.HasPrefix(strings.TrimLeft(lower, "+-"), "0o") {
+		return Constant{Known: true, Value: n * factor}
+	}
+	if f, err := strconv.ParseFloat(lower, 64); err == nil {
+		return Constant{Known: true, Value: f * float64(factor)}
+	}
+	return Constant{}
+}
+
+// commentHelp is the help that stands in a comment of PowerShell.
+type commentHelp struct {
+	found                 bool
+	synopsis, description string
+	parameters            map[string]string // by name in small letters
+}
+
+// parseHelp reads a comment. It is help if it has one of the keywords.
+func parseHelp(text string) commentHelp {
+	help := commentHelp{parameters: map[string]string{}}
+	keyword, argument := "", ""
+	var lines []string
+	flush := func() {
+		text := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
+		switch keyword {
+		case "SYNOPSIS":
+			help.synopsis = text
+		case "DESCRIPTION":
+			help.description = strings.TrimSpace(strings.Join(trimmed(lines), "\n"))
+		case "PARAMETER":
+			help.parameters[strings.ToLower(argument)] = text
+		}
+		lines = nil
+	}
+	for _, line := range strings.Split(text, "\n") {
+		bare := strings.TrimSpace(line)
+		word, rest, _ := strings.Cut(strings.ReplaceAll(bare, "\t", " "), " ")
+		name, dotted := strings.CutPrefix(word, ".")
+		if dotted && isHelpKeyword(strings.ToUpper(name)) {
+			flush()
+			keyword, argument, help.found = strings.ToUpper(name), strings.TrimSpace(rest), true
+			continue
+		}
+		lines = append(lines, line)
+	}
+	flush()
+	return help
+}
+
+func trimmed(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = strings.TrimSpace(line)
+	}
+	return out
+}
+
+// isHelpKeyword knows the keywords of comment-based help (about_Comment_Based_Help of PowerShell's documentation).
+func isHelpKeyword(word string) bool {
+	switch word {
+	case "SYNOPSIS", "DESCRIPTION", "PARAMETER", "EXAMPLE", "INPUTS", "OUTPUTS", "NOTES", "LINK", "COMPONENT", "ROLE",
+		"FUNCTIONALITY",
+		"FORWARDHELPTARGETNAME", "FORWARDHELPCATEGORY", "REMOTEHELPRUNSPACE", "EXTERNALHELP":
+		return true
+	}
+	return false
 }

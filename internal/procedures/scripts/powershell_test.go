@@ -1,9 +1,13 @@
 package scripts
 
 import (
+	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/dlclark/regexp2/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -146,6 +150,403 @@ func FuzzParsePowerShell(f *testing.F) {
 		_ = d.Schema()
 		if strings.Count(text, "$") < len(d.Parameters) {
 			t.Errorf("%d parameters in a text of %d variables", len(d.Parameters), strings.Count(text, "$"))
+		}
+	})
+}
+
+// told is a parameter in one line: name, type, "!" if it is mandatory, default, set, range or pattern, sets that need
+// it, aliases.
+func told(p Parameter) string {
+	kind := string(p.Type)
+	switch {
+	case p.Switch:
+		kind = "switch"
+	case p.Type == Array:
+		kind = string(p.Items) + "[]"
+	}
+	text := strings.TrimSpace(p.Name + " " + kind)
+	if p.Required {
+		text += "!"
+	}
+	if p.Default.Known {
+		value, _ := json.Marshal(p.Default.Value) // constants always marshal
+		text += " = " + string(value)
+	}
+	if len(p.Values) > 0 {
+		text += " of " + strings.Join(p.Values, "|")
+	}
+	if p.Range.Min != nil && p.Range.Max != nil {
+		text += fmt.Sprintf(" from %s to %s", strconv.FormatFloat(*p.Range.Min, 'f', -1, 64),
+			strconv.FormatFloat(*p.Range.Max, 'f', -1, 64))
+	}
+	if p.Pattern.Text != "" {
+		text += " like " + p.Pattern.Text
+	}
+	if len(p.RequiredIn) > 0 {
+		text += " needed in " + strings.Join(p.RequiredIn, "|")
+	}
+	if len(p.Aliases) > 0 {
+		text += " alias " + strings.Join(p.Aliases, "|")
+	}
+	return text
+}
+
+// TestParametersOfRealScripts holds what was found in scripts of sillsdev/FieldWorks, dotnet/arcade and
+// PowerShell/PowerShell, by path. The blocks are written anew: they have the same parameters, in the forms in which
+// those scripts write them.
+func TestParametersOfRealScripts(t *testing.T) {
+	for path, c := range realParameters() {
+		t.Run(path, func(t *testing.T) {
+			got := parsePowerShell(c.text)
+			var lines []string
+			for _, p := range got.Parameters {
+				lines = append(lines, told(p))
+			}
+			if diff := cmp.Diff(strings.Split(c.want, "\n"), lines); diff != "" || got.Note != "" {
+				t.Errorf("%s (-want +got):\n%s", got.Note, diff)
+			}
+		})
+	}
+}
+
+// realScript is the block of a script, and what each parameter of it must be.
+type realScript struct{ text, want string }
+
+func realParameters() map[string]realScript {
+	return map[string]realScript{
+		"FieldWorks scripts/Agent/Git-Search.ps1": {
+			"<#\n.SYNOPSIS\n  Reads git.\n.PARAMETER Action\n  What\n#>\n[CmdletBinding()]\nparam(\n  " +
+				"[Parameter(Mandatory=$true)]\n  [ValidateSet('show','diff','log','blame','search','branches','files')]\n  " +
+				"[string]$Action,\n\n" +
+				"  [string]$Ref = 'HEAD',\n  [string]$Path,\n  [string]$Pattern,\n  [string]$RepoPath,\n  [int]$HeadLines = 0,\n " +
+				" [int]$TailLines = 0,\n  [int]$Context = 3\n  ,\n  [ValidateSet('oneline','fuller')]\n  [string]$LogStyle = " +
+				"'oneline',\n  [int]$MaxCount = 20\n)\n",
+			"Action string! of show|diff|log|blame|search|branches|files\nRef string = \"HEAD\"\nPath string\nPattern " +
+				"string\nRepoPath string\nHeadLines integer = 0\nTailLines integer = 0\nContext integer = 3\n" +
+				"LogStyle string = \"oneline\" of oneline|fuller\nMaxCount integer = 20",
+		},
+		"FieldWorks scripts/Agent/Read-FileContent.ps1": {
+			"[CmdletBinding()]\r\nparam(\r\n\t[Parameter(Mandatory = $true)]\r\n\t[string]$Path,\r\n\t[int]$HeadLines = " +
+				"0,\r\n\t[int]$TailLines = 0,\r\n\t[switch]$LineNumbers,\r\n\t[string]$Pattern\r\n)\r\n",
+			"Path string!\nHeadLines integer = 0\nTailLines integer = 0\nLineNumbers switch\nPattern string",
+		},
+		"FieldWorks scripts/Agent/Invoke-InContainer.ps1": {
+			"param(\n  [string]$ContainerName,\n  [Parameter(Mandatory=$true)]\n  [ValidateSet('test-vsenv', 'build', " +
+				"'clean')]\n  [string]$Script,\n  [string[]]$Arguments = @()\n)",
+			"ContainerName string\nScript string! of test-vsenv|build|clean\nArguments string[] = []",
+		},
+		"FieldWorks scripts/Agent/Invoke-AgentTask.ps1": {
+			"param([Parameter(Mandatory=$true)][ValidateSet('Build','Clean','Test')][string]$Action,\n [string]$Configuration " +
+				"= 'Debug', [string]$Platform = 'x64', [string]$WorktreePath)",
+			"Action string! of Build|Clean|Test\nConfiguration string = \"Debug\"\nPlatform string = \"x64\"\nWorktreePath string",
+		},
+		"FieldWorks scripts/Agent/Copilot-Apply.ps1": {
+			"param(\n  [Parameter(Mandatory = $true)][string]$Plan,\n  [string]$Folders\n)", "Plan string!\nFolders string",
+		},
+		"FieldWorks scripts/Agent/Copilot-Plan.ps1": {"param(\n  [string]$DetectJson,\n  [string]$Out,\n  " +
+			"[string]$Base\n)", "DetectJson string\nOut string\nBase string"},
+		"FieldWorks scripts/Agent/Test-ContainerEnv.ps1": {"[CmdletBinding()]\nparam(\n  [string]$ContainerName\n)",
+			"ContainerName string"},
+		"FieldWorks scripts/Agent/Jira-Beads-FromSelection.ps1": {
+			"param(\n  [string]$Jql = 'project = X AND status != Done AND assignee = currentUser()',\n  " +
+				"[string]$SelectionFile = \"\",\n  [string]$OutputFile = \"\"\n)",
+			"Jql string = \"project = X AND status != Done AND assignee = currentUser()\"\nSelectionFile string = " +
+				"\"\"\nOutputFile string = \"\"",
+		},
+		"FieldWorks scripts/Agent/Run-AvaloniaPreview.ps1": {
+			"param(\n  [string]$Module = \"lexical-edit-preview\",\n  [ValidateSet(\"empty\", \"sample\")]\n  [string]$Data = " +
+				"\"empty\",\n  [ValidateSet(\"Debug\", \"Release\")]\n  [string]$Configuration = \"Debug\",\n  " +
+				"[switch]$BuildOnly\n)",
+			"Module string = \"lexical-edit-preview\"\nData string = \"empty\" of empty|sample\nConfiguration string = " +
+				"\"Debug\" of Debug|Release\nBuildOnly switch",
+		},
+		"FieldWorks scripts/Agent/Copy-LocalLcm.ps1": {
+			"[CmdletBinding()]\nparam(\n  [Parameter()]\n  [string]$LcmRoot,\n  [string]$FwOutputDir,\n  " +
+				"[string]$Configuration = 'Debug',\n  [switch]$BuildLcm,\n  [switch]$SkipConfirm\n)",
+			"LcmRoot string\nFwOutputDir string\nConfiguration string = \"Debug\"\nBuildLcm switch\nSkipConfirm switch",
+		},
+		"FieldWorks scripts/Agent/Invoke-CppTest.ps1": {
+			"param(\n [ValidateSet('Build','Run','BuildAndRun')] [string]$Action = 'BuildAndRun',\n " +
+				"[ValidateSet('TestGeneric','TestViews')] [string]$TestProject = 'TestGeneric',\n " +
+				"[ValidateSet('Debug','Release')] [string]$Configuration = 'Debug',\n" +
+				" [ValidateSet('MSBuild','NMake')] [string]$BuildSystem = 'MSBuild',\n [switch]$UseLocalClone = $true,\n " +
+				"[string]$LocalCloneRoot = 'C:\\fw-local',\n [int]$TimeoutSeconds = 300,\n [string[]]$TestArguments,\n " +
+				"[string]$LogPath,\n [switch]$NoDocker,\n [switch]$SyncLocalClone,\n [string]$WorktreePath\n)",
+			"Action string = \"BuildAndRun\" of Build|Run|BuildAndRun\nTestProject string = \"TestGeneric\" of " +
+				"TestGeneric|TestViews\nConfiguration string = \"Debug\" of Debug|Release\nBuildSystem string = \"MSBuild\" of " +
+				"MSBuild|NMake\n" +
+				"UseLocalClone switch = true\nLocalCloneRoot string = \"C:\\\\fw-local\"\nTimeoutSeconds integer = " +
+				"300\nTestArguments string[]\nLogPath string\nNoDocker switch\nSyncLocalClone switch\nWorktreePath string",
+		},
+		"FieldWorks scripts/Agent/Compare-InstallerSnapshots.ps1": {
+			"[CmdletBinding()]\nparam(\n [Parameter(Mandatory = $true)]\n [string]$BeforeSnapshotPath,\n\n " +
+				"[Parameter(Mandatory = $true)]\n [string]$AfterSnapshotPath,\n\n [Parameter(Mandatory = $false)]\n " +
+				"[string]$ReportPath,\n\n [Parameter(Mandatory = $false)]\n [int]$MaxListItems = 200,\n\n [Parameter(Mandatory = " +
+				"$false)]\n [switch]$FailOnDifferences\n)",
+			"BeforeSnapshotPath string!\nAfterSnapshotPath string!\nReportPath string\nMaxListItems integer = " +
+				"200\nFailOnDifferences switch",
+		},
+		"FieldWorks scripts/Agent/Collect-InstallerSnapshot.ps1": {
+			"param(\n [Parameter(Mandatory)][string]$OutputPath,\n [string]$Name = 'snapshot',\n [string[]]$RegistryRoots = " +
+				"@(\n  'HKLM:\\A',\n  'HKLM:\\B',\n  'HKCU:\\C'\n ),\n [string[]]$FileRoots = @(\n  '$env:ProgramFiles\\A', " +
+				"'$env:ProgramFiles(x86)\\B', 'c',\n  'd', 'e', 'f', 'g'\n ),\n" +
+				" [string[]]$DependencyRoots = @('a','b','c'),\n [string[]]$UninstallNamePatterns = @('*a*','*b*','*c*'),\n " +
+				"[string[]]$DependencyNamePatterns = @('a*','b*','c*'),\n [int]$MaxFileCount = 20000\n)",
+			"OutputPath string!\nName string = \"snapshot\"\nRegistryRoots string[] = " +
+				"[\"HKLM:\\\\A\",\"HKLM:\\\\B\",\"HKCU:\\\\C\"]\nFileRoots string[] = " +
+				"[\"$env:ProgramFiles\\\\A\",\"$env:ProgramFiles(x86)\\\\B\",\"c\",\"d\",\"e\",\"f\",\"g\"]\n" +
+				"DependencyRoots string[] = [\"a\",\"b\",\"c\"]\nUninstallNamePatterns string[] = " +
+				"[\"*a*\",\"*b*\",\"*c*\"]\nDependencyNamePatterns string[] = [\"a*\",\"b*\",\"c*\"]\nMaxFileCount integer = 20000",
+		},
+		"FieldWorks scripts/Agent/Invoke-Installer.ps1": {
+			"[CmdletBinding(SupportsShouldProcess = $true)]\nparam(\n [ValidateSet('Auto','Bundle','Msi')]\n " +
+				"[string]$InstallerType = 'Auto',\n [ValidateSet('Debug','Release')]\n [string]$Configuration = 'Debug',\n " +
+				"[ValidateSet('x64','x86')]\n [string]$Platform = 'x64',\n" +
+				" [ValidateSet('Wix3','Wix6')]\n [string]$InstallerToolset = 'Wix3',\n [int]$ScreenshotDurationSeconds = 20,\n " +
+				"[int]$ScreenshotIntervalSeconds = 2,\n [int]$TimeoutSeconds = 0\n)",
+			"InstallerType string = \"Auto\" of Auto|Bundle|Msi\nConfiguration string = \"Debug\" of Debug|Release\nPlatform " +
+				"string = \"x64\" of x64|x86\nInstallerToolset string = \"Wix3\" of Wix3|Wix6\n" +
+				"ScreenshotDurationSeconds integer = 20\nScreenshotIntervalSeconds integer = 2\nTimeoutSeconds integer = 0",
+		},
+		"FieldWorks scripts/Agent/New-HyperVTestVm.ps1": {
+			"param(\n [Parameter(Mandatory=$true)]\n [string]$VMName,\n [ValidateSet('Windows 11','Windows 10')]\n " +
+				"[string]$FidoWin = 'Windows 11',\n [ValidateSet('x64','ARM64','x86')]\n [string]$FidoArch = 'x64',\n " +
+				"[Alias('VhdSizeGB')]\n [int]$VhdSizeGiB = 80,\n" +
+				" [ValidateRange(1, 64)]\n [int]$ProcessorCount = 2,\n [ValidateRange(536870912, 68719476736)]\n # in bytes\n " +
+				"[long]$MemoryStartupBytes = 4294967296\n)",
+			"VMName string!\nFidoWin string = \"Windows 11\" of Windows 11|Windows 10\nFidoArch string = \"x64\" of " +
+				"x64|ARM64|x86\nVhdSizeGiB integer = 80 alias VhdSizeGB\nProcessorCount integer = 2 from 1 to 64\n" +
+				"MemoryStartupBytes integer = 4294967296 from 536870912 to 68719476736",
+		},
+		"FieldWorks scripts/Agent/Get-WindowsIso.ps1": {
+			"[CmdletBinding(DefaultParameterSetName = 'Fido')]\nparam(\n [Parameter(Mandatory = $true, ParameterSetName = " +
+				"'Url')]\n [string]$IsoUrl,\n [Parameter(ParameterSetName = 'Fido')]\n [string]$Win = 'Windows 11',\n " +
+				"[Parameter(ParameterSetName = 'Fido')]\n [string]$Arch = 'x64',\n" +
+				" [Parameter(ParameterSetName = 'Fido')]\n [string]$FidoDownloadUrl = 'https://example.org/x.ps1#y,(z)',\n " +
+				"[switch]$Force\n)",
+			"IsoUrl string needed in Url\nWin string = \"Windows 11\"\nArch string = \"x64\"\nFidoDownloadUrl string = " +
+				"\"https://example.org/x.ps1#y,(z)\"\nForce switch",
+		},
+		"FieldWorks scripts/Agent/Set-HyperVGuestCredential.ps1": {
+			"[Diagnostics.CodeAnalysis.SuppressMessageAttribute(\n 'PSAvoidUsingX', '',\n Justification = 'It asks (a " +
+				"person), and keeps it.'\n)]\n[CmdletBinding()]\nparam(\n [Parameter(Mandatory)]\n [string]$VMName,\n " +
+				"[string]$UserName,\n [switch]$Force,\n [switch]$Clear\n)",
+			"VMName string!\nUserName string\nForce switch\nClear switch",
+		},
+		"FieldWorks scripts/Agent/Setup-HyperVHostPermissions.ps1": {
+			"param(\n [string]$UserName = [System.Security.Principal.WindowsIdentity]::GetCurrent().Name,\n " +
+				"[bool]$EnsureHyperVAdministrators = $true,\n [switch]$ValidateOnly,\n [switch]$NoElevate\n)",
+			"UserName string\nEnsureHyperVAdministrators boolean = true\nValidateOnly switch\nNoElevate switch",
+		},
+		"FieldWorks Build/Agent/token-hygiene.ps1": {"param(\n  [switch] $List,\n  [switch] $Advisory\n)",
+			"List switch\nAdvisory switch"},
+		"FieldWorks .specify/scripts/powershell/create-new-feature.ps1": {
+			"#!/usr/bin/env pwsh\n# Make a feature.\n[CmdletBinding()]\nparam(\n [switch]$Json,\n [string]$ShortName,\n " +
+				"[int]$Number = 0,\n [switch]$Help,\n [Parameter(Position = 0, ValueFromRemainingArguments = $true)]\n " +
+				"[string[]]$FeatureDescription\n)",
+			"Json switch\nShortName string\nNumber integer = 0\nHelp switch\nFeatureDescription string[]",
+		},
+		"FieldWorks build.ps1": {
+			"[CmdletBinding()]\nparam(\n [string]$Configuration = \"Debug\",\n [ValidateSet('x64')]\n [string]$Platform = " +
+				"\"x64\",\n [string]$Project = \"FieldWorks.proj\",\n [string]$Verbosity = \"minimal\",\n [bool]$NodeReuse = " +
+				"$true,\n [string[]]$MsBuildArgs = @(),\n [ValidateSet('Wix3', 'Wix6')]\n [string]$InstallerToolset = 'Wix3',\n " +
+				"[int]$TailLines\n)",
+			"Configuration string = \"Debug\"\nPlatform string = \"x64\" of x64\nProject string = " +
+				"\"FieldWorks.proj\"\nVerbosity string = \"minimal\"\nNodeReuse boolean = true\nMsBuildArgs string[] = " +
+				"[]\nInstallerToolset string = \"Wix3\" of Wix3|Wix6\nTailLines integer",
+		},
+		"FieldWorks test.ps1": {
+			"param(\n [ValidateSet('quiet','minimal','normal','detailed','q','m','n','d')]\n [string]$Verbosity = 'normal',\n " +
+				"[ValidateSet('user','agent','unknown')]\n [string]$StartedBy = 'unknown',\n [string]$TestFilter = \"\",\n " +
+				"[switch]$Coverage\n)",
+			"Verbosity string = \"normal\" of quiet|minimal|normal|detailed|q|m|n|d\nStartedBy string = \"unknown\" of " +
+				"user|agent|unknown\nTestFilter string = \"\"\nCoverage switch",
+		},
+		"arcade eng/common/build.ps1": {
+			"[CmdletBinding(PositionalBinding=$false)]\nParam(\n  [string][Alias('c')]$configuration = \"Debug\",\n  " +
+				"[string]$platform = $null,\n  [string][Alias('v')]$verbosity = \"minimal\",\n  [bool] $warnAsError = $true,\n  " +
+				"[bool] $nodeReuse = $true,\n  [switch][Alias('r')]$restore,\n  " +
+				"[Parameter(ValueFromRemainingArguments=$true)][String[]]$properties\n)",
+			"configuration string = \"Debug\" alias c\nplatform string = null\nverbosity string = \"minimal\" alias " +
+				"v\nwarnAsError boolean = true\nnodeReuse boolean = true\nrestore switch alias r\nproperties string[]",
+		},
+		"arcade eng/common/post-build/redact-logs.ps1": {
+			"[CmdletBinding(PositionalBinding=$False)]\nparam(\n  [Parameter(Mandatory=$true, Position=0)][string] " +
+				"$InputPath,\n  [Parameter(Mandatory=$false)][string] $DotnetPath,\n  " +
+				"[Parameter(ValueFromRemainingArguments=$true)][String[]]$tokensToRedact\n)\n",
+			"InputPath string!\nDotnetPath string\ntokensToRedact string[]",
+		},
+		"PowerShell tools/UpdateDotnetRuntime.ps1": {
+			"# Copyright (c) some, and others.\n\n[CmdletBinding()]\nparam (\n    [Parameter()]\n    " +
+				"[string]$SDKVersionOverride,\n    [Parameter()]\n    [switch]$UpdateMSIPackaging,\n    [Parameter()]\n    " +
+				"[string]$RuntimeSourceFeed,\n    [Parameter()]\n    [string]$RuntimeSourceFeedKey,\n    [Parameter()]\n    " +
+				"[switch]$InteractiveAuth\n)\n",
+			"SDKVersionOverride string\nUpdateMSIPackaging switch\nRuntimeSourceFeed string\nRuntimeSourceFeedKey " +
+				"string\nInteractiveAuth switch",
+		},
+		"PowerShell tools/releaseBuild/setReleaseTag.ps1": {
+			"param(\n    [Parameter(HelpMessage='Tag; \"x\", or $null (none) for today''s')]\n    [string]$ReleaseTag,\n    " +
+				"[Parameter(HelpMessage=\"Branch\")]\n    [string]$Branch = $env:BUILD_SOURCEBRANCH,\n    [string]$Variable = " +
+				"\"ReleaseTag\",\n    [switch]$CreateJson\n)\n",
+			"ReleaseTag string\nBranch string\nVariable string = \"ReleaseTag\"\nCreateJson switch",
+		},
+		"PowerShell tools/releaseBuild/vstsbuild.ps1": {
+			"[cmdletbinding(DefaultParameterSetName='Build')]\nparam(\n    " +
+				"[ValidatePattern(\"^v\\d+\\.\\d+\\.\\d+(-\\w+(\\.\\d{1,2})?)?$\")]\n    [ValidateNotNullOrEmpty()]\n    " +
+				"[string]$ReleaseTag,\n    [Parameter(Mandatory, ParameterSetName=\"packageSigned\")]\n    [string] " +
+				"$BuildPath,\n    [Parameter(Mandatory, ParameterSetName=\"packageSigned\")]\n    [string] " +
+				"$SignedFilesPath\n)\n\nDynamicParam {\n    param($Name)\n}\n",
+			"ReleaseTag string like ^v\\d+\\.\\d+\\.\\d+(-\\w+(\\.\\d{1,2})?)?$\nBuildPath string needed in " +
+				"packageSigned\nSignedFilesPath string needed in packageSigned",
+		},
+		"PowerShell tools/releaseBuild/macOS/PowerShellPackageVsts.ps1": {
+			"param (\n    [string]$location = $env:BUILD_REPOSITORY_LOCALPATH,\n    [Parameter(Mandatory)]\n    " +
+				"[string]$destination = '/mnt',\n    [Parameter(Mandatory, HelpMessage='The tag (v1.0.0)')]\n    " +
+				"[ValidateNotNullOrEmpty()]\n    [string]$ReleaseTag,\n    [ValidateSet(\"zip\", \"tar\")]\n    " +
+				"[string[]]$ExtraPackage,\n" +
+				"    [Parameter(Mandatory, ParameterSetName = 'Zip')]\n    [ValidatePattern(\"-signed.zip$\")]\n    " +
+				"[string]$BuildZip,\n    [string]$ArtifactName = 'result'\n)\n",
+			"location string\ndestination string! = \"/mnt\"\nReleaseTag string!\nExtraPackage string[] of zip|tar\nBuildZip " +
+				"string like -signed.zip$ needed in Zip\nArtifactName string = \"result\"",
+		},
+		"PowerShell tools/clearlyDefined/ClearlyDefined.ps1": {
+			"param(\n    [parameter(ParameterSetName='harvest', Mandatory)]\n    [switch]\n    $Harvest,\n    " +
+				"[parameter(ParameterSetName='test', Mandatory)]\n    [switch]\n    $Test,\n    [switch]\n    " +
+				"$ForceModuleReload\n)\n",
+			"Harvest switch needed in harvest\nTest switch needed in test\nForceModuleReload switch",
+		},
+		"PowerShell tools/findMissingNotices.ps1": {
+			"param(\n    [switch] $Fix,\n    [switch] $IsStable\n)\n\nclass Registration {\n    [string]$Type\n}\nfunction " +
+				"New-X {\n    param(\n        [Parameter(Mandatory)][string]$Name\n    )\n}\n",
+			"Fix switch\nIsStable switch",
+		},
+	}
+}
+
+func TestAdviceNamesWhatATierMayRun(t *testing.T) {
+	l := Listing{Scripts: []Script{
+		{Name: "check_disk", Description: Description{Synopsis: "Check the disk.\nAnd more."},
+			ScriptSettings: ScriptSettings{Tier: 1}},
+		{Name: "restart", Path: "/s/restart.sh", ScriptSettings: ScriptSettings{Tier: 2}},
+		{Name: "raised", Description: Description{Synopsis: strings.Repeat("ü", 200)},
+			ScriptSettings: ScriptSettings{Tier: 1}},
+	}}
+	least := func(tool string) int { return map[string]int{"raised": 3}[tool] }
+	for tier, names := range map[int]string{0: "", 1: "check_disk", 2: "check_disk restart",
+		3: "check_disk restart raised"} {
+		got := l.Advice("claudeops", tier, least)
+		for _, s := range l.Scripts {
+			if strings.Contains(got, "`mcp__claudeops__"+s.Name+"`") != strings.Contains(names, s.Name) {
+				t.Errorf("tier %d is told\n%s", tier, got)
+			}
+		}
+		if (got == "") != (names == "") || names != "" && !strings.Contains(got, "not a shell command") {
+			t.Errorf("tier %d is told\n%s", tier, got)
+		}
+	}
+	for _, line := range []string{"- `mcp__claudeops__check_disk`: Check the disk. From tier 1.\n",
+		"- `mcp__claudeops__restart`: Run /s/restart.sh. From tier 2.\n", "ü ... From tier 3.\n"} {
+		if got := l.Advice("claudeops", 3, least); !strings.Contains(got, line) {
+			t.Errorf("not told is %q, but\n%s", line, got)
+		}
+	}
+	for i := range 1000 {
+		l.Scripts = append(l.Scripts, Script{Name: fmt.Sprint("n", i), ScriptSettings: ScriptSettings{Tier: 1}})
+	}
+	if got := l.Advice("claudeops", 1, least); !strings.Contains(got, "961 more") || len(got) > 10<<10 {
+		t.Errorf("of many scripts: %d bytes\n%.300s", len(got), got)
+	}
+}
+
+func TestPatternsStandInTheSchemaWhereTheyMeanTheSame(t *testing.T) {
+	for text, want := range map[string]string{
+		`^\d{3}-\d+$`: `^\d{3}-\d+$`, `^[a-z][a-z0-9_-]*$`: `^[a-zA-Z][a-zA-Z0-9_-]*$`, `^v\.`: `^[Vv]\.`,
+		`[^A-Cx]`: `[^A-Ca-cxX]`,
+		`[A-z]`:   `[A-z]`, `[0-Z]`: `[0-Za-z]`, `.`: `[^\n]`, `(?:1|2)(?=3)(?!4)`: `(?:1|2)(?=3)(?!4)`,
+		`\#\-\ [\-.]`: `#- [\-.]`, `1{2,}?`: `1{2,}?`,
+		`\w+`: "", `\bx`: "", `(?i)x`: "", `(?<n>1)`: "", `\A1\z`: "", `(1)\1`: "", `[a-z-[aeiou]]`: "", `[]1]`: "", `ä`: "",
+		`[ä]`: "", `\p{L}`: "",
+		`1{`: "", `1}`: "", `]`: "", `[1`: "", `\`: "", `(`: "", `*`: "", `\u0041`: "", `[[]`: "", `[\.-9]`: "", `[!-\.]`: "",
+		`[-1]`: "", `{,2}`: "",
+		strings.Repeat("1", maxPattern+1): "",
+	} {
+		if got := (Pattern{Text: text}).schema(); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{`^v[a-f]$`: `^v[a-f]$`, `ä[ö]`: `ä[ö]`} {
+		if got := (Pattern{Text: text, CaseSensitive: true}).schema(); got != want {
+			t.Errorf("%s with letter case: %s, want %s", text, got, want)
+		}
+	}
+	if got := (Pattern{Text: "1", Other: true}).schema(); got != "" {
+		t.Errorf("with other options: %s", got)
+	}
+}
+
+func TestTextsThatAPatternDoesNotTakeAreRefused(t *testing.T) {
+	script := Script{Name: "s", Interpreter: PowerShell, Description: parsePowerShell(`param(
+[ValidatePattern('^[a-z]+$')]$Any,
+[ValidatePattern('^[a-z]+$', Options = 'None')][string]$Cased,
+[ValidatePattern("^(?i)v(?<major>\d+)\w$", Options=[System.Text.RegularExpressions.RegexOptions]::None)]$Net,
+[ValidatePattern('^a$', Options = 'Multiline')]$Other,
+[ValidatePattern('^a$', ErrorMessage = 'b')][string[]]$Many,
+[ValidatePattern('(')]$Broken,
+[ValidatePattern('^(1+)+$')]$Slow)`)}
+	if script.Note != "" || len(script.Parameters) != 7 {
+		t.Fatalf("%+v", script.Description)
+	}
+	for _, c := range []struct {
+		name    string
+		value   any
+		refused bool
+	}{
+		{"Any", "ABC", false}, {"Any", "abc\n", false}, {"Any", "a1", true}, {"Any", "", true}, {"Cased", "abc", false},
+		{"Cased", "ABC", true},
+		{"Net", "V1ä", false}, {"Net", "v", true}, {"Other", "b\na", false}, {"Many", []any{"a", "A"}, false},
+		{"Many", []any{"a", "b"}, true},
+		{"Broken", "x", false}, {"Slow", strings.Repeat("1", 60) + "x", false},
+	} {
+		if got := script.Check(map[string]any{c.name: c.value}); (len(got) > 0) != c.refused {
+			t.Errorf("%s %q: %v", c.name, c.value, got)
+		}
+	}
+	properties := script.Schema()["properties"].(map[string]any)
+	for name, want := range map[string]any{"Any": "^[a-zA-Z]+$", "Cased": "^[a-z]+$", "Net": nil, "Other": nil} {
+		if got := properties[name].(map[string]any)["pattern"]; got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := properties["Many"].(map[string]any)["items"].(map[string]any)["pattern"]; got != "^[aA]$" &&
+		got != "^[Aa]$" {
+		t.Errorf("a list's pattern: %v", got)
+	}
+	if got := properties["Net"].(map[string]any)["description"]; got != `Must match ^(?i)v(?<major>\d+)\w$.` {
+		t.Errorf("%v", got)
+	}
+}
+
+// Whatever the schema refuses, PowerShell refuses, and the other way round, but for a line end at the end.
+func FuzzPatternInTheSchema(f *testing.F) {
+	for _, pattern := range []string{`^[a-z][a-z0-9_-]*$`, `^v\d+\.\d+(-rc\d{1,2})?$`, `(?:a|B)+?[^x-z]`, `[A-z0-Z,-.]`,
+		`\s\S\D`, `.`} {
+		f.Add(pattern, "v1.2-RC3", false)
+	}
+	f.Fuzz(func(t *testing.T, text, value string, cased bool) {
+		p := Pattern{Text: text, CaseSensitive: cased}
+		translated := p.schema()
+		if translated == "" || strings.HasSuffix(value, "\n") ||
+			strings.ContainsFunc(value, func(r rune) bool { return r >= 0x80 }) {
+			return
+		}
+		there, err := regexp2.Compile(translated, regexp2.ECMAScript|regexp2.Unicode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there.MatchTimeout = patternTime
+		matches, err := there.MatchString(value)
+		if err == nil && matches == p.refuses(value) {
+			t.Errorf("%q as %q disagree about %q: %t", text, translated, value, matches)
 		}
 	})
 }

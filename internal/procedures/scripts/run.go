@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -287,4 +292,165 @@ func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtre
 			ran.Remaining), "\n")
 	}
 	return result, nil
+}
+
+// call is the input of run.ps1. Named and Plain hold values as powerShellValue writes them.
+type call struct {
+	Path  string `json:"path"`
+	Named any    `json:"named"`
+	Plain any    `json:"plain"`
+}
+
+// powerShellCall returns the call of a script of PowerShell, in JSON.
+func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
+	named, plain := map[string]any{}, []any{}
+	if s.Note != "" {
+		named, plain = bind(textsOf(arguments["args"]))
+	}
+	for _, p := range s.Parameters {
+		if v, ok := s.given(arguments, p.Name); ok {
+			named[p.Name] = v
+		}
+	}
+	return json.Marshal(call{Path: s.Path, Named: powerShellValue(named), Plain: powerShellValue(plain)})
+}
+
+// powerShellValue returns a value that PowerShell's ConvertFrom-Json gives back as it is. A text that looks like a time
+// would become one, and an object whose names differ in letter case alone would be an error: so each text begins with
+// "=", and an object is a list of pairs.
+func powerShellValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return "=" + v
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			out = append(out, powerShellValue(item))
+		}
+		return out
+	case map[string]any:
+		pairs := make([]any, 0, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			pairs = append(pairs, []any{"=" + name, powerShellValue(v[name])})
+		}
+		return map[string]any{"table": pairs}
+	}
+	return v
+}
+
+// bind tells which plain words are names of parameters and which are values, since a list that run.ps1 hands on holds
+// values alone: -Name takes the word behind it, unless that is a name too; -Name:value takes its own.
+func bind(words []string) (named map[string]any, plain []any) {
+	named, plain = map[string]any{}, []any{}
+	for at := 0; at < len(words); at++ {
+		name, own, joined := parameterName(words[at])
+		switch {
+		case name == "":
+			plain = append(plain, words[at])
+		case joined:
+			named[name] = switchOr(own)
+		case at+1 < len(words) && !isParameterName(words[at+1]):
+			at++
+			named[name] = words[at]
+		default:
+			named[name] = true
+		}
+	}
+	return named, plain
+}
+
+func isParameterName(word string) bool {
+	name, _, _ := parameterName(word)
+	return name != ""
+}
+
+// parameterName returns the name in -Name or -Name:value; "" if the word is a value.
+func parameterName(word string) (name, value string, joined bool) {
+	rest, dashed := strings.CutPrefix(word, "-")
+	name, value, joined = strings.Cut(rest, ":")
+	first, _ := utf8.DecodeRuneInString(name)
+	if !dashed || first != '_' && !unicode.IsLetter(first) || strings.ContainsFunc(name, unicode.IsSpace) {
+		return "", "", false
+	}
+	return name, value, joined
+}
+
+// switchOr returns a text, or what $true and $false stand for.
+func switchOr(text string) any {
+	switch strings.ToLower(text) {
+	case "$true":
+		return true
+	case "$false":
+		return false
+	}
+	return text
+}
+
+// Notices at the end of what a script printed.
+const (
+	truncatedNotice = "\n[truncated]"
+	binaryNotice    = "[binary output, in base64]\n"
+)
+
+// slack is the number of bytes kept beyond the cap until our tokens have been removed, so that none is cut in two and
+// half of it shown.
+const slack = 8 << 10
+
+// printed is a script's output on a stream, and the limit for showing it.
+type printed struct {
+	processtree.Output
+	most int
+}
+
+// over reports whether there is more than is shown.
+func (c printed) over() bool { return c.Size > c.most }
+
+// text returns the kept output, without our tokens: cut between characters, with a notice if something is missing.
+// Output that is not text is given in base64.
+func (c printed) text(redact func(string) string) string {
+	kept := []byte(redact(string(c.Text)))
+	if c.over() {
+		kept = wholeCharacters(kept[:min(len(kept), c.most)])
+	}
+	text := string(kept)
+	switch {
+	case utf8.Valid(kept) && !strings.ContainsRune(text, 0):
+	case mostlyText(kept):
+		text = strings.ToValidUTF8(text, "\ufffd")
+	default:
+		text = binaryNotice + base64.StdEncoding.EncodeToString(kept[:min(len(kept), c.most*3/4)])
+	}
+	if c.over() {
+		text += truncatedNotice
+	}
+	return text
+}
+
+// wholeCharacters cuts a character that is not complete off the end.
+func wholeCharacters(text []byte) []byte {
+	for back := 1; back <= utf8.UTFMax && back <= len(text); back++ {
+		if at := len(text) - back; utf8.RuneStart(text[at]) {
+			if !utf8.FullRune(text[at:]) {
+				return text[:at]
+			}
+			break
+		}
+	}
+	return text
+}
+
+// mostlyText reports whether bytes are text with a few that are not UTF-8: no NUL, and at most one in ten.
+func mostlyText(text []byte) bool {
+	bad := 0
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		switch {
+		case r == 0:
+			return false
+		case r == utf8.RuneError && size == 1:
+			bad++
+		}
+		i += size
+	}
+	return bad*10 <= len(text)
 }

@@ -2,13 +2,77 @@ package prflow
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
+
+// creation holds the state of one call that proposes.
+type creation struct {
+	service  *Service
+	log      redactedLog
+	call     operation.Call
+	rules    rules
+	request  request
+	evidence evidence
+	verdicts verdicts
+	draft    draft    // zero until the gates that need no draft have passed
+	warnings []string // of what came after the gates
+
+	reserved bool   // the record of this proposal still holds the files
+	writing  bool   // there is a proposal, or was, which has the files
+	commit   string // of the branch; "" until it is certain that both exist
+	recorded bool   // the audit has the attempt
+	admits   bool   // the door has let the caller in once more, so that it may write
+}
+
+// draft is a pull request as it leaves. Nothing else makes the texts of one.
+type draft struct {
+	branch, title, body string
+	digest              string // of the change at its place
+	head                string // of the audit, as the mark has it; see markHead
+	answers             []record.ReviewAnswer
+	posted              int // of the answers
+}
+
+// writes tells the caller of a phase in which the provider is waited for.
+func (c *creation) writes(phase string, at gitprovider.Provider) {
+	c.call.Progress(phase + " at " + at.Name())
+}
+
+// admitted asks the door, once, whether the caller may still propose: after all waiting, and before the first write.
+// See operation.Caller.
+func (c *creation) admitted(ctx context.Context) error {
+	if c.admits {
+		return nil
+	}
+	err := c.call.Caller.Admitted(ctx)
+	c.admits = err == nil
+	return err
+}
+
+// recordTimeout is the time for the record of an attempt whose caller has gone.
+const recordTimeout = 15 * time.Second
+
+// leaveUnsettled marks the proposal unsettled: its files stay reserved until its outcome is known.
+func (c *creation) leaveUnsettled(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // the time for writing may be over
+	defer cancel()
+	c.reserved = false
+	if err := c.advance(ctx, record.Progress{State: record.StateUnsettled, Commit: c.commit}); err != nil {
+		c.log.error("unsettled proposal not marked", err)
+	}
+}
+
+// advance records a step of this proposal.
+func (c *creation) advance(ctx context.Context, to record.Progress) error {
+	return c.service.Ledger.Advance(ctx, c.request.id, to)
+}
 
 // create takes a call of create_pr, and promote one of promote_proposal, through the gates.
 func (s *Service) create(ctx context.Context, call operation.Call) (CreateResult, error) {
@@ -174,4 +238,60 @@ func (c *creation) read(ctx context.Context) error {
 	}
 	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)), target)
 	return nil
+}
+
+// promote opens the pull request that the dry run with an id has shown. It is for people: no door of an agent leads
+// here. It is a new attempt with a request id of its own, at the Service's tier, and every gate is asked again, since
+// the repository, the policy and the record may have moved since.
+//
+// Errors are those of create, and not_found for an unknown id, conflict if it was not a dry run, read_only if this process
+// is in dry run itself: what the operator configured holds for people, too.
+func (s *Service) promote(ctx context.Context, call operation.Call, id string) (CreateResult, error) {
+	c := s.newCreation(call)
+	return c.attempt(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })
+}
+
+func (c *creation) promote(ctx context.Context, id string) (CreateResult, error) {
+	p, err := c.service.History.Proposal(ctx, id)
+	if err != nil {
+		return CreateResult{}, err
+	}
+	c.request.asked.RepoOwner, c.request.asked.RepoName = p.Owner, p.Repo // for the record of a refusal
+	if p.State != record.StateDryRun {
+		return CreateResult{}, fault.New(fault.Conflict,
+			"the proposal is no dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests",
+			p.State)
+	}
+	if !p.PrunedAt.IsZero() {
+		return CreateResult{}, fault.New(fault.Conflict, "the contents of this dry run were removed because of their age "+
+			"(CLAUDEOPS_RETENTION); propose the change again")
+	}
+	if c.rules.DryRun {
+		return CreateResult{}, fault.New(fault.ReadOnly, "this server is in dry run (CLAUDEOPS_DRY_RUN) and opens no pull "+
+			"request; the operator may start it without, for people")
+	}
+	raw, err := json.Marshal(requestOf(p))
+	if err != nil {
+		return CreateResult{}, err
+	}
+	c.request.promoted = &p
+	return c.run(ctx, raw)
+}
+
+// requestOf returns the request that a proposal was made of. It holds the versions of the files that the proposal was
+// compared with: a person opens what was shown, or learns that the base branch has moved on.
+func requestOf(p record.Proposal) CreateRequest {
+	r := CreateRequest{
+		RepoOwner: p.Owner, RepoName: p.Repo, BaseBranch: p.Base, ChangeType: string(p.ChangeType),
+		Title: p.Title, Body: AgentText(p.Body), Revises: p.Revises, Files: []FileRequest{},
+	}
+	r.takeAnswers(p)
+	for _, f := range p.Files {
+		file := FileRequest{Path: f.Path, Action: string(f.Action), BaseSHA: f.BaseSHA}
+		if f.Action != gitprovider.ActionDelete {
+			file.Content = &f.Content
+		}
+		r.Files = append(r.Files, file)
+	}
+	return r
 }

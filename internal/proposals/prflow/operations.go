@@ -3,6 +3,8 @@ package prflow
 import (
 	"context"
 	"embed"
+	"fmt"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -208,4 +210,192 @@ func promoteProposal(service func() *Service) operation.Operation {
 	}, func(ctx context.Context, s *Service, call operation.Call, in PromoteRequest) (CreateResult, error) {
 		return s.promote(ctx, call, in.ID)
 	})
+}
+
+// CreateResult is the answer to a proposal (design §4). In a dry run Number is 0 and URL empty.
+type CreateResult struct {
+	Number   int         `json:"number,omitempty"`
+	URL      string      `json:"url,omitempty"`
+	Branch   string      `json:"branch"`
+	Commit   string      `json:"commit,omitempty"`
+	Files    []string    `json:"files"`
+	Lines    []FileLines `json:"lines,omitempty" brief:"true" doc:"Added and removed, by file"`
+	Reused   bool        `json:"reused,omitempty" brief:"true" doc:"The same change was open already"`
+	Revised  bool        `json:"revised,omitempty" brief:"true" doc:"The pull request that revises names has the commit, or, without files, the replies"`
+	Replies  int         `json:"replies,omitempty" brief:"true" doc:"How many answers to the review were posted"`
+	DryRun   bool        `json:"dry_run,omitempty" doc:"Nothing was written"`
+	Warnings []string    `json:"warnings,omitempty"`
+	Preview  *Preview    `json:"preview,omitempty" brief:"true"`
+
+	RequestID string `json:"-"`
+}
+
+// Created reports whether a pull request was opened: by none of a dry run, of one that was open already, and of a
+// revision.
+func (r CreateResult) Created() bool { return !r.DryRun && !r.Reused && !r.Revised }
+
+// Preview describes what a dry run would have done. The record has all of it, for people (design §3, gate 10); the
+// caller sent the change, so its answer repeats it only on request.
+type Preview struct {
+	Base   string           `json:"base"`
+	Title  string           `json:"title"`
+	Body   string           `json:"body,omitempty" doc:"Of a full preview: as it would be, without the mark"`
+	Labels []string         `json:"labels"`
+	Diff   string           `json:"diff,omitempty" doc:"Of a full preview: unified, against the base commit"`
+	Gates  []record.Verdict `json:"gates" brief:"true"`
+	Calls  []string         `json:"calls"` // what would have been done, in order
+}
+
+// FileLines counts the lines of a file that a change adds and removes.
+type FileLines struct {
+	Path    string `json:"path"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	// Unknown says that the file on the base branch is too large to be compared, so that nothing was counted.
+	Unknown bool `json:"unknown,omitempty" doc:"The file on the base branch is too large to be compared"`
+}
+
+// StatusResult is the answer to a StatusRequest (design §4).
+type StatusResult struct {
+	Number    int           `json:"number"`
+	Title     string        `json:"title"`
+	URL       string        `json:"url"`
+	State     string        `json:"state" enum:"open,closed,merged"`
+	Mergeable *bool         `json:"mergeable" doc:"null: still being computed, or not open"`
+	Reviews   []ReviewEntry `json:"reviews" brief:"true"`
+	Checks    ChecksEntry   `json:"checks" brief:"true"`
+	Revise    string        `json:"revise,omitempty" brief:"true" doc:"Whether create_pr with revises may add to it now, or why not"`
+	Included  *Included     `json:"included,omitempty" brief:"true" doc:"What include asks for"`
+	Untrusted string        `json:"untrusted"`
+}
+
+// ReviewEntry is one review.
+type ReviewEntry struct {
+	Author      string `json:"author"`
+	State       string `json:"state" enum:"approved,changes_requested,commented,dismissed,pending"`
+	Body        string `json:"body"`
+	SubmittedAt string `json:"submitted_at,omitempty"` // RFC 3339, UTC
+
+	Comments []LineEntry `json:"comments,omitempty" doc:"On lines of files"`
+	LeftOut  int         `json:"comments_left_out,omitempty" doc:"How many older comments on lines the answer has no room for"`
+}
+
+// LineEntry is a review comment on one line of a file.
+type LineEntry struct {
+	ID       string `json:"id,omitempty" doc:"For replies of create_pr"`
+	Path     string `json:"path"`
+	Line     int    `json:"line" doc:"From 1; 0: the file as a whole"`
+	Before   bool   `json:"before,omitempty" doc:"The line is one of the file as it was before the change"`
+	Outdated bool   `json:"outdated,omitempty" doc:"The branch has moved since, so that the line may be another one by now"`
+	Text     string `json:"text,omitempty" doc:"Of the line, where files or difference were asked for and it is known"`
+	Resolved bool   `json:"resolved,omitempty" doc:"Somebody has marked the conversation as settled"`
+	Author   string `json:"author,omitempty" doc:"If it is not the review's"`
+	Body     string `json:"body"`
+}
+
+// ChecksEntry is the combined CI state and the contexts that fail.
+type ChecksEntry struct {
+	State   string   `json:"state" enum:"none,pending,success,failure"`
+	Failing []string `json:"failing"`
+
+	Details []CheckEntry `json:"details,omitempty" doc:"Of the failing ones, where files or difference were asked for"`
+}
+
+// CheckEntry describes a failing check.
+type CheckEntry struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary,omitempty"`
+	LogEnd  string `json:"log_end,omitempty" doc:"How its longer text ends, where the host has one"`
+	URL     string `json:"url,omitempty"`
+}
+
+// Included holds the contents of a pull request of ours that a status request asked for.
+type Included struct {
+	Commit    string     `json:"commit,omitempty"` // of the branch
+	Files     []PullFile `json:"files,omitempty"`
+	Diff      string     `json:"diff,omitempty"`
+	Notes     []string   `json:"notes,omitempty"` // what is left out, and what the base branch has changed since
+	Untrusted string     `json:"untrusted"`
+}
+
+// PullFile is a file of a pull request as its branch has it. Pass BaseSHA as base_sha in create_pr with revises.
+type PullFile struct {
+	Path    string   `json:"path"`
+	Deleted bool     `json:"deleted,omitempty"`
+	BaseSHA string   `json:"base_sha,omitempty"`
+	Text    string   `json:"text"`
+	Lacks   []string `json:"lacks,omitempty"` // what was taken out of the text
+}
+
+// afterProposal tells the caller whether to call again after a refused proposal, and with what. A model may see only
+// the text of the refusal, so it must contain the next step.
+func afterProposal(e *fault.Error) string {
+	switch e.Code {
+	case fault.DuplicatePR, fault.CooldownActive:
+		if e.Existing != nil {
+			return fmt.Sprintf("do not call again: report #%d; do not move the change elsewhere", e.Existing.Number)
+		}
+		return "do not call again: report it; do not move the change elsewhere"
+	case fault.TierDenied:
+		if final(e) {
+			return "do not call again: report what should change and why, so that a session of a higher tier or a person " +
+				"takes it up"
+		}
+		return "propose fewer files that belong together in one more call, or report the whole change; no call can raise the tier"
+	case fault.ScopeDenied:
+		return "leave these paths out and call once more, or report the change to a person; do not put it into another file"
+	case fault.Conflict:
+		if final(e) {
+			return "do not call again: report what should change and why, for a person to take up"
+		}
+		return "make the change again from what is there now, and call once more"
+	case fault.NoChange:
+		return "leave out what is listed and call once more with the rest; if nothing is left, report that it is done already"
+	case fault.LimitReached:
+		if final(e) { // waiting does not help
+			return "do not call again: report what is still asked for, for a person to take up"
+		}
+		return "do not wait in this session: report the change and that pull requests wait for review; the identical call " +
+			"is safe later"
+	case fault.UpstreamError, fault.Timeout:
+		return "the identical call is safe: it returns the pull request if it was opened; if it fails again, report it"
+	case fault.Internal:
+		return "look at list_prs whether it was opened; the identical call is safe, once; then report the request id"
+	}
+	return afterReading(e)
+}
+
+// afterReading is afterProposal for refused reads.
+func afterReading(e *fault.Error) string {
+	switch e.Code {
+	case fault.InvalidArgument, fault.ContentDenied:
+		return "correct everything that is listed and call once more; the same call is refused again"
+	case fault.ReadOnly:
+		return "do not call again: report what should change and why, for a person to take up"
+	case fault.RepoNotAllowed:
+		if !final(e) && len(e.Violations) > 0 {
+			return "correct what is listed and call once more"
+		}
+		return "do not call again: report it to the operator"
+	case fault.NotFound:
+		return "correct what the message names and call once more; if it is right as it is, report that it cannot be seen"
+	case fault.ProviderUnresolved:
+		return "call once more as the message says; if it offers nothing, report it to the operator"
+	case fault.Unauthenticated, fault.Forbidden:
+		return "do not call again: report that this credential lets nobody in any more"
+	case fault.RateLimited:
+		return "the identical call is safe after that time; if the session ends before, report it"
+	case fault.ProviderDisabled, fault.Misconfigured:
+		return "do not call again: report to the operator what the message names"
+	case fault.UpstreamError, fault.Timeout:
+		return "the identical call is safe; if it fails again, report it"
+	case fault.Internal:
+		return "the identical call is safe, once; then report the request id"
+	}
+	return ""
+}
+
+// final reports whether the refusal has something that no change of the call corrects.
+func final(e *fault.Error) bool {
+	return slices.ContainsFunc(e.Violations, func(v fault.Violation) bool { return v.Final })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
@@ -156,4 +157,161 @@ func (s pullSetup) askAgain(ctx context.Context, pr gitprovider.PullRequest) (wa
 		assignees = nil
 	}
 	return s.assign(ctx, pr, reviewers, assignees)
+}
+
+// This file takes a pull request back that turns out to be the second one on the same files: two processes with records
+// of their own have opened one at the same moment. The older one stays.
+
+// olderPulls returns the open pull requests of ours with a lower number that change one of the files.
+func (s *settler) olderPulls(
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, number int, paths []string,
+) ([]gitprovider.PullRequest, error) {
+	open, err := p.OpenOurs(ctx, repo, number)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := s.marksOf(p.Name(), repo)
+	return slices.DeleteFunc(open, func(other gitprovider.PullRequest) bool {
+		_, isTrue := reader.read(other)
+		return !isTrue && !gitprovider.ClearlyOurs(other) || len(overlap(paths, other.Paths)) == 0
+	}), err
+}
+
+// withdrawSecond closes the pull request of the request with this id and removes its branch, unless the branch was
+// changed.
+func (s *settler) withdrawSecond(
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, id string, pr gitprovider.PullRequest,
+	older []gitprovider.PullRequest,
+) error {
+	err := s.ledger.Advance(ctx, id, record.Progress{State: record.StateCommitted, Commit: pr.HeadCommit, Undone: true})
+	if err != nil {
+		return err
+	}
+	reader, err := s.marksOf(p.Name(), repo)
+	if err != nil {
+		return err
+	}
+	err = withdraw(ctx, p, repo, reader, pr,
+		fmt.Sprintf("Withdrawn by Claude Ops: #%d, opened at the same moment, changes the same files.", older[0].Number))
+	if err != nil && (!fault.CodeOf(err).Ambiguous() || !isWithdrawn(ctx, p, repo, pr, reader)) {
+		return err
+	}
+	if slices.ContainsFunc(older, func(o gitprovider.PullRequest) bool { return o.Branch == pr.Branch }) {
+		return nil
+	}
+	if err := p.DeleteBranch(ctx, repo, pr.Branch, pr.HeadCommit); err != nil {
+		s.log.warn("branch of a withdrawn pull request not removed", err, "branch", pr.Branch)
+	}
+	return nil
+}
+
+// isWithdrawn looks whether the pull request was withdrawn after all.
+func isWithdrawn(
+	ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, pr gitprovider.PullRequest, reader markReader,
+) bool {
+	found, err := p.FindByHead(ctx, repo, pr.Branch)
+	return err == nil && found != nil && found.Number == pr.Number && found.State == gitprovider.StateClosed &&
+		reader.withdrawn(*found)
+}
+
+// mayPass reports whether a failure may be over when the same is tried later.
+func mayPass(err error) bool {
+	code := fault.CodeOf(err)
+	return code.Ambiguous() || code == fault.RateLimited
+}
+
+// olderPulls returns the pull requests that were opened since the snapshot, by processes with records of their own.
+// They are not looked for where there can be none: at a host whose pull requests are in our records, and when ours has
+// the number after the highest one of the snapshot.
+func (w *writer) olderPulls(ctx context.Context, pr gitprovider.PullRequest) ([]gitprovider.PullRequest, error) {
+	if w.provider.Lateness() == 0 || pr.Number == w.creation.evidence.snapshot.LastNumber+1 {
+		return nil, nil
+	}
+	return w.settler.olderPulls(ctx, w.provider, w.repo, pr.Number, w.creation.request.paths())
+}
+
+// withdrawNewer takes the pull request back that this creation has just opened, since an older one of ours changes the
+// same files. The answer is that of the duplicate gate. If it cannot be taken back, it stays, and a warning says so:
+// then neither a pull request nor an error is returned.
+func (w *writer) withdrawNewer(ctx context.Context, pr gitprovider.PullRequest,
+	olderPulls []gitprovider.PullRequest) (*sameChange, error) {
+	c, older := w.creation, olderPulls[0]
+	if err := w.withdraw(ctx, pr, olderPulls); err != nil {
+		w.withdrawUnsettled = mayPass(err)
+		c.log.warn("second pull request not withdrawn", err, "pr", pr.Number)
+		advice := "close one of them"
+		if w.withdrawUnsettled {
+			advice = "it is tried again later, or at once by the identical call"
+		}
+		c.warnings = append(c.warnings,
+			fmt.Sprintf("#%d, opened at the same moment, changes the same files, and this one could "+
+				"not be withdrawn: %s", older.Number, advice))
+		return nil, nil
+	}
+	c.evidence.snapshot.Open, w.creation.commit = olderPulls, ""
+	if err := c.evidence.sortByOrigin(c.evidence.snapshot); err != nil {
+		return nil, err
+	}
+	same, err := c.judge(ctx, phasePulls)
+	if err == nil && same == nil { // it has changed in between
+		err = c.denyDuplicate(older.Number, older.URL, older.Title, older.Paths)
+	}
+	return same, err
+}
+
+// withdraw closes the pull request that this creation has opened, unless its branch was changed.
+func (w *writer) withdraw(ctx context.Context, pr gitprovider.PullRequest, older []gitprovider.PullRequest) error {
+	draft := w.creation.draft
+	if w.creation.commit == "" || pr.HeadCommit != "" && pr.HeadCommit != w.creation.commit {
+		return fault.New(fault.Conflict, "the branch %s has moved", draft.branch)
+	}
+	pr.Body, pr.Branch, pr.HeadCommit = draft.body, draft.branch, w.creation.commit
+	return w.settler.withdrawSecond(ctx, w.provider, w.repo, w.creation.request.id, pr, older)
+}
+
+// notLookedFor notes that it is not known whether an older pull request changes the same files.
+func (w *writer) notLookedFor(pr gitprovider.PullRequest, err error) {
+	c := w.creation
+	w.withdrawUnsettled = mayPass(err)
+	c.log.warn("others' pull requests not looked for", err, "pr", pr.Number)
+	advice := "look for one"
+	if w.withdrawUnsettled {
+		advice = "it is looked for later, or at once by the identical call, and this one is withdrawn if there is one"
+	}
+	c.warnings = append(c.warnings,
+		"it could not be seen whether a pull request on the same files was opened at the same moment: "+advice)
+}
+
+// withdrawIfSecond ends a proposal that was left if its open pull request is the second one on its files. ended is
+// false if it is not, or cannot be withdrawn for good.
+func (s *settler) withdrawIfSecond(
+	ctx context.Context, p gitprovider.Provider, left record.Proposal, pr gitprovider.PullRequest,
+) (ended bool, err error) {
+	if p.Lateness() == 0 || left.Commit == "" || pr.HeadCommit != left.Commit { // or somebody has changed its branch
+		return false, nil
+	}
+	older, err := s.olderPulls(ctx, p, repoOf(left), pr.Number, pathsOf(left))
+	older = slices.DeleteFunc(older, func(other gitprovider.PullRequest) bool { // it was judged when this one was proposed
+		return other.CreatedAt.Before(left.CreatedAt.Add(-p.Lateness()))
+	})
+	switch {
+	case err != nil && mayPass(err):
+		return false, err
+	case err != nil:
+		s.log.warn("others' pull requests not looked for", err, "pr", pr.Number)
+	}
+	if len(older) == 0 {
+		return false, nil
+	}
+	err = s.withdrawSecond(ctx, p, repoOf(left), left.ID, pr, older)
+	switch {
+	case err != nil && mayPass(err):
+		return false, err
+	case err != nil:
+		s.log.warn("second pull request not withdrawn", err, "pr", pr.Number)
+		return false, nil
+	}
+	return true, s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed}, fmt.Sprintf(
+		"settled after its process ended: #%d was withdrawn, since #%d, opened at the same moment, changes the same files",
+		pr.Number, older[0].Number))
 }

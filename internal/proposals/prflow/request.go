@@ -1,6 +1,9 @@
 package prflow
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,10 +14,88 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/outgoing"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
+
+// CreateRequest is the body of create_pr and of POST /prs (design §4). It has no tier on purpose. A body has room for
+// our footer within the 65,536 characters that GitHub stores.
+type CreateRequest struct {
+	RepoOwner  string        `json:"repo_owner" required:"true" doc:"Repository owner"`
+	RepoName   string        `json:"repo_name" required:"true" doc:"Repository name"`
+	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes, with at least one letter or digit" fix:"say in a few words what changes; details belong into the body"`
+	Body       string        `json:"body" required:"true" minLength:"1" maxBytes:"60000" doc:"Markdown: observed, why, what, impact" fix:"say briefly what was observed, why the change helps, what it does, its impact"`
+	Files      []FileRequest `json:"files" required:"true" maxItems:"100" doc:"Empty: only to reply" fix:"name at least one file"`
+	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
+	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
+	Revises    int           `json:"revises,omitempty" minimum:"1" doc:"Our open PR to add to, after review; edits need base_sha" fix:"give the number of an open pull request of ours, or leave it out"`
+	// Reply and Replies are posted with the commit of a revision, or, without files, alone.
+	Reply      string         `json:"reply,omitempty" maxBytes:"8000" doc:"With revises: answers the review" fix:"answer in fewer words"`
+	Replies    []ReplyRequest `json:"replies,omitempty" maxItems:"50" doc:"To comments on lines"`
+	ChangeType string         `json:"change_type,omitempty" enum:"check,playbook,skill,manifest,fix" default:"fix" fix:"leave it out for fix" doc:"Kind of change"`
+	// Preview says how much of the change the answer of a dry run repeats. It does not belong to the change.
+	Preview string `json:"preview,omitempty" enum:"summary,full" doc:"In a dry run: full adds body and diff" fix:"leave it out for the summary"`
+}
+
+// FileRequest is one file of a CreateRequest. Content is a pointer, since an empty file is not a missing one.
+type FileRequest struct {
+	Path    string  `json:"path" required:"true" doc:"From the repository's root, such as checks/disk.md"`
+	Action  string  `json:"action" required:"true" enum:"create,update,delete" doc:"What to do"`
+	Content *string `json:"content,omitempty" doc:"The whole new file"`
+	// Edits are made one after the other, each on what those before it have left.
+	Edits   []textedit.Edit `json:"edits,omitempty" maxItems:"100" doc:"For update, in place of content" fix:"give content, or at least one edit"`
+	BaseSHA string          `json:"base_sha,omitempty" pattern:"^[0-9a-fA-F]{7,64}$" doc:"Git blob id of the file as you read it" fix:"give what git hash-object says of the file, or leave it out"`
+}
+
+// MaxTitleRunes returns the maximum number of characters of a title.
+func MaxTitleRunes() int {
+	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "title", "maxLength")
+}
+
+// MaxBodyBytes returns the maximum number of bytes of a body.
+func MaxBodyBytes() int {
+	return strictjson.Limit(reflect.TypeFor[CreateRequest](), "body", "maxBytes")
+}
+
+// parseRepo checks the repository's arguments.
+func parseRepo(owner, name, cloneURL string) (gitprovider.RepoRef, []fault.Violation) {
+	ref, problems := gitprovider.NewRepoRef(owner, name, cloneURL)
+	var out []fault.Violation
+	for _, argument := range []string{"repo_owner", "repo_name", "clone_url"} {
+		if err := problems[argument]; err != nil {
+			out = append(out, invalid(argument, fmt.Sprintf("`%s` %s", argument, err), ""))
+		}
+	}
+	return ref, out
+}
+
+// normalize sets defaults and drops spaces around the title.
+func (r *CreateRequest) normalize() {
+	r.Title = strings.TrimSpace(r.Title)
+	if r.ChangeType == "" {
+		r.ChangeType = string(gitprovider.TypeFix)
+	}
+}
+
+// fileChanges returns the request's files in the domain's form.
+func (r *CreateRequest) fileChanges() []gitprovider.FileChange {
+	out := make([]gitprovider.FileChange, len(r.Files))
+	for i, f := range r.Files {
+		out[i] = gitprovider.FileChange{Path: f.Path, Action: gitprovider.Action(f.Action)}
+		if f.Content != nil {
+			out[i].Content = *f.Content
+		}
+	}
+	return out
+}
+
+// ReplyRequest answers one comment on a line.
+type ReplyRequest struct {
+	Comment string `json:"comment" required:"true" minLength:"1" doc:"Its id" fix:"give the id of a comment on a line, as get_pr_status has it"`
+	Text    string `json:"text" required:"true" minLength:"1" maxBytes:"4000" fix:"answer in a few words" doc:"Your answer"`
+}
 
 // request holds a caller's request and everything derived from it alone.
 type request struct {
@@ -209,4 +290,224 @@ func (r *request) rewriteReplies(rules outgoing.Rules, how string) (out []fault.
 type misfit struct {
 	violation fault.Violation
 	near      []int // lines of the file that are like what the edits look for, from 1
+}
+
+// check finds what the decoder cannot see: lengths, known values, what belongs together.
+func (r *CreateRequest) check(requiredSections []string) []fault.Violation {
+	out := strictjson.Limits(r)
+	within := func(argument string) bool {
+		return !slices.ContainsFunc(out, func(v fault.Violation) bool { return v.Path == argument })
+	}
+	if within("title") {
+		out = append(out, checkTitle(r.Title)...)
+	}
+	if within("body") {
+		out = append(out, checkBody(r.Body, requiredSections)...)
+	}
+	if r.BaseBranch != "" {
+		if err := gitprovider.CheckBranchName(r.BaseBranch); err != nil {
+			out = append(out, invalid("base_branch", "`base_branch` "+err.Error(), "leave it out for the default branch"))
+		}
+	}
+	out = append(out, r.checkReplies()...)
+	for i, f := range r.Files {
+		out = append(out, f.check(fmt.Sprintf("files[%d]", i))...)
+	}
+	return out
+}
+
+func checkTitle(title string) []fault.Violation {
+	if strings.ContainsAny(title, "\n\r\t") {
+		return []fault.Violation{invalid("title", "`title` has a line break or a tab", "give one line")}
+	}
+	if _, err := gitprovider.Slug(title); err != nil {
+		return []fault.Violation{invalid("title",
+			"`title` has no letter a-z and no digit, so no branch can be named after it",
+			"describe the change with at least one plain word")}
+	}
+	return nil
+}
+
+func checkBody(body string, required []string) []fault.Violation {
+	if strings.TrimSpace(body) == "" {
+		return []fault.Violation{invalid("body", "`body` is empty",
+			"say what was observed, why the change helps, what it does, its impact")}
+	}
+	var out []fault.Violation
+	headings := headingsOf(body)
+	for _, section := range required {
+		if !slices.Contains(headings, strings.ToLower(section)) {
+			out = append(out, fault.Violation{
+				Code: fault.InvalidArgument, Path: "body", Rule: "required-section",
+				Message:    fmt.Sprintf("`body` lacks the section %q, which the operator's policy requires", section),
+				Suggestion: "add the heading \"## " + section + "\" with its text",
+			})
+		}
+	}
+	return out
+}
+
+// headingsOf lists a markdown text's ATX headings, folded to lower case.
+func headingsOf(body string) []string {
+	var out []string
+	for _, line := range strings.Split(body, "\n") {
+		line = strings.TrimSpace(line)
+		if title := strings.TrimLeft(line, "#"); len(title) < len(line) {
+			out = append(out, strings.ToLower(strings.TrimSpace(strings.TrimRight(title, "# \t"))))
+		}
+	}
+	return out
+}
+
+func (f FileRequest) check(at string) []fault.Violation {
+	action := gitprovider.Action(f.Action)
+	switch {
+	case f.Path == "":
+		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file, such as checks/disk.md")}
+	case !action.Valid(): // beyond the limits, and told already
+		return nil
+	case len(f.Edits) > 0 && action != gitprovider.ActionUpdate:
+		return []fault.Violation{invalid(at+".edits", "`"+at+".edits` was given for a "+f.Action,
+			"edits change a file that there is: leave them out, or use update")}
+	case len(f.Edits) > 0 && f.Content != nil:
+		return []fault.Violation{invalid(at+".edits", "`"+at+"` has both content and edits",
+			"give one of them; edits change only what they name")}
+	case action == gitprovider.ActionDelete && f.Content != nil:
+		return []fault.Violation{invalid(at+".content", "`"+at+".content` was given for a delete",
+			"leave content out, or use update")}
+	case action == gitprovider.ActionUpdate && f.Content == nil && len(f.Edits) == 0:
+		return []fault.Violation{invalid(at+".content", "`"+at+"` has neither content nor edits",
+			"give edits, or the file's whole new content")}
+	case action == gitprovider.ActionCreate && f.Content == nil:
+		return []fault.Violation{invalid(at+".content", "`"+at+".content` is missing", "give the file's whole new content")}
+	}
+	return nil
+}
+
+// text is something of a request that will be read by others: a file's content, the title, the body, a path.
+type text struct {
+	label  string // a file's path, "title" or "body"
+	what   string // for messages
+	value  string
+	isPath bool // a path or another name: its characters are for others to judge
+}
+
+// texts lists all texts of a request, title and body first.
+func (r CreateRequest) texts() []text {
+	out := []text{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
+	for i, f := range r.Files {
+		switch {
+		case f.Content != nil:
+			out = append(out, text{label: f.Path, what: "content of " + quote(f.Path), value: *f.Content})
+		case len(f.Edits) > 0: // they could not be made
+			out = append(out, text{label: f.Path, what: "edits of " + quote(f.Path), value: newTexts(f.Edits)})
+		}
+		at := fmt.Sprintf("files[%d].path", i)
+		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
+	}
+	for _, n := range r.names() {
+		out = append(out, text{label: n[0], what: n[0], value: n[1], isPath: true})
+	}
+	return append(out, r.replyTexts()...)
+}
+
+// names returns the arguments that are given that name something, with their values. A provider is asked by them.
+func (r CreateRequest) names() (out [][2]string) {
+	for _, n := range [][2]string{{"repo_owner", r.RepoOwner}, {"repo_name", r.RepoName}, {"base_branch", r.BaseBranch},
+		{"change_type", r.ChangeType}} {
+		if n[1] != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// isName reports whether a text is one of names.
+func isName(t text) bool { return t.isPath && !strings.HasPrefix(t.label, "files[") }
+
+// newTexts joins the new texts of the edits, each on lines of its own.
+func newTexts(edits []textedit.Edit) string {
+	parts := make([]string, len(edits))
+	for i, e := range edits {
+		parts[i] = e.New
+	}
+	return strings.Join(parts, "\n")
+}
+
+// quote renders an untrusted name as printable ASCII, cut at 120 bytes.
+func quote(s string) string {
+	return fmt.Sprintf("%+q", s[:min(len(s), 120)])
+}
+
+// replyTexts returns the answers, for the gate of the content.
+func (r CreateRequest) replyTexts() (out []text) {
+	if r.Reply != "" {
+		out = append(out, text{label: "reply", what: "reply", value: r.Reply})
+	}
+	for i, reply := range r.Replies {
+		at := fmt.Sprintf("replies[%d].text", i)
+		out = append(out, text{label: at, what: at, value: reply.Text})
+	}
+	return out
+}
+
+// isReply reports whether a text is one of replyTexts.
+func isReply(t text) bool {
+	return t.what == t.label && !t.isPath && t.what != "title" && t.what != "body"
+}
+
+// filesDigest identifies what a change does to files, whatever its title, its body and the order of its files:
+// SHA-256 over the JSON list of [path, action, SHA-256 of the content], sorted by path, in hex.
+func filesDigest(files []gitprovider.FileChange) string {
+	entries := make([][3]string, len(files))
+	for i, f := range files {
+		sum := sha256.Sum256([]byte(f.Content))
+		entries[i] = [3]string{f.Path, string(f.Action), hex.EncodeToString(sum[:])}
+	}
+	slices.SortFunc(entries, func(a, b [3]string) int { return strings.Compare(a[0], b[0]) })
+	return hashJSON(entries)
+}
+
+// askedDigest tells requests apart before their edits are made: the digest of the files, with the edits.
+func askedDigest(files []FileRequest, digest string) string {
+	edits := map[string][]textedit.Edit{}
+	for _, f := range files {
+		if len(f.Edits) > 0 {
+			edits[f.Path] = f.Edits
+		}
+	}
+	if len(edits) == 0 {
+		return digest
+	}
+	return hashJSON([]any{digest, edits})
+}
+
+// changeDigest identifies a change at a place: provider, repository (letter case aside), base branch and files. Two
+// requests with the same digest are the same change.
+func changeDigest(provider string, repo gitprovider.RepoRef, base, files string) string {
+	return hashJSON([]string{provider, strings.ToLower(repo.Owner), strings.ToLower(repo.Name), base, files})
+}
+
+func hashJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil { // strings always marshal
+		panic(err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// contentDigest identifies what files are after a change: SHA-256 over the JSON list of [path, SHA-256 of the content],
+// sorted by path, in hex; a file that is gone has "".
+func contentDigest(changes []gitprovider.Change) string {
+	entries := make([][2]string, len(changes))
+	for i, c := range changes {
+		entries[i][0] = c.Path.String()
+		if c.Action != gitprovider.ActionDelete {
+			sum := sha256.Sum256([]byte(c.Content))
+			entries[i][1] = hex.EncodeToString(sum[:])
+		}
+	}
+	slices.SortFunc(entries, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return hashJSON(entries)
 }

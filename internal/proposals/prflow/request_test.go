@@ -1,13 +1,21 @@
 package prflow_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/markdown/markdowntest"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // acting is a request whose title and body would do something on a forge.
@@ -140,4 +148,159 @@ func TestATrueMarkOfAnotherPullRequestInTheBodyIsNotBelieved(t *testing.T) {
 	if body := b.body(second.Number); strings.Count(body, "<!-- claude-ops:") != 1 || !strings.HasSuffix(body, " -->\n") {
 		t.Errorf("the body has more marks than ours:\n%s", body)
 	}
+}
+
+func TestTheSchemasOfTheToolsAreThoseOfTheirTypes(t *testing.T) {
+	t.Parallel()
+	operationtest.Schemas(t, prflow.Toolset(nil))
+}
+
+func TestTheKnownValuesOfARequestAreThoseOfTheDomain(t *testing.T) {
+	t.Parallel()
+	enum := func(of any, field string) []string {
+		f, _ := reflect.TypeOf(of).FieldByName(field)
+		return strings.Split(f.Tag.Get("enum"), ",")
+	}
+	for _, name := range enum(prflow.CreateRequest{}, "ChangeType") {
+		if !gitprovider.ChangeType(name).Valid() {
+			t.Errorf("%s is no change type", name)
+		}
+	}
+	if got := len(enum(prflow.CreateRequest{}, "ChangeType")); got != len(gitprovider.ChangeTypes()) {
+		t.Errorf("%d change types may be asked for, there are %d", got, len(gitprovider.ChangeTypes()))
+	}
+	for _, name := range enum(prflow.FileRequest{}, "Action") {
+		if !gitprovider.Action(name).Valid() {
+			t.Errorf("%s is no action", name)
+		}
+	}
+}
+
+// counting counts the bytes that are searched for secrets.
+type counting struct {
+	behind *content.Scanner
+	bytes  int
+}
+
+func (c *counting) Secrets(ctx context.Context, name, text string) ([]content.Secret, error) {
+	c.bytes += len(text)
+	return c.behind.Secrets(ctx, name, text)
+}
+
+func (c *counting) Hide(text string) string { return c.behind.Hide(text) }
+
+func (c *counting) Redact(text string) string { return c.behind.Redact(text) }
+
+func (c *counting) Spread(texts []string) []int {
+	for _, text := range texts {
+		c.bytes += len(text)
+	}
+	return c.behind.Spread(texts)
+}
+
+// Searching a mebibyte for secrets takes half a second and more, so what is refused for its size is not searched.
+func TestWhatIsTooLongIsRefusedWithoutASearch(t *testing.T) {
+	t.Parallel()
+	const size = 3 << 20
+	long := strings.Repeat("a", size)
+	many := make([]any, 2000)
+	for i := range many {
+		many[i] = file(fmt.Sprintf("checks/%s-%d.md", strings.Repeat("a", 200), i), "create", "# A\n")
+	}
+	tests := map[string]struct {
+		change func(map[string]any)
+		code   fault.Code
+		bytes  int // that may be searched
+	}{
+		"a title":      {with("title", long), fault.InvalidArgument, 1000},
+		"a body":       {with("body", long), fault.InvalidArgument, 1000},
+		"a path":       {files(file("checks/"+long+".md", "create", "# A\n")), fault.ScopeDenied, 1000},
+		"a content":    {files(file("checks/a.md", "create", long)), fault.ContentDenied, 1000},
+		"many files":   {files(many...), fault.InvalidArgument, 100 * 600},
+		"unknown keys": {func(r map[string]any) { addUnknown(r, 100_000) }, fault.InvalidArgument, 20_000},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			searched := &counting{behind: scanner}
+			b.options.Secrets = searched
+			_, row := b.mustRefuse(request(tt.change), tt.code)
+			if searched.bytes > tt.bytes {
+				t.Errorf("%d bytes were searched", searched.bytes)
+			}
+			recorded, err := json.Marshal(row)
+			if err != nil || len(recorded) > 128<<10 {
+				t.Errorf("%d bytes are recorded, %v", len(recorded), err)
+			}
+		})
+	}
+}
+
+func addUnknown(r map[string]any, n int) {
+	for i := range n {
+		r[fmt.Sprintf("unknown%06d", i)] = i
+	}
+}
+
+// kindBench is one whose policy admits a kind of files at tier 3.
+func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
+	t.Helper()
+	b := newBench(t)
+	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"), gitprovider.FileKind{
+		Name: "definitions", Patterns: []string{".fractary/agents/**"},
+		Validate: func(_, content string) (out []gitprovider.FileProblem) {
+			if !strings.HasPrefix(content, "name: ") {
+				out = append(out, gitprovider.FileProblem{Line: 3, Column: 5, Message: "name: is missing",
+					Suggestion: "give it a name"})
+			}
+			return out
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.options.Authority.Policy, b.options.Authority.Tier = p, tier
+	return b
+}
+
+func TestAFileOfAKindIsProposedAtTier3IfItsValidatorAcceptsIt(t *testing.T) {
+	t.Parallel()
+	result := kindBench(t, gitprovider.TierRemediate).mustOpen(
+		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
+	if len(result.Files) != 1 || result.Files[0] != ".fractary/agents/a.yaml" {
+		t.Errorf("%+v", result)
+	}
+}
+
+func TestABrokenFileOfAKindIsRefusedWithTheWordsOfItsValidator(t *testing.T) {
+	t.Parallel()
+	b := kindBench(t, gitprovider.TierRemediate)
+	e, row := b.mustRefuse(request(files(file(".fractary/agents/a.yaml", "create", "nam: a\n"),
+		file("checks/x.md", "create", "# X\n"))), fault.ContentDenied)
+	v := e.Violations[0]
+	if len(e.Violations) != 1 || v.Rule != "kind:definitions" || v.Path != ".fractary/agents/a.yaml" ||
+		!strings.Contains(v.Message, "at line 3, column 5: name: is missing") || v.Suggestion != "give it a name" {
+		t.Errorf("%+v", e.Violations)
+	}
+	for _, verdict := range row.Verdicts {
+		if (verdict.Gate == record.GateContent) != (verdict.Ruling == record.Deny) && verdict.Ruling == record.Deny {
+			t.Errorf("gate %s: %s", verdict.Gate, verdict.Ruling)
+		}
+	}
+}
+
+func TestAFileOfAKindIsRefusedBelowTier3(t *testing.T) {
+	t.Parallel()
+	e, _ := kindBench(t, gitprovider.TierInvestigate).mustRefuse(
+		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))), fault.TierDenied)
+	if got := violationsOf(e); got != "tier_denied:kind:definitions" {
+		t.Error(got)
+	}
+}
+
+func TestWithoutTheKindItsFolderStaysHidden(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.options.Authority.Tier = gitprovider.TierRemediate
+	b.mustRefuse(request(files(file(".fractary/agents/a.md", "create", "name: a\n"))), fault.ScopeDenied)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -265,4 +266,294 @@ func (e *evidence) target() *gitprovider.Snapshot {
 		return e.revision.head
 	}
 	return e.snapshot
+}
+
+// Bounds of the text about failing checks.
+const (
+	maxChecks       = 10
+	maxCheckSummary = 500  // runes
+	maxCheckLog     = 2000 // runes, the last ones
+	maxCheckURL     = 500
+)
+
+// redChecks returns the failing checks that ask for a revision: those of the head as it is now. A revision makes
+// another head, of which CI has said nothing yet, so that no failure asks twice.
+func (r revisions) redChecks(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest) ([]gitprovider.FailedCheck, error) {
+	reader, can := p.(gitprovider.CheckReader)
+	if !can || !r.policy().Revisions.OnChecks {
+		return nil, nil
+	}
+	checks := r.checks
+	if checks == nil {
+		read, err := reader.Checks(ctx, repo, pr.Number, pr.HeadCommit)
+		if err != nil {
+			return nil, err
+		}
+		checks = &read
+	}
+	if checks.State != gitprovider.ChecksFailure {
+		return nil, nil
+	}
+	if len(checks.Details) == 0 && len(checks.Failing) > 0 {
+		return []gitprovider.FailedCheck{{Name: checks.Failing[0]}}, nil
+	}
+	return checks.Details, nil
+}
+
+// namesOf names checks, in quotes: the names are a forge's.
+func namesOf(checks []gitprovider.FailedCheck) string {
+	var names []string
+	for _, check := range checks[:min(len(checks), maxChecks)] {
+		names = append(names, quote(clean(check.Name, maxName)))
+	}
+	return strings.Join(names, ", ")
+}
+
+// checks returns the output of failing checks for an agent, without lines that look like a secret.
+func (s textShower) checks(ctx context.Context, failed []gitprovider.FailedCheck) (out []CheckEntry) {
+	plain := func(text string) string {
+		shown, err := s.show(ctx, "check", []byte(text), true)
+		if err != nil {
+			return ""
+		}
+		return shown.text
+	}
+	for _, check := range failed[:min(len(failed), maxChecks)] {
+		out = append(out, CheckEntry{
+			Name: clean(check.Name, maxName), Summary: clean(plain(check.Summary), maxCheckSummary),
+			LogEnd: clean(lastRunes(plain(check.Log), maxCheckLog), maxCheckLog), URL: clean(check.URL, maxCheckURL),
+		})
+	}
+	return out
+}
+
+// lastRunes returns the end of a text.
+func lastRunes(text string, most int) string {
+	runes := []rune(text)
+	return string(runes[max(0, len(runes)-most):])
+}
+
+// ownFile is the last text that we wrote at a path, over all proposals that made a pull request.
+type ownFile struct {
+	content string
+	deleted bool
+	from    string // blob that the file was before the first of them; "" if there was none
+}
+
+// ownFiles returns the files that a pull request changes by our records; nil if the records are incomplete.
+func ownFiles(made []record.Proposal) map[gitprovider.Path]ownFile {
+	out := map[gitprovider.Path]ownFile{}
+	for _, p := range made {
+		if !p.PrunedAt.IsZero() {
+			return nil
+		}
+		for _, f := range p.Files {
+			path, err := gitprovider.ParsePath(f.Path)
+			if err != nil {
+				return nil
+			}
+			from := f.BaseSHA
+			if before, again := out[path]; again {
+				from = before.from
+			}
+			out[path] = ownFile{f.Content, f.Action == gitprovider.ActionDelete, from}
+		}
+	}
+	return out
+}
+
+// changesOursAlone reports whether a pull request changes exactly what we proposed although its head is not our commit:
+// a person has merged the base branch into it, or the forge has rebased our commits. Each file has the text that we
+// last wrote, or the merge of that with the base branch's text.
+func (r revisions) changesOursAlone(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+	pr gitprovider.PullRequest,
+	made []record.Proposal,
+) (bool, error) {
+	own := ownFiles(made)
+	if len(own) == 0 {
+		return false, nil
+	}
+	for _, name := range pr.Paths {
+		path, err := gitprovider.ParsePath(name)
+		if _, ours := own[path]; err != nil || !ours {
+			return false, nil
+		}
+	}
+	paths := make([]gitprovider.Path, 0, len(own))
+	for path := range own {
+		paths = append(paths, path)
+	}
+	read := func(branch string) (*gitprovider.Snapshot, error) {
+		return p.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: repo, Base: branch, Paths: paths, FilesOnly: true,
+			Contents: branch == pr.Base})
+	}
+	head, err := read(pr.Branch)
+	if err != nil || head.BaseCommit != pr.HeadCommit {
+		return false, err
+	}
+	var merged []gitprovider.Path // with changes of the base branch, if they are ours
+	executable := false
+	for path, file := range own {
+		entry, there := head.Tree[path.String()]
+		switch {
+		case there == file.deleted, there && entry.Kind != gitprovider.KindFile:
+			return false, nil
+		case there && entry.ID != gitprovider.BlobID([]byte(file.content), entry.ID):
+			merged = append(merged, path)
+		}
+		executable = executable || entry.Executable
+	}
+	if !executable && len(merged) == 0 {
+		return true, nil
+	}
+	base, err := read(pr.Base) // our commits leave the mode as it is
+	if err != nil {
+		return false, err
+	}
+	for path := range own {
+		if name := path.String(); head.Tree[name].Executable && !base.Tree[name].Executable {
+			return false, nil
+		}
+	}
+	for _, path := range merged {
+		ours, err := isMerge(ctx, p, repo, own[path], base.Contents[path], head.Tree[path.String()].ID)
+		if err != nil || !ours {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isMerge reports whether a blob is the merge of our text of a file with the base branch's, whose common ancestor is
+// the text that ours was made from.
+func isMerge(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef, own ownFile, base []byte,
+	blob string) (bool, error) {
+	reader, can := p.(gitprovider.BlobReader)
+	if !can || own.from == "" || base == nil {
+		return false, nil
+	}
+	from, err := reader.ReadBlob(ctx, repo, own.from)
+	switch code := fault.CodeOf(err); {
+	case code == fault.NotFound, code == fault.ContentDenied:
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	merged, clean := textedit.Merge(string(from), own.content, string(base))
+	return clean && gitprovider.BlobID([]byte(merged), blob) == blob, nil
+}
+
+// pushedBy says whose the commit at the head is.
+func pushedBy(info gitprovider.CommitInfo) string {
+	who := "a person"
+	if name := clean(info.Author, maxName); name != "" {
+		who = quote(name)
+	}
+	return fmt.Sprintf("has the commit %s of %s on its branch, which changes more than we proposed", short(info.ID), who)
+}
+
+// revisionGate denies a commit to a pull request that is not ours, that people have pushed to or approved, that has no
+// request for a revision, or that was revised too often.
+func revisionGate() gate {
+	return gate{
+		Name: record.GateRevision, Phase: phaseRepository,
+		Asks: "of a request with revises: whether that pull request is open, ours by mark and head, and reviewed or " +
+			"commented since, and was not " +
+			"revised too often",
+		Judge: judgeRevision,
+	}
+}
+
+func judgeRevision(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+	rev := e.revision
+	switch {
+	case r.asked.Revises == 0:
+		return ruling{detail: "opens a pull request of its own"}, nil
+	case rev == nil:
+		return ruling{skipped: true}, nil
+	case rev.why != nil:
+		return ruling{violations: []fault.Violation{*rev.why}}, nil
+	case rev.head == nil && rev.same == nil: // it could not be read
+		return ruling{skipped: true}, nil
+	case rev.same != nil:
+		return ruling{detail: fmt.Sprintf("the head of #%d is this very revision", rev.pr.Number)}, nil
+	}
+	out := ruling{detail: fmt.Sprintf("revision %d of %d of #%d", rev.made+1, on.Policy.Revisions.Max, rev.pr.Number)}
+	if rev.asks != nil {
+		out.detail += ", after the review of " + plainName(rev.asks.Author)
+	} else if len(rev.red) > 0 {
+		out.detail += ", since checks failed: " + namesOf(rev.red)
+	}
+	if r.asked.answers() {
+		out.violations = judgeReplies(r, rev)
+	}
+	if r.asked.repliesOnly() {
+		out.detail += ", without a commit"
+		return out, nil
+	}
+	if len(rev.net) == 0 {
+		out.violations = append(out.violations, fault.Violation{
+			Code: fault.NoChange, Path: "revises", Rule: "nothing-left",
+			Message:    fmt.Sprintf("#%d would change nothing any more", rev.pr.Number),
+			Suggestion: "report that it can be closed",
+		})
+	}
+	for _, f := range rev.also {
+		if f.Content == nil && f.Action == "update" {
+			out.violations = append(out.violations, fault.Violation{
+				Code: fault.ContentDenied, Path: f.Path, Rule: "file-size", Final: true,
+				Message:    fmt.Sprintf("%s, which #%d brings, is too large to be judged again", quote(f.Path), rev.pr.Number),
+				Suggestion: "report what should change, for a person",
+			})
+		}
+	}
+	return out, nil
+}
+
+// maxToldComments bounds how many comments a refusal names.
+const maxToldComments = 20
+
+// judgeReplies denies replies to comments that do not wait for one, and second replies to the same comment. The gate of
+// revisions calls it.
+func judgeReplies(r *request, rev *revision) (out []fault.Violation) {
+	lines := rev.waiting()
+	seen := map[string]bool{}
+	for i, reply := range r.asked.Replies {
+		at := fmt.Sprintf("replies[%d].comment", i)
+		known := slices.ContainsFunc(lines, func(c gitprovider.LineComment) bool { return c.ID == reply.Comment })
+		switch {
+		case seen[reply.Comment]:
+			out = append(out, invalid(at, fmt.Sprintf("`%s` names the comment %s a second time", at, quote(reply.Comment)),
+				"answer each comment once"))
+		case !known:
+			out = append(out, invalid(at, fmt.Sprintf("`%s`: no comment on a line of #%d that waits for an answer has the id %s",
+				at, rev.pr.Number, quote(reply.Comment)), rev.toldComments()))
+		}
+		seen[reply.Comment] = true
+	}
+	if r.asked.repliesOnly() && rev.asks == nil {
+		out = append(out, fault.Violation{
+			Code: fault.DuplicatePR, Path: "revises", Rule: "reviewed", Final: true,
+			Message:    fmt.Sprintf("#%d has no review that waits for an answer", rev.pr.Number),
+			Suggestion: "wait until somebody has reviewed or commented it",
+		})
+	}
+	return out
+}
+
+// toldComments names the comments that may be answered.
+func (s standing) toldComments() string {
+	lines := s.waiting()
+	if len(lines) == 0 {
+		return "leave replies out: none waits; reply answers the review as a whole"
+	}
+	var told []string
+	for _, c := range lines[:min(len(lines), maxToldComments)] {
+		told = append(told, fmt.Sprintf("%s (%s:%d)", clean(c.ID, maxName), clean(c.Path, maxTitle), c.Line))
+	}
+	if more := len(lines) - maxToldComments; more > 0 {
+		told = append(told, fmt.Sprintf("%d more", more))
+	}
+	return "these wait: " + strings.Join(told, ", ")
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -12,6 +14,143 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
 )
+
+// Via is the way in which a caller was recognised.
+type Via string
+
+// The ways.
+const (
+	ViaToken     Via = "token"
+	ViaLogin     Via = "session"
+	ViaProxy     Via = "proxy"
+	ViaAnonymous Via = anonymousName // who shows nothing, where the operator lets them read
+)
+
+// Principal is a caller, and what the operator lets it do.
+type Principal struct {
+	Actor record.Actor // at no door yet
+	Via   Via
+	// Ceiling lowers the server's tier; it never raises it.
+	Ceiling gitprovider.Tier
+	Scopes  Scopes
+	// TokenHash is the hash of the token behind ViaToken and ViaSession.
+	TokenHash string
+}
+
+// Name is for people to read. It does not identify a person: see Actor.Account.
+func (p Principal) Name() string {
+	if p.Actor.IsZero() {
+		return ""
+	}
+	return p.Actor.String()
+}
+
+// Still compares a caller with who they were when their call began: tier_denied if their tier was lowered since,
+// forbidden if they have lost the scope, unauthenticated if the credential is another one's now.
+func (p Principal) Still(was Principal, scope Scope) error {
+	switch {
+	case p.Actor.Account() != was.Actor.Account():
+		return fault.New(fault.Unauthenticated, "the credential is not that of %s any more; nothing was done", was.Name())
+	case p.Ceiling < was.Ceiling:
+		return tierLowered(was.Name())
+	case scope != "" && !p.Scopes.Has(scope):
+		return fault.New(fault.Forbidden, "%s lost the scope %s while the call waited; nothing was done", was.Name(),
+			scope)
+	}
+	return nil
+}
+
+// Names of callers that are not people.
+const (
+	anonymousName  = record.SystemAnonymous
+	configuredName = "CLAUDEOPS_API_TOKENS"
+)
+
+// Reserved reports whether a name, in any case, is one that the records have for others, or that of a provider of
+// identities: neither a token nor a program may have it.
+func Reserved(name string, providers ...string) bool {
+	return record.ReservedName(name) || notAPerson(name) ||
+		slices.ContainsFunc(providers, func(p string) bool { return strings.EqualFold(p, strings.TrimSpace(name)) })
+}
+
+func notAPerson(name string) bool {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return name == anonymousName || strings.HasPrefix(name, strings.ToLower(configuredName)) ||
+		strings.HasPrefix(name, TokenPrefix)
+}
+
+// anonymous may read, and nothing else: it may be an agent.
+func anonymous() Principal {
+	return Principal{
+		Actor:   record.Actor{System: anonymousName},
+		Via:     ViaAnonymous,
+		Ceiling: gitprovider.TierObserve,
+		Scopes:  Scopes{Read},
+	}
+}
+
+// proxied returns a person that a trusted proxy has recognised: all scopes, at the server's tier.
+func proxied(user string) Principal {
+	who := &record.Person{Issuer: record.IssuerProxy, Subject: user, Name: record.IssuerProxy + ":" + user}
+	return Principal{Actor: record.Actor{Person: who}, Via: ViaProxy, Ceiling: gitprovider.TierRemediate,
+		Scopes: AllScopes()}
+}
+
+// Scope is one thing that a caller may be let do.
+type Scope string
+
+// The scopes. Each stands for itself: propose does not include read.
+const (
+	Propose Scope = "propose" // make proposals
+	Review  Scope = "review"  // decide about them: promote a dry run, approve, merge, close
+	Read    Scope = "read"    // look at everything that is recorded
+	Operate Scope = "operate" // start and stop agents
+)
+
+// Scopes is a set of scopes, in the order of AllScopes.
+type Scopes []Scope
+
+// AllScopes returns every scope.
+func AllScopes() Scopes { return Scopes{Propose, Review, Read, Operate} }
+
+// ScopesOfAgent returns the scopes that an agent's token represents: a caller who lacks one of them cannot create such
+// a token.
+func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
+	if readOnly || tier == gitprovider.TierObserve {
+		return Scopes{Read}
+	}
+	return Scopes{Propose, Read}
+}
+
+// Lacks returns the scopes of others that are not in the set.
+func (s Scopes) Lacks(others Scopes) Scopes {
+	return slices.DeleteFunc(slices.Clone(others), s.Has)
+}
+
+// Has reports whether the scope is in the set.
+func (s Scopes) Has(scope Scope) bool { return slices.Contains(s, scope) }
+
+// String returns the set as ParseScopes reads it.
+func (s Scopes) String() string {
+	words := make([]string, len(s))
+	for i, scope := range s {
+		words[i] = string(scope)
+	}
+	return strings.Join(words, ",")
+}
+
+// ParseScopes reads a list separated by commas. An empty list and unknown words are errors.
+func ParseScopes(list string) (Scopes, error) {
+	wanted := map[Scope]bool{}
+	for _, word := range strings.Split(list, ",") {
+		scope := Scope(strings.TrimSpace(word))
+		if !AllScopes().Has(scope) {
+			return nil, fmt.Errorf("%.20q is no scope; the scopes are %s", word, AllScopes())
+		}
+		wanted[scope] = true
+	}
+	return slices.DeleteFunc(AllScopes(), func(s Scope) bool { return !wanted[s] }), nil
+}
 
 // LookEvery is how long a provider's answer about a person is valid. Before a person changes something, the provider is
 // asked in any case.

@@ -1,3 +1,10 @@
+// Package auditsink exports the heads of the audit to places outside the records, and compares the audit with the
+// exported heads. A head is the number, hash and time of a row, without its contents. Anyone who can write the records
+// could replace the whole chain of hashes by another valid one, but cannot take back the exported heads.
+//
+// The audit itself is the queue: what a sink has taken is noted beside it, and what follows is exported by the next
+// process that adds a row, by `claudeops serve`, and by `claudeops audit verify`. So nothing is lost when a process is
+// killed between a row and its export, or while a sink is away, and a head may reach a sink twice.
 package auditsink
 
 import (
@@ -295,4 +302,56 @@ func notAsExported(sink string, seq int64) error {
 	return fault.New(fault.Misconfigured,
 		"the audit does not have row %d as it was exported to the sink %s: rows were cut off, or the chain was written "+
 			"anew. Run `claudeops audit verify`", seq, sink)
+}
+
+// logEvery is the interval at which a Log checks for rows that other processes have added.
+const logEvery = 2 * time.Second
+
+// Log gives the head of each row of the audit to a function, whichever process has added it, from the head that the
+// audit has when it begins. It is for the log of a server.
+type Log struct {
+	Audit Audit
+	Tell  func(h record.Head)
+
+	seen  int64
+	begun bool
+}
+
+// Keep logs rows until ctx ends.
+func (l *Log) Keep(ctx context.Context) {
+	ticker := time.NewTicker(logEvery)
+	defer ticker.Stop()
+	for {
+		l.Catch(ctx)
+		select {
+		case <-ctx.Done():
+			bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+			l.Catch(bound) // those of what was answered last
+			cancel()
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Catch logs the rows that were added since the last call. The first call logs only the last row. What cannot be read
+// is logged later.
+func (l *Log) Catch(ctx context.Context) {
+	if !l.begun {
+		seq, _, err := l.Audit.Head(ctx)
+		if err != nil {
+			return
+		}
+		l.seen, l.begun = max(seq-1, 0), true
+	}
+	for {
+		heads, err := l.Audit.HeadsAfter(ctx, l.seen, atOnce)
+		if err != nil || len(heads) == 0 {
+			return
+		}
+		for _, h := range heads {
+			l.Tell(h)
+			l.seen = h.Seq
+		}
+	}
 }

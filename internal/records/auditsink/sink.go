@@ -1,17 +1,29 @@
 package auditsink
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/system/filelock"
+	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // sink is a destination for heads. It is safe for concurrent use.
@@ -88,3 +100,219 @@ type Audit interface {
 	Exported(ctx context.Context, sink string, last record.Head) error
 	ExportFailed(ctx context.Context, sink, problem string) error
 }
+
+// fileSink is a file that only grows, one line for each row of the audit, from the first.
+type fileSink struct{ path string }
+
+func (s fileSink) name() string { return "file " + s.path }
+func (fileSink) local() bool    { return true }
+
+const (
+	fileMode  = 0o600
+	lockPoll  = 5 * time.Millisecond
+	tailBytes = 4 << 10 // the last line is within it
+)
+
+func (s fileSink) begin(ctx context.Context) (delivery, error) {
+	f, err := files.OpenAppend(s.path, fileMode)
+	if errors.Is(err, files.ErrNotRegular) {
+		return nil, errors.New("it is not a regular file")
+	}
+	if err != nil {
+		return nil, reasonOf(err)
+	}
+	for taken := false; err == nil && !taken; {
+		if taken, err = filelock.Try(f, true); err != nil || taken {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			err = errors.New("another process holds it")
+		case <-time.After(lockPoll):
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(reasonOf(err), f.Close())
+	}
+	return &fileDelivery{file: f}, nil
+}
+
+// reasonOf returns an error of a file without its path, which the sink's name has.
+func reasonOf(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
+
+type fileDelivery struct {
+	file *os.File
+	torn bool // the last line has no end: its writer was killed
+}
+
+func (d *fileDelivery) last() (record.Head, bool, error) {
+	size, err := d.file.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return record.Head{}, true, reasonOf(err)
+	}
+	tail := make([]byte, min(size, tailBytes))
+	if _, err := d.file.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return record.Head{}, false, reasonOf(err)
+	}
+	d.torn = tail[len(tail)-1] != '\n'
+	all := bytes.Split(tail, []byte("\n"))
+	complete := all[:len(all)-1] // what follows the last line break is torn, or empty
+	for i := len(complete) - 1; i >= 0; i-- {
+		h, err := parseLine(complete[i])
+		if err == nil {
+			return h, true, nil
+		}
+		if !isTorn(complete[i]) {
+			return record.Head{}, false, fmt.Errorf("its last line is not one that claudeops has written")
+		}
+	}
+	return record.Head{}, len(tail) == int(size), nil
+}
+
+// isTorn reports whether a line is the beginning of one of ours, whose writer was killed.
+func isTorn(text []byte) bool {
+	const begins = `{"seq":`
+	if len(text) < len(begins) {
+		return bytes.HasPrefix([]byte(begins), text)
+	}
+	return bytes.HasPrefix(text, []byte(begins)) && !bytes.HasSuffix(text, []byte("}"))
+}
+
+func (d *fileDelivery) send(_ context.Context, heads []record.Head) error {
+	text := lines(heads)
+	if d.torn {
+		text = append([]byte("\n"), text...)
+	}
+	if _, err := d.file.Write(text); err != nil {
+		return reasonOf(err)
+	}
+	d.torn = false
+	return reasonOf(d.file.Sync())
+}
+
+func (d *fileDelivery) end() error { return d.file.Close() }
+
+// httpSink posts heads, one JSON object a line.
+type httpSink struct {
+	to     *url.URL // may hold secrets
+	client *transport.Client
+}
+
+// newHTTPSink follows no redirect: it would carry our credentials to a place that was not configured.
+func newHTTPSink(to *url.URL, over http.RoundTripper) httpSink {
+	return httpSink{to, transport.NewClient(transport.ClientOptions{
+		Over: over, Timeout: remoteBound, Host: transport.Only(to, trust.Said(transport.Host{Private: true})),
+	})}
+}
+
+// name has the host, and a digest of the whole address that tells two at one host apart.
+func (s httpSink) name() string {
+	sum := sha256.Sum256([]byte(s.to.String()))
+	return s.to.Scheme + "://" + s.to.Host + " (" + hex.EncodeToString(sum[:4]) + ")"
+}
+
+func (httpSink) local() bool { return false }
+
+func (s httpSink) begin(context.Context) (delivery, error) { return s, nil }
+
+func (httpSink) last() (record.Head, bool, error) { return record.Head{}, false, nil }
+
+func (s httpSink) send(ctx context.Context, heads []record.Head) error {
+	answer, err := s.client.Do(ctx, transport.Request{
+		Method: http.MethodPost, URL: s.to, Header: http.Header{"Content-Type": {"application/x-ndjson"}}, Body: lines(heads),
+	})
+	if err != nil {
+		return errors.New(reasonOfRequest(err))
+	}
+	if answer.Status < 200 || answer.Status > 299 {
+		return fmt.Errorf("it answered %d", answer.Status)
+	}
+	return nil
+}
+
+func reasonOfRequest(err error) string {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return "it did not answer in time"
+	}
+	return "it could not be reached"
+}
+
+func (httpSink) end() error { return nil }
+
+// syslogSink sends each head as a message of RFC 5424. Over UDP and to a local socket its arrival is not confirmed.
+type syslogSink struct {
+	network string // unixgram for this machine's, udp or tcp
+	address string
+	host    string
+}
+
+func (s syslogSink) name() string {
+	if s.address == "" {
+		return "syslog"
+	}
+	return "syslog+" + s.network + "://" + s.address
+}
+
+func (syslogSink) local() bool { return false }
+
+func (s syslogSink) begin(ctx context.Context) (delivery, error) {
+	addresses := []string{s.address}
+	if s.address == "" {
+		addresses = []string{"/dev/log", "/var/run/syslog", "/var/run/log"}
+	}
+	var problem error
+	for _, address := range addresses {
+		conn, err := transport.Dial(ctx, s.network, address)
+		if err == nil {
+			return syslogDelivery{s, conn}, nil
+		}
+		problem = err
+	}
+	return nil, fmt.Errorf("it cannot be reached: %w", problem)
+}
+
+type syslogDelivery struct {
+	syslogSink
+	conn net.Conn
+}
+
+func (syslogDelivery) last() (record.Head, bool, error) { return record.Head{}, false, nil }
+
+// syslogPriority is facility 13, log audit, with the severity notice.
+const syslogPriority = 13*8 + 5
+
+func (d syslogDelivery) send(ctx context.Context, heads []record.Head) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := d.conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	for _, h := range heads {
+		if _, err := d.conn.Write(d.message(h)); err != nil {
+			return errors.New("the message could not be sent")
+		}
+	}
+	return nil
+}
+
+func (d syslogDelivery) message(h record.Head) []byte {
+	host := d.host
+	if host == "" {
+		host = "-"
+	}
+	message := fmt.Appendf(nil, "<%d>1 %s %s claudeops - audit-head - %s", syslogPriority,
+		h.Time.UTC().Format(time.RFC3339Nano), host, bytes.TrimSuffix(line(h), []byte("\n")))
+	if d.network == "tcp" { // octet counting of RFC 6587
+		return append([]byte(strconv.Itoa(len(message))+" "), message...)
+	}
+	return message
+}
+
+func (d syslogDelivery) end() error { return d.conn.Close() }

@@ -1,3 +1,6 @@
+// Package record holds the types of what Claude Ops keeps: attempts with the verdicts of the gates, proposals, what was
+// last seen of pull requests, notices, and the queries and reports about them. It knows neither who makes the records
+// nor where they are stored.
 package record
 
 import (
@@ -169,4 +172,80 @@ type OutcomeCount struct {
 type GateCount struct {
 	Gate  Gate
 	Count int
+}
+
+// Gate names one gate of the pipeline (design §3), in the order of Gates.
+type Gate string
+
+// The gates.
+const (
+	GateArguments  Gate = "arguments"
+	GateTier       Gate = "tier"
+	GateScope      Gate = "scope"
+	GateBaseTree   Gate = "base_tree"
+	GateContent    Gate = "content"
+	GateRepository Gate = "repository"
+	GateRevision   Gate = "revision"
+	GateDuplicate  Gate = "duplicate"
+	GateCooldown   Gate = "cooldown"
+	GateAudit      Gate = "audit"
+	GateCaps       Gate = "caps"
+)
+
+// Gates lists them, in the order in which they are asked.
+func Gates() []Gate {
+	return []Gate{GateArguments, GateTier, GateScope, GateBaseTree, GateContent, GateRepository, GateRevision,
+		GateDuplicate, GateCooldown, GateAudit, GateCaps}
+}
+
+// Ruling is the result of a gate.
+type Ruling string
+
+// The rulings.
+const (
+	Pass    Ruling = "pass"
+	Deny    Ruling = "deny"
+	Skipped Ruling = "skipped" // could not be asked, because an earlier gate had refused
+)
+
+// Verdict is one gate's ruling on one request.
+type Verdict struct {
+	Gate       Gate              `json:"gate"`
+	Ruling     Ruling            `json:"ruling"`
+	Detail     string            `json:"detail,omitempty"` // why it passed or was skipped, for people
+	Violations []fault.Violation `json:"violations,omitempty"`
+	// what the gate lets pass and a person should know before merging
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// RefusedChange is the change of an attempt that did not become a proposal: an aid for people, and not part of the
+// audit. It holds only texts that were searched for secrets without a finding; of the others it says why they are
+// withheld. Of a longer text it holds the beginning: refused changes must not fill the records.
+type RefusedChange struct {
+	ChangeType string        `json:"change_type,omitempty"`
+	Body       RefusedText   `json:"body"`
+	Files      []RefusedFile `json:"files"`
+	// FilesOmitted counts the further files that are not listed.
+	FilesOmitted int `json:"files_omitted,omitempty" doc:"How many further files there were"`
+}
+
+// RefusedText is a text, or its beginning, or why it is withheld.
+type RefusedText struct {
+	Text     string `json:"text,omitempty"`
+	Rest     string `json:"rest,omitempty" doc:"Of a text that is not kept whole: its size, and the SHA-256 of the whole"`
+	Withheld string `json:"withheld,omitempty" doc:"Why the text is not kept, with rule and line"`
+}
+
+// RefusedFile is one file of a change.
+type RefusedFile struct {
+	Path   string             `json:"path"`
+	Action gitprovider.Action `json:"action"`
+	RefusedText
+	Edits bool `json:"edits,omitempty" doc:"The text is what edits would have put in, and not the whole file"`
+}
+
+// Reply is the answer to a request with an Idempotency-Key.
+type Reply struct {
+	Status int // 0: nothing yet
+	Body   []byte
 }

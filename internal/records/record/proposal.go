@@ -1,8 +1,12 @@
 package record
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -67,3 +71,274 @@ type Progress struct {
 	// opened without it: then nothing was removed. Proposals that the store returns do not have it; see History.Undone.
 	Undone bool
 }
+
+// Position is a point in the order of the record: whatever is recorded later has a greater one, on all machines that
+// share the store.
+type Position int64
+
+// Claim is a reservation's view of the open pull requests of its repository, and the caps to keep.
+type Claim struct {
+	Seen Position   // where the record stood before the provider was asked for Open
+	Open []OpenPull // the open pull requests of ours, as the provider listed them after Seen
+	// Within is the period of the cap on creations: it ends now, by the clock of the records.
+	Within time.Duration
+	// Admit decides whether one more may be opened at this usage; an error denies. nil: there is no cap. It is called
+	// within the transaction that reserves.
+	Admit func(Usage) error
+}
+
+// OpenPull tells an open pull request apart from others.
+type OpenPull struct {
+	Number  int
+	Head    string // commit
+	Request string // the request id that its mark names; "" if it has none that is true
+}
+
+// Usage counts the pull requests of a repository that the ledger and the provider together know. No pull request counts
+// twice: neither as listed and recorded, nor as listed and being made.
+type Usage struct {
+	Open int // those that are open, and the pending ones
+	// proposals that hold a reservation: each may become a pull request, or has and that is not recorded yet
+	Pending int
+	Made    []time.Time // when pull requests were recorded as opened within Claim.Within, oldest first
+}
+
+// Event is the kind of a Notice.
+type Event string
+
+// The events.
+const (
+	EventOpened  Event = "opened"
+	EventRevised Event = "revised"
+	EventRefused Event = "refused" // only if the operator asks for it
+	EventMerged  Event = "merged"
+	EventClosed  Event = "closed"
+	// EventDeployed is a merge that was put in place on this machine; EventDeployWaits is one that waits for a person
+	// before.
+	EventDeployed    Event = "deployed"
+	EventDeployWaits Event = "deploy_waits"
+	// Ends of sessions of agents that a person should look at.
+	EventSessionFailed  Event = "session_failed" // or it was too long, or its process was killed
+	EventSessionSkipped Event = "session_skipped"
+	EventSessionLimit   Event = "session_limit" // of turns or of cost
+	EventSessionLogin   Event = "session_login" // Claude Code has to be signed in
+)
+
+// Notice is an event to notify people of. It waits in the store's outbox until a sender of internal/ops/notify has
+// delivered it.
+type Notice struct {
+	Event   Event
+	Payload []byte // a JSON object; see internal/ops/notify
+}
+
+// Notifier tells people of events. internal/ops/notify implements it.
+type Notifier interface {
+	// Notices returns the notices of an event, one for each target. They are to be put into the outbox in the transaction
+	// that records the event.
+	Notices(event Event, a Attempt) []Notice
+	// Kick has what waits in the outbox delivered, and does not wait for that.
+	Kick(ctx context.Context)
+}
+
+// PendingNotice is a notice that a sender has claimed from the store's outbox.
+type PendingNotice struct {
+	ID        int64 // grows in the order of the record
+	Event     Event
+	Payload   []byte    // as it was given to Ledger
+	Attempts  int       // how often it was claimed before, also by processes that died over it
+	CreatedAt time.Time // when it was recorded
+}
+
+// NoticeSettlement records how the delivery of a claimed notice ended. Exactly one of Delivered, GiveUp and RetryAt is
+// set.
+type NoticeSettlement struct {
+	Delivered bool
+	RetryAt   time.Time // when it is to be tried again
+	GiveUp    bool
+	Error     string // why it was not delivered; the store keeps the first 500 bytes
+}
+
+// NoticeCounts is the state of the outbox.
+type NoticeCounts struct {
+	Pending   int    // waiting, or being delivered now
+	GivenUp   int    // not delivered, of the last 30 days
+	LastError string // why the newest of those that failed was not delivered yet; "" if none is waiting or given up
+}
+
+// PullState is the state of a pull request as it was last seen: open, closed, merged or StateGone.
+type PullState = gitprovider.State
+
+// StateGone is the recorded state of a pull request that its provider does not know any more: neither merged nor
+// closed, as far as anybody can tell.
+const StateGone gitprovider.State = "gone"
+
+// PullStates lists the states that a record of a pull request can have.
+func PullStates() []PullState {
+	return []PullState{gitprovider.StateOpen, gitprovider.StateMerged, gitprovider.StateClosed, StateGone}
+}
+
+// PullKey names a pull request that we opened; owner and repository as the provider spelt them then.
+type PullKey struct {
+	Provider string
+	Owner    string
+	Repo     string
+	Number   int
+}
+
+// PullKey names the pull request that the attempt is about; its Number is 0 if there is none.
+func (a Attempt) PullKey() PullKey { return PullKey{a.Provider, a.Owner, a.Repo, a.PRNumber} }
+
+// PullKey names the pull request that the proposal became; its Number is 0 if there is none.
+func (p Proposal) PullKey() PullKey { return PullKey{p.Provider, p.Owner, p.Repo, p.PRNumber} }
+
+// PullKeys names the pull requests that attempts are about, each once.
+func PullKeys(rows []RecordedAttempt) (keys []PullKey) {
+	for _, r := range rows {
+		if key := r.PullKey(); r.PRNumber > 0 && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// PullRecord is the last known state of a pull request that we opened. It informs people: no gate reads it, since the
+// provider may have newer data.
+type PullRecord struct {
+	PullKey
+	ProposalID       string            // request id of the proposal that became it; "" if none is recorded
+	State            gitprovider.State // or StateGone
+	Head             string            // head commit; "" if not read yet
+	Approvals        int               // people whose last word is an approval
+	ChangesRequested int               // people whose last word is a request for changes
+	Checks           gitprovider.ChecksState
+	UpdatedAt        time.Time // when any of the above changed
+	TriedAt          time.Time // when the provider was asked last, with or without an answer; zero: never
+	SeenAt           time.Time // when it answered last; zero: never
+	SeenBy           Door      // what made us look: DoorWebhook, DoorPoll, or the door of the person who ended it
+	EndedAt          time.Time // when it was last merged or closed; kept when it is reopened
+	EndedBy          string    // who did that, as the provider names them: untrusted text; "" if it does not say
+	Misses           int       // looks in a row at which the provider did not know it
+	AskedAt          time.Time // when changes were last requested; zero: never, or the provider does not say
+	RevisedAt        time.Time // when we last added a commit; zero: never. The store fills it in.
+	// Version grows with each change of the record. 0: it was opened before records were kept, and was not read yet.
+	Version int64
+
+	// Of the proposal, as it was opened; the store fills them in and never writes them.
+	Base   string
+	Branch string
+	Title  string
+	URL    string
+	// OpenedAt is when the pull request was recorded; zero if no proposal is.
+	OpenedAt time.Time
+}
+
+// Open reports whether the pull request is open, as far as we know.
+func (r PullRecord) Open() bool { return r.State == gitprovider.StateOpen }
+
+// Standing says who is to act on a pull request. The store counts and finds by the same rules.
+func (r PullRecord) Standing() Standing {
+	switch {
+	case !r.Open():
+		return Standing(r.State)
+	case r.ChangesRequested > 0 && !r.RevisedAt.After(r.AskedAt):
+		return StandingAgent
+	case r.Checks == gitprovider.ChecksFailure:
+		return StandingFailed
+	case r.Checks == gitprovider.ChecksPending:
+		return StandingRunning
+	case r.ChangesRequested == 0 && r.Approvals > 0:
+		return StandingReady
+	}
+	return StandingReview
+}
+
+// Standing names who is to act on a pull request, or the state of one that has ended.
+type Standing string
+
+// Where an open pull request stands.
+const (
+	StandingFailed  Standing = "failed"  // a check of the forge has failed
+	StandingReady   Standing = "ready"   // approved, and no check stands against it
+	StandingReview  Standing = "review"  // a person is to look
+	StandingRunning Standing = "running" // its checks run
+	StandingAgent   Standing = "agent"   // somebody asked for changes, and nothing was revised since
+)
+
+// Tab selects changes by where they stand.
+type Tab string
+
+// The tabs.
+const (
+	// for a person: open and not with its agent, or a dry run of the last 30 days that was not promoted
+	TabWaiting Tab = "waiting"
+	TabAgent   Tab = "agent" // open, and with its agent
+	TabRefused Tab = "refused"
+	TabMerged  Tab = "merged"
+	TabClosed  Tab = "closed" // without a merge, or no longer known to its provider
+)
+
+// Tabs lists them.
+func Tabs() []Tab { return []Tab{TabWaiting, TabAgent, TabRefused, TabMerged, TabClosed} }
+
+// CodeCount counts the attempts that were refused with a code.
+type CodeCount struct {
+	Code  fault.Code
+	Count int
+}
+
+// PullTotals counts pull requests by where they stand; those that have ended by their state.
+type PullTotals map[Standing]int64
+
+// Waiting counts the pull requests that are open and not with their agents.
+func (t PullTotals) Waiting() (n int64) {
+	for _, standing := range WaitingStandings() {
+		n += t[standing]
+	}
+	return n
+}
+
+// WaitingStandings returns the standings of pull requests that wait for a person.
+func WaitingStandings() []Standing {
+	return []Standing{StandingFailed, StandingReady, StandingReview, StandingRunning}
+}
+
+// RepoName is a repository at its provider.
+type RepoName struct{ Provider, Owner, Name string }
+
+// String returns provider:owner/name.
+func (r RepoName) String() string { return fmt.Sprintf("%s:%s/%s", r.Provider, r.Owner, r.Name) }
+
+// ReviewAnswer is a proposal's answer to the review of the pull request that it adds to.
+type ReviewAnswer struct {
+	Text string `json:"text"` // as it is posted, below its opening
+	// Comment is the id of the comment on a line that it answers; "" if it answers the review as a whole. The others say
+	// where that comment stands.
+	Comment string `json:"comment,omitempty"`
+	Thread  string `json:"thread,omitempty"` // see gitprovider.LineComment
+	Path    string `json:"path,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Before  bool   `json:"before,omitempty"`
+	Commit  string `json:"commit,omitempty"`
+	Quote   string `json:"quote,omitempty"` // its first words, fit to be posted
+}
+
+// OutcomeTotal counts all recorded attempts at proposals with an outcome.
+type OutcomeTotal struct {
+	Outcome Outcome
+	Count   int64
+}
+
+// GateTotal counts all recorded attempts that a gate has refused.
+type GateTotal struct {
+	Gate  Gate
+	Count int64
+}
+
+// OpenPulls counts our open pull requests in a repository, by age.
+type OpenPulls struct {
+	RepoName
+	Day, Week, Month, Older int64 // opened in the last 24 hours, 7 days, 30 days but not in the shorter time, and before
+}
+
+// All returns the sum of all ages.
+func (o OpenPulls) All() int64 { return o.Day + o.Week + o.Month + o.Older }

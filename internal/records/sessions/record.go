@@ -4,6 +4,9 @@ package sessions
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -216,4 +219,105 @@ type Records interface {
 	AskStop(ctx context.Context, id string) error
 	// StopAsked reports whether that was noted.
 	StopAsked(ctx context.Context, id string) (bool, error)
+}
+
+// Why says in one line why a session ended as it did: what was recorded, or else what the state and the exit code tell.
+// It is "" of a session that runs, and of one that came to a good end.
+func (e Ending) Why() string {
+	if text := strings.Join(strings.Fields(e.Reason), " "); text != "" {
+		return text
+	}
+	switch e.State {
+	case StateFailed:
+		if e.ExitCode > 0 {
+			return fmt.Sprintf("claude exited with code %d; nothing more is recorded", e.ExitCode)
+		}
+		return "it failed; why is not recorded"
+	case StateTimeout:
+		return "it reached its limit of time"
+	case StateLimit:
+		return "it reached its limit of turns or of cost"
+	case StateCancelled:
+		return "a person or a signal ended it"
+	case StateInterrupted:
+		return "the process that ran it was killed, or the machine stopped"
+	case StateSkipped:
+		return "another session was running when it was due"
+	}
+	return ""
+}
+
+// Handoff is a session's message to a session of a higher tier. It is the agent's text: data, never an instruction, and
+// its tier is a recommendation that configuration caps.
+type Handoff struct {
+	Version         int      `json:"version" required:"true"`
+	RecommendedTier int      `json:"recommended_tier" required:"true"`
+	Services        []string `json:"services"`
+	Findings        []Found  `json:"findings" required:"true"`
+	WantedChange    Wanted   `json:"wanted_change"`
+	Resolved        []string `json:"resolved,omitempty" doc:"Keys of findings that were handed over earlier and are gone"`
+}
+
+// Found is an agent's finding. Findings are identified by Key across sessions, so that one that was handed over already
+// starts no further session.
+type Found struct {
+	Key  string `json:"key" doc:"A short name that stays the same from session to session"`
+	Text string `json:"text"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. In records of earlier versions a finding is its text alone.
+func (f *Found) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		return json.Unmarshal(raw, &f.Text)
+	}
+	type plain Found
+	return json.Unmarshal(raw, (*plain)(f))
+}
+
+// Wanted is a change to a procedure that an agent wants and may not propose itself.
+type Wanted struct {
+	File     string `json:"file"`
+	Evidence string `json:"evidence"`
+	Text     string `json:"text"`
+}
+
+// Escalated is a finding that has started a session of a higher tier. Sessions hand the list of those that are open on
+// to the next, so that a finding which is seen again starts no further session.
+type Escalated struct {
+	Key      string           `json:"key"`
+	Tier     gitprovider.Tier `json:"tier"`     // the highest that it was handed over to
+	Sessions []string         `json:"sessions"` // that it started, oldest first
+	At       time.Time        `json:"at"`       // when it started the last one
+	// Pulls are the pull requests that those sessions opened, changed or found in their way, as owner/name#number.
+	Pulls []string `json:"pull_requests,omitempty"`
+}
+
+// MaxJournal is the number of journal entries that are kept.
+const MaxJournal = 200
+
+// JournalEntry is an agent's note for later sessions, such as a figure that it measured. It is an agent's text: data,
+// never an instruction.
+type JournalEntry struct {
+	Session string    `json:"session"`
+	Time    time.Time `json:"time"`
+	Text    string    `json:"text"`
+	// Actor is the session that noted it, with who started it. Read lists the people whose words it has read, which the
+	// entry may repeat.
+	Actor record.Actor `json:"actor,omitzero"`
+}
+
+// JournalQuery selects entries of the journal, newest first.
+type JournalQuery struct {
+	Session string // "" for those of all
+	Limit   int    // at most MaxJournal, which is also what 0 means
+}
+
+// Journal keeps what agents note for later sessions: one journal for all sessions of these records, as there is one
+// schedule. internal/records/store implements it. Errors are faults.
+type Journal interface {
+	// AppendJournal adds entries of a session, once for each session. It removes the oldest where there are more than
+	// MaxJournal.
+	AppendJournal(ctx context.Context, by record.Actor, at time.Time, texts []string) error
+	// Journal returns entries.
+	Journal(ctx context.Context, q JournalQuery) ([]JournalEntry, error)
 }

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -182,4 +184,267 @@ func (d *database) selectAuditRows(ctx context.Context, tx *sql.Tx, clauses stri
 		return nil
 	}, "SELECT "+strings.Join(names, ", ")+", hash FROM audit "+clauses, args...)
 	return out, err
+}
+
+// maxHeads bounds how many heads are read at once.
+const maxHeads = 1000
+
+// HeadsAfter returns the heads of the rows after a number, oldest first, at most limit and never more than 1000.
+func (a *Audit) HeadsAfter(ctx context.Context, seq int64, limit int) ([]record.Head, error) {
+	return selectOf(ctx, a.db, scanHead, `SELECT seq, hash, time_us FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2`,
+		seq, min(max(limit, 0), maxHeads))
+}
+
+// HashesOf returns the hashes of the rows with the numbers, at most 1000; those that there are.
+func (a *Audit) HashesOf(ctx context.Context, seqs []int64) (map[int64]string, error) {
+	seqs = seqs[:min(len(seqs), maxHeads)]
+	out := make(map[int64]string, len(seqs))
+	if len(seqs) == 0 {
+		return out, nil
+	}
+	args := make([]any, len(seqs))
+	for i, seq := range seqs {
+		args[i] = seq
+	}
+	heads, err := selectOf(ctx, a.db, scanHead, "SELECT seq, hash, time_us FROM audit WHERE seq IN ("+
+		placeholders(1, len(args))+")", args...)
+	for _, h := range heads {
+		out[h.Seq] = h.Hash
+	}
+	return out, err
+}
+
+func scanHead(rows *sql.Rows, h *record.Head) error { return rows.Scan(&h.Seq, &h.Hash, at(&h.Time)) }
+
+// Exports says how far the heads were exported, for every sink that was ever exported to, by name.
+func (a *Audit) Exports(ctx context.Context) ([]record.AuditExport, error) {
+	return selectOf(ctx, a.db, func(rows *sql.Rows, e *record.AuditExport) error {
+		return rows.Scan((*text)(&e.Sink), &e.Last.Seq, &e.Last.Hash, at(&e.At), (*text)(&e.Problem), at(&e.ProblemAt))
+	}, `SELECT sink, seq, hash, exported_us, problem, problem_us FROM audit_exports ORDER BY sink`)
+}
+
+// Export returns the export state of one sink; Last.Seq is 0 if there is none.
+func (a *Audit) Export(ctx context.Context, sink string) (record.AuditExport, error) {
+	all, err := a.Exports(ctx)
+	for _, e := range all {
+		if e.Sink == sink {
+			return e, err
+		}
+	}
+	return record.AuditExport{Sink: sink}, err
+}
+
+// Exported notes that a sink has taken all heads up to last, and that exporting to it works. Of several processes that
+// export, the one that is behind takes nothing back.
+func (a *Audit) Exported(ctx context.Context, sink string, last record.Head) error {
+	return a.db.exec(ctx, `INSERT INTO audit_exports (sink, seq, hash, exported_us) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (sink) DO UPDATE SET exported_us = excluded.exported_us, problem = '', problem_us = NULL,
+			hash = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.hash ELSE audit_exports.hash END,
+			seq = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.seq ELSE audit_exports.seq END`,
+		text(sink), last.Seq, text(last.Hash), micros(a.db.now()))
+}
+
+// ExportFailed notes why exporting to a sink failed. What it has taken stays as it is.
+func (a *Audit) ExportFailed(ctx context.Context, sink, problem string) error {
+	return a.db.exec(ctx, `INSERT INTO audit_exports (sink, seq, hash, exported_us, problem, problem_us) VALUES ($1, 0, '', NULL, $2, $3)
+		ON CONFLICT (sink) DO UPDATE SET problem = excluded.problem,
+			problem_us = CASE WHEN audit_exports.problem = '' THEN excluded.problem_us ELSE audit_exports.problem_us END`,
+		text(sink), text(cutText(problem, maxNoticeError)), micros(a.db.now()))
+}
+
+// Bounds of the rows of the audit that are kept in memory, in rows and in bytes of what they hold. Beyond them, all are
+// given up.
+const (
+	maxRowsInMemory     = 1000
+	maxRowBytesInMemory = 4 << 20
+)
+
+// rowMemory caches decoded rows of the audit in memory. It finds them by their hash, which covers all that they hold
+// and all rows before, so a cached row equals the stored one. Callers must not change the slices of a row.
+type rowMemory struct {
+	mu    sync.Mutex
+	rows  map[string]record.RecordedAttempt
+	bytes int
+}
+
+func (m *rowMemory) find(hash string) (record.RecordedAttempt, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	row, found := m.rows[hash]
+	return row, found
+}
+
+func (m *rowMemory) keep(row auditRow) {
+	size := 0
+	for _, c := range row.columns {
+		if s, ok := c.value.(string); ok {
+			size += len(s)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rows == nil || len(m.rows) >= maxRowsInMemory || m.bytes+size > maxRowBytesInMemory {
+		m.rows, m.bytes = map[string]record.RecordedAttempt{}, 0
+	}
+	if _, has := m.rows[row.Hash]; !has && size <= maxRowBytesInMemory {
+		m.rows[row.Hash], m.bytes = row.RecordedAttempt, m.bytes+size
+	}
+}
+
+// auditRows returns the rows that were found, by their hashes. Those that are not in memory are read.
+func (d *database) auditRows(ctx context.Context, tx *sql.Tx, found []foundAttempt) (map[string]record.RecordedAttempt,
+	error) {
+	rows := make(map[string]record.RecordedAttempt, len(found))
+	var missing []any
+	for _, f := range found {
+		row, known := d.rows.find(f.hash)
+		if !known {
+			missing = append(missing, f.seq)
+			continue
+		}
+		rows[f.hash] = row
+	}
+	if len(missing) == 0 {
+		return rows, nil
+	}
+	read, err := d.selectAuditRows(ctx, tx, "WHERE seq IN ("+placeholders(1, len(missing))+")", missing...)
+	for _, row := range read {
+		rows[row.Hash] = row.RecordedAttempt
+		d.rows.keep(row)
+	}
+	return rows, err
+}
+
+// Verify recomputes the chain from the first row to the last, in constant memory. With expectHead, a hash that
+// Head once gave, it also reports whether that row is still there: rows after it are fine, but without it rows were cut
+// off or the chain was written anew. The error is for an audit that cannot be read; what is wrong with it is in the
+// report. A malformed expectHead is invalid_argument.
+func (a *Audit) Verify(ctx context.Context, expectHead string) (record.AuditReport, error) {
+	v, err := newVerifier(expectHead)
+	if err != nil {
+		return record.AuditReport{}, err
+	}
+	var report record.AuditReport
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		report, err = v.verify(ctx, tx)
+		return err
+	})
+	return report, err
+}
+
+// VerifyAfter recomputes the chain behind the head of an earlier report that was OK: that its row is still there with
+// its hash, and that every row added since follows. Rows before it are taken as that report found them, so what was
+// altered there since is noticed by Verify alone. The report counts all rows. Errors are those of Verify.
+func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (report record.AuditReport, err error) {
+	if known.HeadSeq == 0 || !known.OK() {
+		return a.Verify(ctx, "")
+	}
+	v, err := newVerifier("")
+	if err != nil {
+		return record.AuditReport{}, err
+	}
+	v.report = record.AuditReport{Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq}
+	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		var hash string
+		err := tx.QueryRowContext(ctx, "SELECT hash FROM audit WHERE seq = $1", known.HeadSeq).Scan(&hash)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if hash != known.Head {
+			report = v.report
+			report.FirstBad = known.HeadSeq
+			report.Problem = fmt.Sprintf(
+				"row %d is not what it was when it was verified last: rows were cut off the end, or the chain "+
+					"was written anew", known.HeadSeq)
+			return nil
+		}
+		report, err = v.verify(ctx, tx)
+		return err
+	})
+	return report, err
+}
+
+type verifier struct {
+	expect string
+	found  bool
+	report record.AuditReport
+}
+
+// newVerifier begins with the first row. A malformed head is invalid_argument.
+func newVerifier(expectHead string) (*verifier, error) {
+	expectHead = strings.ToLower(strings.TrimSpace(expectHead))
+	_, err := hex.DecodeString(expectHead)
+	if expectHead != "" && (err != nil || len(expectHead) != len(genesisHash)) {
+		return nil, fault.New(fault.InvalidArgument,
+			"the expected head is not a hash, which has 64 hexadecimal digits; copy the whole of it")
+	}
+	return &verifier{
+		expect: expectHead, found: expectHead == "" || expectHead == genesisHash,
+		report: record.AuditReport{Head: genesisHash},
+	}, nil
+}
+
+// verify reads the rows from where the verifier stands to the end.
+func (v *verifier) verify(ctx context.Context, tx *sql.Tx) (record.AuditReport, error) {
+	if err := v.run(ctx, tx); err != nil {
+		return record.AuditReport{}, err
+	}
+	if v.report.Problem == "" && !v.found {
+		v.report.Problem = "the chain is whole but does not contain the expected head: " +
+			"rows were cut off its end, or it was written anew"
+	}
+	return v.report, nil
+}
+
+// run reads the rows as the bytes that the database gives, so that nothing in them can stop it.
+func (v *verifier) run(ctx context.Context, tx *sql.Tx) (err error) {
+	names := auditColumnNames()
+	from, args := "", []any(nil)
+	if v.report.HeadSeq > 0 {
+		from, args = " WHERE seq > $1", []any{v.report.HeadSeq}
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT "+strings.Join(names, ", ")+", hash FROM audit"+from+" ORDER BY seq",
+		args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	values := make([]sql.RawBytes, len(names)+1)
+	dest := make([]any, len(values))
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	var canonical []byte
+	for v.report.Problem == "" && rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		canonical = append(canonical[:0], auditHeader...)
+		for i, name := range names {
+			canonical = appendColumn(canonical, name, []byte(values[i]))
+		}
+		v.row(string(values[0]), string(values[1]), string(values[len(names)]), canonical)
+	}
+	return rows.Err()
+}
+
+// row checks one row against the one before.
+func (v *verifier) row(seq, prev, hash string, canonical []byte) {
+	want := v.report.HeadSeq + 1
+	bad := func(format string, args ...any) {
+		v.report.FirstBad, v.report.Problem = want, fmt.Sprintf(format, args...)
+	}
+	switch {
+	case seq != fmt.Sprint(want):
+		bad("row %d is missing: row %q follows row %d", want, seq, want-1)
+	case prev != v.report.Head:
+		bad("row %d does not follow row %d: it carries another hash than that row has", want, want-1)
+	case hash != hashOf(canonical):
+		bad("row %d was altered: its hash is not that of its content", want)
+	default:
+		v.report.Rows, v.report.HeadSeq, v.report.Head = v.report.Rows+1, want, hash
+		if hash == v.expect {
+			v.found, v.report.ExpectedSeq = true, want
+		}
+	}
 }

@@ -236,3 +236,221 @@ func storedRow(t testing.TB, s *Store, seq int64) auditRow {
 	}
 	return row
 }
+
+// Rows from memory equal those that are read, and the values that change beside them are read each time.
+func TestAttemptsFromMemoryAreThoseThatAreRead(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	s := open(t, place, Options{})
+	other := open(t, place, Options{}) // as another process would
+	openedPull(t, s, 7)
+	for i := range 5 {
+		a := attempt(fmt.Sprintf("a%d", i))
+		a.Outcome, a.Session = record.OutcomeRefused, "session-1"
+		recordAttempts(t, s, a)
+	}
+	read := func(s *Store) []record.RecordedAttempt {
+		t.Helper()
+		rows, err := s.History.Attempts(t.Context(), record.AttemptQuery{Limit: 10})
+		wantEqual(t, err, nil)
+		return rows
+	}
+	first := read(s)
+	wantEqual(t, len(first), 6)
+	wantEqual(t, read(s), first)
+	wantEqual(t, read(other), first)
+	// The same rows, and the proposal of the oldest has another state.
+	mustExec(t, raw(t, other), "UPDATE proposals SET state = 'unsettled' WHERE id = 'p7'")
+	rows := read(s)
+	wantEqual(t, rows[5].State, record.StateUnsettled)
+	rows[5].State = first[5].State
+	wantEqual(t, rows, first)
+}
+
+func TestMemoryOfRowsIsBounded(t *testing.T) {
+	t.Parallel()
+	var m rowMemory
+	row := func(i, size int) auditRow {
+		return newAuditRow(int64(i), genesisHash, record.Attempt{RequestID: fmt.Sprint(i),
+			Message: strings.Repeat("x", size)})
+	}
+	for i := range 3 * maxRowsInMemory {
+		m.keep(row(i, maxMessage))
+		if len(m.rows) > maxRowsInMemory || m.bytes > maxRowBytesInMemory {
+			t.Fatalf("%d rows of %d bytes", len(m.rows), m.bytes)
+		}
+		if _, found := m.find(row(i, maxMessage).Hash); !found {
+			t.Fatal("the newest row is not kept")
+		}
+	}
+}
+
+// Of two processes that export to one sink, the slower one notes last what it sent first.
+func TestWhatASinkHasTakenIsNeverTakenBack(t *testing.T) {
+	ctx, s := t.Context(), openNew(t)
+	recordAttempts(t, s, attempt("1"), attempt("2"))
+	heads, err := s.Audit.HeadsAfter(ctx, 0, 2)
+	wantEqual(t, err, nil)
+	for _, h := range []record.Head{heads[1], heads[0]} {
+		wantEqual(t, s.Audit.Exported(ctx, "https", h), nil)
+	}
+	export, err := s.Audit.Export(ctx, "https")
+	wantEqual(t, []any{export.Last.Seq, export.Last.Hash, err}, []any{int64(2), heads[1].Hash, nil})
+}
+
+func TestVerifyNamesTheFirstBadRow(t *testing.T) {
+	t.Parallel()
+	columns := strings.Join(auditColumnNames()[1:], ", ") // all but seq
+	swap := func(target string) string {
+		return "UPDATE audit SET (" + columns + ", hash) = (" +
+			"SELECT " + columns + ", hash FROM kept WHERE seq = " + target + ")"
+	}
+	tests := map[string]struct {
+		statements []string
+		bad        int64
+		problem    string
+	}{
+		"a text altered":        {[]string{"UPDATE audit SET caller = caller || '!' WHERE seq = 4"}, 4, "was altered"},
+		"a number altered":      {[]string{"UPDATE audit SET tier = 3 WHERE seq = 4"}, 4, "was altered"},
+		"a time altered":        {[]string{"UPDATE audit SET time_us = time_us + 1 WHERE seq = 10"}, 10, "was altered"},
+		"a hash altered":        {[]string{"UPDATE audit SET hash = upper(hash) WHERE seq = 4"}, 4, "was altered"},
+		"the first row altered": {[]string{"UPDATE audit SET code = '' WHERE seq = 1"}, 1, "was altered"},
+		"text moved between columns": {[]string{"UPDATE audit SET owner = owner || repo, repo = '' WHERE seq = 4"},
+			4, "was altered"},
+		"a row missing":      {[]string{"DELETE FROM audit WHERE seq = 4"}, 4, "is missing"},
+		"the beginning gone": {[]string{"DELETE FROM audit WHERE seq < 4"}, 1, "is missing"},
+		"a row missing, the others renumbered": {[]string{"DELETE FROM audit WHERE seq = 4",
+			"UPDATE audit SET seq = seq - 1 WHERE seq > 4"}, 4, "does not follow"},
+		"rows reordered": {[]string{swap("5") + " WHERE seq = 4", swap("4") + " WHERE seq = 5"}, 4,
+			"does not follow"},
+		"a row copied":                      {[]string{swap("10") + " WHERE seq = 4"}, 4, "does not follow"},
+		"a column that is no text any more": {textNoMore(), 4, "was altered"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			for i := range 10 {
+				recordAttempts(t, s, attempt(fmt.Sprint(i+1)))
+			}
+			tamper(t, s, test.statements...)
+			got := verify(t, s, "")
+			if got.OK() || got.FirstBad != test.bad || got.Rows != test.bad-1 || !strings.Contains(got.Problem, test.problem) {
+				t.Fatalf("got %+v", got)
+			}
+		})
+	}
+}
+
+// tamper does what somebody does who can write to the disk.
+func tamper(t testing.TB, s *Store, statements ...string) {
+	t.Helper()
+	db := raw(t, s)
+	mustExec(t, db, dropGuards()...)
+	mustExec(t, db, "CREATE TABLE kept AS SELECT * FROM audit")
+	mustExec(t, db, statements...)
+}
+
+func TestVerifyKnowsTheExpectedHead(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), openNew(t)
+	wantEqual(t, verify(t, s, genesisHash), record.AuditReport{Head: genesisHash})
+	recordAttempts(t, s, attempt("1"), attempt("2"))
+	_, head, err := s.Audit.Head(ctx)
+	wantEqual(t, err, nil)
+	recordAttempts(t, s, attempt("3"))
+
+	got := verify(t, s, " "+strings.ToUpper(head)+"\n")
+	if !got.OK() || got.ExpectedSeq != 2 || got.Rows != 3 || got.HeadSeq != 3 {
+		t.Fatalf("a later head is fine: %+v", got)
+	}
+	if got := verify(t, s, genesisHash); !got.OK() {
+		t.Fatalf("every chain contains its beginning: %+v", got)
+	}
+	for _, malformed := range []string{"x", head[:63], head + "0", "g" + head[1:]} {
+		_, err := s.Audit.Verify(ctx, malformed)
+		wantCode(t, err, fault.InvalidArgument)
+	}
+}
+
+func TestVerifyNoticesACutTailOnlyByItsHead(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]string{
+		"the last rows": "DELETE FROM audit WHERE seq > 1", "all rows": "DELETE FROM audit",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, s := context.Background(), openNew(t)
+			recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
+			_, head, err := s.Audit.Head(ctx)
+			wantEqual(t, err, nil)
+			tamper(t, s, cut)
+			if got := verify(t, s, ""); !got.OK() {
+				t.Fatalf("what is left is a chain: %+v", got)
+			}
+			got := verify(t, s, head)
+			if got.OK() || got.FirstBad != 0 || !strings.Contains(got.Problem, "does not contain the expected head") {
+				t.Fatalf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestADamagedRowIsNotShownAsIfItWereNone(t *testing.T) {
+	t.Parallel()
+	s := openNew(t)
+	recordAttempts(t, s, attempt("1"))
+	tamper(t, s, "UPDATE audit SET verdicts = '[{' WHERE seq = 1")
+	_, err := s.Audit.Page(context.Background(), record.AuditQuery{})
+	wantCode(t, err, fault.Internal)
+	if !strings.Contains(err.Error(), "row 1 of the audit") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestVerifyingWhatWasAddedFindsWhatIsWrongThere(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, test := range map[string]struct {
+		statements []string
+		bad        int64
+		problem    string
+	}{
+		"nothing":                {nil, 0, ""},
+		"a new row altered":      {[]string{"UPDATE audit SET caller = 'x' WHERE seq = 4"}, 4, "was altered"},
+		"a new row missing":      {[]string{"DELETE FROM audit WHERE seq = 4"}, 4, "is missing"},
+		"the verified head gone": {[]string{"DELETE FROM audit WHERE seq > 2"}, 3, "cut off"},
+		"the verified head another": {[]string{"UPDATE audit SET hash = '" + strings.Repeat("a", 64) +
+			"' WHERE seq = 3"}, 3, "written anew"},
+		"an old row altered: not looked": {[]string{"UPDATE audit SET caller = 'x' WHERE seq = 1"}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t)
+			recordAttempts(t, s, attempt("1"), attempt("2"), attempt("3"))
+			known := verify(t, s, "")
+			recordAttempts(t, s, attempt("4"), attempt("5"))
+			tamper(t, s, test.statements...)
+			got, err := s.Audit.VerifyAfter(ctx, known)
+			wantEqual(t, err, nil)
+			if got.FirstBad != test.bad || !strings.Contains(got.Problem, test.problem) || got.OK() != (test.problem == "") {
+				t.Errorf("got %+v", got)
+			}
+			if got.OK() && (got.Rows != 5 || got.HeadSeq != 5) {
+				t.Errorf("got %+v", got)
+			}
+			full := verify(t, s, known.Head)
+			if name == "an old row altered: not looked" && full.FirstBad != 1 {
+				t.Errorf("a whole verification found %+v", full)
+			}
+		})
+	}
+}
+
+func TestVerifyingFromNothingIsAWholeVerification(t *testing.T) {
+	t.Parallel()
+	s := openNew(t)
+	recordAttempts(t, s, attempt("1"))
+	for _, known := range []record.AuditReport{{}, {Head: genesisHash}, {HeadSeq: 9, Problem: "broken"}} {
+		got, err := s.Audit.VerifyAfter(context.Background(), known)
+		wantEqual(t, err, nil)
+		wantEqual(t, got, verify(t, s, ""))
+	}
+}

@@ -3,13 +3,102 @@ package store
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
+	"fmt"
+	"io/fs"
+	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
+
+// engine hides the differences between the databases. Errors are those of the driver unless they are faults already;
+// asFault converts them to faults.
+type engine interface {
+	// beginWrite begins a transaction that sees everything committed before it. Until it ends, no other writes, in
+	// whatever process. It waits for others until waiting ends; of the calls of one process there is one at a time.
+	beginWrite(ctx, waiting context.Context) (*sql.Tx, error)
+
+	// writing tells others that this process writes, if it takes long, until done is called.
+	writing() (done func())
+
+	// holder returns who keeps others from writing, and since when; the zero time where that is not known. The error is a
+	// fault if the database does not say.
+	holder(ctx context.Context) (who string, since time.Time, err error)
+
+	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
+	beginRead(ctx context.Context) (*sql.Tx, error)
+
+	// check looks for damage that no transaction shows by itself, missing guards of the audit included.
+	check(ctx context.Context) error
+
+	// size is how many bytes the database takes on its disk.
+	size(ctx context.Context) (int64, error)
+
+	// asFault turns an error into a fault that says what the operator has to do. Faults and nil are passed on.
+	asFault(ctx context.Context, err error) error
+
+	// close ends all connections. Calls after the first do nothing.
+	close() error
+}
+
+// cause sorts the errors of the drivers by what has to be done about them.
+type cause int
+
+const (
+	causeOther cause = iota
+	causeBusy
+	causeInterrupted
+	causeCorrupt
+	causeForeign // not a database of ours
+	causeFull
+	causeReadOnly
+	causeUnopenable
+	causeIO
+	causeUnique
+)
+
+func causeOf(err error) cause {
+	if c := sqliteCause(err); c != causeOther {
+		return c
+	}
+	return postgresCause(err)
+}
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// Where the migrations are. The same number does the same on both.
+const (
+	sqliteMigrations   = "migrations/sqlite"
+	postgresMigrations = "migrations/postgres"
+)
+
+// newestVersion returns the number of the last migration of the folder: the digits that its file's name begins with.
+func newestVersion(migrations fs.FS, dir string) (int64, error) {
+	entries, err := fs.ReadDir(migrations, dir) // sorted by name
+	if err != nil || len(entries) == 0 {
+		return 0, errors.Join(err, fs.ErrNotExist)
+	}
+	digits, _, _ := strings.Cut(path.Base(entries[len(entries)-1].Name()), "_")
+	return strconv.ParseInt(digits, 10, 64)
+}
+
+// retryAfter is the reported wait after a call that failed because the database could not be used for a while.
+const retryAfter = 5 * time.Second
+
+// again returns the fault of a temporary failure: waiting is enough.
+func again(err error, format string, args ...any) error {
+	e := fault.Wrap(err, fault.Timeout, format, args...)
+	e.RetryAfter = retryAfter
+	return e.Awaits(waitsForDatabase)
+}
 
 // database is shared by the parts of a Store. It opens itself at first use: every read, every write and every lock goes
 // through open.
@@ -267,4 +356,101 @@ func (d *database) endedLocks(ctx context.Context, names []string) (map[string]b
 	}
 	ended, err := c.locks.ended(ctx, names)
 	return ended, c.asFault(ctx, err)
+}
+
+// turns lets one call of this process write at a time, and bounds how long one waits until it can: for the calls before
+// it and for other processes, all together.
+type turns struct {
+	one      chan struct{} // full while a call writes or waits for others
+	patience time.Duration
+	stuck    atomic.Bool // a call has waited in vain, and none could write since
+}
+
+// stuckPatience is how long a call waits after another one has waited in vain: otherwise a call that writes several
+// times, as a proposal does, would wait the full time again and again.
+const stuckPatience = time.Second
+
+// begin begins a transaction that writes; over is to be called when it has ended. A call that could not begin is
+// timeout, with who holds the records; nothing was written then.
+func (t *turns) begin(ctx context.Context, c *connection) (tx *sql.Tx, over func(), err error) {
+	began, patience := time.Now(), t.patience
+	if t.stuck.Load() {
+		patience = min(patience, stuckPatience)
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case t.one <- struct{}{}:
+	case <-waiting.Done():
+		return nil, nil, t.inVain(ctx, c, began, waiting.Err())
+	}
+	tx, err = c.beginWrite(ctx, waiting)
+	if err != nil {
+		<-t.one
+		var known *fault.Error
+		if !errors.As(err, &known) && (waiting.Err() != nil || causeOf(err) == causeBusy) {
+			err = t.inVain(ctx, c, began, err)
+		}
+		return nil, nil, c.asFault(ctx, err)
+	}
+	t.stuck.Store(false)
+	written := c.writing()
+	return tx, sync.OnceFunc(func() { written(); <-t.one }), nil
+}
+
+// inVain returns the failure of a call that could not begin to write.
+func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, cause error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fault.From(ctx.Err())
+	}
+	if ctx.Err() == nil {
+		t.stuck.Store(true)
+	}
+	const lookFor = 2 * time.Second
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookFor)
+	defer cancel()
+	who, since, err := c.holder(looking)
+	if err != nil {
+		return again(cause, "%s; this call waited %s and wrote nothing", fault.From(err).Message, waited(began))
+	}
+	from := "since " + began.UTC().Format(time.TimeOnly) + " UTC or before"
+	if !since.IsZero() {
+		from = "since " + since.UTC().Format(time.TimeOnly) + " UTC"
+	}
+	e := fault.Wrap(cause, fault.Timeout,
+		"the records are locked by %s, %s; this call waited %s and wrote nothing. Try again when that has ended, or end it",
+		who, from, waited(began))
+	e.RetryAfter = t.patience
+	return e
+}
+
+// readers lets as many calls of this process read at a time as there are connections for that.
+type readers struct {
+	free     chan struct{} // has a token for each call that reads
+	patience time.Duration
+}
+
+// begin waits for a connection of the database at path; over is to be called when the call has read.
+func (r *readers) begin(ctx context.Context, path string) (over func(), err error) {
+	began := time.Now()
+	waiting, cancel := context.WithTimeout(ctx, r.patience)
+	defer cancel()
+	select {
+	case r.free <- struct{}{}:
+		return func() { <-r.free }, nil
+	case <-waiting.Done():
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, fault.From(ctx.Err())
+	}
+	return nil, again(waiting.Err(), "all connections to the database %s that read were in use for %s; try again",
+		path, waited(began))
+}
+
+func waited(began time.Time) string {
+	d := time.Since(began)
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("%d s", int(d.Round(time.Second)/time.Second))
 }

@@ -343,3 +343,98 @@ func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to r
 	}
 	return err
 }
+
+// Usage implements prflow.History.
+func (h *History) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage,
+	err error) {
+	provider = h.db.stored(provider)
+	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		usage, err = h.db.countUsage(ctx, tx, provider, owner, repo, claim)
+		return err
+	})
+	return usage, err
+}
+
+// admit asks the claim whether p may be reserved beside what is there.
+func (d *database) admit(ctx context.Context, tx *sql.Tx, p record.Proposal, claim record.Claim) error {
+	if claim.Admit == nil {
+		return nil
+	}
+	usage, err := d.countUsage(ctx, tx, p.Provider, p.Owner, p.Repo, claim)
+	if err != nil {
+		return err
+	}
+	return claim.Admit(usage)
+}
+
+// countUsage counts the pull requests of a repository, open and made, and what may become one. What adds to a pull
+// request makes none.
+func (d *database) countUsage(
+	ctx context.Context, tx *sql.Tx, provider, owner, repo string, claim record.Claim,
+) (usage record.Usage, err error) {
+	usage.Open = len(claim.Open)
+	// What was recorded as opened after the provider was asked may be missing among what it listed, and so may what is
+	// pending.
+	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
+		var id, state, commit string
+		var number int
+		if err := rows.Scan((*text)(&id), (*text)(&state), &number, (*text)(&commit)); err != nil {
+			return err
+		}
+		if holdsPaths(record.ProposalState(state)) {
+			usage.Pending++
+		}
+		listed := slices.ContainsFunc(claim.Open, func(pr record.OpenPull) bool {
+			return pr.Number == number || pr.Request == id || commit != "" && pr.Head == commit
+		})
+		if !listed {
+			usage.Open++
+		}
+		return nil
+	}, `SELECT id, state, pr_number, commit_id FROM proposals
+		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_seq > $4 AND revises = 0
+		UNION SELECT id, state, pr_number, commit_id FROM proposals
+		WHERE id IN (SELECT proposal_id FROM reservations WHERE provider = $1 AND repo = $5) AND revises = 0`,
+		text(provider), text(owner), text(repo), int64(claim.Seen), text(owner+"/"+repo))
+	if err != nil {
+		return usage, err
+	}
+	usage.Made, err = selectRows(ctx, tx, func(rows *sql.Rows, opened *time.Time) error { return rows.Scan(at(opened)) },
+		`SELECT opened_us FROM proposals
+		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_us >= $4 AND revises = 0 ORDER BY opened_us`,
+		text(provider), text(owner), text(repo), micros(d.now().Add(-claim.Within)))
+	return usage, err
+}
+
+// LiftCooldown notes that a person has lifted the cooldown of a pull request that was closed, with the row of the audit
+// that says who, and when. One that is closed again later is not lifted.
+func (l *Ledger) LiftCooldown(ctx context.Context, key record.PullKey, a record.Attempt) error {
+	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO cooldown_lifts (provider, owner, repo, number, lifted_us, lifted_by)
+				VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (provider, owner, repo, number) DO UPDATE SET lifted_us = excluded.lifted_us, lifted_by = excluded.lifted_by`,
+			text(l.db.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number, micros(a.Time),
+			text(a.Caller))
+		if err == nil {
+			_, err = l.db.appendAudit(ctx, tx, a)
+		}
+		return err
+	})
+}
+
+// CooldownLifted implements prflow.History.
+func (h *History) CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
+	return h.db.cooldownLifted(ctx, key)
+}
+
+// CooldownLifted returns who has last lifted the cooldown of a pull request, and when; "" if it was not lifted.
+func (p *Pulls) CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
+	return p.db.cooldownLifted(ctx, key)
+}
+
+func (d *database) cooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
+	_, err = d.first(ctx, []any{(*text)(&by), at(&when)}, `SELECT lifted_by, lifted_us FROM cooldown_lifts
+		WHERE provider = $1 AND owner = $2 AND repo = $3 AND number = $4`,
+		text(d.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number)
+	return by, when, err
+}

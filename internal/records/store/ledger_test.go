@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -263,4 +265,133 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 
 	wantCode(t, s.Ledger.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
 	wantEqual(t, verify(t, s, "").Rows, int64(1))
+}
+
+func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
+	t.Parallel()
+	s, ctx := openNew(t), context.Background()
+	if taken := reserve(t, s, proposal("1", "checks/a.md"), 0); taken != nil {
+		t.Fatal(taken)
+	}
+	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c0ffee"}), nil)
+	left, err := s.History.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+
+	stale := left
+	stale.State = record.StateReserved
+	ok, err := s.Ledger.Supersede(ctx, stale, proposal("2", "checks/a.md"), attempt("1"))
+	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 0)
+
+	ok, err = s.Ledger.Supersede(ctx, left, proposal("2", "checks/a.md"), attempt("1"))
+	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
+	former, err := s.History.Proposal(ctx, "1")
+	wantEqual(t, err, nil)
+	wantEqual(t, former.State, record.StateFailed)
+	unfinished, err := s.History.Unfinished(ctx)
+	wantEqual(t, err, nil)
+	if len(unfinished) != 1 || unfinished[0].ID != "2" || unfinished[0].State != record.StateReserved ||
+		unfinished[0].Abandoned {
+		t.Errorf("unfinished: %+v", unfinished)
+	}
+	wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
+	wantEqual(t, s.Ledger.Advance(ctx, "2", record.Progress{State: record.StateCommitted}), nil)
+	ok, err = s.Ledger.Supersede(ctx, left, proposal("3", "checks/a.md"), attempt("1"))
+	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
+}
+
+func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
+	t.Parallel()
+	s, ctx := openNew(t), context.Background()
+	reserve(t, s, proposal("left", "checks/a.md"), 0)
+	wantEqual(t, s.Ledger.Advance(ctx, "left", record.Progress{State: record.StateUnsettled}), nil)
+	left, err := s.History.Proposal(ctx, "left")
+	wantEqual(t, err, nil)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	took := 0
+	for i := range 8 {
+		all.Go(func() {
+			ok, err := s.Ledger.Supersede(ctx, left, proposal(fmt.Sprint(i), "checks/a.md"), attempt("left"))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+			if ok {
+				took++
+			}
+		})
+	}
+	all.Wait()
+	wantEqual(t, took, 1)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
+}
+
+func TestWhatWeHaveBegunToUndoIsRemembered(t *testing.T) {
+	t.Parallel()
+	c := &clock{now: noon()}
+	s, ctx := openWith(t, Options{Now: c.Now}), context.Background()
+	p := proposal("1", "checks/a.md")
+	reserve(t, s, p, 0)
+	for _, id := range []string{"1", "none"} {
+		undone, err := s.History.Undone(ctx, id)
+		wantEqual(t, fmt.Sprint(undone, err), "false <nil>")
+	}
+	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Undone: true}), nil)
+	c.now = c.now.Add(time.Hour)
+	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
+	finish(t, s, "1", record.Progress{State: record.StateFailed})
+	undone, err := s.History.Undone(ctx, "1")
+	wantEqual(t, fmt.Sprint(undone, err), "true <nil>")
+	for _, row := range []struct {
+		repo  string
+		since time.Time
+		want  string
+	}{
+		{p.Repo, noon(), fmt.Sprintf("[%s] <nil>", p.Branch)}, {p.Repo, noon().Add(time.Second), "[] <nil>"},
+		{"other", noon(), "[] <nil>"},
+	} {
+		branches, err := s.History.UndoneBranches(ctx, p.Provider, p.Owner, row.repo, row.since)
+		wantEqual(t, fmt.Sprint(branches, err), row.want)
+	}
+}
+
+// A proposal that only answers has no files: it holds the pull request, and keeps what it answers.
+func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
+	t.Parallel()
+	ctx, s := context.Background(), openNew(t)
+	answering := func(id string) record.Proposal {
+		p := proposal(id)
+		p.Revises = 7
+		p.Answers = []record.ReviewAnswer{{Text: "So \\ \"x\".\n"}, {Text: "Daily.", Comment: "1.2", Path: "checks/a.md",
+			Line: 3, Quote: "checks/a.md:3: How often?"}}
+		return p
+	}
+	taken, err := s.Ledger.Reserve(ctx, answering("one"), record.Claim{})
+	wantEqual(t, err, nil)
+	if taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	for _, next := range []record.Proposal{answering("two"), func() record.Proposal {
+		p := proposal("three", "checks/a.md")
+		p.Revises = 7
+		return p
+	}()} {
+		taken, err = s.Ledger.Reserve(ctx, next, record.Claim{})
+		wantEqual(t, err, nil)
+		if taken == nil || taken.ID != "one" {
+			t.Errorf("%s: taken by %+v", next.ID, taken)
+		}
+	}
+	got, err := s.History.Proposal(ctx, "one")
+	wantEqual(t, err, nil)
+	wantEqual(t, got.Answers, answering("one").Answers)
+	wantEqual(t, s.Ledger.Finish(ctx, "one", record.Progress{State: record.StateOpened, PRNumber: 7}, attempt("one")), nil)
+	taken, err = s.Ledger.Reserve(ctx, answering("four"), record.Claim{})
+	wantEqual(t, err, nil)
+	if taken == nil || taken.ID != "one" {
+		t.Errorf("whoever has not seen the answer: taken by %+v", taken)
+	}
 }

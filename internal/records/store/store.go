@@ -1,10 +1,63 @@
+// Package store stores the state of Claude Ops: proposals and the reservations of their paths, the outbox of notices,
+// the pull requests of the local provider, tokens and logins, the sessions of agents, and the audit. It is one SQLite
+// file, or tables in a PostgreSQL database. Every change is one transaction that is on disk before the call returns,
+// and one process at a time makes one. Each kind of record has a type of its own, a field of Store; they share a
+// database.
+//
+// # SQLite
+//
+// Several processes may use one folder at the same time (WAL, synchronous=FULL, immediate transactions). They must run
+// on one machine: SQLite's WAL needs shared memory, so the folder must not be on a network file system that several
+// machines use.
+//
+// # PostgreSQL
+//
+// PostgreSQL 14 or newer, for several machines. The URL is one of libpq: postgres://user@host:5432/database, with
+// sslmode, search_path, target_session_attrs and so on. The encoding of the database must be UTF8. The connection must
+// be to the server itself, or to a pooler that pools sessions: reservations have locks of a session (see locks). Each
+// process holds at most four connections, one of them for as long as it lives once it has proposed something.
+//
+// Tables are made in the first schema of the search_path that exists, "public" unless the URL says otherwise. The first
+// start, and the first one of a newer program, need a user that may CREATE there. After that a user that does not own
+// the tables does, and then cannot drop the guards of the audit either. It needs, for a schema s:
+//
+//	GRANT USAGE ON SCHEMA s TO claudeops;
+//	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA s TO claudeops;
+//	REVOKE UPDATE, DELETE ON s.audit FROM claudeops;
+//	REVOKE INSERT, UPDATE, DELETE ON s.claudeops_versions FROM claudeops;
+//
+// # The audit
+//
+// The audit is append-only and a hash chain: each row carries the hash of the row before. The database refuses updates,
+// deletes and rows that do not follow the last one. Anyone who can write the file, or owns the tables, can bypass that,
+// so VerifyAudit recomputes the chain. To detect that rows were cut off its end, store a head elsewhere and pass it to
+// VerifyAudit.
+//
+// The hash of a row is the lower-case hexadecimal SHA-256 of this text:
+//
+//	claudeops-audit-v1\n
+//	<name>=<length>:<value>\n        for each column in the order below
+//
+// where length is the number of bytes of value in decimal, value is the column as stored (integers in decimal), and
+// the columns are seq, prev_hash, time_us, request_id, door, caller, tier, action, provider, owner, repo, base, branch,
+// title, paths, digest, verdicts, outcome, code, message, pr_number, pr_url, duration_us, actor, policy. Where one of
+// the last two is empty, its line is left out. seq counts from 1 without
+// gaps. prev_hash is the hash of the row before, for the first row 64 zeros. time_us and duration_us are microseconds,
+// time_us since 1970-01-01 UTC. paths and verdicts are JSON arrays, actor is an object
+// (record.Actor). testdata/audit-vector.txt is such a text.
+//
+// Text in the columns has every backslash doubled and every NUL and every byte that is not part of valid UTF-8 written
+// as \xHH; inside JSON arrays this happens before the JSON escapes. Values beyond their bounds are cut and end in a
+// mark with the length and the SHA-256 of the whole.
 package store
 
 import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -202,4 +255,91 @@ func (s *Store) Check(ctx context.Context) error {
 func guardsMissing(database string) error {
 	return fault.New(fault.Internal, "somebody removed the triggers that protect the audit in %s; "+
 		"run `claudeops audit verify` and restore a backup", database)
+}
+
+// Changes tells whether anything has been recorded, and holds it still.
+type Changes struct{ db *database }
+
+// Version returns a text that changes whenever something was recorded, by whatever process. known is false where that
+// is not known without reading: with PostgreSQL, or while the database cannot be read.
+func (c *Changes) Version(ctx context.Context) (version string, known bool) {
+	conn, err := c.db.open(ctx)
+	if err != nil {
+		return "", false
+	}
+	e, ok := conn.engine.(*sqliteEngine)
+	if !ok {
+		return "", false
+	}
+	return e.changes.version(ctx, e)
+}
+
+// View runs fn with a context in which all parts of the store read the same view of the records: what fn makes of them
+// belongs together, and costs one transaction. Its reads follow one another; what it writes it does not read.
+func (c *Changes) View(ctx context.Context, fn func(context.Context) error) error {
+	return c.db.view(ctx, fn)
+}
+
+// changeCounter asks SQLite on a connection of its own whether others have committed, which costs a look at memory that
+// the processes share. The number counts for this connection only, so that generation tells connections apart.
+type changeCounter struct {
+	mu         sync.Mutex
+	pool       *sql.DB
+	statement  *sql.Stmt // nil before the first question, and after a failure
+	conn       *sql.Conn
+	generation int
+}
+
+func (c *changeCounter) version(ctx context.Context, e *sqliteEngine) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.checkNotReplaced() != nil {
+		return "", false
+	}
+	if c.statement == nil && c.connect(ctx, e) != nil {
+		return "", false
+	}
+	var number int64
+	if err := c.statement.QueryRowContext(ctx).Scan(&number); err != nil {
+		c.disconnect()
+		return "", false
+	}
+	return fmt.Sprintf("%d:%d", c.generation, number), true
+}
+
+func (c *changeCounter) connect(ctx context.Context, e *sqliteEngine) (err error) {
+	if c.pool == nil {
+		if c.pool, err = openPool(e.path, busySlice, false); err != nil {
+			return err
+		}
+	}
+	if c.conn, err = c.pool.Conn(ctx); err != nil {
+		return err
+	}
+	c.generation++
+	if c.statement, err = c.conn.PrepareContext(ctx, "PRAGMA data_version"); err != nil {
+		c.disconnect()
+	}
+	return err
+}
+
+// disconnect gives the connection up. The next question makes a new one.
+func (c *changeCounter) disconnect() {
+	if c.statement != nil {
+		_ = c.statement.Close() // its connection is given up
+	}
+	if c.conn != nil {
+		_ = c.conn.Close() // likewise
+	}
+	c.statement, c.conn = nil, nil
+	if c.pool != nil {
+		_ = c.pool.Close()
+	}
+	c.pool = nil
+}
+
+func (c *changeCounter) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disconnect()
 }

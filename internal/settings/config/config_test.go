@@ -1,12 +1,18 @@
 package config_test
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -265,5 +271,177 @@ func TestAWarningNeverRepeatsAWholeValue(t *testing.T) {
 	c := load(map[string]string{"CLAUDEOPS_TIER": "misplaced-token-value"})
 	if len(c.Warnings) != 1 || strings.Contains(c.Warnings[0], "token") {
 		t.Errorf("warnings %q", c.Warnings)
+	}
+}
+
+func environmentFile(t *testing.T, text string, mode fs.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "environment")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAnEnvironmentFileIsRead(t *testing.T) {
+	t.Parallel()
+	path := environmentFile(t, "# ours\n\nCLAUDEOPS_TIER=2\r\n GITEA_TOKEN = x=y\nA='it is'\nB=\"\"\nC='\n", 0o600)
+	if _, err := config.ReadEnvironmentFile(path); err == nil { // a name ends at the equals sign
+		t.Error("a name with a space was taken")
+	}
+	got, err := config.ReadEnvironmentFile(environmentFile(t,
+		"# ours\n\nCLAUDEOPS_TIER=2\r\n GITEA_TOKEN= x=y\nA='it is'\nB=\"\"\nC='\n", 0o600))
+	want := map[string]string{"CLAUDEOPS_TIER": "2", "GITEA_TOKEN": "x=y", "A": "it is", "B": "", "C": "'"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestEnvironmentFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"A=1\nnonsense\n":          "line 2 of the environment file",
+		"A=1\nA=2\n":               "sets A twice",
+		"export A=1\n":             "line 1",
+		strings.Repeat("#", 70000): "cannot be read",
+	} {
+		if _, err := config.ReadEnvironmentFile(environmentFile(t, text, 0o600)); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: %v, want %s", text, err, want)
+		}
+	}
+	for _, mode := range []fs.FileMode{0o640, 0o604, 0o620} {
+		if _, err := config.ReadEnvironmentFile(environmentFile(t, "A=1\n", mode)); err == nil ||
+			!strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+	if _, err := config.ReadEnvironmentFile(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestTheEnvironmentWinsOverItsFile(t *testing.T) {
+	t.Parallel()
+	environment := map[string]string{"SET": "mine", "EMPTY": " ", "OPEN": "${OPEN}"}
+	lookup := placesOf(environment,
+		map[string]string{"SET": "file", "EMPTY": "file", "OPEN": "file", "ONLY": "file"}).Lookup
+	for name, want := range map[string]string{"SET": "mine", "EMPTY": "file", "OPEN": "file", "ONLY": "file", "NONE": ""} {
+		if got, _ := lookup(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWhereTheEnvironmentFileIs(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[string]map[string]string{
+		"/x/claudeops/environment":         {"XDG_CONFIG_HOME": "/x", "HOME": "/h"},
+		"/h/.config/claudeops/environment": {"XDG_CONFIG_HOME": "relative", "HOME": "/h"},
+		"":                                 {"HOME": ""},
+	} {
+		if got := config.EnvironmentFile(func(name string) (string, bool) { v, ok := env[name]; return v, ok }); got != want {
+			t.Errorf("%v: %q, want %q", env, got, want)
+		}
+	}
+}
+
+func TestRecordsAreKeptUnlessARetentionIsClear(t *testing.T) {
+	const day = 24 * time.Hour
+	for value, want := range map[string]struct {
+		age   time.Duration
+		warns string
+	}{
+		"": {0, ""}, "0": {0, ""}, "90d": {90 * day, ""}, "7d": {7 * day, ""}, "2160h": {90 * day, ""},
+		"${CLAUDEOPS_RETENTION}": {0, ""},
+		"6d":                     {0, "less than 7d"}, "1h": {0, "less than 7d"}, "0d": {0, "less than 7d"},
+		"-90d":   {0, "no age"},
+		"-9000h": {0, "less than 7d"},
+		"ninety": {0, "no age"}, "90": {0, "no age"}, "d": {0, "no age"}, "99999999d": {0, "no age"},
+	} {
+		c := load(map[string]string{"CLAUDEOPS_RETENTION": value})
+		warnings := strings.Join(c.Warnings, " ")
+		if c.Records.Retention != want.age || !strings.Contains(warnings, want.warns) ||
+			strings.Contains(warnings, "CLAUDEOPS_RETENTION") != (want.warns != "") {
+			t.Errorf("%q: %s, warnings %q", value, c.Records.Retention, warnings)
+		}
+	}
+}
+
+// What agents say is by far the most of the records: a disk that nobody looks at would be full of it.
+func TestWhatSessionsSaidIsKeptForAMonthUnlessTheOperatorSaysOtherwise(t *testing.T) {
+	const day = 24 * time.Hour
+	for value, want := range map[string]time.Duration{"": 30 * day, "0": 0, "90d": 90 * day, "1d": 0, "long": 0} {
+		c := load(map[string]string{"CLAUDEOPS_SESSION_RETENTION": value})
+		warned := strings.Contains(strings.Join(c.Warnings, " "), "CLAUDEOPS_SESSION_RETENTION")
+		if c.Records.SessionRetention != want || c.Records.Retention != 0 || warned != (value == "1d" || value == "long") {
+			t.Errorf("%q: %+v, %q", value, c.Records, c.Warnings)
+		}
+	}
+}
+
+func TestTheServerStaysOnLoopbackUnlessToldOtherwise(t *testing.T) {
+	w := load(nil).Web
+	if w.Addr != config.DefaultAddr || w.Host() != "127.0.0.1" || w.Problem != "" || len(w.Tokens) != 0 ||
+		w.BasePath != "" {
+		t.Errorf("got %+v", w)
+	}
+	w = load(map[string]string{
+		"CLAUDEOPS_ADDR": ":9", "CLAUDEOPS_HOSTS": "Ops.example, 10.0.0.7, ::1", "CLAUDEOPS_BASE_PATH": "/a/ops/",
+		"CLAUDEOPS_API_TOKENS": "one-token,two-token", "CLAUDEOPS_TRUSTED_PROXIES": "10.1.2.3/8 fd00::/8,127.0.0.1 ::1",
+		"CLAUDEOPS_PROXY_USER_HEADER": "X-User", "CLAUDEOPS_LOG_FORMAT": "JSON",
+	}).Web
+	if w.Problem != "" || w.Host() != "" || len(w.Hosts) != 3 || w.Hosts[0] != "ops.example" || w.BasePath != "/a/ops" ||
+		len(w.Tokens) != 2 || fmt.Sprint(w.TrustedProxies) != "[10.0.0.0/8 fd00::/8 127.0.0.1/32 ::1/128]" || !w.LogJSON {
+		t.Errorf("got %+v", w)
+	}
+}
+
+func TestAServerDoesNotStartOnAGuessOfWhoMayCallIt(t *testing.T) {
+	for name, env := range map[string]map[string]string{
+		"CLAUDEOPS_ADDR":              {"CLAUDEOPS_ADDR": "8080"},
+		"CLAUDEOPS_BASE_PATH":         {"CLAUDEOPS_BASE_PATH": "/a/../b"},
+		"CLAUDEOPS_TRUSTED_PROXIES":   {"CLAUDEOPS_TRUSTED_PROXIES": "10.0.0"},
+		"CLAUDEOPS_PROXY_USER_HEADER": {"CLAUDEOPS_PROXY_USER_HEADER": "X-User"},
+		"CLAUDEOPS_HOSTS":             {"CLAUDEOPS_HOSTS": "https://ops.example"},
+	} {
+		if w := load(env).Web; !strings.Contains(w.Problem, name) {
+			t.Errorf("%v: problem %q", env, w.Problem)
+		}
+	}
+	for _, path := range []string{"ops", "//evil.example", "/a b", "/a?b", "/a\"", "/.."} {
+		if w := load(map[string]string{"CLAUDEOPS_BASE_PATH": path}).Web; w.Problem == "" {
+			t.Errorf("the base path %q was taken as %q", path, w.BasePath)
+		}
+	}
+}
+
+func TestThePublicAddressHasTheBasePathOnce(t *testing.T) {
+	for _, c := range []struct{ public, base, want, problem string }{
+		{"", "", "", ""},
+		{"https://Ops.example", "", "https://ops.example", ""},
+		{"https://ops.example/", "/ops", "https://ops.example/ops", ""},
+		{"https://ops.example:8443/ops/", "/ops", "https://ops.example:8443/ops", ""},
+		{"http://[::1]:8080", "", "http://[::1]:8080", ""},
+		{"https://ops.example/other", "/ops", "", "CLAUDEOPS_BASE_PATH"},
+		{"https://ops.example/ops", "", "", "CLAUDEOPS_BASE_PATH"},
+		{"ops.example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"ftp://ops.example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ann:secret@ops.example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ops.example/?a=b", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ops.example/#x", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https://ops example", "", "", "CLAUDEOPS_PUBLIC_URL"},
+		{"https:///x", "", "", "CLAUDEOPS_PUBLIC_URL"},
+	} {
+		got := load(map[string]string{"CLAUDEOPS_PUBLIC_URL": c.public, "CLAUDEOPS_BASE_PATH": c.base}).Web
+		if got.PublicURL != c.want || !strings.Contains(got.Problem, c.problem) || (got.Problem == "") != (c.problem == "") {
+			t.Errorf("%q below %q: %q, %q", c.public, c.base, got.PublicURL, got.Problem)
+		}
+		if strings.Contains(got.Problem, "secret") {
+			t.Errorf("the problem repeats the address: %s", got.Problem)
+		}
 	}
 }

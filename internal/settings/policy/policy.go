@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
@@ -354,4 +356,113 @@ func (p Policy) Hash() string {
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:6])
+}
+
+// RepoPin ties a repository to a provider, to a base branch, or to both, whatever its manifest says.
+type RepoPin struct {
+	Owner      string `json:"owner"`
+	Name       string `json:"name"`
+	Provider   string `json:"provider,omitempty"`    // "": not pinned
+	BaseBranch string `json:"base_branch,omitempty"` // "": not pinned
+}
+
+// Matches reports whether the pin is about the repository. Letter case does not count, as on the forges.
+func (p RepoPin) Matches(owner, name string) bool {
+	return strings.EqualFold(p.Owner, owner) && strings.EqualFold(p.Name, name)
+}
+
+// String returns the pin for people.
+func (p RepoPin) String() string {
+	text := p.Owner + "/" + p.Name
+	if p.Provider != "" {
+		text += " at " + p.Provider
+	}
+	if p.BaseBranch != "" {
+		text += " into " + p.BaseBranch
+	}
+	return text
+}
+
+type pinSection struct {
+	Repository string `yaml:"repository"`
+	Provider   string `yaml:"provider"`
+	BaseBranch string `yaml:"base_branch"`
+}
+
+func (f file) pins(p *Policy) error {
+	for i, section := range f.Pins {
+		pin, err := section.pin()
+		if err != nil {
+			return fmt.Errorf("pins[%d]: %w", i, err)
+		}
+		if other, found := p.PinFor(pin.Owner, pin.Name); found {
+			return fmt.Errorf("pins[%d]: %s/%s is pinned twice; say all of it in one entry", i, other.Owner, other.Name)
+		}
+		p.Targets.Pins = append(p.Targets.Pins, pin)
+	}
+	return nil
+}
+
+func (s pinSection) pin() (RepoPin, error) {
+	owner, name, _ := strings.Cut(s.Repository, "/")
+	if gitprovider.CheckRepoPart(owner) != nil || gitprovider.CheckRepoPart(name) != nil {
+		return RepoPin{}, fmt.Errorf("repository: %q is not of the form owner/name, without patterns", s.Repository)
+	}
+	pin := RepoPin{Owner: owner, Name: name, Provider: strings.ToLower(s.Provider), BaseBranch: s.BaseBranch}
+	switch {
+	case pin.Provider == "" && pin.BaseBranch == "":
+		return pin, errors.New("it names neither provider nor base_branch")
+	case strings.HasPrefix(pin.BaseBranch, gitprovider.BranchPrefix):
+		return pin, fmt.Errorf("base_branch: %q would let proposals be stacked on the branches of other proposals",
+			pin.BaseBranch)
+	}
+	return pin, nil
+}
+
+// PinFor returns the pin of a repository.
+func (p Policy) PinFor(owner, name string) (pin RepoPin, found bool) {
+	for _, pin := range p.Targets.Pins {
+		if pin.Matches(owner, name) {
+			return pin, true
+		}
+	}
+	return RepoPin{}, false
+}
+
+// CheckAnswer says which paths may be proposed, and by which rule.
+type CheckAnswer struct {
+	Tier     int               `json:"tier"`
+	Allowed  bool              `json:"allowed" doc:"The tier may propose all of them in one pull request, by path and number"`
+	TierSays []fault.Violation `json:"tier_says" doc:"What speaks against it whatever the paths are"`
+	Paths    []PathVerdict     `json:"paths"`
+}
+
+// PathVerdict is the answer for one path.
+type PathVerdict struct {
+	Path       string     `json:"path"`
+	Allowed    bool       `json:"allowed"`
+	Code       fault.Code `json:"code" doc:"Empty when allowed"`
+	Rule       string     `json:"rule" doc:"The pattern that spoke, or canonical-path, not-in-allow-list, policy-file"`
+	Message    string     `json:"message,omitempty"`
+	Suggestion string     `json:"suggestion,omitempty"`
+}
+
+// CheckPaths says whether a tier may change the paths in one pull request, and by which rule.
+func (p Policy) CheckPaths(tier gitprovider.Tier, paths []string) CheckAnswer {
+	out := CheckAnswer{
+		Tier: int(tier), TierSays: append([]fault.Violation{}, gitprovider.ValidateTier(p.Tiers, tier, len(paths))...),
+		Paths: []PathVerdict{},
+	}
+	files, scope := make([]gitprovider.FileChange, len(paths)), p.Scope.At(tier)
+	for i, path := range paths {
+		files[i].Path = path
+		v := scope.Check(path)
+		verdict := PathVerdict{Path: path, Allowed: v.Allowed, Rule: v.Rule}
+		if v.Reason != nil {
+			verdict.Code, verdict.Message, verdict.Suggestion = v.Reason.Code, v.Reason.Message, v.Reason.Suggestion
+		}
+		out.Paths = append(out.Paths, verdict)
+	}
+	out.Allowed = len(out.TierSays) == 0 && len(gitprovider.ValidateScope(scope, files)) == 0
+	return out
 }

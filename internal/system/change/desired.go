@@ -1,11 +1,18 @@
 package change
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Owner says who has a file put in place. A file has one owner; no other changes or removes it.
@@ -156,4 +163,95 @@ func Short(text string) string {
 		return text[:60] + "…" + text[len(text)-50:]
 	}
 	return text
+}
+
+// Content is the content of a file. Bytes makes one of bytes; one of a file whose hash is known reads it only when its
+// bytes are asked for.
+type Content struct {
+	hash  string
+	bytes []byte
+	read  func() ([]byte, error) // nil: bytes has them
+}
+
+// Bytes makes a Content.
+func Bytes(b []byte) Content { return Content{hash: Hash(b), bytes: b} }
+
+// SHA256 returns the content's hash in hexadecimal.
+func (c Content) SHA256() string { return c.hash }
+
+// Bytes returns the content's bytes. It returns an error if they do not match the hash any more.
+func (c Content) Bytes() ([]byte, error) {
+	if c.read == nil {
+		return c.bytes, nil
+	}
+	b, err := c.read()
+	if err == nil && Hash(b) != c.hash {
+		return nil, NewError(Unexpected, "source_changed", []string{"retry_command"},
+			"a module's file was changed while it was read; try again")
+	}
+	return b, err
+}
+
+// Hash returns the SHA-256 of bytes in hexadecimal.
+func Hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// TargetName names an agent that files are made for.
+type TargetName string
+
+// Bounds of the paths of files that are put in place, in bytes: what Linux, macOS and Windows with long paths can have.
+const (
+	maxNameBytes = 255
+	maxPathBytes = 4095
+)
+
+// Leaves says why a path does not stay below a folder; "" if it does.
+func Leaves(p string) string {
+	clean := path.Clean(filepath.ToSlash(p))
+	switch {
+	case p == "" || strings.ContainsRune(p, 0):
+		return "is no path"
+	case path.IsAbs(clean) || filepath.IsAbs(p) || len(clean) > 1 && clean[1] == ':':
+		return "is not relative to its folder"
+	case clean == ".." || strings.HasPrefix(clean, "../"):
+		return "leads out of its folder"
+	}
+	return ""
+}
+
+// unusable says why a file cannot have a path below a folder on every system; "" if it can. Modules go from machine to
+// machine.
+func unusable(root, rel string) string {
+	if why := Leaves(rel); why != "" {
+		return why
+	}
+	if length := len(root) + 1 + len(rel); length > maxPathBytes {
+		return fmt.Sprintf("makes a path of %d bytes; at most %d are possible", length, maxPathBytes)
+	}
+	for _, name := range strings.Split(path.Clean(rel), "/") {
+		switch {
+		case len(name) > maxNameBytes:
+			return fmt.Sprintf("has a name of %d bytes; at most %d are possible", len(name), maxNameBytes)
+		case strings.ContainsAny(name, `\:*?"<>|`) || strings.ContainsFunc(name, unicode.IsControl):
+			return "has a character that file names of some systems cannot have"
+		case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+			return "has a name that ends with a dot or a space, which some systems cut off"
+		case files.IsDeviceName(name):
+			return "has the name of a device of Windows"
+		case IsManifest(name) || strings.HasPrefix(name, temporary):
+			return "has a name that deployments use themselves"
+		}
+		if err := files.CheckName(name); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// Below reports whether a path is a folder or lies in it.
+func Below(dir, name string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return dir != "" && err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }

@@ -1,3 +1,26 @@
+// Package change puts files of several owners in place, all of them or none, and remembers in one ledger whose each
+// file is. A process may be killed at any moment: the next call, of whatever process, ends what it began. It knows
+// neither where the files come from nor what they are for.
+//
+//	e := change.NewEngine(home, time.Now)
+//	d := change.NewDesired("packages", workspace, project, target) // owner, source, project, targets
+//	d.AddRoot(target, project+"/.claude/skills", project, true)
+//	err := d.Add(target, project+"/.claude/skills", "look/SKILL.md", change.TreeFile{Content: text}, "@team/look")
+//	plan, err := e.Plan(ctx, d)                                      // what would change; changes nothing
+//	plan, done, err := e.Apply(ctx, d, change.Approval{Adopt: true}) // all of it or nothing
+//
+// A Desired lists all files that its owner wants from its source in the project, for its targets: the owner's other
+// files there are removed. To install one more package, list the files of all packages; to remove all, apply a Desired
+// without files. A file that another owner has is E_DESIRED_STATE_CONFLICT, a file that was not deployed needs
+// Approval.Adopt (E_ADOPT_CONFIRM_REQUIRED has the paths). Every Apply that changes something is a Snapshot, and
+// Rollback goes back to one of the same owner. A caller need not lock: the engine does, and finishes or takes back what
+// a killed process began before anything else; a sentence about it is in the plan's Warnings.
+//
+// What is desired may be read with ReadTree, Hashes and a StatCache: then a plan with nothing to change costs what
+// asking about its files costs. PlanCache keeps such a plan from one process to the next. All three are caches: nothing
+// that is about to be written believes them.
+//
+// Errors are *Error, with a Code and Details.
 package change
 
 import (
@@ -5,11 +28,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/base/contract"
 )
 
 // Engine puts the files of owners in place and remembers them in one ledger, for all projects of a user. It is safe for
@@ -325,4 +351,45 @@ func (e *Engine) Owned(ctx context.Context, owner Owner) (out []FileState, warni
 		warnings = append(warnings, said)
 	}
 	return out, warnings, err
+}
+
+// Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED and E_SNAPSHOT_NOT_FOUND are ours.
+type Code string
+
+// The codes of this package.
+const (
+	AdoptConfirmRequired Code = "E_ADOPT_CONFIRM_REQUIRED"
+	ConfigInvalid        Code = "E_CONFIG_INVALID"
+	DesiredStateConflict Code = "E_DESIRED_STATE_CONFLICT"
+	PermissionDenied     Code = "E_IO_PERMISSION_DENIED"
+	Unexpected           Code = "E_UNEXPECTED"
+	SnapshotNotFound     Code = "E_SNAPSHOT_NOT_FOUND"
+	Locked               Code = "E_LOCKED"
+	PlanChanged          Code = "E_PLAN_CHANGED"
+)
+
+// Error is a failure in agentpack's words. Its Details say what the caller can do: a reason_code, and next_actions.
+type Error = contract.Error[Code]
+
+// NewError makes an Error. reason is its reason_code; next are its next_actions.
+func NewError(code Code, reason string, next []string, format string, args ...any) *Error {
+	e := contract.New(code, format, args...)
+	if reason != "" {
+		e.Details = map[string]any{"reason_code": reason, "next_actions": next}
+	}
+	return e
+}
+
+// invalidConfig is the error for a configuration with an invalid value.
+func invalidConfig(format string, args ...any) *Error {
+	return NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
+}
+
+// reason returns an error without the name of its file.
+func reason(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	return err.Error()
 }

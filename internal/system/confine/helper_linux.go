@@ -9,7 +9,11 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"unsafe"
 
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -159,4 +163,204 @@ func (e *entry) check() error {
 		return errors.New("the process could still gain rights")
 	}
 	return nil
+}
+
+// configOf returns the access rights that a version of Landlock handles.
+func configOf(abi int) (landlock.Config, error) {
+	all := []landlock.Config{
+		landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9,
+		landlock.V10, landlock.V11,
+	}
+	if abi < 1 || abi > len(all) {
+		return landlock.Config{}, fmt.Errorf("version %d of Landlock is not known", abi)
+	}
+	return all[abi-1], nil
+}
+
+// restrict puts the process under the rules of Landlock, for ever. It fails where the kernel has not all of what the
+// boundary's ABI stands for.
+func (e *entry) restrict() error {
+	abi := e.Boundary.ABI
+	if abi == 0 {
+		return nil
+	}
+	config, err := configOf(abi)
+	if err != nil {
+		return err
+	}
+	rules := e.pathRules(abi)
+	if e.Ports == nil {
+		config.HandledAccessNet = 0
+	} else if e.Boundary.LimitsPorts() {
+		rules = append(rules, e.portRules(abi)...)
+	} else {
+		return errors.New("TCP cannot be limited with this version of Landlock")
+	}
+	return config.Restrict(rules...)
+}
+
+// pathRules permit what the profile names, or with User all that is not hidden.
+func (e *entry) pathRules(abi int) []landlock.Rule {
+	hidden := resolvedAsFar(e.Hidden)
+	if e.Account != nil {
+		all := pathRules(abi, []string{"/"}, hidden, permission{change: true, devices: true, sockets: true})
+		return append(all, landlock.PathAccess(ll.AccessFSReadDir, "/")) // the names in folders are left to their modes
+	}
+	rules := pathRules(abi, resolved(e.Read), hidden, permission{})
+	rules = append(rules, pathRules(abi, resolved(e.Write), hidden, permission{change: true})...)
+	rules = append(rules, pathRules(abi, resolved(e.Devices), hidden, permission{change: true, devices: true})...)
+	return append(rules, pathRules(abi, resolved(e.Sockets), hidden, permission{change: true, sockets: true})...)
+}
+
+// portRules permit TCP to the ports, and the questions that find the addresses of names.
+func (e *entry) portRules(abi int) (rules []landlock.Rule) {
+	for _, port := range e.Ports {
+		rules = append(rules, landlock.ConnectTCP(port))
+	}
+	if e.NoUDP {
+		return rules
+	}
+	if abi >= abiUDP {
+		rules = append(rules, landlock.ConnectSendUDP(namePort), landlock.BindUDP(0))
+	}
+	return append(rules, landlock.ConnectTCP(namePort))
+}
+
+// permission is the permission that a rule gives.
+type permission struct {
+	change  bool // to write, make, move and remove, beside reading and executing
+	devices bool // to control devices
+	sockets bool // to connect to sockets of processes outside
+}
+
+// pathRules returns rules that permit something with paths, which have no links, as far as nothing in them is hidden.
+func pathRules(abi int, paths, hidden []string, p permission) (rules []landlock.Rule) {
+	var folders, files []string
+	for _, path := range paths {
+		for _, part := range carve(path, hidden) {
+			info, err := os.Lstat(part)
+			switch {
+			case err != nil: // it has gone
+			case info.IsDir():
+				folders = append(folders, part)
+			default:
+				files = append(files, part)
+			}
+		}
+	}
+	ofFolders, ofFiles := landlock.RODirs(folders...), landlock.ROFiles(files...)
+	if p.change {
+		ofFolders, ofFiles = landlock.RWDirs(folders...), landlock.RWFiles(files...)
+		if abi >= abiMove {
+			ofFolders = ofFolders.WithRefer()
+		}
+	}
+	for _, rule := range []landlock.FSRule{ofFolders, ofFiles} {
+		rule = rule.IgnoreIfMissing()
+		if p.devices && abi >= abiDevices {
+			rule = rule.WithIoctlDev()
+		}
+		if p.sockets && abi >= abiSockets {
+			rule = rule.WithResolveUnix()
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// Where seccomp(2) shows a filter what is asked for: struct seccomp_data, as the kernel lays it out.
+const (
+	numberAt      = 0
+	archAt        = 4
+	argumentAt    = 16 // the lower half of the first argument, where the lower half comes first
+	argumentBytes = 8
+)
+
+// filter refuses system calls, permanently and for all descendants of the process: calls that the rules of files, users
+// and ports would not stop, and calls whose effects would outlive the session.
+func (e *entry) filter() error {
+	if filterArch == 0 {
+		return nil
+	}
+	program, err := bpf.Assemble(e.filterProgram())
+	if err != nil {
+		return err
+	}
+	filters := make([]unix.SockFilter, len(program))
+	for i, p := range program {
+		filters[i] = unix.SockFilter{Code: p.Op, Jt: p.Jt, Jf: p.Jf, K: p.K}
+	}
+	fprog := unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]}                                 //nolint:gosec // some hundred
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0) //nolint:gosec // the system call wants it so
+}
+
+// filterProgram returns the filter. System calls of another architecture, which have other numbers, are refused
+// altogether.
+func (e *entry) filterProgram() []bpf.Instruction {
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: archAt, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: filterArch, SkipTrue: 1},
+		refuse(unix.EPERM),
+		bpf.LoadAbsolute{Off: numberAt, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherNumbers, SkipTrue: 1},
+		refuse(unix.EPERM),
+	}
+	for _, call := range e.filteredCalls() {
+		program = append(program, ifEqual(call.number, call.then...)...)
+	}
+	return append(program, allow())
+}
+
+// filtered is the answer of the filter to one system call. Its instructions end with an answer.
+type filtered struct {
+	number uint32
+	then   []bpf.Instruction
+}
+
+func (e *entry) filteredCalls() (calls []filtered) {
+	for _, number := range leavingCalls() {
+		// as on a kernel without them, for which programs are prepared
+		calls = append(calls, filtered{number, []bpf.Instruction{refuse(unix.ENOSYS)}})
+	}
+	calls = append(calls, e.socketCalls()...)
+	if e.Boundary.Kind != Landlock {
+		return calls
+	}
+	for _, number := range refusedCalls() {
+		if e.Modes {
+			break
+		}
+		calls = append(calls, filtered{number, []bpf.Instruction{refuse(unix.EPERM)}})
+	}
+	const itself = 0
+	return append(calls, filtered{unix.SYS_PRLIMIT64, chain(argument(0), ifEqual(itself, allow()), refuse(unix.EPERM))})
+}
+
+// argument reads the lower half of an argument, which is all that the kernel takes of an int.
+func argument(n uint32) bpf.Instruction {
+	return bpf.LoadAbsolute{Off: argumentAt + argumentBytes*n, Size: 4}
+}
+
+func allow() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW} }
+
+func refuse(errno unix.Errno) bpf.Instruction {
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+}
+
+// ifEqual does something, which ends with an answer, where what was read is a value.
+func ifEqual(value uint32, then ...bpf.Instruction) []bpf.Instruction {
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: uint8(len(then))}}, then...) //nolint:gosec // some dozen
+}
+
+// chain puts instructions and lists of them in a row.
+func chain(parts ...any) (out []bpf.Instruction) {
+	for _, part := range parts {
+		switch p := part.(type) {
+		case bpf.Instruction:
+			out = append(out, p)
+		case []bpf.Instruction:
+			out = append(out, p...)
+		}
+	}
+	return out
 }

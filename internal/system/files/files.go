@@ -12,6 +12,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 )
 
 // ErrNotRegular is the error for a folder, a named pipe, a socket or a device. Test for it with errors.Is.
@@ -96,3 +99,168 @@ func readAndClose(f *os.File, info fs.FileInfo, name string, limit int64) ([]byt
 	}
 	return text, info, nil
 }
+
+// Stat says what lies at a path that the operator named, or where a link there leads to. It opens nothing.
+func Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
+
+// Lstat is Stat without following a final link.
+func Lstat(path string) (fs.FileInfo, error) { return os.Lstat(path) }
+
+// IsFolder reports whether a path leads to a folder, also through links.
+func IsFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// OpenInput opens what a person names on the command line for reading, also a pipe, such as the shell's <(command):
+// then it waits for what writes to it. What anybody else names is opened with OpenPath.
+func OpenInput(path string) (*os.File, error) { return os.Open(path) }
+
+// RealPath returns the path without symbolic links of what lies at a path. fs.ErrNotExist where nothing does.
+func RealPath(path string) (string, error) { return filepath.EvalSymlinks(path) }
+
+// Resolve returns a path without symbolic links and without parts such as "..", also one that does not exist, or not
+// all of it: the last parts of that are as they were. A relative path stays one.
+func Resolve(path string) string {
+	path = filepath.Clean(path)
+	for missing := ""; ; {
+		if real, err := RealPath(path); err == nil {
+			return filepath.Join(real, missing)
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return filepath.Join(path, missing)
+		}
+		path, missing = parent, filepath.Join(filepath.Base(path), missing)
+	}
+}
+
+// Glob lists the paths below a folder that fit a pattern, as filepath.Glob does: none where nothing can be read. In the
+// folder's own path nothing stands for anything else.
+func Glob(folder, pattern string) []string {
+	if os.PathSeparator == '/' {
+		folder = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(folder)
+	}
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// Size returns the number of bytes of all regular files below a folder; links are not followed. A file that disappears
+// meanwhile counts as nothing.
+func Size(folder string) (size int64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return size, err
+}
+
+// FolderFS returns the folder at a path that the operator named, as a file system of regular files: each is opened as
+// OpenPath does, and only when it is asked for. The folder need not be there.
+func FolderFS(path string) fs.FS { return folderFS(path) }
+
+type folderFS string
+
+// Open implements fs.FS.
+func (dir folderFS) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	f, _, err := OpenPath(filepath.Join(string(dir), filepath.FromSlash(name)))
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = &fs.PathError{Op: "open", Path: name, Err: of.Err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Create makes a file that is not there, with exactly the mode, and writes text. Anything that is there, also a link
+// that leads nowhere, is fs.ErrExist. After an error there may be a part of it.
+func Create(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
+	if err != nil {
+		return err
+	}
+	return fillNew(f, text, mode)
+}
+
+func fillNew(f *os.File, text []byte, mode fs.FileMode) error {
+	_, err := f.Write(text)
+	if err == nil && mode != privateFile {
+		err = f.Chmod(mode)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// OpenLock is Writing.OpenLock for a path that the operator named: symbolic links are followed wherever they lead.
+func OpenLock(path string) (*os.File, error) {
+	return openKept(path, os.O_RDWR|os.O_CREATE, privateFile, os.Stat, os.OpenFile)
+}
+
+// OpenAppend opens a regular file that the operator named, and makes it if it is not there, with the mode as far as the
+// process's mask permits. What is written comes behind what it holds; it can be read as well. Anything else is
+// ErrNotRegular, in an *fs.PathError, at once.
+func OpenAppend(path string, mode fs.FileMode) (*os.File, error) {
+	return openKept(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, mode, os.Stat, os.OpenFile)
+}
+
+// Mkdir makes a folder that is not there, with exactly the mode. Anything that is there is fs.ErrExist.
+func Mkdir(path string, mode fs.FileMode) error {
+	if err := os.Mkdir(path, privateFolder); err != nil || mode == privateFolder {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+// MkdirAll makes a folder and those above it, as far as they are not there, with the mode as far as the process's mask
+// permits.
+func MkdirAll(path string, mode fs.FileMode) error { return os.MkdirAll(path, mode) }
+
+// Remove removes a file, or a link. A missing one is not an error.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// RemoveAll removes what lies at a path that is ours, with all that is in it. Links are removed, and not followed.
+func RemoveAll(path string) error { return os.RemoveAll(path) }
+
+// Rename gives a file or a folder of ours another name on the same file system, at once.
+func Rename(from, to string) error { return os.Rename(from, to) }
+
+// Touch gives a file or a folder of ours a time of its last change.
+func Touch(path string, at time.Time) error { return os.Chtimes(path, at, at) }
+
+// Temporary is a private folder (mode 0700) with an unpredictable name.
+type Temporary struct{ Path string }
+
+// MakeTemporary makes a private folder in another one, "" for the system's folder of temporary files. Its name begins
+// with prefix. The caller calls Remove; a process that is killed in between leaves the folder behind.
+func MakeTemporary(in, prefix string) (Temporary, error) {
+	path, err := os.MkdirTemp(in, prefix+"*")
+	return Temporary{path}, err
+}
+
+// Write makes a file in the folder (mode 0600), which must not be there, and says its path.
+func (t Temporary) Write(name string, text []byte) (path string, err error) {
+	path = filepath.Join(t.Path, name)
+	return path, Create(path, text, privateFile)
+}
+
+// Remove removes the folder and all that is in it.
+func (t Temporary) Remove() error { return os.RemoveAll(t.Path) }

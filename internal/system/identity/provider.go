@@ -1,16 +1,30 @@
+// Package identity asks providers of identities who a person is: OpenID Connect, which Gitea, Forgejo, Keycloak and
+// Authentik speak, and the OAuth of GitHub. It does not sign anyone in; it only returns the person that the provider
+// has recognised.
+//
+// A provider is not asked before somebody signs in. What it says is checked: issuer, audience, expiry, nonce and
+// signature of the ID token, the subject of further answers, and the clock. Its hosts are those that the operator has
+// named.
 package identity
 
 import (
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/base/weborigin"
@@ -243,4 +257,147 @@ func (p *Provider) grantOf(t *oauth2.Token) Grant {
 		g.Expires = p.now().Add(time.Duration(t.ExpiresIn) * time.Second)
 	}
 	return g
+}
+
+// Kind is a provider's protocol.
+type Kind string
+
+// The kinds.
+const (
+	OpenID Kind = "oidc"
+	GitHub Kind = "github" // OAuth, without ID tokens
+)
+
+// DefaultGroups is the claim that names a person's groups unless the operator names another one.
+const DefaultGroups = "groups"
+
+// GitHubIssuer is the address where people of GitHub sign in, unless the operator names a server of GitHub Enterprise.
+const GitHubIssuer = "https://github.com"
+
+// Settings is the operator's configuration of one provider.
+type Settings struct {
+	Name         string // in addresses, in the policy and before names on the record: a-z, 0-9 and hyphens
+	Kind         Kind
+	Issuer       string   // address, as the provider itself gives it; of GitHub that of its pages
+	ClientID     string   // of the application that is registered there
+	ClientSecret string   // "" for a public client, which has PKCE alone
+	Text         string   // of the button
+	Scopes       []string // to ask for; none: what Kind needs
+	GroupsClaim  string   // "" for DefaultGroups
+	Hosts        []string // origins that may be asked beside the issuer's, such as https://oauth2.example
+	PlainHTTP    bool     // the provider may be asked by plain http on another machine
+}
+
+// Check says what is wrong with the settings; nil for nothing. It sends no request.
+func (s Settings) Check() error {
+	switch {
+	case !regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`).MatchString(s.Name):
+		return fmt.Errorf("%.30q is no name of a provider: a letter, then letters, digits and hyphens, 20 at most", s.Name)
+	case s.Kind != OpenID && s.Kind != GitHub:
+		return fmt.Errorf("the kind is %q or %q", OpenID, GitHub)
+	case s.ClientID == "":
+		return fmt.Errorf("the client id is missing")
+	case s.Kind == GitHub && s.ClientSecret == "":
+		return fmt.Errorf("GitHub needs a client secret")
+	}
+	for _, address := range append([]string{s.Issuer}, s.Hosts...) {
+		u, err := url.Parse(address)
+		switch {
+		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+			u.Fragment != "":
+			return fmt.Errorf("the issuer, and each host, is an address such as https://id.example")
+		case !s.PlainHTTP && !weborigin.Confidential(u):
+			return fmt.Errorf("%s is asked by plain http, so that anybody on the way could be anybody; use https", u.Redacted())
+		}
+	}
+	return nil
+}
+
+// hosts returns the addresses that may be asked.
+func (s Settings) hosts() (out []*url.URL) {
+	for _, address := range append([]string{s.Issuer, s.api()}, s.Hosts...) {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// api returns the address of GitHub's API; "" for other kinds.
+func (s Settings) api() string {
+	switch {
+	case s.Kind != GitHub:
+		return ""
+	case s.Issuer == GitHubIssuer:
+		return "https://api.github.com"
+	}
+	return strings.TrimRight(s.Issuer, "/") + "/api/v3"
+}
+
+// Bounds of what is recorded of a person, in bytes, and of the number of their groups.
+const (
+	maxSubject = 255
+	maxUser    = 100
+	maxGroup   = 256
+	maxGroups  = 1000
+)
+
+// refuse returns the fault for an unacceptable answer of the provider.
+func (p *Provider) refuse(why string) *fault.Error {
+	return fault.New(fault.Unauthenticated, "the provider %s %s", p.settings.Name, why)
+}
+
+// failed converts an error of the provider: its refusal, which is reported as what, or a failure. Its own text may hold
+// anything and is not passed on.
+func (p *Provider) failed(err error, what string) error {
+	var answered *oauth2.RetrieveError
+	var refused *transport.RefusedError
+	var late net.Error
+	switch name := p.settings.Name; {
+	case errors.As(err, &answered) && answered.ErrorCode == "invalid_client":
+		return fault.Wrap(err, fault.Misconfigured,
+			"the provider %s does not take the client id and the secret of this server; the operator "+
+				"corrects them", name)
+	case errors.As(err, &answered) && (answered.ErrorCode == "" || answered.Response != nil &&
+		answered.Response.StatusCode >= http.StatusInternalServerError):
+		return fault.Wrap(err, fault.UpstreamError, "the provider %s answered with an error of its own; try again later",
+			name)
+	case errors.As(err, &answered):
+		return fault.Wrap(err, fault.Unauthenticated, "the provider %s %s", name, what)
+	case errors.As(err, &refused):
+		return fault.Wrap(err, fault.UpstreamError,
+			"the provider %s names an address that is not asked: %s; the operator may name its host in "+
+				"CLAUDEOPS_SIGN_IN_%s_HOSTS", name, refused, VariablePart(name))
+	case errors.Is(err, transport.ErrBodyTooLarge):
+		return fault.Wrap(err, fault.UpstreamError, "the provider %s answered with more than %d bytes", name, maxAnswer)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
+		return fault.Wrap(err, fault.Timeout, "the provider %s did not answer within %s; try again later", name, timeout)
+	default:
+		return fault.Wrap(err, fault.UpstreamError,
+			"the provider %s cannot be asked, or its answer cannot be read; try again later", name)
+	}
+}
+
+// VariablePart returns a provider's name as it stands in names of variables.
+func VariablePart(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+
+// recordable checks what is recorded of a person, and puts their groups in order.
+func (p *Provider) recordable(who *Person) error {
+	plain := func(s string, most int) bool {
+		return len(s) <= most && s == strings.TrimSpace(s) && content.Clean(s, most) == s && !strings.ContainsAny(s, "\n\r\t")
+	}
+	switch {
+	case who.Subject == "" || !plain(who.Subject, maxSubject):
+		return p.refuse("gives the person a subject that cannot be recorded")
+	case !plain(who.User, maxUser):
+		return p.refuse(
+			"gives the person a name with hidden characters, or one that is too long; a name has at most 100 bytes of visible characters")
+	case len(who.Groups) > maxGroups:
+		return p.refuse("names more than 1000 groups of the person; have it name those alone that the policy needs")
+	case slices.ContainsFunc(who.Groups, func(g string) bool { return len(g) > maxGroup }):
+		return p.refuse("names a group of more than 256 bytes")
+	}
+	slices.Sort(who.Groups)
+	who.Groups = slices.Compact(who.Groups)
+	return nil
 }

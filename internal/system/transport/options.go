@@ -3,11 +3,16 @@ package transport
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -162,4 +167,124 @@ func Sleep(ctx context.Context, d time.Duration) {
 
 func jitter(ceiling time.Duration) time.Duration {
 	return rand.N(ceiling + 1) // #nosec G404 -- spreads retries, guards nothing
+}
+
+// Pool keeps connections for Clients, which may share it: TLS 1.2 or later, verified, and a bound for each phase (10 s
+// to connect, 10 s for TLS, 20 s for the answer's headers, 64 KiB of them). It is safe for concurrent use.
+type Pool struct {
+	proxy  func(*http.Request) (*url.URL, error) // nil for none
+	any    *http.Transport
+	public *http.Transport // connects to addresses of the internet alone, and to no proxy
+}
+
+// NewPool makes a Pool. proxy is asked for each request; nil means direct connections.
+func NewPool(proxy func(*http.Request) (*url.URL, error)) *Pool {
+	limits := Limits{}.withDefaults()
+	p := &Pool{proxy: proxy}
+	p.any = connections(Network{Proxy: proxy}, limits, (&net.Dialer{Timeout: limits.Dial}).DialContext)
+	p.public = connections(Network{}, limits, (&net.Dialer{Timeout: limits.Dial, Control: refusePrivate}).DialContext)
+	for _, t := range []*http.Transport{p.any, p.public} {
+		t.ResponseHeaderTimeout, t.MaxResponseHeaderBytes, t.MaxIdleConnsPerHost = 20*time.Second, 64<<10, 1
+	}
+	return p
+}
+
+// RoundTrip implements http.RoundTripper. A request of a Client to a host that is not private has connections of its
+// own, so that it never goes by one that was made to a private address for somebody else. A connection to a proxy is
+// none to the host: what the proxy reaches is for the proxy to say.
+func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Context().Value(publicKey{}) == nil {
+		return p.any.RoundTrip(req)
+	}
+	if p.proxy != nil {
+		// the error is found again there, which closes the request's body
+		if via, err := p.proxy(req); err != nil || via != nil {
+			return p.any.RoundTrip(req)
+		}
+	}
+	return p.public.RoundTrip(req)
+}
+
+// CloseIdleConnections closes the connections that are not in use.
+func (p *Pool) CloseIdleConnections() {
+	p.any.CloseIdleConnections()
+	p.public.CloseIdleConnections()
+}
+
+// Dial connects to a place that the operator named and that does not speak HTTP, such as a syslog. It takes 10 s at
+// most.
+func Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: Limits{}.withDefaults().Dial}).DialContext(ctx, network, address)
+}
+
+// connections returns the part that Transport and Pool share.
+func connections(n Network, l Limits, dial func(ctx context.Context, network, address string) (net.Conn,
+	error)) *http.Transport {
+	return &http.Transport{
+		Proxy: n.Proxy, DialContext: dial,
+		TLSClientConfig:     &tls.Config{RootCAs: n.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: l.TLSHandshake,
+		IdleConnTimeout:     idleFor,
+		ForceAttemptHTTP2:   true, // own dialer and TLS settings switch it off otherwise
+	}
+}
+
+// publicKey is the key of the context of requests that go to no private address.
+type publicKey struct{}
+
+// refusePrivate implements net.Dialer's Control. Only when a connection is made it is known which address a name has.
+func refusePrivate(_, address string, _ syscall.RawConn) error {
+	if at, err := netip.ParseAddrPort(address); err != nil || !weborigin.Public(at.Addr()) {
+		return &RefusedError{Why: PrivateAddress}
+	}
+	return nil
+}
+
+// URL joins segments to the path of base, each escaped so that it stays one segment: a slash in it becomes %2F, and "."
+// and ".." become %2E and %2E%2E, which no client resolves. Any path that base has is kept; its query is not. Nothing
+// is refused: whether a name is fit to be asked for is for the caller to know. An empty segment stays empty, so a last
+// one ends the path with a slash.
+func URL(base *url.URL, segments ...string) *url.URL {
+	escaped := strings.TrimSuffix(base.EscapedPath(), "/")
+	plain := strings.TrimSuffix(base.Path, "/")
+	for _, s := range segments {
+		plain += "/" + s
+		switch s {
+		case ".", "..":
+			escaped += "/" + strings.ReplaceAll(s, ".", "%2E")
+		default:
+			escaped += "/" + url.PathEscape(s)
+		}
+	}
+	// With RawPath set to an encoding of Path, url.URL uses it as it is.
+	return &url.URL{Scheme: base.Scheme, Host: base.Host, Path: plain, RawPath: escaped}
+}
+
+// maxRedirects bounds how often one request is passed on.
+const maxRedirects = 5
+
+// checkRedirect implements http.Client's field of that name. A read follows its forge from one address to another as
+// long as it stays at the origin. A write is not repeated at an address that its caller did not name: the caller gets
+// the answer 3xx itself.
+func (t *Transport) checkRedirect(next *http.Request, via []*http.Request) error {
+	first := via[0]
+	if !isSafe(first) || next.Method != cmp.Or(first.Method, http.MethodGet) {
+		return http.ErrUseLastResponse
+	}
+	if !weborigin.Same(next.URL, first.URL) {
+		return fault.New(fault.ProviderDisabled, "%s answers with a redirect to %s, which is not followed; %s",
+			t.opt.Base.Host, t.origin(next.URL), t.baseAdvice())
+	}
+	if len(via) > maxRedirects {
+		return fault.New(fault.UpstreamError, "%s redirects more than %d times in a row; check %s",
+			t.opt.Base.Host, maxRedirects, t.opt.Variables.Address)
+	}
+	return nil
+}
+
+// origin returns an address without its path, for messages.
+func (t *Transport) origin(u *url.URL) string { return t.scrub.text(u.Scheme + "://" + u.Host) }
+
+func (t *Transport) baseAdvice() string {
+	return "set " + t.opt.Variables.Address + " to the address at which the forge answers itself"
 }

@@ -8,8 +8,70 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/settings/config"
 )
+
+// What the files are compared with. Everything that is not taken from another package stands here and nowhere else.
+
+// serverName is the name under which .claude/mcp.json registers the server; Claude Code calls a tool X of it
+// mcp__claudeops__X.
+const serverName = "claudeops"
+
+// containerBinary is where the container image has the binary.
+const containerBinary = "/app/claudeops"
+
+// toolNames are the tools of the MCP server (design §4).
+func toolNames() (names []string) {
+	for _, o := range prflow.Toolset(nil).Operations {
+		if o.Tool.Title != "" {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// bodySections are the sections of a proposal's body, in order.
+func bodySections() []string { return []string{"## Observed", "## Why", "## What", "## Impact"} }
+
+// proposerPrompts are the prompts of the tiers that may propose; observerPrompt is the one of the tier that may not.
+func proposerPrompts() []string {
+	return []string{"prompts/tier2-investigate.md", "prompts/tier3-remediate.md"}
+}
+
+const observerPrompt = "prompts/tier1-observe.md"
+
+func prompts() []string { return append([]string{observerPrompt}, proposerPrompts()...) }
+
+// codesForReaders are the codes that the two reading tools can answer, and those that tier 1 meets when it proposes.
+func codesForReaders() []fault.Code {
+	return []fault.Code{
+		fault.TierDenied, fault.ReadOnly, fault.InvalidArgument, fault.NotFound, fault.RepoNotAllowed,
+		fault.ProviderUnresolved, fault.ProviderDisabled, fault.RateLimited, fault.UpstreamError, fault.Timeout,
+		fault.Internal,
+	}
+}
+
+// serverVariables are the variables that the MCP server reads, with their defaults, which the server alone knows.
+func serverVariables() map[string]string {
+	vars := map[string]string{}
+	for _, v := range config.ServerVariables(forges.All()) {
+		vars[v.Name] = v.Default
+	}
+	return vars
+}
+
+// checkSections and playbookSections are the sections that every check and playbook has, in this order and no others.
+func checkSections() []string {
+	return []string{"Purpose", "Commands", "Normal", "Thresholds", "Record", "Escalate"}
+}
+
+func playbookSections() []string {
+	return []string{"When to use", "Preconditions", "Steps", "Verification", "Rollback", "Stop when"}
+}
 
 func TestEveryToolThatIsNamedExists(t *testing.T) {
 	t.Parallel()
@@ -169,3 +231,73 @@ func TestPromptsAreShort(t *testing.T) {
 
 // oneLine joins the lines, so that a phrase is found where it is broken.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func TestChecksAndPlaybooksShareOneStructure(t *testing.T) {
+	t.Parallel()
+	for folder, sections := range map[string][]string{"checks": checkSections(), "playbooks": playbookSections()} {
+		for _, name := range markdownIn(t, folder) {
+			text := read(t, name)
+			if got := headings(text, "## "); !slices.Equal(got, sections) {
+				t.Errorf("%s has the sections %q, want %q", name, got, sections)
+			}
+			if got := headings(text, "# "); len(got) != 1 || !strings.HasPrefix(text, "# ") {
+				t.Errorf("%s must begin with its one title, has %q", name, got)
+			}
+			for _, section := range sections {
+				_, after, _ := strings.Cut(text, "\n## "+section+"\n")
+				body, _, _ := strings.Cut(after, "\n## ")
+				if len(strings.Fields(body)) < 10 {
+					t.Errorf("%s: the section %s says next to nothing", name, section)
+				}
+			}
+			if len(fenced(text, "sh")) == 0 {
+				t.Errorf("%s gives no command to run", name)
+			}
+		}
+	}
+}
+
+func TestPlaybooksAreForTheTierThatRepairs(t *testing.T) {
+	t.Parallel()
+	want := "\n- Tier " + gitprovider.TierRemediate.String() + ".\n"
+	for _, name := range markdownIn(t, "playbooks") {
+		if !strings.Contains(read(t, name), want) {
+			t.Errorf("%s: the preconditions must begin with the tier", name)
+		}
+	}
+}
+
+func TestManifestNamesTheDemoRepository(t *testing.T) {
+	t.Parallel()
+	got, err := gitprovider.ParseManifest(read(t, gitprovider.ManifestFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := gitprovider.Manifest{Provider: "local", Owner: "demo", Repo: "home-cluster", BaseBranch: "main"}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestManifestListsEveryProcedure(t *testing.T) {
+	t.Parallel()
+	links := relativeLinks(gitprovider.ManifestFile, read(t, gitprovider.ManifestFile))
+	for _, name := range append(markdownIn(t, "checks"), markdownIn(t, "playbooks")...) {
+		if !slices.Contains(links, name) {
+			t.Errorf("%s does not link to %s", gitprovider.ManifestFile, name)
+		}
+	}
+}
+
+func TestEveryPlaybookIsReachedFromACheck(t *testing.T) {
+	t.Parallel()
+	var links []string
+	for _, name := range markdownIn(t, "checks") {
+		links = append(links, relativeLinks(name, read(t, name))...)
+	}
+	for _, name := range markdownIn(t, "playbooks") {
+		if !slices.Contains(links, name) {
+			t.Errorf("no check escalates to %s", name)
+		}
+	}
+}

@@ -2,15 +2,23 @@ package resilience
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // trouble is one way in which a request goes wrong, and the codes that a caller may be answered with. That the flow
@@ -190,5 +198,235 @@ func TestAServerThatRefusesConnectionsLeavesNothing(t *testing.T) {
 			w.forge = there
 			w.recover(t.Context(), nil)
 		})
+	}
+}
+
+// assertDressed demands that the pull request has its labels and the mark in its body, and that list_prs shows it.
+func (w *world) assertDressed(number int) {
+	w.t.Helper()
+	w.forge.Host().Locked(func() {
+		pr := w.forge.Host().Repo(w.repo).PR(number)
+		labels := slices.Sorted(slices.Values(pr.Labels))
+		if !slices.Equal(labels, []string{"automated", gitprovider.LabelOurs}) {
+			w.t.Errorf("#%d has the labels %q", number, labels)
+		}
+		if !strings.Contains(pr.Body, gitprovider.MarkOpening) {
+			w.t.Errorf("#%d has the body %q", number, pr.Body)
+		}
+	})
+	raw, err := json.Marshal(map[string]string{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	list, err := w.service().List(
+		context.Background(),
+		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
+		raw,
+	)
+	if err != nil || len(list.PRs) != 1 || list.PRs[0].Number != number || len(list.Warnings) > 0 {
+		w.t.Errorf("list_prs: %+v, %v", list, err)
+	}
+}
+
+// undress takes from the one pull request what reuse puts back.
+func (w *world) undress(number int) {
+	w.forge.Host().Locked(func() {
+		pr := w.forge.Host().Repo(w.repo).PR(number)
+		pr.Labels, pr.Body = nil, strings.Split(pr.Body, "<!--")[0]
+	})
+}
+
+// warned reports whether an answer says that something could not be done.
+func warned(result prflow.CreateResult, about string) bool {
+	return slices.ContainsFunc(result.Warnings, func(w string) bool { return strings.Contains(w, about) })
+}
+
+// sequenceOfReuse returns the number of requests of an undisturbed identical call that has to restore labels and body.
+func sequenceOfReuse(t *testing.T, k kind) int {
+	t.Helper()
+	w := newWorld(t, k)
+	first, err := w.create(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.undress(first.Number)
+	w.forge.Faults().Forget()
+	again, err := w.create(t.Context())
+	if err != nil || !again.Reused || len(again.Warnings) > 0 {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	n := len(w.forge.Faults().Requests())
+	w.assertDressed(first.Number)
+	return n
+}
+
+// TestWhateverGoesWrongWhileAPullRequestIsCompletedTheNextCallCompletesIt is the fault table of reuse.
+func TestWhateverGoesWrongWhileAPullRequestIsCompletedTheNextCallCompletesIt(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.title(), func(t *testing.T) {
+			t.Parallel()
+			elsewhere := other(t)
+			for n := 1; n <= sequenceOfReuse(t, k); n++ {
+				for i, tr := range troubles(elsewhere) {
+					if !k.tries(n, i) {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
+						t.Parallel()
+						w := newWorld(t, k)
+						first, err := w.create(t.Context())
+						if err != nil {
+							t.Fatal(err)
+						}
+						w.undress(first.Number)
+						w.forge.Faults().Forget()
+						if tr.stays {
+							w.forge.Faults().PlanFrom(n, tr.fault)
+						} else {
+							w.forge.Faults().PlanNth(n, tr.fault)
+						}
+						w.completes(first.Number, tr.codes)
+					})
+				}
+			}
+		})
+	}
+}
+
+// completes makes the identical call with the trouble that is planned, and again without.
+func (w *world) completes(number int, codes []fault.Code) {
+	w.t.Helper()
+	again, err := w.create(context.Background())
+	switch code := fault.CodeOf(err); {
+	case err != nil && !slices.Contains(codes, code):
+		w.t.Errorf("the code is %s (%v), want one of %v", code, err, codes)
+	case err == nil && (!again.Reused || again.Number != number):
+		w.t.Errorf("answered %+v, want #%d reused", again, number)
+	case err == nil:
+		w.assertHonest(number, again)
+	}
+	w.forge.Faults().Forget()
+	last, err := w.create(context.Background())
+	if err != nil || !last.Reused || last.Number != number || len(last.Warnings) > 0 {
+		w.t.Errorf("the next call answered %+v, %v", last, err)
+	}
+	w.assertTheOne(number)
+	w.assertDressed(number)
+	w.assertRecords()
+	w.assertNoToken()
+}
+
+// assertHonest demands that an answer warns of what the pull request lacks.
+func (w *world) assertHonest(number int, answer prflow.CreateResult) {
+	w.t.Helper()
+	w.forge.Host().Locked(func() {
+		pr := w.forge.Host().Repo(w.repo).PR(number)
+		if lacks := len(pr.Labels) < 2; lacks && !warned(answer, "labels") {
+			w.t.Errorf("labels %q and no warning of it: %q", pr.Labels, answer.Warnings)
+		}
+		if lacks := !strings.Contains(pr.Body, gitprovider.MarkOpening); lacks && !warned(answer, "body") {
+			w.t.Errorf("no mark and no warning of it: %q", answer.Warnings)
+		}
+	})
+}
+
+// labelling knows the request that puts labels on. Where the forge lags that is the second one: it does not know the
+// pull request at the first.
+func labelling(k kind) func(*http.Request) bool {
+	first := k.lags
+	return func(r *http.Request) bool {
+		is := isLabel(r)
+		skip := is && first
+		first = first && !is
+		return is && !skip
+	}
+}
+
+func isLabel(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/labels")
+}
+
+// TestLabelsThatFailAreThereAfterTheIdenticalCall has everything go wrong at the labels of a creation: the pull request
+// is listed all the same, and the identical call from a process of its own puts them on.
+func TestLabelsThatFailAreThereAfterTheIdenticalCall(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.title(), func(t *testing.T) {
+			t.Parallel()
+			elsewhere := other(t)
+			for _, tr := range troubles(elsewhere) {
+				t.Run(tr.name, func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t, k)
+					for range 3 { // a repetition goes wrong, too
+						w.forge.Faults().Plan(isLabel, tr.fault)
+					}
+					first, err := w.create(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.forge.Faults().Forget()
+					w.assertHonest(first.Number, first)
+					listed, err := w.service().Reader().ListAt(t.Context(), k.name, w.repo.Owner, w.repo.Name)
+					if err != nil || len(listed) != 1 {
+						t.Errorf("listed meanwhile: %+v, %v", listed, err)
+					}
+					again, err := w.create(t.Context())
+					if err != nil || !again.Reused || len(again.Warnings) > 0 {
+						t.Errorf("the identical call answered %+v, %v", again, err)
+					}
+					w.assertDressed(first.Number)
+				})
+			}
+		})
+	}
+}
+
+// TestALabelAnswerThatIsLostOrLateIsNoWarning is about warnings of what is there.
+func TestALabelAnswerThatIsLostOrLateIsNoWarning(t *testing.T) {
+	later := httpfault.Fault{Kind: httpfault.Status, Status: http.StatusServiceUnavailable,
+		Header: http.Header{"Retry-After": {"1"}}, Body: `{"message":"later"}`}
+	for name, f := range map[string]httpfault.Fault{
+		"reset after the server acted": {Kind: httpfault.ResetAfter}, "502 after success": {Kind: httpfault.BadGatewayAfter},
+		"a stall after success": {Kind: httpfault.StallAfter}, "half an answer": {Kind: httpfault.Truncated},
+		"503 with a short Retry-After": later,
+	} {
+		for _, k := range kinds() {
+			t.Run(k.title()+": "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, k)
+				w.forge.Faults().Plan(labelling(k), f)
+				first, err := w.create(t.Context())
+				if err != nil || len(first.Warnings) > 0 {
+					t.Fatalf("warnings %q, %v", first.Warnings, err)
+				}
+				w.assertDressed(first.Number)
+			})
+		}
+	}
+}
+
+// TestAForkInTheWay is gate 7 over the adapters.
+func TestAForkInTheWay(t *testing.T) {
+	for _, k := range kinds() {
+		for _, rule := range []policy.Duplicates{policy.DuplicatesOurs, policy.DuplicatesAny} {
+			t.Run(k.title()+", duplicates "+string(rule), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, k)
+				people := w.forge.Host().World(t, w.repo, nil)
+				number := people.OpenFromFork("fix", "From a fork", []string{gitprovider.LabelOurs},
+					memhost.File{Path: "checks/disk.md", Content: "eve's"})
+				w.policy.Duplicates = rule
+				result, err := w.create(t.Context())
+				if rule == policy.DuplicatesAny {
+					if fault.CodeOf(err) != fault.DuplicatePR || fault.From(err).Existing.Number != number {
+						t.Errorf("answered %+v, %v", result, err)
+					}
+					return
+				}
+				if err != nil || !warned(result, fmt.Sprintf("#%d by eve also changes checks/disk.md", number)) {
+					t.Errorf("answered %+v, %v", result, err)
+				}
+			})
+		}
 	}
 }

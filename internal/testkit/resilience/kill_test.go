@@ -14,9 +14,12 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/keyfile"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
@@ -148,5 +151,168 @@ func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testi
 				}
 			}
 		})
+	}
+}
+
+// newRevisedByProcess is newRevised with processes: they share records and key with each other, and with the services
+// of the world.
+func newRevisedByProcess(t *testing.T, k kind) *revised {
+	t.Helper()
+	w := newWorld(t, k)
+	w.asked = w.titled("Check inodes", "# Inodes\n")
+	first := w.finished()
+	key, err := keyfile.Load(w.stateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.key = string(key)
+	r := &revised{world: w, branch: first.Branch, head: first.Commit}
+	w.asked = r.request()
+	w.askForChanges(first.Number)
+	w.forge.Faults().Forget()
+	return r
+}
+
+// finished runs the process to a good end.
+func (w *world) finished() (result prflow.CreateResult) {
+	w.t.Helper()
+	var out, log bytes.Buffer
+	cmd := w.process(&out)
+	cmd.Stderr = &log
+	err := cmd.Run()
+	w.said = append(w.said, out.String(), log.String())
+	if err != nil {
+		w.t.Fatalf("the process failed: %v\n%s%s", err, &out, &log)
+	}
+	if err := json.Unmarshal(out.Bytes(), &result); err != nil {
+		w.t.Fatalf("%v\n%s", err, &out)
+	}
+	return result
+}
+
+// assertRevisionRecords demands that the records have the one revision, with the commit that the branch has, and that
+// the audit says once that it was made.
+func (r *revised) assertRevisionRecords() {
+	r.t.Helper()
+	made, err := r.store.History.MadeOf(r.t.Context(), r.kind.name, r.repo.Owner, r.repo.Name, 1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	tip := r.seen().tip
+	if len(made) != 2 || made[1].Revises != 1 || made[1].Commit != tip {
+		r.t.Errorf("the records have %+v, and the branch is at %s", made, tip)
+	}
+	rows, err := r.store.Audit.Page(r.t.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	said := 0
+	for _, row := range rows {
+		if row.Outcome == record.OutcomeRevised {
+			said++
+		}
+	}
+	if said != 1 {
+		r.t.Errorf("the audit says %d times that it was revised", said)
+	}
+}
+
+// reviseSequenceByProcess returns the number of requests of an undisturbed process for a revision.
+func reviseSequenceByProcess(t *testing.T, k kind) int {
+	t.Helper()
+	r := newRevisedByProcess(t, k)
+	if result := r.finished(); !result.Revised || result.Reused {
+		t.Fatalf("%+v", result)
+	}
+	r.assertOnce("undisturbed", true)
+	r.assertRevisionRecords()
+	return len(r.forge.Faults().Requests())
+}
+
+func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFinish(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.title(), func(t *testing.T) {
+			t.Parallel()
+			killAtEachRequestOfARevision(t, k)
+		})
+	}
+}
+
+func killAtEachRequestOfARevision(t *testing.T, k kind) {
+	t.Helper()
+	for n := range reviseSequenceByProcess(t, k) {
+		for _, acts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
+				t.Parallel()
+				r := newRevisedByProcess(t, k)
+				r.killedAt(n+1, acts)
+				r.assertOnce("after the kill", false)
+				r.forge.Faults().Forget()
+				if again := r.finished(); again.Number != 1 || !again.Revised {
+					t.Errorf("the identical call: %+v", again)
+				}
+				r.assertOnce("after the identical call", false)
+				r.pass(time.Hour) // nothing arrives late any more
+				if _, err := r.service().Resume(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				r.assertOnce("at the end", true)
+				r.assertRevisionRecords()
+				r.assertRecords()
+				r.assertNoToken()
+			})
+		}
+	}
+}
+
+// newQuestionByProcess is newQuestion with processes: they share records and key with each other, and with the services
+// of the world.
+func newQuestionByProcess(t *testing.T, k kind, commit bool) *questioned {
+	t.Helper()
+	w := newWorld(t, k)
+	w.asked = w.titled("Check inodes", "# Inodes\n")
+	first := w.finished()
+	key, err := keyfile.Load(w.stateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.key = string(key)
+	return newQuestioned(t, w, first, commit)
+}
+
+func TestAProcessThatIsKilledAtWhicheverRequestOfAnAnswerPostsNothingTwice(t *testing.T) {
+	for _, k := range kinds() {
+		for _, commit := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, with a commit: %t", k.title(), commit), func(t *testing.T) {
+				t.Parallel()
+				killAtEachRequestOfAnAnswer(t, k, commit)
+			})
+		}
+	}
+}
+
+func killAtEachRequestOfAnAnswer(t *testing.T, k kind, commit bool) {
+	t.Helper()
+	undisturbed := newQuestionByProcess(t, k, commit)
+	if result := undisturbed.finished(); result.Replies != 3 {
+		t.Fatalf("%+v", result)
+	}
+	undisturbed.assertPosted("undisturbed", true)
+	requests := len(undisturbed.forge.Faults().Requests())
+	t.Logf("%d requests", requests)
+	for n := range requests {
+		for _, acts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
+				t.Parallel()
+				q := newQuestionByProcess(t, k, commit)
+				q.killedAt(n+1, acts)
+				q.assertPosted("after the kill", false)
+				q.forge.Faults().Forget()
+				if again := q.finished(); again.Number != 1 || !again.Revised {
+					t.Errorf("the identical call: %+v", again)
+				}
+				q.settleAll(t.Context())
+			})
+		}
 	}
 }

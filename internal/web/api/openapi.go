@@ -1,7 +1,11 @@
 package api
 
 import (
+	"bytes"
+	"embed"
 	"encoding/json"
+	"fmt"
+	"html/template"
 	"net/http"
 	"path"
 	"reflect"
@@ -229,4 +233,216 @@ func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
 func (h *documents) openAPI(*handler.Request) (handler.Response, error) {
 	d, err := h.made()
 	return handler.Response{Bytes: d.json, ContentType: "application/json"}, err
+}
+
+//go:embed static/docs.html static/docs.css
+var static embed.FS
+
+// docsView is the content of the page about the API.
+type docsView struct {
+	BasePath   string
+	Title      string
+	About      string
+	Operations []docsOperation
+	Types      []docsType
+}
+
+type docsOperation struct {
+	Method, Path string
+	*huma.Operation
+	Fields  []docsField // parameters
+	Body    docsBody
+	Answers []docsAnswer
+}
+
+type docsBody struct{ Content, Type, Example string } // Content is that of a body without a type of its own
+
+type docsAnswer struct{ Status, Description, Content, Type string }
+
+// renderDocs makes the page once. It has no script and refers to nothing but its style.
+func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]byte, error) {
+	page, err := template.ParseFS(static, "static/docs.html")
+	if err != nil {
+		return nil, err
+	}
+	view := docsView{
+		BasePath: basePath, Title: doc.Info.Title + " API", About: doc.Info.Description,
+		Types: docsTypes(doc.Components.Schemas.Map()),
+	}
+	for _, r := range routes {
+		item := doc.Paths[operationPath(r)]
+		op := item.Get
+		if r.Method == "POST" {
+			op = item.Post
+		}
+		entry := docsOperation{Method: r.Method, Path: operationPath(r), Operation: op}
+		for _, p := range op.Parameters {
+			entry.Fields = append(entry.Fields, docsField{Name: p.Name, In: p.In, Meaning: p.Description, Required: p.Required,
+				docsValue: valueOf(p.Schema)})
+		}
+		if op.RequestBody != nil {
+			entry.Body.Content, entry.Body.Type = typeName(op.RequestBody.Content)
+			if example := bodyExamples()[r.Doc.ID]; example != nil {
+				entry.Body.Example = exampleText(example)
+			} else if r.Doc.BodyType != "" {
+				entry.Body.Example, _ = r.Doc.Body.(string)
+			}
+		}
+		for status, response := range op.Responses {
+			content, name := typeName(response.Content)
+			entry.Answers = append(entry.Answers, docsAnswer{status, response.Description, content, name})
+		}
+		slices.SortFunc(entry.Answers, func(a, b docsAnswer) int { return strings.Compare(a.Status, b.Status) })
+		view.Operations = append(view.Operations, entry)
+	}
+	var b bytes.Buffer
+	err = page.Execute(&b, view)
+	return b.Bytes(), err
+}
+
+// typeName returns the name of the type of a body, or what kind of content it is.
+func typeName(content map[string]*huma.MediaType) (kind, name string) {
+	for contentType, media := range content {
+		if media.Schema == nil || media.Schema.Ref == "" {
+			return contentType, ""
+		}
+		return "", strings.TrimPrefix(media.Schema.Ref, schemaPrefix)
+	}
+	return "", ""
+}
+
+func (h *documents) docsPage(*handler.Request) (handler.Response, error) {
+	d, err := h.made()
+	return handler.Response{Bytes: d.page, ContentType: "text/html; charset=utf-8"}, err
+}
+
+func (h *documents) docsStyle(*handler.Request) (handler.Response, error) {
+	text, err := static.ReadFile("static/docs.css")
+	return handler.Response{Bytes: text, ContentType: "text/css; charset=utf-8"}, err
+}
+
+// docsType is a type on the page of the API.
+type docsType struct {
+	Name   string
+	Fields []docsField
+}
+
+// docsField is a field of a type, or a parameter.
+type docsField struct {
+	Name, In, Meaning string
+	Required          bool
+	docsValue
+}
+
+// docsValue says which values there are.
+type docsValue struct {
+	Type, Link string // Link is the name of the type that it is made of; "" for none
+	Limits     []string
+	OneOf      []string
+	Example    string
+}
+
+const schemaPrefix = "#/components/schemas/"
+
+// docsTypes returns the types of the document, by name.
+func docsTypes(types map[string]*huma.Schema) (out []docsType) {
+	for name, schema := range types {
+		one := docsType{Name: name}
+		for field, property := range schema.Properties {
+			one.Fields = append(one.Fields, docsField{
+				Name: field, Meaning: property.Description, Required: slices.Contains(schema.Required, field),
+				docsValue: valueOf(property),
+			})
+		}
+		slices.SortFunc(one.Fields, func(a, b docsField) int {
+			if a.Required != b.Required {
+				if a.Required {
+					return -1
+				}
+				return 1
+			}
+			return strings.Compare(a.Name, b.Name)
+		})
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b docsType) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// valueOf puts a schema into words.
+func valueOf(s *huma.Schema) (v docsValue) {
+	switch {
+	case s.Ref != "":
+		v.Link = strings.TrimPrefix(s.Ref, schemaPrefix)
+	case s.Type == huma.TypeArray && s.Items != nil:
+		of := valueOf(s.Items)
+		v = docsValue{Type: strings.TrimSpace("list of " + of.Type), Link: of.Link, Limits: of.Limits, OneOf: of.OneOf}
+		v.Limits = append(v.Limits, between("entries", s.MinItems, s.MaxItems)...)
+		return v
+	default:
+		v.Type = strings.TrimSpace(s.Type + " " + s.Format)
+	}
+	v.Limits = slices.Concat(between("characters", s.MinLength, s.MaxLength), between("", s.Minimum, s.Maximum))
+	if s.Pattern != "" {
+		v.Limits = append(v.Limits, "matches "+s.Pattern)
+	}
+	for _, value := range s.Enum {
+		v.OneOf = append(v.OneOf, fmt.Sprint(value))
+	}
+	if len(s.Examples) > 0 {
+		v.Example = exampleText(s.Examples[0])
+	}
+	return v
+}
+
+// between says the bounds of a value, as far as there are any.
+func between[N int | float64](of string, least, most *N) []string {
+	var words []string
+	if least != nil && *least != 0 {
+		words = append(words, fmt.Sprintf("at least %v", *least))
+	}
+	if most != nil {
+		words = append(words, fmt.Sprintf("at most %v", *most))
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return []string{strings.TrimSpace(strings.Join(words, ", ") + " " + of)}
+}
+
+// exampleText returns an example as it would be written.
+func exampleText(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil { // examples are made of plain values
+		return ""
+	}
+	return string(text)
+}
+
+// bodyExamples returns example bodies for the types of requests, by the ids of the operations. A test compares them
+// with the description.
+func bodyExamples() map[string]any {
+	return map[string]any{
+		"createPR": map[string]any{
+			"repo_owner": "demo", "repo_name": "home-cluster", "title": "Watch the inodes",
+			"body": "The disk had room, and no inode was left.", "change_type": "check",
+			"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create",
+				"content": "# Inodes\n\n- Run `df -i`.\n"}},
+		},
+		"openConnection": map[string]any{"claudeops": 1, "tier": 1},
+		"checkPolicy":    map[string]any{"paths": []any{"checks/disk.md", "prompts/observe.md"}, "tier": 2},
+		"startSession":   map[string]any{"tier": 1, "note": "Look at the disk of node 3."},
+		"signIn":         map[string]any{"token": "the token that `claudeops token create` has printed"},
+		"createToken":    map[string]any{"name": "ann", "scopes": []any{"read", "review"}, "max_tier": 2},
+		"reviewPR": map[string]any{
+			"repo_owner": "joe", "repo_name": "home-cluster", "event": "request-changes", "body": "Say which disk.",
+			"comments": []any{map[string]any{"path": "checks/disk.md", "line": 12, "body": "Which one?"}},
+		},
+		"mergePR": map[string]any{"repo_owner": "joe", "repo_name": "home-cluster",
+			"head": "9f2c1d4e5b6a7988f0e1d2c3b4a5968778695a4b"},
+		"closePR": map[string]any{"repo_owner": "joe", "repo_name": "home-cluster", "comment": "Not now."},
+	}
 }

@@ -3,15 +3,22 @@ package api
 import (
 	"bytes"
 	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/records"
 )
 
 // operations serves operations over REST.
@@ -208,4 +215,116 @@ func docOf(o operation.Operation) handler.Doc {
 		d.Params = input
 	}
 	return d
+}
+
+// maxFoundBody bounds the arguments of a tool that is found while the program runs, in bytes.
+const maxFoundBody = 1 << 20
+
+// foundTakes is the longest that such a tool may take. Its own limit is shorter.
+const foundTakes = time.Hour
+
+// foundRoute returns the one route of all tools that are found while the program runs. Each asks for its own scope
+// beside.
+func (h *operations) foundRoute(sets []operation.Toolset) handler.Route {
+	return handler.Route{
+		Method: http.MethodPost, Pattern: prefix + operation.ToolPath + "{name}", Scope: access.Read, Turns: h.tools,
+		Takes: foundTakes,
+		Body:  &handler.BodyLimit{Bytes: maxFoundBody, Advice: "give less at once"},
+		Handle: func(req *handler.Request) (handler.Response, error) {
+			set, o, has := find(req, sets)
+			if !has {
+				return handler.Response{}, fault.New(fault.NotFound, "there is no tool %s", handler.Quote(req.PathValue("name")))
+			}
+			reject := rejecter(set, o)
+			if !req.Principal.Scopes.Has(o.Needs.Scope) {
+				return handler.Response{}, formed(set.Form, o,
+					reject(req, fault.New(fault.Forbidden, "%s needs the scope %s; %s has %s",
+						o.Name, o.Needs.Scope, req.Principal.Name(), req.Principal.Scopes)))
+			}
+			response, err := h.handle(req, o, reject)
+			return response, formed(set.Form, o, err)
+		},
+		Refused: func(req *handler.Request, why *fault.Error) error {
+			if set, o, has := find(req, sets); has {
+				return rejecter(set, o)(req, why)
+			}
+			return why
+		},
+		Doc: handler.Doc{
+			ID: "callFoundTool", Summary: "Call a tool that the server has found, such as a script", Body: map[string]any{},
+			Answers:     handler.OK(map[string]any{}),
+			Description: "The body has the arguments of the tool, as tools/list describes them to MCP clients.",
+		},
+	}
+}
+
+// find returns the tool that a request names, among those that there are now.
+func find(req *handler.Request, sets []operation.Toolset) (operation.Toolset, operation.Operation, bool) {
+	for _, set := range sets {
+		for _, o := range set.Found(req.Context()) {
+			if o.Name == req.PathValue("name") {
+				return set, o, true
+			}
+		}
+	}
+	return operation.Toolset{}, operation.Operation{}, false
+}
+
+// idempotency gives an answer again to who repeats a request under an Idempotency-Key.
+type idempotency struct {
+	replies records.Replies
+	env     handler.Env
+}
+
+// Bounds of an Idempotency-Key: how long it is remembered, how long its answer may take to be kept, and how long it may
+// be, in bytes.
+const (
+	keyLifetime = 24 * time.Hour
+	keepFor     = 30 * time.Second
+	maxKey      = 255
+)
+
+func idempotencyKey(req *handler.Request) (string, error) {
+	given := req.Header.Values("Idempotency-Key")
+	if len(given) == 0 {
+		return "", nil
+	}
+	printable := func(b byte) bool { return b > ' ' && b < 0x7f }
+	if len(given) > 1 || len(given[0]) == 0 || len(given[0]) > maxKey ||
+		slices.ContainsFunc([]byte(given[0]), func(b byte) bool { return !printable(b) }) {
+		return "", fault.New(fault.InvalidArgument, "Idempotency-Key must be 1 to %d visible ASCII characters, once", maxKey)
+	}
+	return given[0], nil
+}
+
+// once does something under an Idempotency-Key: what was answered to the same body before is answered again. Only
+// success is: a refusal may be different by now. refused records a key that is not good for the body.
+func (k *idempotency) once(
+	req *handler.Request, key string, body []byte, refused func(error) error, do func() (handler.Response, error),
+) (handler.Response, error) {
+	if key == "" {
+		return do()
+	}
+	sum := sha256.Sum256(body)
+	owner := handler.Key(req.Principal.Actor)
+	reply, err := k.replies.TakeKey(req.Context(), owner, key, hex.EncodeToString(sum[:]), keyLifetime)
+	if err != nil {
+		return handler.Response{}, refused(err)
+	}
+	if reply.Status != 0 {
+		return handler.Response{Status: reply.Status, Bytes: reply.Body, ContentType: "application/json",
+			Header: http.Header{"Idempotency-Replayed": {"true"}}}, nil
+	}
+	a, err := do()
+	if err != nil {
+		return handler.Response{}, err
+	}
+	a.Bytes, a.ContentType = handler.EncodeJSON(a.Value), "application/json"
+	keeping, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), keepFor) // the caller may be gone
+	defer cancel()
+	if err := k.replies.KeepReply(keeping, owner, key, record.Reply{Status: a.Status, Body: a.Bytes}); err != nil {
+		k.env.Log.Warn("answer not kept for its Idempotency-Key", "request_id", req.ID, "error",
+			k.env.Redact(handler.Cause(err)))
+	}
+	return a, nil
 }

@@ -1,16 +1,129 @@
 package dashboard
 
 import (
+	"context"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/records"
 	"github.com/claudeops/claudeops/internal/web/words"
 )
+
+// pageSize is the number of rows of a listing.
+const pageSize = 50
+
+// proposalPages show attempts at proposals, and let people open what a dry run has shown.
+type proposalPages struct {
+	*renderer
+	settings handler.Settings
+	promotes operation.Operation
+	attempts records.Attempts
+	summary  records.Summary
+	pulls    records.Pulls
+	reader   Reader
+}
+
+// dayOf reads a day, 00:00 UTC; the zero time for "".
+func dayOf(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return t, handler.Invalid([]fault.Violation{handler.BadParameter(name, "is no day as in 2006-01-02")})
+	}
+	return t, nil
+}
+
+// options returns the values of a filter, and "any" before them.
+func options[T ~string](chosen string, values []T) []option {
+	out := []option{{Text: "any"}}
+	for _, v := range values {
+		out = append(out, option{string(v), strings.ReplaceAll(string(v), "_", " "), string(v) == chosen})
+	}
+	return out
+}
+
+// pager has the queries of the pages beside one of a listing; "" for none.
+type pager struct {
+	Newer, Older, First string
+	Plain               bool // the list is not by time
+}
+
+// beside returns a query with one parameter set, or without it for "". Parameters that are empty or to be dropped go.
+func beside(query url.Values, name, value string, drop ...string) string {
+	q := url.Values{}
+	for k, v := range query {
+		if v[0] != "" && k != name && !slices.Contains(drop, k) {
+			q[k] = v
+		}
+	}
+	if value != "" {
+		q.Set(name, value)
+	}
+	return "?" + q.Encode()
+}
+
+// neighbours cuts off the row beyond the page, newest first, and returns links to newer and older rows. after and
+// before are the page's parameters, 0 if absent.
+func neighbours(query url.Values, before, after int, rows []record.RecordedAttempt) (kept []record.RecordedAttempt,
+	p pager) {
+	more := len(rows) > pageSize
+	kept = rows
+	if more && after != 0 { // read upwards: the one too many is the newest
+		kept = rows[len(rows)-pageSize:]
+	} else if more {
+		kept = rows[:pageSize]
+	}
+	at := func(name string, row int64) string {
+		return beside(query, name, strconv.FormatInt(row, 10), "before", "after")
+	}
+	if before != 0 || after != 0 {
+		p.First = beside(query, "before", "", "after")
+	}
+	if len(kept) == 0 {
+		return kept, p
+	}
+	if before != 0 || after != 0 && more {
+		p.Newer = at("after", kept[0].Seq)
+	}
+	if after != 0 || more {
+		p.Older = at("before", kept[len(kept)-1].Seq)
+	}
+	return kept, p
+}
+
+// stretch is the part of a longer list that a page shows.
+type stretch struct {
+	From, To int
+	pager
+}
+
+// stretchOf returns the part of a list from offset on. size is the number of entries of a page.
+func stretchOf(query url.Values, offset, size, shown, total int) stretch {
+	out := stretch{offset + 1, offset + shown, pager{Plain: true}}
+	if offset > 0 {
+		before := ""
+		if offset > size {
+			before = strconv.Itoa(offset - size)
+		}
+		out.Newer = beside(query, "offset", before)
+	}
+	if out.To < total {
+		out.Older = beside(query, "offset", strconv.Itoa(offset+size))
+	}
+	return out
+}
 
 // changesParams are the tab, the fields of the form above the list of changes, and the place in the list.
 type changesParams struct {
@@ -181,3 +294,129 @@ func (a attempt) Because() string {
 
 // Who proposed it.
 func (a attempt) Who() string { return a.Did().Who }
+
+// attempt is a row of the audit as pages show it.
+type attempt struct {
+	record.RecordedAttempt
+	Seen  record.PullRecord // what was last seen of the pull request that it is about; zero if that is not known
+	about records.About
+}
+
+// attemptsOf adds to attempts the facts beside them.
+func attemptsOf(ctx context.Context, pulls records.Pulls, sessions records.Sessions,
+	rows []record.RecordedAttempt) (out []attempt, err error) {
+	about, err := records.AboutOf(ctx, pulls, sessions, rows)
+	for _, r := range rows {
+		out = append(out, attempt{r, about.Pull(r), about})
+	}
+	return out, err
+}
+
+// Key implements pages.Part. The hash of a row is one of all that the audit has of it.
+func (a attempt) Key() any {
+	if a.Hash == "" {
+		return nil
+	}
+	return [6]string{a.Hash, a.Word().Text, a.Because(), a.Seen.Title, string(a.Ran()), a.Session}
+}
+
+// Ran returns the state of the session that it started; "" for none.
+func (a attempt) Ran() sessions.State { return a.about.Session(a.RecordedAttempt) }
+
+// Did returns the row as a sentence, with its link.
+func (a attempt) Did() did {
+	return did{Act: a.about.Act(a.RecordedAttempt), Link: a.Leads()}
+}
+
+// did is an act with the page of what it is about, without the base.
+type did struct {
+	record.Act
+	Link string
+}
+
+// Key implements pages.Part: it is the whole.
+func (d did) Key() any { return d }
+
+// Moment returns no time.
+func (did) Moment() time.Time { return time.Time{} }
+
+// Leads returns the address of what it is about, without the base: the change, the session or, where there is nothing
+// else, the row itself.
+func (a attempt) Leads() string {
+	link := a.Pull()
+	switch {
+	case a.Started() != "":
+		return sessionPath(a.Started())
+	case link != nil && link.Page != "" && (!a.IsProposal() || a.Opens()):
+		return link.Page
+	case a.IsProposal():
+		return a.Link()
+	}
+	return auditRowPath(a.Seq)
+}
+
+// Opens reports whether it opened its pull request, or added to it.
+func (a attempt) Opens() bool {
+	return a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeRevised
+}
+
+// Moment implements pages.Part.
+func (a attempt) Moment() time.Time { return a.Time }
+
+// Link returns the address of the proposal, without the base.
+func (a attempt) Link() string { return proposalPath(a.RequestID) }
+
+// SessionLink returns the address of the agent's session that it was made in, without the base.
+func (a attempt) SessionLink() string { return sessionPath(a.Session) }
+
+// IsProposal reports whether there is a proposal to look at.
+func (a attempt) IsProposal() bool { return slices.Contains(record.ProposalActions(), a.Action) }
+
+// Took returns its duration.
+func (a attempt) Took() time.Duration { return a.Duration.Round(time.Millisecond) }
+
+// Pull points to the pull request; nil for none.
+func (a attempt) Pull() *pullLink {
+	return pullLinkOf(a.PullKey(), a.PRURL, a.Seen.State)
+}
+
+// Gates returns the gates that refused.
+func (a attempt) Gates() (out []record.Gate) {
+	for _, v := range a.Verdicts {
+		if v.Ruling == record.Deny && !slices.Contains(out, v.Gate) {
+			out = append(out, v.Gate)
+		}
+	}
+	return out
+}
+
+// Warnings returns what the gates let pass and a person should know before merging.
+func (a attempt) Warnings() (out []string) {
+	for _, v := range a.Verdicts {
+		out = append(out, v.Warnings...)
+	}
+	return out
+}
+
+// pullLink points to a pull request.
+type pullLink struct {
+	Number int
+	Page   string // address of our page, without the base; "" if there is none
+	URL    string // http(s) address at the provider, or ""
+	State  record.PullState
+}
+
+// pullLinkOf points to a pull request; nil for none. A repository's name that no provider can have leads nowhere.
+func pullLinkOf(key record.PullKey, address string, state record.PullState) *pullLink {
+	if key.Number < 1 {
+		return nil
+	}
+	p := &pullLink{Number: key.Number, URL: pages.WebAddress(address), State: state}
+	parts := []string{key.Provider, key.Owner, key.Repo}
+	if !slices.ContainsFunc(parts, func(part string) bool { return gitprovider.CheckRepoPart(part) != nil }) {
+		p.Page = "/pulls/" + strings.Join(append(parts, strconv.Itoa(key.Number)), "/")
+	}
+	return p
+}
+
+func proposalPath(id string) string { return "/proposals/" + url.PathEscape(id) }

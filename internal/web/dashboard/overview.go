@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -169,4 +172,192 @@ func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 	}
 	out = append(out, sessions...)
 	return out, nil
+}
+
+// Groups of what waits for a person, the worst first.
+const (
+	waitsBroken = "broken"
+	waitsMerge  = "merge"
+	waitsReview = "review"
+	waitsDryRun = "dry"
+)
+
+// waitItem is something that waits for a person: what it is, why, and the one thing that moves it.
+type waitItem struct {
+	Group      string
+	Word       words.Word
+	Title      string // untrusted
+	Why        string // in short
+	More       string // the rest of why; untrusted
+	Link       string // without the base
+	Act        string // what the link is called
+	At         time.Time
+	Repository string // untrusted
+	Number     int    // of a pull request; 0 for none
+}
+
+// Key implements pages.Part: it is the whole.
+func (w waitItem) Key() any { return w }
+
+// Moment implements pages.Part.
+func (w waitItem) Moment() time.Time { return w.At }
+
+// waitGroup is a link to what waits of a kind.
+type waitGroup struct {
+	Name, Text string
+	Count      int64
+	Shown      bool
+}
+
+// Key implements pages.Part: it is the whole.
+func (g waitGroup) Key() any { return g }
+
+// Moment returns no time.
+func (waitGroup) Moment() time.Time { return time.Time{} }
+
+// waiting lists what waits for a person.
+type waiting struct {
+	items  []waitItem
+	counts map[string]int64 // by group, of those that were not read, too
+}
+
+// all returns the number of items that wait.
+func (w waiting) all() (n int64) {
+	for _, count := range w.counts {
+		n += count
+	}
+	return n
+}
+
+// groups returns the links to what waits, with the one that is shown.
+func (w waiting) groups(shown string) []waitGroup {
+	out := []waitGroup{{"", "All", w.all(), shown == "" || shown == "all"}}
+	for _, g := range []waitGroup{{Name: waitsBroken, Text: "Broken"}, {Name: waitsMerge, Text: "Merge"},
+		{Name: waitsReview, Text: "Review"}, {Name: waitsDryRun, Text: "Dry runs"}} {
+		g.Count, g.Shown = w.counts[g.Name], shown == g.Name
+		out = append(out, g)
+	}
+	return out
+}
+
+// shown returns the rows of a group, and how many there are beside them.
+func (w waiting) shown(group string) (rows []waitItem, more int64) {
+	most, of := len(w.items), w.counts[group]
+	switch group {
+	case "":
+		most, of = firstRows, w.all()
+	case "all":
+		group, of = "", w.all()
+	}
+	for _, i := range w.items {
+		if (group == "" || i.Group == group) && len(rows) < most {
+			rows = append(rows, i)
+		}
+	}
+	return rows, of - int64(len(rows))
+}
+
+// waits returns what waits for a person, the worst first, and within a kind the oldest first; of pull requests at most
+// most for each standing.
+func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
+	needs, err := h.needs(req)
+	if err != nil {
+		return waiting{}, err
+	}
+	totals, err := h.records.Pulls.PullTotals(req.Context(), false)
+	if err != nil {
+		return waiting{}, err
+	}
+	standings := slices.DeleteFunc(record.WaitingStandings(), func(s record.Standing) bool { return totals[s] == 0 })
+	open, err := h.records.Pulls.StandingPulls(req.Context(), standings, most)
+	if err != nil {
+		return waiting{}, err
+	}
+	w := waiting{items: needs}
+	for _, p := range open {
+		if item, waits := waitOf(p); waits {
+			w.items = append(w.items, item)
+		}
+	}
+	tabs, err := h.records.Summary.TabCounts(req.Context())
+	if err != nil {
+		return waiting{}, err
+	}
+	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
+	slices.Reverse(dry)
+	for _, p := range dry {
+		item := proposalWait(p, words.Outcome(record.OutcomeDryRun), "Nothing was written.",
+			" Opening it runs all checks again")
+		item.Group, item.Act = waitsDryRun, "Open it"
+		w.items = append(w.items, item)
+	}
+	w.counts = map[string]int64{
+		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],
+		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning],
+		waitsDryRun: tabs[record.TabWaiting] - totals.Waiting(),
+	}
+	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
+	slices.SortStableFunc(w.items, func(a, b waitItem) int {
+		return slices.Index(order, a.Group) - slices.Index(order,
+			b.Group)
+	})
+	return w, err
+}
+
+// waitOf returns a person's task for an open pull request; false if it is with the agent.
+func waitOf(p record.PullRecord) (waitItem, bool) {
+	link := pullLinkOf(p.PullKey, "", "")
+	if link == nil {
+		return waitItem{}, false
+	}
+	item := waitItem{
+		Word: words.Pull(p), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo,
+		Number: p.Number,
+	}
+	switch p.Standing() {
+	case record.StandingFailed:
+		item.Group, item.Act, item.Why = waitsBroken, "Open", "The forge's checks fail"
+	case record.StandingReady:
+		item.Group, item.Act, item.Why = waitsMerge, "Merge", "Approved"
+		if p.Approvals > 1 {
+			item.Why += " by " + words.Count(p.Approvals)
+		}
+		if p.Checks == gitprovider.ChecksSuccess {
+			item.More = ", checks passed"
+		}
+	case record.StandingRunning:
+		item.Group, item.Act, item.Why = waitsReview, "Open", "The forge's checks run"
+	case record.StandingReview:
+		item.Group, item.Act, item.Why = waitsReview, "Review", "Nobody has reviewed it"
+		if p.ChangesRequested > 0 {
+			item.Why = "Revised since somebody asked for changes"
+		}
+	default:
+		return item, false
+	}
+	return item, true
+}
+
+// proposalWait returns a proposal that needs a person.
+func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem {
+	return waitItem{
+		Group: waitsBroken, Word: word, Title: p.Title, Why: why, More: more, Link: proposalPath(p.ID), Act: "Open",
+		At:         p.CreatedAt,
+		Repository: p.Owner + "/" + p.Repo,
+	}
+}
+
+// partWait returns a part of the server that is broken.
+func partWait(p part) waitItem {
+	item := brokenWait(p.Title(), "", cmp.Or(p.Leads(), healthPath), p.Moment())
+	item.Why, item.More = p.Stopped(), " "+p.Detail()+" "+p.Remedy()
+	return item
+}
+
+// brokenWait returns an item about a problem of the server that needs a person.
+func brokenWait(title, why, link string, at time.Time) waitItem {
+	return waitItem{
+		Group: waitsBroken, Word: words.Word{Text: "Broken", Tone: words.Bad, Icon: "alert-triangle"}, Title: title,
+		More: why, Link: link, Act: "Open", At: at,
+	}
 }

@@ -4,13 +4,18 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/words"
 )
 
 // Bounds of the page of a session.
@@ -150,4 +155,219 @@ func (h *sessionPages) said(req *handler.Request, id string, from int) (out said
 	out.Events, err = h.records.SessionEvents(req.Context(), id, first-1)
 	out.Events = out.Events[:min(len(out.Events), eventsShown)]
 	return out, err
+}
+
+// moment is one thing of a session's timeline: something that the agent said or did, or an attempt at a proposal.
+type moment struct {
+	Base, ID   string
+	At         time.Time
+	Tone, Icon string
+	Did        string // "" where the text says it
+	Folded     bool   // its text is shown on demand
+	Event      sessions.Event
+	Attempt    *proposedMoment
+}
+
+// proposedMoment is an attempt at a proposal on the timeline.
+type proposedMoment struct{ attempt }
+
+// Verb describes the result.
+func (p proposedMoment) Verb() string {
+	switch p.Outcome {
+	case record.OutcomeRefused:
+		return "Proposal refused:"
+	case record.OutcomeFailed:
+		return "Proposal failed:"
+	case record.OutcomeDryRun:
+		return "Dry run:"
+	case record.OutcomeRevised:
+		return "Revised"
+	case record.OutcomeReused:
+		return "Proposed again"
+	}
+	return "Proposed"
+}
+
+// MaxRunes limits the characters of an event that are shown.
+func (moment) MaxRunes() int { return eventRunes }
+
+// Longer reports whether its event is longer than that.
+func (m moment) Longer() bool { return len([]rune(m.Event.Text)) > eventRunes }
+
+// gistRunes limits the characters of a folded text that are shown beside it.
+const gistRunes = 100
+
+// Gist returns the beginning of a folded text, in one line.
+func (m moment) Gist() string {
+	text := []rune(strings.Join(strings.Fields(m.Event.Text[:min(len(m.Event.Text), 8*gistRunes)]), " "))
+	if len(text) > gistRunes {
+		return string(text[:gistRunes]) + " …"
+	}
+	return string(text)
+}
+
+// eventMoment returns an event on the timeline.
+func eventMoment(e sessions.Event) moment {
+	m := moment{At: e.Time, Event: e, Tone: "mute", Icon: "info-circle", Did: strings.ReplaceAll(e.Kind, "_", " ")}
+	switch e.Kind {
+	case "text":
+		m.Tone, m.Icon, m.Did = "done", "robot", ""
+	case "tool_use":
+		m.Icon, m.Did, m.Folded = "terminal-2", "Called", true
+	case "tool_result":
+		m.Icon, m.Did, m.Folded = "arrow-right", "Got", true
+	case "denied":
+		m.Tone, m.Icon, m.Did = "bad", "ban", "Was refused the tool"
+	case "init":
+		m.Icon, m.Did = "player-play", "Began"
+	case "result":
+		m.Icon, m.Did = "player-stop", "Ended"
+	}
+	return m
+}
+
+// talk fills in the timeline of the shown events and of the proposals meanwhile; kind narrows it.
+func (v *sessionPage) talk(kind string) {
+	s := v.Said
+	for _, e := range s.Events {
+		m := eventMoment(e)
+		if kind == "" || kind == "tools" && m.Folded || kind == "errors" && m.Tone == "bad" {
+			v.Talk = append(v.Talk, m)
+		}
+	}
+	for i := range v.Attempts {
+		a := proposedMoment{v.Attempts[i]}
+		early := s.Older != "" && a.Time.Before(s.Events[0].Time)
+		late := s.Newer != "" && a.Time.After(s.Events[len(s.Events)-1].Time)
+		bad := a.Outcome == record.OutcomeRefused || a.Outcome == record.OutcomeFailed
+		if kind == "proposals" || !early && !late && (kind == "" || kind == "errors" && bad) {
+			w := words.Outcome(a.Outcome)
+			m := moment{At: a.Time, Tone: string(w.Tone), Icon: w.Icon, Attempt: &a}
+			if w.Tone == words.Good {
+				m.Icon = "git-pull-request"
+			}
+			v.Talk = append(v.Talk, m)
+		}
+	}
+	slices.SortStableFunc(v.Talk, func(a, b moment) int { return a.At.Compare(b.At) })
+	for i := range v.Talk {
+		v.Talk[i].Base, v.Talk[i].ID = v.Base, v.ID
+	}
+}
+
+// link is a choice that is a link.
+type link struct {
+	To, Text string
+	Chosen   bool
+}
+
+// Kinds returns the ways to narrow the timeline.
+func (v sessionPage) Kinds() (out []link) {
+	for _, k := range [][2]string{{"", "All"}, {"tools", "Tools"}, {"proposals", "Proposals"}, {"errors", "Errors"}} {
+		to := v.Base + v.Link()
+		if k[0] != "" {
+			to += "?show=" + k[0]
+		}
+		out = append(out, link{to, k[1], v.Show == k[0]})
+	}
+	return out
+}
+
+// Ended says how it ended, as the beginning of a sentence.
+func (v sessionPage) Ended() string { return words.Session(v.State).Text }
+
+// Remedy says what to do about the way it ended, as rich text; "" for nothing.
+func (v sessionPage) Remedy() string {
+	switch v.State {
+	case sessions.StateLimit:
+		return "Raise the limit (`CLAUDEOPS_MAX_TURNS`, `CLAUDEOPS_MAX_COST_USD`), or split the task: start a session for " +
+			"a part of it."
+	case sessions.StateTimeout:
+		return "Raise `CLAUDEOPS_SESSION_TIMEOUT`, or start a session for a part of the task."
+	case sessions.StateFailed:
+		return "See what it said last, and whether [Health](/doctor) names what agents lack."
+	case sessions.StateInterrupted:
+		return "What it has proposed stays. Start it again if its task is not done."
+	case sessions.StateSkipped:
+		return "Sessions by the schedule do not start while another one runs."
+	}
+	return ""
+}
+
+// startForm starts a session.
+type startForm struct {
+	FormBase string
+	Tiers    []option
+	Note     string // as it was sent, if the form comes back
+	Failed   string // why it comes back; "" for a form that was not sent
+}
+
+// startForm returns the form for a new session, or why there is none.
+func (h *sessionPages) startForm(req *handler.Request) (*startForm, string) {
+	plan := h.agents.Plan()
+	switch {
+	case !req.Principal.Scopes.Has(access.Operate):
+		return nil, "Starting and stopping sessions needs the scope operate."
+	case plan.Missing != "":
+		return nil, "No session can start here: " + plan.Missing + "."
+	}
+	form := &startForm{FormBase: h.base}
+	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling,
+		gitprovider.TierRemediate); tier++ {
+		form.Tiers = append(form.Tiers, tierOption(tier, gitprovider.TierObserve))
+	}
+	return form, ""
+}
+
+// start starts a session for a person, who is led to it. A form that is refused comes back with what was written.
+func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
+	form, err := handler.ReadForm(req)
+	tier := gitprovider.Tier(0)
+	if err == nil {
+		tier, err = tierOf(form)
+	}
+	if err != nil {
+		return h.sendBack(req, form, tier, h.starts.Reject(req.Context(), req.Call(nil), err))
+	}
+	call := req.Call(nil)
+	call.Input = session.StartRequest{Tier: int(tier), Note: strings.ReplaceAll(form.Get("note"), "\r\n", "\n")}
+	started, err := h.starts.Handle(req.Context(), call)
+	if err != nil {
+		return h.sendBack(req, form, tier, err)
+	}
+	return h.goTo(sessionPath(started.(session.SessionAccepted).ID)), nil
+}
+
+func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier,
+	why error) (handler.Response, error) {
+	view, err := h.view(req, sessionPageParams{})
+	if err != nil || view.Start == nil || !handler.PrefersHTML(req.Request) {
+		return handler.Response{}, why
+	}
+	e := fault.From(why)
+	view.Position = "" // nothing but the form is of interest
+	view.Numbers = nil
+	view.Start.Note, view.Start.Failed = form.Get("note"), h.env.Message(e.Message)
+	for i := range view.Start.Tiers {
+		view.Start.Tiers[i].Chosen = view.Start.Tiers[i].Value == tier.String()
+	}
+	return h.htmlAgain(e, "sessions", view)
+}
+
+// tierOf returns the tier that a form asks for. It never is a guess.
+func tierOf(form url.Values) (gitprovider.Tier, error) {
+	tier, ok := gitprovider.ParseTier(form.Get("tier"))
+	if !ok || form.Get("tier") == "" || len(form["tier"]) != 1 || len(form["note"]) > 1 {
+		return 0, fault.New(fault.InvalidArgument,
+			"the form must have the field tier, once: 1, 2 or 3; and note at most once")
+	}
+	return tier, nil
+}
+
+// stop stops a session for a person, who is led back to it.
+func (h *sessionPages) stop(req *handler.Request) (handler.Response, error) {
+	if err := actOn(req, h.stops); err != nil {
+		return handler.Response{}, err
+	}
+	return h.goTo(sessionPath(req.PathValue("id"))), nil
 }

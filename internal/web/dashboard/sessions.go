@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
@@ -231,4 +232,150 @@ func (h *sessionPages) running(req *handler.Request) (out []sessionRow, err erro
 		out = append(out, h.row(req, r))
 	}
 	return out, err
+}
+
+func sessionPath(id string) string { return sessionsPath + "/" + url.PathEscape(id) }
+
+// sessionRow is a session as pages show it.
+type sessionRow struct {
+	sessions.Record
+	now time.Time
+}
+
+// row returns a session with what was proposed in it so far.
+func (h *sessionPages) row(req *handler.Request, r sessions.Record) sessionRow {
+	return sessionRow{records.CountNow(req.Context(), h.records, r), h.env.Now()}
+}
+
+// Link returns the address of the session, without the base.
+func (s sessionRow) Link() string { return sessionPath(s.ID) }
+
+// Running reports whether it runs.
+func (s sessionRow) Running() bool { return s.State == sessions.StateRunning }
+
+// Began reports whether it ever ran.
+func (s sessionRow) Began() bool { return s.State != sessions.StateSkipped }
+
+// Name says what it was started for: the first line of its note, or else the task of its tier.
+func (s sessionRow) Name() string {
+	if line, _, _ := strings.Cut(strings.TrimSpace(s.Note), "\n"); line != "" {
+		return line
+	}
+	return map[gitprovider.Tier]string{
+		gitprovider.TierObserve: "Round of checks", gitprovider.TierInvestigate: "Look into findings",
+		gitprovider.TierRemediate: "Repair",
+	}[s.Tier]
+}
+
+// StartedBy says what started it.
+func (s sessionRow) StartedBy() string {
+	from := 0
+	if s.Tier == gitprovider.TierInvestigate {
+		from = int(gitprovider.TierObserve) // only that tier hands over to it
+	}
+	by := ""
+	if s.Actor.Session != nil && s.Actor.Session.Starter != nil {
+		by = s.Actor.Session.Starter.String()
+	}
+	return words.Trigger(s.Trigger, by, from)
+}
+
+// Took returns its duration so far.
+func (s sessionRow) Took() string {
+	ended := s.EndedAt
+	if ended.IsZero() {
+		ended = s.now
+	}
+	if took := ended.Sub(s.StartedAt); took >= time.Second {
+		return words.Length(took)
+	}
+	return "under 1 s"
+}
+
+// Proposals describes its proposals.
+func (s sessionRow) Proposals() string {
+	n := s.Counts
+	text := inWords([]counted{
+		{n.Opened, "opened"}, {n.Revised, "revised"}, {n.Reused, "open already"}, {n.DryRun, "in dry run"},
+		{n.Refused, "refused"}, {n.Failed, "failed"},
+	})
+	if text == "" {
+		return "nothing proposed"
+	}
+	return text
+}
+
+// NotKept describes the parts of its output that were not kept.
+func (s sessionRow) NotKept() string {
+	return inWords([]counted{
+		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were no event"},
+		{s.Unstored, "events beyond what is kept"},
+	})
+}
+
+// counted is a number of things.
+type counted struct {
+	count int
+	word  string
+}
+
+// inWords says how many there are of each, leaving out what there is none of.
+func inWords(list []counted) string {
+	var words []string
+	for _, c := range list {
+		if c.count > 0 {
+			words = append(words, strconv.Itoa(c.count)+" "+c.word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// usageDays is the number of days in the table of costs, today included.
+const usageDays = 7
+
+// usageTable holds the usage of the sessions of the last days, by day and tier.
+type usageTable struct {
+	Days  int
+	Rows  []usageRow
+	Total usageRow
+}
+
+// usageRow is a line of the table.
+type usageRow struct {
+	Day      string
+	Tier     int
+	Sessions int
+	sessions.Usage
+}
+
+// usage returns nil if no session began in the last days, and on other pages than the first of all sessions.
+func (h *sessionPages) usage(req *handler.Request) (*usageTable, error) {
+	groups, err := h.records.UsageByDay(req.Context(), h.env.Now().AddDate(0, 0, 1-usageDays))
+	if err != nil || len(groups) == 0 {
+		return nil, err
+	}
+	report := sessions.NewUsageReport(groups)
+	t := &usageTable{Days: usageDays, Total: usageRow{Sessions: report.Total.Sessions, Usage: report.Total.Usage}}
+	for _, d := range report.Days {
+		t.Rows = append(t.Rows, usageRow{d.Day, d.Tier, d.Sessions, d.Usage})
+	}
+	if len(t.Rows) > 1 {
+		all := t.Total
+		all.Day = "All"
+		t.Rows = append(t.Rows, all)
+	}
+	return t, nil
+}
+
+// Certainty says what kind of figure the cost is; "" if it is the client's own.
+func (s sessionRow) Certainty() string {
+	switch s.CostSource {
+	case sessions.CostEstimate:
+		return "an estimate by list prices: Claude Code has not said its own figure"
+	case sessions.CostClientGuess:
+		return "Claude Code's guess: it does not know the price of the model"
+	case sessions.CostUnknown:
+		return "the price of a model is not known"
+	}
+	return ""
 }

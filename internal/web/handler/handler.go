@@ -3,12 +3,18 @@
 package handler
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -128,4 +134,141 @@ func (t *Turns) Wait(ctx context.Context) (done func(), err error) {
 	case <-ctx.Done():
 		return nil, fault.From(ctx.Err())
 	}
+}
+
+// Env holds what handlers need from their process.
+type Env struct {
+	Log    *slog.Logger
+	Redact func(text string) string // keeps the values of our own tokens out of what a handler renders
+	// Hide keeps what looks like a secret of anybody out of what a refusal repeats of its request; nil: nothing does.
+	Hide func(text string) string
+	// Redaction returns a number that changes whenever Redact begins to remove something else; nil where it is not known.
+	Redaction func() int64
+	Now       func() time.Time
+	NewID     func() string // request ids
+}
+
+// Settings is what the operator permits this server to do.
+type Settings struct {
+	Version string
+	Tier    gitprovider.Tier
+	Rules   func() Rules // as they are now
+	// PublicURL is the address at which clients reach the server, base path included; "" if not configured.
+	PublicURL string
+}
+
+// Rules holds the operator's rules for the whole server at one time.
+type Rules struct {
+	DryRun   bool
+	ReadOnly string // why no proposals are taken, or ""
+	Problem  string // why the rules cannot be known, or "": new sign-ins are refused then
+}
+
+// Bounds, in runes, of text that others wrote.
+const (
+	MaxLine      = 300
+	MaxMessage   = 5000
+	MaxAgentText = 64 << 10 // what is recorded of an agent's text is shorter
+)
+
+// Text prepares a text of others for display: without our tokens and invisible characters, and bounded.
+func (e Env) Text(text string, runes int) string {
+	out := content.Clean(e.Redact(text), runes)
+	return out
+}
+
+// Line returns a line of such text.
+func (e Env) Line(text string) string { return e.Text(text, MaxLine) }
+
+// Message returns a message of such text.
+func (e Env) Message(text string) string { return e.Text(text, MaxMessage) }
+
+// CleanLine prepares a line of text of others for the record: only invisible characters are removed.
+func CleanLine(text string) string {
+	out := content.Clean(text, MaxLine)
+	return out
+}
+
+// Problem is the body of every answer that is an error (RFC 9457), with the members that MCP has, too.
+type Problem struct {
+	Type              string            `json:"type" doc:"Always about:blank; code says what it is"`
+	Title             string            `json:"title" doc:"The status in words"`
+	Status            int               `json:"status"`
+	Detail            string            `json:"detail" doc:"What happened and what to do"`
+	Code              fault.Code        `json:"code" doc:"See docs/reference/codes.md"`
+	Retryable         bool              `json:"retryable" doc:"The very same call may succeed later"`
+	RetryAfterSeconds int               `json:"retry_after_seconds,omitempty"`
+	Violations        []fault.Violation `json:"violations,omitempty" doc:"Every broken rule"`
+	ExistingPR        *fault.ExistingPR `json:"existing_pr,omitempty"`
+	Next              string            `json:"next,omitempty" doc:"What the caller does next"`
+	RequestID         string            `json:"request_id" doc:"Of the attempt in the audit, else of this exchange in the log"`
+	Failure           any               `json:"failure,omitempty" doc:"Of tools with a contract of their own: the error as that has it"`
+	Recorded          string            `json:"-"` // path of the page with what the records know, without the base
+}
+
+// FormedError is an error of a tool whose contract has a form of its own for errors.
+type FormedError struct {
+	Err     error
+	Failure any // the error in that form
+}
+
+func (e *FormedError) Error() string { return e.Err.Error() }
+func (e *FormedError) Unwrap() error { return e.Err }
+
+// RecordedError is an error about something of which the records know more.
+type RecordedError struct {
+	Err  error
+	Path string // of the page that shows it, without the base
+}
+
+func (e *RecordedError) Error() string { return e.Err.Error() }
+func (e *RecordedError) Unwrap() error { return e.Err }
+
+// StatusError is an error whose status HTTP knows better than its code does, such as 405.
+type StatusError struct {
+	Status int
+	Header http.Header
+	Err    *fault.Error
+}
+
+func (e *StatusError) Error() string { return e.Err.Error() }
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// Unavailable returns an error with the status 503.
+func Unavailable(err *fault.Error) error {
+	return &StatusError{Status: http.StatusServiceUnavailable, Err: err}
+}
+
+// Invalid returns an error that lists the violations; nil if there is none.
+func Invalid(violations []fault.Violation) error {
+	if len(violations) == 0 {
+		return nil
+	}
+	return &fault.Error{Code: fault.InvalidArgument, Message: violations[0].Message, Violations: violations}
+}
+
+// Cause returns an error with what is behind it, for the log.
+func Cause(err error) string {
+	e := fault.From(err)
+	if e.Cause == nil {
+		return e.Message
+	}
+	return fmt.Sprintf("%s: %v", e.Message, e.Cause)
+}
+
+// EncodeJSON is JSON as all our answers have it: no escapes for HTML, but for whatever hides or acts on a terminal, and
+// no line break at its end.
+func EncodeJSON(v any) []byte {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil { // our types always encode
+		return []byte("{}")
+	}
+	return content.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+// NothingHere returns the error about an address that leads nowhere. base is the path below which the server is.
+func NothingHere(base string) error {
+	return fault.New(fault.NotFound, "there is nothing at this address; %s/openapi.json lists what there is", base)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -245,4 +246,210 @@ func (c *Checker) refresh() {
 	if _, err := c.Check(context.Background()); err != nil {
 		c.env.Log.Warn("the health was not looked at", "error", c.env.Redact(err.Error()))
 	}
+}
+
+// Bounds on the cost of asking the providers: they are asked concurrently, each within pingBound, and at most once per
+// pingAge. Anybody may ask us, so many questions must not become many requests.
+const (
+	pingBound = 2 * time.Second
+	pingAge   = 30 * time.Second
+)
+
+// The values of ProviderState.State.
+const (
+	stateAnswers  = "ok"
+	stateDisabled = "disabled"
+	stateDown     = "down"
+)
+
+// ProviderState says whether a provider serves us. Why not stays in the log, but for the code.
+type ProviderState struct {
+	Name  string     `json:"name"`
+	State string     `json:"state" enum:"ok,disabled,down"`
+	Code  fault.Code `json:"code,omitempty" doc:"What a call would be answered with, for one that is down"`
+	asked bool
+}
+
+// part returns the finding about the provider's answer; nothing if it was not asked.
+func (p ProviderState) part() []doctor.Finding {
+	switch {
+	case p.State == stateDown:
+		return []doctor.Finding{doctor.ProviderDown(p.Name, p.Code,
+			"its changes are shown as they were seen last; the log says why")}
+	case p.asked:
+		return []doctor.Finding{doctor.ProviderUp(p.Name)}
+	}
+	return nil
+}
+
+// Providers returns the providers' last answers, or new ones if those are too old.
+func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
+	done, err := c.pinging.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	c.mu.Lock()
+	fresh, states := within(c.env.Now(), c.pingedAt, pingAge), c.providers
+	c.mu.Unlock()
+	if fresh {
+		return states, nil
+	}
+	states = c.pingProviders(context.WithoutCancel(ctx)) // the answer is for those who come next, too
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.providers, c.pingedAt = states, c.env.Now()
+	c.judge()
+	return states, nil
+}
+
+// pingProviders asks all that are enabled at once.
+func (c *Checker) pingProviders(ctx context.Context) []ProviderState {
+	ctx, cancel := context.WithTimeout(ctx, pingBound)
+	defer cancel()
+	entries := c.registry.Entries()
+	out := make([]ProviderState, len(entries))
+	var wg sync.WaitGroup
+	for i, entry := range entries {
+		out[i] = ProviderState{Name: entry.Name, State: stateDisabled}
+		if entry.Provider != nil {
+			wg.Go(func() { out[i] = c.pingProvider(ctx, entry) })
+		}
+	}
+	wg.Wait()
+	return out
+}
+
+func (c *Checker) pingProvider(ctx context.Context, entry gitprovider.Registration) ProviderState {
+	state := ProviderState{Name: entry.Name, State: stateAnswers}
+	pinger, can := entry.Provider.(gitprovider.Pinger)
+	if !can {
+		return state
+	}
+	state.asked = true
+	if err := pinger.Ping(ctx); err != nil {
+		e := fault.From(err)
+		state.State, state.Code = stateDown, e.Code
+		c.env.Log.Warn("a provider does not serve us", "provider", entry.Name, "code", e.Code, "error",
+			c.env.Redact(handler.Cause(e)))
+	}
+	return state
+}
+
+// How often the audit is verified behind the pages: what was added since, and all of it.
+const (
+	addedInterval = 5 * time.Minute
+	wholeInterval = 24 * time.Hour
+)
+
+// Verification is the result of verifying the audit.
+type Verification struct {
+	Known   bool // there is a Report
+	Report  record.AuditReport
+	Failure string    // why the last one could not be made, or ""
+	At      time.Time // of the last one
+}
+
+// lastVerification is the last verification. Pages show it with its age and never wait for a new one.
+type lastVerification struct {
+	last    Verification
+	expect  string    // head of the last one that found the audit whole; it must stay in the chain
+	wholeAt time.Time // of the last one that began with the first row; zero if the next one has to
+}
+
+func (m *lastVerification) keep(report record.AuditReport, err error, whole bool, now time.Time) {
+	m.last.At, m.last.Failure = now, ""
+	if err != nil {
+		m.last.Failure = fault.From(err).Message
+		return
+	}
+	m.last.Known, m.last.Report = true, report
+	if whole {
+		m.wholeAt = now
+	}
+	if report.OK() {
+		m.expect = report.Head
+	} else {
+		m.wholeAt = time.Time{}
+	}
+}
+
+// next returns the report to go on from, the head to expect, and whether all has to be read again: daily, and as long
+// as something is wrong.
+func (m *lastVerification) next(now time.Time) (known record.AuditReport, expect string, whole bool) {
+	return m.last.Report, m.expect, m.wholeAt.IsZero() || now.Sub(m.wholeAt) >= wholeInterval
+}
+
+// KeepVerifying verifies the audit now and then again and again, until ctx ends.
+func (c *Checker) KeepVerifying(ctx context.Context) {
+	ticker := time.NewTicker(addedInterval)
+	defer ticker.Stop()
+	for {
+		c.VerifyOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// VerifyOnce verifies what was added to the audit since the last time, or all of it if that is due. A whole
+// verification also expects the last head, so that rows that were cut off and written anew are noticed.
+func (c *Checker) VerifyOnce(ctx context.Context) {
+	done, err := c.verifying.Wait(ctx)
+	if err != nil {
+		return
+	}
+	defer done()
+	c.mu.Lock()
+	known, expect, whole := c.verified.next(c.env.Now())
+	c.mu.Unlock()
+	var report record.AuditReport
+	if whole {
+		report, err = c.audit.Verify(ctx, expect)
+	} else {
+		report, err = c.audit.VerifyAfter(ctx, known)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	c.keep(report, err, whole)
+	if err != nil || !report.OK() {
+		c.env.Log.Error("the audit is not known to be whole", "problem", c.env.Redact(report.Problem), "first_bad",
+			report.FirstBad, "error", err)
+	}
+}
+
+func (c *Checker) keep(report record.AuditReport, err error, whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verified.keep(report, err, whole, c.env.Now())
+	c.judge()
+}
+
+// LastVerification returns the last verification of the audit. It waits for none.
+func (c *Checker) LastVerification() Verification {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.verified.last
+}
+
+// VerifyAudit verifies the whole audit now, which also must contain the head, if one is given, and agree with the marks
+// of pull requests at the providers, if pulls is true. Others wait meanwhile.
+func (c *Checker) VerifyAudit(ctx context.Context, expectHead string, pulls bool) (record.AuditReport, error) {
+	done, err := c.verifying.Wait(ctx)
+	if err != nil {
+		return record.AuditReport{}, err
+	}
+	defer done()
+	report, err := c.audit.Verify(ctx, expectHead)
+	if err == nil && pulls && c.compare != nil {
+		checks, failed := c.compare(ctx)
+		report, err = report.Against(checks...), failed
+	}
+	if err == nil && !report.OK() && expectHead == "" {
+		c.keep(report, nil, true) // bad news is for the pages, too
+	}
+	return report, err
 }

@@ -2,13 +2,17 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/records"
 )
@@ -238,4 +242,202 @@ func number(yes bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// exports tells how far the heads of the audit were exported, by whatever process.
+type exports struct {
+	head  int64
+	sinks []record.AuditExport
+}
+
+func (e *exports) read(ctx context.Context, audit records.Audit) error {
+	sinks, err := audit.Exports(ctx)
+	if err != nil {
+		return err
+	}
+	head, _, err := audit.Head(ctx)
+	if err != nil {
+		return err
+	}
+	e.sinks, e.head = sinks, head
+	return nil
+}
+
+func (exports) waiting() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_audit_export_waiting_rows",
+		"Rows of the audit whose heads a sink has not taken yet.", []string{"sink"}, nil)
+}
+
+func (exports) failing() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_audit_export_failing",
+		"1 while the heads of the audit cannot be exported to a sink, else 0.", []string{"sink"}, nil)
+}
+
+func (e exports) collect(send sender) {
+	for _, sink := range e.sinks {
+		send(e.waiting(), prometheus.GaugeValue, float64(max(e.head-sink.Last.Seq, 0)), sink.Sink)
+		send(e.failing(), prometheus.GaugeValue, number(sink.Problem != ""), sink.Sink)
+	}
+}
+
+// sessionUsage tells what the sessions of agents used that have ended, whatever process ran them: all that is recorded,
+// so that a restart changes nothing and servers that share records say the same.
+type sessionUsage struct {
+	mu     sync.Mutex
+	groups []sessions.UsageGroup
+}
+
+// read takes the sums as they are now.
+func (s *sessionUsage) read(ctx context.Context, of func(context.Context) ([]sessions.UsageGroup, error)) error {
+	groups, err := of(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups = append([]sessions.UsageGroup{}, groups...)
+	return nil
+}
+
+func (*sessionUsage) sessions() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_sessions_total", "Sessions of agents that have ended, of all that are recorded.",
+		[]string{"tier", "state"}, nil)
+}
+
+func (*sessionUsage) tokens() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_session_tokens_total",
+		"Tokens that they used; kind is input, output, cache_read or cache_write.", []string{"tier", "kind"}, nil)
+}
+
+func (*sessionUsage) cost() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_session_cost_usd_total",
+		"What they cost; source is client, client_guess, estimate or unknown.", []string{"tier", "source"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (s *sessionUsage) Describe(out chan<- *prometheus.Desc) {
+	out <- s.sessions()
+	out <- s.tokens()
+	out <- s.cost()
+}
+
+// Collect implements prometheus.Collector.
+func (s *sessionUsage) Collect(out chan<- prometheus.Metric) {
+	s.mu.Lock()
+	groups := s.groups
+	s.mu.Unlock()
+	type row struct{ tier, word string }
+	sums, tokens, cost := map[row]float64{}, map[row]float64{}, map[row]float64{}
+	if groups != nil { // they were read: a series that first appears above zero would be missed
+		for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
+			for _, state := range endings() {
+				sums[row{tier.String(), string(state)}] = 0
+			}
+			for _, kind := range []string{"input", "output", "cache_read", "cache_write"} {
+				tokens[row{tier.String(), kind}] = 0
+			}
+			for _, source := range sessions.CostSources() {
+				cost[row{tier.String(), string(source)}] = 0
+			}
+		}
+	}
+	for _, g := range groups {
+		tier := g.Tier.String()
+		sums[row{tier, string(g.State)}] += float64(g.Sessions)
+		for kind, n := range map[string]int64{
+			"input": g.InputTokens, "output": g.OutputTokens, "cache_read": g.CacheReadTokens, "cache_write": g.CacheWriteTokens,
+		} {
+			tokens[row{tier, kind}] += float64(n)
+		}
+		if g.CostSource != "" {
+			cost[row{tier, string(g.CostSource)}] += g.CostUSD
+		}
+	}
+	for desc, rows := range map[*prometheus.Desc]map[row]float64{s.sessions(): sums, s.tokens(): tokens,
+		s.cost(): cost} {
+		for r, value := range rows {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, r.tier, r.word)
+		}
+	}
+}
+
+// Boundary describes the separation of agents from our files and processes now.
+type Boundary struct {
+	Kind  string // user, landlock or none; invalid where settings let no session start
+	ABI   int    // of the kernel's Landlock whose rules hold; 0 for none
+	Whole bool   // it lacks nothing
+}
+
+// unrecorded is the label of sessions of which it is not recorded what kept their agents from our files.
+const unrecorded = "unrecorded"
+
+// boundaries tells which boundary holds now, and which held for the sessions that have ended, all that are recorded.
+type boundaries struct {
+	now func() Boundary // nil: it is not known
+
+	mu     sync.Mutex
+	counts map[string]int64
+}
+
+// agents collects metrics of the sessions of agents.
+type agents struct {
+	usage    sessionUsage
+	boundary boundaries
+	schedule schedule
+}
+
+func (a *agents) read(ctx context.Context, sessions records.Sessions) error {
+	return errors.Join(a.usage.read(ctx, sessions.UsageOfEnded), a.boundary.read(ctx, sessions.SessionsByBoundary),
+		a.schedule.read(ctx, sessions.ScheduledSessions))
+}
+
+// read takes the counts as they are now.
+func (b *boundaries) read(ctx context.Context, of func(context.Context) (map[string]int64, error)) error {
+	counts, err := of(ctx)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts = counts
+	return nil
+}
+
+func (*boundaries) info() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_boundary_info",
+		"What keeps agents from our files and processes now: user, landlock or none; invalid where settings let no session "+
+			"start. whole is true if it lacks nothing.",
+		[]string{"boundary", "landlock_abi", "whole"}, nil)
+}
+
+func (*boundaries) sessions() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_sessions_by_boundary_total",
+		"Sessions of agents that have ended by the boundary that held, of all that are recorded.", []string{"boundary"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (b *boundaries) Describe(out chan<- *prometheus.Desc) {
+	out <- b.info()
+	out <- b.sessions()
+}
+
+// Collect implements prometheus.Collector.
+func (b *boundaries) Collect(out chan<- prometheus.Metric) {
+	if b.now != nil {
+		now := b.now()
+		out <- prometheus.MustNewConstMetric(b.info(), prometheus.GaugeValue, 1, now.Kind, strconv.Itoa(now.ABI),
+			strconv.FormatBool(now.Whole))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	counts := map[string]int64{string(confine.User): 0, string(confine.Landlock): 0, string(confine.None): 0}
+	for kind, n := range b.counts {
+		if kind == "" {
+			kind = unrecorded
+		}
+		counts[kind] = n
+	}
+	for kind, n := range counts {
+		out <- prometheus.MustNewConstMetric(b.sessions(), prometheus.CounterValue, float64(n), kind)
+	}
 }

@@ -1,14 +1,24 @@
+// Package pages renders pages: their templates, and the text that agents and reviewers wrote made harmless. Whatever a
+// template writes is cleaned and redacted (see Shower), so that views can hold records as they are. It knows no HTTP,
+// no record and no provider; internal/web/dashboard has the views.
+//
+// The pages work without JavaScript, refer to nothing outside the server, and have no inline script or style, so that
+// the strictest content security policy holds.
 package pages
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 	"text/template/parse"
+	"time"
 )
 
 //go:embed templates/*.html
@@ -89,4 +99,274 @@ func (s *Set) Render(name string, view any) ([]byte, error) {
 		return nil, fmt.Errorf("page %s: %w", name, err)
 	}
 	return b.Bytes(), nil
+}
+
+// Page is the input of the layout around every page. Every view embeds one.
+type Page struct {
+	Base       string // path below which the server is, "" or "/ops"
+	Title      string
+	Nav        []NavItem
+	Current    string // path of the entry of the navigation that the page belongs to
+	Who        string // "" when not signed in
+	CanSignOut bool
+	CanSignIn  bool // the caller is not known
+	MayOperate bool
+	Standing   Standing
+	Style      string // names of assets
+	Icon       string
+	Version    string
+	Scripts    []string // names of assets, for pages that follow what happens
+	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
+}
+
+// Standing describes the state of the server on every page.
+type Standing struct {
+	Health, Tone string // in words, and the colour of the dot beside them
+	Mode         string // what it does with proposals
+	Held         bool   // it opens none
+	Down         []Down
+}
+
+// Down is a forge that does not serve us.
+type Down struct {
+	Title, Why string
+	Since      time.Time
+}
+
+// NavItem is a place of the navigation or, below it, a tab.
+type NavItem struct {
+	Path, Text, Icon string
+	Tabs             []NavItem
+	Operate          bool // for who may operate alone
+}
+
+// Place returns the place of the navigation that the page belongs to; the zero one for a page of none.
+func (p Page) Place() NavItem {
+	for _, place := range p.Nav {
+		for _, tab := range append(place.Tabs[:len(place.Tabs):len(place.Tabs)], place) {
+			if tab.Path == p.Current {
+				return place
+			}
+		}
+	}
+	return NavItem{}
+}
+
+// Places returns the navigation as a part of the page.
+func (p Page) Places() Part { return places{p.Nav, p.Place().Text} }
+
+// places are the places of the navigation, and the text of the one that the page belongs to.
+type places struct {
+	Nav []NavItem
+	Now string
+}
+
+// Key implements Part.
+func (p places) Key() any {
+	key := p.Now
+	for _, place := range p.Nav {
+		key += "\n" + place.Path + " " + place.Icon + " " + place.Text
+	}
+	return key
+}
+
+// Moment returns no time.
+func (places) Moment() time.Time { return time.Time{} }
+
+// Navigation returns the six top-level entries; acts are the lists of agents and of browsers that are signed in.
+// Without a toolset that has pages there is no entry for procedures.
+func Navigation(acts, toolsets []NavItem) []NavItem {
+	var agents []NavItem
+	settings := []NavItem{{Path: "/policy", Text: "Policy"}, {Path: "/doctor", Text: "Health"}}
+	for _, act := range acts {
+		if act.Path == "/logins" {
+			settings = append(settings, act)
+			continue
+		}
+		agents = append(agents, act)
+	}
+	settings = append(settings, NavItem{Path: "/tokens/people", Text: "Tokens", Operate: true})
+	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}},
+		agents...)
+	agents = append(agents, NavItem{Path: "/tokens", Text: "Agent tokens", Operate: true})
+	places := []NavItem{
+		{Path: "/", Text: "Overview", Icon: "layout-dashboard"},
+		{Path: "/changes", Text: "Changes", Icon: "git-pull-request"},
+		{Path: "/sessions", Text: "Agents", Icon: "robot", Tabs: agents},
+	}
+	if len(toolsets) > 0 {
+		places = append(places, NavItem{Path: toolsets[0].Path, Text: "Procedures", Icon: "book-2", Tabs: toolsets})
+	}
+	return append(places,
+		NavItem{Path: "/audit", Text: "Records", Icon: "history"},
+		NavItem{Path: "/policy", Text: "Settings", Icon: "settings", Tabs: settings},
+	)
+}
+
+// Part is something that a page shows by a template of its own, such as a row of a table. What was made of it is kept,
+// and shown again.
+type Part interface {
+	// Key is all that the part shows, the time aside: two parts of the same template with equal keys look the same. It
+	// must be comparable; nil for a part that is made anew each time.
+	Key() any
+	// Moment is the time that the part shows seen from now; the zero time for none.
+	Moment() time.Time
+}
+
+// Bounds of the parts that are kept, in parts and in bytes. Beyond them, all are given up.
+const (
+	maxParts     = 4000
+	maxPartBytes = 8 << 20
+)
+
+// partKey is all that the text of a part depends on.
+type partKey struct {
+	page, template, base string
+	of                   any
+	ago                  string // the part's moment, in words
+	redaction            int64  // what Redact keeps out
+}
+
+// parts keeps the text of parts. It is safe for concurrent use.
+type parts struct {
+	show Shower
+
+	mu    sync.Mutex
+	made  map[partKey]template.HTML
+	bytes int
+}
+
+// partView is the input of a part's template.
+type partView struct {
+	Base string
+	Of   any
+}
+
+// text returns the output of a page's template for a part.
+func (p *parts) text(page *template.Template, key partKey, of Part) (template.HTML, error) {
+	if key.of = of.Key(); key.of == nil || p.show.Redaction == nil {
+		return p.execute(page, key, of)
+	}
+	// Before the text is made, so that a token that is learned meanwhile makes it old.
+	key.redaction = p.show.Redaction()
+	if at := of.Moment(); !at.IsZero() {
+		key.ago = whenOf(at, p.show.Now()).Ago
+	}
+	p.mu.Lock()
+	text, found := p.made[key]
+	p.mu.Unlock()
+	if found {
+		return text, nil
+	}
+	text, err := p.execute(page, key, of)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.made == nil || len(p.made) >= maxParts || p.bytes+len(text) > maxPartBytes {
+		p.made, p.bytes = map[partKey]template.HTML{}, 0
+	}
+	if _, has := p.made[key]; !has {
+		p.made[key], p.bytes = text, p.bytes+len(text)
+	}
+	return text, nil
+}
+
+func (p *parts) execute(page *template.Template, key partKey, of Part) (template.HTML, error) {
+	var b bytes.Buffer
+	err := page.ExecuteTemplate(&b, key.template, partView{key.base, of})
+	return template.HTML(b.String()), err //nolint:gosec // the template has escaped it
+}
+
+//go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg
+//go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js static/own.js
+var static embed.FS
+
+// Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
+type Asset struct {
+	Name        string // "app.0123456789ab.css"
+	ContentType string
+	Content     []byte
+}
+
+// Assets are the files that pages refer to.
+type Assets struct{ Style, Icon, Htmx, Live, Once, Own Asset }
+
+// LoadAssets reads the embedded files.
+func LoadAssets() (a Assets, err error) {
+	if a.Style, err = asset("app.css", "text/css; charset=utf-8", "tabler.css"); err != nil {
+		return a, err
+	}
+	a.Style.Content = tight(a.Style.Content)
+	if a.Htmx, err = asset("htmx.min.js", "text/javascript; charset=utf-8"); err != nil {
+		return a, err
+	}
+	if a.Live, err = asset("live.js", "text/javascript; charset=utf-8", "idiomorph.min.js"); err != nil {
+		return a, err
+	}
+	if a.Once, err = asset("once.js", "text/javascript; charset=utf-8"); err != nil {
+		return a, err
+	}
+	if a.Own, err = asset("own.js", "text/javascript; charset=utf-8"); err != nil {
+		return a, err
+	}
+	a.Icon, err = asset("icon.svg", "image/svg+xml")
+	return a, err
+}
+
+// asset returns a file, with what others hold before it.
+func asset(name, contentType string, before ...string) (Asset, error) {
+	var content []byte
+	for _, part := range append(before, name) {
+		text, err := static.ReadFile("static/" + part)
+		if err != nil {
+			return Asset{}, err
+		}
+		content = append(content, text...)
+	}
+	sum := sha256.Sum256(content)
+	ext := path.Ext(name)
+	return Asset{
+		Name:        strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext,
+		ContentType: contentType, Content: content,
+	}, nil
+}
+
+// tight returns a style sheet without the spaces that only people need.
+func tight(css []byte) []byte {
+	return []byte(strings.NewReplacer("\n  ", "", "\n", "", " { ", "{", "; }", "}", " }", "}", ": ", ":", "; ", ";", ", ",
+		",").Replace(string(css)))
+}
+
+// Find returns the asset with exactly this name.
+func (a Assets) Find(name string) (Asset, bool) {
+	for _, one := range []Asset{a.Style, a.Icon, a.Htmx, a.Live, a.Once, a.Own} {
+		if one.Name == name {
+			return one, true
+		}
+	}
+	return Asset{}, false
+}
+
+// icons returns the drawings of the kept icons, by name.
+func icons() (map[string]template.HTML, error) {
+	kept, err := static.ReadFile("static/icons.txt")
+	all := map[string]template.HTML{}
+	for line := range strings.Lines(string(kept)) {
+		name, drawing, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		all[name] = template.HTML(`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true">` + drawing + `</svg>`) //nolint:gosec // a file of ours
+	}
+	return all, err
+}
+
+// iconOf finds an icon for a template; one that is not kept is a fault of the template.
+func iconOf(kept map[string]template.HTML) func(name string) (template.HTML, error) {
+	return func(name string) (template.HTML, error) {
+		drawing, known := kept[name]
+		if !known {
+			return "", fmt.Errorf("the icon %q is not kept: name it in tools/styles/icons", name)
+		}
+		return drawing, nil
+	}
 }

@@ -3,8 +3,11 @@ package pages
 import (
 	"fmt"
 	"html/template"
+	"net/url"
 	"reflect"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -147,4 +150,86 @@ func whenOf(t, now time.Time) When {
 	}
 	return When{ISO: t.Format(time.RFC3339), Text: t.Format("2006-01-02 15:04:05") + " UTC", Ago: age, Since: since,
 		Clock: t.Format("15:04")}
+}
+
+// cell is a cell as a template shows it.
+type cell struct {
+	operation.Cell
+	Base string
+}
+
+// Span is a part of one of our own texts.
+type Span struct {
+	Text string
+	Link string // where it leads, with the base; "" for nowhere
+	Code bool
+}
+
+// Rich reads one of our own texts, in which [words](/path) is a link and `words` is code; see operation.Shown. Other
+// text stays unchanged.
+func Rich(base, text string) (spans []Span) {
+	for text != "" {
+		at := strings.IndexAny(text, "[`")
+		if at < 0 {
+			return append(spans, Span{Text: text})
+		}
+		if at > 0 {
+			spans = append(spans, Span{Text: text[:at]})
+		}
+		var span Span
+		var rest string
+		ok := false
+		if text[at] == '`' {
+			span.Text, rest, ok = strings.Cut(text[at+1:], "`")
+			span.Code = true
+		} else if words, after, found := strings.Cut(text[at+1:], "](/"); found {
+			span.Text, span.Link = words, base+"/"
+			path := ""
+			path, rest, ok = strings.Cut(after, ")")
+			span.Link += path
+		}
+		if !ok {
+			return append(spans, Span{Text: text[at:]})
+		}
+		spans, text = append(spans, span), rest
+	}
+	return spans
+}
+
+// Reveal shows what others would hide: each hidden character is written as its code point, and what is beyond maxRunes
+// is counted instead of shown. It is for texts that a person has to judge, such as the lines of a diff.
+func Reveal(line string, maxRunes int) string {
+	runes := 0
+	for at := range line {
+		if runes == maxRunes {
+			rest := strings.ToValidUTF8(line[at:], "\uFFFD")
+			return Reveal(line[:at], maxRunes) + fmt.Sprintf(" … %d more characters", len([]rune(rest)))
+		}
+		runes++
+	}
+	if content.Clean(line, len(line)+1) == line {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range line {
+		hidden := content.Clean(string(r), 2) != string(r)
+		if r != '\t' && (hidden || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// WebAddress returns an absolute http or https address without user information as it may be linked to, or "".
+func WebAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
+		return ""
+	}
+	if text := u.String(); content.Clean(text, 2000) == text {
+		return text
+	}
+	return ""
 }

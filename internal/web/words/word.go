@@ -1,10 +1,16 @@
+// Package words says in people's words what the records say in ours: states, codes, ages, money and names. All pages
+// use it, so that a thing is called the same everywhere.
 package words
 
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -233,4 +239,155 @@ func Of(v any) (Word, error) {
 		return drift(v), nil
 	}
 	return Word{}, fmt.Errorf("there is no word for a %T", v)
+}
+
+// Door says how something came in.
+func Door(d record.Door) string {
+	names := map[record.Door]string{
+		record.DoorMCP: "agent, over MCP", record.DoorREST: "API", record.DoorCLI: "command line",
+		record.DoorWeb:     "dashboard",
+		record.DoorWebhook: "webhook", record.DoorPoll: "seen when asked",
+	}
+	return cmp.Or(names[d], string(d))
+}
+
+// Trigger says what started a session. name is the person who did, "" where that is not known; from the tier that
+// handed over, 0 for none.
+func Trigger(t sessions.Trigger, name string, from int) string {
+	switch {
+	case t == sessions.TriggerEscalation && from > 0:
+		return "handed over by tier " + Count(from)
+	case t == sessions.TriggerEscalation:
+		return "handed over by a lower tier"
+	case t == sessions.TriggerDashboard && name != "":
+		return "by " + name
+	}
+	names := map[sessions.Trigger]string{
+		sessions.TriggerCommand: "command line", sessions.TriggerSchedule: "by the schedule", sessions.TriggerREST: "API",
+		sessions.TriggerDashboard: "dashboard",
+	}
+	return cmp.Or(names[t], string(t))
+}
+
+// Sentence returns a reason as a sentence of its own.
+func Sentence(reason string) string {
+	first, size := utf8.DecodeRuneInString(reason)
+	if size == 0 {
+		return ""
+	}
+	end := "."
+	if last := reason[len(reason)-1]; last == '.' || last == '!' || last == '?' || last == '`' {
+		end = ""
+	}
+	return string(unicode.ToUpper(first)) + reason[size:] + end
+}
+
+// Face returns the initials for somebody's round picture: at most two letters.
+func Face(name string) string {
+	letters := ""
+	for _, word := range strings.FieldsFunc(name,
+		func(r rune) bool { return r == ' ' || r == '-' || r == '.' || r == '_' || r == '@' }) {
+		for _, r := range word {
+			letters += string(r)
+			break
+		}
+	}
+	if runes := []rune(letters); len(runes) > 2 {
+		letters = string(runes[:2])
+	}
+	return strings.ToUpper(cmp.Or(letters, "?"))
+}
+
+// Age describes how long ago something was, in the largest unit that fits: "4 min", "3 h", "2 d".
+func Age(d time.Duration) string {
+	switch {
+	case d <= -time.Minute:
+		return "in " + span(30*time.Second-d) // what was set to 90 days a moment ago is in 90 days
+	case d < time.Minute: // clocks differ a little
+		return "now"
+	}
+	return span(d)
+}
+
+func span(d time.Duration) string {
+	switch {
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d d", int(d.Hours()/24))
+}
+
+// Length describes a duration: "54 ms", "0.8 s", "12 s", "31 min", "2 h 5 min".
+func Length(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < 100*time.Millisecond:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d%time.Hour < time.Minute:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Money returns an amount of US dollars, in cents: "$0.43". What costs less than half a cent, but not nothing, is
+// "under $0.01".
+func Money(usd float64) string {
+	if usd > 0 && usd < 0.005 {
+		return "under $0.01"
+	}
+	whole, cents := math.Modf(math.Round(max(usd, 0)*100) / 100)
+	return "$" + thousands(strconv.FormatInt(int64(whole), 10)) + strings.TrimPrefix(fmt.Sprintf("%.2f", cents), "0")
+}
+
+// Cost describes the cost of a session, with "about" before an estimate and "and more" where a price is not known.
+func Cost(u sessions.Usage) string {
+	switch u.CostSource {
+	case sessions.CostEstimate, sessions.CostClientGuess:
+		return "about " + Money(u.CostUSD)
+	case sessions.CostUnknown:
+		if u.CostUSD == 0 {
+			return "not known"
+		}
+		return Money(u.CostUSD) + " and more"
+	}
+	if u.CostUSD == 0 && u.Tokens() == 0 {
+		return "–"
+	}
+	return Money(u.CostUSD)
+}
+
+// Tokens returns a number of tokens, short: "850", "18 k", "1.2 M".
+func Tokens(n int64) string {
+	switch {
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 1_000_000:
+		return strconv.FormatInt(n/1000, 10) + " k"
+	}
+	return fmt.Sprintf("%.1f M", float64(n)/1e6)
+}
+
+// Count returns a whole number: "1,204".
+func Count[N int | int64](n N) string { return thousands(strconv.FormatInt(int64(n), 10)) }
+
+func thousands(digits string) string {
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// Many returns a count with its noun: "1 file", "1,204 rows".
+func Many[N int | int64](n N, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + more
 }

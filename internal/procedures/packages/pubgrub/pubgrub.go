@@ -13,7 +13,12 @@
 // that lead to a solution. A clause forbids only what has no solution, so that nothing is passed over.
 package pubgrub
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"slices"
+)
 
 // World knows the packages.
 type World interface {
@@ -63,4 +68,166 @@ func Solve(ctx context.Context, world World, wishes []Wish) (map[string]int, err
 		out[s.packages[id].name] = s.packages[id].domain.first()
 	}
 	return out, nil
+}
+
+// term holds if the package ends up in one of the states of the set.
+type term struct {
+	of  int
+	set set
+}
+
+// clause is terms that must not hold all at once, one for each package, in the order of packages.
+type clause struct {
+	terms []term
+	fact  *Fact   // that it says; nil for one that was concluded
+	from  *clause // what it was concluded from
+	and   *clause
+	known bool // the packages have it in their lists
+}
+
+// Fact is a statement of the world or of the caller.
+type Fact struct {
+	Wish *Wish // of the caller; nil for none
+	// Of needs Need in these versions, from the lowest to the highest. Need is empty for versions that are broken.
+	Of       string
+	Versions []string
+	Need     Need
+	Missing  bool // there is no version of what is needed at all
+	Unmet    bool // there is none that satisfies the constraint
+
+	place  int // among facts, in the order in which they were found
+	of     *pack
+	set    set // Versions
+	broken string
+}
+
+// Who names the versions that need something, such as "a 1.0.0 or 1.1.0".
+func (f Fact) Who() string { return f.of.some(f.set, "every version of ") }
+
+// newClause joins terms of the same package. always is true if they can never hold together.
+func (s *solver) newClause(fact *Fact, terms ...term) (c *clause, always bool) {
+	fact.place = s.facts
+	s.facts++
+	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Compare(a.of, b.of) })
+	c = &clause{fact: fact}
+	for _, t := range terms {
+		if last := len(c.terms) - 1; last >= 0 && c.terms[last].of == t.of {
+			c.terms[last].set = c.terms[last].set.and(t.set)
+			continue
+		}
+		c.terms = append(c.terms, t)
+	}
+	for _, t := range c.terms {
+		always = always || t.set.empty()
+	}
+	c.terms = slices.DeleteFunc(c.terms, func(t term) bool { return s.packages[t.of].all.within(t.set) })
+	return c, always
+}
+
+// resolve returns the clause that follows from two clauses that share a package: in whatever state the package ends up,
+// one of the two forbids the other terms, unless the state is in neither clause's set.
+func (s *solver) resolve(a, b *clause, about int) *clause {
+	out := &clause{from: a, and: b, terms: make([]term, 0, len(a.terms)+len(b.terms))}
+	add := func(t term) {
+		if !s.packages[t.of].all.within(t.set) {
+			out.terms = append(out.terms, t)
+		}
+	}
+	for i, j := 0, 0; i < len(a.terms) || j < len(b.terms); {
+		switch {
+		case j == len(b.terms) || i < len(a.terms) && a.terms[i].of < b.terms[j].of:
+			add(a.terms[i])
+			i++
+		case i == len(a.terms) || b.terms[j].of < a.terms[i].of:
+			add(b.terms[j])
+			j++
+		default:
+			t := term{a.terms[i].of, a.terms[i].set.and(b.terms[j].set)}
+			if t.of == about {
+				t.set = a.terms[i].set.or(b.terms[j].set)
+			}
+			add(t)
+			i, j = i+1, j+1
+		}
+	}
+	return out
+}
+
+// set is a set of small numbers. Sets that are combined have the same length.
+type set []uint64
+
+func words(n int) int { return (n + 63) / 64 }
+
+// fullSet has the numbers below n.
+func fullSet(n int) set {
+	s := make(set, words(n))
+	for i := range s {
+		s[i] = ^uint64(0)
+	}
+	if rest := n % 64; rest != 0 {
+		s[len(s)-1] = 1<<rest - 1
+	}
+	return s
+}
+
+func (s set) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s set) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+
+func (s set) combine(other set, f func(a, b uint64) uint64) set {
+	out := make(set, len(s))
+	for i := range s {
+		out[i] = f(s[i], other[i])
+	}
+	return out
+}
+
+func (s set) and(other set) set {
+	return s.combine(other, func(a, b uint64) uint64 { return a & b })
+}
+
+func (s set) or(other set) set {
+	return s.combine(other, func(a, b uint64) uint64 { return a | b })
+}
+
+func (s set) without(other set) set {
+	return s.combine(other, func(a, b uint64) uint64 { return a &^ b })
+}
+
+// within reports whether all of s is in other.
+func (s set) within(other set) bool {
+	for i := range s {
+		if s[i]&^other[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// apart reports whether s and other have nothing in common.
+func (s set) apart(other set) bool {
+	for i := range s {
+		if s[i]&other[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s set) empty() bool {
+	for _, w := range s {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// first returns the lowest number; -1 for none.
+func (s set) first() int {
+	for i, w := range s {
+		if w != 0 {
+			return i*64 + bits.TrailingZeros64(w)
+		}
+	}
+	return -1
 }

@@ -2,6 +2,7 @@ package pubgrub
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -119,3 +120,229 @@ func (s *solver) contradicted(facts []*clause) (*clause, error) {
 	}
 	return s.search()
 }
+
+// writer makes sentences of how a clause was concluded.
+type writer struct {
+	packages []*pack
+	lines    []string
+	used     map[*clause]int // how often something is concluded from it
+	line     map[*clause]int // its number, if it has one
+	number   int
+}
+
+func (w *writer) count(c *clause) {
+	if w.used[c]++; w.used[c] > 1 || c.fact != nil {
+		return
+	}
+	w.count(c.from)
+	w.count(c.and)
+}
+
+// write says how a clause was concluded. What is needed again later gets a number.
+func (w *writer) write(c *clause) {
+	if c.fact != nil {
+		w.say(c, "%s, so that %s", capital(w.fact(c)), w.claim(c))
+		return
+	}
+	a, b := c.from, c.and
+	if a.fact != nil {
+		a, b = b, a
+	}
+	switch {
+	case a.fact != nil:
+		a, b = inOrder(a, b)
+		w.say(c, "Because %s", w.because(a, b, c))
+	case b.fact != nil:
+		w.writeOne(c, a, b)
+	default:
+		w.writeTwo(c, a, b)
+	}
+}
+
+// inOrder gives two facts in the order in which they were found.
+func inOrder(a, b *clause) (first, second *clause) {
+	if b.fact.place < a.fact.place {
+		return b, a
+	}
+	return a, b
+}
+
+// writeOne writes a clause that was concluded from another one and a fact.
+func (w *writer) writeOne(c, a, fact *clause) {
+	if _, said := w.line[a]; said {
+		w.say(c, "Because %s", w.because(fact, a, c))
+		return
+	}
+	inner, other := a.from, a.and // of the sentence before: two facts in one sentence are one sentence less
+	if inner.fact != nil {
+		inner, other = other, inner
+	}
+	if _, said := w.line[inner]; inner.fact == nil && other.fact != nil && !said && w.used[a] == 1 {
+		w.write(inner)
+		other, fact = inOrder(other, fact)
+		w.say(c, "And because %s and %s, %s", w.fact(other), w.fact(fact), w.claim(c))
+		return
+	}
+	w.write(a)
+	w.say(c, "And because %s, %s", w.fact(fact), w.claim(c))
+}
+
+// writeTwo writes a clause that was concluded from two others.
+func (w *writer) writeTwo(c, a, b *clause) {
+	_, aSaid := w.line[a]
+	_, bSaid := w.line[b]
+	switch {
+	case aSaid && bSaid:
+		w.say(c, "Because %s", w.because(a, b, c))
+	case aSaid || bSaid:
+		if aSaid {
+			a, b = b, a
+		}
+		w.write(a)
+		w.say(c, "And because %s, %s", w.reason(b), w.claim(c))
+	default:
+		if a.ofFacts() {
+			a, b = b, a
+		}
+		w.used[a] = max(w.used[a], 2) // so that it has a number
+		w.write(a)
+		if _, said := w.line[b]; !said {
+			w.write(b)
+		}
+		w.say(c, "And because %s, %s", w.reason(a), w.claim(c))
+	}
+}
+
+func (c *clause) ofFacts() bool { return c.from.fact != nil && c.and.fact != nil }
+
+// because returns the reasons of a clause, and the clause.
+func (w *writer) because(a, b, c *clause) string {
+	return fmt.Sprintf("%s and %s, %s", w.reason(a), w.reason(b), w.claim(c))
+}
+
+// say writes a sentence, which ends with its number if something else follows from it.
+func (w *writer) say(c *clause, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if w.used[c] > 1 {
+		w.number++
+		w.line[c] = w.number
+		text += fmt.Sprintf(" (%d)", w.number)
+	}
+	w.lines = append(w.lines, text+".")
+}
+
+// reason returns a fact, or a conclusion with its number.
+func (w *writer) reason(c *clause) string {
+	if c.fact != nil {
+		return w.fact(c)
+	}
+	if n, said := w.line[c]; said {
+		return fmt.Sprintf("%s (%d)", w.claim(c), n)
+	}
+	return w.claim(c)
+}
+
+func (w *writer) fact(c *clause) string {
+	f := c.fact
+	unmet := ""
+	switch {
+	case f.broken != "":
+	case f.Missing:
+		unmet = " (there is no " + f.Need.Package + ")"
+	case f.Unmet:
+		unmet = " (there is none)"
+	}
+	if f.Wish != nil {
+		return f.Wish.Why + unmet
+	}
+	if f.broken != "" {
+		return f.Who() + " " + f.broken
+	}
+	return fmt.Sprintf("%s needs %s %s%s", f.Who(), f.Need.Package, f.Need.Constraint, unmet)
+}
+
+// claim says what a clause means.
+func (w *writer) claim(c *clause) string {
+	var have, need []string
+	for _, t := range c.terms {
+		p := w.packages[t.of]
+		if t.set.has(p.none()) {
+			need = append(need, p.some(p.all.without(t.set), "some version of "))
+		} else {
+			have = append(have, p.some(t.set, "every version of "))
+		}
+	}
+	switch {
+	case len(c.terms) == 0:
+		return "what is asked for cannot be installed"
+	case len(have) == 0:
+		return strings.Join(need, " or ") + " has to be installed"
+	case len(need) > 0 && len(have) == 1:
+		return have[0] + " needs " + strings.Join(need, " or ")
+	case len(need) > 0:
+		return list(have) + " together need " + strings.Join(need, " or ")
+	case len(have) > 1:
+		return list(have) + " do not go together"
+	}
+	if p := w.packages[c.terms[0].of]; p.every(c.terms[0].set) && len(p.Versions) > 1 {
+		return "no version of " + p.name + " can be installed"
+	}
+	return have[0] + " cannot be installed"
+}
+
+// every reports whether a set has all versions.
+func (p *pack) every(s set) bool {
+	for i := range p.Versions {
+		if !s.has(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// some names versions of a package; all is put before its name if it stands for all of them.
+func (p *pack) some(s set, all string) string {
+	if p.every(s) && len(p.Versions) > 1 {
+		return all + p.name
+	}
+	return p.name + " " + runs(p.texts(), s.has)
+}
+
+// maxRuns bounds how many runs of versions are named.
+const maxRuns = 4
+
+// runs names those of versions that are in: runs of them by their ends.
+func runs(versions []string, in func(int) bool) string {
+	var out []string
+	for i := 0; i < len(versions); i++ {
+		if !in(i) {
+			continue
+		}
+		from := i
+		for i+1 < len(versions) && in(i+1) {
+			i++
+		}
+		switch {
+		case from == i:
+			out = append(out, versions[i])
+		case from+1 == i:
+			out = append(out, versions[from], versions[i])
+		default:
+			out = append(out, versions[from]+" to "+versions[i])
+		}
+	}
+	if more := len(out) - maxRuns; more > 1 {
+		out = append(out[:maxRuns], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, " or ")
+}
+
+func list(texts []string) string {
+	last := len(texts) - 1
+	if last < 1 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:last], ", ") + " and " + texts[last]
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

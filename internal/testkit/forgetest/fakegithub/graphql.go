@@ -2,12 +2,15 @@ package fakegithub
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub/gql"
 )
@@ -144,4 +147,292 @@ func (g *graphServer) people(field string, logins []string, in args) (any, error
 		Len: len(logins), Key: func(i int) string { return logins[i] },
 		Node: func(i int) *gql.Object { return g.user(logins[i]) },
 	}, in)
+}
+
+func (g *pullGraph) repo() *gql.Object {
+	ref := g.at.repo.Ref
+	out := fields{
+		"id": nodeID(kindRepo, g.at.id, ""), "databaseId": g.at.id, "name": ref.Name, "owner": g.at.s.graph.user(ref.Owner),
+		"url": g.at.web(), "isArchived": g.at.repo.Archived, "isDisabled": false, "isFork": g.at.repo.Fork, "isLocked": false,
+		"isPrivate": g.at.set.Private, "viewerPermission": g.at.rights().viewerPermission(),
+	}
+	g.at.git().addRefFields(out)
+	g.addPullFields(out)
+	return &gql.Object{Type: "Repository", Fields: out}
+}
+
+func (g *gitGraph) addRefFields(out fields) {
+	out["defaultBranchRef"] = lazy(func(args) (any, error) { return g.ref(g.at.repo.Default), nil })
+	out["ref"] = lazy(func(in args) (any, error) {
+		name := in.String("qualifiedName")
+		for _, prefix := range []string{"refs/heads/", "heads/"} {
+			branch, ok := strings.CutPrefix(name, prefix)
+			switch {
+			case !ok || g.at.tip(branch) == "":
+			case g.at.hides(doorGraph, branchName(branch)):
+				return nil, nil
+			default:
+				return g.ref(branch), nil
+			}
+		}
+		return g.ref(name), nil
+	})
+	out["refs"] = lazy(g.refs)
+	out["object"] = lazy(func(in args) (any, error) { return g.expression(in), nil })
+}
+
+func (g *gitGraph) refs(in args) (any, error) {
+	prefix := in.String("refPrefix")
+	rest, heads := strings.CutPrefix(prefix, "refs/heads/")
+	if !strings.HasPrefix(prefix, "refs/") || !strings.HasSuffix(prefix, "/") {
+		return nil, &gql.Error{Type: "UNPROCESSABLE", Message: fmt.Sprintf(
+			"The refPrefix must start with `refs/` and end with `/`; it is `%s`.", prefix)}
+	}
+	var names []string
+	for _, branch := range g.at.branches() {
+		if heads && strings.HasPrefix(branch, rest) &&
+			strings.Contains(lower(branch[len(rest):]), lower(in.String("query"))) {
+			names = append(names, branch)
+		}
+	}
+	if in.String("direction") == "DESC" || in.Object("orderBy").String("direction") == "DESC" {
+		slices.Reverse(names)
+	}
+	return gql.Connection("Ref", "refs", gql.Items{
+		Len: len(names), Key: func(i int) string { return names[i] },
+		Node: func(i int) *gql.Object { return g.ref(names[i]) },
+	}, in)
+}
+
+// ref returns a branch, or nil.
+func (g *gitGraph) ref(branch string) *gql.Object {
+	tip := g.at.tip(branch)
+	if tip == "" {
+		return nil
+	}
+	return &gql.Object{Type: "Ref", Fields: fields{
+		"id": nodeID(kindRef, g.at.id, "refs/heads/"+branch), "name": branch, "prefix": "refs/heads/",
+		"target":        g.at.rights().guarded(func(args) (any, error) { return g.commit(tip), nil }, "contents"),
+		"repository":    lazy(func(args) (any, error) { return g.at.graph().repo(), nil }),
+		"refUpdateRule": lazy(func(args) (any, error) { return g.updateRule(branch), nil }),
+		"associatedPullRequests": lazy(func(in args) (any, error) {
+			in["headRefName"] = branch
+			return g.at.graph().pulls("associatedPullRequests", in)
+		}),
+	}}
+}
+
+func (p *place) approvals() int {
+	if p.set.Protection.RequireReview {
+		return 1
+	}
+	return 0
+}
+
+// updateRule tells what the token's owner may do to a branch; nil if nothing restricts them.
+func (g *gitGraph) updateRule(branch string) *gql.Object {
+	pattern := g.at.set.protection(branch)
+	if pattern == "" {
+		return nil
+	}
+	return &gql.Object{Type: "RefUpdateRule", Fields: fields{
+		"requiredApprovingReviewCount": g.at.approvals(), "requiresSignatures": false, "viewerCanPush": false,
+	}}
+}
+
+// expression resolves what git's rev-parse would: a commit, or the entry at a path of one ("main:checks/disk.md").
+func (g *gitGraph) expression(in args) *gql.Object {
+	if oid := in.String("oid"); oid != "" {
+		if g.at.hides(doorGraph, oid) {
+			return nil
+		}
+		return g.object(oid)
+	}
+	rev, file, hasPath := strings.Cut(in.String("expression"), ":")
+	commit := g.at.read().commitOf(rev)
+	switch {
+	case commit == "" && !hasPath:
+		return g.object(rev)
+	case commit == "":
+		return nil
+	case !hasPath:
+		return g.commit(commit)
+	case file == "":
+		return g.tree(g.at.read().root(commit))
+	}
+	e, found := g.at.read().entry(g.at.read().root(commit), strings.TrimSuffix(file, "/"))
+	if !found {
+		return nil
+	}
+	return g.entryObject(e)
+}
+
+// maxText is the most bytes that Blob.text gives; of a larger blob the beginning, and it is marked as truncated.
+const maxText = 512_000
+
+// object returns the commit, tree or blob of an id, or nil.
+func (g *gitGraph) object(id string) *gql.Object {
+	if g.at.repo.Commits[id] != nil {
+		return g.commit(id)
+	}
+	if _, known := g.at.read().tree(id); known {
+		return g.tree(id)
+	}
+	if content, known := g.at.read().blob(id); known {
+		return g.blob(id, content)
+	}
+	return nil
+}
+
+func (g *gitGraph) commit(id string) *gql.Object {
+	c := g.at.repo.Commits[id]
+	if c == nil {
+		return nil
+	}
+	d := g.at.detailsOf(id)
+	return &gql.Object{Type: "Commit", Fields: fields{
+		"oid": id, "message": c.Message, "committedDate": d.committer.at, "author": gqlActor(d.author),
+		"tree": lazy(func(args) (any, error) { return g.tree(g.at.read().root(id)), nil }),
+		"file": lazy(func(in args) (any, error) {
+			file := in.String("path")
+			if e, found := g.at.read().entry(g.at.read().root(id), file); found {
+				return g.entry(e), nil
+			}
+			return nil, nil
+		}),
+		"parents": lazy(func(in args) (any, error) {
+			return gql.Connection("Commit", "parents", gql.Items{
+				Len: len(c.Parents), Key: func(i int) string { return c.Parents[i] },
+				Node: func(i int) *gql.Object { return g.commit(c.Parents[i]) },
+			}, in)
+		}),
+		"statusCheckRollup": g.at.rights().guarded(func(args) (any, error) { return g.gqlRollup(id), nil }, "checks",
+			"statuses"),
+	}}
+}
+
+func gqlActor(who signature) *gql.Object {
+	return &gql.Object{Type: "GitActor", Fields: fields{"name": who.name, "user": any(nil)}}
+}
+
+// signer is the committer of the commits that GitHub makes and signs.
+const signer = "GitHub"
+
+func (g *gitGraph) tree(id string) *gql.Object {
+	return &gql.Object{Type: "Tree", Fields: fields{"oid": id, "entries": lazy(func(args) (any, error) {
+		entries := []any{}
+		for _, e := range g.at.objects.trees[id] {
+			entries = append(entries, g.entry(e))
+		}
+		return entries, nil
+	})}}
+}
+
+func (g *gitGraph) entry(e treeEntry) *gql.Object {
+	mode, err := strconv.ParseInt(e.mode, 8, 32)
+	if err != nil {
+		panic(err) // modes are constants
+	}
+	return &gql.Object{Type: "TreeEntry", Fields: fields{
+		"name": e.name, "mode": int(mode), "oid": e.id,
+		"object": lazy(func(args) (any, error) { return g.entryObject(e), nil }),
+	}}
+}
+
+// entryObject returns the object of an entry; nil for a submodule, whose commit is in another repository.
+func (g *gitGraph) entryObject(e treeEntry) *gql.Object {
+	switch e.kind() {
+	case "tree":
+		return g.tree(e.id)
+	case "blob":
+		return g.blob(e.id, e.file.Content)
+	default:
+		return nil
+	}
+}
+
+func (g *gitGraph) blob(id, content string) *gql.Object {
+	out := fields{"oid": id, "byteSize": len(content), "text": content[:min(len(content), maxText)]}
+	if !utf8.ValidString(content) || strings.Contains(content, "\x00") {
+		out["text"] = any(nil)
+	}
+	return &gql.Object{Type: "Blob", Fields: out}
+}
+
+// gqlRollup returns CI's result for a commit, or nil if there is none.
+func (g *gitGraph) gqlRollup(commit string) *gql.Object {
+	state := g.at.rollup(commit)
+	if state == "" {
+		return nil
+	}
+	return &gql.Object{Type: "StatusCheckRollup", Fields: fields{
+		"state":    state,
+		"contexts": lazy(func(in args) (any, error) { return g.gqlContexts(commit, in) }),
+	}}
+}
+
+func (g *gitGraph) gqlContexts(commit string, in args) (any, error) {
+	runs, statuses := g.at.runs(commit), g.at.statuses(commit)
+	node := func(i int) *gql.Object {
+		if i < len(runs) {
+			return g.gqlRun(commit, i)
+		}
+		return g.gqlContext(statuses[i-len(runs)])
+	}
+	return gql.Connection("StatusCheckRollupContext", "contexts", gql.Items{
+		Len: len(runs) + len(statuses), Key: strconv.Itoa, Node: node,
+	}, in)
+}
+
+// gqlRun returns a check run of a commit, by its place among them.
+func (g *gitGraph) gqlRun(commit string, i int) *gql.Object {
+	run := g.at.runs(commit)[i]
+	var conclusion any
+	if run.Status == "completed" {
+		conclusion = strings.ToUpper(run.Conclusion)
+	}
+	page := g.at.web("runs", commit, run.Name)
+	return &gql.Object{Type: "CheckRun", Fields: fields{
+		"name": run.Name, "status": strings.ToUpper(run.Status), "conclusion": conclusion, "startedAt": run.Started,
+		"title": orNull(run.Title), "summary": orNull(run.Summary), "text": orNull(run.Text), "detailsUrl": escaped(page),
+		"checkSuite": lazy(func(args) (any, error) { return g.gqlSuite(commit, run), nil }),
+	}}
+}
+
+// escaped makes an address of one that has names in it as people write them.
+func escaped(address string) string { return strings.ReplaceAll(address, " ", "%20") }
+
+// gqlSuite returns the suite that a check run belongs to: each workflow has one for each time that it was triggered,
+// and each other app has one.
+func (g *gitGraph) gqlSuite(commit string, run CheckRun) *gql.Object {
+	app := cmp.Or(run.App, "github-actions")
+	id := nodeID(kindSuite, g.at.id, fmt.Sprintf("%s/%s/%s/%s/%d", commit, app, run.Workflow, run.Event, run.Attempt))
+	return &gql.Object{Type: "CheckSuite", Fields: fields{
+		"id": id, "app": &gql.Object{Type: "App", Fields: fields{"slug": app}},
+		"workflowRun": g.at.rights().guarded(func(args) (any, error) {
+			if run.App != "" {
+				return nil, nil
+			}
+			return &gql.Object{Type: "WorkflowRun", Fields: fields{
+				"event": cmp.Or(run.Event, "pull_request"), "workflow": &gql.Object{
+					Type: "Workflow", Fields: fields{"name": cmp.Or(run.Workflow, "CI")},
+				},
+			}}, nil
+		}, "actions"),
+	}}
+}
+
+func (g *gitGraph) gqlContext(st Status) *gql.Object {
+	return &gql.Object{Type: "StatusContext", Fields: fields{
+		"context": st.Context, "state": strings.ToUpper(st.State),
+		"description": st.Description, "targetUrl": any(nil),
+	}}
+}
+
+// orNull returns a text, or nothing.
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
 }

@@ -1,14 +1,44 @@
 package fakegithub
 
 import (
+	"encoding/base64"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
+
+// What a request asks of a place is made by parts of it, each with the place as all that it knows.
+
+// gitGraph makes the objects of GraphQL for commits, trees, branches and checks.
+type gitGraph struct{ at *place }
+
+// pullGraph makes those for the repository, pull requests and what belongs to them.
+type pullGraph struct{ at *place }
+
+// restView makes the objects of REST.
+type restView struct{ at *place }
+
+// objectReader reads git's objects.
+type objectReader struct{ at *place }
+
+// pullRules are GitHub's rules about pull requests.
+type pullRules struct{ at *place }
+
+// rights say who may do what.
+type rights struct{ at *place }
+
+func (p *place) git() *gitGraph      { return &gitGraph{p} }
+func (p *place) graph() *pullGraph   { return &pullGraph{p} }
+func (p *place) rest() *restView     { return &restView{p} }
+func (p *place) read() *objectReader { return &objectReader{p} }
+func (p *place) rules() *pullRules   { return &pullRules{p} }
+func (p *place) rights() *rights     { return &rights{p} }
 
 // state is GitHub's state of a repository beyond memhost's. The host's lock guards it.
 type state struct {
@@ -202,4 +232,136 @@ func (p *place) web(parts ...string) string {
 // api returns the address of something of the repository in REST.
 func (p *place) api(parts ...string) string {
 	return strings.Join(append([]string{p.s.URL(), "repos", p.repo.Ref.String()}, parts...), "/")
+}
+
+// Lag makes every object that is made through a door from now on unknown at first: to the next request of REST that
+// names it, and to the next of GraphQL. Such a request is answered as if there were none. Lists and what people do
+// behind the doors do not lag.
+func (s *Server) Lag() { s.host.Locked(func() { s.lagging = true }) }
+
+// Settle ends the lag of all objects that were made so far, as time does.
+func (s *Server) Settle() {
+	s.host.Locked(func() {
+		for _, st := range s.repos.states {
+			st.unknown = map[string][]door{}
+		}
+	})
+}
+
+// door is one of GitHub's two languages, which see new objects apart.
+type door int
+
+const (
+	doorREST door = iota
+	doorGraph
+)
+
+// made notes that an object was made: a full name of a branch, the id of a git object, or the name of a pull request.
+func (p *place) made(object string) {
+	if p.s.lagging {
+		p.unknown[object] = []door{doorREST, doorGraph}
+	}
+}
+
+// hides reports whether a door does not know an object yet. It knows it the next time.
+func (p *place) hides(d door, object string) bool {
+	waiting := p.unknown[object]
+	for i, have := range waiting {
+		if have == d {
+			p.unknown[object] = append(append([]door{}, waiting[:i]...), waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func pullName(number int) string { return fmt.Sprintf("#%d", number) }
+
+func branchName(branch string) string { return "refs/heads/" + branch }
+
+// commitsOf names the commits of a branch, which a pull request may lack when it knows the branch already.
+func commitsOf(branch string) string { return "commits of " + branch }
+
+// labelLook holds the properties of a label besides its name. Description is nil for none.
+type labelLook struct {
+	color       string
+	description any
+	isDefault   bool
+}
+
+// plainColor is the colour of labels made in passing, without one.
+const plainColor = "ededed"
+
+// stockLabels returns the labels that GitHub defines in a new repository.
+func stockLabels() map[string]labelLook {
+	return map[string]labelLook{
+		"bug":              {"d73a4a", "Something isn't working", true},
+		"documentation":    {"0075ca", "Improvements or additions to documentation", true},
+		"duplicate":        {"cfd3d7", "This issue or pull request already exists", true},
+		"enhancement":      {"a2eeef", "New feature or request", true},
+		"good first issue": {"7057ff", "Good for newcomers", true},
+		"help wanted":      {"008672", "Extra attention is needed", true},
+		"invalid":          {"e4e669", "This doesn't seem right", true},
+		"question":         {"d876e3", "Further information is requested", true},
+		"wontfix":          {"ffffff", "This will not be worked on", true},
+	}
+}
+
+// look returns the appearance of a label of the repository.
+func (p *place) look(name string) labelLook {
+	if look, given := p.looks[lower(name)]; given {
+		return look
+	}
+	if look, stock := stockLabels()[name]; stock {
+		return look
+	}
+	return labelLook{color: plainColor}
+}
+
+// isColor reports whether GitHub takes a text for a colour.
+func isColor(text string) bool { return regexp.MustCompile(`^[0-9a-fA-F]{6}$`).MatchString(text) }
+
+// The prefixes of node ids, by what they stand for. Clients must not look into ids; the fake does.
+const (
+	kindRepo       = "R"
+	kindRef        = "REF"
+	kindCommit     = "C"
+	kindTree       = "T"
+	kindBlob       = "B"
+	kindPull       = "PR"
+	kindPullCommit = "PURC"
+	kindReview     = "PRR"
+	kindComment    = "IC"
+	kindThread     = "PRRT"
+	kindLine       = "PRRC"
+	kindRequest    = "RR"
+	kindLabel      = "LA"
+	kindUser       = "U"
+	kindBot        = "BOT"
+	kindTeam       = "TE"
+	kindRollup     = "SCR"
+	kindStatus     = "S"
+	kindContext    = "SC"
+	kindCheckRun   = "CR"
+	kindSuite      = "CS"
+	kindApp        = "A"
+	kindRun        = "WFR"
+	kindWorkflow   = "W"
+	kindProtection = "BPR"
+	kindRuleset    = "RRS"
+	kindInvitation = "RI"
+)
+
+// nodeID makes the id of a thing in a repository; name tells it from others of its kind.
+func nodeID(kind string, repo int, name string) string {
+	return kind + "_kwDO" + base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(repo)+"|"+name))
+}
+
+// parseNodeID is the inverse of nodeID.
+func parseNodeID(id string) (kind string, repo int, name string, ok bool) {
+	kind, code, ok := strings.Cut(id, "_kwDO")
+	raw, err := base64.RawURLEncoding.DecodeString(code)
+	number, name, split := strings.Cut(string(raw), "|")
+	repo, numberErr := strconv.Atoi(number)
+	return kind, repo, name, ok && split && err == nil && numberErr == nil
 }

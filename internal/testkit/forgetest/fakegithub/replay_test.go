@@ -1,13 +1,17 @@
 package fakegithub
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -173,4 +177,250 @@ func (r *replay) request(method, path, body, token string) heard {
 		out.Body = string(raw)
 	}
 	return out
+}
+
+// play plays an exchange. What people do is done at the host, and asked is false: there is no answer to compare. A list
+// of issues is one of labels, since there are no issues.
+func (r *replay) play(e recorded) (got heard, asked bool) {
+	method, path := e.Request.Method, e.Request.Path
+	switch {
+	case strings.Contains(path, "/contents/") && method == http.MethodPut:
+		r.commit(e)
+	case strings.HasSuffix(path, "/issues") && method == http.MethodPost:
+		r.openPull()
+	case strings.Contains(path, "/statuses/"):
+		r.say(e)
+	case strings.HasSuffix(path, "/protection") && method != http.MethodGet:
+	case strings.Contains(path, "/issues?"):
+		return r.listLabels(e), true
+	case method == http.MethodPatch && strings.HasPrefix(path, "/user/"):
+		return r.send(e, r.s.TokenOf("ann")), true
+	case r.file == "rename-repository" && method == http.MethodPost:
+		r.rename(e)
+	case r.file == "rename-repository" && method == http.MethodPatch:
+		if e.Response.Status == http.StatusTemporaryRedirect {
+			return r.redirected(e), true
+		}
+	default:
+		got := r.send(e, r.s.Token())
+		r.pairInvitation(e, got)
+		return got, true
+	}
+	return heard{}, false
+}
+
+// commit writes the file that a recorded request writes.
+func (r *replay) commit(e recorded) {
+	var in struct{ Message, Content string }
+	var out struct{ Commit struct{ SHA string } }
+	_ = json.Unmarshal(e.Request.Body, &in)
+	raw, _ := json.Marshal(e.Response.Body)
+	_ = json.Unmarshal(raw, &out)
+	content, err := base64.StdEncoding.DecodeString(in.Content + strings.Repeat("=", (4-len(in.Content)%4)%4))
+	if err != nil || out.Commit.SHA == "" {
+		r.t.Fatalf("the recorded file: %v", err)
+	}
+	_, name, _ := strings.Cut(e.Request.Path, "/contents/")
+	err = r.s.host.Act(r.repo, func(repo *memhost.Repo) error {
+		r.ours[out.Commit.SHA] = repo.Write(repo.Default, in.Message, []memhost.File{{Path: name, Content: string(content)}})
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.sameBlob(e, string(content))
+}
+
+// sameBlob demands that GitHub calls the content what git does.
+func (r *replay) sameBlob(e recorded, content string) {
+	var out struct{ Content struct{ SHA string } }
+	raw, _ := json.Marshal(e.Response.Body)
+	_ = json.Unmarshal(raw, &out)
+	if got := gitprovider.BlobID([]byte(content), out.Content.SHA); got != out.Content.SHA {
+		r.wrong = append(r.wrong, "the blob is "+got+", recorded was "+out.Content.SHA)
+	}
+}
+
+func (r *replay) openPull() {
+	err := r.s.host.Act(r.repo, func(repo *memhost.Repo) error {
+		repo.Write(repo.Default, "first", []memhost.File{{Path: "README.md", Content: "x"}})
+		repo.Write("topic", "second", []memhost.File{{Path: "more.md", Content: "x"}})
+		r.s.host.Open(repo, gitprovider.PullRequestSpec{Repo: r.repo, Base: repo.Default, Head: "topic", Title: "A title"})
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// say lets a service report the status of a recorded request.
+func (r *replay) say(e recorded) {
+	var in struct {
+		State, Description, Context string
+		Target                      string `json:"target_url"`
+	}
+	_ = json.Unmarshal(e.Request.Body, &in)
+	commit := r.ours[objectID.FindString(e.Request.Path)]
+	r.s.Configure(r.repo, func(set *Settings) {
+		if set.CI.Statuses == nil {
+			set.CI.Statuses = map[string][]Status{}
+		}
+		set.CI.Statuses[commit] = append(set.CI.Statuses[commit], Status{in.Context, in.State, in.Description, in.Target})
+	})
+}
+
+// listLabels asks for a page of thirteen labels, and calls them issues again.
+func (r *replay) listLabels(e recorded) heard {
+	r.s.Configure(r.repo, func(set *Settings) { set.Labels = strings.Split("abcdefghijklm", "") })
+	id := strings.TrimPrefix(strings.Split(e.Response.Headers["Link"], "/issues")[0],
+		"<https://api.github.com/repositories/")
+	number := 0
+	r.s.host.Locked(func() { number = r.s.repos.place(r.s.host.Repo(r.repo)).id })
+	r.ours[id] = strconv.Itoa(number)
+	got := r.request(http.MethodGet, strings.ReplaceAll(r.toOurs(e.Request.Path), "/issues?", "/labels?"), "", r.s.Token())
+	got.Headers["Link"] = strings.ReplaceAll(got.Headers["Link"], "/labels?", "/issues?")
+	got.Body = nil
+	return got
+}
+
+// rename makes the repository with its last name and a former one: the host cannot rename.
+func (r *replay) rename(e recorded) {
+	former := r.repo
+	r.repo.Name += "-newname"
+	r.s.host.Add(r.repo.Owner, r.repo.Name, memhost.File{Path: "README.md", Content: "x"})
+	r.s.Configure(r.repo,
+		func(set *Settings) { set.RenamedFrom, set.Token.Permission = []string{former.String()}, "admin" })
+	r.pairRepo(e)
+}
+
+// redirected is the answer to a write under the former name. A client of ours asks for a label here: only what follows
+// the repository's address differs.
+func (r *replay) redirected(e recorded) heard {
+	got := r.request(http.MethodPost, r.toOurs(e.Request.Path)+"/labels", `{"name":"x"}`, r.s.Token())
+	got.Headers["Location"] = strings.TrimSuffix(got.Headers["Location"], "/labels")
+	if body, is := got.Body.(map[string]any); is {
+		body["url"] = strings.TrimSuffix(body["url"].(string), "/labels")
+	}
+	return got
+}
+
+// pairInvitation notes the fake's id of an invitation.
+func (r *replay) pairInvitation(e recorded, got heard) {
+	if want, is := e.Response.Body.(map[string]any); is && want["invitee"] != nil {
+		have, _ := got.Body.(map[string]any)
+		r.ours[fmt.Sprintf("%.0f", want["id"])] = fmt.Sprintf("%.0f", have["id"])
+	}
+}
+
+// pairRepo notes the fake's id of the repository that a recorded answer shows.
+func (r *replay) pairRepo(e recorded) {
+	shown, _ := e.Response.Body.(map[string]any)
+	r.s.host.Locked(func() {
+		r.ours[fmt.Sprintf("%.0f", shown["id"])] = strconv.Itoa(r.s.repos.place(r.s.host.Repo(r.repo)).id)
+	})
+}
+
+// free are members whose value is the server's to choose: ids, faces, times, counts, addresses of documentation. That
+// they are there, and of which type, is compared all the same.
+func free(member string) bool {
+	return slices.Contains([]string{
+		"id", "node_id", "avatar_url", "gravatar_id", "documentation_url", "size", "login", "type", "temp_clone_token",
+		"subscribers_count", "open_issues_count", "open_issues", "stargazers_count", "watchers_count", "watchers",
+		"target_url",
+		"description", "site_admin", "network_count", "language", "topics",
+	}, member) || strings.HasSuffix(member, "_at")
+}
+
+// since are members that GitHub has added after the recordings were made, in 2022.
+func since() []string {
+	return []string{"status", "user_view_type", "has_discussions", "expired"}
+}
+
+// absent are members that the recordings have and the fake leaves out: settings of organisations and of merging, which
+// no client of ours reads.
+func absent() []string {
+	return []string{
+		"organization", "allow_squash_merge", "allow_merge_commit", "allow_rebase_merge", "allow_auto_merge",
+		"allow_update_branch", "delete_branch_on_merge", "use_squash_pr_title_as_default", "squash_merge_commit_message",
+		"squash_merge_commit_title", "merge_commit_message", "merge_commit_title", "temp_clone_token",
+	}
+}
+
+func (r *replay) complain(format string, args ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+}
+
+// compare holds an answer against the recorded one.
+func (r *replay) compare(want, got heard) {
+	if want.Status != got.Status {
+		r.complain("status %d, recorded was %d: %v", got.Status, want.Status, got.Body)
+	}
+	for _, name := range []string{"Content-Type", "Link", "Location", "X-GitHub-Media-Type", "Cache-Control"} {
+		r.text("header "+name, want.Headers[name], got.Headers[http.CanonicalHeaderKey(name)])
+	}
+	r.value("body", want.Body, got.Body)
+}
+
+func (r *replay) value(path string, want, got any) {
+	switch want := want.(type) {
+	case map[string]any:
+		have, is := got.(map[string]any)
+		if !is {
+			r.complain("%s: %v is no object", path, got)
+			return
+		}
+		r.object(path, want, have)
+	case []any:
+		have, is := got.([]any)
+		if !is || len(have) != len(want) {
+			r.complain("%s: %v, recorded was a list of %d", path, got, len(want))
+			return
+		}
+		for i := range want {
+			r.value(fmt.Sprintf("%s[%d]", path, i), want[i], have[i])
+		}
+	case string:
+		have, is := got.(string)
+		if !is {
+			r.complain("%s: %v, recorded was %q", path, got, want)
+			return
+		}
+		r.text(path, want, have)
+	default:
+		if want != got {
+			r.complain("%s: %v, recorded was %v", path, got, want)
+		}
+	}
+}
+
+func (r *replay) object(path string, want, have map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		member, there := have[name]
+		switch {
+		case !there && slices.Contains(absent(), name):
+		case !there:
+			r.complain("%s: %s is missing", path, name)
+		case free(name):
+			if theirs := fmt.Sprintf("%T", want[name]); theirs != fmt.Sprintf("%T", member) {
+				r.complain("%s.%s: %v, recorded was %v", path, name, member, want[name])
+			}
+		default:
+			r.value(path+"."+name, want[name], member)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if _, there := want[name]; !there && !slices.Contains(since(), name) {
+			r.complain("%s: %s was not recorded", path, name)
+		}
+	}
+}
+
+// text compares strings in which names, ids and addresses may differ.
+func (r *replay) text(path, want, got string) {
+	want = r.toOurs(want)
+	got = strings.ReplaceAll(got, r.s.URL(), "https://api.github.com")
+	got = strings.ReplaceAll(got, "github.example", "github.com")
+	if want != got {
+		r.complain("%s: %q, recorded was %q", path, got, want)
+	}
 }

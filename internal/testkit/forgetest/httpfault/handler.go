@@ -1,14 +1,65 @@
+// Package httpfault makes an http.Handler misbehave as networks and servers do, and records what it was asked.
+//
+// It stands in front of a fake server in tests of clients. It causes failures that a client can meet: connections that
+// break before or after the server acted, answers that stop half-way, gateways that answer for a server that has acted.
 package httpfault
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
+
+// Kind is one way to misbehave.
+type Kind string
+
+// The kinds. "next" is the handler behind; where it is called, it acts in full and its answer is withheld.
+const (
+	ResetBefore     Kind = "reset_before"      // the connection is reset, next is not called
+	ResetAfter      Kind = "reset_after"       // next acts, then the connection is reset without an answer
+	BadGatewayAfter Kind = "bad_gateway_after" // next acts, the answer is 502 with an HTML page
+	Stall           Kind = "stall"             // no answer until the client goes away, next is not called
+	StallAfter      Kind = "stall_after"       // next acts, then no answer until the client goes away
+	Truncated       Kind = "truncated"         // next's answer with its full length announced, half of it sent, then cut
+	Oversized       Kind = "oversized"         // 200 and JSON that goes on until the client stops, or 1 GiB
+	Late            Kind = "late"              // the connection is reset; next acts when Handler.ActLate is called
+	// no answer until the client goes away; next acts when Handler.ActLate is called
+	LateStall Kind = "late_stall"
+	LateFirst Kind = "late_first" // what Late and LateStall have kept acts, then next answers as ever
+	HTML      Kind = "html"       // 200 and an HTML page, next is not called
+	Status    Kind = "status"     // Fault.Status with Fault.Header and Fault.Body, next is not called
+	Redirect  Kind = "redirect"   // Fault.Status (302 if zero) to Fault.Target and the same path and query
+)
+
+// Fault is one misbehaviour. Fields that a Kind does not name are ignored by it, except Header, which is added to every
+// answer that a Kind makes itself.
+type Fault struct {
+	Kind   Kind
+	Status int         // Status: the answer's status, 500 if zero. Redirect: 302 if zero
+	Header http.Header // added to the answer
+	Body   string      // Status, HTML: the answer's body; HTML has a page of its own if empty
+	Target string      // Redirect: scheme and host, perhaps with a path to stand before the request's path
+}
+
+// Seen is a request as it arrived.
+type Seen struct {
+	Method string
+	Path   string // escaped, no query
+	Query  string // raw
+	Header http.Header
+	Body   []byte
+	Status int // of the answer; 0 while there is none, and when the connection was or will be cut
+}
 
 // Handler records requests and passes them to the next handler, unless a fault is planned. It is safe for concurrent
 // use.
@@ -216,3 +267,135 @@ func (h *Handler) ActLate() int {
 	}
 	return len(late)
 }
+
+// oversize is the size of an Oversized answer if the client never stops reading, in bytes.
+const oversize = 1 << 30
+
+// page is the page of a gateway or a login wall.
+const page = "<!DOCTYPE html>\n<html><head><title>Sorry</title></head><body><h1>Something is wrong</h1></body></html>\n"
+
+// misbehave does what f says. answered is called before the client can see a status.
+func (h *Handler) misbehave(w http.ResponseWriter, r *http.Request, f Fault, answered func(int)) {
+	reply := func(status int, contentType, body string) {
+		maps.Copy(w.Header(), f.Header)
+		if contentType != "" && w.Header().Get("Content-Type") == "" {
+			w.Header().Set("Content-Type", contentType)
+		}
+		answered(status)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) // a client that went away is its own affair
+	}
+	switch f.Kind {
+	case ResetBefore:
+		cut(w)
+	case ResetAfter:
+		h.act(r)
+		cut(w)
+	case BadGatewayAfter:
+		h.act(r)
+		reply(http.StatusBadGateway, "text/html; charset=utf-8", page)
+	case Stall:
+		<-r.Context().Done()
+	case StallAfter:
+		h.act(r)
+		<-r.Context().Done()
+	case Late:
+		h.keep(r)
+		cut(w)
+	case LateStall:
+		h.keep(r)
+		<-r.Context().Done()
+	case LateFirst:
+		body, _ := io.ReadAll(r.Body) // in memory already
+		h.ActLate()
+		rewind(r, body)
+		h.next.ServeHTTP(&watched{ResponseWriter: w, answered: answered}, r)
+		answered(http.StatusOK)
+	case Truncated:
+		truncate(w, h.act(r))
+	case Oversized:
+		reply(http.StatusOK, "application/json", `{"padding":"`)
+		pad(w)
+	case HTML:
+		reply(http.StatusOK, "text/html; charset=utf-8", cmp.Or(f.Body, page))
+	case Status:
+		reply(cmp.Or(f.Status, http.StatusInternalServerError), typeOf(f.Body), f.Body)
+	case Redirect:
+		w.Header().Set("Location", strings.TrimSuffix(f.Target, "/")+r.URL.RequestURI())
+		reply(cmp.Or(f.Status, http.StatusFound), "", "")
+	default:
+		panic("httpfault: unknown kind " + strconv.Quote(string(f.Kind)))
+	}
+}
+
+// act lets next do its work and keeps the answer back.
+func (h *Handler) act(r *http.Request) *withheld {
+	w := &withheld{header: http.Header{}, status: http.StatusOK}
+	h.next.ServeHTTP(w, r)
+	return w
+}
+
+// truncate sends the status, the headers and half of the body under the full length, and cuts the connection.
+func truncate(w http.ResponseWriter, answer *withheld) {
+	full := answer.body.Bytes()
+	if len(full) == 0 {
+		cut(w) // nothing to halve
+		return
+	}
+	maps.Copy(w.Header(), answer.header)
+	w.Header().Set("Content-Length", strconv.Itoa(len(full)))
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(full[:len(full)/2])
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler) // the server closes the connection after what was flushed
+}
+
+// pad writes until the client stops reading.
+func pad(w io.Writer) {
+	chunk := []byte(strings.Repeat("x", 64<<10))
+	for sent := 0; sent < oversize; sent += len(chunk) {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+// cut ends the connection without an answer: by a TCP reset where the connection can be had, as in HTTP/1, and else
+// by what the protocol has for it.
+func cut(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	raw := conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		raw = secure.NetConn() // closing the outer one would say goodbye politely
+	}
+	if tcp, ok := raw.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // reset instead of an orderly end
+	}
+	_ = raw.Close()
+}
+
+func typeOf(body string) string {
+	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
+		return "application/json"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// withheld takes an answer that the client does not get to see, or not all of it.
+type withheld struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (w *withheld) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *withheld) WriteHeader(status int) { w.status = status }
+
+// Write implements http.ResponseWriter.
+func (w *withheld) Write(p []byte) (int, error) { return w.body.Write(p) }

@@ -1,0 +1,219 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/web/guard"
+)
+
+// Names below localhost lead a browser to both addresses of loopback, so that a program at the other one would be shown
+// its login.
+func TestBothAddressesOfLoopbackAreListenedAt(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:0": "[::1]", "[::1]:0": "127.0.0.1", "0.0.0.0:0": "[::1]", ":0": "", "localhost:0": "",
+	} {
+		all, own, err := listen(t.Context(), addr)
+		if err != nil {
+			if strings.Contains(addr, "::1") { // a machine without IPv6
+				continue
+			}
+			t.Fatal(err)
+		}
+		if own != (guard.Own{Names: true}) {
+			t.Errorf("%s: %+v", addr, own)
+		}
+		_, port, _ := net.SplitHostPort(all[0].Addr().String())
+		if _, err := net.Listen("tcp", want+":"+port); want != "" && err == nil { //nolint:noctx // it must fail
+			t.Errorf("%s: another program may listen at %s", addr, want)
+		}
+		if err := closeAll(all); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhereAnotherProgramHasTheOtherAddressBrowsersAreToldSo(t *testing.T) {
+	for first, second := range map[string]string{"[::1]": "127.0.0.1", "127.0.0.1": "[::1]"} {
+		taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", first+":0")
+		if err != nil {
+			continue // a machine without IPv6
+		}
+		_, port, _ := net.SplitHostPort(taken.Addr().String())
+		all, own, err := listen(t.Context(), second+":"+port)
+		if err != nil || len(all) != 1 || own.Names || !strings.Contains(own.Why, first+":"+port) {
+			t.Errorf("%s: %d listeners, %+v, %v", second, len(all), own, err)
+		}
+		if err := closeAll(append(all, taken)); err != nil {
+			t.Error(err)
+		}
+	}
+	all, own, err := listen(t.Context(), "127.0.0.2:0") // names below localhost do not lead there
+	if err == nil && (own.Names || !strings.Contains(own.Why, "listens at 127.0.0.2") || len(all) != 1) {
+		t.Errorf("%+v", own)
+	}
+	if err := closeAll(all); err != nil {
+		t.Error(err)
+	}
+}
+
+// With PostgreSQL nothing else makes the folder of the key and of sessions.
+func TestTheStateFolderOfAServerWithADatabase(t *testing.T) {
+	for name, c := range map[string]struct {
+		path    string
+		parents bool
+		problem string // of what it says; "" if it can be written afterwards
+	}{
+		"it is there":                     {".", false, ""},
+		"it is not there yet":             {"state", false, ""},
+		"nor are the folders above it":    {"home/local/state", true, ""},
+		"a folder above it was mistyped":  {"missing/state", false, "the folder above it does not exist"},
+		"a file has its name":             {"file", false, "cannot be written"},
+		"a file has the name above it":    {"file/state", true, "cannot be written"},
+		"the server needs none (no path)": {"", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := stateFolderOf(config.Config{Records: config.Records{DatabaseURL: "postgres://db.example.org/ops",
+				Dir: filepath.Join(dir, c.path), DirDefault: c.parents}})
+			if c.path == "" {
+				s.path = ""
+			}
+			for range 2 {
+				err := s.writable()
+				if (err == nil) != (c.problem == "") {
+					t.Fatalf("got %v", err)
+				}
+				if (WaitsFor(err) != "") != (c.path == "missing/state") {
+					t.Errorf("it waits for %q: %v", WaitsFor(err), err)
+				}
+				if err != nil && (fault.CodeOf(err) != fault.Misconfigured || !strings.Contains(err.Error(), c.problem) ||
+					!strings.Contains(err.Error(), s.path) || strings.Contains(err.Error(), "room")) {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A disk that is full, read-only or broken at a start may be mended by then.
+func TestWhatADiskMayWaitFor(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.ENOSPC: "room on the disk", syscall.EDQUOT: "room on the disk", syscall.EROFS: "cannot be written",
+		syscall.EIO: "cannot be written", syscall.EACCES: "",
+	} {
+		got := stateFolder{path: "/state"}.unusable(&fs.PathError{Op: "mkdir", Path: "/state", Err: err})
+		exit := fault.ExitMachine
+		if want == "" {
+			exit = fault.ExitUsage
+		}
+		if waits := WaitsFor(got); !strings.Contains(waits, want) || (waits == "") != (want == "") ||
+			fault.From(got).ExitCode() != exit || strings.Contains(waits, "/state") {
+			t.Errorf("%v: it waits for %q, exit code %d", err, waits, fault.From(got).ExitCode())
+		}
+	}
+}
+
+// started is a start of which the clock stands still.
+func started(wait time.Duration, sleep func()) (*start, *[]string) {
+	var told []string
+	now := time.Unix(0, 0)
+	return &start{until: now.Add(wait), now: func() time.Time { return now },
+		sleep: func(context.Context, time.Duration) { now = now.Add(startRetry); sleep() },
+		tell:  func(waitsFor string, _ error) { told = append(told, waitsFor) }}, &told
+}
+
+func TestAStartWaitsForTheMachineAndNoLongerThanItMay(t *testing.T) {
+	busy := func() error { return UsageError{Err: errors.New("in use"), WaitsFor: "its address"} }
+	for name, c := range map[string]struct {
+		fail  func(n int) error
+		tries int
+		fails bool
+	}{
+		"nothing is wrong":   {func(int) error { return nil }, 1, false},
+		"settings are wrong": {func(int) error { return Usage(errors.New("no address")) }, 1, true},
+		"it comes in time":   {func(n int) error { return map[bool]error{true: busy()}[n < 3] }, 3, false},
+		"it does not come":   {func(int) error { return busy() }, 6, true},
+		"another one than the first": {func(n int) error {
+			return []error{busy(), fault.New(fault.Internal, "x")}[n/3]
+		}, 3, true},
+	} {
+		tries := 0
+		s, told := started(5*startRetry, func() {})
+		err := s.wait(t.Context(), func() error {
+			tries++
+			return c.fail(tries)
+		})
+		if tries != c.tries || (err != nil) != c.fails || len(*told) != min(tries-1, 1) {
+			t.Errorf("%s: %d tries, %v, told %q", name, tries, err, *told)
+		}
+	}
+}
+
+func TestWhileAServerWaitsItsProbesSayForWhat(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ask := func(path string) (int, string) {
+		answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text)
+	}
+	missing := fault.New(fault.Misconfigured, "/secret/place is missing").Awaits("the folder above the state folder")
+	there := false
+	s, _ := started(time.Hour, func() {
+		for _, base := range []string{"", "/ops"} {
+			if status, text := ask(base + "/healthz"); status != 200 || !strings.Contains(text, "ok") {
+				t.Errorf("%s/healthz: %d %s", base, status, text)
+			}
+			if status, text := ask(base + "/readyz"); status != 503 || !strings.Contains(text, "waits for the folder above") ||
+				strings.Contains(text, "secret") {
+				t.Errorf("%s/readyz: %d %s", base, status, text)
+			}
+		}
+		there = true
+	})
+	err = s.waitBehind(t.Context(), config.Web{BasePath: "/ops"}, []net.Listener{listener}, func() error {
+		return map[bool]error{false: missing}[there]
+	})
+	if err != nil || !there {
+		t.Fatal(there, err)
+	}
+	go func() { // the listener serves on
+		_ = http.Serve(listener, http.NotFoundHandler()) //nolint:gosec // of a test
+	}()
+	if status, _ := ask("/"); status != http.StatusNotFound {
+		t.Errorf("afterwards: %d", status)
+	}
+}
+
+// The environment file may hold the forge's token: it stays out of reach where an operator opens the folder that it is
+// in to agents (CLAUDEOPS_AGENT_READ).
+func TestTheEnvironmentFileIsHiddenFromAgents(t *testing.T) {
+	const path = "/home/joe/.config/claudeops/environment"
+	if hidden := hiddenFromAgents(config.Config{EnvironmentFile: path}); !slices.Contains(hidden, path) {
+		t.Errorf("only %q are hidden", hidden)
+	}
+}

@@ -1,0 +1,670 @@
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/cli"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
+)
+
+// startedServer is a `claudeops serve` in this process, in a state folder.
+type startedServer struct {
+	said string // what it printed when it began to listen
+	stop func() (code int)
+}
+
+func serveIn(t *testing.T, state string) startedServer {
+	t.Helper()
+	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0", "PATH": os.Getenv("PATH"),
+		"HOME": t.TempDir()}
+	ctx, cancel := context.WithCancel(context.Background())
+	reader, writer := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: io.Discard},
+			func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		_ = writer.Close()
+	}()
+	var said strings.Builder
+	lines := bufio.NewReader(reader)
+	for !strings.Contains(said.String(), "token") { // which its last line names
+		line, err := lines.ReadString('\n')
+		said.WriteString(line)
+		if err != nil {
+			t.Fatalf("it ended: %q, %v", said.String(), err)
+		}
+	}
+	s := startedServer{said: said.String(), stop: func() int { cancel(); return <-ended }}
+	t.Cleanup(cancel)
+	return s
+}
+
+func TestTheFirstStartMakesATokenAndPrintsAnAddressThatSignsInOnce(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	s := serveIn(t, state)
+	file := filepath.Join(state, "operator-token")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	secret, err := os.ReadFile(file)
+	if err != nil || !regexp.MustCompile(`^cops_[A-Za-z0-9_-]{43}\n$`).Match(secret) ||
+		strings.Contains(s.said, strings.TrimSpace(string(secret))) {
+		t.Fatalf("the token %q, %v; it said %s", secret, err, s.said)
+	}
+	address := regexp.MustCompile(`http://\S+/sign-in\?code=\S+`).FindString(s.said)
+	parsed, err := url.Parse(address)
+	if address == "" || err != nil {
+		t.Fatalf("it said %s", s.said)
+	}
+	base, code := "http://"+parsed.Host, parsed.Query().Get("code")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	if status, page := fetchPage(t, client, http.MethodGet, address, nil); status != 200 || !strings.Contains(page, code) {
+		t.Fatalf("%d %s", status, page)
+	}
+	if status, _ := fetchPage(t, client, http.MethodGet, base+"/api/v1/me", nil); status != 401 {
+		t.Errorf("looking at the address has signed in: %d", status)
+	}
+	if status, page := fetchPage(t, client, http.MethodPost, base+"/sign-in", url.Values{"code": {code}}); status != 200 ||
+		!strings.Contains(page, "<h1>Overview</h1>") {
+		t.Fatalf("%d %s", status, page)
+	}
+	if status, page := fetchPage(t, client, http.MethodGet, base+"/api/v1/me", nil); status != 200 ||
+		!strings.Contains(page, `"name":"operator"`) {
+		t.Errorf("%d %s", status, page)
+	}
+	if status, _ := fetchPage(t, http.DefaultClient, http.MethodPost, base+"/sign-in",
+		url.Values{"code": {code}}); status != 401 {
+		t.Errorf("the code was good twice: %d", status)
+	}
+	if exit := s.stop(); exit != 0 {
+		t.Errorf("it ended with %d", exit)
+	}
+
+	again := serveIn(t, state)
+	if kept, err := os.ReadFile(file); err != nil || string(kept) != string(secret) ||
+		!strings.Contains(again.said, "/sign-in?code=") || strings.Contains(again.said, code) {
+		t.Errorf("another token %v, or no other code: %s", err, again.said)
+	}
+	if exit := again.stop(); exit != 0 {
+		t.Errorf("it ended with %d", exit)
+	}
+}
+
+// A server that was killed between the two has left the file alone; its token is the one that the next start makes
+// known.
+func TestATokenThatWasNotMadeKnownYetIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	const secret = "cops_0123456789012345678901234567890123456789012"
+	if err := os.WriteFile(filepath.Join(state, "operator-token"), []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serveIn(t, state)
+	address := regexp.MustCompile(`http://[^/]+`).FindString(s.said)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/api/v1/me", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+secret)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 200 {
+		t.Errorf("status %d", answer.StatusCode)
+	}
+	s.stop()
+}
+
+func TestAServerThatCannotKeepItsTokenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(state, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, problems strings.Builder
+	env := map[string]string{"CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_ADDR": "127.0.0.1:0"}
+	code := cli.Run(t.Context(), []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
+		func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if code == fault.ExitDone || out.Len() > 0 || !strings.Contains(problems.String(), state) {
+		t.Errorf("exit %d: %s%s", code, out.String(), problems.String())
+	}
+}
+
+func fetchPage(t *testing.T, client *http.Client, method, address string, form url.Values) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html")
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// healthOf runs `claudeops health` against an address.
+func healthOf(t *testing.T, env map[string]string) (code int, out, errOut string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code = cli.Run(t.Context(), []string{"health"}, cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr},
+		func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	return code, stdout.String(), stderr.String()
+}
+
+func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
+	t.Parallel()
+	status, asked := http.StatusOK, ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Path
+		w.Header().Set("Location", "/healthz")
+		w.WriteHeader(status)
+	}))
+	defer server.Close()
+	addr := server.Listener.Addr().String()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, listening := range []string{addr, "0.0.0.0:" + port, ":" + port, "localhost:" + port} {
+		code, out, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": listening, "CLAUDEOPS_BASE_PATH": "/ops"})
+		if code != fault.ExitDone || !strings.Contains(out, "is ready") || asked != "/ops/readyz" {
+			t.Errorf("%s: exit %d, asked for %q: %s%s", listening, code, asked, out, errOut)
+		}
+	}
+	for _, status = range []int{http.StatusServiceUnavailable, http.StatusNotFound, http.StatusFound,
+		http.StatusForbidden} {
+		if code, out, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": addr}); code != 1 || out != "" ||
+			!strings.Contains(errOut, "not ready") {
+			t.Errorf("status %d: exit %d: %s%s", status, code, out, errOut)
+		}
+	}
+}
+
+func TestHealthOfNoServer(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": addr}); code != 1 ||
+		!strings.Contains(errOut, "no server answers on "+addr) {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+	if code, _, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": "nonsense"}); code != fault.ExitUsage ||
+		!strings.Contains(errOut, "CLAUDEOPS_ADDR") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+}
+
+// rulesOfTest has caps that a test which proposes again and again does not reach.
+const rulesOfTest = "version: 1\ncaps: {open_prs: 900, creations_per_hour: 900}\n"
+
+// The operator's changes while `claudeops serve` runs apply to all protocols at the same moment: the policy, and the
+// environment file's repositories and switches.
+func TestTheRulesOfARunningServerAreThoseOfNow(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/policy.yaml", "CLAUDEOPS_API_TOKENS": ""})
+	w.put("policy.yaml", rulesOfTest)
+	w.put(".config/claudeops/environment", "CLAUDEOPS_DRY_RUN=\n")
+	var made struct{ Token string }
+	w.read(&made, "token", "create", "--agent", "--name", "bot", "--tier", "2")
+	w.serving(func(address string) {
+		for _, step := range []struct {
+			name, file, text        string
+			proposes, merges, lists fault.Code
+			dryRun                  bool
+		}{
+			{name: "as it was"},
+			{"narrowed", "policy.yaml", rulesOfTest + "repositories: [demo/other]\n", fault.RepoNotAllowed, fault.RepoNotAllowed,
+				fault.RepoNotAllowed, false},
+			{"broken", "policy.yaml", rulesOfTest + "nonsense: true\n", fault.ReadOnly, fault.ReadOnly, "", false},
+			{"mended", "policy.yaml", rulesOfTest, "", "", "", false},
+			{"read-only by the policy", "policy.yaml", rulesOfTest + "read_only: true\n", fault.ReadOnly, "", "", false},
+			{"dry run by the policy", "policy.yaml", rulesOfTest + "dry_run: true\n", "", fault.ReadOnly, "", true},
+			{"a list in the environment file", "policy.yaml", rulesOfTest, "", "", "", false},
+			{"a list", ".config/claudeops/environment", "CLAUDEOPS_REPOS=demo/other\n", fault.RepoNotAllowed,
+				fault.RepoNotAllowed, fault.RepoNotAllowed, false},
+			{"a malformed list", ".config/claudeops/environment", "CLAUDEOPS_REPOS=demo-home\n", fault.ReadOnly, fault.ReadOnly,
+				"", false},
+			{"a dry run", ".config/claudeops/environment", "CLAUDEOPS_DRY_RUN=true\n", "", fault.ReadOnly, "", true},
+			{"no environment file that can be read", ".config/claudeops/environment", "nonsense\n", fault.ReadOnly,
+				fault.ReadOnly, "", false},
+			{"all of it mended", ".config/claudeops/environment", "", "", "", "", false},
+		} {
+			if step.file != "" {
+				w.put(step.file, step.text)
+			}
+			w.becomes(step.name, func() bool {
+				got, dry := w.proposes(address, "")
+				return got == step.proposes && dry == step.dryRun
+			})
+			// From now on no way in may say anything else.
+			for range 2 {
+				if got, dry := w.proposes(address, made.Token); got != step.proposes || dry != step.dryRun {
+					t.Errorf("%s: an agent that proposes over MCP gets %q, dry run %t; want %q, %t", step.name, got, dry,
+						step.proposes, step.dryRun)
+				}
+			}
+			if got := w.lists(address, made.Token); got != step.lists {
+				t.Errorf("%s: an agent that lists gets %q, want %q", step.name, got, step.lists)
+			}
+			// A number that there is not: nothing is merged, and the rules are asked before.
+			want := step.merges
+			if want == "" {
+				want = fault.NotFound
+			}
+			if got := w.post(address+"/api/v1/prs/99/merge", map[string]any{"repo_owner": "demo", "repo_name": "home",
+				"provider": "local"}); got != want {
+				t.Errorf("%s: a person who merges over REST gets %q, want %q", step.name, got, want)
+			}
+		}
+	})
+}
+
+// Secrets in files count in their present form, for every protocol: a token whose file is replaced, empty or gone is
+// refused, and sign-ins by it end; everything else stays valid.
+func TestTheSecretsOfARunningServerAreThoseOfNow(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_API_TOKENS_FILE": "$DIR/tokens",
+		"GITEA_WEBHOOK_SECRET_FILE": "$DIR/hook", "CLAUDEOPS_MARK_KEY_FILE": "$DIR/key"})
+	const first, second = "first-token-of-the-file", "second-token-of-the-file"
+	w.put("tokens", first)
+	w.put("hook", first)
+	w.put("key", strings.Repeat("ab", 32))
+	w.serving(func(address string) {
+		login := w.loginBy(address, first)
+		for _, step := range []struct {
+			name, tokens, hook string
+			lets               []string // secrets that let in
+			health             string   // what the health says
+		}{
+			{"as it was", first, first, []string{first}, ""},
+			{"replaced", second + "," + second + "-2", second, []string{second}, ""},
+			{"empty", "", "", nil, "none of its tokens lets anybody in"},
+			{"mended", first, first, []string{first}, ""},
+			{"gone", "-", "-", nil, "none of its tokens lets anybody in"},
+			{"there again", second, second, []string{second}, ""},
+		} {
+			for name, text := range map[string]string{"tokens": step.tokens, "hook": step.hook} {
+				if text == "-" {
+					_ = os.Remove(filepath.Join(w.dir, name))
+					continue
+				}
+				w.put(name, text)
+			}
+			lets := func(secret string) bool { return slices.Contains(step.lets, secret) }
+			w.becomes(step.name, func() bool {
+				return (w.reads(address, first) == http.StatusOK) == lets(first) &&
+					(w.reads(address, second) == http.StatusOK) == lets(second)
+			})
+			for _, secret := range []string{first, second} {
+				if got := w.delivers(address, secret); (got < http.StatusBadRequest) != lets(secret) {
+					t.Errorf("%s: a delivery that is signed with %s: %d", step.name, secret, got)
+				}
+			}
+			if got := w.opens(address, login); step.name != "as it was" && got == http.StatusOK {
+				t.Errorf("%s: a browser that has signed in with the first token reads: %d", step.name, got)
+			}
+			seed, _ := seedOfPeople()
+			if got := w.reads(address, seed.token); got != http.StatusOK {
+				t.Errorf("%s: who is in by another token gets %d", step.name, got)
+			}
+			said := w.health(address)
+			if strings.Contains(said, "lets anybody in") != (step.health != "") || !strings.Contains(said, step.health) {
+				t.Errorf("%s: the health says %s", step.name, said)
+			}
+		}
+		w.put("key", strings.Repeat("cd", 32))
+		w.becomes("the health says that the key is another one", func() bool {
+			return strings.Contains(w.health(address), "CLAUDEOPS_MARK_KEY has changed since this process started")
+		})
+	})
+}
+
+// doctor says by which rules a server judges that runs, and when they are not those that the command reads.
+func TestDoctorSaysByWhichRulesTheServerJudges(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/policy.yaml"})
+	w.put("policy.yaml", rulesOfTest)
+	w.put("other.yaml", rulesOfTest+"repositories: [demo/other]\n")
+	other := maps.Clone(w.env)
+	other["CLAUDEOPS_POLICY"] = filepath.Join(w.dir, "other.yaml")
+	says := func(env map[string]string) (found doctor.Finding) {
+		out, _ := w.command(lookupIn(env), "doctor", "--json")
+		var answer struct{ Findings []doctor.Finding }
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, f := range answer.Findings {
+			if f.Name == "server" {
+				found = f
+			}
+		}
+		return found
+	}
+	want := func(what string, env map[string]string, status, detail string) {
+		t.Helper()
+		got := says(env)
+		if got.Status != status || !strings.Contains(got.Detail, detail) || got.Blocks != (status == doctor.Problem) {
+			t.Errorf("%s: %+v, want %s and %q", what, got, status, detail)
+		}
+	}
+	want("no server", w.env, "", "")
+	w.serving(func(string) {
+		w.becomes("the server tells of its rules", func() bool { return says(w.env).Status == doctor.OK })
+		want("the same policy", w.env, doctor.OK, "judges by the same policy")
+		want("another policy", other, doctor.Warning, "this command reads one with the hash")
+		w.put("policy.yaml", rulesOfTest+"nonsense: true\n")
+		w.becomes("a broken one is seen", func() bool { return says(other).Status == doctor.Problem })
+		want("a broken one, seen with a good one", other, doctor.Problem, "cannot read its rules: ")
+		w.put("policy.yaml", rulesOfTest+"repositories: [demo/other]\n")
+		w.becomes("a new policy holds there, too", func() bool { return says(w.env).Status == doctor.OK })
+	})
+	want("it has ended", w.env, "", "")
+}
+
+// reads asks over REST with a token, and returns the status.
+func (w *peopleWorld) reads(address, token string) int {
+	w.Helper()
+	return w.status(http.MethodGet, address+"/api/v1/me", "", http.Header{"Authorization": {"Bearer " + token}})
+}
+
+// opens opens a page with the cookie of a login, and returns the status.
+func (w *peopleWorld) opens(address, login string) int {
+	w.Helper()
+	return w.status(http.MethodGet, address+"/settings/tokens", "", http.Header{"Cookie": {login}})
+}
+
+// delivers sends a ping as Gitea does, signed with a secret.
+func (w *peopleWorld) delivers(address, secret string) int {
+	w.Helper()
+	const body = `{"zen":"x"}`
+	h := hmac.New(sha256.New, []byte(secret))
+	_, _ = h.Write([]byte(body))
+	return w.status(http.MethodPost, address+"/webhooks/gitea", body, http.Header{
+		"Content-Type": {"application/json"}, "X-Gitea-Delivery": {fmt.Sprint(time.Now().UnixNano())},
+		"X-Gitea-Event": {"ping"}, "X-Gitea-Signature": {hex.EncodeToString(h.Sum(nil))}})
+}
+
+// loginBy signs a browser in with a token, and returns its cookie.
+func (w *peopleWorld) loginBy(address, token string) string {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, address+"/sign-in",
+		strings.NewReader(`{"token":"`+token+`"}`))
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if len(answer.Cookies()) != 1 {
+		w.Fatalf("signing in: %d", answer.StatusCode)
+	}
+	return answer.Cookies()[0].Name + "=" + answer.Cookies()[0].Value
+}
+
+// health returns /healthz in detail for ann.
+func (w *peopleWorld) health(address string) string {
+	w.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, body := w.get(address+"/healthz?detail=1", http.Header{"Authorization": {"Bearer " + seed.token}})
+	return body
+}
+
+func (w *peopleWorld) status(method, address, body string, headers http.Header) int {
+	w.Helper()
+	status, _ := w.ask(method, address, body, headers)
+	return status
+}
+
+func (w *peopleWorld) get(address string, headers http.Header) (int, string) {
+	w.Helper()
+	return w.ask(http.MethodGet, address, "", headers)
+}
+
+func (w *peopleWorld) ask(method, address, body string, headers http.Header) (status int, answer string) {
+	w.Helper()
+	got, answer := w.exchangeOf(method, address, body, headers)
+	return got.StatusCode, answer
+}
+
+// exchangeOf asks, and follows no redirect. The body of the answer is read, and closed.
+func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Header) (got *http.Response, text string) {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header = headers
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if got, err = client.Do(r); err != nil {
+		w.Fatal(err)
+	}
+	defer got.Body.Close()
+	raw, err := io.ReadAll(got.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return got, string(raw)
+}
+
+// put writes a file of the world as its owner alone may read it.
+func (w *peopleWorld) put(name, text string) {
+	w.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *peopleWorld) becomes(what string, is func() bool) {
+	w.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// proposes proposes a new file to demo/home, over MCP with an agent's token, or over REST without one. It returns the
+// code of the refusal and whether it was a dry run.
+func (w *peopleWorld) proposes(address, agent string) (code fault.Code, dryRun bool) {
+	w.Helper()
+	name := fmt.Sprintf("checks/n%d.md", time.Now().UnixNano())
+	text := "# New\n"
+	body := map[string]any{"repo_owner": "demo", "repo_name": "home", "title": "New " + name, "body": "Why: x",
+		"files": []map[string]any{{"path": name, "action": "create", "content": text}}}
+	if agent != "" {
+		return w.calls(address, agent, "create_pr", body)
+	}
+	return w.asks(address+"/api/v1/prs", body)
+}
+
+func (w *peopleWorld) lists(address, agent string) fault.Code {
+	w.Helper()
+	code, _ := w.calls(address, agent, "list_prs", map[string]any{"repo_owner": "demo", "repo_name": "home"})
+	return code
+}
+
+// asks posts to REST with ann's token.
+func (w *peopleWorld) asks(address string, body any) (code fault.Code, dryRun bool) {
+	w.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	raw := w.send(address, body, http.Header{"Authorization": {"Bearer " + seed.token}})
+	var answer struct {
+		Code   fault.Code
+		DryRun bool `json:"dry_run"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		w.Fatalf("%s: %v", raw, err)
+	}
+	return answer.Code, answer.DryRun
+}
+
+// calls calls a tool at /mcp.
+func (w *peopleWorld) calls(address, agent, tool string, arguments any) (code fault.Code, dryRun bool) {
+	w.Helper()
+	raw := w.rawCall(address, agent, "t", tool, arguments)
+	var answer struct {
+		Result struct {
+			Structured struct {
+				Error  struct{ Code fault.Code }
+				DryRun bool `json:"dry_run"`
+			} `json:"structuredContent"`
+		}
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil || !strings.Contains(string(raw), `"structuredContent"`) {
+		w.Fatalf("%s: %v", raw, err)
+	}
+	return answer.Result.Structured.Error.Code, answer.Result.Structured.DryRun
+}
+
+// rawCall calls a tool at /mcp for a client that calls itself by a name.
+func (w *peopleWorld) rawCall(address, agent, client, tool string, arguments any) []byte {
+	w.Helper()
+	const version = "2026-07-28"
+	return w.send(
+		address+"/mcp",
+		map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
+			"name": tool, "arguments": arguments, "_meta": map[string]any{
+				"io.modelcontextprotocol/protocolVersion":    version,
+				"io.modelcontextprotocol/clientInfo":         map[string]string{"name": client, "version": "1"},
+				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+			}}},
+		http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"},
+			"Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}},
+	)
+}
+
+func (w *peopleWorld) send(address string, body any, headers http.Header) []byte {
+	w.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, address, strings.NewReader(string(text)))
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header = headers
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return raw
+}
+
+// What looks like a token of somebody else is in no answer and no row, wherever a call has it but in what it proposes.
+func TestTokensOfOthersInCallsAreRepeatedNowhere(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, nil)
+	foreign := "ghp_" + "x7Kq2mW9vLp4Rt8Yb3Nc6Hd1Js5Gf0ZaQe2U"
+	var made struct{ Token string }
+	w.read(&made, "token", "create", "--agent", "--name", "bot", "--tier", "2")
+	seed, err := seedOfPeople()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]map[string]any{
+		"clone_url":   {"clone_url": "https://joe:" + foreign + "@git.example/joe/infra.git"},
+		"user":        {"clone_url": "https://" + foreign + "@git.example/joe/infra.git"},
+		"base_branch": {"base_branch": foreign}, "repo_name": {"repo_name": foreign}, "repo_owner": {"repo_owner": foreign},
+		"provider": {"provider": foreign}, "unknown": {foreign: "x"}, "unknown of a file": {"files": []any{map[string]any{
+			foreign: "x"}}}, "action": {"files": []any{map[string]any{"path": "checks/a.md", "action": foreign}}},
+	}
+	w.serving(func(address string) {
+		for name, change := range in {
+			for _, tool := range []string{"create_pr", "list_prs", "get_pr_status"} {
+				call := map[string]any{"repo_owner": "demo", "repo_name": "home"}
+				maps.Copy(call, change)
+				if raw := w.rawCall(address, made.Token, "a "+foreign, tool, call); strings.Contains(string(raw), foreign) {
+					t.Errorf("%s of %s is in the answer: %s", name, tool, raw)
+				}
+				if raw := w.send(address+"/api/v1/prs", call, http.Header{"Authorization": {"Bearer " + seed.token}}); strings.
+					Contains(string(raw), foreign) {
+					t.Errorf("%s is in the answer of REST: %s", name, raw)
+				}
+			}
+			query := url.Values{"repo_owner": {"demo"}, "repo_name": {"home"}}
+			for field, value := range change {
+				query.Set(field, fmt.Sprint(value))
+			}
+			if _, body := w.get(address+"/api/v1/prs?"+query.Encode(), http.Header{"Authorization": {"Bearer " +
+				seed.token}}); strings.Contains(body, foreign) {
+				t.Errorf("%s is in the answer to a question over REST: %s", name, body)
+			}
+		}
+	})
+	out, _ := w.command(w.plain(), "audit", "list", "--limit", "1000", "--json")
+	if strings.Contains(out, foreign) || !strings.Contains(out, "withheld: looks like a secret") {
+		t.Errorf("a row has it, or none says that something was withheld: %s", out)
+	}
+	if out, _ := w.command(w.plain(), "pr", "list", "--repo", "demo/"+foreign); strings.Contains(out, foreign) {
+		t.Errorf("the command line says %s", out)
+	}
+}

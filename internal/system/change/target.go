@@ -1,4 +1,0 @@
-package change
-
-// TargetName names an agent that files are made for.
-type TargetName string

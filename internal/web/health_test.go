@@ -1,0 +1,427 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+	"github.com/claudeops/claudeops/internal/web/records"
+)
+
+// twoForges is a world with the providers fake and second enabled, and gitea disabled.
+func twoForges(t *testing.T, log *bytes.Buffer) (w *world, second *forgetest.Fake) {
+	t.Helper()
+	second = forgetest.NewFake()
+	second.SetName("second")
+	return newWorld(t, func(w *world) {
+		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
+			{Name: "fake", Provider: w.fake}, {Name: "gitea", Disabled: "GITEA_TOKEN is not set"},
+			{Name: "second", Provider: second},
+		}, nil, "", nil)
+		w.web.Env.Log = slog.New(slog.NewTextHandler(log, nil))
+	}), second
+}
+
+func TestReadinessNamesEachProviderAndFailsForThemOnlyIfAskedTo(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  *fault.Error
+		code fault.Code // "" for ready
+	}{
+		"all answer":  {nil, ""},
+		"one is down": {fault.New(fault.UpstreamError, "git.example.org failed (503)"), fault.UpstreamError},
+		"one refuses our token": {fault.New(fault.ProviderDisabled, "GITEA_TOKEN %s was refused", ownToken),
+			fault.ProviderDisabled},
+		"one limits us": {fault.New(fault.RateLimited, "no more"), fault.RateLimited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w, second := twoForges(t, &log)
+			if tt.err != nil {
+				second.Script.FailBefore(forgetest.MethodPing, tt.err)
+			}
+			w.want(w.get("/readyz"), 200, "")
+			if w.fake.Script.Reads()+second.Script.Reads() != 0 {
+				t.Error("providers were asked without being asked about")
+			}
+			a := w.get("/readyz?providers=1")
+			if tt.code == "" {
+				w.want(a, 200, "")
+				want := `"providers":[{"name":"fake","state":"ok"},{"name":"gitea","state":"disabled"},{"name":"second","state":"ok"}]`
+				if !strings.Contains(string(a.body), want) {
+					t.Errorf("got %s", a.body)
+				}
+				return
+			}
+			w.want(a, 503, tt.code)
+			if a.json["detail"] != "fake is ok, gitea is disabled, second is down" {
+				t.Errorf("got %s", a.body)
+			}
+			if want := fmt.Sprintf(`"violations":[{"code":%q,"rule":"second",`, tt.code); !strings.Contains(string(a.body),
+				want) {
+				t.Errorf("got %s, want %s", a.body, want)
+			}
+			for _, kept := range []string{ownToken, tt.err.Message} {
+				if strings.Contains(string(a.body), kept) {
+					t.Errorf("%q was told to anybody: %s", kept, a.body)
+				}
+			}
+			if !strings.Contains(log.String(), "provider=second") || strings.Contains(log.String(), ownToken) {
+				t.Errorf("the log has %s", &log)
+			}
+			w.want(w.get("/readyz"), 200, "")
+			if w.fake.Script.Writes()+second.Script.Writes() != 0 {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestProvidersAreAskedOnceForManyCallersAndAgainAfterHalfAMinute(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	w.build()
+	entered, release := second.Script.Block(forgetest.MethodPing)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() { w.want(w.get("/readyz?providers=1"), 200, "") })
+	}
+	<-entered
+	release()
+	wg.Wait()
+	asked := func(want int) {
+		t.Helper()
+		if a, b := w.fake.Script.Count(forgetest.MethodPing), second.Script.Count(forgetest.MethodPing); a != want ||
+			b != want {
+			t.Errorf("asked %d and %d times, want %d", a, b, want)
+		}
+	}
+	asked(1)
+	w.advance(29 * time.Second)
+	w.want(w.get("/readyz?providers=1"), 200, "")
+	asked(1)
+	w.advance(time.Second)
+	second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "down"))
+	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
+	w.want(w.get("/readyz?providers=1"), 503, fault.UpstreamError)
+	asked(2)
+}
+
+func TestProvidersThatHangCostTwoSecondsAltogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		w, second := twoForges(t, &log)
+		w.build()
+		_, releaseFirst := w.fake.Script.Block(forgetest.MethodPing)
+		_, releaseSecond := second.Script.Block(forgetest.MethodPing)
+		defer releaseFirst()
+		defer releaseSecond()
+		began := time.Now()
+		w.want(w.get("/readyz?providers=1"), 503, fault.Timeout)
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestACallerWhoGoesAwayDoesNotMakeProvidersLookDown(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	w.build()
+	entered, release := second.Script.Block(forgetest.MethodPing)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := func(r *http.Request) { *r = *r.WithContext(ctx) }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.get("/readyz?providers=1", gone)
+	}()
+	<-entered
+	leave()
+	release()
+	<-done
+	w.want(w.get("/readyz?providers=1"), 200, "")
+	if n := second.Script.Count(forgetest.MethodPing); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) {
+		w.web.Providers.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "gitea",
+			Disabled: "GITEA_TOKEN is not set"}}, nil, "", nil)
+	})
+	w.want(w.get("/readyz"), 200, "")
+	w.want(w.get("/readyz?providers=1"), 503, fault.ProviderDisabled)
+	if err := w.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.get("/readyz?providers=1"), 503, fault.Internal)
+}
+
+func TestReadinessNamesNoProviderToStrangers(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]bool{"all answer": false, "one is down": true} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w, second := twoForges(t, &log)
+			reader := bearer(w.token("prober", 1, "read"))
+			proposer := bearer(w.token("ci", 1, "propose"))
+			w.person = ""
+			want, code := 200, fault.Code("")
+			if down {
+				second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.RateLimited, "no more"))
+				want, code = 503, fault.UpstreamError
+			}
+			for who, edits := range map[string][]edit{"nobody": nil, "without the scope": {proposer}} {
+				a := w.get("/readyz?providers=1", edits...)
+				w.want(a, want, code)
+				for _, told := range []string{"fake", "gitea", "second", "rate_limited"} {
+					if strings.Contains(string(a.body), told) {
+						t.Errorf("%s is told %q: %s", who, told, a.body)
+					}
+				}
+			}
+			if a := w.get("/readyz?providers=1", reader); !strings.Contains(string(a.body), "second") {
+				t.Errorf("who may read: %s", a.body)
+			}
+			w.want(w.get("/readyz?providers=1", bearer("wrong")), 401, fault.Unauthenticated)
+		})
+	}
+}
+
+// unreadable are attempts whose records cannot be read.
+type unreadable struct {
+	attempts
+	why error
+}
+
+func (u unreadable) Ping(context.Context) error { return u.why }
+
+func TestAServerThatIsNotReadySaysToAnybodyWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	for want, why := range map[string]error{
+		"the server waits for the database; the log": fault.New(fault.UpstreamError, "db.example.org is away").Awaits("the database"),
+		"cannot be read or written; the log":         fault.New(fault.Internal, "db.example.org is damaged"),
+	} {
+		w := newWorld(t, func(w *world) {
+			w.strangers = true
+			w.web.Records.Attempts = unreadable{attempts{w.store.History, w.store}, why}
+		})
+		a := w.get("/readyz")
+		w.want(a, 503, fault.Internal)
+		if body := string(a.body); !strings.Contains(body, want) || strings.Contains(body, "example.org") {
+			t.Errorf("got %s, want %s", body, want)
+		}
+	}
+}
+
+func TestGoodProbesAreNoLinesOfTheLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	w := newWorld(t, func(w *world) { w.web.Env.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		w.want(w.get(path), 200, "")
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged: %s", log.String())
+	}
+	w.get("/api/v1/me")
+	w.get("/readyz?providers=nonsense")
+	for _, route := range []string{"/api/v1/me", "/readyz"} {
+		if !strings.Contains(log.String(), route) {
+			t.Errorf("%s is missing in %s", route, log.String())
+		}
+	}
+}
+
+// scriptedAudit answers verifications from a list and remembers what was asked.
+type scriptedAudit struct {
+	records.Audit
+	answers []record.AuditReport
+	err     error
+	asked   []string
+}
+
+func (a *scriptedAudit) next() (record.AuditReport, error) {
+	if a.err != nil {
+		return record.AuditReport{}, a.err
+	}
+	r := a.answers[0]
+	a.answers = a.answers[1:]
+	return r, nil
+}
+
+func (a *scriptedAudit) Verify(_ context.Context, expect string) (record.AuditReport, error) {
+	a.asked = append(a.asked, "whole "+expect)
+	return a.next()
+}
+
+func (a *scriptedAudit) VerifyAfter(_ context.Context, known record.AuditReport) (record.AuditReport, error) {
+	a.asked = append(a.asked, fmt.Sprintf("after %d", known.HeadSeq))
+	return a.next()
+}
+
+func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.T) {
+	t.Parallel()
+	sound := func(seq int64) record.AuditReport {
+		return record.AuditReport{Rows: seq, HeadSeq: seq, Head: fmt.Sprintf("head-%d", seq)}
+	}
+	broken := record.AuditReport{Rows: 2, HeadSeq: 2, Head: "head-2", Problem: "rows were cut off"}
+	audit := &scriptedAudit{answers: []record.AuditReport{sound(3), sound(5), sound(6), broken, broken, sound(7),
+		sound(8)}}
+	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
+	for i, want := range []string{"whole", "whole", "whole", "broken", "broken", "whole", "whole"} {
+		if i == 2 {
+			w.advance(20 * time.Hour)
+		}
+		w.advance(5 * time.Minute)
+		w.verify()
+		w.page("/audit", 200).has("The record is " + want + ":")
+	}
+	want := "whole |after 3|after 5|after 6|whole head-6|whole head-6|after 7"
+	if got := strings.Join(audit.asked, "|"); got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+	audit.answers = []record.AuditReport{sound(8)}
+	w.advance(24 * time.Hour)
+	w.verify()
+	if last := audit.asked[len(audit.asked)-1]; last != "whole head-8" {
+		t.Errorf("after a day: %s", last)
+	}
+	audit.err = fault.Wrap(errors.New("x"), fault.Internal, "the disk is gone")
+	w.advance(5 * time.Minute)
+	w.verify()
+	w.page("/", 200).has("The records could not be verified", "The disk is gone.")
+}
+
+func TestNoPageVerifies(t *testing.T) {
+	t.Parallel()
+	audit := &scriptedAudit{}
+	w := newWorld(t, func(w *world) { audit.Audit = w.web.Records.Audit; w.web.Records.Audit = audit })
+	w.page("/", 200)
+	w.page("/audit", 200).has("The record is being verified")
+	if len(audit.asked) != 0 {
+		t.Errorf("asked %q", audit.asked)
+	}
+	audit.answers = []record.AuditReport{{Problem: "row 1 was altered", FirstBad: 1}}
+	w.want(w.get("/api/v1/audit/verify"), 200, "") // somebody who asks gets a real one
+	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
+}
+
+func TestAForgeThatDoesNotServeUsTakesOneRowAndTheRestStays(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  *fault.Error
+		says string
+	}{
+		"down":          {fault.New(fault.UpstreamError, "it failed (503)"), "The forge second does not answer"},
+		"silent":        {fault.New(fault.Timeout, "no answer"), "The forge second does not answer"},
+		"token refused": {fault.New(fault.ProviderDisabled, "refused (401)"), "The forge second refuses our token"},
+		"too often":     {fault.New(fault.RateLimited, "no more"), "The forge second asks us to wait"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w, second := twoForges(t, &log)
+			w.get("/readyz?providers=1")
+			if d := w.page("/", 200); strings.Contains(d.text, "The forge second") {
+				t.Error("a forge that answers has a row")
+			}
+			second.Script.FailBefore(forgetest.MethodPing, tt.err)
+			w.advance(time.Minute)
+			w.get("/readyz?providers=1")
+			for _, page := range []string{"/", "/changes", "/changes/forges", "/doctor"} {
+				w.page(page, 200).has(tt.says)
+			}
+			w.advance(time.Minute)
+			w.get("/readyz?providers=1")
+			if d := w.page("/changes", 200); strings.Contains(d.text, "The forge second") {
+				t.Error("a forge that answers again has a row")
+			}
+		})
+	}
+}
+
+// Looking at pages shows it, too: it causes a check of the forges, and waits for none.
+func TestLookingAtPagesHasTheForgesAsked(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))
+	for end := time.Now().Add(time.Minute); !strings.Contains(w.page("/", 200).text, "The forge second does not answer"); {
+		if time.Now().After(end) {
+			t.Fatal("nobody asked")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.page("/audit", 200).has("The forge second does not answer") // beside the navigation
+}
+
+// Page, frame, REST, probe and metrics read one health: where one says that a forge is down, none says that all is
+// well.
+func TestEveryWayInSaysTheSameOfTheHealth(t *testing.T) {
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	w.verify()
+	w.want(w.get("/healthz?detail=1"), 200, "")
+	for _, down := range []bool{false, true, false} {
+		if down { // for one call, which is remembered for half a minute
+			second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))
+		}
+		w.advance(time.Minute)
+		began := w.Now().UTC().Format(time.RFC3339)
+		detail, rest := w.get("/healthz?detail=1"), w.get("/api/v1/health")
+		health, _ := detail.json["health"].(map[string]any)
+		if fmt.Sprint(health["findings"]) != fmt.Sprint(rest.json["findings"]) || rest.json["can_open"] != !down {
+			t.Errorf("down %t: the probe says %s, REST %s", down, detail.body, rest.body)
+		}
+		part := ""
+		for _, f := range rest.json["findings"].([]any) {
+			if f := f.(map[string]any); f["name"] == "provider second" {
+				part = fmt.Sprint(f["status"], " ", f["stops"], " ", f["since"])
+			}
+		}
+		want := map[bool]string{true: "problem proposals at second " + began, false: "ok <nil> "}[down]
+		if !strings.HasPrefix(part, want) {
+			t.Errorf("down %t: REST says %q, want %q", down, part, want)
+		}
+		text := string(w.get("/metrics").body)
+		for line, holds := range map[string]bool{
+			`claudeops_health_part{blocks="true",part="provider second",status="problem"} 1`: down,
+			`claudeops_health_part{blocks="false",part="provider second",status="ok"} 1`:     !down,
+			"\nclaudeops_can_open 1\n": !down,
+		} {
+			if strings.Contains(text, line) != holds {
+				t.Errorf("down %t: metrics have %s: %t", down, line, !holds)
+			}
+		}
+		for _, page := range []string{"/", "/audit", "/doctor"} {
+			shown := w.page(page, 200).text
+			if strings.Contains(shown, "The forge second does not answer") != down ||
+				strings.Contains(shown, "Healthy") == down ||
+				down && (strings.Contains(shown, "Nothing here would stop") || strings.Contains(shown, "Server health Good")) {
+				t.Errorf("down %t: %s says %s", down, page, shown)
+			}
+		}
+	}
+	strangers := newWorld(t, strangers)
+	if a := strangers.get("/healthz?detail=1"); a.StatusCode != 200 || strings.Contains(string(a.body), "findings") {
+		t.Errorf("a stranger is told %d %s", a.StatusCode, a.body)
+	}
+}
