@@ -142,7 +142,7 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 // TestTheConformanceSuiteByAddress runs the scenarios of the official suite that need no fixtures of their own. The
 // others call tools, resources and prompts of a server that is made for the suite (test_simple_text and so on), or ask
 // for sampling, elicitation and completion, which this server has not. None is about an authorization server (0.1.16);
-// oauth_test.go has what real clients ask of ours.
+// signin_test.go has what real clients ask of ours.
 func TestTheConformanceSuiteByAddress(t *testing.T) {
 	e, node := newElsewhere(t, "ssl", nginxDefaults), installed(t, "node-linux-*/bin/node")
 	suite := installed(t, "@modelcontextprotocol/conformance/dist/index.js")

@@ -1,5 +1,8 @@
+//go:build linux
+
 // Command screenshots draws commands at a terminal, runs the demo, opens its dashboard in Chromium, and writes the
-// pictures of both into the folder of the documentation, and the page that shows the pictures of all pages, which tests have taken.
+// pictures of both into the folder of the documentation, and the page that shows the pictures of all pages, which tests
+// have taken.
 //
 //	screenshots BINARY DOCS
 package main

@@ -1,4 +1,4 @@
-// Package cli is the command line: one file per command; wire.go constructs everything.
+// Package cli is the command line: a file for the commands of one topic.
 package cli
 
 import (

@@ -254,8 +254,8 @@ func (a *commandLine) formOf(o operation.Operation) *operation.Form {
 	return nil
 }
 
-// printInForm answers with the contract's JSON, or with sentences or a table for people. What is beside the contract's tools has the
-// JSON of all other commands.
+// printInForm answers with the contract's JSON, or with sentences or a table for people. What is beside the contract's
+// tools has the JSON of all other commands.
 func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, result any, err error) error {
 	ours := o.Tool.Title == ""
 	switch {

@@ -140,7 +140,6 @@ func TestOnlyATrustedProxyNamesUsers(t *testing.T) {
 	}
 }
 
-// roles_asked_test.go asks every route.
 func TestEachScopeOpensItsRoutesAndNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strangers)

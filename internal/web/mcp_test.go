@@ -327,8 +327,8 @@ func TestClientsOfOneTokenDoNotHearEachOtherByAddress(t *testing.T) {
 	}
 }
 
-// Beyond the bound of requests under way one waits for another to end, and is answered in JSON-RPC if none does: clients
-// cannot read another answer.
+// Beyond the bound of requests under way one waits for another to end, and is answered in JSON-RPC if none does:
+// clients cannot read another answer.
 func TestOneOfTooManyRequestsWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"long": time.Minute, "not": time.Nanosecond} {

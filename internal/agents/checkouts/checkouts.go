@@ -1,7 +1,7 @@
 // Package checkouts keeps the working copies that agents read as new as their repositories.
 //
 // What a working copy says is data: it chooses its repository among those that the operator named (Update.Remote), and
-// git takes nothing from its configuration that could start a program (config.go). Only a clean working copy whose
+// git takes nothing from its configuration that could start a program (see harmless). Only a clean working copy whose
 // branch has no commits of its own is moved, and only forward. Everything else is left as it is, with the reason.
 package checkouts
 

@@ -2,8 +2,8 @@
 // stand in where it lacks a route (labels by name), leaves out a part of the answer, wraps a route in a way that costs
 // requests, or pages wrongly. HTTP itself (token, retries, redirects, limits) is internal/system/transport's.
 //
-// port.go has the methods of the port. Each hands on to the part that does it (snapshots, commitWriter, opener, labels,
-// ...), and makes a fault of what comes back; errors.go says what a refusal means.
+// provider.go has the methods of the port. Each hands on to the part that does it (snapshots, commitWriter, opener,
+// labels, ...), and makes a fault of what comes back; errors.go says what a refusal means.
 //
 // # What the methods cost
 //

@@ -50,8 +50,8 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 		ID  string
 		Ref *refNode
 	}
-	// A branch that GitHub does not show yet is not gone: it would be left behind. After the waits it is: somebody may have
-	// removed it.
+	// A branch that GitHub does not show yet is not gone: it would be left behind. After the waits it is: somebody may
+	// have removed it.
 	_, err := b.api.fresh.wait(ctx, branchObject(repo, branch),
 		func(err error) bool { return err == nil && from.Ref == nil },
 		func() (err error) {

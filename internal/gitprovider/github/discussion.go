@@ -336,8 +336,8 @@ func (t *threadNode) comment(c *lineNode, head string) gitprovider.LineComment {
 	return out
 }
 
-// ReviewStates implements gitprovider.ReviewLister with one query, as a rule, over the last opinion of each reviewer who
-// may write.
+// ReviewStates implements gitprovider.ReviewLister with one query, as a rule, over the last opinion of each reviewer
+// who may write.
 func (p *Provider) ReviewStates(ctx context.Context, repo gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
 	numbers = numbers[:min(len(numbers), gitprovider.MaxReviewStates)]

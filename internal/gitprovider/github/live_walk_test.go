@@ -104,8 +104,8 @@ func (w *walker) rest(method, path string, body, into any) {
 	}
 }
 
-// request makes a request as the token's user and decodes a success into into. A refusal that can come from GitHub's not
-// having caught up is tried again.
+// request makes a request as the token's user and decodes a success into into. A refusal that can come from GitHub's
+// not having caught up is tried again.
 func (w *walker) request(method, path string, body, into any) (status int) {
 	w.Helper()
 	ctx := context.WithoutCancel(w.Context()) // the cleanup makes requests too

@@ -11,8 +11,8 @@
 // GraphQL runs the second field also after the first has failed: if the branch exists already at the base commit, the
 // commit would land on somebody else's branch.
 //
-// port.go has the methods of the port. Each hands on to the part that does it (snapshots, commitWriter, opener, labels,
-// ...), and gives the codes of the port; refusal.go and refusal_codes.go say what a refusal means.
+// provider.go has the methods of the port. Each hands on to the part that does it (snapshots, commitWriter, opener,
+// labels, ...), and gives the codes of the port; refusal.go says what a refusal means.
 //
 // Every URL is built by transport.URL; what callers name travels there as one escaped segment or in JSON.
 package github

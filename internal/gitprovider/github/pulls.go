@@ -212,8 +212,8 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 	return decode(from.PullRequest, out)
 }
 
-// noteNewest notes the newest pull requests that are new: another process may have opened the one that is asked for. The
-// list may show it before it can be asked for by its number. Failures say nothing.
+// noteNewest notes the newest pull requests that are new: another process may have opened the one that is asked for.
+// The list may show it before it can be asked for by its number. Failures say nothing.
 func (p pulls) noteNewest(ctx context.Context, repo gitprovider.RepoRef) {
 	q := newQuery(repo)
 	q.add("newest: pullRequests(first: " + strconv.Itoa(findPage) + ", orderBy: {field: CREATED_AT, direction: DESC}) { " +

@@ -333,8 +333,8 @@ func TestRecordedAnswersAreUnderstood(t *testing.T) {
 	}
 }
 
-// A file whose text GraphQL does not give is read by REST, under a former name of the repository, too. The list that was
-// recorded with it says which bytes it must be.
+// A file whose text GraphQL does not give is read by REST, under a former name of the repository, too. The list that
+// was recorded with it says which bytes it must be.
 func TestARecordedFileIsReadUnderAFormerName(t *testing.T) {
 	var listed []struct {
 		Name, SHA string

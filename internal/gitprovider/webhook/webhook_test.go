@@ -136,7 +136,8 @@ func TestOnlyTheRightSignatureIsAccepted(t *testing.T) {
 	}
 }
 
-// sent is a recorded shape: testdata/SOURCE-EVENT-ACTION.json, written after the documentation that doc.go names.
+// sent is a recorded shape: testdata/SOURCE-EVENT-ACTION.json, written after the documentation that the package comment
+// names.
 func sent(t testing.TB, file string) (from webhook.Source, event string, body []byte) {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("testdata", file))

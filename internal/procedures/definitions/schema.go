@@ -42,7 +42,7 @@ func between(low, high float64, kinds ...kind) *shape {
 	return &shape{kinds: kinds, min: &low, max: &high}
 }
 
-// origin returns the keys by which a definition says what it was forked from; see fork.go.
+// origin returns the keys by which a definition says what it was forked from; see forks.go.
 func origin() []field {
 	return []field{{"fork_of", false, anyMapping()}, {"fork", false, anyMapping()}}
 }

@@ -244,8 +244,8 @@ func (c *creation) read(ctx context.Context) error {
 // here. It is a new attempt with a request id of its own, at the Service's tier, and every gate is asked again, since
 // the repository, the policy and the record may have moved since.
 //
-// Errors are those of create, and not_found for an unknown id, conflict if it was not a dry run, read_only if this process
-// is in dry run itself: what the operator configured holds for people, too.
+// Errors are those of create, and not_found for an unknown id, conflict if it was not a dry run, read_only if this
+// process is in dry run itself: what the operator configured holds for people, too.
 func (s *Service) promote(ctx context.Context, call operation.Call, id string) (CreateResult, error) {
 	c := s.newCreation(call)
 	return c.attempt(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })

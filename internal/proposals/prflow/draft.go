@@ -216,7 +216,7 @@ func fileDiff(change gitprovider.Change, snap *gitprovider.Snapshot) string {
 // maxDiff bounds the diff in a preview, in bytes, so that an answer stays readable for a model.
 const maxDiff = 64 << 10
 
-// This file watches the section "## Git Provider" of the manifest. Once such a change is merged and the working copy
+// What follows watches the section "## Git Provider" of the manifest. Once such a change is merged and the working copy
 // that is mounted has it, it decides where later proposals go, so that people have to know. It refuses nothing: a
 // person decides by merging. What the policy pins holds whatever the manifest says.
 

@@ -159,8 +159,8 @@ func (s pullSetup) askAgain(ctx context.Context, pr gitprovider.PullRequest) (wa
 	return s.assign(ctx, pr, reviewers, assignees)
 }
 
-// This file takes a pull request back that turns out to be the second one on the same files: two processes with records
-// of their own have opened one at the same moment. The older one stays.
+// What follows takes a pull request back that turns out to be the second one on the same files: two processes with
+// records of their own have opened one at the same moment. The older one stays.
 
 // olderPulls returns the open pull requests of ours with a lower number that change one of the files.
 func (s *settler) olderPulls(

@@ -225,7 +225,7 @@ func TestALookForOthersThatIsRefusedIsAWarning(t *testing.T) {
 	}
 }
 
-// This file tests where the parts of the pipeline meet.
+// What follows tests where the parts of the pipeline meet.
 
 // meetsARival lets a process with records of its own open a pull request on the same file just before ours.
 func (b *bench) meetsARival(content string) {

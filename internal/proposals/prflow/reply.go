@@ -205,7 +205,7 @@ func (r *CreateRequest) checkReplies() (out []fault.Violation) {
 	return out
 }
 
-// This file posts the answers to a review. Each says in its first line which request it is of, and which comments it
+// What follows posts the answers to a review. Each says in its first line which request it is of, and which comments it
 // answers: by that it is known after a failure which are there, and none is posted twice.
 
 // reviewAnswers holds the answers of one request to the review of a pull request.

@@ -236,7 +236,7 @@ func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) 
 	return a.notPosted(left, c.log.shown(err))
 }
 
-// This file handles pull requests that people merge or close between our look and our commit of a revision. A forge
+// What follows handles pull requests that people merge or close between our look and our commit of a revision. A forge
 // accepts the commit all the same: it is then on the branch, but in no open pull request.
 
 func hasEnded(state gitprovider.State) bool {

@@ -275,9 +275,9 @@ func distinct(violations []fault.Violation) (out []fault.Violation) {
 	return out
 }
 
-// This file tells which remarks of people are not answered yet. It compares with the remarks that had been read when a
-// revision was made, which its mark lists, and not with the clock: a remark that was made while the revision was on its
-// way may be older than our answer, a server dates a review by the time at which its author began to write it, and
+// What follows tells which remarks of people are not answered yet. It compares with the remarks that had been read when
+// a revision was made, which its mark lists, and not with the clock: a remark that was made while the revision was on
+// its way may be older than our answer, a server dates a review by the time at which its author began to write it, and
 // times are in seconds.
 
 const (

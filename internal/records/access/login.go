@@ -372,8 +372,8 @@ func (g *Gatekeeper) asked(ctx context.Context, was Person, within time.Duration
 	return g.look(ctx, who, grant)
 }
 
-// look asks the provider about a person. If the provider cannot be reached, the login remains, but the error refuses this
-// call.
+// look asks the provider about a person. If the provider cannot be reached, the login remains, but the error refuses
+// this call.
 func (g *Gatekeeper) look(ctx context.Context, who Person, grant identity.Grant) (Person, error) {
 	// The caller may go away: a refresh token that was used and not kept would sign the person out.
 	ctx = context.WithoutCancel(ctx)

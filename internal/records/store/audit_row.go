@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// The encoding of this file is documented in doc.go.
+// The package comment documents the encoding of this file.
 
 const auditHeader = "claudeops-audit-v1\n"
 

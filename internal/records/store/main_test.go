@@ -24,7 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// TestMain runs a child's part when a test started this binary again; see children_test.go.
+// TestMain runs a child's part when a test started this binary again; see below.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == childFlag {
 		if err := runChild(os.Args[2], os.Args[3:]); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-// What only SQLite knows is in the files whose names begin with sqlite, in files.go, locks_files.go and
+// What only SQLite knows is in the files whose names begin with sqlite, in locks.go and
 // migrations/sqlite.
 
 // busySlice is how long SQLite itself waits for a lock. It ignores the context meanwhile, so it is short, and
@@ -82,8 +82,8 @@ func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine,
 	return e, err
 }
 
-// connect opens the pools if there is a database, and reports whether it can be used as it is. It registers this process
-// as a user of the database before it looks, so that no other process changes the tables in between.
+// connect opens the pools if there is a database, and reports whether it can be used as it is. It registers this
+// process as a user of the database before it looks, so that no other process changes the tables in between.
 func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, err error) {
 	if e.file, err = e.stat(); err != nil || e.file == nil {
 		return false, err

@@ -101,7 +101,7 @@ type Options struct {
 	// included. They are put into the outbox in the transaction that records the end.
 	SessionNotices func(r sessions.Record) []record.Notice
 	// LocalRoot returns the identity of the root of the local repositories of this process; "" while it has none. It is
-	// asked until it has one. nil: this process has no local repositories. See roots.go.
+	// asked until it has one. nil: this process has no local repositories. See pulls.go.
 	LocalRoot func() string
 	// MustExist refuses, with fault.NotFound, to make a new database: for commands that only look at one.
 	MustExist bool

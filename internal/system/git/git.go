@@ -1,6 +1,6 @@
 // Package git runs the git command: the one place of the product that does.
 //
-// The environment of a call is built from scratch (environment.go): neither the user's configuration nor the system's
+// The environment of a call is built from scratch (remote.go): neither the user's configuration nor the system's
 // takes part, the known settings by which a repository can start hooks and other programs are disabled, git never asks
 // for a password, and it reaches no other machine unless the call names it (Remote). Every call has bounds (Limits).
 // When its context ends, git and what it has started are ended.

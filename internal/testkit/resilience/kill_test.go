@@ -23,7 +23,8 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// asProgram makes this test binary run as claudeops: "hasty" passes the pauses between requests at once, "patient" waits.
+// asProgram makes this test binary run as claudeops: "hasty" passes the pauses between requests at once, "patient"
+// waits.
 const asProgram = "RESILIENCE_PROGRAM"
 
 // testsAtOnce limits the parallel tests that run at a time, on however few cores.

@@ -264,7 +264,7 @@ func (g *liveGitea) callWith(credential, who, method, path string, body any) (st
 	return resp.StatusCode, answer
 }
 
-// This file has what people do to a real server, beside the proxy.
+// What follows has what people do to a real server, beside the proxy.
 
 // person makes a user, if there is none of the name. Another test may make it at the same moment.
 func (g *liveGitea) person(name string) {

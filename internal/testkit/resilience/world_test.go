@@ -355,7 +355,8 @@ type kind struct {
 }
 
 // tries reports whether a table tries its case i at the n-th request. Where the forge lags that is one cell of three:
-// each request meets some of the cases, and each case some of the requests. The whole product is tried where it does not.
+// each request meets some of the cases, and each case some of the requests. The whole product is tried where it does
+// not.
 func (k kind) tries(n, i int) bool { return !k.lags || (n+i)%3 == 0 }
 
 // kinds are the forges that every test of this package runs on, unless it is about one of them.
