@@ -51,7 +51,8 @@ cd .. && mkdir -p git/me && git clone -q --bare work git/me/home-cluster.git`
 	for _, s := range []scene{
 		{"init", []string{"init"}, []answer{
 			{"Choose 1 to 3 ", "gitlab"}, {"Choose 1 to 3 ", "3"}, {"owner/name.git? ", "~/repos"},
-			{"owner/name.git? ", "~/git"}, {"as owner/name? ", "me/home"}, {"[2] ", "2"}, {"Choose 1 to 5 ", "1"}, {"[me/home] ", "me/home-cluster"},
+			{"owner/name.git? ", "~/git"}, {"as owner/name? ", "me/home"}, {"[2] ", "2"}, {"Choose 1 to 5 ", "1"},
+			{"[me/home] ", "me/home-cluster"},
 			{"[y] ", "y"},
 		}},
 		{"serve", []string{"serve"}, []answer{{"use the token in", ""}}},

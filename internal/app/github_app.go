@@ -171,7 +171,13 @@ type appForm struct {
 }
 
 func newAppForm(o NewGitHubApp, members bool, web *url.URL, own string) (*appForm, error) {
-	f := &appForm{own: own, start: "/" + rand.Text(), back: "/" + rand.Text(), state: rand.Text(), done: make(chan struct{})}
+	f := &appForm{
+		own:   own,
+		start: "/" + rand.Text(),
+		back:  "/" + rand.Text(),
+		state: rand.Text(),
+		done:  make(chan struct{}),
+	}
 	organisation := ""
 	if o.Organisation {
 		organisation = o.Owner

@@ -46,7 +46,10 @@ func TestThePageOfAGitHubAppTakesOneAnswer(t *testing.T) {
 			t.Errorf("%d, without %s: %s", start.Code, want, start.Body)
 		}
 	}
-	if policy := start.Header().Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action https://github.example") {
+	if policy := start.Header().Get("Content-Security-Policy"); !strings.HasSuffix(
+		policy,
+		"form-action https://github.example",
+	) {
 		t.Errorf("the policy is %s", policy)
 	}
 	for _, c := range []struct {
@@ -67,7 +70,8 @@ func TestThePageOfAGitHubAppTakesOneAnswer(t *testing.T) {
 		}
 	}
 	got := get("GET", own+f.back+"?code=c-1&state="+f.state)
-	if got.Code != http.StatusSeeOther || got.Header().Get("Location") != "https://github.example/apps/x/installations/new" ||
+	if got.Code != http.StatusSeeOther ||
+		got.Header().Get("Location") != "https://github.example/apps/x/installations/new" ||
 		got.Header().Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("the answer: %d %v", got.Code, got.Header())
 	}

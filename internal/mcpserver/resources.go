@@ -95,7 +95,8 @@ func refused(ctx context.Context, err error, requestID string) error {
 	wire := fault.From(err).Wire(requestID)
 	code := codeRefused
 	switch {
-	case wire.Code == fault.InvalidArgument, wire.Code == fault.NotFound && mcp.IsModernProtocol(server.RequestProtocolVersion(ctx)):
+	case wire.Code == fault.InvalidArgument,
+		wire.Code == fault.NotFound && mcp.IsModernProtocol(server.RequestProtocolVersion(ctx)):
 		code = mcp.INVALID_PARAMS
 	case wire.Code == fault.NotFound:
 		code = mcp.RESOURCE_NOT_FOUND

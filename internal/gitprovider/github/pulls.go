@@ -190,7 +190,8 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 	var from *struct{ PullRequest json.RawMessage }
 	looked := false
 	unknown := func(err error) bool {
-		if r := refused(err); r != nil && r.says("to a pullrequest") && !looked && !p.api.fresh.has(pullObject(repo, number)) {
+		if r := refused(err); r != nil && r.says("to a pullrequest") && !looked &&
+			!p.api.fresh.has(pullObject(repo, number)) {
 			looked = true
 			p.noteNewest(ctx, repo)
 		}

@@ -42,7 +42,8 @@ func soak(ctx context.Context, opts options, packages []string, out io.Writer) e
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(s.failures), func(a, b testID) int { return s.failures[b] - s.failures[a] }) {
+	often := func(a, b testID) int { return s.failures[b] - s.failures[a] }
+	for _, id := range slices.SortedFunc(maps.Keys(s.failures), often) {
 		fmt.Fprintf(out, "%d of %d rounds: %s %s\n", s.failures[id], opts.soak, relative(id.Package), id.Test)
 	}
 	if len(s.failures) > 0 {
