@@ -165,8 +165,7 @@ func TestFilesAreListedAlikeThroughEveryWayIn(t *testing.T) {
 	t.Parallel()
 	d := newReaders(t)
 	d.env["CLAUDEOPS_TOOLSETS"] = "pr"
-	var pathsOf func(v any) string
-	pathsOf = func(v any) string {
+	pathsOf := func(v any) string {
 		var out []string
 		list, _ := v.([]any)
 		for _, f := range list {

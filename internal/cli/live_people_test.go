@@ -130,7 +130,7 @@ func (s *signedInWorld) as(contentType string) http.Header {
 func (s *signedInWorld) signIn(name string) (status int, cookie string) {
 	s.Helper()
 	s.provider.SignedIn(fakeoidc.Person{Subject: name, User: name})
-	get := func(address, kept string) *http.Response {
+	get := func(address, kept string) responseHead {
 		headers := http.Header{}
 		if kept != "" {
 			headers.Set("Cookie", kept)

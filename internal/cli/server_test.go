@@ -478,8 +478,16 @@ func (w *peopleWorld) ask(method, address, body string, headers http.Header) (st
 	return got.StatusCode, answer
 }
 
-// exchangeOf asks, and follows no redirect. The body of the answer is read, and closed.
-func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Header) (got *http.Response, text string) {
+// responseHead is an answer whose body was read.
+type responseHead struct {
+	StatusCode int
+	Header     http.Header
+}
+
+func (h responseHead) Cookies() []*http.Cookie { return (&http.Response{Header: h.Header}).Cookies() }
+
+// exchangeOf asks, and follows no redirect.
+func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Header) (head responseHead, text string) {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body))
 	if err != nil {
@@ -487,7 +495,8 @@ func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Head
 	}
 	r.Header = headers
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if got, err = client.Do(r); err != nil {
+	got, err := client.Do(r)
+	if err != nil {
 		w.Fatal(err)
 	}
 	defer got.Body.Close()
@@ -495,7 +504,7 @@ func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Head
 	if err != nil {
 		w.Fatal(err)
 	}
-	return got, string(raw)
+	return responseHead{got.StatusCode, got.Header}, string(raw)
 }
 
 // put writes a file of the world as its owner alone may read it.
