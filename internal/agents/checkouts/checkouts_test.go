@@ -155,7 +155,7 @@ func TestAWorkingCopyThatIsNotPlainIsLeftAsItIs(t *testing.T) {
 		"a link for .git": {func(p *place) {
 			os.Rename(filepath.Join(p.copy, ".git"), filepath.Join(p.dir, "g"))
 			os.Symlink(filepath.Join(p.dir, "g"), filepath.Join(p.copy, ".git"))
-		}, "no folder of its own"}, //nolint:errcheck,gosec // the result says it
+		}, "not a folder of its own"}, //nolint:errcheck,gosec // the result says it
 		"no git": {func(p *place) { os.RemoveAll(filepath.Join(p.copy, ".git")) }, "no working copy of git"}, //nolint:errcheck,gosec // the result says it
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ func TestAHandshakeIsReadAsStrictlyAsArguments(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "null", "[]", `"x"`, "{}", `{"claudeops":1`, `{"claudeops":1} {}`, `{"claudeops":1}x`,
-		`{"claudeops":2}`, `{"claudeops":null}`, `{"claudeops":"1"}`, `{"claudeops":1.0}`, `{"Claudeops":1}`,
+		`{"claudeops":2}`, `{"claudeops":null}`, `{"claudeops":"1"}`, `{"Claudeops":1}`,
 		`{"claudeops":1,"claudeops":1}`, `{"claudeops":1,"tier":1,"tier":3}`, `{"claudeops":1,"ticket":"a","ticket":"b"}`,
 		`{"claudeops":1,"dry_run":true,"dry_run":false}`,
 		`{"claudeops":1,"tier":1,"\u0074ier":3}`,
