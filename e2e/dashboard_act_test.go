@@ -96,7 +96,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d.run(chromedp.Navigate(d.url + "/proposals/" + dryRun))
 	d.says("This was a dry run")
 	d.press(`form[action$="/promote"] button`)
-	d.says("Opened from a dry run by ann", "#2")
+	d.says("ann opened the dry run", "#2")
 
 	for _, step := range [][2]string{
 		{"comment", "Your comment is recorded."}, {"approve", "You have approved it."}, {"line", "Your comment is recorded."},
@@ -119,7 +119,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 			d.says("Looks good.", "commented")
 		}
 	}
-	d.says("Merged by ann")
+	d.says("ann merged")
 	if got := d.world.git(t, "", "show", "main:checks/swap.md"); !strings.HasPrefix(got, "# Swap") {
 		t.Errorf("main holds %q", got)
 	}
@@ -128,7 +128,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d.act("request-changes", "Not now.")
 	d.says("You have asked for changes.", "With the agent")
 	d.act("close", "")
-	d.says("You have closed it.", "Closed by ann")
+	d.says("You have closed it.", "ann closed")
 
 	d.run(chromedp.Navigate(d.url+"/policy"), chromedp.SendKeys("#path", "Dockerfile", chromedp.ByQuery))
 	d.press(".filter button")

@@ -283,7 +283,7 @@ func acts() []act {
 					p.Error("a cooldown that is lifted can be lifted again")
 				}
 			}},
-		{name: "Promote a dry run", was: effort{clicks: 2, scrolls: 4}, says: "Opened from a dry run by ann",
+		{name: "Promote a dry run", was: effort{clicks: 2, scrolls: 4}, says: "ann opened the dry run",
 			do: func(p *person) {
 				p.follows(`main .seg a[href*="dry"]`)
 				p.follows(firstWaiting)

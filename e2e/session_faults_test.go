@@ -178,7 +178,7 @@ func (r *rig) refused(t *testing.T, code int, reason string) {
 }
 
 func sessionWithoutState(t *testing.T, r *rig) {
-	r.refused(t, 2, "the state folder /state cannot be written")
+	r.refused(t, 5, "the file system of the state folder /state is read-only")
 	if branches := r.branches(t); len(branches) > 0 {
 		t.Errorf("branches were made: %v", branches)
 	}
@@ -209,7 +209,7 @@ func (r *rig) fill(t *testing.T) (free func()) {
 
 func sessionOnAFullDisk(t *testing.T, r *rig) {
 	free := r.fill(t)
-	r.refused(t, 1, "is full; free some space")
+	r.refused(t, 5, "is full; free some space")
 	free()
 	r.run(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2").one(t, "succeeded")
 	r.assertProposed(t, quieterDiskBranch, r.proposal())
@@ -230,7 +230,7 @@ func sessionThatFillsTheDisk(t *testing.T, r *rig) {
 	free := r.fill(t)
 	answer.open()
 	got := r.end(t, u)
-	if got.code != 1 || !strings.Contains(got.stderr+got.stdout, "is full; free some space") {
+	if got.code != 5 || !strings.Contains(got.stderr+got.stdout, "is full; free some space") {
 		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	r.assertNothingLeft(t)
