@@ -268,7 +268,7 @@ func acts() []act {
 				p.clicks(`#more [popovertarget="do-close"]`)
 				p.follows(send("close"))
 			}},
-		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "Cooldown lifted by ann",
+		{name: "Lift a cooldown", was: effort{clicks: 4, scrolls: 5}, says: "ann lifted the cooldown",
 			before: func(p *person) {
 				if status, answer := p.propose(p.api, map[string]any{"title": "Look at part 22 again",
 					"files": []any{file("checks/check-02.md", "create", "# Part 22\n\nOnce more.\n")}}); status != 429 {
