@@ -89,8 +89,8 @@ func (s *Server) unknownResource(ctx context.Context, _ any, method mcp.MCPMetho
 const codeRefused = -32000
 
 // refused returns the error of a resource: the text that a tool would have, and the error object as its data. An
-// address that cannot be read and a resource that does not exist have the codes that the protocol has for them. No other
-// refusal has: the Claude CLI shows a model words of its own in place of such a message.
+// address that cannot be read and a resource that does not exist have the codes that the protocol has for them. No
+// other refusal has: the Claude CLI shows a model words of its own in place of such a message.
 func refused(ctx context.Context, err error, requestID string) error {
 	wire := fault.From(err).Wire(requestID)
 	code := codeRefused
