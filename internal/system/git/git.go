@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/system/osthread"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -220,7 +221,10 @@ func (s *started) start(ctx context.Context) (code int, err error) {
 		}
 		cmd.ExtraFiles = []*os.File{out}
 	}
-	return outcome(ctx, cmd, cmd.Run())
+	if err := osthread.Lasting(cmd.Start); err != nil {
+		return outcome(ctx, cmd, err)
+	}
+	return outcome(ctx, cmd, cmd.Wait())
 }
 
 // command returns a process in a group of its own: a Ctrl-C at the terminal does not reach git in the middle of a
@@ -368,7 +372,7 @@ func (t *Talk) start(r *Runner, c Call) error {
 		return err
 	}
 	t.In = t.in
-	if err := t.cmd.Start(); err != nil {
+	if err := osthread.Lasting(t.cmd.Start); err != nil {
 		return r.missing(err)
 	}
 	return nil

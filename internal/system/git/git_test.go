@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
+	"github.com/claudeops/claudeops/internal/system/osthread"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -36,6 +38,34 @@ func script(t *testing.T, text string) *Runner {
 		t.Fatal(err)
 	}
 	return &Runner{Program: name}
+}
+
+// A thread that ends takes no git with it: the kernel asks git to end when the thread that started it does.
+func TestGitOutlivesTheThreadsOfOthers(t *testing.T) {
+	r := script(t, "read line; echo heard $line")
+	var talks []*Talk
+	for range 8 {
+		talk, err := r.Talk(t.Context(), Call{}, Limits{Time: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		talks = append(talks, talk)
+	}
+	for range 50 {
+		var ending sync.WaitGroup
+		for range 8 {
+			ending.Go(func() { _ = osthread.Do(func() error { return nil }) })
+		}
+		ending.Wait()
+	}
+	for _, talk := range talks {
+		_, err := io.WriteString(talk.In, "it\n")
+		answer, readErr := io.ReadAll(talk.Out)
+		result, closeErr := talk.Close()
+		if err := errors.Join(err, readErr, closeErr); err != nil || result.Code != 0 || string(answer) != "heard it\n" {
+			t.Errorf("%q, %+v, %v", answer, result, err)
+		}
+	}
 }
 
 // TestEveryCallSeesTheseAlone lists what guards every call.

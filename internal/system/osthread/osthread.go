@@ -1,11 +1,15 @@
-// Package osthread runs a function on a thread of the operating system that ends with it, for system calls that change
-// what one thread may do. Nothing else of the process ever runs on such a thread.
+// Package osthread runs functions on threads of the operating system of their own: one that ends with its function, for
+// system calls that change what one thread may do, or one that never ends, for what the kernel ends with its thread.
 package osthread
 
-import "runtime"
+import (
+	"runtime"
+	"sync"
+)
 
-// Do runs f on a thread of its own, waits for it and returns its error. f must start no goroutine that relies on the
-// thread.
+// Do runs f on a thread that ends with it, waits for f and returns its error. f must start no goroutine that relies on
+// the thread. Other goroutines may have run on the thread before, so what the kernel ends with a thread has to be
+// started by Lasting.
 //
 // It never is the thread that the process began with: the kernel takes that one's user for the user of the whole
 // process, and the runtime cannot end it.
@@ -27,3 +31,26 @@ func run(f func() error, done chan<- error) {
 	}
 	done <- f() // still locked when the goroutine ends, which ends the thread
 }
+
+// Lasting runs f on the one thread that lives as long as this process, waits for f and returns its error. A process that
+// is to get a signal when this one ends (prctl(2), PR_SET_PDEATHSIG) is started there: the kernel sends the signal when
+// the thread that started it ends, and Do ends threads. Calls of Lasting wait for each other.
+func Lasting(f func() error) error {
+	done := make(chan error, 1)
+	lasting() <- func() { done <- f() }
+	return <-done
+}
+
+// lasting starts the thread when it is first needed.
+//
+//nolint:gochecknoglobals // there is one for the process
+var lasting = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
+	}()
+	return work
+})
