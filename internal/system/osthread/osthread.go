@@ -32,9 +32,9 @@ func run(f func() error, done chan<- error) {
 	done <- f() // still locked when the goroutine ends, which ends the thread
 }
 
-// Lasting runs f on the one thread that lives as long as this process, waits for f and returns its error. A process that
-// is to get a signal when this one ends (prctl(2), PR_SET_PDEATHSIG) is started there: the kernel sends the signal when
-// the thread that started it ends, and Do ends threads. Calls of Lasting wait for each other.
+// Lasting runs f on the one thread that lives as long as this process, waits for f and returns its error. Start on it
+// what is to get a signal when this process ends (prctl(2), PR_SET_PDEATHSIG): the kernel sends the signal when the
+// thread that started it ends, and Do ends threads. Calls of Lasting wait for each other.
 func Lasting(f func() error) error {
 	done := make(chan error, 1)
 	lasting() <- func() { done <- f() }

@@ -223,7 +223,8 @@ func aboutCodes() map[fault.Code]aboutCode {
 			meaning: "The base has moved, a file exists or is missing against the request, is not the one that `base_sha` " +
 				"names, or has not exactly once what an edit replaces. `revises`: edits are not made from the branch's text; the " +
 				"pull request is closed, approved or without a true mark, or its head is not a commit of ours.",
-			advice: "Make the change anew from `present`: the file's blob id, and its text up to 16 KiB. `revises`: report " +
+			advice: "Make the change anew from `present`: the file's blob id, and its text up to 16 KiB, or of a longer file " +
+				"the `diff` since the `base_sha` that you gave. `revises`: report " +
 				"it; people decide there.",
 		},
 		fault.NoChange: {
