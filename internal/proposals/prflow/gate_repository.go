@@ -127,7 +127,8 @@ func baseDenied(base, why, defaultBranch string) fault.Violation {
 func baseTreeGate() gate {
 	return gate{
 		Name: record.GateBaseTree, Phase: phaseRepository,
-		Asks:  "whether each file is as the action and base_sha say, is a plain file, and would change",
+		Asks: "whether each file is as the action and base_sha say, is a plain file that no filter of `.gitattributes` takes, " +
+			"and would change",
 		Judge: judgeBaseTree,
 	}
 }
