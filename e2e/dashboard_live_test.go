@@ -25,7 +25,12 @@ func (d *dashboard) becomes(expression string) {
 	d.Helper()
 	var got any
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if err := d.evaluate(chromedp.Evaluate(expression, &got)); err != nil {
+		err := d.evaluate(chromedp.Evaluate(expression, &got))
+		var refused *cdproto.Error
+		if errors.As(err, &refused) && strings.Contains(refused.Message, "navigated") {
+			continue // a redirect led to another page while this one was asked
+		}
+		if err != nil {
 			d.Fatalf("%s: %v", expression, err)
 		}
 		if got == true {
