@@ -310,7 +310,7 @@ func (j *joiner) run(l layer, run []piece, probe *secretrules.Probe) {
 		}
 		last := reach(run, first)
 		j.beyond = l.origin(run[first].line)
-		named := probe.Between(around(l, run[first]), run[first].whole.start)
+		named := probe.Between(j.work, around(l, run[first]), run[first].whole.start)
 		if !named && !hints[0].within(first, last) && !hints[1].within(first, last) ||
 			!j.mayHold(l, run[first:last+1], probe) {
 			continue

@@ -84,7 +84,7 @@ func (b *layerBuilder) layer() layer {
 
 const (
 	// layerCost is the cost per byte of making a layer and searching it for own credentials.
-	layerCost = 40
+	layerCost = 25
 	// maxDepth limits the layers of encoding that are decoded, such as base64 of base64.
 	maxDepth = 5
 	// maxUnescapes limits the layers of escapes that are decoded in a row, such as \\u0041 in a string in a string.

@@ -5,6 +5,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -28,8 +29,8 @@ type literals struct {
 	choices []string
 	before  extent // of a match before the literal
 	after   extent // of a match behind it
-	// opening, if not nil, makes what matches where such a literal begins that is part of a match.
-	opening func() *syntax.Regexp
+	// opening, if not nil, matches where such a literal begins that is part of a match.
+	opening *syntax.Regexp
 	// also are more literals: every match contains at least one of each of these lists too.
 	also [][]string
 }
@@ -172,8 +173,7 @@ func concatenated(parts []*syntax.Regexp) shape {
 			found = shapes[first].required
 		}
 		if found.before.chars == 0 {
-			from := parts[first:]
-			found.opening = func() *syntax.Regexp { begin, _ := openingOfConcat(from); return begin }
+			found.opening = &syntax.Regexp{Op: syntax.OpConcat, Sub: parts[first:]}
 		}
 		found.before = mostOf(shapes[:first]).plus(found.before)
 		found.after = found.after.plus(mostOf(shapes[next:]))
@@ -226,7 +226,7 @@ func alternative(tree *syntax.Regexp) shape {
 	}
 	all.required.choices = distinct(all.required.choices)
 	if all.required.before.chars == 0 {
-		all.required.opening = func() *syntax.Regexp { begin, _ := openingOf(tree); return begin }
+		all.required.opening = tree
 	}
 	return all
 }
@@ -320,80 +320,48 @@ func larger(a, b int) int {
 	return max(a, b)
 }
 
-// opening matches at the beginning of a text in which a literal of a rule is part of a match.
-type opening struct {
-	expression *regexp.Regexp
-	most       int // the most characters of its match
-}
-
-// newOpening gives nil if the literals of an expression do not stand where something begins.
-func newOpening(tree *syntax.Regexp) *opening {
-	open := shapeOf(tree).best().opening
-	if open == nil {
+// newOpening gives what matches at the beginning of a text in which a literal of a rule is part of a match; nil if the
+// literals of its expression do not stand where something begins.
+func newOpening(tree *syntax.Regexp) *automaton {
+	rest := shapeOf(tree).best().opening
+	if rest == nil {
 		return nil
 	}
-	begin := open()
-	return &opening{expression: regexp.MustCompile(`\A(?:` + begin.String() + `)`), most: shapeOf(begin).most.chars}
+	return newAutomaton(rest)
 }
 
-// openingOf gives an expression for how each match of an expression begins: its parts up to the first that can be long,
-// and of that as much as it needs at least. Assertions are left out, so it needs no text around a match. whole says
-// that nothing was cut off behind it.
-func openingOf(tree *syntax.Regexp) (opening *syntax.Regexp, whole bool) {
-	switch tree.Op {
-	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
-		return tree, true
-	case syntax.OpCapture:
-		return openingOf(tree.Sub[0])
-	case syntax.OpConcat:
-		return openingOfConcat(tree.Sub)
-	case syntax.OpAlternate:
-		all := &syntax.Regexp{Op: syntax.OpAlternate, Flags: tree.Flags}
-		whole = true
-		for _, part := range tree.Sub {
-			begin, complete := openingOf(part)
-			all.Sub = append(all.Sub, begin)
-			whole = whole && complete
+// lead is the start of an expression that takes as few characters of a kind as it can, such as [\w.-]{0,50}?. A match
+// begins as far before the rest of the expression as there are such characters, so the rest can be searched for alone:
+// package regexp needs a tenth of the time for it.
+type lead struct {
+	kind *syntax.Inst // reads one of the characters
+	most int          // characters
+	rest func() *regexp.Regexp
+}
+
+// newLead gives the lead of an expression; nil if it has none.
+func newLead(tree *syntax.Regexp) *lead {
+	if tree.Op != syntax.OpConcat || tree.Sub[0].Op != syntax.OpRepeat {
+		return nil
+	}
+	first := tree.Sub[0]
+	if first.Min != 0 || first.Max < 1 || first.Flags&syntax.NonGreedy == 0 || first.Sub[0].Op != syntax.OpCharClass {
+		return nil
+	}
+	rest := &syntax.Regexp{Op: syntax.OpConcat, Flags: tree.Flags, Sub: tree.Sub[1:]}
+	return &lead{kind: newAutomaton(first.Sub[0]).reading[0], most: first.Max,
+		rest: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(rest.String()) })}
+}
+
+// before returns where a match begins whose rest begins at the end of a text.
+func (l *lead) before(text string) int {
+	at := len(text)
+	for range l.most {
+		r, size := utf8.DecodeLastRuneInString(text[:at])
+		if size == 0 || !l.kind.MatchRune(r) {
+			break
 		}
-		return all, whole
-	case syntax.OpQuest:
-		return openingOfRepeat(tree, 0, 1)
-	case syntax.OpStar:
-		return openingOfRepeat(tree, 0, unbounded)
-	case syntax.OpPlus:
-		return openingOfRepeat(tree, 1, unbounded)
-	case syntax.OpRepeat:
-		return openingOfRepeat(tree, tree.Min, tree.Max)
-	default: // the empty match, and assertions
-		return &syntax.Regexp{Op: syntax.OpEmptyMatch}, true
+		at -= size
 	}
-}
-
-func openingOfConcat(parts []*syntax.Regexp) (*syntax.Regexp, bool) {
-	all := &syntax.Regexp{Op: syntax.OpConcat}
-	for _, part := range parts {
-		begin, whole := openingOf(part)
-		all.Sub = append(all.Sub, begin)
-		if !whole {
-			return all, false
-		}
-	}
-	return all, true
-}
-
-func openingOfRepeat(tree *syntax.Regexp, least, most int) (*syntax.Regexp, bool) {
-	const long = 64 // characters
-	begin, whole := openingOf(tree.Sub[0])
-	length := shapeOf(begin).most.times(most).chars
-	switch {
-	case whole && length != unbounded && length <= long:
-		return &syntax.Regexp{Op: syntax.OpRepeat, Flags: tree.Flags, Min: least, Max: most, Sub: []*syntax.Regexp{begin}},
-			true
-	case least == 0:
-		return &syntax.Regexp{Op: syntax.OpEmptyMatch}, false
-	case whole:
-		return &syntax.Regexp{Op: syntax.OpRepeat, Flags: tree.Flags, Min: least, Max: least, Sub: []*syntax.Regexp{begin}},
-			false
-	}
-	return begin, false
+	return at
 }

@@ -44,31 +44,40 @@ func TestLiterals(t *testing.T) {
 				t.Errorf("%q, before %v, after %v; want %q, %v, %v", got.choices, got.before, got.after, tt.choices, tt.before,
 					tt.after)
 			}
-			if tt.opening != "" && got.opening().String() != tt.opening {
-				t.Errorf("opening %s, want %s", got.opening(), tt.opening)
+			if tt.opening != "" && got.opening.String() != tt.opening {
+				t.Errorf("opening %s, want %s", got.opening, tt.opening)
 			}
 		})
 	}
 }
 
-func TestOpenings(t *testing.T) {
+// An automaton may say that something matches which does not, for an assertion in the expression or since it is long,
+// and never that something does not which does.
+func TestAnAutomatonTellsWhatCannotMatch(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ expression, want string }{
-		{`\bab\b(?:c|d+)e`, `(?:)ab(?:)(?:c|d{1})`},
-		{`a[0-9]{2,9}b`, `a[0-9]{2,9}b`},
-		{`a[0-9]{2,99}b`, `a[0-9]{2}`},
-		{`a.*b`, `a(?:)`},
-		{`(a)(?:b{70}c|d)?e`, `a(?:)`},
-		{`(?i)key[a-z]{0,3}=`, "(?i:KEY[A-Za-z\u017f\u212a]{0,3}=)"},
+	long := strings.Repeat("1", mostRead)
+	tests := []struct {
+		expression, text string
+		want             bool
+	}{
+		{`ab\b(?:c|d+)e`, "abce", true}, {`ab(?:c|d+)e`, "abcde", false}, {`ab(?:c|d+)e`, "abddde and more", true},
+		{`a[0-9]{2,9}b`, "a1b", false}, {`a[0-9]{2,9}b`, "a12b", true}, {`a[0-9]{2,9}b`, "a1234567890b", false},
+		{`a.*b`, "a12", false}, {`a.*b`, "a\nb", false}, {`(?s)a.*b`, "a\nb", true}, {`a[0-9]*b`, "a" + long, true},
+		{`(?i)key[a-z]{0,3}=`, "KeyS=", true}, {`(?i)key=`, "\u212aey=", true}, {`gr[öü](?:ß|s)e`, "größe", true},
+		{`gr[öü](?:ß|s)e`, "graße", false}, {`gr.ße`, "gr\xffße", true},
+		{`a[0-9]{2}(?:[^0-9]|$)`, "a12", true}, {`a[0-9]{2}(?:[^0-9]|$)`, "a123", false},
+		{`a[0-9]{2}(?:[^0-9]|$)`, "a12 3", true}, {`ü(?:x|$)`, "ü", true}, {`ü(?:x|$)`, "üy", false}, {`a`, "", false},
+		{`(?:x[a-z]{200}|y[0-9]{200}|z[^0-9]{200})!`, "y" + long[:200] + "!", true},
+		{`(?:x[a-z]{200}|y[0-9]{200}|z[^0-9]{200})!`, "y" + long[:199] + "!", false},
+		{`(?:x[a-z]{200}|y[0-9]{200}|z[^0-9]{200})!`, "z" + strings.Repeat("ü", 200) + "!", true},
 	}
 	for _, tt := range tests {
 		tree, err := syntax.Parse(tt.expression, syntax.Perl)
 		if err != nil {
 			t.Fatal(err)
 		}
-		begin, _ := openingOf(tree)
-		if begin.String() != tt.want {
-			t.Errorf("%s: %s, want %s", tt.expression, begin, tt.want)
+		if got, read := newAutomaton(tree).matches(tt.text, false); got != tt.want || read > mostRead {
+			t.Errorf("%s in %q: %v, %d characters read", tt.expression, tt.text, got, read)
 		}
 	}
 }

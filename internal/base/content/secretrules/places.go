@@ -15,11 +15,11 @@ type span struct{ start, end int }
 const margin = utf8.UTFMax
 
 // walkCost is the cost per byte of searching for literals.
-const walkCost = 10
+const walkCost = 6
 
 // places gives for each rule the parts of text that its expression has to run on, in their order. They do not overlap.
-// Without enough work left, some are missing.
-func (s *Set) places(w *Work, text string) [][]span {
+// Of an open text, a match may be in what is left when its end is cut off. Without enough work left, some are missing.
+func (s *Set) places(w *Work, text string, open bool) [][]span {
 	places := make([][]span, len(s.rules))
 	if !w.Spend(walkCost * len(text)) {
 		return places
@@ -27,39 +27,57 @@ func (s *Set) places(w *Work, text string) [][]span {
 	if strings.ContainsAny(text, foldsToASCII) {
 		return s.wherever(text)
 	}
+	lower := lowerASCII(text)
+	wanted, some := s.wanted(w, lower)
+	if !some || !w.Spend(walkCost*len(text)) {
+		return places
+	}
 	width := 1
 	if !isASCII(text) {
 		width = utf8.UTFMax
 	}
-	wanted := make([]bool, len(s.rules))
-	has := make([]lists, len(s.rules))
 	lines := &lineBreaks{text: text}
-	lower := lowerASCII(text)
 	s.literals.Walk(lower, func(at, length, literal int64) bool {
-		end := int(at) + 1
+		here := span{int(at + 1 - length), int(at) + 1}
 		for _, u := range s.uses[literal] {
-			if u.keyword {
-				wanted[u.rule] = true
-			}
-			has[u.rule] |= u.also
-			if !u.reach {
-				continue
-			}
-			if here := (span{end - int(length), end}); s.rules[u.rule].begins(w, text, here.start, width) {
-				places[u.rule] = add(places[u.rule], around(lines, here, s.rules[u.rule].reach, width))
+			if r := &s.rules[u.rule]; u.reach && wanted[u.rule] && r.begins(w, text, here.start, open) {
+				places[u.rule] = add(places[u.rule], around(lines, here, r.reach, width))
 			}
 		}
 		return w.Spend(0)
 	})
-	for i := range s.rules {
-		switch r := &s.rules[i]; {
-		case len(r.keywords) > 0 && !wanted[i], has[i] != 1<<len(r.reach.also)-1:
-			places[i] = nil
-		case len(r.reach.choices) == 0:
+	for i, r := range s.rules {
+		if wanted[i] && len(r.reach.choices) == 0 {
 			places[i] = []span{{0, len(text)}}
 		}
 	}
 	return places
+}
+
+// wanted says of which rules a text in lower case has a keyword and all else that stands in each match, and whether
+// there are any.
+func (s *Set) wanted(w *Work, lower []byte) (rules []bool, some bool) {
+	rules = make([]bool, len(s.rules))
+	has := make([]lists, len(s.rules))
+	seen := make([]bool, len(s.uses))
+	for i, r := range s.rules {
+		rules[i] = len(r.keywords) == 0
+	}
+	s.literals.Walk(lower, func(_, _, literal int64) bool {
+		if !seen[literal] {
+			seen[literal] = true
+			for _, u := range s.uses[literal] {
+				rules[u.rule] = rules[u.rule] || u.keyword
+				has[u.rule] |= u.also
+			}
+		}
+		return w.Spend(0)
+	})
+	for i, r := range s.rules {
+		rules[i] = rules[i] && has[i] == 1<<len(r.reach.also)-1
+		some = some || rules[i]
+	}
+	return rules, some
 }
 
 // wherever has the whole text for each rule with a keyword in it: literals say nothing about texts with characters that
@@ -83,17 +101,14 @@ func (s *Set) wherever(text string) [][]span {
 }
 
 // begins says whether what is at an offset of a text can be the literal of a match, as far as the opening tells.
-func (r *rule) begins(w *Work, text string, at, width int) bool {
-	const failCost, matchCost = 120, 600
-	o := r.opening()
-	if o == nil {
+func (r *rule) begins(w *Work, text string, at int, open bool) bool {
+	const startCost, readCost = 20, 6
+	opening := r.opening()
+	if opening == nil {
 		return w.Spend(walkCost)
 	}
-	if !o.expression.MatchString(text[at:min(len(text), at+o.most*width)]) {
-		w.Spend(failCost)
-		return false
-	}
-	return w.Spend(matchCost)
+	matched, read := opening.matches(text[at:], open)
+	return w.Spend(startCost+readCost*read) && matched
 }
 
 // around returns the span of possible matches that contain a literal, and the margin. width is the most bytes of a
@@ -188,9 +203,10 @@ func toLowerASCII(text []byte) {
 // Probe tells where in texts a match of some rules may be. It costs far less than Find.
 type Probe struct {
 	set    *Set
+	text   string // that the probe was made for
 	of     []bool // the rules
 	wanted []bool // the rules of which a text had a keyword
-	names  []hit  // literals of the text that the probe was made for
+	names  []hit  // literals of the text
 }
 
 // hit is the place of a rule's literal in a text.
@@ -201,19 +217,21 @@ type Hint struct{ From, At int }
 
 // Probe prepares for parts of text that are put together in other ways, for those rules of which wanted is true.
 func (s *Set) Probe(w *Work, text string, wanted func(rule string) bool) *Probe {
-	p := &Probe{set: s, of: make([]bool, len(s.rules)), wanted: make([]bool, len(s.rules))}
+	p := &Probe{set: s, text: text, of: make([]bool, len(s.rules)), wanted: make([]bool, len(s.rules))}
 	for i, r := range s.rules {
 		p.of[i] = wanted(r.id)
 	}
-	p.names = p.walk(w, text, false)
+	p.names = p.hits(w, text)
 	return p
 }
 
 // Between says whether from start to end the text of the probe has something that every match of some rule contains.
-func (p *Probe) Between(start, end int) bool {
+func (p *Probe) Between(w *Work, start, end int) bool {
 	at, _ := slices.BinarySearchFunc(p.names, start, func(h hit, start int) int { return h.at - start })
 	for ; at < len(p.names) && p.names[at].at < end; at++ {
-		if p.wanted[p.names[at].rule] {
+		h := p.names[at]
+		r := &p.set.rules[h.rule]
+		if p.wanted[h.rule] && (r.reach.before.chars != 0 || r.begins(w, p.text, h.at, true)) {
 			return true
 		}
 	}
@@ -224,12 +242,13 @@ func (p *Probe) Between(start, end int) bool {
 // of the probe. Without enough work left, some are missing.
 func (p *Probe) Hints(w *Work, text string) []Hint {
 	var all []Hint
-	for _, h := range p.walk(w, text, true) {
-		if !p.wanted[h.rule] {
+	for _, h := range p.hits(w, text) {
+		r := &p.set.rules[h.rule]
+		if !p.wanted[h.rule] || !r.begins(w, text, h.at, true) {
 			continue
 		}
 		hint := Hint{At: h.at}
-		if before := p.set.rules[h.rule].reach.before.chars; before != unbounded {
+		if before := r.reach.before.chars; before != unbounded {
 			hint.From = max(0, h.at-before)
 		}
 		all = append(all, hint)
@@ -238,38 +257,31 @@ func (p *Probe) Hints(w *Work, text string) []Hint {
 	return slices.Compact(all)
 }
 
-func (p *Probe) walk(w *Work, text string, opened bool) []hit {
+// hits lists, in order, where a text has literals of the rules, and notes of which it has a keyword.
+func (p *Probe) hits(w *Work, text string) []hit {
 	var hits []hit
 	if !w.Spend(walkCost * len(text)) {
 		return nil
 	}
-	width := 1
-	if !isASCII(text) {
-		width = utf8.UTFMax
-	}
 	p.set.literals.Walk(lowerASCII(text), func(at, length, literal int64) bool {
-		start := int(at) + 1 - int(length)
 		for _, u := range p.set.uses[literal] {
-			r := &p.set.rules[u.rule]
 			if !p.of[u.rule] {
 				continue
 			}
-			p.wanted[u.rule] = p.wanted[u.rule] || u.keyword || len(r.keywords) == 0
-			if u.reach && (!opened && r.reach.before.chars != 0 || r.begins(w, text, start, width)) {
-				hits = append(hits, hit{start, u.rule})
+			p.wanted[u.rule] = p.wanted[u.rule] || u.keyword || len(p.set.rules[u.rule].keywords) == 0
+			if u.reach {
+				hits = append(hits, hit{int(at + 1 - length), u.rule})
 			}
 		}
 		return w.Spend(0)
 	})
-	if !opened {
-		slices.SortFunc(hits, func(a, b hit) int { return a.at - b.at })
-	}
+	slices.SortFunc(hits, func(a, b hit) int { return a.at - b.at })
 	return hits
 }
 
-// MayMatch says whether a text has all that a match of one of the rules needs.
+// MayMatch says whether a text, or what is left when its end is cut off, has all that a match of one of the rules needs.
 func (p *Probe) MayMatch(w *Work, text string) bool {
-	for i, places := range p.set.places(w, text) {
+	for i, places := range p.set.places(w, text, true) {
 		if len(places) > 0 && p.of[i] {
 			return true
 		}

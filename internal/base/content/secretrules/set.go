@@ -52,7 +52,8 @@ type rule struct {
 	keywords   []string // in lower case; a text without one of them is not looked at; none: any text is
 	exceptions []exception
 	reach      literals
-	opening    func() *opening // nil if there is none
+	opening    func() *automaton // nil if there is none
+	lead       *lead             // nil if there is none
 }
 
 // exception is an expression for values that are not credentials.
@@ -82,7 +83,7 @@ func (s *Set) Find(ctx context.Context, text string) ([]Finding, error) {
 
 // FindWithin is Find as far as there is work left. The caller asks w whether there was enough.
 func (s *Set) FindWithin(w *Work, text string) []Finding {
-	places := s.places(w, text)
+	places := s.places(w, text, false)
 	var found []Finding
 	for i := range s.rules {
 		for _, place := range places[i] {
@@ -146,9 +147,9 @@ func (s *Set) matches(w *Work, r *rule, text string, place span, found []Finding
 
 // find yields the matches of a part, as far as there is work left.
 func (r *rule) find(w *Work, text string, p part) func(yield func(span) bool) {
-	const matchCost, least, batch = 10_000, 128, 500 // least in bytes
+	const matchCost, least, batch = 24_000, 128, 500 // least in bytes
 	byteCost := 40
-	if r.reach.before.chars != 0 { // a match may begin at many places before the literal
+	if r.reach.before.chars != 0 && r.lead == nil { // a match may begin at many places before the literal
 		byteCost = 350
 	}
 	return func(yield func(span) bool) {
@@ -156,26 +157,48 @@ func (r *rule) find(w *Work, text string, p part) func(yield func(span) bool) {
 			if !w.Spend(min(p.end-p.start, least) * byteCost) {
 				return
 			}
-			first := r.expression().FindStringIndex(text[p.start:p.end])
-			if first == nil || p.start+first[0] >= p.until {
+			first := r.all(text, p.span, 1)
+			if len(first) == 0 || first[0].start >= p.until {
 				return
 			}
 		}
 		if !w.Spend((p.end - p.start) * byteCost) {
 			return
 		}
-		for at, more := p.start, true; more; { // behind a batch, a match may begin that needs another character before it
-			all := r.expression().FindAllStringIndex(text[at:p.end], batch)
+		for more := true; more; { // behind a batch, a match may begin that needs another character before it
+			all := r.all(text, p.span, batch)
 			for _, m := range all {
-				if at+m[0] >= p.until || !w.Spend(matchCost) || !yield(span{at + m[0], at + m[1]}) {
+				if m.start >= p.until || !w.Spend(matchCost) || !yield(m) {
 					return
 				}
 			}
 			if more = len(all) == batch; more {
-				at += all[batch-1][1]
+				p.start = all[batch-1].end
 			}
 		}
 	}
+}
+
+// searched is what is searched for of the rule's expression: all but its lead.
+func (r *rule) searched() *regexp.Regexp {
+	if r.lead != nil {
+		return r.lead.rest()
+	}
+	return r.expression()
+}
+
+// all returns the first matches of the rule's expression in a part of a text.
+func (r *rule) all(text string, part span, most int) []span {
+	var all []span
+	last := part.start
+	for _, m := range r.searched().FindAllStringIndex(text[part.start:part.end], most) {
+		found := span{part.start + m[0], part.start + m[1]}
+		if r.lead != nil {
+			found.start = r.lead.before(text[last:found.start]) + last
+		}
+		all, last = append(all, found), found.end
+	}
+	return all
 }
 
 func (f Finding) beyond() int {
@@ -212,7 +235,7 @@ func afterWord(text string, at int) int {
 
 // secret returns the place of the credential in a match.
 func (r *rule) secret(match string) (from, to int) {
-	groups := r.expression().FindStringSubmatchIndex(match)
+	groups := r.searched().FindStringSubmatchIndex(match)
 	if r.group > 0 && len(groups) > 0 {
 		return max(groups[2*r.group], 0), max(groups[2*r.group+1], 0)
 	}
@@ -399,8 +422,9 @@ func (s *Set) addRule(r fileRule) error {
 		id: r.ID, description: r.Description, group: r.SecretGroup, entropy: r.Entropy, keywords: r.Keywords,
 		exceptions: exceptions,
 		reach:      shapeOf(tree).best(),
+		lead:       newLead(tree),
 		expression: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) }), // parsed above
-		opening:    sync.OnceValue(func() *opening { return newOpening(tree) }),
+		opening:    sync.OnceValue(func() *automaton { return newOpening(tree) }),
 	})
 	return nil
 }
