@@ -21,7 +21,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
@@ -129,23 +128,8 @@ func AgentTokens(p *Parts) *door.Tokens {
 		func(ctx context.Context, secret string) (door.Arrival, error) {
 			return admitAgent(ctx, p, rights, secret)
 		},
-		func(ctx context.Context, name string) (bool, error) {
-			tokens, err := p.Store.Access.Tokens(ctx)
-			if err != nil {
-				return false, err
-			}
-			at := slices.IndexFunc(
-				tokens,
-				func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(p.Store.Now()) },
-			)
-			if at < 0 {
-				return false, nil
-			}
-			err = connections.Admit(ctx, p.Store.Connections(), name, tokens[at].CreatedAt, p.Store.Now())
-			if fault.CodeOf(err) == fault.Unauthenticated { // a person has cut the token's agent off
-				return false, nil
-			}
-			return err == nil, err
+		func(ctx context.Context, names []string) ([]string, error) {
+			return connections.Gone(ctx, p.Store.Connections(), p.Store.Access.Tokens, names, p.Store.Now())
 		})
 }
 

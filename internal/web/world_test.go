@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -347,10 +346,8 @@ func (w *world) agentTokens() *door.Tokens {
 				return w.web.Access.StillAgent(ctx, t)
 			},
 		}, err
-	}, func(ctx context.Context, name string) (bool, error) {
-		list, err := w.store.Access.Tokens(ctx)
-		return slices.ContainsFunc(list, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(w.Now()) }),
-			err
+	}, func(ctx context.Context, names []string) ([]string, error) {
+		return connections.Gone(ctx, w.store.Connections(), w.store.Access.Tokens, names, w.Now())
 	})
 }
 

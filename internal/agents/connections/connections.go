@@ -30,8 +30,8 @@ type Store interface {
 	// CutConnection has the process that serves the connection end it, and appends the rows to the audit; not_found if
 	// none with the id is open.
 	CutConnection(ctx context.Context, id, by string, rows ...record.Attempt) error
-	// LastCut returns when a connection of a token, given by name, was last cut off; zero if not within KeptOut.
-	LastCut(ctx context.Context, credential string) (time.Time, error)
+	// LastCuts returns, by the name of a token, when a connection of it was last cut off, if within KeptOut.
+	LastCuts(ctx context.Context) (map[string]time.Time, error)
 }
 
 // Acts are the operations for people. All fields are required.
@@ -258,13 +258,35 @@ func rowOf(c Entry) (row operation.Row, rights string) {
 // Admit returns unauthenticated for a token one of whose connections was cut off less than KeptOut ago. It does not
 // apply to a newer token with the same name.
 func Admit(ctx context.Context, store Store, token string, made, now time.Time) error {
-	cut, err := store.LastCut(ctx, token)
+	cuts, err := store.LastCuts(ctx)
 	if err != nil {
 		return err
 	}
-	if until := cut.Add(KeptOut); cut.After(made) && now.Before(until) {
+	if until := cuts[token].Add(KeptOut); keptOut(cuts[token], made, now) {
 		return fault.New(fault.Unauthenticated, "a person cut off the agent with this token; it lets nobody in until %s",
 			until.UTC().Format(time.RFC3339))
 	}
 	return nil
+}
+
+// keptOut reports whether a token that was made at one time is refused now since a connection was cut off at another.
+func keptOut(cut, made, now time.Time) bool { return cut.After(made) && now.Before(cut.Add(KeptOut)) }
+
+// Gone returns which of some names are of no token that lets an agent in now. It reads the tokens and the cuts once
+// each.
+func Gone(ctx context.Context, store Store, tokens func(context.Context) ([]access.Token, error), names []string,
+	now time.Time) ([]string, error) {
+	list, err := tokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cuts, err := store.LastCuts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	good := map[string]bool{}
+	for _, t := range list {
+		good[t.Name] = good[t.Name] || t.Agent && t.Good(now) && !keptOut(cuts[t.Name], t.CreatedAt, now)
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return good[name] }), nil
 }

@@ -3,11 +3,13 @@ package connections_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -21,7 +23,9 @@ func (c cuts) Connections(context.Context) ([]record.Connection, error) { return
 
 func (c cuts) CutConnection(context.Context, string, string, ...record.Attempt) error { return c.err }
 
-func (c cuts) LastCut(context.Context, string) (time.Time, error) { return c.at, c.err }
+func (c cuts) LastCuts(context.Context) (map[string]time.Time, error) {
+	return map[string]time.Time{"laptop": c.at}, c.err
+}
 
 func TestATokenWhoseAgentWasCutOffLetsNobodyInForAWhile(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
@@ -42,6 +46,16 @@ func TestATokenWhoseAgentWasCutOffLetsNobodyInForAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := fault.CodeOf(connections.Admit(t.Context(), test.store, "laptop", test.made, now)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+			reads := 0
+			tokens := func(context.Context) ([]access.Token, error) {
+				reads++
+				return []access.Token{{Name: "laptop", Agent: true, CreatedAt: test.made}, {Name: "script"}}, nil
+			}
+			gone, err := connections.Gone(t.Context(), test.store, tokens, []string{"laptop", "script", "revoked"}, now)
+			want := map[fault.Code][]string{"": {"script", "revoked"}, fault.Unauthenticated: {"laptop", "script", "revoked"}}
+			if !slices.Equal(gone, want[test.want]) || fault.CodeOf(err) == "" != (test.want != fault.Internal) || reads != 1 {
+				t.Errorf("gone are %q, %v, after %d reads", gone, err, reads)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +19,7 @@ import (
 
 // Bounds of agents with tokens.
 const (
-	maxTokenConnections = 100             // at the same time, of all tokens, with those in their handshake
-	tokenLook           = 2 * time.Second // how often connections are looked at whose token may be good no more
+	maxTokenConnections = 100 // at the same time, of all tokens, with those in their handshake
 	leaveLook           = 20 * time.Millisecond
 )
 
@@ -29,8 +29,8 @@ type Tokens struct {
 	host *Host
 	// admit says who has a token, with which rights; an error refuses the connection. Credential names the token.
 	admit func(ctx context.Context, token string) (Arrival, error)
-	// good reports whether the token that a credential names is still valid; an error keeps open connections.
-	good func(ctx context.Context, credential string) (bool, error)
+	// gone returns which of some credentials name tokens that are good no more; an error keeps open connections.
+	gone func(ctx context.Context, credentials []string) ([]string, error)
 
 	mu      sync.Mutex
 	rows    map[string]*rows // by transport, so that strangers at one leave room for those at another
@@ -47,11 +47,12 @@ type holder struct {
 	told     time.Time // when it was recorded last that one was refused
 }
 
-// NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports
-// whether the token that a credential names is still valid; an error keeps open connections.
+// NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. gone returns
+// which of some credentials name tokens that are good no more, and is called once for all connections at a time; an
+// error keeps them.
 func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error),
-	good func(ctx context.Context, credential string) (bool, error)) *Tokens {
-	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, holders: map[string]*holder{}}
+	gone func(ctx context.Context, credentials []string) ([]string, error)) *Tokens {
+	return &Tokens{host: h, admit: admit, gone: gone, rows: map[string]*rows{}, holders: map[string]*holder{}}
 }
 
 // Host serves the admitted connections.
@@ -165,10 +166,10 @@ func (t *Tokens) give(h *holder) {
 	h.open--
 }
 
-// Keep ends connections whose token was revoked or has expired, until ctx ends; then it waits until all have left, for
-// Limits.End at most.
+// Keep ends connections whose token was revoked or has expired, within Limits.Look, until ctx ends. Then it waits until
+// all have left, for Limits.End at most.
 func (t *Tokens) Keep(ctx context.Context) {
-	ticker := time.NewTicker(tokenLook)
+	ticker := time.NewTicker(t.host.options.Limits.Look)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		select {
@@ -197,11 +198,22 @@ func (t *Tokens) empty() bool {
 
 // look cuts off those whose token is good no more.
 func (t *Tokens) look(ctx context.Context) {
-	for _, c := range t.host.Connections() {
-		if c.Credential == "" {
-			continue
+	open := t.host.Connections()
+	var credentials []string
+	for _, c := range open {
+		if c.Credential != "" && !slices.Contains(credentials, c.Credential) {
+			credentials = append(credentials, c.Credential)
 		}
-		if good, err := t.good(ctx, c.Credential); err == nil && !good {
+	}
+	if len(credentials) == 0 {
+		return
+	}
+	gone, err := t.gone(ctx, credentials)
+	if err != nil {
+		return
+	}
+	for _, c := range open {
+		if slices.Contains(gone, c.Credential) {
 			t.host.options.Log.Info("an agent is cut off: its token is good no more", "connection", c.ID, "credential",
 				c.Credential)
 			t.host.Cut(c.ID)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type tokens struct {
 	*world
 	path    string
 	revoked atomic.Bool
+	looks   chan []string // the credentials of each look, the newest left out if nobody reads
 }
 
 func openTokens(t *testing.T, limits door.Limits) *tokens {
@@ -35,7 +37,7 @@ func openTokens(t *testing.T, limits door.Limits) *tokens {
 
 func openTokensWith(t *testing.T, s settings) *tokens {
 	t.Helper()
-	w := &tokens{world: open(t, s)}
+	w := &tokens{world: open(t, s), looks: make(chan []string)}
 	dir, err := os.MkdirTemp("", "tokens")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +50,16 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 			return door.Arrival{}, fault.New(fault.Unauthenticated, "the token is no good agent's token")
 		}
 		return door.Arrival{Rights: door.Rights{Tier: gitprovider.TierInvestigate}, Credential: name}, nil
-	}, func(context.Context, string) (bool, error) { return !w.revoked.Load(), nil })
+	}, func(_ context.Context, credentials []string) ([]string, error) {
+		select {
+		case w.looks <- credentials:
+		default:
+		}
+		if w.revoked.Load() {
+			return credentials, nil
+		}
+		return nil, nil
+	})
 	d := door.TokenDoor{Tokens: tokens, Path: w.path}
 	listener, err := d.Listen(t.Context())
 	if err != nil {
@@ -95,7 +106,7 @@ func TestATokenLetsInAtItsTierAndNoHigher(t *testing.T) {
 }
 
 func TestAConnectionWhoseTokenWasRevokedIsCutOffAndDoesNotComeBack(t *testing.T) {
-	w := openTokens(t, door.Limits{})
+	w := openTokens(t, door.Limits{Look: 10 * time.Millisecond})
 	conn := w.mustDial(t, "good-laptop", connect.Lower{})
 	<-w.rights
 	w.revoked.Store(true)
@@ -105,6 +116,19 @@ func TestAConnectionWhoseTokenWasRevokedIsCutOffAndDoesNotComeBack(t *testing.T)
 	_, err := connect.Dial(context.Background(), "unix:"+w.path, connect.Hello{Ticket: "good-laptop"})
 	if e := refusal(t, err); e.Code != string(fault.Unauthenticated) || e.Retry {
 		t.Errorf("got %+v", e)
+	}
+}
+
+// However many connections there are, the tokens are read once for all of them.
+func TestOneLookIsForTheTokensOfAllConnections(t *testing.T) {
+	w := openTokens(t, door.Limits{Look: 10 * time.Millisecond})
+	for _, token := range []string{"good-laptop", "good-laptop", "good-desk"} {
+		w.mustDial(t, token, connect.Lower{})
+		<-w.rights
+	}
+	first, second := <-w.looks, <-w.looks // the first may have begun before all were there
+	if slices.Sort(second); !slices.Equal(second, []string{"desk", "laptop"}) {
+		t.Errorf("looks for %q, then %q", first, second)
 	}
 }
 

@@ -166,12 +166,17 @@ func notConnected(id string) error {
 		"no agent is connected under the id %q; `claudeops connections list` shows those that are", bound(id, maxWord))
 }
 
-// LastCut returns when a connection of a token, given by name, was last cut off; zero if not in the last day.
-func (s *Connections) LastCut(ctx context.Context, credential string) (when time.Time, err error) {
-	_, err = s.db.first(ctx, []any{at(&when)},
-		"SELECT cut_us FROM agent_connections WHERE credential = $1 AND cut_us IS NOT NULL ORDER BY cut_us DESC LIMIT 1",
-		text(credential))
-	return when, err
+// LastCuts returns, by the name of a token, when a connection of it was last cut off in the last day.
+func (s *Connections) LastCuts(ctx context.Context) (map[string]time.Time, error) {
+	cuts := map[string]time.Time{}
+	err := s.db.query(ctx, func(rows *sql.Rows) error {
+		var credential text
+		var when time.Time
+		err := rows.Scan(&credential, at(&when))
+		cuts[string(credential)] = when
+		return err
+	}, "SELECT credential, MAX(cut_us) FROM agent_connections WHERE cut_us IS NOT NULL GROUP BY credential")
+	return cuts, err
 }
 
 // ConnectionsVersion returns a number that changes when an agent connects, goes, or is cut off, and with its calls
