@@ -1,0 +1,11 @@
+package main
+
+import "syscall"
+
+// minScratch is the free space in bytes that the tests and the linker need at most, with a reserve.
+const minScratch = 6 << 30
+
+func hasSpace(root string) bool {
+	var fs syscall.Statfs_t
+	return syscall.Statfs(root, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= minScratch
+}
