@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
@@ -44,8 +42,7 @@ func (v barrier) String() string {
 func (d *dashboard) examine(about, axe string) {
 	d.Helper()
 	var found string
-	d.run(chromedp.Evaluate(axe+"; 0", nil), chromedp.Evaluate(
-		`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, &found, awaited))
+	d.run(executed(axe+"; 0"), evaluated(`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, &found, chromedp.EvalAwaitPromise))
 	var violations []barrier
 	if err := json.Unmarshal([]byte(found), &violations); err != nil {
 		d.Fatalf("%s: %v in %s", about, err, found)
@@ -70,9 +67,8 @@ func TestDashboardIsAccessible(t *testing.T) {
 				d := newDashboard(t)
 				addresses := append(d.history(), "/tokens", "/tokens/people", "/nothing", "/docs")
 				d.run(
-					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
-						Value: scheme}}),
+					sized(width, 800),
+					coloured(scheme),
 				)
 				for _, address := range addresses {
 					d.run(chromedp.Navigate(d.url + address))
@@ -91,14 +87,14 @@ func TestDashboardIsReadWithoutJavaScript(t *testing.T) {
 		pages := map[string]string{}
 		for _, address := range addresses {
 			var main string
-			d.run(chromedp.Navigate(d.url+address), chromedp.Text("main", &main, chromedp.ByQuery))
+			d.run(chromedp.Navigate(d.url+address), into(chromedp.Text(chromedp.CSS("main")), &main))
 			pages[address] = main
 		}
 		return pages
 	}
 	with := shown()
 	d.quiet("with scripts")
-	d.run(emulation.SetScriptExecutionDisabled(true))
+	d.run(withoutScripts())
 	for address, text := range shown() {
 		if len(text) < 50 || len(text) < len(with[address])*9/10 {
 			t.Errorf("%s: %d characters without scripts, %d with them", address, len(text), len(with[address]))
@@ -170,13 +166,10 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 	}
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.becomes(`document.querySelector("#live") !== null`)
-	var cookies []*network.Cookie
-	d.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		cookies, err = storage.GetCookies().Do(ctx)
-		return err
-	}))
+	var cookies storage.GetCookiesResult
+	d.run(into(protocol(storage.GetCookies, storage.GetCookiesParams{}), &cookies))
 	logins := 0
-	for _, c := range cookies {
+	for _, c := range cookies.Cookies {
 		if c.Value == "planted" {
 			continue
 		}
@@ -197,14 +190,15 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 func TestABrowserWithoutANameOfItsOwnIsToldWhatThatCosts(t *testing.T) {
 	d := newDashboard(t)
 	unreachable := &network.BlockPattern{URLPattern: "http://*.localhost:*/*", Block: true}
-	d.run(network.Enable(), network.SetBlockedURLs().WithURLPatterns([]*network.BlockPattern{unreachable}))
+	d.run(commanded(network.Enable, network.EnableParams{}),
+		commanded(network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: []*network.BlockPattern{unreachable}}))
 	d.goesTo("http://x.example/?redirect_uri=" + url.QueryEscape(d.url)) // the browser complains about it
-	d.run(chromedp.Navigate(d.api+"/sign-in?next=/policy"), chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.api+"/sign-in?next=/policy"), chromedp.SendKeys(chromedp.CSS("#token"), d.token))
 	d.press("main form button")
-	d.run(chromedp.WaitVisible("#stay", chromedp.ByQuery))
+	d.run(chromedp.WaitVisible(chromedp.CSS("#stay")))
 	d.says("cannot open an address below localhost", "It costs this", "every program that listens at any port of this host")
 	var origin string
-	d.run(chromedp.Evaluate(`location.origin`, &origin))
+	d.run(evaluated(`location.origin`, &origin))
 	if d.value(`document.getElementById("go").hidden`) != true || origin != d.api {
 		t.Errorf("the browser is at %s", origin)
 	}
@@ -246,12 +240,12 @@ func TestDashboardSaysHowTheServerIs(t *testing.T) {
 			d.becomes(`document.querySelector(".standing").innerText.includes("` + tt.beside + `")`)
 			d.says("Why changes were refused", "Activity")
 			d.shoot("state-" + name)
-			d.run(emulation.SetDeviceMetricsOverride(1280, 800, 1, false), chromedp.Navigate(d.url+"/changes"))
+			d.run(sized(1280, 800), chromedp.Navigate(d.url+"/changes"))
 			if strings.HasPrefix(tt.shown, "The forge") {
 				d.says(tt.shown, "Nobody has proposed anything yet")
 			}
 			d.shoot("state-" + name + "-changes")
-			d.run(emulation.SetDeviceMetricsOverride(1280, 800, 1, false), chromedp.Navigate(d.url+"/doctor"))
+			d.run(sized(1280, 800), chromedp.Navigate(d.url+"/doctor"))
 			d.becomes(`document.querySelector("main").innerText.includes("` + tt.answer + `")`)
 			d.shoot("state-" + name + "-health")
 		})
@@ -271,7 +265,7 @@ func TestDashboardSaysThatTheSessionHasEnded(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
 	d.follows("/changes")
-	d.run(chromedp.Evaluate(`fetch("/sign-out", {method: "POST"}).then(() => true)`, nil, awaited))
+	d.run(executed(`fetch("/sign-out", {method: "POST"}).then(() => true)`, chromedp.EvalAwaitPromise))
 	d.refuses()
 	d.becomes(statusIs + `"not live: sign in again"`)
 	for _, problem := range d.forgotten() {
@@ -326,7 +320,7 @@ func TestDashboardAnswersFiveQuestionsOnTheFirstScreen(t *testing.T) {
 		t.Run(fmt.Sprintf("%d open", open), func(t *testing.T) {
 			d := newDashboard(t)
 			d.filled(open)
-			d.run(emulation.SetDeviceMetricsOverride(1280, 800, 1, false), chromedp.Navigate(d.url+"/"))
+			d.run(sized(1280, 800), chromedp.Navigate(d.url+"/"))
 			if got := d.value(`document.querySelector(".strip strong").innerText.replace(",", "")`); got != fmt.Sprint(open) {
 				t.Errorf("%v wait", got)
 			}
@@ -353,7 +347,7 @@ func TestDashboardFitsTheNarrowestPhone(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
 	d.signIn("/", "propose", "review", "read")
-	d.run(emulation.SetDeviceMetricsOverride(320, 640, 1, true))
+	d.run(sized(320, 640))
 	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/1"))
 	if got := d.value(`[...document.querySelectorAll(".bar .acts .btn")].filter((b) => b.offsetParent).map((b) => {
 		const box = b.getBoundingClientRect();
@@ -364,6 +358,6 @@ func TestDashboardFitsTheNarrowestPhone(t *testing.T) {
 	d.follows("/changes")
 	d.refreshes(func() { d.proposes("phone") })
 	d.becomes(`document.querySelector("#fresh").innerText === "1 new, show"`)
-	d.run(chromedp.Click("#fresh button", chromedp.ByQuery)) // which fails where something covers it
+	d.run(chromedp.Click(chromedp.CSS("#fresh button"))) // which fails where something covers it
 	d.becomes(`document.querySelector("main").innerText.includes("Watch the phone")`)
 }

@@ -14,25 +14,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
 // text returns the text of the page.
 func (d *dashboard) text() (s string) {
 	d.Helper()
-	d.run(chromedp.Text("main", &s, chromedp.ByQuery))
+	d.run(into(chromedp.Text(chromedp.CSS("main")), &s))
 	return s
 }
 
 // press submits a form by its button and waits for the page that follows.
 func (d *dashboard) press(button string) {
 	d.Helper()
-	d.leads(button, chromedp.Click(button, chromedp.ByQuery))
+	d.leads(button, chromedp.Click(chromedp.CSS(button)))
 }
 
 // leads does what leads to another page, and waits for that.
-func (d *dashboard) leads(about string, action chromedp.Action) {
+func (d *dashboard) leads(about string, action step) {
 	d.Helper()
 	if err := d.patiently(func(ctx context.Context) error {
 		_, err := chromedp.RunResponse(ctx, action)
@@ -58,14 +57,14 @@ func (d *dashboard) act(verb, text string) {
 	d.Helper()
 	button, sheet := fmt.Sprintf(`.bar [popovertarget="do-%s"]`, verb), "#do-"+verb
 	var inBar int
-	d.run(chromedp.Evaluate(fmt.Sprintf("document.querySelectorAll(%q).length", button), &inBar))
+	d.run(evaluated(fmt.Sprintf("document.querySelectorAll(%q).length", button), &inBar))
 	if inBar == 0 {
 		button = fmt.Sprintf(`#more [popovertarget="do-%s"]`, verb)
-		d.run(chromedp.Click(`[popovertarget="more"]`, chromedp.ByQuery))
+		d.run(chromedp.Click(chromedp.CSS(`[popovertarget="more"]`)))
 	}
-	d.run(chromedp.Click(button, chromedp.ByQuery), chromedp.WaitVisible(sheet, chromedp.ByQuery))
+	d.run(chromedp.Click(chromedp.CSS(button)), chromedp.WaitVisible(chromedp.CSS(sheet)))
 	if text != "" {
-		d.run(chromedp.SendKeys(sheet+" textarea", text, chromedp.ByQuery))
+		d.run(chromedp.SendKeys(chromedp.CSS(sheet+" textarea"), text))
 	}
 	d.press(sheet + ` button[name="action"]`)
 }
@@ -83,7 +82,7 @@ func (d *dashboard) signIn(path string, scopes ...string) {
 	}
 	d.token = strings.TrimSpace(made.stdout)
 	d.run(chromedp.Navigate(d.url+"/sign-in?next="+url.QueryEscape(path)),
-		chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
+		chromedp.SendKeys(chromedp.CSS("#token"), d.token))
 	d.press("main form button")
 }
 
@@ -91,7 +90,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
 	dryRun := d.idOf("dry_run")
-	d.run(emulation.SetScriptExecutionDisabled(true))
+	d.run(withoutScripts())
 	d.signIn("/", "propose", "review", "read")
 	d.run(chromedp.Navigate(d.url + "/proposals/" + dryRun))
 	d.says("This was a dry run")
@@ -104,8 +103,8 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	} {
 		switch step[0] {
 		case "line":
-			d.run(chromedp.Click(`#f1n1`, chromedp.ByQuery), chromedp.WaitVisible("#line-comment", chromedp.ByQuery),
-				chromedp.SendKeys("#line-comment", "A good title.", chromedp.ByQuery))
+			d.run(chromedp.Click(chromedp.CSS(`#f1n1`)), chromedp.WaitVisible(chromedp.CSS("#line-comment")),
+				chromedp.SendKeys(chromedp.CSS("#line-comment"), "A good title."))
 			d.press(`#line-form button`)
 			d.says(step[1], "A good title.")
 			continue
@@ -130,7 +129,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d.act("close", "")
 	d.says("You have closed it.", "ann closed")
 
-	d.run(chromedp.Navigate(d.url+"/policy"), chromedp.SendKeys("#path", "Dockerfile", chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/policy"), chromedp.SendKeys(chromedp.CSS("#path"), "Dockerfile"))
 	d.press(".filter button")
 	d.says("may not change Dockerfile")
 	d.run(chromedp.Navigate(d.url + "/audit"))
@@ -144,18 +143,18 @@ func TestDashboardSignInOverPlainHTTPAtAnotherName(t *testing.T) {
 	d := newDashboard(t, "CLAUDEOPS_HOSTS="+foreignHost, "CLAUDEOPS_API_TOKENS="+token)
 	d.run(chromedp.Navigate(strings.Replace(d.api, "127.0.0.1", foreignHost, 1) + "/audit"))
 	var h1, at string
-	d.run(chromedp.Text("h1", &h1, chromedp.ByQuery), chromedp.SendKeys("#token", token, chromedp.ByQuery))
+	d.run(into(chromedp.Text(chromedp.CSS("h1")), &h1), chromedp.SendKeys(chromedp.CSS("#token"), token))
 	if h1 != "Sign in" {
 		t.Fatalf("asked for the audit, got %q", h1)
 	}
 	d.press("main form button")
-	d.run(chromedp.Text("h1", &h1, chromedp.ByQuery), chromedp.Location(&at))
+	d.run(into(chromedp.Text(chromedp.CSS("h1")), &h1), into(chromedp.Location(), &at))
 	if h1 != "Records" || !strings.HasSuffix(at, "/audit") {
 		t.Errorf("signed in, got %q at %s", h1, at)
 	}
-	d.run(chromedp.Click(".standing button", chromedp.ByQuery))
+	d.run(chromedp.Click(chromedp.CSS(".standing button")))
 	d.press("#you form button")
-	d.run(chromedp.Text("h1", &h1, chromedp.ByQuery))
+	d.run(into(chromedp.Text(chromedp.CSS("h1")), &h1))
 	if h1 != "Sign in" {
 		t.Errorf("signed out, got %q", h1)
 	}
@@ -178,11 +177,11 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	writeProgram(t, agent, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
-	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery),
-		chromedp.SendKeys("#note", "Look at the disk.", chromedp.ByQuery))
+	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)),
+		chromedp.SendKeys(chromedp.CSS("#note"), "Look at the disk."))
 	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.becomes(statusIs + `"live"`)
-	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil))
+	d.run(executed(`window.marker = "still the same page"`))
 	d.becomes(`document.querySelector("main").innerText.includes("I am <b>looking</b>.")`)
 	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -214,9 +213,9 @@ func (d *dashboard) shoot(name string) {
 		for _, width := range []int64{390, 1200} {
 			var wide int64
 			d.run(
-				emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide),
+				sized(width, 800),
+				coloured(scheme),
+				evaluated(`document.documentElement.scrollWidth`, &wide),
 			)
 			if wide > width {
 				d.Errorf("%s %s: %d wide in a window of %d", name, scheme, wide, width)
@@ -324,7 +323,7 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.signIn("/connections", "read", "operate")
 	d.says("No agent is connected now", "claudeops mcp-config --connect")
 	d.shoot("connections-none")
-	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
 	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.run(chromedp.Navigate(d.url + "/connections"))
 	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
@@ -335,12 +334,12 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.shoot("connection")
 	d.press(`form[action$="/cut"] button`)
 	d.becomes(`document.querySelector("#fresh").innerText === "1 gone, show"`)
-	d.run(chromedp.Click("#fresh button", chromedp.ByQuery))
+	d.run(chromedp.Click(chromedp.CSS("#fresh button")))
 	d.becomes(`document.querySelector("main .empty, main .void") !== null`)
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.says("Cut off an agent", "ann")
-	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(`main table a`, chromedp.ByQuery),
-		chromedp.WaitVisible(`form[action$="/stop"] button`, chromedp.ByQuery))
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`main table a`)),
+		chromedp.WaitVisible(chromedp.CSS(`form[action$="/stop"] button`)))
 	d.press(`form[action$="/stop"] button`) // it went on without us
 	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
 }
@@ -372,13 +371,13 @@ func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
 	d := newDashboard(t)
 	var secret, lines, address, history string
 	d.run(
-		chromedp.Navigate(d.url+"/tokens"), chromedp.Click(`button[popovertarget="make"]`, chromedp.ByQuery),
-		chromedp.SendKeys("#name", "laptop", chromedp.ByQuery), chromedp.SendKeys("#repos", "e2e/*", chromedp.ByQuery),
-		chromedp.Click(`label[for="dry-run"]`, chromedp.ByQuery),
-		chromedp.Click("#make .acts button:last-child", chromedp.ByQuery), chromedp.WaitVisible("#secret", chromedp.ByQuery),
-		chromedp.Text("#secret", &secret, chromedp.ByQuery),
-		chromedp.TextContent(`section[aria-labelledby="lines"]`, &lines, chromedp.ByQuery),
-		chromedp.Location(&address),
+		chromedp.Navigate(d.url+"/tokens"), chromedp.Click(chromedp.CSS(`button[popovertarget="make"]`)),
+		chromedp.SendKeys(chromedp.CSS("#name"), "laptop"), chromedp.SendKeys(chromedp.CSS("#repos"), "e2e/*"),
+		chromedp.Click(chromedp.CSS(`label[for="dry-run"]`)),
+		chromedp.Click(chromedp.CSS("#make .acts button:last-child")), chromedp.WaitVisible(chromedp.CSS("#secret")),
+		into(chromedp.Text(chromedp.CSS("#secret")), &secret),
+		into(chromedp.TextContent(chromedp.CSS(`section[aria-labelledby="lines"]`)), &lines),
+		into(chromedp.Location(), &address),
 	)
 	secret = strings.TrimSpace(secret)
 	if !strings.HasPrefix(secret, "cops_") || strings.Contains(address, secret) || strings.Contains(lines, secret) ||
@@ -389,12 +388,12 @@ func TestDashboardMakesAndRevokesATokenOfAnAgent(t *testing.T) {
 		t.Fatalf("the agent is answered %d", status)
 	}
 	d.run(
-		chromedp.Navigate(d.url+"/tokens"), chromedp.TextContent("body", &history, chromedp.ByQuery),
-		chromedp.Click(`button[popovertarget^="revoke-"]`, chromedp.ByQuery),
-		chromedp.WaitVisible("form.sheet:popover-open", chromedp.ByQuery),
-		chromedp.Click("form.sheet:popover-open button.no", chromedp.ByQuery),
-		chromedp.WaitVisible("p.done", chromedp.ByQuery),
-		chromedp.Location(&address),
+		chromedp.Navigate(d.url+"/tokens"), into(chromedp.TextContent(chromedp.CSS("body")), &history),
+		chromedp.Click(chromedp.CSS(`button[popovertarget^="revoke-"]`)),
+		chromedp.WaitVisible(chromedp.CSS("form.sheet:popover-open")),
+		chromedp.Click(chromedp.CSS("form.sheet:popover-open button.no")),
+		chromedp.WaitVisible(chromedp.CSS("p.done")),
+		into(chromedp.Location(), &address),
 	)
 	if strings.Contains(history, secret) || !strings.Contains(history, "laptop") ||
 		!strings.Contains(history, "e2e/* dry run") || strings.Contains(address, secret) {

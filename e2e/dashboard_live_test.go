@@ -14,7 +14,6 @@ import (
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/page"
-	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -25,7 +24,7 @@ func (d *dashboard) becomes(expression string) {
 	d.Helper()
 	var got any
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		err := d.evaluate(chromedp.Evaluate(expression, &got))
+		err := d.evaluate(evaluated(expression, &got))
 		var refused *cdproto.Error
 		if errors.As(err, &refused) && strings.Contains(refused.Message, "navigated") {
 			continue // a redirect led to another page while this one was asked
@@ -57,15 +56,15 @@ func (d *dashboard) loads(path, expression string) {
 
 func (d *dashboard) value(expression string) (v any) {
 	d.Helper()
-	if err := d.evaluate(chromedp.Evaluate(expression, &v)); err != nil {
+	if err := d.evaluate(evaluated(expression, &v)); err != nil {
 		d.Fatal(err)
 	}
 	return v
 }
 
 // evaluate runs an action that evaluates a script.
-func (d *dashboard) evaluate(action chromedp.Action) error {
-	return d.patiently(func(ctx context.Context) error { return chromedp.Run(ctx, action) })
+func (d *dashboard) evaluate(action step) error {
+	return d.patiently(func(ctx context.Context) error { return chromedp.Do(ctx, action) })
 }
 
 // patiently does something in the browser, and does it again where the driver still meant what the browser has
@@ -92,8 +91,8 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	d.history()
 	d.run(chromedp.Navigate(d.url + "/changes"))
 	d.becomes(statusIs + `"live"`)
-	d.run(chromedp.Evaluate(`window.marker = "still the same page"`, nil),
-		chromedp.SendKeys("#q", "half a wor", chromedp.ByQuery))
+	d.run(executed(`window.marker = "still the same page"`),
+		chromedp.SendKeys(chromedp.CSS("#q"), "half a wor"))
 	if status, answer := d.propose(d.api, map[string]any{"title": "Watch the clock",
 		"files": []any{file("checks/clock.md", "create", "# Clock\n")}}); status != 201 {
 		t.Fatalf("%d %v", status, answer)
@@ -102,7 +101,7 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 	if got, _ := d.value(`document.querySelector("main .rows").innerText`).(string); strings.Contains(got, "Watch") {
 		t.Errorf("the list changed under its reader: %s", got)
 	}
-	d.run(chromedp.Evaluate(`document.querySelector("#fresh button").click()`, nil))
+	d.run(executed(`document.querySelector("#fresh button").click()`))
 	d.becomes(`document.querySelector("main").innerText.includes("Watch the clock")`)
 	if got := d.value(
 		`[window.marker, document.querySelector("#q").value, document.activeElement.innerText].join()`); got != "still the same page,half a wor,Watch the clock" {
@@ -119,7 +118,7 @@ func TestDashboardShowsAProposalWithoutBeingLoadedAgain(t *testing.T) {
 
 	d.signIn("/", "propose", "review", "read")
 	d.follows("/pulls/local/demo/home-cluster/1")
-	d.run(chromedp.KeyEvent("c"), chromedp.SendKeys("#do-comment textarea", "I am still thinking", chromedp.ByQuery))
+	d.run(chromedp.KeyEvent("c"), chromedp.SendKeys(chromedp.CSS("#do-comment textarea"), "I am still thinking"))
 	d.refreshes(d.refuses)
 	if got := d.value(`document.querySelector("#do-comment:popover-open textarea").value`); got != "I am still thinking" {
 		t.Errorf("the review is %q now", got)
@@ -138,26 +137,18 @@ const refused = `window.EventSource = class {
 func TestDashboardIsRefreshedWithoutEventsAndSaysSo(t *testing.T) {
 	const token = "a-token-for-end-to-end"
 	d := newDashboard(t, "CLAUDEOPS_API_TOKENS="+token)
-	d.run(chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := page.AddScriptToEvaluateOnNewDocument(refused).Do(ctx)
-		return err
-	}), chromedp.Navigate(d.url+"/sign-in?next=%2Faudit"), chromedp.SendKeys("#token", token, chromedp.ByQuery))
+	d.run(commanded(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: refused}),
+		chromedp.Navigate(d.url+"/sign-in?next=%2Faudit"), chromedp.SendKeys(chromedp.CSS("#token"), token))
 	d.press("main form button")
 	d.becomes(statusIs + `"refreshing every 30 s"`)
 	d.quiet("a page without events")
 
-	d.run(chromedp.Evaluate(`fetch("/sign-out", {method: "POST"}).then(() => true)`, nil, awaited),
-		chromedp.Evaluate(
-			`htmx.ajax("GET", "/audit", {source: "#live", target: "#live", select: "#live"}).then(() => document.querySelectorAll("main h1").length)`, nil, awaited))
+	d.run(executed(`fetch("/sign-out", {method: "POST"}).then(() => true)`, chromedp.EvalAwaitPromise),
+		executed(`htmx.ajax("GET", "/audit", {source: "#live", target: "#live", select: "#live"}).then(() => document.querySelectorAll("main h1").length)`, chromedp.EvalAwaitPromise))
 	if got := d.value(
 		`document.querySelector("main h1").textContent + document.querySelectorAll("#token").length`); got != "Records0" {
 		t.Errorf("after signing out, the page shows %v", got)
 	}
-}
-
-// awaited waits for a promise.
-func awaited(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams {
-	return p.WithAwaitPromise(true)
 }
 
 // follows opens a page and waits until it is told of changes.
@@ -165,8 +156,7 @@ func (d *dashboard) follows(address string) {
 	d.Helper()
 	d.run(chromedp.Navigate(d.url + address))
 	d.becomes(statusIs + `"live"`)
-	d.run(chromedp.Evaluate(
-		`window.refreshed = 0; document.addEventListener("htmx:afterRequest", () => { window.refreshed++; });`, nil))
+	d.run(executed(`window.refreshed = 0; document.addEventListener("htmx:afterRequest", () => { window.refreshed++; });`))
 }
 
 // refreshes does what leaves a record, and waits until the page has taken it over.
@@ -203,13 +193,13 @@ func TestDashboardHoldsAListThatIsRead(t *testing.T) {
 		{"/audit", "#live", `document.querySelector("#live-verified").id`},
 	} {
 		d.follows(page.address)
-		d.run(chromedp.Evaluate(fmt.Sprintf(`
+		d.run(executed(fmt.Sprintf(`
 			window.list = () => document.querySelector("%s");
 			window.link = [...window.list().querySelectorAll("a")].at(-1);
 			window.link.focus();
 			scrollTo({top: 120, behavior: "instant"});
 			window.was = {top: window.link.getBoundingClientRect().top, text: window.list().innerText.replace(/\d+ (s|min)/g, "age"), numbers: %s}`,
-			page.list, page.numbers), nil))
+			page.list, page.numbers)))
 		d.refreshes(func() { d.proposes(fmt.Sprintf("thing-%d", i)) })
 		d.becomes(`/^[1-3] new, show$/.test(document.querySelector("[role=status]#fresh").innerText)`)
 		if got := d.value(`[document.activeElement === window.link, window.link.isConnected,
@@ -239,11 +229,11 @@ func TestDashboardShowsWhatIsNewWhereNobodyReads(t *testing.T) {
 	d.becomes(`document.querySelector("#live").innerText.includes("Watch the first")`)
 	d.refreshes(func() { d.proposes("second") })
 	d.becomes(`document.querySelector("#fresh").innerText === "1 new, show"`)
-	d.run(chromedp.Evaluate(`
+	d.run(executed(`
 		Object.defineProperty(document, "hidden", {value: true, configurable: true});
 		document.dispatchEvent(new Event("visibilitychange"));
 		Object.defineProperty(document, "hidden", {value: false});
-		document.dispatchEvent(new Event("visibilitychange"))`, nil))
+		document.dispatchEvent(new Event("visibilitychange"))`))
 	d.becomes(`document.querySelector("#live").innerText.includes("Watch the second")`)
 	d.becomes(`document.querySelector("#fresh").innerText === ""`)
 	d.quiet("coming back")
@@ -256,14 +246,14 @@ func TestDashboardKeepsWhatIsRead(t *testing.T) {
 	addresses := d.history()
 	for _, address := range append(addresses[4:8:8], "/pulls/local/demo/home-cluster/1", "/", "/changes", "/audit") {
 		d.follows(address)
-		d.run(chromedp.Evaluate(`
+		d.run(executed(`
 			window.fold = document.querySelector("[data-live] details");
 			if (window.fold) window.fold.open = !window.fold.open;
 			window.stop = [...document.querySelectorAll("[data-live] :is(a, summary, button)")].at(-1);
 			window.stop?.focus();
 			getSelection().selectAllChildren(document.querySelector("[data-live] :is(h1, th, .t, strong)"));
 			scrollTo({top: 90, behavior: "instant"});
-			window.was = {marked: getSelection().toString(), fold: window.fold?.open, at: scrollY}`, nil))
+			window.was = {marked: getSelection().toString(), fold: window.fold?.open, at: scrollY}`))
 		d.refreshes(d.refuses)
 		if got := d.value(`[document.activeElement === (window.stop ?? document.body), getSelection().toString() === window.was.marked,
 			window.was.marked !== "", window.fold?.open === window.was.fold, window.fold?.isConnected ?? true, scrollY === window.was.at].join()`); got != "true,true,true,true,true,true" {
@@ -278,14 +268,14 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 	writeProgram(t, agent, waitingAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent)
 	d.signIn("/sessions", "read", "operate")
-	d.run(chromedp.Click(`button[popovertarget="start"]`, chromedp.ByQuery))
+	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
 	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
 	d.becomes(`document.querySelector(".talk details") !== null`)
-	d.run(chromedp.Evaluate(`
+	d.run(executed(`
 		window.fold = document.querySelector(".talk details");
 		window.fold.open = true;
 		window.fold.querySelector("summary").focus();
-		getSelection().selectAllChildren([...document.querySelectorAll(".talk pre")].find((p) => p.innerText.includes("looking")));`, nil))
+		getSelection().selectAllChildren([...document.querySelectorAll(".talk pre")].find((p) => p.innerText.includes("looking")));`))
 	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +285,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 		t.Errorf("open, focused, marked: %v", got)
 	}
 	d.follows("/sessions")
-	d.run(chromedp.Evaluate(`window.link = document.querySelector("#live-rows a"); window.link.focus()`, nil))
+	d.run(executed(`window.link = document.querySelector("#live-rows a"); window.link.focus()`))
 	d.refreshes(d.refuses)
 	if got := d.value(`document.activeElement === window.link`); got != true {
 		t.Error("the list of sessions lost the focus")
@@ -325,8 +315,8 @@ func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {
 	}()
 	d.becomes(`document.querySelector("#fresh").innerText !== ""`)
 	for round, refreshed := 0, 0.0; round < 30 || refreshed < 3; round++ {
-		d.run(chromedp.Evaluate(`document.querySelector("#fresh").replaceChildren();
-			document.querySelector(".skip").focus()`, nil))
+		d.run(executed(`document.querySelector("#fresh").replaceChildren();
+			document.querySelector(".skip").focus()`))
 		order := []string{"Skip to content"}
 		for len(order) < strings.Count(stops, ", ")+1 {
 			d.run(chromedp.KeyEvent(kb.Tab))

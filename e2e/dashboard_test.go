@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
@@ -115,28 +115,31 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	ctx, cancel = context.WithTimeout(ctx, browsing)
 	t.Cleanup(cancel)
 	d.ctx = ctx
-	chromedp.ListenTarget(ctx, func(event any) {
+	// starts the browser, which ends with the context of the first call
+	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
 			if !d.isForeign(e.Entry.URL) {
 				d.complain("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
 			}
 		case *cdpruntime.EventExceptionThrown:
-			d.complain("exception: %s", e.ExceptionDetails.Error())
+			d.complain("exception: %s", e.ExceptionDetails.Text)
 		case *cdpruntime.EventConsoleAPICalled:
 			d.complain("console.%s", e.Type)
 		case *page.EventJavascriptDialogOpening:
 			d.complain("a dialog: %s", e.Message)
 		}
 	})
-	// starts the browser, which ends with the context of the first call
-	if err := chromedp.Run(ctx, log.Enable()); err != nil {
+	if err == nil {
+		err = chromedp.Do(ctx, commanded(log.Enable, cdp.Empty{}))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if server.once != "" { // as its operator does, who follows the address and presses nothing
 		d.token = d.world.operatorToken(t)
-		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible("#live", chromedp.ByQuery),
-			chromedp.Evaluate(`location.origin`, &d.url)) // its own
+		d.run(chromedp.Navigate(server.once), chromedp.WaitVisible(chromedp.CSS("#live")),
+			evaluated(`location.origin`, &d.url)) // its own
 		d.quiet("signing in")
 	}
 	return d
@@ -185,7 +188,7 @@ func (d *dashboard) quiet(about string) {
 	d.problems = nil
 }
 
-func (d *dashboard) run(actions ...chromedp.Action) {
+func (d *dashboard) run(actions ...step) {
 	d.Helper()
 	var err error
 	for _, action := range actions { // one by one: what was done is not done again
@@ -195,7 +198,7 @@ func (d *dashboard) run(actions ...chromedp.Action) {
 	}
 	if err != nil {
 		var at, main string
-		_ = chromedp.Run(d.ctx, chromedp.Location(&at), chromedp.Evaluate(`document.body.innerText`, &main))
+		_ = chromedp.Do(d.ctx, into(chromedp.Location(), &at), evaluated(`document.body.innerText`, &main))
 		d.Fatalf("%v; the page %s says %s", err, at, main)
 	}
 }
@@ -303,13 +306,12 @@ func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
 				var title, background, h1 string
 				var scroll, main int64
 				d.run(
-					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
-						Value: scheme}}),
-					chromedp.Navigate(d.url+address), chromedp.Title(&title), chromedp.Text("h1", &h1),
-					chromedp.Evaluate(`document.documentElement.scrollWidth`, &scroll),
-					chromedp.Evaluate(`document.querySelectorAll("main, nav[aria-label=Main], .skip").length`, &main),
-					chromedp.Evaluate(`getComputedStyle(document.body).backgroundColor`, &background),
+					sized(width, 800),
+					coloured(scheme),
+					chromedp.Navigate(d.url+address), into(chromedp.Title(), &title), into(chromedp.Text("h1"), &h1),
+					evaluated(`document.documentElement.scrollWidth`, &scroll),
+					evaluated(`document.querySelectorAll("main, nav[aria-label=Main], .skip").length`, &main),
+					evaluated(`getComputedStyle(document.body).backgroundColor`, &background),
 				)
 				if scroll > width || main != 3 || h1 == "" || !strings.HasSuffix(title, "Claude Ops") {
 					t.Errorf("%s: %d wide, title %q, heading %q, %d landmarks", name, scroll, title, h1, main)
@@ -337,13 +339,12 @@ func (d *dashboard) picture(name string) {
 	}
 	for _, scheme := range []string{"light", "dark"} {
 		for _, look := range looks {
-			var shot []byte
-			d.run(lookedAt(scheme, look.width, look.height), chromedp.ActionFunc(func(ctx context.Context) (err error) {
-				shot, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatWebp).WithQuality(70).Do(ctx)
-				return err
-			}))
+			var shot page.CaptureScreenshotResult
+			d.run(lookedAt(scheme, look.width, look.height), into(protocol(page.CaptureScreenshot, page.CaptureScreenshotParams{
+				Format: page.CaptureScreenshotFormatWebp, Quality: new(int64(70)),
+			}), &shot))
 			file := filepath.Join(folder, fmt.Sprintf("%s-%s-%d.webp", name, scheme, look.width))
-			if err := os.WriteFile(file, shot, 0o644); err != nil { // #nosec G306: part of the sources
+			if err := os.WriteFile(file, shot.Data, 0o644); err != nil { // #nosec G306: part of the sources
 				d.Fatal(err)
 			}
 		}
@@ -372,9 +373,9 @@ func (d *dashboard) pictures() {
 }
 
 // lookedAt is a window of a size, where people like a scheme of colours.
-func lookedAt(scheme string, width, height int64) chromedp.Tasks {
-	return chromedp.Tasks{
-		emulation.SetDeviceMetricsOverride(width, height, 1, width < 500),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-	}
+func lookedAt(scheme string, width, height int64) step {
+	return chromedp.Steps(
+		sized(width, height),
+		coloured(scheme),
+	)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -233,8 +232,8 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1200} {
 			d.run(
-				emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				sized(width, 800),
+				coloured(scheme),
 				chromedp.Navigate(d.url+"/deployments"),
 			)
 			d.examine("deployments, "+scheme, string(axe))

@@ -57,7 +57,7 @@ func (p *person) begins() {
 func (p *person) clicks(selector string) {
 	p.Helper()
 	p.reaches(selector)
-	p.run(chromedp.Click(selector, chromedp.ByQuery))
+	p.run(chromedp.Click(chromedp.CSS(selector)))
 	p.effort.clicks++
 }
 
@@ -75,7 +75,7 @@ func (p *person) follows(selector string) {
 // reaches scrolls to an element and counts the windows that this takes.
 func (p *person) reaches(selector string) {
 	p.Helper()
-	p.run(chromedp.WaitVisible(selector, chromedp.ByQuery))
+	p.run(chromedp.WaitVisible(chromedp.CSS(selector)))
 	away, _ := p.value(fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect()
 	return Math.max(0, r.bottom - innerHeight, -r.top) / innerHeight })()`, selector)).(float64)
 	p.scrolls += int(math.Ceil(away))
@@ -85,7 +85,7 @@ func (p *person) reaches(selector string) {
 func (p *person) types(selector, text string) {
 	p.Helper()
 	p.becomes(fmt.Sprintf(`document.activeElement === document.querySelector(%q)`, selector))
-	p.run(chromedp.SendKeys(selector, text, chromedp.ByQuery))
+	p.run(chromedp.SendKeys(chromedp.CSS(selector), text))
 	p.typings++
 	p.keys += len(text)
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -193,8 +192,8 @@ func TestCatalogueIsAccessible(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1200} {
 			d.run(
-				emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				sized(width, 800),
+				coloured(scheme),
 			)
 			for _, address := range []string{
 				"/catalogue", "/catalogue?broken=1", "/catalogue/forks", "/catalogue/definitions/agent/child",
@@ -336,9 +335,8 @@ func TestPackagesPagesAreAccessible(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{390, 1200} {
 				d.run(
-					emulation.SetDeviceMetricsOverride(width, 800, 1, width < 500),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
-						Value: scheme}}),
+					sized(width, 800),
+					coloured(scheme),
 				)
 				for _, address := range addresses {
 					about := fmt.Sprintf("%s, %s, %d wide", address, scheme, width)

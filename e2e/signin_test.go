@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -87,13 +86,13 @@ func (c *company) tell(what string, body any) {
 func (c *company) begin(subject string, groups ...string) {
 	c.Helper()
 	c.tell("person", map[string]any{"sub": subject, "preferred_username": subject + ".smith", "groups": groups})
-	c.run(network.ClearBrowserCookies(), chromedp.Navigate(c.url+"/sign-in?next=/policy"))
+	c.run(withoutCookies(), chromedp.Navigate(c.url+"/sign-in?next=/policy"))
 }
 
 // follow presses the button of the provider, and waits for a page of ours.
 func (c *company) follow(wanted string) {
 	c.Helper()
-	c.run(chromedp.Click(`a[href^="/sign-in/with/company"]`, chromedp.ByQuery))
+	c.run(chromedp.Click(chromedp.CSS(`a[href^="/sign-in/with/company"]`)))
 	c.at(wanted)
 }
 
@@ -106,7 +105,7 @@ func (c *company) at(wanted string) {
 	script := fmt.Sprintf(`location.href.split("?")[0] === %q && document.readyState === "complete"`, wanted)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		var there bool
-		err := chromedp.Run(c.ctx, chromedp.Evaluate(script, &there)) // fails while the page gives way to the next
+		err := chromedp.Do(c.ctx, evaluated(script, &there)) // fails while the page gives way to the next
 		if err == nil && there {
 			return
 		}
@@ -123,9 +122,9 @@ func (c *company) asked(method, address, body string) int {
 		Status int
 		Body   string
 	}
-	c.run(chromedp.Evaluate(fmt.Sprintf(`fetch(%q, {method: %q, headers: {"Content-Type": "application/json"}, body: %s})
+	c.run(evaluated(fmt.Sprintf(`fetch(%q, {method: %q, headers: {"Content-Type": "application/json"}, body: %s})
 		.then((r) => r.text().then((text) => ({Status: r.status, Body: text})))`, address, method,
-		map[bool]string{true: "undefined", false: fmt.Sprintf("%q", body)}[body == ""]), &answer, awaited))
+		map[bool]string{true: "undefined", false: fmt.Sprintf("%q", body)}[body == ""]), &answer, chromedp.EvalAwaitPromise))
 	if answer.Status >= http.StatusBadRequest {
 		c.Logf("%s %s: %d %s", method, address, answer.Status, answer.Body)
 	}
@@ -142,7 +141,7 @@ func TestPeopleSignInByTheirCompany(t *testing.T) {
 		// by links and forms alone: the cookie of the login is strict, and comes with the page that goes on
 		c.follow("/policy")
 		var name string
-		c.run(chromedp.Evaluate(`fetch("/api/v1/me").then((r) => r.json()).then((me) => me.name)`, &name, awaited))
+		c.run(evaluated(`fetch("/api/v1/me").then((r) => r.json()).then((me) => me.name)`, &name, chromedp.EvalAwaitPromise))
 		if name != "company:person-"+role+".smith" {
 			t.Errorf("%s is %s", role, name)
 		}
@@ -202,7 +201,7 @@ func TestWhoSignsOutAtTheCompanyIsSignedOutHere(t *testing.T) {
 	c := newCompany(t)
 	c.begin("ann", "viewers")
 	c.follow("/policy")
-	c.run(chromedp.Navigate(c.issuer+"/session/end"), chromedp.Click("#yes", chromedp.ByQuery))
+	c.run(chromedp.Navigate(c.issuer+"/session/end"), chromedp.Click(chromedp.CSS("#yes")))
 	c.at(c.issuer + "/session/end/success")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		c.run(chromedp.Navigate(c.url + "/sign-in"))
@@ -242,7 +241,7 @@ func (c *company) picture(name string) {
 		return
 	}
 	var shot []byte
-	c.run(chromedp.FullScreenshot(&shot, 100))
+	c.run(into(chromedp.FullScreenshot(100), &shot))
 	if err := os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600); err != nil {
 		c.Fatal(err)
 	}
@@ -253,15 +252,15 @@ func (c *company) picture(name string) {
 func (d *dashboard) lets(address, client string) {
 	d.Helper()
 	d.goesTo(address)
-	d.run(network.ClearBrowserCookies(), chromedp.Navigate(address),
-		chromedp.SendKeys("#token", d.token, chromedp.ByQuery))
+	d.run(withoutCookies(), chromedp.Navigate(address),
+		chromedp.SendKeys(chromedp.CSS("#token"), d.token))
 	d.press(`main form[action$="/sign-in"] button`)
 	d.becomes(`document.querySelector("#consent") !== null`)
 	d.says(client, "a program on your computer", "operator", "Highest tier")
 	d.quiet("the page that asks for consent")
 	d.picture("consent")
-	d.run(chromedp.SetValue("#tier", "2", chromedp.ByQuery))
-	d.run(chromedp.Click(`button[formaction$="/allow"]`, chromedp.ByQuery))
+	d.run(chromedp.SetValue(chromedp.CSS("#tier"), "2"))
+	d.run(chromedp.Click(chromedp.CSS(`button[formaction$="/allow"]`)))
 }
 
 // goesTo tells the pages of a program from ours, to which it sends the browser.
@@ -314,9 +313,9 @@ func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
 
 	d.run(chromedp.Navigate(d.url + "/tokens"))
 	d.says("operator by Claude Code", "let in by consent", "Tier 2")
-	d.run(chromedp.Click(`button[popovertarget^="revoke-"]`, chromedp.ByQuery),
-		chromedp.Click("form.sheet:popover-open button.no", chromedp.ByQuery),
-		chromedp.WaitVisible("p.done", chromedp.ByQuery))
+	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget^="revoke-"]`)),
+		chromedp.Click(chromedp.CSS("form.sheet:popover-open button.no")),
+		chromedp.WaitVisible(chromedp.CSS("p.done")))
 	got := run(t, program{path: cli, dir: client.home, env: env, args: []string{"mcp", "list"}})
 	if !strings.Contains(got.stdout, d.api) || strings.Contains(got.stdout, "Connected") {
 		t.Errorf("it is cut off: %s%s", got.stdout, got.stderr)
@@ -369,8 +368,8 @@ func TestAPersonLetsTheSDKsClientIn(t *testing.T) {
 	}
 	address, rest, wait := begin()
 	d.goesTo(address)
-	d.run(chromedp.Navigate(address), chromedp.WaitVisible("#consent", chromedp.ByQuery),
-		chromedp.Click("#consent button.quiet", chromedp.ByQuery))
+	d.run(chromedp.Navigate(address), chromedp.WaitVisible(chromedp.CSS("#consent")),
+		chromedp.Click(chromedp.CSS("#consent button.quiet")))
 	if text, err := io.ReadAll(rest); err != nil || !strings.Contains(string(text), "access_denied") || wait() != 0 {
 		t.Fatalf("refused: %s, %v", text, err)
 	}

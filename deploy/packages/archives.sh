@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unpacks archives of a release, looks whether each holds what belongs to the program, and runs that of this machine.
-# Needs tar, and unzip for those of Windows.
+# Needs Go, tar, and unzip for those of Windows.
 #
 #   deploy/packages/archives.sh dist/claudeops_*.tar.gz dist/claudeops_*.zip
 set -euo pipefail
@@ -19,6 +19,10 @@ for archive in "$@"; do
   for file in "claudeops$end" "claudeops-connect$end" LICENSE THIRD_PARTY_NOTICES.txt README.md CHANGELOG.md .env.example \
     completions/claudeops.bash completions/_claudeops completions/claudeops.fish man/claudeops.1.gz man/claudeops-serve.1.gz; do
     [ -s "$root/$file" ] || fail "lacks $file"
+  done
+  # What the linker has put in, by the programs' own account.
+  for module in $(go version -m "$root/claudeops$end" "$root/claudeops-connect$end" | awk '$1 == "dep" {print $2 "@" $3}' | sort -u); do
+    grep -qF "${module/@/ } (" "$root/THIRD_PARTY_NOTICES.txt" || fail "the notices lack $module"
   done
   diff -r docs "$root/docs" > /dev/null || fail "holds other pages than docs"
   [ "$(find "$root" -name '*.1.gz' | wc -l)" -gt 100 ] || fail "lacks manual pages"

@@ -66,9 +66,11 @@ func run(ctx context.Context, binary, docs string) error {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	var base string // the browser's own
-	if err := chromedp.Run(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible("#live", chromedp.ByQuery),
-		chromedp.Evaluate(`location.origin`, &base)); err != nil {
+	if err := chromedp.Do(ctx, chromedp.Navigate(signIn), chromedp.WaitVisible(chromedp.CSS("#live"))); err != nil {
+		return err
+	}
+	base, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.origin`)) // the browser's own
+	if err != nil {
 		return err
 	}
 	return errors.Join(takePicture(ctx, base+"/", filepath.Join(docs, "images/dashboard.png")), writeIndex(docs))
@@ -151,11 +153,17 @@ const maxPicture = 150_000
 // takePicture writes the picture of the README: the upper part of the overview, light, with at most 256 colours so that
 // it stays small.
 func takePicture(ctx context.Context, address, file string) error {
-	var shot []byte
-	err := chromedp.Run(ctx,
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
-		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address), chromedp.WaitVisible("main", chromedp.ByQuery),
-		chromedp.CaptureScreenshot(&shot))
+	light := emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}},
+	}
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, light); err != nil {
+		return err
+	}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address),
+		chromedp.WaitVisible(chromedp.CSS("main"))); err != nil {
+		return err
+	}
+	shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func newRetention(p func() *Parts) retention.Acts {
 	return retention.Acts{
 		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() retention.Store { return p().Store.Retention },
 		Keep: func() time.Duration { return p().Cfg.Records.Retention }, Now: func() time.Time { return p().Store.Now() },
-		KeepOutput: func() time.Duration { return p().Cfg.Records.SessionRetention }, Output: store.KindSessionOutput,
+		KeepOutput: func() time.Duration { return p().keepTranscripts() }, Output: store.KindSessionOutput,
 	}
 }
 

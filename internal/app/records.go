@@ -314,13 +314,23 @@ func mergedHeads(ctx context.Context, p *Parts, reader prflow.Reader, repo recor
 // pruneInterval is the interval at which a server removes records older than the retention.
 const pruneInterval = 24 * time.Hour
 
+// keepTranscripts returns how long what agents said in sessions is kept by the policy as it is now; 0 means for ever, as
+// while the policy cannot be read.
+func (p *Parts) keepTranscripts() time.Duration {
+	effective, err := p.Rules.Effective()
+	if err != nil {
+		return 0
+	}
+	return effective.Server.SessionTranscripts
+}
+
 // keepPruned removes what is older than the retention, now and then daily, until ctx ends.
 func keepPruned(ctx context.Context, p *Parts) {
-	if p.Cfg.Records.Retention == 0 && p.Cfg.Records.SessionRetention == 0 {
-		return
-	}
 	prune := newRetention(func() *Parts { return p }).Operation()
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; transport.Sleep(ctx, pruneInterval) {
+		if p.Cfg.Records.Retention == 0 && p.keepTranscripts() == 0 {
+			continue
+		}
 		removed, err := prune.Handle(ctx, operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: record.DoorWeb,
 			System: record.SystemRetention}},
 			Arguments: []byte("{}")})
@@ -328,6 +338,5 @@ func keepPruned(ctx context.Context, p *Parts) {
 			p.Log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
 		}
 		p.Log.Info("retention", "removed", removed)
-		transport.Sleep(ctx, pruneInterval)
 	}
 }

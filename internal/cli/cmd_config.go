@@ -105,6 +105,11 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))
 	describePullRequests(w, v)
 	fmt.Fprintf(w, "Required body sections: %s\n", app.OrAll(v.RequiredSections, "none"))
+	if v.SessionTranscripts == "0" {
+		w.WriteString("What agents said in sessions is kept.\n")
+	} else {
+		fmt.Fprintf(w, "What agents said in sessions is removed after %s.\n", v.SessionTranscripts)
+	}
 	if v.RequireBoundary {
 		w.WriteString("No session starts without a boundary that lacks nothing.\n")
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // Store knows what is old. internal/records/store implements it.
@@ -54,9 +54,8 @@ func (a Acts) Operation() operation.Operation {
 		Shown: operation.Shown{
 			Help: "prune removes texts and file contents of settled proposals, settled notices, answers under idempotency " +
 				"keys, sessions of\n" +
-				"browsers, and what agents said and noted, older than CLAUDEOPS_RETENTION, and what agents said in sessions, older " +
-				"than\n" +
-				"CLAUDEOPS_SESSION_RETENTION, as serve does once a day. The audit stays whole, and\n" +
+				"browsers, and what agents said and noted, older than CLAUDEOPS_RETENTION. What agents said in sessions goes when\n" +
+				"it is older than the policy's retention.session_transcripts. serve does it once a day. The audit stays whole, and\n" +
 				"what is needed to recognise a change stays, too. With --dry-run it prints what would go.",
 			View: func(out any) operation.View {
 				v := operation.View{Table: [][]string{{"KIND", "ROWS"}}}
@@ -92,7 +91,11 @@ func (a Acts) keep(in Request) (time.Duration, error) {
 	if in.OlderThan == "" {
 		return a.Keep(), nil
 	}
-	return config.ParseRetention(in.OlderThan)
+	age, err := policy.ParseRetention(in.OlderThan)
+	if err != nil {
+		return 0, fmt.Errorf("%q is %w", in.OlderThan, err)
+	}
+	return age, nil
 }
 
 func (a Acts) prune(ctx context.Context, call operation.Call, in Request) (Answer, error) {

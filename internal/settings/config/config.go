@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -214,19 +213,15 @@ type Records struct {
 	Kind        string        // where the operator says that they are, sqlite or postgresql; "" means where they were last
 	MarkKey     string        // 64 hexadecimal digits; "" means the key file in Dir
 	Retention   time.Duration // how long contents are kept; 0 means for ever
-	// SessionRetention is how long what agents said and did in sessions is kept, if Retention is not shorter; 0 means for
-	// ever.
-	SessionRetention time.Duration
-	AuditSinks       []string // where the heads of the audit are exported to; may hold secrets
+	AuditSinks  []string      // where the heads of the audit are exported to; may hold secrets
 }
 
 func (e *env) records() Records {
 	r := Records{
 		DirDefault: e.get("CLAUDEOPS_STATE_DIR") == "", DatabaseURL: databaseURL(e),
 		Kind:    strings.ToLower(e.get("CLAUDEOPS_RECORDS")),
-		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.age("CLAUDEOPS_RETENTION", e.get("CLAUDEOPS_RETENTION"), 0),
-		SessionRetention: e.age("CLAUDEOPS_SESSION_RETENTION", e.get("CLAUDEOPS_SESSION_RETENTION"), defaultSessionRetention),
-		AuditSinks:       auditSinks(e),
+		MarkKey: e.secret("CLAUDEOPS_MARK_KEY"), Retention: e.retention(),
+		AuditSinks: auditSinks(e),
 	}
 	r.Dir, r.Problem = e.stateDir()
 	return r
@@ -307,41 +302,15 @@ func OperatorToken(stateDir string) string {
 	return text
 }
 
-// minRetention is the shortest possible retention: the rules look back on days.
-const minRetention = 7 * 24 * time.Hour
-
-// ParseRetention reads an age such as 90d or 2160h, of at least seven days; 0 means no age.
-func ParseRetention(raw string) (time.Duration, error) {
-	if raw == "0" {
-		return 0, nil
-	}
-	age, err := time.ParseDuration(raw)
-	if days, ok := strings.CutSuffix(raw, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		age = time.Duration(n) * 24 * time.Hour //nolint:gosec // 16 bits fit
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%s is no age such as 90d", shown(raw))
-	}
-	if age < minRetention {
-		return 0, fmt.Errorf("%s is less than 7d", shown(raw))
-	}
-	return age, nil
-}
-
-// defaultSessionRetention is how long what sessions said is kept unless the operator says otherwise: it is by far the
-// most of what is recorded.
-const defaultSessionRetention = 30 * 24 * time.Hour
-
-// age reads an age of ParseRetention. It is 0, which keeps everything, for a value that cannot be understood.
-func (e *env) age(name, raw string, unset time.Duration) time.Duration {
+// retention reads an age of policy.ParseRetention. It is 0, which keeps everything, for a value that cannot be understood.
+func (e *env) retention() time.Duration {
+	raw := e.get("CLAUDEOPS_RETENTION")
 	if raw == "" {
-		return unset
+		return 0
 	}
-	age, err := ParseRetention(raw)
+	age, err := policy.ParseRetention(raw)
 	if err != nil {
-		e.warn("%s: %s: everything is kept", name, err)
+		e.warn("CLAUDEOPS_RETENTION: %s is %s: everything is kept", shown(raw), err)
 	}
 	return age
 }

@@ -192,9 +192,6 @@ func recordVariables() []Variable {
 			Values: "64 hexadecimal digits; unset means mark.key in the state folder", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_RETENTION", Meaning: "age at which contents are removed, never the audit",
 			Values: "7d or more, such as 90d or 2160h; unset and 0 keep everything"},
-		{Name: "CLAUDEOPS_SESSION_RETENTION",
-			Meaning: "age at which what agents said in sessions is removed; results, costs and proposals stay",
-			Values:  "7d or more; 0 keeps everything", Default: "30d"},
 		{Name: "CLAUDEOPS_AUDIT_SINK", Meaning: "where the heads of the audit are exported",
 			Values: "absolute paths, syslog, syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT or https://HOST/PATH, separated " +
 				"by commas; unset means nowhere", Secret: true, Server: true},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +59,9 @@ type file struct {
 	Sessions *struct {
 		RequireBoundary bool `yaml:"require_boundary"`
 	} `yaml:"sessions"`
+	Retention *struct {
+		SessionTranscripts *string `yaml:"session_transcripts"`
+	} `yaml:"retention"`
 }
 
 type scopeSection struct {
@@ -144,7 +148,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	steps := []func(*Policy) error{
 		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps,
 		f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
-		f.outgoing, f.tools, f.sources, f.people,
+		f.outgoing, f.tools, f.sources, f.people, f.retention,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {
@@ -294,6 +298,41 @@ func (f file) cooldown(p *Policy) error {
 		p.Limits.CooldownLabel, err = label("cooldown_lift_label", f.CooldownLift)
 	}
 	return err
+}
+
+func (f file) retention(p *Policy) (err error) {
+	if f.Retention == nil || f.Retention.SessionTranscripts == nil {
+		return nil
+	}
+	p.Server.SessionTranscripts, err = ParseRetention(*f.Retention.SessionTranscripts)
+	if err != nil {
+		return fmt.Errorf("retention.session_transcripts: %q is %w", *f.Retention.SessionTranscripts, err)
+	}
+	return nil
+}
+
+// minRetention is the shortest possible retention: the rules look back on days.
+const minRetention = 7 * 24 * time.Hour
+
+// ParseRetention reads an age such as 90d or 2160h, of at least seven days; 0 means that everything is kept.
+// An error completes a sentence that begins with the value and "is".
+func ParseRetention(raw string) (time.Duration, error) {
+	if raw == "0" {
+		return 0, nil
+	}
+	age, err := time.ParseDuration(raw)
+	if days, ok := strings.CutSuffix(raw, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour //nolint:gosec // 16 bits fit
+	}
+	if err != nil {
+		return 0, errors.New("not an age such as 90d")
+	}
+	if age < minRetention {
+		return 0, errors.New("less than 7d")
+	}
+	return age, nil
 }
 
 // ToolTier is the lowest tier that may call a tool of a toolset, where the policy raises it.

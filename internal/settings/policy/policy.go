@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,8 @@ type Server struct {
 	ReadOnly      *bool        // the same for refusing every proposal
 	RequireSink   bool         // nothing is proposed unless every head of the audit was exported before
 	Sources       sources.List // places that files of projects may choose from; see docs/guides/sources.md
+	// SessionTranscripts is how long what agents said and did in sessions is kept; 0 means for ever.
+	SessionTranscripts time.Duration
 }
 
 // Agents are rules for agents beside those of their proposals.
@@ -116,6 +119,8 @@ const (
 	maxCap                  = 1000
 	maxRevisions            = 50
 	maxCooldown             = 90 * 24 * time.Hour
+	// defaultSessionTranscripts is finite: what sessions said is by far the most of what is recorded.
+	defaultSessionTranscripts = 30 * 24 * time.Hour
 )
 
 // CapsFor returns the caps that hold for a tier.
@@ -140,6 +145,7 @@ func Default() Policy {
 		},
 		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
 		Revisions: Revisions{Max: defaultRevisions, OnChecks: true, Once: true},
+		Server:    Server{SessionTranscripts: defaultSessionTranscripts},
 	}
 }
 
@@ -266,6 +272,8 @@ type View struct {
 
 	Sources sources.List `json:"sources" doc:"Places that files of projects may choose from"`
 
+	SessionTranscripts string `json:"session_transcripts" doc:"Age at which what agents said in sessions is removed; 0: it is kept"`
+
 	Roles    []RoleRule `json:"roles" doc:"What people may do who sign in at a provider of identities, the highest first"`
 	FourEyes bool       `json:"four_eyes" doc:"Who started something does not approve or merge what came of it"`
 }
@@ -304,13 +312,25 @@ func (p Policy) View() View {
 		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
-		FourEyes: p.People.FourEyes,
-		DryRun:   p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
+		FourEyes: p.People.FourEyes, SessionTranscripts: ageText(p.Server.SessionTranscripts),
+		DryRun: p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
 	}
 	return v
+}
+
+// ageText returns an age as the policy file has it: in days where they are whole.
+func ageText(age time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case age == 0:
+		return "0"
+	case age%day == 0:
+		return strconv.Itoa(int(age/day)) + "d"
+	}
+	return age.String()
 }
 
 // Hash identifies the effective rules, wherever they came from: 12 hex digits.
@@ -337,6 +357,9 @@ func (p Policy) Hash() string {
 	}
 	if len(p.Server.Sources) > 0 {
 		rules = append(rules, p.Server.Sources)
+	}
+	if p.Server.SessionTranscripts != defaultSessionTranscripts {
+		rules = append(rules, "retention.session_transcripts", p.Server.SessionTranscripts)
 	}
 	if len(p.People.Roles) > 0 {
 		rules = append(rules, p.People.Roles)

@@ -36,6 +36,7 @@ allow_forks: true
 duplicates: any
 tools: {tiers: {fractary_forge_cache_clear: 3, fractary_forge_agent_list: 2}}
 sessions: {require_boundary: true}
+retention: {session_transcripts: 90d}
 pins:
   - {repository: joe/infra, provider: Gitea, base_branch: main}
   - {repository: joe/other, base_branch: release/1}
@@ -74,6 +75,10 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	if p.LeastTier("fractary_forge_cache_clear") != 3 || p.LeastTier("fractary_forge_agent_list") != 2 ||
 		p.LeastTier("plan") != 0 {
 		t.Errorf("tiers of tools %+v", p.Agents.ToolTiers)
+	}
+	if p.Server.SessionTranscripts != 90*24*time.Hour || p.View().SessionTranscripts != "90d" ||
+		policy.Default().View().SessionTranscripts != "30d" {
+		t.Errorf("what sessions said is kept for %s", p.Server.SessionTranscripts)
 	}
 	if !p.Agents.RequireBoundary || !p.View().RequireBoundary || policy.Default().Agents.RequireBoundary {
 		t.Errorf("agents %+v", p.Agents)
@@ -138,6 +143,9 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"a tool named twice":            {"version: 1\ntools:\n  tiers:\n    plan: 3\n    plan: 2\n", "line 5"},
 		"a tool without a name":         {"version: 1\ntools: {tiers: {\"\": 3}}\n", "tools.tiers: a tool has no name"},
 		"an unknown key of sessions":    {"version: 1\nsessions: {requires: true}\n", "unknown key requires"},
+		"an age that is none":           {"version: 1\nretention: {session_transcripts: long}\n", "\"long\" is not an age"},
+		"too short a retention":         {"version: 1\nretention: {session_transcripts: 6d}\n", "\"6d\" is less than 7d"},
+		"an unknown retention":          {"version: 1\nretention: {sessions: 30d}\n", "unknown key sessions"},
 		"a boundary that is no answer":  {"version: 1\nsessions: {require_boundary: perhaps}\n", "wrong type"},
 		"an unknown key of tools":       {"version: 1\ntools: {plan: 3}\n", "unknown key plan"},
 		"an alias bomb does not expand": {"version: 1\nlabels: &a [x, *a]\n", "broken"},
@@ -260,6 +268,10 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 	d, err := policy.Parse("a.yaml", []byte("version: 1\nduplicates: any\n"))
 	if err != nil || d.Hash() == a.Hash() {
 		t.Errorf("the rule on duplicates is not in the hash: %s, %v", d.Hash(), err)
+	}
+	e, err := policy.Parse("a.yaml", []byte("version: 1\nretention: {session_transcripts: 0}\n"))
+	if err != nil || e.Hash() == a.Hash() || e.View().SessionTranscripts != "0" {
+		t.Errorf("the retention is not in the hash: %s, %v", e.Hash(), err)
 	}
 	if a.Hash() != b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 12 {
 		t.Errorf("hashes %s %s %s", a.Hash(), b.Hash(), c.Hash())

@@ -140,6 +140,8 @@ func sections(v policy.View) []section {
 		{Title: "Agents", Rules: []string{
 			"A session starts " + choose(v.RequireBoundary, "only where a boundary keeps its agent from our files and processes",
 				"with the boundary that there is, or without one") + ".",
+			"What agents said in sessions is " + choose(v.SessionTranscripts == "0", "kept.",
+				"removed after "+v.SessionTranscripts+"."),
 		}},
 	}
 }
