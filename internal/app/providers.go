@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
@@ -115,7 +116,7 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 		Now: time.Now, Sleep: all.sleep,
 	})
 	if err != nil {
-		entry.Disabled = err.Error()
+		entry.Disabled = fault.From(err).Message
 		return entry
 	}
 	all.clients[name], entry.Provider = client, provider
