@@ -88,6 +88,18 @@ func localRoot(dir string) func() string {
 	return func() string { return local.RootIdentity(dir) }
 }
 
+// OtherRecords lists the records beside ours that hold pull requests of the local repositories; see local.OtherRecords.
+func (p *Parts) OtherRecords() []string {
+	if p.Cfg.Forges.LocalRoot == "" {
+		return nil
+	}
+	ours := p.Cfg.Records.Dir
+	if u, err := url.Parse(p.Cfg.Records.DatabaseURL); err == nil && u.Host != "" {
+		ours = u.Scheme + "://" + u.Host + u.Path
+	}
+	return local.OtherRecords(p.Cfg.Forges.LocalRoot, ours, time.Now())
+}
+
 // localPage returns the addresses of the dashboard's pages of local pull requests; nil where the address of the
 // dashboard is not configured.
 func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
