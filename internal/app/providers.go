@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
@@ -87,6 +88,18 @@ func localRoot(dir string) func() string {
 	return func() string { return local.RootIdentity(dir) }
 }
 
+// OtherRecords lists the records beside ours that hold pull requests of the local repositories; see local.OtherRecords.
+func (p *Parts) OtherRecords() []string {
+	if p.Cfg.Forges.LocalRoot == "" {
+		return nil
+	}
+	ours := p.Cfg.Records.Dir
+	if u, err := url.Parse(p.Cfg.Records.DatabaseURL); err == nil && u.Host != "" {
+		ours = u.Scheme + "://" + u.Host + u.Path
+	}
+	return local.OtherRecords(p.Cfg.Forges.LocalRoot, ours, time.Now())
+}
+
 // localPage returns the addresses of the dashboard's pages of local pull requests; nil where the address of the
 // dashboard is not configured.
 func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
@@ -115,7 +128,7 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 		Now: time.Now, Sleep: all.sleep,
 	})
 	if err != nil {
-		entry.Disabled = err.Error()
+		entry.Disabled = fault.From(err).Message
 		return entry
 	}
 	all.clients[name], entry.Provider = client, provider

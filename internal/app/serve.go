@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
@@ -124,6 +125,9 @@ func announce(ctx context.Context, a *App, p *Parts, handler *web.Server, at net
 	isOn := func(e gitprovider.Registration) bool { return e.Provider != nil }
 	if !slices.ContainsFunc(p.Providers.registry.Entries(), isOn) {
 		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
+	}
+	if f := doctor.OtherRecords(p.OtherRecords()); f.Name != "" {
+		p.Log.Warn(f.Detail+": "+f.Do, "root", p.Cfg.Forges.LocalRoot)
 	}
 	heads := headLog(p)
 	bound, cancel := context.WithTimeout(ctx, announceBound)

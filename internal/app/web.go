@@ -170,7 +170,7 @@ func NewDoctor(p *Parts) *doctor.Doctor {
 		Config: p.Cfg, Rules: doctor.Rules{Policy: now.Policy, ReadOnly: now.noProposals(), DryRun: now.DryRun,
 			ReposProblem: now.ReposProblem}, Redact: p.Scanner.Redact,
 		Records: p.Store, Audit: p.ComparedAudit(), Outbox: p.Store.Outbox, Registry: p.Providers.registry, Key: p.keyOfMarks,
-		Notifying: p.notifier.Names(), Proposed: p.Store.History.Proposed,
+		Notifying: p.notifier.Names(), OtherRecords: p.OtherRecords(), Proposed: p.Store.History.Proposed,
 		MergeMCP: func(offers mounted.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil, nil) },
 	}
 	o.Boundary = doctor.Boundary{

@@ -1,7 +1,10 @@
 package gitea
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,6 +73,10 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 				access.MissingLabels, err = nil, nil
 			}
 			return err
+		},
+		func() error {
+			access.Unsigned = e.unsigned(ctx, repo, access.Base)
+			return nil
 		},
 	)
 	if isMissing(branchErr) && from.Empty {
@@ -147,6 +154,46 @@ func (e examiner) branch(ctx context.Context, repo gitprovider.RepoRef, access *
 	return nil
 }
 
+// unsigned says what of a proposal the server would not sign although a rule demands it; "" for nothing, and where the
+// rules cannot be read: that takes an administrator of the repository.
+func (e examiner) unsigned(ctx context.Context, repo gitprovider.RepoRef, base string) string {
+	var rules []*gitea.BranchProtection
+	if _, err := e.api.get(ctx, e.api.repoURL(repo, "branch_protections"), nil, &rules); err != nil {
+		return ""
+	}
+	rules = withoutNulls(rules)
+	onOurs, onBase := demandsSignature(rules, gitprovider.BranchPrefix+"x"), demandsSignature(rules, base)
+	if !onOurs && !onBase || e.signs(ctx, repo) {
+		return ""
+	}
+	if onOurs {
+		return "the commits of proposals"
+	}
+	return "the merge commits on " + base
+}
+
+// demandsSignature reports whether the first rule that fits a branch demands signed commits.
+func demandsSignature(rules []*gitea.BranchProtection, branch string) bool {
+	for _, rule := range rules {
+		if name := cmp.Or(rule.RuleName, rule.BranchName); name == branch || branchPattern(name).MatchString(branch) {
+			return rule.RequireSignedCommits
+		}
+	}
+	return false
+}
+
+// branchPattern reads the pattern of a rule: * and ? stay within a segment, ** does not.
+func branchPattern(pattern string) *regexp.Regexp {
+	expr := strings.NewReplacer(`\*\*`, ".*", `\*`, "[^/]*", `\?`, "[^/]").Replace(regexp.QuoteMeta(pattern))
+	return regexp.MustCompile("^" + expr + "$")
+}
+
+// signs reports whether the server has a key for the commits that it makes; true if it does not say.
+func (e examiner) signs(ctx context.Context, repo gitprovider.RepoRef) bool {
+	_, err := e.api.get(ctx, e.api.repoURL(repo, "signing-key.gpg"), nil, nil)
+	return !isMissing(err)
+}
+
 // checksRun returns true if Actions are on and the branch has a workflow, or if the branch's tip has a status already,
 // which another CI may have set; nil if that is not known.
 func (e examiner) checksRun(ctx context.Context, repo gitprovider.RepoRef, base string, actions bool) *bool {
@@ -191,11 +238,36 @@ func (e examiner) hasWorkflow(ctx context.Context, repo gitprovider.RepoRef, bas
 // ping asks for the version, which needs no scope; a token that the server does not know is refused there as
 // everywhere.
 func (a *api) ping(ctx context.Context) error {
-	version, err := call(ctx, a, func(c *gitea.Client) (string, *gitea.Response, error) { return c.ServerVersion() })
+	version, err := a.version(ctx)
+	if below := a.found(ctx, version, err); below != "" {
+		return fault.New(fault.ProviderDisabled, "%s has no API at /, and one below %s; set %s to %s", a.base.Host, below,
+			urlVariable, a.base.JoinPath(below))
+	}
 	if err == nil && version == "" {
 		return fault.New(fault.UpstreamError,
 			"%s does not tell its version; check that %s is the address of a Gitea or Forgejo",
 			a.base.Host, urlVariable)
 	}
 	return err
+}
+
+func (a *api) version(ctx context.Context) (string, error) {
+	return call(ctx, a, func(c *gitea.Client) (string, *gitea.Response, error) { return c.ServerVersion() })
+}
+
+// found looks for the path below which the server is installed, after a failure to find its API at the root of the
+// host; "" if it is at none of the usual ones.
+func (a *api) found(ctx context.Context, version string, failure error) string {
+	var noJSON *json.SyntaxError
+	elsewhere := failure == nil && version == "" || lacksRoute(failure) || errors.As(failure, &noJSON)
+	if !elsewhere || strings.Trim(a.base.Path, "/") != "" {
+		return ""
+	}
+	for _, below := range []string{"/git/", "/gitea/", "/forgejo/"} {
+		there := api{base: a.base.JoinPath(below), http: a.http}
+		if version, err := there.version(ctx); err == nil && version != "" {
+			return below
+		}
+	}
+	return ""
 }

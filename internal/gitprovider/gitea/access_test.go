@@ -3,6 +3,7 @@ package gitea_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +227,18 @@ func TestExamineOfATokenForReadingChangesNothing(t *testing.T) {
 	}
 }
 
+func TestExamineSaysWhichRuleDemandsSignatures(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{"**": "the commits of proposals", "claude-ops/*": "the commits of proposals",
+		"main": "the merge commits on main", "release/*": ""} {
+		sc := newScene(t)
+		sc.configure(func(s *fakegitea.Settings) { s.Protection.Signed = []string{pattern} })
+		access, err := sc.p.Examine(t.Context(), sc.Ref(), "", nil)
+		sc.must(err)
+		sc.same(pattern, access.Unsigned, want)
+	}
+}
+
 func TestAPingTellsWhetherGiteaServesUs(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -246,6 +259,20 @@ func TestAPingTellsWhetherGiteaServesUs(t *testing.T) {
 			if err := sc.p.Ping(t.Context()); fault.CodeOf(err) != tt.code {
 				t.Errorf("got %v, want %s", err, tt.code)
 			}
+		})
+	}
+	for name, first := range map[string]reply{"an unknown path": {status: 404, body: "404 page not found\n"},
+		"a page": {status: 200, body: "<!doctype html><title>home</title>"}} {
+		t.Run("installed below a path, where the root has "+name, func(t *testing.T) {
+			s := serve(t, routes{"GET /version": func(r *http.Request) reply {
+				if strings.HasPrefix(r.URL.Path, "/git/") {
+					return reply{body: object{"version": "1.25.0"}}
+				}
+				return first
+			}})
+			err := s.provider(t).Ping(t.Context())
+			wantCode(t, err, fault.ProviderDisabled)
+			wantSays(t, err, "set GITEA_URL to "+s.URL+"/git/")
 		})
 	}
 	sc := newScene(t)

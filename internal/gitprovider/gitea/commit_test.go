@@ -101,6 +101,9 @@ func TestCommitRefusals(t *testing.T) {
 		"a protected name is not allowed": {refused(403, "Not allowed to push to protected branch claude-ops/check/disk"),
 			free,
 			fault.RepoNotAllowed, "protected branch"},
+		"a signature that is demanded is the server's to make": {
+			refused(403, "branch claude-ops/check/disk is protected from unverified commit "+otherID), free,
+			fault.RepoNotAllowed, "SIGNING_KEY"},
 		"a user who may not write is a matter of configuration": {refused(403, "user should have a permission to write"),
 			free,
 			fault.ProviderDisabled, "write access"},

@@ -106,6 +106,10 @@ func (r *refusal) isAccount() bool {
 	return forge.Mentions(r.message, "prohibited from signing in", "must change your password", "account is not activated")
 }
 
+// isSigning reports whether a 403 is about a commit without a signature. As with isScope, the words only choose the
+// advice.
+func (r *refusal) isSigning() bool { return forge.Mentions(r.message, "unverified commit") }
+
 // toFault makes a *fault.Error of whatever a call ended with. what names, in a message, the thing that a 404 is about
 // besides the repository, such as "pull request #3"; "" if there is nothing else. A refusal is definite: of the codes
 // that stand for "may have acted" it gets one only for a status of 500 and above, and for 408.
@@ -204,6 +208,10 @@ func (a *api) forbidden(r *refusal, repo gitprovider.RepoRef) error {
 				"administrator unblock or activate the account, or use another user's token", tokenVariable, a.base.Host,
 			strings.TrimSuffix(r.said(), "."))
 	}
+	if r.isSigning() {
+		return fault.Wrap(r, fault.RepoNotAllowed, "a rule of %s demands signed commits, and %s signs none for the user of "+
+			"%s%s; %s", repo, a.base.Host, tokenVariable, r.said(), signingAdvice)
+	}
 	if forge.Mentions(r.message, "protected branch") {
 		return fault.Wrap(r, fault.RepoNotAllowed, "a rule of %s forbids it%s; have the branches %s exempted from the rule",
 			repo, r.said(),
@@ -253,13 +261,18 @@ func (a *api) toFaultOfPull(ctx context.Context, err error, repo gitprovider.Rep
 	return a.toFault(err, repo, what)
 }
 
+// signingAdvice says what helps where commits must be signed: the server makes them, so that no key of ours would.
+const signingAdvice = "have the server's administrator let it sign commits (SIGNING_KEY and CRUD_ACTIONS of " +
+	"[repository.signing] in app.ini), or add a branch protection for " + gitprovider.BranchPrefix +
+	"** that demands no signature and comes first"
+
 // forbiddenByRule returns the refusal (403) of a change to a branch for somebody who may write to the repository: then
 // a rule for branches of this name or for files keeps it off, or a hook of the server's. nil means that the user may
 // not write, or that it could not be looked at.
 func (a *api) forbiddenByRule(ctx context.Context, repo gitprovider.RepoRef, branch string, cause error) error {
 	r := refused(cause)
 	// as for coming too often
-	if r == nil || r.isScope() || r.isAccount() || a.http.StatusFault(r.resp, r.quotable()) != nil {
+	if r == nil || r.isScope() || r.isAccount() || r.isSigning() || a.http.StatusFault(r.resp, r.quotable()) != nil {
 		return nil
 	}
 	from, err := a.repository(ctx, repo)

@@ -168,8 +168,54 @@ type labels struct {
 	create func() bool
 }
 
-// set adds labels by their names. The server silently ignores unknown ones, so the answer is compared.
+// set adds labels by their names. What a label that is there excludes is left out, and is a conflict.
 func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) error {
+	excluded, err := l.excluded(ctx, repo, number, names)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return excluded[name] != "" })
+	if len(names) > 0 {
+		err = l.setAll(ctx, repo, number, names)
+	}
+	for _, name := range slices.Sorted(maps.Keys(excluded)) {
+		if err == nil {
+			err = fault.New(fault.Conflict, "%s was left out: %s has the label %s, which excludes it, and a person may have "+
+				"set that", name, pullName(number), excluded[name])
+		}
+	}
+	return err
+}
+
+// scopeOf returns the words before the last slash of a label's name; a pull request has one exclusive label at most of
+// those that share them.
+func scopeOf(name string) string { return name[:max(strings.LastIndexByte(name, '/'), 0)] }
+
+// excluded returns, by their names, which labels would take the place of one that the pull request has: the server
+// replaces an exclusive label by another of its scope. It costs nothing for names without a slash.
+func (l labels) excluded(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) (map[string]string,
+	error) {
+	if !slices.ContainsFunc(names, func(name string) bool { return scopeOf(name) != "" }) {
+		return nil, nil
+	}
+	var have []*gitea.Label
+	at := l.api.repoURL(repo, "issues", strconv.Itoa(number), "labels")
+	if _, err := l.api.get(ctx, at, nil, &have); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, name := range names {
+		for _, there := range withoutNulls(have) {
+			if there.Exclusive && there.Name != name && scopeOf(name) != "" && scopeOf(there.Name) == scopeOf(name) {
+				out[name] = there.Name
+			}
+		}
+	}
+	return out, nil
+}
+
+// setAll adds labels by their names. The server silently ignores unknown ones, so the answer is compared.
+func (l labels) setAll(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) error {
 	missing, err := l.add(ctx, repo, number, names)
 	switch {
 	case err != nil || len(missing) == 0:

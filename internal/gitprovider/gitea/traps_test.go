@@ -211,6 +211,24 @@ func TestUnknownLabelsAreNamedAndTheOthersSet(t *testing.T) {
 	sc.same("labels", status.Labels, []string{"automated", gitprovider.LabelOurs})
 }
 
+func TestAnExclusiveLabelOfAPersonStays(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t)
+	sc.configure(func(s *fakegitea.Settings) {
+		s.Labels = append(s.Labels, fakegitea.Label{Name: "state/proposed", Exclusive: true},
+			fakegitea.Label{Name: "state/approved", Exclusive: true}, fakegitea.Label{Name: "area/disks"})
+	})
+	pr := sc.propose(sc.p, ourBranch)
+	set := func(names ...string) error { return sc.p.Label(t.Context(), sc.Ref(), pr.Number, names) }
+	sc.must(set("state/approved"))
+	err := set("state/proposed", "area/disks")
+	wantCode(t, err, fault.Conflict)
+	wantSays(t, err, "state/proposed was left out: pull request #1 has the label state/approved")
+	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
+	sc.must(err)
+	sc.same("labels", status.Labels, []string{"area/disks", gitprovider.LabelOurs, "state/approved"})
+}
+
 func TestMergeableIsLookedAtAgainWhileTheServerRechecks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

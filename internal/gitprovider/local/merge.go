@@ -45,9 +45,9 @@ type Merged struct {
 //
 // If the base branch moves meanwhile, the merge is tried again, at most mergeTries times.
 //
-// The base is moved first, then the record is brought up to date, then the head branch is deleted if it still points to
-// the merged commit and is not checked out anywhere. After a crash in between, the next look finds the merge by
-// ancestry.
+// The base is moved and the head branch deleted in one transaction, if the branch still points to the merged commit and
+// is not checked out anywhere; then the record is brought up to date. After a crash in between, the next look finds the
+// merge by ancestry.
 func (r *Reviewer) Merge(ctx context.Context, ref gitprovider.RepoRef, number int, n MergeNote) (Merged, error) {
 	if err := n.check(false); err != nil {
 		return Merged{}, err
@@ -99,14 +99,43 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 	if err != nil {
 		return Merged{}, err
 	}
-	t := &transaction{admitted: n.admitted}
-	t.update(pr.Base, id, k.base)
-	if err := repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", number)); err != nil {
-		return Merged{}, repo.whyNotMoved(ctx, pr.Base, k.base, err)
+	inUse := out[pr.Branch] != "" || seen.branches.head == pr.Branch
+	recorded, _, err := r.p.pulls.records.PR(ctx, repo.key(), number)
+	if err != nil {
+		return Merged{}, err
 	}
-	return r.afterMerge(ctx, repo, pr, Merged{Commit: id}, k.head, out[pr.Branch] != "" ||
-			seen.branches.head == pr.Branch),
-		nil
+	// a look finds out by the recorded head that a pull request without a branch was merged
+	deletes := !inUse && gitprovider.CheckOurs(pr.Branch) == nil && recorded.HeadCommit == k.head
+	if deletes, err = repo.moveBase(ctx, pr, k, id, deletes, n); err != nil {
+		return Merged{}, err
+	}
+	return r.afterMerge(ctx, repo, pr, Merged{Commit: id, BranchDeleted: deletes}, k.head, inUse), nil
+}
+
+// moveBase moves the base to the merge and, if deletes, removes the head branch at the same moment, so that a process
+// that is killed leaves no merged branch. A branch that cannot be removed does not keep the base from moving; deleted
+// reports whether it was.
+func (repo *repository) moveBase(ctx context.Context, pr gitprovider.PullRequest, k pair, merge string, deletes bool,
+	n MergeNote) (deleted bool, err error) {
+	move := func(deletes bool) error {
+		t := &transaction{admitted: n.admitted}
+		t.update(pr.Base, merge, k.base)
+		if deletes {
+			t.remove(pr.Branch, k.head)
+		}
+		return repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", pr.Number))
+	}
+	err = move(deletes)
+	if err != nil && deletes {
+		if have, lookErr := repo.branches(ctx); lookErr == nil && have.tips[pr.Base] == k.base {
+			deletes = false
+			err = move(deletes)
+		}
+	}
+	if err != nil {
+		return false, repo.whyNotMoved(ctx, pr.Base, k.base, err)
+	}
+	return deletes, nil
 }
 
 // leftToPerson returns the refusal to move a base that is checked out in dir. The advice is to merge there, so the
@@ -148,6 +177,9 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 	}
 	if hooks := repo.hooks(); len(hooks) > 0 {
 		m.Warnings = append(m.Warnings, "the hooks of the repository did not run: "+strings.Join(hooks, ", "))
+	}
+	if m.BranchDeleted {
+		return m
 	}
 	if headInUse {
 		m.Warnings = append(m.Warnings, "the branch "+pr.Branch+" is checked out, so it was not deleted")
@@ -221,10 +253,7 @@ func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprov
 	if err := merge.refusal(pr); err != nil {
 		return "", err
 	}
-	author := newIdentity(n.Who, p.author.email)
-	if author.name == "" {
-		author.name = p.author.name
-	}
+	author := p.person(n.Who)
 	date := fmt.Sprintf("%d +0000", p.now().Unix())
 	c := w.command(strings.NewReader(mergeMessage(pr, n)), nil, "commit-tree", "-p", k.base, "-p", k.head, merge.tree)
 	c.env = append(slices.Clone(c.env), author.environ("AUTHOR")...)
@@ -234,6 +263,23 @@ func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprov
 		return "", err
 	}
 	return w.parseID(out)
+}
+
+// person returns the identity of somebody who merges: the letters and digits of the name at localhost, so that git does
+// not take persons and agents for one author.
+func (p *Provider) person(name string) identity {
+	person, _, _ := strings.Cut(name, " (") // what follows is the program
+	local := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '.', r == '_':
+			return unicode.ToLower(r)
+		}
+		return '-'
+	}, person), "-._")
+	if author := newIdentity(name, local+"@localhost"); author.name != "" && local != "" {
+		return author
+	}
+	return p.author
 }
 
 func mergeMessage(pr gitprovider.PullRequest, n Note) string {

@@ -39,9 +39,9 @@ func TestMergeMakesACommitWithTwoParents(t *testing.T) {
 	if got := w.git("show", "main:checks/disk.md"); got != "# Disk\n\nONE\ntwo\nTHREE\n" {
 		t.Errorf("merged file %q", got)
 	}
-	want := "Ann Lee|Claude Ops|Merge pull request #1 from claude-ops/check/disk\n\nTitle of " +
+	want := "Ann Lee|ann-lee@localhost|Claude Ops|Merge pull request #1 from claude-ops/check/disk\n\nTitle of " +
 		"claude-ops/check/disk\n\nGood.\n\nMerged-by: Ann Lee"
-	if got := strings.TrimSpace(w.git("log", "-1", "--format=%an|%cn|%B", "main")); got != want {
+	if got := strings.TrimSpace(w.git("log", "-1", "--format=%an|%ae|%cn|%B", "main")); got != want {
 		t.Errorf("commit %q, want %q", got, want)
 	}
 	status := w.state(pr.Number)
@@ -290,6 +290,29 @@ exec GIT "$@"`), local.Options{}))
 		t.Errorf("main ends with %q: the other commit was lost", got)
 	}
 	if got := w.state(pr.Number).State; got != gitprovider.StateOpen {
+		t.Errorf("state %s", got)
+	}
+}
+
+// A process that is killed right after the base moved leaves neither a merged branch nor an open pull request.
+func TestAMergeThatIsCutOffLeavesNoBranch(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	git, err := exec.LookPath("git")
+	w.must(err)
+	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "MOVED",
+		filepath.Join(t.TempDir(), "moved")).Replace(`
+case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac
+exec GIT "$@"`), local.Options{}))
+	w.records.broken = fault.Wrap(errors.New("killed"), fault.Internal, "nothing is recorded")
+	merged, err := w.merge(pr.Number, false)
+	w.must(err)
+	if branches := w.Branches(); branches[pr.Branch] != "" || branches["main"] != merged.Commit {
+		t.Errorf("branches %v", branches)
+	}
+	w.records.broken = nil
+	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
 		t.Errorf("state %s", got)
 	}
 }

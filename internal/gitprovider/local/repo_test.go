@@ -440,3 +440,27 @@ func TestWhatKilledProcessesLeftIsRemovedADayLater(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Two state folders that serve one root hear of each other, and forget one that is not used any more.
+func TestOtherRecordsOfARootAreTold(t *testing.T) {
+	t.Parallel()
+	root, now := t.TempDir(), time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		ours  string
+		after time.Duration
+		want  string
+	}{
+		{"/a", 0, ""}, {"/a", time.Minute, ""}, {"/b", time.Hour, "/a"}, {"/a", 2 * time.Hour, "/b"},
+		{"/b", 30 * 24 * time.Hour, ""},
+	} {
+		if got := strings.Join(local.OtherRecords(root, step.ours, now.Add(step.after)), " "); got != step.want {
+			t.Errorf("%s after %s: %q, want %q", step.ours, step.after, got, step.want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, local.StatesFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := local.OtherRecords(root, "/a", now); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}

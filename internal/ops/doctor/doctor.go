@@ -89,10 +89,12 @@ type Options struct {
 	// Proposed reports whether anything was ever proposed at a provider; nil where that cannot be asked.
 	Proposed func(ctx context.Context, provider string) (bool, error)
 	// Key reads the key of the marks without making one; nil if there is none yet.
-	Key       func() ([]byte, error)
-	Registry  *gitprovider.Registry
-	Git       Git      // nil without local repositories
-	Notifying []string // names of the targets of notifications
+	Key      func() ([]byte, error)
+	Registry *gitprovider.Registry
+	Git      Git // nil without local repositories
+	// OtherRecords are records beside ours with pull requests of the local repositories; see local.OtherRecords.
+	OtherRecords []string
+	Notifying    []string // names of the targets of notifications
 	// MergeMCP merges our MCP servers with those that mounted working copies offer.
 	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
 	Redact   func(text string) string
@@ -110,7 +112,7 @@ func New(o Options) *Doctor { return &Doctor{o} }
 func (d *Doctor) Look(ctx context.Context) []Finding {
 	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d)}
 	out = append(out, d.providers(ctx)...)
-	out = append(out, d.git(ctx), d.defaultProvider())
+	out = append(out, d.git(ctx), OtherRecords(d.OtherRecords), d.defaultProvider())
 	out = append(out, d.list()...)
 	for _, repo := range d.named() {
 		if d.providerOf(repo) == "local" {

@@ -185,12 +185,23 @@ func (d *Doctor) git(ctx context.Context) Finding {
 	}
 	version, err := d.Git.GitVersion(ctx)
 	if err != nil {
-		return blocks("git", fault.From(err).Message, "install git 2.31 or newer")
+		return blocks("git", fault.From(err).Message, "install git 2.38 or newer")
 	}
 	if err := d.Git.Ping(ctx); err != nil {
 		return blocks("local root", fault.From(err).Message+" ("+d.Config.Forges.LocalRoot+")", "")
 	}
 	return Finding{Name: "git", Status: OK, Detail: version}
+}
+
+// OtherRecords is the finding about other records with pull requests of the folder of local repositories; nothing
+// without any.
+func OtherRecords(others []string) Finding {
+	if len(others) == 0 {
+		return Finding{}
+	}
+	return Finding{Name: "local root", Status: Warning, Detail: "other records hold pull requests of these repositories: " +
+		strings.Join(others, ", ") + "; neither side sees the other's, and both make branches",
+		Do: "serve each folder of repositories from one CLAUDEOPS_STATE_DIR, or one database"}
 }
 
 func (d *Doctor) notifications(ctx context.Context) Finding {

@@ -271,7 +271,7 @@ func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
 		strings.Join(a.BranchRules, ", ")+": a proposal is refused unless the token may bypass them",
 		"have these branches exempted")
 	warns(a.Unsigned != "", "commits must be signed, and "+a.Unsigned+" would not be; such a proposal is refused, or "+
-		"cannot be merged", "")
+		"cannot be merged", "have the forge sign them, or exempt "+gitprovider.BranchPrefix+"** from the rule")
 	warns(d.namesTeam() && a.Installation != nil && !slices.ContainsFunc(a.Installation.Permissions, isMembers),
 		"the policy names a team as a reviewer, and the installation lacks \"Members: read\", so no team is asked",
 		"add it in the app's settings, and have the owner accept it")

@@ -32,9 +32,9 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 	d := p.desired
 	snap.Owner, snap.Source, snap.Project, snap.Targets = d.Owner, d.Source, d.Project, d.Targets
 	initial := e.initial(&snap, last)
-	disk := newDisk(bases(slices.Concat(d.Roots, last.Roots))...)
+	disk, kept := newDisk(bases(slices.Concat(d.Roots, last.Roots))...), e.keeper()
 	for _, c := range p.Changes {
-		step, err := e.stepOf(disk, p, c)
+		step, err := kept.stepOf(disk, p, c)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 	}
 	for _, key := range d.keys() {
 		f := d.Files[key]
-		if err := e.state.keep(f.Content); err != nil {
+		if err := kept.keep(f.Content); err != nil {
 			return nil, err
 		}
 		snap.Managed = append(snap.Managed, FileState{
@@ -59,7 +59,7 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 		})
 	}
 	snap.Roots = rootsInUse(&snap, slices.Concat(d.Roots, last.Roots), d.Roots)
-	done, err := e.carryOut(snap, initial, d.Roots, p.roots(),
+	done, err := e.carryOut(kept, snap, initial, d.Roots, p.roots(),
 		func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
 	if err == nil {
 		e.log(event{Kind: "deploy", Owner: d.Owner, Project: d.Project, Snapshot: snap.ID})
@@ -115,7 +115,7 @@ func modeOf(executable bool) uint32 {
 }
 
 // stepOf returns a change with its contents in the state.
-func (e *Engine) stepOf(d disk, p *Plan, c Change) (Step, error) {
+func (k *keeper) stepOf(d disk, p *Plan, c Change) (Step, error) {
 	s := Step{
 		Target: c.Target, Path: c.Path, Root: rootOf(p.roots(), c.Target, c.Path), Mode: modeOf(c.after.Executable),
 		Adopted: c.UpdateKind == adoptUpdate,
@@ -125,7 +125,7 @@ func (e *Engine) stepOf(d disk, p *Plan, c Change) (Step, error) {
 		if c.After != nil {
 			s.Mode = cmp.Or(c.mode, keptMode(c.before.mode, c.after.Executable))
 		}
-		if err := e.keepCurrent(d, c.Path, s.Before); err != nil {
+		if err := k.keepCurrent(d, c.Path, s.Before); err != nil {
 			return s, err
 		}
 	}
@@ -134,12 +134,12 @@ func (e *Engine) stepOf(d disk, p *Plan, c Change) (Step, error) {
 		return s, nil
 	}
 	s.After = *c.After
-	return s, e.state.keep(c.after.Content)
+	return s, k.keep(c.after.Content)
 }
 
 // keepCurrent keeps the content of a file, which has a hash.
-func (e *Engine) keepCurrent(d disk, name, hash string) error {
-	return e.state.keep(Content{hash: hash, read: func() ([]byte, error) {
+func (k *keeper) keepCurrent(d disk, name, hash string) error {
+	return k.keep(Content{hash: hash, read: func() ([]byte, error) {
 		at, err := d.read(name)
 		if err == nil && at.hash != hash {
 			err = NewError(Unexpected, "changed_meanwhile", []string{"retry_command"},
@@ -200,6 +200,8 @@ func (e *Engine) recover() (said string, err error) {
 	}
 	w := &applier{engine: e, disk: newDisk(bases(j.Snapshot.Roots)...), journal: j}
 	left := w.leaveMoved()
+	w.disk.opened = openBases{}
+	defer w.disk.opened.close()
 	if left != "" {
 		defer func() {
 			if said != "" {
@@ -218,6 +220,7 @@ func (e *Engine) recover() (said string, err error) {
 		}
 		return what + " was taken back", nil
 	}
+	w.stageAgain()
 	changed, err := w.finish()
 	if err != nil {
 		if e.died(err) {

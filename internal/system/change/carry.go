@@ -20,11 +20,21 @@ type applier struct {
 	*journal
 	engine *Engine
 	disk   disk
+	gone   map[string]bool // staged files that have their place
+}
+
+// placed notes that a staged file no longer waits.
+func (w *applier) placed(s Step) {
+	if w.gone == nil {
+		w.gone = map[string]bool{}
+	}
+	w.gone[s.Staged] = true
 }
 
 // carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and
-// is an error. needed are the roots whose bases have to be there, roots those that may have a manifest.
-func (e *Engine) carryOut(snap Snapshot, initial *Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done,
+// is an error. kept has the contents. needed are the roots whose bases have to be there, roots those that may have a
+// manifest.
+func (e *Engine) carryOut(kept *keeper, snap Snapshot, initial *Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done,
 	error) {
 	made, err := e.makeBases(&snap, needed)
 	if err != nil {
@@ -33,8 +43,12 @@ func (e *Engine) carryOut(snap Snapshot, initial *Snapshot, needed, roots []Root
 	real := realPaths(bases(slices.Concat(needed, roots)))
 	w := &applier{engine: e, disk: newDisk(bases(snap.Roots)...),
 		journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made, Real: real, Initial: initial}}
-	w.disk.real = real
+	w.disk.real, w.disk.opened = real, openBases{}
+	defer w.disk.opened.close()
 	err = w.prepare(roots, keep)
+	if err == nil {
+		err = kept.settle()
+	}
 	if err == nil {
 		err = e.reached("kept")
 	}
@@ -95,7 +109,6 @@ func (w *applier) prepare(roots []RootDir, keep func(RootDir) bool) (err error) 
 		w.Before[name] = string(at.content)
 	}
 	w.noteMade()
-	w.engine.state.keptAll()
 	return nil
 }
 
@@ -114,10 +127,10 @@ func (w *applier) stand(name string) (dir string, missing []string, err error) {
 	return dir, append(missing, where), err
 }
 
-// stage writes all new files before the first of them takes its place, so that a full disk or a folder that cannot be
-// written is found while nothing has changed.
+// stage puts all new files on disk before the first of them takes its place, so that a full disk or a folder that
+// cannot be written is found while nothing has changed.
 func (w *applier) stage() error {
-	probed := map[string]bool{}
+	probed, together := map[string]bool{}, w.engine.gather()
 	for i, s := range w.Snapshot.Steps {
 		if err := w.engine.reached(fmt.Sprintf("stage %d", i)); err != nil {
 			return err
@@ -135,11 +148,56 @@ func (w *applier) stage() error {
 		if err != nil {
 			return err
 		}
-		if err := w.disk.stage(s.Staged, content, fs.FileMode(s.Mode)); err != nil {
+		if err := w.disk.stage(s.Staged, content, fs.FileMode(s.Mode), together); err != nil {
 			return err
 		}
 	}
-	return nil
+	return together.flush()
+}
+
+// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed. What
+// it cannot stage, put writes to its place.
+func (w *applier) stageAgain() {
+	together := w.engine.gather()
+	for _, s := range w.Snapshot.Steps {
+		if s.After == "" || s.Staged == "" {
+			continue
+		}
+		if at, err := w.disk.look(s.Path); err != nil || at.hash == s.After {
+			continue
+		}
+		if w.waits(s) && w.disk.syncFile(s.Staged, together) == nil {
+			continue
+		}
+		content, err := w.engine.state.Kept(s.After)
+		if err == nil {
+			err = w.disk.stage(s.Staged, content, fs.FileMode(s.Mode), together)
+		}
+		if err != nil {
+			_ = w.disk.remove(s.Staged)
+		}
+	}
+	if together.flush() != nil {
+		w.removeStaged()
+	}
+}
+
+// removeStaged removes the files that still wait.
+func (w *applier) removeStaged() {
+	for _, s := range w.Snapshot.Steps {
+		if s.Staged != "" && !w.gone[s.Staged] {
+			_ = w.disk.remove(s.Staged)
+		}
+	}
+}
+
+// waits reports whether a file waits whole beside its place.
+func (w *applier) waits(s Step) bool {
+	if s.Staged == "" {
+		return false
+	}
+	waiting, err := w.disk.look(s.Staged)
+	return err == nil && waiting.hash == s.After && uint32(waiting.mode) == s.Mode
 }
 
 // finish does the rest of a journal up to its snapshot, from wherever it was left. changed are files that somebody
@@ -218,11 +276,9 @@ func (w *applier) writeManifests(texts map[string]string) error {
 
 // settle removes what still waits, and puts the folders that were changed on disk.
 func (w *applier) settle() {
+	w.removeStaged()
 	names := slices.Collect(maps.Keys(w.Manifests))
 	for _, s := range w.Snapshot.Steps {
-		if s.Staged != "" {
-			_ = w.disk.remove(s.Staged)
-		}
 		names = append(names, s.Path)
 	}
 	w.disk.sync(append(names, w.Folders...))
@@ -253,10 +309,11 @@ func (w *applier) do(s Step) (ours bool, err error) {
 }
 
 // put gives a file its place, from where it waits, or else from the state.
-func (w *applier) put(s Step) error {
-	waiting, err := w.disk.look(s.Staged)
-	if err == nil && waiting.hash == s.After && uint32(waiting.mode) == s.Mode {
-		err = w.disk.place(s.Staged, s.Path)
+func (w *applier) put(s Step) (err error) {
+	if w.waits(s) {
+		if err = w.disk.place(s.Staged, s.Path); err == nil {
+			w.placed(s)
+		}
 	} else {
 		var content []byte
 		if content, err = w.engine.state.Kept(s.After); err == nil {

@@ -21,6 +21,54 @@ type disk struct {
 	// real are the bases' paths without links, as they were when what is being done began; a base that leads elsewhere by
 	// now is not used. A base that it does not have is not looked at.
 	real map[string]string
+	// opened keeps bases open for one call that looks at many files; nil opens one anew each time.
+	opened openBases
+}
+
+// openBases are opened bases by their paths. They are not safe for concurrent use.
+type openBases map[string]*baseRoot
+
+// baseRoot is an opened base. Close does nothing while openBases have it.
+type baseRoot struct {
+	*os.Root
+	info fs.FileInfo // nil for one that nobody keeps
+}
+
+// Close closes a base that is not kept open.
+func (r *baseRoot) Close() error {
+	if r.info != nil {
+		return nil
+	}
+	return r.Root.Close()
+}
+
+// get returns the opened base at a path, unless another folder is there now.
+func (o openBases) get(base string) *baseRoot {
+	kept := o[base]
+	if kept == nil {
+		return nil
+	}
+	if info, err := os.Stat(base); err == nil && os.SameFile(info, kept.info) {
+		return kept
+	}
+	_ = kept.Root.Close()
+	delete(o, base)
+	return nil
+}
+
+// add keeps a base open.
+func (o openBases) add(base string, root *baseRoot) {
+	if info, err := root.Stat("."); o != nil && err == nil {
+		root.info = info
+		o[base] = root
+	}
+}
+
+func (o openBases) close() {
+	for _, kept := range o {
+		_ = kept.Root.Close()
+	}
+	clear(o)
 }
 
 // newDisk knows the bases; the deepest that holds a path is the one that it is reached by.
@@ -47,16 +95,24 @@ func (d disk) baseOf(name string) (base, rel string, ok bool) {
 }
 
 // within opens the base of a path. rel is the path below it, with slashes. fs.ErrNotExist if the base is not there.
-func (d disk) within(name string) (root *os.Root, rel string, err error) {
+func (d disk) within(name string) (root *baseRoot, rel string, err error) {
 	base, rel, ok := d.baseOf(name)
 	if !ok {
 		return nil, "", fmt.Errorf("%s lies in none of the folders that may be written", name)
 	}
+	if root := d.opened.get(base); root != nil {
+		return root, rel, nil
+	}
 	if err := d.moved(base); err != nil {
 		return nil, "", err
 	}
-	root, err = openRoot(base)
-	return root, rel, err
+	opened, err := openRoot(base)
+	if err != nil {
+		return nil, "", err
+	}
+	root = &baseRoot{Root: opened}
+	d.opened.add(base, root)
+	return root, rel, nil
 }
 
 // openRoot opens a folder; something else at its path is an error, and is not waited for.
@@ -115,7 +171,7 @@ func (d disk) in(name string, f func(root *os.Root, rel string) error) error {
 		return IOError(name, err)
 	}
 	defer func() { _ = root.Close() }()
-	if err := f(root, rel); err != nil {
+	if err := f(root.Root, rel); err != nil {
 		return IOError(name, err)
 	}
 	return nil
@@ -160,7 +216,7 @@ func (d disk) read(name string) (at found, err error) {
 	if what := notPlain(info); what != "" {
 		return found{exists: true, what: what}, nil
 	}
-	content, info, err := files.Read(root, rel, MaxFileBytes)
+	content, info, err := files.Read(root.Root, rel, MaxFileBytes)
 	if err != nil {
 		return found{}, IOError(name, err)
 	}
@@ -261,21 +317,31 @@ func IOError(name string, err error) error {
 // temporary is the name prefix of staged files; the next call removes those that a killed process left.
 const temporary = ".agentpack-new-"
 
-// stage writes a new file where it waits, on disk.
-func (d disk) stage(name string, content []byte, mode fs.FileMode) error {
+// stage writes a new file where it waits, on disk once together was flushed; nil: at once.
+func (d disk) stage(name string, content []byte, mode fs.FileMode, together *gathering) error {
 	return d.in(name, func(root *os.Root, rel string) error {
-		_ = root.Remove(rel) // of a process that was killed
-		f, err := root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := createOver(root, rel)
 		if err != nil {
 			return err
 		}
 		_, err = f.Write(content)
-		err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+		err = errors.Join(err, f.Chmod(mode), together.sync(f), f.Close())
 		if err != nil {
 			_ = root.Remove(rel)
 		}
 		return err
 	})
+}
+
+// createOver makes a file, in the place of one that a killed process may have left.
+func createOver(root *os.Root, rel string) (*os.File, error) {
+	const flags, private = os.O_WRONLY | os.O_CREATE | os.O_EXCL, 0o600
+	f, err := root.OpenFile(rel, flags, private)
+	if errors.Is(err, fs.ErrExist) {
+		_ = root.Remove(rel)
+		f, err = root.OpenFile(rel, flags, private)
+	}
+	return f, err
 }
 
 // place moves a staged file to its place, atomically. It makes missing folders.
@@ -290,10 +356,13 @@ func (d disk) place(staged, name string) error {
 		return IOError(name, err)
 	}
 	rel := path.Join(path.Dir(from), filepath.ToSlash(to))
-	if err := root.MkdirAll(path.Dir(rel), 0o755); err != nil {
-		return IOError(name, err)
+	err = root.Rename(from, rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = root.MkdirAll(path.Dir(rel), 0o755); err == nil {
+			err = root.Rename(from, rel)
+		}
 	}
-	if err := root.Rename(from, rel); err != nil {
+	if err != nil {
 		return IOError(name, err)
 	}
 	return nil
@@ -306,7 +375,7 @@ func (d disk) write(name string, content []byte, mode fs.FileMode, suffix string
 		return err
 	}
 	staged := filepath.Join(filepath.Dir(name), temporary+suffix)
-	if err := d.stage(staged, content, mode); err != nil {
+	if err := d.stage(staged, content, mode, nil); err != nil {
 		return err
 	}
 	if err := d.place(staged, name); err != nil {
@@ -364,15 +433,33 @@ func (d disk) removeEmpty(name string) error {
 // writable tries whether files can be made in a folder.
 func (d disk) writable(dir, suffix string) error {
 	probe := filepath.Join(dir, temporary+suffix)
-	if err := d.stage(probe, nil, 0o600); err != nil {
+	err := d.in(probe, func(root *os.Root, rel string) error {
+		f, err := createOver(root, rel)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return d.remove(probe)
 }
 
+// syncFile puts a file that was written before on disk, with together.
+func (d disk) syncFile(name string, together *gathering) error {
+	return d.in(name, func(root *os.Root, rel string) error {
+		f, err := root.Open(rel)
+		if err != nil {
+			return err
+		}
+		return errors.Join(together.sync(f), f.Close())
+	})
+}
+
 // sync puts the entries of the folders of files on disk.
 func (d disk) sync(names []string) {
-	seen := map[string]bool{}
+	seen, together := map[string]bool{}, &gathering{}
 	for _, name := range names {
 		dir := filepath.Dir(name)
 		if seen[dir] {
@@ -380,16 +467,17 @@ func (d disk) sync(names []string) {
 		}
 		seen[dir] = true
 		if root, rel, err := d.within(dir); err == nil {
-			syncFolder(root, rel)
+			syncFolder(root.Root, rel, together)
 			_ = root.Close()
 		}
 	}
+	_ = together.flush()
 }
 
 // syncFolder puts a folder's entries on disk. Where folders cannot be synced, a file is still whole or as before.
-func syncFolder(root *os.Root, name string) {
+func syncFolder(root *os.Root, name string, together *gathering) {
 	if dir, err := root.Open(name); err == nil {
-		_ = dir.Sync()
+		_ = together.sync(dir)
 		_ = dir.Close()
 	}
 }

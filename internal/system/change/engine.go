@@ -53,6 +53,7 @@ type Engine struct {
 	NoWriting func() string           // why not even what was cut off may be finished now, "" if it may; nil: it may
 	dies      func(step string) bool  // tests end the process here; nil does nothing
 	fails     func(step string) error // tests let a write fail here
+	memory    memoryOfDisk            // tests lose what is not on disk; nil does nothing
 }
 
 // NewEngine makes an Engine. home is AGENTPACK_HOME, where the state is. It touches no disk.

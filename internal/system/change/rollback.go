@@ -93,12 +93,12 @@ func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
 
 // carryOut puts the files back. The lock is held.
 func (r *restoring) carryOut() (*Done, error) {
-	e := r.engine
+	e, kept := r.engine, r.engine.keeper()
 	for _, s := range r.snap.Steps {
 		if s.Before == "" {
 			continue
 		}
-		if err := e.keepCurrent(r.disk, s.Path, s.Before); err != nil {
+		if err := kept.keepCurrent(r.disk, s.Path, s.Before); err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +109,7 @@ func (r *restoring) carryOut() (*Done, error) {
 		return !slices.ContainsFunc(r.snap.Steps,
 			func(s Step) bool { return s.After != "" && s.Target == d.Target && s.Root == d.Dir })
 	})
-	done, err := e.carryOut(r.snap, nil, needed, roots, r.had)
+	done, err := e.carryOut(kept, r.snap, nil, needed, roots, r.had)
 	if err == nil {
 		e.log(event{Kind: "rollback", Owner: r.to.Owner, Project: r.snap.Project, Snapshot: r.snap.ID})
 	}

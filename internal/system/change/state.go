@@ -67,26 +67,14 @@ func (s State) newID(known []string) string {
 	return strconv.FormatInt(id, 10)
 }
 
-// keep stores a content under its hash. keptAll puts the name on disk, too.
-func (s State) keep(c Content) error {
-	name := filepath.Join(s.dir, "objects", c.SHA256())
-	if old, _, err := files.ReadPath(name, maxStateBytes); err == nil && Hash(old) == c.SHA256() {
-		return nil
-	}
-	content, err := c.Bytes()
-	if err != nil {
-		return err
-	}
-	return s.write(filepath.Join("objects", c.SHA256()), content)
-}
-
-func (s State) keptAll() { s.syncFolder("objects") }
+// object returns the path of a content; see keeper.
+func (s State) object(hash string) string { return filepath.Join(s.dir, "objects", hash) }
 
 // Kept returns a content by its hash.
 func (s State) Kept(hash string) ([]byte, error) {
-	content, _, err := files.ReadPath(filepath.Join(s.dir, "objects", hash), maxStateBytes)
+	content, _, err := files.ReadPath(s.object(hash), maxStateBytes)
 	if err != nil {
-		return nil, IOError(filepath.Join(s.dir, "objects", hash), err)
+		return nil, IOError(s.object(hash), err)
 	}
 	if Hash(content) != hash {
 		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the kept content %s was changed", hash)
@@ -134,7 +122,7 @@ func (s State) WriteJSON(name string, v any) error {
 
 func (s State) syncFolder(name string) {
 	if root, err := openRoot(filepath.Join(s.dir, name)); err == nil {
-		syncFolder(root, ".")
+		syncFolder(root, ".", nil)
 		_ = root.Close()
 	}
 }

@@ -271,6 +271,9 @@ func (c *call) land(p *push) (*answer, error) {
 	if p.isNew && c.at.st.protection(p.target) != "" {
 		return nil, forbidden("Not allowed to push to protected branch " + p.target)
 	}
+	if slices.ContainsFunc(c.at.st.Protection.Signed, func(pattern string) bool { return matches(pattern, p.target) }) {
+		return nil, forbidden("branch " + p.target + " is protected from unverified commit " + strings.Repeat("1", 40))
+	}
 	if file := c.protectedFile(p); file != "" {
 		return nil, forbidden("branch " + p.target + " is protected from changing file " + file)
 	}

@@ -14,7 +14,7 @@ import (
 
 func (j *rendering) label(l Label) labelJSON {
 	return labelJSON{
-		ID: l.ID, Name: l.Name, Color: l.Color, Description: l.Description,
+		ID: l.ID, Name: l.Name, Color: l.Color, Description: l.Description, Exclusive: l.Exclusive,
 		URL: fmt.Sprintf("%s/labels/%d", j.at.api(), l.ID),
 	}
 }
@@ -96,7 +96,9 @@ func changeLabels(c *call, replace bool) (*answer, error) {
 	before := c.at.labels(pr)
 	if !replace {
 		for _, l := range before {
-			ids = append(ids, l.ID)
+			if !c.excludes(ids, l) {
+				ids = append(ids, l.ID)
+			}
 		}
 	}
 	c.at.setLabels(pr, ids)
@@ -104,6 +106,15 @@ func changeLabels(c *call, replace bool) (*answer, error) {
 		c.at.touched(pr)
 	}
 	return ok(c.json.labelList(c.at.labels(pr))), nil
+}
+
+// excludes reports whether one of the new labels takes the place of an exclusive one.
+func (c *call) excludes(ids []int64, old Label) bool {
+	scope := func(l Label) string { return l.Name[:max(strings.LastIndexByte(l.Name, '/'), 0)] }
+	return old.Exclusive && scope(old) != "" && slices.ContainsFunc(ids, func(id int64) bool {
+		l, defined := c.at.st.labelByID(id)
+		return defined && l.Exclusive && l.ID != old.ID && scope(l) == scope(old)
+	})
 }
 
 // idsOf gives label ids for ids or for names, which stand for all labels of the name; false for a mixture.

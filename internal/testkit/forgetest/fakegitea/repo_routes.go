@@ -101,6 +101,11 @@ func listProtections(c *call) (*answer, error) {
 	for i, pattern := range c.at.st.Protection.ProtectedPatterns {
 		list = append(list, c.json.protectionJSON(pattern, i+1))
 	}
+	for _, pattern := range c.at.st.Protection.Signed {
+		rule := c.json.protectionJSON(pattern, len(list)+1)
+		rule["require_signed_commits"] = true
+		list = append(list, rule)
+	}
 	return ok(list), nil
 }
 

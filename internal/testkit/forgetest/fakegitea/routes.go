@@ -42,6 +42,9 @@ func (s *Server) table(spec *spec) []route {
 	add(get, repo+"/branches/{branch...}", "repository", getBranch)
 	add(http.MethodDelete, repo+"/branches/{branch...}", "repository", deleteBranch)
 	add(get, repo+"/branch_protections", "repository", listProtections)
+	add(get, repo+"/signing-key.gpg", "repository", func(*call) (*answer, error) {
+		return nil, refuse(http.StatusNotFound, "no signing key")
+	})
 	add(get, repo+"/branch_protections/{name}", "repository", getProtection)
 	add(get, repo+"/git/trees/{sha}", "repository", getTree)
 	add(get, repo+"/git/blobs/{sha}", "repository", getBlob)

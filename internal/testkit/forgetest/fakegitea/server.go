@@ -220,6 +220,7 @@ func (s *Server) stampOf(id string) stamp {
 type Label struct {
 	ID          int64 // 0 when added by Configure: the server gives it one
 	Name        string
+	Exclusive   bool   // takes the place of another exclusive one with the same words before its last slash
 	Color       string // six hex digits; "" stands for ededed
 	Description string
 }
@@ -266,6 +267,8 @@ type Protection struct {
 	ProtectedPatterns []string
 	// RequiredApprovals is, by pattern, how many approvals a protected branch demands.
 	RequiredApprovals map[string]int
+	// Signed are the patterns whose branches take only signed commits; the server has no key.
+	Signed []string
 	// ProtectedFiles are patterns of files that must not be changed on a new branch below claude-ops/.
 	ProtectedFiles []string
 }
