@@ -97,7 +97,7 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	if o.as != "" {
 		at := slices.Index(serverNames(), o.as)
 		if at < 0 {
-			return app.Usage(fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as,
+			return app.Usage(fmt.Errorf("--as %.50q is not a server that is known; there is %s", o.as,
 				strings.Join(serverNames(), ", ")))
 		}
 		stands = standIns()[at]
@@ -150,7 +150,7 @@ func connectMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	if raw := *a.flags["CLAUDEOPS_TIER"]; raw != "" {
 		tier, ok := gitprovider.ParseTier(raw)
 		if !ok {
-			return app.Usage(fmt.Errorf("--tier %.20q is no tier; 1, 2 and 3 are", raw))
+			return app.Usage(fmt.Errorf("--tier %.20q is not a tier; 1, 2 and 3 are", raw))
 		}
 		arguments.Lower.Tier = int(tier)
 	}

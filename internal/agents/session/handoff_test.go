@@ -55,7 +55,7 @@ func TestAHandoffIsReadAsItIsMeant(t *testing.T) {
 		"unknown members": {
 			text:  `{"recommended_tier":2,"severity":"high","findings":[{"key":"dns-slow","text":"slow"}],"wanted_change":{"why":"x"}}`,
 			want:  sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow},
-			notes: []string{"`wanted_change.why` is unknown", "`severity` is no member"},
+			notes: []string{"`wanted_change.why` is unknown", "`severity` is not a member"},
 		},
 		"two wanted changes": {
 			text:  `{"recommended_tier":2,"findings":[{"key":"dns-slow","text":"slow"}],"wanted_change":[{"file":"a"},{"file":"b"}]}`,

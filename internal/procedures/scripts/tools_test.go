@@ -281,7 +281,7 @@ func TestADryRunSaysWhatWouldBeRun(t *testing.T) {
 		t.Errorf("%+v, ran %v, rows %+v", got, s.ran(), s.rows)
 	}
 	if got := s.call("check_disk", `{}`); got.ExitCode != exitInvalid {
-		t.Errorf("arguments that are no good, in a dry run: %+v", got)
+		t.Errorf("arguments that are not valid, in a dry run: %+v", got)
 	}
 }
 

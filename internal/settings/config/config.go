@@ -322,7 +322,7 @@ func ParseRetention(raw string) (time.Duration, error) {
 		age = time.Duration(n) * 24 * time.Hour //nolint:gosec // 16 bits fit
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s is no age such as 90d", shown(raw))
+		return 0, fmt.Errorf("%s is not an age such as 90d", shown(raw))
 	}
 	if age < minRetention {
 		return 0, fmt.Errorf("%s is less than 7d", shown(raw))

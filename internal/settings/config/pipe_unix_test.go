@@ -82,7 +82,7 @@ func readsSecrets(t *testing.T, folder, name string) {
 
 func readsPolicy(t *testing.T, _, name string) {
 	if _, err := policy.Load(name); err == nil ||
-		!strings.Contains(err.Error(), name+" cannot be read: is no regular file") {
+		!strings.Contains(err.Error(), name+" cannot be read: is not a regular file") {
 		t.Error(err)
 	}
 }
