@@ -102,7 +102,7 @@ func parseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, n
 	}
 	var members map[string]any
 	if err := json.Unmarshal(unfenced(raw), &members); err != nil {
-		return sessions.Handoff{}, nil, fmt.Errorf("the handoff is not JSON object: %s", content.Clean(err.Error(), 200))
+		return sessions.Handoff{}, nil, fmt.Errorf("the handoff is not a JSON object: %s", content.Clean(err.Error(), 200))
 	}
 	r := &handoffReader{redact: redact}
 	h = r.read(members)

@@ -412,11 +412,11 @@ func TestKeysAreReadAsGitHubGivesThem(t *testing.T) {
 	for name, tt := range map[string]struct{ text, says string }{
 		"as it is":         {pemOf(appKey()), ""},
 		"PKCS #8":          {pkcs8Of(t, appKey()), ""},
-		"nothing":          {"", "no key in PEM"},
+		"nothing":          {"", "not a key in PEM format"},
 		"cut off":          {lines[0] + lines[1] + lines[2] + lines[len(lines)-1], "GitHub gave, whole"},
 		"a public key":     {strings.ReplaceAll(pemOf(appKey()), "RSA PRIVATE", "RSA PUBLIC"), "something else"},
 		"a small one":      {pemOf(small), "1024 bits"},
-		"an elliptic one":  {ellipticPEM(t), "no RSA key"},
+		"an elliptic one":  {ellipticPEM(t), "not an RSA key"},
 		"with CRLF breaks": {strings.ReplaceAll(pemOf(appKey()), "\n", "\r\n"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

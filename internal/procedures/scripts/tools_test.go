@@ -202,7 +202,7 @@ func TestWhatIsRefusedRunsNothingAndIsRecorded(t *testing.T) {
 			code: fault.InvalidArgument},
 		"no object": {arguments: `[1]`, exit: exitInvalid, says: "must be a JSON object",
 			code: fault.InvalidArgument},
-		"a name that is twice": {arguments: `{"mount":"/","mount":"/etc"}`, exit: exitInvalid, says: "once each",
+		"a name that is twice": {arguments: `{"mount":"/","mount":"/etc"}`, exit: exitInvalid, says: "each name stands once",
 			code: fault.InvalidArgument},
 		"records that are full": {set: func(s *shop) { s.beginErr = fault.New(fault.Misconfigured, "the disk is full") },
 			exit: exitNotRunable, says: "the disk is full", code: fault.Misconfigured},

@@ -214,7 +214,7 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 		"a long file": {strings.Repeat("ä", 20<<10), strings.Repeat("ä", 8<<10),
 			"only the first 16384 of 40960 bytes"},
 		"hidden characters":       {"a\u202eb\n", "ab\n", "without characters"},
-		"no text":                 {"\xff\n", "", "no text"},
+		"no text":                 {"\xff\n", "", "not text"},
 		"a file that is not read": {strings.Repeat("a", gitprovider.MaxContentRead+1), "", "not shown"},
 	} {
 		t.Run(name, func(t *testing.T) {

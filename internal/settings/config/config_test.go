@@ -358,9 +358,9 @@ func TestRecordsAreKeptUnlessARetentionIsClear(t *testing.T) {
 		"": {0, ""}, "0": {0, ""}, "90d": {90 * day, ""}, "7d": {7 * day, ""}, "2160h": {90 * day, ""},
 		"${CLAUDEOPS_RETENTION}": {0, ""},
 		"6d":                     {0, "less than 7d"}, "1h": {0, "less than 7d"}, "0d": {0, "less than 7d"},
-		"-90d":   {0, "no age"},
+		"-90d":   {0, "not an age"},
 		"-9000h": {0, "less than 7d"},
-		"ninety": {0, "no age"}, "90": {0, "no age"}, "d": {0, "no age"}, "99999999d": {0, "no age"},
+		"ninety": {0, "not an age"}, "90": {0, "not an age"}, "d": {0, "not an age"}, "99999999d": {0, "not an age"},
 	} {
 		c := load(map[string]string{"CLAUDEOPS_RETENTION": value})
 		warnings := strings.Join(c.Warnings, " ")

@@ -97,7 +97,7 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 			"", "GITHUB_APP_PRIVATE_KEY is not"},
 		"a key alone": {map[string]string{"GITHUB_APP_PRIVATE_KEY": appKey()}, "", "GITHUB_APP_ID is not"},
 		"no ID": {map[string]string{"GITHUB_APP_ID": "my app", "GITHUB_APP_PRIVATE_KEY": appKey()}, "",
-			"GITHUB_APP_ID is not an ID"},
+			"GITHUB_APP_ID is not an app ID"},
 		"a wrong address": {map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": appKey(),
 			"GITHUB_API_URL": "git.example"}, "",
 			"GITHUB_API_URL is not an address"},

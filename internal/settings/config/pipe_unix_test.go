@@ -120,7 +120,7 @@ func readsOffers(t *testing.T, folder, _ string) {
 	if r.MCP != nil {
 		said += r.MCP.Problem
 	}
-	if !strings.Contains(said, "no plain file") && !strings.Contains(said, "not a folder") &&
+	if !strings.Contains(said, "not a plain file") && !strings.Contains(said, "not a folder") &&
 		!strings.Contains(said, "symbolic link") {
 		t.Error(said)
 	}

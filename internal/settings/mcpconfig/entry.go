@@ -31,7 +31,7 @@ func parseFile(text []byte) ([]rawServer, error) {
 		Servers map[string]jsontext.Value `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf("the file is not JSON object of the one member mcpServers: %s", reason(err))
+		return nil, fmt.Errorf("the file is not a JSON object of the one member mcpServers: %s", reason(err))
 	}
 	if len(file.Servers) > MaxServers {
 		return nil, fmt.Errorf("the file names more than %d servers", MaxServers)

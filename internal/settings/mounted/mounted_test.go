@@ -268,7 +268,7 @@ func TestAContributionIsReadOrSaysWhyNot(t *testing.T) {
 		{"behind a link", func(t *testing.T, dir, outside string) { link(t, outside, dir, "r/.claude-ops") }, "",
 			"symbolic link"},
 		{"a folder", func(t *testing.T, dir, _ string) { write(t, dir, "r/.claude-ops/mcp.json/x", "") }, "",
-			"no plain file"},
+			"not a plain file"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
