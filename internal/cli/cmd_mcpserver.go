@@ -118,13 +118,12 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
 		Name: stands.name, Versions: stands.versions, Version: app.Version(),
 		ReadOnly: func() bool { return p.Rules.Now().ReadOnly.On },
-		Ticks:    time.Tick(app.LookEvery), Actor: app.Agent(ctx, p),
-		Log: p.Log, NewID: app.NewID,
+		Ticks:    time.Tick(app.LookEvery), Log: p.Log, NewID: app.NewID,
 	})
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, a.streams.In, a.streams.Out)
+	return server.Serve(ctx, mcpserver.Client{Actor: app.Agent(ctx, p)}, a.streams.In, a.streams.Out)
 }
 
 // existingFolder returns the absolute path of a folder that there is.

@@ -667,11 +667,11 @@ func serveFound(ctx context.Context, names *atomic.Value, c door.Client) error {
 		return all
 	}
 	server, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{
-		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" }, Gone: c.Gone,
-		Admitted: c.Admitted, Ticks: time.Tick(time.Millisecond),
+		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" },
+		Ticks: time.Tick(time.Millisecond),
 	})
 	if err != nil {
 		return err
 	}
-	return server.ServeExchanges(ctx, c.Messages, c.Out)
+	return server.ServeExchanges(ctx, mcpserver.Client{Gone: c.Gone, Admitted: c.Admitted}, c.Messages, c.Out)
 }

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -347,10 +346,13 @@ func (w *world) agentTokens() *door.Tokens {
 				return w.web.Access.StillAgent(ctx, t)
 			},
 		}, err
-	}, func(ctx context.Context, name string) (bool, error) {
+	}, func(ctx context.Context, _ []string) (map[string]bool, error) {
 		list, err := w.store.Access.Tokens(ctx)
-		return slices.ContainsFunc(list, func(t access.Token) bool { return t.Agent && t.Name == name && t.Good(w.Now()) }),
-			err
+		good := map[string]bool{}
+		for _, t := range list {
+			good[t.Name] = good[t.Name] || t.Agent && t.Good(w.Now())
+		}
+		return good, err
 	})
 }
 
@@ -363,13 +365,12 @@ func (w *world) serveTools(ctx context.Context, r door.Rights, c door.Client) er
 	}
 	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })},
 		mcpserver.Options{
-			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Actor: c.Actor,
-			Admitted: c.Admitted,
+			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID,
 		})
 	if err != nil {
 		return err
 	}
-	return server.ServeExchanges(ctx, c.Messages, c.Out)
+	return server.ServeExchanges(ctx, mcpserver.Client{Gone: c.Gone, Actor: c.Actor, Admitted: c.Admitted}, c.Messages, c.Out)
 }
 
 // agentToken makes a token for an agent.

@@ -9,16 +9,18 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connect"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // Bounds of agents with tokens.
 const (
-	maxTokenConnections = 100             // at the same time, of all tokens, with those in their handshake
+	maxTokenConnections = 1024            // at the same time, of all tokens, with those in their handshake
 	tokenLook           = 2 * time.Second // how often connections are looked at whose token may be good no more
 	leaveLook           = 20 * time.Millisecond
 )
@@ -29,8 +31,8 @@ type Tokens struct {
 	host *Host
 	// admit says who has a token, with which rights; an error refuses the connection. Credential names the token.
 	admit func(ctx context.Context, token string) (Arrival, error)
-	// good reports whether the token that a credential names is still valid; an error keeps open connections.
-	good func(ctx context.Context, credential string) (bool, error)
+	// good reports which of the tokens that credentials name, in order and each once, are still valid; an error keeps open connections.
+	good func(ctx context.Context, credentials []string) (map[string]bool, error)
 
 	mu      sync.Mutex
 	rows    map[string]*rows // by transport, so that strangers at one leave room for those at another
@@ -48,9 +50,9 @@ type holder struct {
 }
 
 // NewTokens makes Tokens. admit says who has a token, with which rights; an error refuses the connection. good reports
-// whether the token that a credential names is still valid; an error keeps open connections.
+// which of the tokens that credentials name are still valid; an error keeps open connections.
 func NewTokens(h *Host, admit func(ctx context.Context, token string) (Arrival, error),
-	good func(ctx context.Context, credential string) (bool, error)) *Tokens {
+	good func(ctx context.Context, credentials []string) (map[string]bool, error)) *Tokens {
 	return &Tokens{host: h, admit: admit, good: good, rows: map[string]*rows{}, holders: map[string]*holder{}}
 }
 
@@ -197,11 +199,21 @@ func (t *Tokens) empty() bool {
 
 // look cuts off those whose token is good no more.
 func (t *Tokens) look(ctx context.Context) {
-	for _, c := range t.host.Connections() {
-		if c.Credential == "" {
-			continue
-		}
-		if good, err := t.good(ctx, c.Credential); err == nil && !good {
+	open := slices.DeleteFunc(t.host.Connections(), func(c record.Connection) bool { return c.Credential == "" })
+	if len(open) == 0 {
+		return
+	}
+	var names []string
+	for _, c := range open {
+		names = append(names, c.Credential)
+	}
+	slices.Sort(names)
+	good, err := t.good(ctx, slices.Compact(names))
+	if err != nil {
+		return
+	}
+	for _, c := range open {
+		if !good[c.Credential] {
 			t.host.options.Log.Info("an agent is cut off: its token is good no more", "connection", c.ID, "credential",
 				c.Credential)
 			t.host.Cut(c.ID)

@@ -48,7 +48,13 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 			return door.Arrival{}, fault.New(fault.Unauthenticated, "the token is not a valid agent token")
 		}
 		return door.Arrival{Rights: door.Rights{Tier: gitprovider.TierInvestigate}, Credential: name}, nil
-	}, func(context.Context, string) (bool, error) { return !w.revoked.Load(), nil })
+	}, func(_ context.Context, names []string) (map[string]bool, error) {
+		good := map[string]bool{}
+		for _, name := range names {
+			good[name] = !w.revoked.Load()
+		}
+		return good, nil
+	})
 	d := door.TokenDoor{Tokens: tokens, Path: w.path}
 	listener, err := d.Listen(t.Context())
 	if err != nil {
