@@ -141,7 +141,7 @@ func TestClaudeAtTierOneIsToldToEscalate(t *testing.T) {
 		config func(string) string
 	}{
 		{name: "when the tier is 1", vars: func(vars map[string]string) { vars["CLAUDEOPS_TIER"] = "1" }},
-		{name: "when the tier is no number", vars: func(vars map[string]string) { vars["CLAUDEOPS_TIER"] = "highest" }},
+		{name: "when the tier is not a number", vars: func(vars map[string]string) { vars["CLAUDEOPS_TIER"] = "highest" }},
 		{name: "when the tier is unset", vars: func(vars map[string]string) { delete(vars, "CLAUDEOPS_TIER") }},
 		{
 			name: "when the server gets an unexpanded placeholder",

@@ -230,7 +230,7 @@ func bytesOf(t *testing.T, size string) string {
 	size, _, _ = strings.Cut(size, ",")
 	n, err := strconv.Atoi(strings.TrimSuffix(size, "m"))
 	if err != nil || !strings.HasSuffix(size, "m") {
-		t.Fatalf("%q is no size in MiB", size)
+		t.Fatalf("%q is not a size in MiB", size)
 	}
 	return strconv.Itoa(n << 20)
 }

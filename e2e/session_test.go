@@ -376,7 +376,7 @@ func TestAnAgentHearsOfAnUnusableHandoffAndMendsIt(t *testing.T) {
 	if out.code != 0 || len(got.Sessions) != 2 {
 		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
 	}
-	const unusable = "handoff.json cannot be used as a handoff: the handoff is no JSON object"
+	const unusable = "handoff.json cannot be used as a handoff: the handoff is not a JSON object"
 	if !strings.Contains(told, unusable) {
 		t.Errorf("after its Write the agent was not told %q", unusable)
 	}

@@ -206,7 +206,7 @@ func assertLogsAreJSON(t *testing.T, stderr string) {
 	t.Helper()
 	for line := range strings.Lines(stderr) {
 		if !json.Valid([]byte(line)) {
-			t.Errorf("stderr holds a line that is no JSON log: %q", line)
+			t.Errorf("stderr holds a line that is not a JSON log: %q", line)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,10 +22,15 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 func main() {
@@ -55,7 +60,7 @@ func run(ctx context.Context, n, calls int, at, token, binary string) error {
 			return err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // scratch
-		if tokens, err = makeTokens(ctx, binary, dir, n); err != nil {
+		if tokens, err = makeTokens(ctx, dir, n); err != nil {
 			return err
 		}
 		server, address, err := serve(ctx, binary, dir)
@@ -110,20 +115,25 @@ func measure(ctx context.Context, agents []*client, calls int) (time.Duration, [
 	return time.Since(began), waits, errors.Join(failures...)
 }
 
-func makeTokens(ctx context.Context, binary, dir string, n int) (tokens []string, err error) {
+// makeTokens makes a token for each agent in a new state folder, before the server starts.
+func makeTokens(ctx context.Context, dir string, n int) (tokens []string, err error) {
+	records, err := store.Open(ctx, filepath.Join(dir, "state"), store.Options{Now: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
 	for i := range n {
-		cmd := exec.CommandContext(ctx, binary, "token", "create", "--agent", "--name", fmt.Sprintf("agent-%d", i),
-			"--max-tier", "2", "--json")
-		cmd.Env, cmd.Stderr = environment(dir), os.Stderr
-		out, err := cmd.Output()
+		secret, err := access.NewSecret(rand.Reader)
 		if err != nil {
 			return nil, err
 		}
-		var made struct{ Token string }
-		if err := json.Unmarshal(out, &made); err != nil {
+		if err := records.Access.InsertToken(ctx, access.Token{
+			ID: fmt.Sprintf("%016d", i), Name: fmt.Sprintf("agent-%d", i), Hash: access.Hash(secret), Agent: true,
+			MaxTier: gitprovider.TierInvestigate, CreatedAt: time.Now(),
+		}); err != nil {
 			return nil, err
 		}
-		tokens = append(tokens, made.Token)
+		tokens = append(tokens, secret)
 	}
 	return tokens, nil
 }

@@ -150,7 +150,7 @@ func (s *server) time(name string, call [3]string, rounds int) error {
 	return nil
 }
 
-// ask sends a request and returns its answer. Lines that are no answer are passed over.
+// ask sends a request and returns its answer. Lines that are not an answer are passed over.
 func (s *server) ask(method, params string) (string, error) {
 	s.id++
 	if _, err := fmt.Fprintf(s.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", s.id, method,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares what a release says of its version: the tag, the changelog, the entry of the MCP registry, the plugin and the image of the manifests.
+# Compares what a release says about its version: the tag, the changelog, the entry of the MCP registry, the plugin and the image of the manifests.
 #
 #   deploy/packages/release.sh v0.1.0
 set -euo pipefail

@@ -20,7 +20,7 @@ for file in usr/bin/claudeops usr/bin/claudeops-connect usr/lib/systemd/system/c
 done
 [ -z "$(find "$root/usr" -perm /022 -not -type l -print -quit)" ] || fail "others than root may write to what it installs"
 gzip -dc "$root/usr/share/man/man1/claudeops.1.gz" | head -1 | grep -q '^\.' || fail "the manual page is none"
-bash -n "$root/usr/share/bash-completion/completions/claudeops" || fail "the completion for bash is no script"
+bash -n "$root/usr/share/bash-completion/completions/claudeops" || fail "the completion for bash is not a script"
 program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$root/usr/lib/systemd/system/claudeops.service")
 [ -x "$root$program" ] || fail "the unit starts $program, which is not there"
 

@@ -45,7 +45,7 @@ function make() {
 
 let provider = make();
 
-// Whoever is current signs in and agrees.
+// The current person signs in and agrees.
 async function interact(req, res) {
   const { prompt, params, session } = await provider.interactionDetails(req, res);
   if (prompt.name === 'login') {

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/connections"
@@ -36,28 +39,89 @@ const LookEvery = 2 * time.Second
 
 // newDoorHost makes what serves agents that are connected from elsewhere.
 func newDoorHost(a *App, p *Parts) *door.Host {
+	shared := &agentServers{program: a, parts: p}
 	return door.NewHost(door.Options{
-		Serve: func(ctx context.Context, r door.Rights, c door.Client) error { return serveAgent(ctx, a, p, r, c) },
+		Serve: shared.serve,
 		Audit: p.Store.Ledger, Records: p.Store.Connections(), Log: p.Log, Now: p.Store.Now, NewID: NewID,
 	})
 }
 
-// serveAgent serves one connection in this process, as mcp-server does in its own.
-func serveAgent(ctx context.Context, a *App, p *Parts, r door.Rights, c door.Client) error {
-	own := WithRights(a, p, r)
-	server, err := mcpserver.New(own.EnabledToolsets(), mcpserver.Options{
-		Version: Version(), ReadOnly: func() bool { return own.Parts.Rules.Now().ReadOnly.On },
-		Ticks: time.Tick(LookEvery), Gone: c.Gone,
-		Actor: c.Actor, Calling: c.Calling,
-		Admitted: c.Admitted, Log: own.Parts.Log, NewID: NewID,
-	})
+// agentServers serves connections in this process, as mcp-server does in its own. Connections of the same rights share
+// their operations, and those that are shown the same share the server, so that each adds a few KiB.
+type agentServers struct {
+	program *App
+	parts   *Parts
+	apps    sharing[string, *App]
+	servers sharing[shownAt, *mcpserver.Server]
+}
+
+// shownAt identifies a server: whose rights it has, and what it shows to them.
+type shownAt struct {
+	rights string
+	shows  [sha256.Size]byte
+}
+
+// serve serves one connection.
+func (s *agentServers) serve(ctx context.Context, r door.Rights, c door.Client) error {
+	rights := fmt.Sprintf("%#v", r)
+	own, left := s.apps.get(rights, func() *App { return WithRights(s.program, s.parts, r) })
+	defer left()
+	server, left, err := s.server(own, rights)
 	if err != nil {
 		return err
 	}
+	defer left()
+	client := mcpserver.Client{Gone: c.Gone, Actor: c.Actor, Calling: c.Calling, Admitted: c.Admitted}
 	if c.Messages != nil {
-		return server.ServeExchanges(ctx, c.Messages, c.Out)
+		return server.ServeExchanges(ctx, client, c.Messages, c.Out)
 	}
-	return server.Serve(ctx, c.In, c.Out)
+	return server.Serve(ctx, client, c.In, c.Out)
+}
+
+// server returns the server of those rights that shows what the operator's rules let it show now.
+func (s *agentServers) server(own *App, rights string) (server *mcpserver.Server, left func(), err error) {
+	made, err := mcpserver.New(own.EnabledToolsets(), mcpserver.Options{
+		Version: Version(), ReadOnly: func() bool { return own.Parts.Rules.Now().ReadOnly.On },
+		Ticks: time.Tick(LookEvery), Log: own.Parts.Log, NewID: NewID,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	server, left = s.servers.get(shownAt{rights, made.Shows()}, func() *mcpserver.Server { return made })
+	return server, left, nil
+}
+
+// sharing holds values by their keys while somebody uses them. The zero value is ready; it is safe for concurrent use.
+type sharing[K comparable, V any] struct {
+	mu   sync.Mutex
+	held map[K]*shared[V]
+}
+
+type shared[V any] struct {
+	value V
+	users int
+}
+
+// get returns the value of a key, which is made if nobody uses it; left gives it back.
+func (s *sharing[K, V]) get(key K, make func() V) (value V, left func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		s.held = map[K]*shared[V]{}
+	}
+	one := s.held[key]
+	if one == nil {
+		one = &shared[V]{value: make()}
+		s.held[key] = one
+	}
+	one.users++
+	return one.value, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(s.held, key)
+		}
+	}
 }
 
 // WithRights returns this App with the rights of a connection. Store, scanner, notifications, providers and the live

@@ -97,7 +97,7 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	if o.as != "" {
 		at := slices.Index(serverNames(), o.as)
 		if at < 0 {
-			return app.Usage(fmt.Errorf("--as %.50q is no server that is known; there is %s", o.as,
+			return app.Usage(fmt.Errorf("--as %.50q is not a server that is known; there is %s", o.as,
 				strings.Join(serverNames(), ", ")))
 		}
 		stands = standIns()[at]
@@ -118,13 +118,12 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
 		Name: stands.name, Versions: stands.versions, Version: app.Version(),
 		ReadOnly: func() bool { return p.Rules.Now().ReadOnly.On },
-		Ticks:    time.Tick(app.LookEvery), Actor: app.Agent(ctx, p),
-		Log: p.Log, NewID: app.NewID,
+		Ticks:    time.Tick(app.LookEvery), Log: p.Log, NewID: app.NewID,
 	})
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, a.streams.In, a.streams.Out)
+	return server.Serve(ctx, mcpserver.Client{Actor: app.Agent(ctx, p)}, a.streams.In, a.streams.Out)
 }
 
 // existingFolder returns the absolute path of a folder that there is.
@@ -150,7 +149,7 @@ func connectMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	if raw := *a.flags["CLAUDEOPS_TIER"]; raw != "" {
 		tier, ok := gitprovider.ParseTier(raw)
 		if !ok {
-			return app.Usage(fmt.Errorf("--tier %.20q is no tier; 1, 2 and 3 are", raw))
+			return app.Usage(fmt.Errorf("--tier %.20q is not a tier; 1, 2 and 3 are", raw))
 		}
 		arguments.Lower.Tier = int(tier)
 	}

@@ -302,7 +302,7 @@ func aboutPull(cmd *cobra.Command, run func(ctx context.Context, req prflow.Read
 func prNumber(arg string) (int, error) {
 	number, err := strconv.Atoi(strings.TrimPrefix(arg, "#"))
 	if err != nil || number < 1 {
-		return 0, app.Usage(fmt.Errorf("%q is no pull request number", arg))
+		return 0, app.Usage(fmt.Errorf("%q is not a pull request number", arg))
 	}
 	return number, nil
 }

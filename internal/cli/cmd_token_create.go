@@ -122,7 +122,7 @@ func parseAge(text string) (time.Duration, error) {
 		age = time.Duration(n) * 24 * time.Hour //nolint:gosec // 16 bits fit
 	}
 	if err != nil || age <= 0 {
-		return 0, fmt.Errorf("--expires %.20q is no age such as 90d or 12h", text)
+		return 0, fmt.Errorf("--expires %.20q is not an age such as 90d or 12h", text)
 	}
 	return age, nil
 }

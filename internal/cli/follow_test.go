@@ -384,7 +384,7 @@ func TestAMergeAtALocalRepositoryIsDeployed(t *testing.T) {
 	runGit(t, w.dir, "clone", "-q", bare, filepath.Join(agentpack, "repo"))
 	if out, code := w.command(lookupIn(w.env), "serve", "--addr", "127.0.0.1:99999"); code == 0 ||
 		!strings.Contains(out, "neither true nor false: false holds") {
-		t.Errorf("a value that is no boolean: %d, %s", code, out)
+		t.Errorf("a value that is not a boolean: %d, %s", code, out)
 	}
 	w.env["CLAUDEOPS_DEPLOY_AFTER_MERGE"] = "false"
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr"

@@ -214,7 +214,7 @@ func TestAnAppsKeyThatIsNoneTurnsTheProviderOff(t *testing.T) {
 	var out, problems bytes.Buffer
 	code := cli.Run(t.Context(), []string{"doctor"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems},
 		f.lookup)
-	if code == 0 || !strings.Contains(out.String(), "GITHUB_APP_PRIVATE_KEY is no key in PEM") ||
+	if code == 0 || !strings.Contains(out.String(), "GITHUB_APP_PRIVATE_KEY is not a key in PEM format") ||
 		!strings.Contains(out.String(), "GITHUB_TOKEN is not used") {
 		t.Errorf("doctor ends with %d and says %s", code, out.String())
 	}

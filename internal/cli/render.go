@@ -271,7 +271,7 @@ func checkCode(code string) error {
 	if code == "" || fault.Code(code).Known() {
 		return nil
 	}
-	return app.Usage(fmt.Errorf("--code %.50q is no code; docs/reference/codes.md lists them", code))
+	return app.Usage(fmt.Errorf("--code %.50q is not a code; docs/reference/codes.md lists them", code))
 }
 
 func (a *commandLine) logger(form app.LogForm, cfg config.Config) *slog.Logger {

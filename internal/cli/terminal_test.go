@@ -80,7 +80,7 @@ func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
 		{"audit list --repro x", "did you mean --repo?"},
 		{"audit list --nothing-like-it", "unknown flag: --nothing-like-it\n"}, {"--vers", "did you mean --version?"},
 		{"audit list --outcome bogus", "--outcome is opened, revised, reused, dry_run, refused, failed or done"},
-		{"audit list --pull bogus", "--pull is open, merged, closed or gone"}, {"audit list --code bogus", "is no code"},
+		{"audit list --pull bogus", "--pull is open, merged, closed or gone"}, {"audit list --code bogus", "is not a code"},
 		{"review list --repo demo/home --state bogus", "--state is open, closed, merged or all"},
 		{"session list --state bogus", "--state is one of"}, {"session list --only-tier 9", "--only-tier is 1, 2 or 3"},
 		{"token create --name x --max-tier 9", "--max-tier is 1, 2 or 3"}, {"token create --name x --scopes bogus", "bogus"},
@@ -150,6 +150,6 @@ func TestOnlyYesAgrees(t *testing.T) {
 	}
 	defer func() { _ = file.Close() }()
 	if agreed(&commandLine{streams: Streams{In: file}}, "Really?") {
-		t.Error("a file is no terminal")
+		t.Error("a file is not a terminal")
 	}
 }

@@ -392,7 +392,7 @@ type Access struct {
 	Unsigned string
 }
 
-// Defect is something at a repository that gets in the way of pull requests, or that does not do what people expect.
+// Defect is something at a repository that hinders pull requests, or that does not do what people expect.
 type Defect struct {
 	What, Do string
 	Stops    bool // no pull request can be opened, or none be merged

@@ -28,7 +28,7 @@ func TestTheLastWordOfEachReviewerCounts(t *testing.T) {
 			said("ann", gitprovider.ReviewPending, 2)}, 1, 0},
 		"a dismissal takes it back": {[]gitprovider.Review{said("ann", against, 1),
 			said("ann", gitprovider.ReviewDismissed, 2)}, 0, 0},
-		"a remark alone is no opinion": {[]gitprovider.Review{said("ann", gitprovider.ReviewCommented, 1)}, 0, 0},
+		"a remark alone is not an opinion": {[]gitprovider.Review{said("ann", gitprovider.ReviewCommented, 1)}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if a, o := gitprovider.Opinions(tt.reviews); a != tt.approvals || o != tt.objections {

@@ -82,7 +82,7 @@ func connect(t *testing.T, o mcpserver.Options, sets ...operation.Toolset) clien
 	inRead, in := io.Pipe()
 	out, outWrite := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(context.Background(), inRead, outWrite) }()
+	go func() { ended <- s.Serve(context.Background(), mcpserver.Client{}, inRead, outWrite) }()
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := <-ended; err != nil {

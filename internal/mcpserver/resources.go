@@ -48,9 +48,7 @@ func (s *Server) listResources(ctx context.Context, _ any, _ *mcp.ListResourcesR
 // the resource, since a client may show a model nothing but texts.
 func (s *Server) reader(from *operation.Resources) server.ResourceTemplateHandlerFunc {
 	return func(ctx context.Context, req mcp.ReadResourceRequest) (contents []mcp.ResourceContents, err error) {
-		if s.opts.Calling != nil {
-			defer s.opts.Calling()()
-		}
+		defer calling(ctx)()
 		defer func() {
 			if p := recover(); p != nil {
 				id := s.opts.NewID()
@@ -59,7 +57,7 @@ func (s *Server) reader(from *operation.Resources) server.ResourceTemplateHandle
 			}
 		}()
 		uri := req.Params.URI
-		content, err := from.Read(ctx, operation.Call{Caller: s.opts.caller(ctx), Ceiling: operation.Unlimited}, uri)
+		content, err := from.Read(ctx, operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited}, uri)
 		if err != nil {
 			return nil, refused(ctx, err, operation.RequestIDOf(err))
 		}
@@ -127,8 +125,8 @@ func showIcon(hooks *server.Hooks, who mcp.Implementation) {
 	})
 }
 
-// addPrompts offers the prompts whose tool this server shows, and lets its client use.
-func (s *Server) addPrompts() {
+// addPrompts offers the prompts whose tool this server shows, and lets its client use. It returns their names.
+func (s *Server) addPrompts() (offered []string) {
 	for _, set := range s.toolsets {
 		for _, p := range set.Prompts {
 			tool, exists := s.known[p.Tool]
@@ -142,16 +140,16 @@ func (s *Server) addPrompts() {
 					Required: a.Required})
 			}
 			s.mcp.AddPrompt(prompt, s.prompter(p))
+			offered = append(offered, p.Name)
 		}
 	}
+	return offered
 }
 
 // prompter answers with the text of a prompt, as a message of the person who picked it.
 func (s *Server) prompter(p operation.Prompt) server.PromptHandlerFunc {
 	return func(ctx context.Context, req mcp.GetPromptRequest) (result *mcp.GetPromptResult, err error) {
-		if s.opts.Calling != nil {
-			defer s.opts.Calling()()
-		}
+		defer calling(ctx)()
 		defer func() {
 			if reason := recover(); reason != nil {
 				id := s.opts.NewID()
@@ -163,7 +161,7 @@ func (s *Server) prompter(p operation.Prompt) server.PromptHandlerFunc {
 		if err := p.Check(req.Params.Arguments); err != nil {
 			return nil, badArguments(ctx, err)
 		}
-		text, err := p.Text(ctx, operation.Call{Caller: s.opts.caller(ctx), Ceiling: operation.Unlimited},
+		text, err := p.Text(ctx, operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited},
 			req.Params.Arguments)
 		if fault.CodeOf(err) == fault.InvalidArgument {
 			return nil, badArguments(ctx, err)

@@ -4,6 +4,9 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -33,26 +36,49 @@ type Options struct {
 	Versions []string
 	// Ticks triggers checks for new or removed tools, where a toolset has dynamic ones; nil: only when a client asks.
 	Ticks <-chan time.Time
-	Gone  <-chan struct{} // closed when the client has gone for good; nil: its streams say so
+	Log   *slog.Logger
+	NewID func() string // request ids for faults outside the operations
+}
+
+// Client is who a connection is served for. All fields are optional.
+type Client struct {
+	Gone <-chan struct{} // closed when the client has gone for good; nil: its streams say so
 	// Calling is called when a call of a tool begins, and returns a function to call when it ends; nil for none.
 	Calling func() (ended func())
 	// Admitted checks again that the client may be connected; nil where the admission cannot be revoked. See
 	// operation.Caller.
 	Admitted func(ctx context.Context) error
 	Actor    record.Actor // who is connected, but for what the client calls itself
-	Log      *slog.Logger
-	NewID    func() string // request ids for faults outside the operations
 }
 
-// Server holds the tools.
+type clientKey struct{}
+
+// clientOf returns the client of the connection under way.
+func clientOf(ctx context.Context) Client {
+	c, _ := ctx.Value(clientKey{}).(Client)
+	return c
+}
+
+// calling notes that a call of the client begins, and returns what notes its end.
+func calling(ctx context.Context) (ended func()) {
+	if begin := clientOf(ctx).Calling; begin != nil {
+		return begin()
+	}
+	return func() {}
+}
+
+// Server holds the tools, and may serve many connections.
 type Server struct {
 	opts     Options
 	mcp      *server.MCPServer
 	toolsets []operation.Toolset
-	changes  bool       // there are tools that come and go
-	looking  sync.Mutex // held while they are looked at and told
+	shows    [sha256.Size]byte // see Shows
+	changes  bool              // there are tools that come and go
+	looking  sync.Mutex        // held while they are looked at and told
 	mu       sync.Mutex
 	known    map[string]known // by the tool's name
+	watchers int              // connections that want to be told of changes
+	unwatch  func()           // ends looking at ticks
 }
 
 // fixedFor is how long a client may cache a list that does not change while it is connected.
@@ -61,7 +87,7 @@ const fixedFor = 5 * time.Minute
 // New builds the server. An error is a fault in an embedded schema.
 func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 	s := &Server{opts: o, toolsets: toolsets, changes: changes(toolsets), known: map[string]known{}}
-	var instructions []string
+	var instructions, prompts []string
 	descriptions := map[string]string{}
 	for _, set := range toolsets {
 		told := set.Told()
@@ -105,8 +131,22 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 		}
 	}
 	s.addResources()
-	s.addPrompts()
+	prompts = s.addPrompts()
+	s.shows = s.digest(instructions, descriptions, prompts)
 	return s, nil
+}
+
+// Shows identifies what clients are shown: two servers of the same toolsets and the same options that show the same can
+// stand in for each other.
+func (s *Server) Shows() [sha256.Size]byte { return s.shows }
+
+// digest is the identity of instructions, descriptions, prompts and of what tools/list leaves out.
+func (s *Server) digest(instructions []string, descriptions map[string]string, prompts []string) [sha256.Size]byte {
+	text := fmt.Appendf(nil, "%q %q %q", instructions, descriptions, prompts) // which has the keys of a map in order
+	for _, name := range slices.Sorted(maps.Keys(s.known)) {
+		text = fmt.Appendf(text, " %q %t", name, s.known[name].hidden)
+	}
+	return sha256.Sum256(text)
 }
 
 // hooks returns this server's additions to the library's handling.
@@ -138,31 +178,29 @@ func (s *Server) negotiate(ctx context.Context, _ any, request *mcp.InitializeRe
 	}
 }
 
-// Serve speaks MCP on in and out until in ends or ctx is done; see stdio.Serve.
-func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error { return stdio.Serve(ctx, in, out, s.mcp, o) })
+// Serve speaks MCP with a client on in and out until in ends or ctx is done; see stdio.Serve.
+func (s *Server) Serve(ctx context.Context, c Client, in io.Reader, out io.Writer) error {
+	return s.serve(ctx, c, func(ctx context.Context, o stdio.Options) error { return stdio.Serve(ctx, in, out, s.mcp, o) })
 }
 
 // ServeExchanges serves MCP for messages that each have their own reply writer, until messages is closed or ctx is
 // done; see stdio.ServeExchanges.
-func (s *Server) ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer) error {
-	return s.serve(ctx, func(ctx context.Context, o stdio.Options) error {
+func (s *Server) ServeExchanges(ctx context.Context, c Client, messages <-chan exchange.Exchange,
+	notes io.Writer) error {
+	return s.serve(ctx, c, func(ctx context.Context, o stdio.Options) error {
 		return stdio.ServeExchanges(ctx, messages, notes, s.mcp, o)
 	})
 }
 
-func (s *Server) serve(ctx context.Context, speak func(context.Context, stdio.Options) error) error {
+func (s *Server) serve(ctx context.Context, c Client, speak func(context.Context, stdio.Options) error) error {
+	ctx = context.WithValue(ctx, clientKey{}, c)
 	if len(s.opts.Versions) > 0 {
 		ctx = server.WithSupportedProtocolVersions(ctx, s.opts.Versions)
 	}
 	if s.changes && s.opts.Ticks != nil {
-		watching, stop := context.WithCancel(ctx)
-		var watcher sync.WaitGroup
-		watcher.Go(func() { s.watch(watching, s.opts.Ticks) })
-		defer watcher.Wait()
-		defer stop()
+		defer s.watch(ctx)()
 	}
-	return speak(ctx, stdio.Options{Logger: s.opts.Log, Gone: s.opts.Gone, OnReject: s.rejected})
+	return speak(ctx, stdio.Options{Session: rand.Text(), Logger: s.opts.Log, Gone: c.Gone, OnReject: s.rejected})
 }
 
 // shown reports whether tools/list shows a tool.
@@ -198,7 +236,7 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 	case stdio.ReasonBusy, stdio.ReasonShutdown, stdio.ReasonCancelled:
 		code = fault.Timeout
 	}
-	call := operation.Call{Caller: s.opts.caller(ctx), Ceiling: operation.Unlimited}
+	call := operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited}
 	for _, set := range s.toolsets {
 		if set.Reject != nil && (r.Tool == "" || set.Name == asked.set.Name) {
 			set.Reject(ctx, call, r.Tool, fault.New(code, "%s (%s, %d bytes)", r.Message, r.Reason, r.Size))
@@ -208,8 +246,9 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 }
 
 // caller returns the caller with the name that the client gives itself.
-func (o Options) caller(ctx context.Context) operation.Caller {
-	who := operation.Caller{Actor: o.Actor.At(record.DoorMCP), Recheck: o.Admitted}
+func caller(ctx context.Context) operation.Caller {
+	client := clientOf(ctx)
+	who := operation.Caller{Actor: client.Actor.At(record.DoorMCP), Recheck: client.Admitted}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
 		if info := session.GetClientInfo(); info.Name != "" {
 			who.Client = info.Name + " " + info.Version

@@ -75,7 +75,7 @@ func exchange(t *testing.T, f *flow, o mcpserver.Options, lines ...string) []map
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := s.Serve(ctx, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+	if err := s.Serve(ctx, mcpserver.Client{}, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
 		t.Fatal(err)
 	}
 	var answers []map[string]any
@@ -457,7 +457,7 @@ func TestPromptsFollowTheirTool(t *testing.T) {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := s.Serve(ctx, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+		if err := s.Serve(ctx, mcpserver.Client{}, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
 			t.Fatal(err)
 		}
 		answers := strings.Split(strings.TrimSpace(out.String()), "\n")

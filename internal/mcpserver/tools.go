@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -44,9 +44,7 @@ func tool(set operation.Toolset, o operation.Operation) (mcp.Tool, error) {
 func (s *Server) handler(name string) server.ToolHandlerFunc {
 	return func(ctx context.Context, req mcp.CallToolRequest) (result *mcp.CallToolResult, err error) {
 		k, _ := s.knownTool(name)
-		if s.opts.Calling != nil {
-			defer s.opts.Calling()()
-		}
+		defer calling(ctx)()
 		defer func() {
 			if p := recover(); p != nil {
 				id := s.opts.NewID()
@@ -54,7 +52,7 @@ func (s *Server) handler(name string) server.ToolHandlerFunc {
 				result, err = failed(k.set.Form, k.op, fault.From(fmt.Errorf("panic: %v", p)), id), nil
 			}
 		}()
-		who := s.opts.caller(ctx)
+		who := caller(ctx)
 		who.Progress = s.progress(ctx, req)
 		out, err := k.op.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited,
 			Arguments: stdio.Arguments(ctx)})
@@ -155,11 +153,35 @@ func (s *Server) compare(ctx context.Context) (added []server.ServerTool, change
 	return added, changed
 }
 
-// watch looks again at each tick, so that a client is notified of a change without asking.
-func (s *Server) watch(ctx context.Context, ticks <-chan time.Time) {
+// watch looks again at each tick, so that clients are notified of a change without asking, until each connection that
+// called it has called over.
+func (s *Server) watch(ctx context.Context) (over func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watchers++; s.watchers == 1 {
+		watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // other connections may outlast this one
+		var watcher sync.WaitGroup
+		watcher.Go(func() { s.lookAtTicks(watching) })
+		s.unwatch = func() {
+			stop()
+			watcher.Wait()
+		}
+	}
+	return func() {
+		s.mu.Lock()
+		s.watchers--
+		last, unwatch := s.watchers == 0, s.unwatch
+		s.mu.Unlock()
+		if last {
+			unwatch()
+		}
+	}
+}
+
+func (s *Server) lookAtTicks(ctx context.Context) {
 	for {
 		select {
-		case <-ticks:
+		case <-s.opts.Ticks:
 			s.look(ctx)
 		case <-ctx.Done():
 			return

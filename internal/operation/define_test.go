@@ -30,8 +30,8 @@ func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
 		make func()
 		want string
 	}{
-		"arguments that are no struct": {func() { made[[]string](Operation{}) }, "no struct"},
-		"with schemas of their own":    {func() { made[map[string]any](Operation{Schemas: Schemas{Input: object}}) }, ""},
+		"arguments that are not a struct": {func() { made[[]string](Operation{}) }, "no struct"},
+		"with schemas of their own":       {func() { made[map[string]any](Operation{Schemas: Schemas{Input: object}}) }, ""},
 		"a route without a method": {
 			func() { made[question](Operation{Needs: Needs{For: People}, Route: Route{Path: "/x"}}) }, "no method",
 		},
@@ -40,7 +40,7 @@ func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
 			made[question](Operation{Needs: Needs{For: People},
 				Tool: Tool{Title: "Merge"}})
 		}, "has a tool"},
-		"a path with what is no argument": {
+		"a path with what is not an argument": {
 			func() { made[question](Operation{Route: Route{Method: "GET", Path: "/x/{id}/y"}}) }, "no field for {id}",
 		},
 		"an argument that is not in the path": {

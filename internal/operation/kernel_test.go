@@ -82,7 +82,7 @@ func (w *world) ask(t *testing.T, o Operation, way Way[question], arguments stri
 	}
 	var f *Fault
 	if !errors.As(err, &f) {
-		t.Fatalf("%v is no Fault", err)
+		t.Fatalf("%v is not a Fault", err)
 	}
 	return answer.(reply), f, AttemptIDOf(err)
 }

@@ -446,7 +446,7 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 	}
 }
 
-// The policy is read when a connection begins, so one that lasts would never hear of another one.
+// The policy is read when a connection begins, so one that lasts would never notice another policy.
 func TestTheConnectionOfRequestsThatStandForThemselvesIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, renew := range map[string]time.Duration{"old": time.Nanosecond, "young": time.Hour} {
@@ -602,7 +602,7 @@ func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// A session hears of tools that come and go on its stream of GET, and a client without one on that of
+// A session is told about tools that come and go on its stream of GET, and a client without one on that of
 // subscriptions/listen, with the id of its request; a client that asked for nothing does not.
 func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
 	t.Parallel()
@@ -667,11 +667,11 @@ func serveFound(ctx context.Context, names *atomic.Value, c door.Client) error {
 		return all
 	}
 	server, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{
-		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" }, Gone: c.Gone,
-		Admitted: c.Admitted, Ticks: time.Tick(time.Millisecond),
+		Version: "test", Log: slog.New(slog.DiscardHandler), NewID: func() string { return "id" },
+		Ticks: time.Tick(time.Millisecond),
 	})
 	if err != nil {
 		return err
 	}
-	return server.ServeExchanges(ctx, c.Messages, c.Out)
+	return server.ServeExchanges(ctx, mcpserver.Client{Gone: c.Gone, Admitted: c.Admitted}, c.Messages, c.Out)
 }

@@ -601,7 +601,7 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 	use(401, 0)
 }
 
-// Tokens and programs of a person are judged by what the provider said of them at most a quarter of an hour ago, while
+// Tokens and programs of a person are judged by what the provider said about them at most a quarter of an hour ago, while
 // no browser of theirs asks; the provider's outage is bridged for an hour.
 func TestTokensAndProgramsFollowTheProvider(t *testing.T) {
 	t.Parallel()

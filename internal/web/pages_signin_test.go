@@ -37,7 +37,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// the bodies that were no forms; the same again within a minute has no row of its own
+	// the bodies that were not forms; the same again within a minute has no row of its own
 	if w.fake.Script.Writes() != 0 || len(w.web.Providers.Reviewer.(*reviewer).done) != 0 || len(w.attempts()) != before+
 		3 {
 		t.Errorf("%d writes, %d rows", w.fake.Script.Writes(), len(w.attempts())-before)

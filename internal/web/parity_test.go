@@ -63,7 +63,7 @@ func (w *world) throughMCP(tool, arguments string) effect {
 	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
 		arguments)
 	var out bytes.Buffer
-	if err := server.Serve(context.Background(), strings.NewReader(hello+"\n"+call), &out); err != nil {
+	if err := server.Serve(context.Background(), mcpserver.Client{}, strings.NewReader(hello+"\n"+call), &out); err != nil {
 		w.Fatal(err)
 	}
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))

@@ -360,13 +360,12 @@ func (w *world) serveTools(ctx context.Context, r door.Rights, c door.Client) er
 	}
 	server, err := mcpserver.New([]operation.Toolset{prflow.Toolset(func() *prflow.Service { return prflow.New(flow) })},
 		mcpserver.Options{
-			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID, Gone: c.Gone, Actor: c.Actor,
-			Admitted: c.Admitted,
+			Version: "test", Log: slog.New(slog.DiscardHandler), NewID: w.flow.NewID,
 		})
 	if err != nil {
 		return err
 	}
-	return server.ServeExchanges(ctx, c.Messages, c.Out)
+	return server.ServeExchanges(ctx, mcpserver.Client{Gone: c.Gone, Actor: c.Actor, Admitted: c.Admitted}, c.Messages, c.Out)
 }
 
 // agentToken makes a token for an agent.

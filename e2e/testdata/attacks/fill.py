@@ -1,4 +1,4 @@
-# Takes what the machine has: processes, memory, files, disk. All of it bounded, so that without a boundary no harm comes of it.
+# Takes what the machine has: processes, memory, files, disk. All of it bounded, so that it does no harm without a boundary.
 def processes():
     # Without a limit of the session's own, 400 more processes would start.
     resource.setrlimit(resource.RLIMIT_NPROC, (min(1500, resource.getrlimit(resource.RLIMIT_NPROC)[1]),) * 2)

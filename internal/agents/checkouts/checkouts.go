@@ -142,7 +142,7 @@ func (c *checkout) update(ctx context.Context, s *State) error {
 // check reads which branch of which repository the working copy has, and refuses one that git cannot be run in safely.
 func (c *checkout) check(ctx context.Context) error {
 	if info, err := c.root.Lstat(c.folder + "/.git"); errors.Is(err, fs.ErrNotExist) {
-		return errors.New("it is no working copy of git, so nobody updates it here")
+		return errors.New("it is not a git working copy, so nobody updates it here")
 	} else if err != nil || !info.IsDir() {
 		return errors.New("its .git is not a folder of its own")
 	}
@@ -221,7 +221,7 @@ func (c *checkout) forward(ctx context.Context, remote git.Remote, tip string) e
 	if found, err := c.run(ctx, git.Call{Dir: c.dir, Args: []string{"rev-parse", "--git-dir"}}); err != nil {
 		return err
 	} else if found != ".git" {
-		return errors.New("its .git is no repository")
+		return errors.New("its .git is not a repository")
 	}
 	changed, err := c.here(ctx, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
 	switch {

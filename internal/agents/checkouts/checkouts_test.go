@@ -156,7 +156,7 @@ func TestAWorkingCopyThatIsNotPlainIsLeftAsItIs(t *testing.T) {
 			os.Rename(filepath.Join(p.copy, ".git"), filepath.Join(p.dir, "g"))
 			os.Symlink(filepath.Join(p.dir, "g"), filepath.Join(p.copy, ".git"))
 		}, "not a folder of its own"}, //nolint:errcheck,gosec // the result says it
-		"no git": {func(p *place) { os.RemoveAll(filepath.Join(p.copy, ".git")) }, "no working copy of git"}, //nolint:errcheck,gosec // the result says it
+		"no git": {func(p *place) { os.RemoveAll(filepath.Join(p.copy, ".git")) }, "not a git working copy"}, //nolint:errcheck,gosec // the result says it
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)

@@ -73,7 +73,7 @@ type Conn interface {
 func Dial(ctx context.Context, address string, hello Hello) (Conn, error) {
 	path, found := strings.CutPrefix(address, "unix:")
 	if !found || path == "" {
-		return nil, &usageError{fmt.Sprintf("%.100q is no address: it begins with unix:", address)}
+		return nil, &usageError{fmt.Sprintf("%.100q is not an address: it begins with unix:", address)}
 	}
 	return unix(ctx, path, hello)
 }
@@ -152,7 +152,7 @@ func ReadTicket(file string) (string, error) {
 		return "", fmt.Errorf("the ticket cannot be read: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > MaxHello {
-		return "", fmt.Errorf("the ticket %s is no file of at most %d bytes", file, MaxHello)
+		return "", fmt.Errorf("the ticket %s is not a file of at most %d bytes", file, MaxHello)
 	}
 	text, err := os.ReadFile(file) // #nosec G304: the user who starts the program names it
 	if err != nil {

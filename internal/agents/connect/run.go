@@ -316,7 +316,7 @@ type Arguments struct {
 func (a Arguments) Run(ctx context.Context, in io.Reader, out io.Writer, tell func(string)) error {
 	const highest = 3
 	if a.Lower.Tier < 0 || a.Lower.Tier > highest {
-		return &usageError{fmt.Sprintf("%d is no tier; 1, 2 and 3 are", a.Lower.Tier)}
+		return &usageError{fmt.Sprintf("%d is not a tier; 1, 2 and 3 are", a.Lower.Tier)}
 	}
 	file := a.TicketFile
 	if file == "" {

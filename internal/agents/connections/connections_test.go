@@ -35,13 +35,13 @@ func TestATokenWhoseAgentWasCutOffLetsNobodyInForAWhile(t *testing.T) {
 		made  time.Time
 		want  fault.Code
 	}{
-		"never":                       {cuts{}, made, ""},
-		"a moment ago":                {cuts{at: now.Add(-time.Second)}, made, fault.Unauthenticated},
-		"almost an hour ago":          {cuts{at: now.Add(time.Second - connections.KeptOut)}, made, fault.Unauthenticated},
-		"an hour ago":                 {cuts{at: now.Add(-connections.KeptOut)}, made, ""},
-		"before the token was made":   {cuts{at: now.Add(-time.Minute)}, now.Add(-time.Second), ""},
-		"by a clock that is ahead":    {cuts{at: now.Add(time.Minute)}, made, fault.Unauthenticated},
-		"nobody knows: let nobody in": {cuts{err: errors.New("the disk is gone")}, made, fault.Internal},
+		"never":                          {cuts{}, made, ""},
+		"a moment ago":                   {cuts{at: now.Add(-time.Second)}, made, fault.Unauthenticated},
+		"almost an hour ago":             {cuts{at: now.Add(time.Second - connections.KeptOut)}, made, fault.Unauthenticated},
+		"an hour ago":                    {cuts{at: now.Add(-connections.KeptOut)}, made, ""},
+		"before the token was made":      {cuts{at: now.Add(-time.Minute)}, now.Add(-time.Second), ""},
+		"by a clock that is ahead":       {cuts{at: now.Add(time.Minute)}, made, fault.Unauthenticated},
+		"it is not known: let nobody in": {cuts{err: errors.New("the disk is gone")}, made, fault.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fault.CodeOf(connections.Admit(t.Context(), test.store, "laptop", test.made, now)); got != test.want {

@@ -19,7 +19,7 @@ import (
 
 // Bounds of agents with tokens.
 const (
-	maxTokenConnections = 100 // at the same time, of all tokens, with those in their handshake
+	maxTokenConnections = 1024 // at the same time, of all tokens, with those in their handshake
 	leaveLook           = 20 * time.Millisecond
 )
 

@@ -47,7 +47,7 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 	tokens := door.NewTokens(w.host, func(_ context.Context, token string) (door.Arrival, error) {
 		name, good := strings.CutPrefix(token, "good-")
 		if !good || w.revoked.Load() {
-			return door.Arrival{}, fault.New(fault.Unauthenticated, "the token is no good agent's token")
+			return door.Arrival{}, fault.New(fault.Unauthenticated, "the token is not a valid agent token")
 		}
 		return door.Arrival{Rights: door.Rights{Tier: gitprovider.TierInvestigate}, Credential: name}, nil
 	}, func(_ context.Context, credentials []string) ([]string, error) {

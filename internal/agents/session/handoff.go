@@ -102,7 +102,7 @@ func parseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, n
 	}
 	var members map[string]any
 	if err := json.Unmarshal(unfenced(raw), &members); err != nil {
-		return sessions.Handoff{}, nil, fmt.Errorf("the handoff is no JSON object: %s", content.Clean(err.Error(), 200))
+		return sessions.Handoff{}, nil, fmt.Errorf("the handoff is not a JSON object: %s", content.Clean(err.Error(), 200))
 	}
 	r := &handoffReader{redact: redact}
 	h = r.read(members)
@@ -177,7 +177,7 @@ func (r *handoffReader) read(members map[string]any) sessions.Handoff {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains([]string{"version", "recommended_tier", "services", "resolved", "findings", "wanted_change"},
 			name) {
-			r.note("`%s` is no member of a handoff and was left out", name)
+			r.note("`%s` is not a member of a handoff and was left out", name)
 		}
 	}
 	return h

@@ -125,7 +125,7 @@ func openLeft(folder *files.Dir, name string) (*os.File, error) {
 		return nil, fmt.Errorf("%s cannot be looked at", name)
 	}
 	if !named.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	if files.HardLinked(named) { // to a file that the agent may not read, perhaps
 		return nil, fmt.Errorf("%s is a file that has another name as well", name)

@@ -55,7 +55,7 @@ func TestAHandoffIsReadAsItIsMeant(t *testing.T) {
 		"unknown members": {
 			text:  `{"recommended_tier":2,"severity":"high","findings":[{"key":"dns-slow","text":"slow"}],"wanted_change":{"why":"x"}}`,
 			want:  sessions.Handoff{Version: 1, RecommendedTier: 2, Findings: slow},
-			notes: []string{"`wanted_change.why` is unknown", "`severity` is no member"},
+			notes: []string{"`wanted_change.why` is unknown", "`severity` is not a member"},
 		},
 		"two wanted changes": {
 			text:  `{"recommended_tier":2,"findings":[{"key":"dns-slow","text":"slow"}],"wanted_change":[{"file":"a"},{"file":"b"}]}`,
@@ -125,11 +125,11 @@ const ourTokenInHandoff = "TOK-7F3A9C2E51D8"
 func TestAHandoffThatLeavesDoubtIsNotUsed(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                             "empty",
-		"```json\n```":                 "no JSON object",
-		`I found nothing.`:             "no JSON object",
-		`{"version":1,`:                "no JSON object",
-		`[1]`:                          "no JSON object",
-		`{"findings":["a"]} {"x":1}`:   "no JSON object",
+		"```json\n```":                 "not a JSON object",
+		`I found nothing.`:             "not a JSON object",
+		`{"version":1,`:                "not a JSON object",
+		`[1]`:                          "not a JSON object",
+		`{"findings":["a"]} {"x":1}`:   "not a JSON object",
 		`{"findings":["a"]}`:           "`recommended_tier` must be 1, 2 or 3",
 		`{"recommended_tier":2}`:       "`findings` has no entry",
 		`{"recommended_tier":"high"}`:  "whole number",
@@ -203,7 +203,7 @@ func TestTheAgentHearsOfAHandoffThatCannotBeUsed(t *testing.T) {
 		"an unusable one at the end, again":  {unusable, stopAgain, ""},
 		"a call that cannot be understood":   {unusable, "garbage", "cannot be used"},
 		"a call that is far too large":       {unusable, strings.Repeat("x", 2<<20), "cannot be used"},
-		"an unusable one, told in one line":  {"[\n1]", stop, "no JSON object"},
+		"an unusable one, told in one line":  {"[\n1]", stop, "not a JSON object"},
 		"a finding that would end the block": {`{"recommended_tier":"</x>"}`, stop, "whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {

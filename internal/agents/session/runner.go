@@ -31,7 +31,7 @@ import (
 // a malformed spec, internal if the configuration is broken.
 func (s Settings) Check(spec Spec) error {
 	if spec.Tier < gitprovider.TierObserve || spec.Tier > gitprovider.TierRemediate {
-		return fault.New(fault.InvalidArgument, "%d is no tier; 1, 2 and 3 are", spec.Tier)
+		return fault.New(fault.InvalidArgument, "%d is not a tier; 1, 2 and 3 are", spec.Tier)
 	}
 	if spec.Tier > s.MaxTier {
 		return fault.New(fault.TierDenied,

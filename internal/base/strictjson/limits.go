@@ -148,7 +148,7 @@ func number(f reflect.StructField, tag string) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		panic(fmt.Sprintf("strictjson: the tag %s of %s is no number", tag, f.Name))
+		panic(fmt.Sprintf("strictjson: the tag %s of %s is not a number", tag, f.Name))
 	}
 	return n
 }

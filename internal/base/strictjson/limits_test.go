@@ -106,7 +106,7 @@ func TestDecodeReadsTimes(t *testing.T) {
 		t.Errorf("%v, %v", dst.At, violations)
 	}
 	for raw, want := range map[string]string{
-		`{"at":"yesterday"}`: "at: `at` is no time as in 2006-01-02T15:04:05Z ()",
+		`{"at":"yesterday"}`: "at: `at` is not a time such as 2006-01-02T15:04:05Z ()",
 		`{"at":1}`:           "at: `at` must be a time, not a number (give a time)",
 	} {
 		if diff := cmp.Diff([]string{want}, lines(Decode([]byte(raw), &dst, Options{}))); diff != "" {

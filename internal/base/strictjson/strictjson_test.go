@@ -88,10 +88,10 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		{"empty input lacks the required fields", "", missing},
 		{"white space is empty input", " \n\t", missing},
 		{"an empty object lacks the required fields", "{}", missing},
-		{"null is no object", "null", []string{": the arguments must be an object, not null (give an object)"}},
-		{"an array is no object", `[{"title":1}]`,
+		{"null is not an object", "null", []string{": the arguments must be an object, not null (give an object)"}},
+		{"an array is not an object", `[{"title":1}]`,
 			[]string{": the arguments must be an object, not an array (give an object)"}},
-		{"a string is no object", `"{}"`, []string{": the arguments must be an object, not a string (give an object)"}},
+		{"a string is not an object", `"{}"`, []string{": the arguments must be an object, not a string (give an object)"}},
 		{"a field of a nested object is missing", with(`"files":[{"path":"a"},{}]`), []string{
 			"files[1].path: `files[1].path` is required but missing (add `files[1].path`)"}},
 		{"a string is needed, not a number", with(`"author":{"name":3}`), []string{
@@ -244,10 +244,10 @@ func TestDecodePanicsOnMistakesOfTheProgram(t *testing.T) {
 			A float64 `json:"a"`
 		}{}},
 		{"a field without a name", &struct{ A string }{}},
-		{"a bound that is no number", &struct {
+		{"a bound that is not a number", &struct {
 			A []string `json:"a" maxItems:"many"`
 		}{}},
-		{"a bound of what is no slice", &struct {
+		{"a bound of what is not a slice", &struct {
 			A string `json:"a" maxItems:"3"`
 		}{}},
 		{"an embedded struct", &struct {

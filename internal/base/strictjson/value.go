@@ -130,7 +130,7 @@ func (d *decoder) scalar(into reflect.Value) error {
 func (d *decoder) time(into reflect.Value, text string) error {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return d.note("", "%s is no time as in 2006-01-02T15:04:05Z", d.quoted())
+		return d.note("", "%s is not a time such as 2006-01-02T15:04:05Z", d.quoted())
 	}
 	into.Set(reflect.ValueOf(t))
 	return nil

@@ -109,7 +109,7 @@ func TestWhatIsPutIntoATextGetsItsEnds(t *testing.T) {
 	}
 }
 
-// Whoever was shown a text without its invisible characters need not know of them.
+// A caller who was shown a text without its invisible characters need not know about them.
 func TestAPartOfWhatWasShownFits(t *testing.T) {
 	show := func(text string) string { return strings.NewReplacer("\u200c", "", "\ufeff", "").Replace(text) }
 	for name, c := range map[string]struct{ text, old, new, want string }{

@@ -190,7 +190,7 @@ func ParseURL(name, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, fmt.Errorf("%s is no address of the form https://host/", name)
+		return nil, fmt.Errorf("%s is not an address of the form https://host/", name)
 	case u.User != nil:
 		return nil, fmt.Errorf("%s carries a user name or password; give the token in its own variable", name)
 	case u.RawQuery != "" || u.Fragment != "":

@@ -272,14 +272,14 @@ func TestWhatAnAppLacksIsSaid(t *testing.T) {
 		"another key": {func(s *appScene) { s.a.key.value = pemOf(other) }, false,
 			fault.ProviderDisabled, "belong together"},
 		"a key that cannot be read": {func(s *appScene) { s.a.key.value = "no key" }, false, fault.ProviderDisabled,
-			"GITHUB_APP_PRIVATE_KEY is no key in PEM"},
+			"GITHUB_APP_PRIVATE_KEY is not a key in PEM format"},
 		"an ID that GitHub does not know": {func(s *appScene) { s.app(func(a *fakegithub.App) { a.ID = "999" }) }, false,
 			fault.ProviderDisabled, "GITHUB_APP_ID"},
 		"a clock that is behind": {func(s *appScene) { s.skewed(-time.Hour) }, false, fault.ProviderDisabled,
 			"the clock of this machine differs from GitHub's by -"},
 		"a clock that is ahead": {func(s *appScene) { s.skewed(time.Hour) }, false, fault.ProviderDisabled,
 			"the clock of this machine differs from GitHub's by "},
-		"a server that is no GitHub": {func(s *appScene) { s.s.Faults().Plan(nil, always(200, nil, "[]")) }, false,
+		"a server that is not GitHub": {func(s *appScene) { s.s.Faults().Plan(nil, always(200, nil, "[]")) }, false,
 			fault.UpstreamError, "GITHUB_API_URL"},
 		"an app that comes too often": {func(s *appScene) {
 			s.s.Faults().Plan(nil,
@@ -412,11 +412,11 @@ func TestKeysAreReadAsGitHubGivesThem(t *testing.T) {
 	for name, tt := range map[string]struct{ text, says string }{
 		"as it is":         {pemOf(appKey()), ""},
 		"PKCS #8":          {pkcs8Of(t, appKey()), ""},
-		"nothing":          {"", "no key in PEM"},
+		"nothing":          {"", "not a key in PEM format"},
 		"cut off":          {lines[0] + lines[1] + lines[2] + lines[len(lines)-1], "GitHub gave, whole"},
 		"a public key":     {strings.ReplaceAll(pemOf(appKey()), "RSA PRIVATE", "RSA PUBLIC"), "something else"},
 		"a small one":      {pemOf(small), "1024 bits"},
-		"an elliptic one":  {ellipticPEM(t), "no RSA key"},
+		"an elliptic one":  {ellipticPEM(t), "not an RSA key"},
 		"with CRLF breaks": {strings.ReplaceAll(pemOf(appKey()), "\n", "\r\n"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

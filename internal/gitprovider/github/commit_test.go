@@ -185,14 +185,14 @@ func TestAChangeThatDoesNotFitTheSnapshotIsRefusedWithoutARequest(t *testing.T) 
 		change gitprovider.FileChange
 		want   fault.Code
 	}{
-		"creating what exists":        {providertest.Create("checks/disk.md", "new\n"), fault.Conflict},
-		"updating what is missing":    {providertest.Update("checks/none.md", "new\n"), fault.Conflict},
-		"deleting what is missing":    {providertest.Delete("checks/none.md"), fault.Conflict},
-		"updating a link":             {providertest.Update("checks/link.md", "new\n"), fault.Conflict},
-		"deleting a link":             {providertest.Delete("checks/link.md"), fault.Conflict},
-		"creating below a link":       {providertest.Create("playbooks/new.md", "new\n"), fault.Conflict},
-		"updating to the same":        {providertest.Update("checks/disk.md", "# Disk\n"), fault.NoChange},
-		"updating to what is no text": {providertest.Create("checks/disk.md", "\xff"), fault.Conflict},
+		"creating what exists":         {providertest.Create("checks/disk.md", "new\n"), fault.Conflict},
+		"updating what is missing":     {providertest.Update("checks/none.md", "new\n"), fault.Conflict},
+		"deleting what is missing":     {providertest.Delete("checks/none.md"), fault.Conflict},
+		"updating a link":              {providertest.Update("checks/link.md", "new\n"), fault.Conflict},
+		"deleting a link":              {providertest.Delete("checks/link.md"), fault.Conflict},
+		"creating below a link":        {providertest.Create("playbooks/new.md", "new\n"), fault.Conflict},
+		"updating to the same":         {providertest.Update("checks/disk.md", "# Disk\n"), fault.NoChange},
+		"updating to what is not text": {providertest.Create("checks/disk.md", "\xff"), fault.Conflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := s.request(branch, row.change)
@@ -233,7 +233,7 @@ func TestABranchIsDeletedOnlyAtItsExpectedTip(t *testing.T) {
 		wantCode(t, s.p.DeleteBranch(ctx, s.Ref(), branch, made.ID), fault.Conflict)
 		s.same("tip", s.Branches()[branch], theirs)
 	})
-	t.Run("and that it vanishes after the look is no error", func(t *testing.T) {
+	t.Run("and that it vanishes after the look is not an error", func(t *testing.T) {
 		s := newScene(t)
 		made := s.commit(branch)
 		s.before("updateRefs", func(repo *memhost.Repo) { delete(repo.Branches, branch) })

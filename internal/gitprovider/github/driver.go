@@ -74,7 +74,7 @@ func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
 		return nil, fmt.Errorf("%s is set, and %[2]s is not (nor is there a key in the file of %[2]s_FILE)", appVariable,
 			keyVariable)
 	case !regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`).MatchString(id):
-		return nil, fmt.Errorf("%s is no ID of an app: a number, or the client ID", appVariable)
+		return nil, fmt.Errorf("%s is not an app ID: a number, or the client ID", appVariable)
 	}
 	if token.Text != "" {
 		e.Warn("%s is not used, since %s is set: requests are made in the name of the app", tokenVariable, appVariable)

@@ -139,7 +139,7 @@ func (w *walker) request(method, path string, body, into any) (status int) {
 	return status
 }
 
-// remove removes the repository. If nobody knows whether it was made, there may be none.
+// remove removes the repository. If it is not known whether it was made, there may be none.
 func (w *walker) remove(made bool) {
 	w.Helper()
 	at := strings.TrimSuffix(w.at(""), "/")
@@ -374,7 +374,7 @@ func (s *stopped) run(do func()) {
 	}
 }
 
-// A walk that fails removes its repository, also where nobody knows whether GitHub has made it.
+// A walk that fails removes its repository, also where it is not known whether GitHub has made it.
 func TestALiveWalkThatFailsLeavesNothing(t *testing.T) {
 	for name, row := range map[string]struct {
 		at   string

@@ -189,7 +189,7 @@ func TestReviewersOfANewPullRequestAreNotBlamed(t *testing.T) {
 }
 
 // A process may start again, or another one look, before GitHub has caught up. What is new is known by what GitHub says
-// of it.
+// about it.
 func TestWhatAnotherProcessHasJustMadeIsWaitedFor(t *testing.T) {
 	for name, row := range map[string]struct {
 		made func(s *lagScene)
@@ -374,7 +374,7 @@ func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {
 			wantCode(t, row.do(s), fault.UpstreamError)
 			s.same("waits", s.waits, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second})
 			if _, there := s.Branches()["claude-ops/fix/two"]; row.old == "" && !there {
-				t.Error("a branch was removed of which nobody knows whether it has a commit")
+				t.Error("a branch was removed that may have a commit")
 			}
 			if row.old == "" {
 				return

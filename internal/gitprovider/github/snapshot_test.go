@@ -17,7 +17,7 @@ func TestContentsArriveByteForByte(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", gitprovider.MaxContentRead/16)
 	for name, content := range map[string]string{
 		"text": "# Disk\n", "empty": "", "line ends of all kinds": "a\r\nb\rc\n", "a byte order mark": "\ufeffx",
-		"bytes that are no text": "\x00\xff\xfe binary", "what GraphQL cuts off": large[:600<<10], "the largest": large,
+		"bytes that are not text": "\x00\xff\xfe binary", "what GraphQL cuts off": large[:600<<10], "the largest": large,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, memhost.File{Path: "checks/disk.md", Content: content})

@@ -109,21 +109,21 @@ func ParseKey(text string) (*rsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return nil, errors.New("is no key in PEM, which begins with -----BEGIN RSA PRIVATE KEY-----")
+		return nil, errors.New("is not a key in PEM format, which begins with -----BEGIN RSA PRIVATE KEY-----")
 	}
 	var key *rsa.PrivateKey
 	switch block.Type {
 	case "RSA PRIVATE KEY":
 		parsed, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 		if err != nil {
-			return nil, errors.New("is no RSA key that can be read; take the file that GitHub gave, whole")
+			return nil, errors.New("is not an RSA key that can be read; take the file that GitHub gave, whole")
 		}
 		key = parsed
 	case "PRIVATE KEY":
 		parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		isRSA := false
 		if key, isRSA = parsed.(*rsa.PrivateKey); err != nil || !isRSA {
-			return nil, errors.New("is no RSA key that can be read; take the file that GitHub gave, whole")
+			return nil, errors.New("is not an RSA key that can be read; take the file that GitHub gave, whole")
 		}
 	default:
 		return nil, errors.New("is not a private key but something else in PEM; GitHub gives the file when the key is made")

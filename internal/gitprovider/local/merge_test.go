@@ -70,7 +70,7 @@ func TestMergeListensToReviewers(t *testing.T) {
 		objects string // "" merges
 	}{
 		"nobody said anything":                      {"", ""},
-		"a comment is no verdict":                   {"bob:commented", ""},
+		"a comment is not a verdict":                {"bob:commented", ""},
 		"changes were asked for":                    {"bob:changes_requested", "bob"},
 		"a comment after it changes nothing":        {"bob:changes_requested bob:commented", "bob"},
 		"another person's approval changes nothing": {"bob:changes_requested cid:approved", "bob"},

@@ -202,7 +202,7 @@ func (repo *repository) defects(ctx context.Context, have branches, base string)
 	note(settings.partial, "it is a partial clone, which lacks objects that are not fetched here",
 		"make a whole clone in its place")
 	note(settings.mirror, "it mirrors another repository: git remote update undoes merges there, and removes the "+
-		"branches of pull requests", "make a clone that is no mirror, or serve the repository that it mirrors")
+		"branches of pull requests", "make a clone that is not a mirror, or serve the repository that it mirrors")
 	if hooks := repo.hooks(); len(hooks) > 0 {
 		note(true, "its hooks do not run when pull requests are opened and merged here: "+strings.Join(hooks, ", "),
 			"do not rely on them, or merge with git")
@@ -213,7 +213,7 @@ func (repo *repository) defects(ctx context.Context, have branches, base string)
 	return out, nil
 }
 
-// remoteSettings are what the configuration of a repository says of where it comes from.
+// remoteSettings says where a repository comes from, by its configuration.
 type remoteSettings struct{ partial, mirror bool }
 
 func (repo *repository) remoteSettings(ctx context.Context) (out remoteSettings, err error) {

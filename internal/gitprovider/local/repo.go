@@ -246,7 +246,7 @@ func readRoot(root string) (string, error) {
 	}
 	id := string(bytes.TrimSpace(text))
 	if !regexp.MustCompile(`^[0-9a-z]{16,64}$`).MatchString(id) {
-		return "", fmt.Errorf("%q is no identity", id)
+		return "", fmt.Errorf("%q is not an identity", id)
 	}
 	return id, nil
 }

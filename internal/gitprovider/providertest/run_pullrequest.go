@@ -17,7 +17,7 @@ func pullRequestTests() map[string]func(*testing.T, Harness) {
 		"is opened anew after the first was closed":                  openAfterClose,
 		"of a branch that was made again is a new one":               openAfterBranchGone,
 		"of a missing head or base is not found":                     openMissing,
-		"of a branch without changes is no change":                   openUnchanged,
+		"of a branch without changes is not a change":                openUnchanged,
 		"is labelled, once for each label":                           labelOnce,
 		"that does not exist cannot be labelled":                     labelMissing,
 		"is found by its head, whatever its state":                   findByHead,

@@ -36,7 +36,7 @@ func (s *Scene) reviser() gitprovider.Reviser {
 	s.t.Helper()
 	reviser, can := s.p.(gitprovider.Reviser)
 	if !can {
-		s.t.Fatal("the provider is no gitprovider.Reviser")
+		s.t.Fatal("the provider is not a gitprovider.Reviser")
 	}
 	return reviser
 }
@@ -279,7 +279,7 @@ func (s *Scene) remarks(number int) []gitprovider.Remark {
 	s.t.Helper()
 	reader, can := s.p.(gitprovider.RemarkReader)
 	if !can {
-		s.t.Fatal("the provider is no gitprovider.RemarkReader")
+		s.t.Fatal("the provider is not a gitprovider.RemarkReader")
 	}
 	remarks, err := reader.Remarks(s.ctx, s.Ref(), number)
 	s.Must(err)
@@ -290,7 +290,7 @@ func reviseReviewStates(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	lister, can := s.p.(gitprovider.ReviewLister)
 	if !can {
-		t.Fatal("the provider is no gitprovider.ReviewLister")
+		t.Fatal("the provider is not a gitprovider.ReviewLister")
 	}
 	asked := s.Propose("claude-ops/check/asked").Number
 	s.Review(asked, "ann", gitprovider.ReviewApproved, "Good.")
@@ -368,7 +368,7 @@ func (s *Scene) replier() gitprovider.Replier {
 	s.t.Helper()
 	replier, can := s.p.(gitprovider.Replier)
 	if !can {
-		s.t.Fatal("the provider is no gitprovider.Replier")
+		s.t.Fatal("the provider is not a gitprovider.Replier")
 	}
 	return replier
 }

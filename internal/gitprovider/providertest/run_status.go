@@ -226,7 +226,7 @@ func (s *Scene) editor() gitprovider.Editor {
 	s.t.Helper()
 	editor, can := s.p.(gitprovider.Editor)
 	if !can {
-		s.t.Fatal("the provider is no gitprovider.Editor")
+		s.t.Fatal("the provider is not a gitprovider.Editor")
 	}
 	return editor
 }

@@ -78,7 +78,7 @@ func (s Source) Signed(header http.Header) error {
 		case len(values) > 1:
 			return unsigned(kind.Header + " is there more than once")
 		case !kind.mayBe(values[0]):
-			return unsigned(kind.Header + " is no signature of this kind")
+			return unsigned(kind.Header + " is not a signature of this kind")
 		}
 		found = true
 	}

@@ -8,15 +8,17 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// connectionID is mcp-go's session id; a stdio server has one connection.
-const connectionID = "stdio"
-
-// noteBuffer limits the notifications that wait for the writer. mcp-go does not wait for room: beyond it, sending fails
-// with server.ErrNotificationChannelBlocked and the notification is lost, which is acceptable for progress.
-const noteBuffer = 128
+// Notifications that may wait for the writer. mcp-go does not wait for room: beyond it, sending fails with
+// server.ErrNotificationChannelBlocked and the notification is lost, which is acceptable for progress, and for a list
+// that has changed once more before the client was told of it.
+const (
+	callNotes       = 128
+	connectionNotes = 8
+)
 
 // connection is the client on the other side. It is registered with the server and gets what is sent to all clients.
 type connection struct {
+	id          string
 	notes       chan mcp.JSONRPCNotification
 	initialized atomic.Bool
 
@@ -33,12 +35,12 @@ var (
 	_ server.SessionWithProtocolVersion = (*connection)(nil)
 )
 
-func newConnection() *connection {
-	return &connection{notes: make(chan mcp.JSONRPCNotification, noteBuffer), level: mcp.LoggingLevelError}
+func newConnection(id string) *connection {
+	return &connection{id: id, notes: make(chan mcp.JSONRPCNotification, connectionNotes), level: mcp.LoggingLevelError}
 }
 
 // SessionID implements server.ClientSession.
-func (c *connection) SessionID() string { return connectionID }
+func (c *connection) SessionID() string { return c.id }
 
 // Initialize implements server.ClientSession.
 func (c *connection) Initialize() { c.initialized.Store(true) }
@@ -119,7 +121,7 @@ func (c *callConnection) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 }
 
 func newCallConnection(c *connection) *callConnection {
-	return &callConnection{connection: c, notes: make(chan mcp.JSONRPCNotification, noteBuffer)}
+	return &callConnection{connection: c, notes: make(chan mcp.JSONRPCNotification, callNotes)}
 }
 
 // NotificationChannel implements server.ClientSession.

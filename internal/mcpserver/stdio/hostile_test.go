@@ -26,7 +26,7 @@ func TestHostileLinesAreAnsweredAndSurvived(t *testing.T) {
 		reason Reason
 		tool   string // that the report names
 	}{
-		{"text that is no JSON", "hello", -32700, "null", ReasonMalformed, ""},
+		{"text that is not JSON", "hello", -32700, "null", ReasonMalformed, ""},
 		{"a message cut in the middle", callTool("1", "create_pr", `{"title":"x`),
 			-32700, "null", ReasonMalformed, "create_pr"},
 		{"two messages on one line", pingLine + pingLine, -32700, "null", ReasonMalformed, ""},
@@ -205,15 +205,15 @@ func TestLinesThatAreNoMessagesGetNoAnswer(t *testing.T) {
 
 func TestUnusualButValidMessagesAreServed(t *testing.T) {
 	for name, tt := range map[string]struct{ line, id string }{
-		"CR LF":                       {pingLine + "\r", `"ping"`},
-		"white space around":          {"  " + pingLine + " ", `"ping"`},
-		"an escaped member name":      {`{"jsonrpc":"2.0","id":1,"m\u0065thod":"ping"}`, "1"},
-		"null params":                 {`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`, "1"},
-		"members nobody knows, twice": {`{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}`, "1"},
-		"an id of 19 digits":          {`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, "9007199254740993"},
-		"a negative id":               {`{"jsonrpc":"2.0","id":-1,"method":"ping"}`, "-1"},
-		"an empty string as id":       {`{"jsonrpc":"2.0","id":"","method":"ping"}`, `""`},
-		"an id with markup":           {`{"jsonrpc":"2.0","id":"<&>","method":"ping"}`, `"<&>"`},
+		"CR LF":                  {pingLine + "\r", `"ping"`},
+		"white space around":     {"  " + pingLine + " ", `"ping"`},
+		"an escaped member name": {`{"jsonrpc":"2.0","id":1,"m\u0065thod":"ping"}`, "1"},
+		"null params":            {`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`, "1"},
+		"unknown members, twice": {`{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}`, "1"},
+		"an id of 19 digits":     {`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, "9007199254740993"},
+		"a negative id":          {`{"jsonrpc":"2.0","id":-1,"method":"ping"}`, "-1"},
+		"an empty string as id":  {`{"jsonrpc":"2.0","id":"","method":"ping"}`, `""`},
+		"an id with markup":      {`{"jsonrpc":"2.0","id":"<&>","method":"ping"}`, `"<&>"`},
 		"64 levels": {
 			callTool("1", "echo", `{"x":`+strings.Repeat("[", 61)+strings.Repeat("]", 61)+`}`), "1",
 		},

@@ -132,7 +132,7 @@ func TestAnOpenSubscriptionNeitherTakesAWorkerNorDelaysTheEnd(t *testing.T) {
 func TestANotificationByTheSessionsIdComesBeforeTheAnswer(t *testing.T) {
 	srv := newServer(nil)
 	srv.AddTool(mcp.NewTool("by-id"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		err := srv.SendNotificationToSpecificClient(connectionID, "notifications/message", map[string]any{"data": "x"})
+		err := srv.SendNotificationToSpecificClient("stdio", "notifications/message", map[string]any{"data": "x"})
 		return mcp.NewToolResultText("done"), err
 	})
 	for range 200 {

@@ -7,6 +7,7 @@ package stdio
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ import (
 // run are answered with an error and left behind.
 //
 // An error means that in could not be read, that out broke for a reason other than a reader that has gone, or that srv
-// already serves a stdio connection. Apart from handlers left behind, one goroutine may outlive Serve when ctx ended or
+// already serves a connection with the same Options.Session. Apart from handlers left behind, one goroutine may outlive Serve when ctx ended or
 // out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that works; what it still reads
 // is not processed. A Write that blocks for good is left behind in the same way.
 //
@@ -82,7 +83,7 @@ type loop struct {
 
 func newLoop(ctx context.Context, out io.Writer, srv *server.MCPServer, opts Options) *loop {
 	opts = opts.withDefaults()
-	l := &loop{srv: srv, opts: opts, log: opts.Logger, connection: newConnection()}
+	l := &loop{srv: srv, opts: opts, log: opts.Logger, connection: newConnection(opts.Session)}
 	l.base, l.cut = context.WithCancelCause(srv.WithContext(context.WithoutCancel(ctx), l.connection))
 	l.end = newEnding(func() { l.cut(errShutdown) })
 	l.out = newWriter(out, l.connection.notes, l.end.gone, l.log)
@@ -213,6 +214,8 @@ var (
 
 // Options of Serve. The zero value gives the defaults; a number of zero or less does too.
 type Options struct {
+	// Session tells connections of one server apart. Default "stdio".
+	Session string
 	// Logger gets refusals, panics and replaced errors, never the content of a message. Default: none.
 	Logger *slog.Logger
 	// MaxMessage is the largest message in bytes, line ending excluded. Default 4 MiB.
@@ -239,6 +242,7 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Session = cmp.Or(o.Session, "stdio")
 	o.MaxMessage = orDefault(o.MaxMessage, 4<<20)
 	o.Workers = orDefault(o.Workers, 4)
 	o.QueueLimit = orDefault(o.QueueLimit, 64)
@@ -261,35 +265,35 @@ func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, note
 	opts Options) error {
 	l := newLoop(ctx, notes, srv, opts)
 	l.out.also = l.tellStreams
-	return l.serve(ctx, func() error { return l.receive(ctx, messages) })
+	return l.serve(ctx, func() error {
+		l.receive(ctx, messages)
+		return nil
+	})
 }
 
-// receive handles exchange after exchange.
-func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) error {
-	ready, stop := make(chan lineOrError), make(chan struct{})
-	defer close(stop)
-	go func() {
-		var scope uint64
-		for x := range messages {
+// receive handles exchange after exchange, until there are no more, ctx ends or the client has gone.
+func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
+	var scope uint64
+	for ctx.Err() == nil {
+		select {
+		case x, more := <-messages:
+			if !more {
+				return
+			}
 			f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)),
 				to: said{x}, until: x.Context}
 			if x.Alone {
 				scope++
 				f.scope = scope
 			}
-			select {
-			case ready <- lineOrError{frame: f}:
-			case <-stop:
-				x.End()
-				return
-			}
+			l.handle(f)
+		case <-ctx.Done():
+		case <-l.out.failed:
+			return
+		case <-l.opts.Gone:
+			return
 		}
-		select {
-		case ready <- lineOrError{err: io.EOF}:
-		case <-stop:
-		}
-	}()
-	return l.take(ctx, ready)
+	}
 }
 
 // said is the outlet of an exchange.

@@ -146,7 +146,7 @@ func (d *Doctor) fit(findings []Finding) []Finding {
 // metrics show this value; none of them judges a part by itself.
 type Finding struct {
 	Name   string     `json:"name"`
-	Status string     `json:"status"          enum:"ok,warning,off,held,problem" doc:"off: not configured, which is no mistake; held: the operator has chosen that it stops something"`
+	Status string     `json:"status"          enum:"ok,warning,off,held,problem" doc:"off: not configured, which is not an error; held: the operator has chosen that it stops something"`
 	Title  string     `json:"title,omitempty"                                    doc:"What is wrong, in a few words"`
 	Detail string     `json:"detail"`
 	Since  *time.Time `json:"since,omitempty"                                    doc:"Since when its status is so, as far as the server that answers has seen"`

@@ -316,7 +316,7 @@ func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 		{name: "an old landlock where one is required",
 			boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}}, required: true,
 			status: Problem, says: []string{"stops agents' sessions"}},
-		{name: "a setting that is no good", err: errors.New("CLAUDEOPS_AGENT_USER is x"), status: Problem,
+		{name: "a setting that is not valid", err: errors.New("CLAUDEOPS_AGENT_USER is x"), status: Problem,
 			says: []string{"CLAUDEOPS_AGENT_USER is x stops agents' sessions"}},
 	}
 	for _, test := range tests {

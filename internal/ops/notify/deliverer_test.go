@@ -484,7 +484,7 @@ func TestSettlement(t *testing.T) {
 		{"the target may ask for more time", 0, 0, down(failure{RetryAfter: time.Hour}), false, time.Hour},
 		{"the target may not ask for less", 0, 0, down(failure{RetryAfter: time.Second}), false, 10 * time.Second},
 		{"the target may not ask for ever", 0, 0, down(failure{RetryAfter: 1000 * time.Hour}), false, maxRetryAfter},
-		{"nonsense of a sender is no wait", 0, 0, down(failure{RetryAfter: -time.Hour}), false, 10 * time.Second},
+		{"nonsense of a sender is not a wait", 0, 0, down(failure{RetryAfter: -time.Hour}), false, 10 * time.Second},
 		{"the last attempt is after a day", 23 * time.Hour, 9, down(failure{RetryAfter: 3 * time.Hour}), false, time.Hour},
 		{"a day is enough", 24 * time.Hour, 9, down(failure{}), true, 0},
 		{"an old notice gets one attempt", 100 * time.Hour, 0, down(failure{}), true, 0},

@@ -265,7 +265,7 @@ func happened(m Message) (subject, verb string) {
 	return subject, string(m.Event)
 }
 
-// endOf is what has become of a session, as a verb.
+// endOf returns how a session ended, as a verb.
 func endOf(event record.Event) string {
 	switch event {
 	case record.EventSessionSkipped:

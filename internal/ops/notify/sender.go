@@ -168,7 +168,7 @@ func (p poster) refused(status int, retryAfter time.Duration) *failure {
 		f.Permanent = true
 	default:
 		f.Permanent = true
-		f.Text += ", which is no success; redirects are not followed, so configure the final URL"
+		f.Text += ", which is not a success status; redirects are not followed, so configure the final URL"
 	}
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

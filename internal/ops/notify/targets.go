@@ -127,7 +127,7 @@ func (p *parser) apprise(entries []string) {
 		where := fmt.Sprintf("CLAUDEOPS_APPRISE_URLS, entry %d", i+1)
 		switch schemeOf(entry) {
 		case "":
-			p.problem("%s is no URL: write it as scheme://..., or percent-encode commas and spaces in the one before it", where)
+			p.problem("%s is not a URL: write it as scheme://..., or percent-encode commas and spaces in the one before it", where)
 		case "http", "https":
 			server, keyed := p.server(where, entry)
 			switch {
@@ -142,7 +142,7 @@ func (p *parser) apprise(entries []string) {
 			if printable(entry) {
 				notify = append(notify, entry)
 			} else {
-				p.problem("%s is no URL: it is too long or holds characters that no URL has", where)
+				p.problem("%s is not a URL: it is too long or holds characters that no URL has", where)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (p *parser) server(where, entry string) (server *url.URL, keyed bool) {
 func (p *parser) http(where, text string) *url.URL {
 	u, err := url.Parse(text) // the error's text holds the URL
 	if err != nil || !printable(text) || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		p.problem("%s is no URL of the form https://HOST/PATH", where)
+		p.problem("%s is not a URL of the form https://HOST/PATH", where)
 		return nil
 	}
 	if !p.allowPlain && !weborigin.Confidential(u) {

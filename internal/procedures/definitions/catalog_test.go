@@ -345,9 +345,9 @@ func TestAgentsOfClaudeCodeAreHeldAgainstTheirOwnFormat(t *testing.T) {
 			"warning 7:1 : has no prompt: the text below the header is empty",
 		},
 		"---\nname: a\ndescription: Use when: x\n  <example>more: y</example>\nmodel: opus\n---\nDo.\n": {
-			"warning 3:1 : is no YAML: mapping values are not allowed in this context",
+			"warning 3:1 : is not YAML: mapping values are not allowed in this context",
 		},
-		"---\n- a: b: c\n---\nDo.\n": {"2:1 : is no YAML: mapping values are not allowed in this context"},
+		"---\n- a: b: c\n---\nDo.\n": {"2:1 : is not YAML: mapping values are not allowed in this context"},
 		"words\n":                    {"1:1 : has no header: the first line must be ---, and another line of --- must end it"},
 	} {
 		if diff := cmp.Diff(want, problemsOf(t, Agent, ".claude/agents/a.md", text)); diff != "" {

@@ -244,7 +244,7 @@ func (d *document) read(text []byte, before int) {
 }
 
 // notYAML begins the problem of a text that YAML does not take.
-const notYAML = "is no YAML: "
+const notYAML = "is not YAML: "
 
 // syntaxProblem returns a problem for an error of the YAML parser, which names the line in its text alone.
 func syntaxProblem(err error, text []byte, before int) Problem {
@@ -425,7 +425,7 @@ func (c *converter) mapping(v *value, n *yaml.Node, field string, depth int) {
 	for i := 0; i+1 < len(n.Content) && !c.over; i += 2 {
 		key, content := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			c.problem(key, field, "has a key that is no scalar", "use a word as the key")
+			c.problem(key, field, "has a key that is not a scalar", "use a word as the key")
 			continue
 		}
 		made := c.convert(content, join(field, key.Value), depth+1)
@@ -464,7 +464,7 @@ func (c *converter) merge(v, from *value, key *yaml.Node, field string) {
 	}
 	for _, source := range sources {
 		if source.kind != kindMapping {
-			c.problem(key, field, "`<<` merges something that is no mapping", "")
+			c.problem(key, field, "`<<` merges something that is not a mapping", "")
 			continue
 		}
 		for _, e := range source.entries {

@@ -41,12 +41,12 @@ func (l location) String() string {
 // parseLocation reads a URL or a path.
 func parseLocation(text string) (location, error) {
 	if path.Clean(text) == "." || strings.ContainsAny(text, "\n\r\x00") {
-		return location{}, errors.New("is no URL and no path")
+		return location{}, errors.New("is neither a URL nor a path")
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return location{}, errors.New("is no URL and no path")
+		return location{}, errors.New("is neither a URL nor a path")
 	case u.Scheme == "http" || u.Scheme == "https":
 		if u.Hostname() == "" {
 			return location{}, errors.New("is a URL without a host")

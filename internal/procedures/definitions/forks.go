@@ -158,7 +158,7 @@ func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 	}
 	if plain != nil {
 		return Fork{}, newError(ValidationError,
-			"%s %q is no fork: it has neither fork_of nor fork, and no metadata.json that names an upstream",
+			"%s %q is not a fork: it has neither fork_of nor fork, and no metadata.json that names an upstream",
 			plain.Definition.Kind, name).With("path", plain.Path)
 	}
 	return Fork{}, newError(AgentNotFound, "no agent and no tool is named %q", name).With("name", name)

@@ -204,7 +204,7 @@ func (p place) look(root, near *files.Dir, kind Kind, folder string, e fs.DirEnt
 // notRegular returns err, or says what is wrong with a file that exists.
 func notRegular(err error) error {
 	if err == nil {
-		return errors.New("it is no regular file")
+		return errors.New("it is not a regular file")
 	}
 	return err
 }

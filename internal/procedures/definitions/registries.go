@@ -151,7 +151,7 @@ func readIndex(registry Registry, content []byte) (*Index, error) {
 		return nil, e.Suggest("check the registry's url in the configuration")
 	}
 	if index.Plugins == nil { // some other JSON, such as a page that says that there is nothing
-		e := newError(NetworkError, "the registry %q sent JSON without a list `plugins`, which is no registry.json",
+		e := newError(NetworkError, "the registry %q sent JSON without a list `plugins`, which is not a registry.json",
 			registry.Name).With("registry", registry.Name)
 		return nil, e.Suggest("check the registry's url in the configuration")
 	}
@@ -242,7 +242,7 @@ func (r *Registries) manifest(ctx context.Context, p IndexPlugin) (*Manifest, er
 func (r *Registries) checked(ctx context.Context, registry Registry, at, checksum, what string) ([]byte, error) {
 	sum := strings.ToLower(checksum)
 	if checksum != "" && !isChecksum(sum) {
-		return nil, newError(IntegrityError, "%s: the registry %q gives a checksum that is no sha256:<64 hexadecimal digits>",
+		return nil, newError(IntegrityError, "%s: the registry %q gives a checksum that is not a sha256:<64 hexadecimal digits>",
 			what, registry.Name).
 			With("registry", registry.Name)
 	}

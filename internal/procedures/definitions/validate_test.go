@@ -76,9 +76,9 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"no YAML": {Agent, "a.yaml", "name: [\n", []string{"1:1 : is no YAML: did not find expected node content"}},
+		"no YAML": {Agent, "a.yaml", "name: [\n", []string{"1:1 : is not YAML: did not find expected node content"}},
 		"a tab": {Agent, "a.yaml", "name: a\nllm:\n\tprovider: x\n",
-			[]string{"3:1 : is no YAML: found character that cannot start any token"}},
+			[]string{"3:1 : is not YAML: found character that cannot start any token"}},
 		"empty":    {Agent, "a.yaml", "# nothing\n", []string{"1:1 : is empty"}},
 		"a list":   {Agent, "a.yaml", "- a\n", []string{"1:1 : is a list; fields are needed"}},
 		"a NUL":    {Agent, "a.yaml", "name: a\nx: \x00\n", []string{"2:4 : holds a NUL byte"}},
@@ -226,7 +226,7 @@ func TestAgentsOfClaudeCodeAreProposedWithoutRights(t *testing.T) {
 		"merged keys":        {"---\nname: a\ndescription: b\ncolor: &c {hooks: {}}\n<<: *c\n---\nDo.\n", "hooks: gives"},
 		"an unknown field":   {head + "Hooks: {}\n---\nDo.\n", "Hooks: is not a known field"},
 		"no description":     {"---\nname: a\n---\nDo.\n", "description: is missing"},
-		"no YAML":            {"---\nname: a\ndescription: b: c\n---\nDo.\n", "is no YAML"},
+		"no YAML":            {"---\nname: a\ndescription: b: c\n---\nDo.\n", "is not YAML"},
 		"two YAML documents": {head + "...\nhooks: {}\n---\nDo.\n", "more than one YAML document"},
 		"no header":          {"hooks: {}\n", "has no header"},
 	} {

@@ -40,7 +40,7 @@ func (g *Git) folderOf(s *GitSource, commit string) string {
 // maxFileBytes, is refused, and nothing of it is kept.
 func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, error) {
 	if !isCommit(commit) {
-		return "", gitFailed(s, "%q is no commit", change.Short(commit))
+		return "", gitFailed(s, "%q is not a commit", change.Short(commit))
 	}
 	folder := g.folderOf(s, commit)
 	unlock, err := g.busy.lock(ctx, folder)

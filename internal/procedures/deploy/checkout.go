@@ -58,7 +58,7 @@ func notReady(why, next, format string, args ...any) *Error {
 
 func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
 	if _, err := files.Lstat(filepath.Join(dir, ".git")); err != nil {
-		return Checkout{}, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository",
+		return Checkout{}, notReady("not_a_checkout", "clone_repository", "%s is not a git checkout",
 			dir).With("path", dir)
 	}
 	if err := files.MkdirAll(g.cache, 0o700); err != nil {
@@ -171,7 +171,7 @@ func (c *checkout) prepare(ctx context.Context) error {
 	for _, name := range []string{"objects", "index", "shallow", "info/exclude"} {
 		path, ok, err := c.in(ctx, "rev-parse", "--git-path", name)
 		if err != nil || !ok {
-			return errors.Join(err, notReady("not_a_checkout", "clone_repository", "%s is no checkout of a git repository",
+			return errors.Join(err, notReady("not_a_checkout", "clone_repository", "%s is not a git checkout",
 				c.dir))
 		}
 		if !filepath.IsAbs(path) {

@@ -270,12 +270,12 @@ func (g *GitSource) complete(id string) error {
 	switch scheme, _, hasScheme := strings.Cut(g.URL, "://"); {
 	case g.URL == "" || strings.HasPrefix(g.URL, "-") || strings.ContainsAny(g.URL, "\n\x00") ||
 		strings.Contains(g.URL, "::"):
-		return invalidConfig("the module %s: git.url %q is no address of a repository", id, g.URL)
+		return invalidConfig("the module %s: git.url %q is not a repository address", id, g.URL)
 	case hasScheme && !slices.Contains([]string{"https", "http", "ssh", "git", "file"}, scheme):
 		return invalidConfig("the module %s: git.url has the scheme %q; https, http, ssh, git and file are supported", id,
 			scheme)
 	case strings.HasPrefix(g.Ref, "-") || strings.ContainsAny(g.Ref, " ~^:?*[\\\n\x00") || strings.Contains(g.Ref, ".."):
-		return invalidConfig("the module %s: git.ref %q is no name of a branch, a tag or a commit", id, g.Ref)
+		return invalidConfig("the module %s: git.ref %q is not a branch, a tag or a commit", id, g.Ref)
 	case g.Subdir != "" && change.Leaves(g.Subdir) != "":
 		return invalidConfig("the module %s: git.subdir %q %s", id, g.Subdir, change.Leaves(g.Subdir))
 	}

@@ -139,7 +139,7 @@ type FileDiff struct {
 	Op         change.Op         `json:"op"`
 	BeforeHash *string           `json:"before_hash" doc:"sha256:HEX"`
 	AfterHash  *string           `json:"after_hash"`
-	Unified    *string           `json:"unified" doc:"Unified diff; null for files that are no text or too large"`
+	Unified    *string           `json:"unified" doc:"Unified diff; null for files that are not text or too large"`
 }
 
 // DiffData is a plan with what changes in each file.
@@ -221,7 +221,7 @@ func notDiffed(before, after []byte, total int) string {
 	case len(before) > maxDiffed || len(after) > maxDiffed:
 		return fmt.Sprintf("it has more than %d KiB", maxDiffed>>10)
 	case !isText(before) || !isText(after):
-		return "it is no text"
+		return "it is not text"
 	}
 	return ""
 }

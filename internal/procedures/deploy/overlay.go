@@ -104,7 +104,7 @@ func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 		p := patchFile{file: path.Join(o.dir, ".agentpack", "patches", rel), rel: name, text: string(text)}
 		if why := p.bad(); !isPatch || why != "" {
 			return o, false, invalidConfig("%s %s", p.file,
-				strings.TrimSpace("is no patch of one file of the module. "+why)).With("patch_file", p.file)
+				strings.TrimSpace("is not a patch of one file of the module. "+why)).With("patch_file", p.file)
 		}
 		o.patches = append(o.patches, p)
 	}
@@ -163,7 +163,7 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch p
 			return nil, invalidConfig("%s is for %s, which the module %s does not have", p.file, p.rel, id).With("patch_file",
 				p.file)
 		case !utf8.Valid(before):
-			return nil, invalidConfig("%s is for %s, which is no text", p.file, p.rel).With("patch_file", p.file)
+			return nil, invalidConfig("%s is for %s, which is not text", p.file, p.rel).With("patch_file", p.file)
 		}
 		after, failure, err := patch(ctx, p.rel, string(before), p.text)
 		if err != nil {
@@ -219,7 +219,7 @@ type onePatch struct {
 // within a hunk, a line may look like a header. why says why it is none that may be applied; "" if it may.
 func takeApart(text string) (p onePatch, why string) {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return p, "It is no text."
+		return p, "It is not text."
 	}
 	before, after := 0, 0 // lines that the hunk still has
 	for line := range strings.Lines(text) {

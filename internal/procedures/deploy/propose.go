@@ -162,7 +162,7 @@ func (d *drafting) text(item change.Drift) (string, error) {
 		return "", ioError(item.Path, err)
 	}
 	if item.Actual == nil || !utf8.Valid(content) {
-		return "", nothingToPropose("no_text", "look_at_file", "%s is no regular file with a text", item.Path).With("path",
+		return "", nothingToPropose("no_text", "look_at_file", "%s is not a regular file with a text", item.Path).With("path",
 			item.Path)
 	}
 	return string(content), nil

@@ -401,7 +401,7 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 	_, text := b.ask("registry_list", `{}`)
 	var list []any
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 2 {
-		t.Errorf("the text is no bare list: %s", text)
+		t.Errorf("the text is not a bare list: %s", text)
 	}
 }
 

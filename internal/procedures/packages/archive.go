@@ -195,7 +195,7 @@ func Unpack(archive []byte) (*Packed, error) {
 	packed := bytes.NewReader(archive)
 	zip, err := gzip.NewReader(packed)
 	if err != nil {
-		return nil, refused("it is no tar.gz")
+		return nil, refused("it is not a tar.gz")
 	}
 	zip.Multistream(false)
 	unpacked := io.LimitReader(zip, maxUnpackedBytes+(maxEntries+2)*2*512)
@@ -307,7 +307,7 @@ func badEntry(name string) string {
 	case err == nil:
 		return ""
 	case errors.Is(err, files.ErrNotPath):
-		return fmt.Sprintf("%q is no path that a package may have", name)
+		return fmt.Sprintf("%q is not a path that a package may have", name)
 	case errors.Is(err, files.ErrNotRelative):
 		return fmt.Sprintf("%q is not relative", name)
 	case errors.Is(err, files.ErrRoundabout):

@@ -175,7 +175,7 @@ func readConfig(dir string) (map[string]any, error) {
 	}
 	var document map[string]any
 	if _, err := strictyaml.Decode(text, &document, strictyaml.Options{}); err != nil {
-		return nil, fmt.Errorf("%s is no mapping of YAML: %w", configFile(dir), err)
+		return nil, fmt.Errorf("%s is not a YAML mapping: %w", configFile(dir), err)
 	}
 	return document, nil
 }
@@ -205,7 +205,7 @@ func (s setting) check(value any) string {
 	case []any:
 		list, ok := value.([]any)
 		if !ok {
-			return "it is no list"
+			return "it is not a list"
 		}
 		if s.key == "registries" {
 			return checkRegistries(list)
@@ -225,12 +225,12 @@ func (s setting) checkText(value any) string {
 	text, ok := value.(string)
 	switch {
 	case !ok:
-		return fmt.Sprintf("%v is no text", value)
+		return fmt.Sprintf("%v is not text", value)
 	case s.allowed != nil && !slices.Contains(s.allowed, text):
 		return fmt.Sprintf("%q is not one of %s", text, strings.Join(s.allowed, ", "))
 	case s.key == "publish.default_scope" && text != "" &&
 		!regexp.MustCompile(`\A@?[a-z0-9][a-z0-9_-]{0,63}\z`).MatchString(text):
-		return fmt.Sprintf("%q is no scope", text)
+		return fmt.Sprintf("%q is not a scope", text)
 	}
 	return ""
 }
@@ -240,7 +240,7 @@ func checkRegistries(list []any) string {
 	for i, entry := range list {
 		r, ok := entry.(map[string]any)
 		if !ok {
-			return fmt.Sprintf("entry %d is no mapping", i)
+			return fmt.Sprintf("entry %d is not a mapping", i)
 		}
 		name, _ := r["name"].(string)
 		url, _ := r["url"].(string)
@@ -443,7 +443,7 @@ func addRegistry(home string, r RegistryConfig) error {
 				continue
 			}
 			if err := document.Content[i+1].Decode(&registries); err != nil {
-				return newError(ConfigInvalid, "%s: registries is no list", configFile(home)).Because(err)
+				return newError(ConfigInvalid, "%s: registries is not a list", configFile(home)).Because(err)
 			}
 		}
 		for _, known := range registries {
@@ -474,7 +474,7 @@ func editConfig(home string, change func(document *yaml.Node) error) error {
 	}
 	var file yaml.Node
 	if err := yaml.Unmarshal(text, &file); err != nil {
-		return newError(ConfigInvalid, "%s is no YAML", configFile(home)).Because(err)
+		return newError(ConfigInvalid, "%s is not YAML", configFile(home)).Because(err)
 	}
 	if file.Kind == 0 {
 		file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map"}}}

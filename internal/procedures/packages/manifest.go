@@ -149,9 +149,9 @@ func (m *Manifest) check() (problems, warnings []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Dependencies)) {
 		if _, err := parseName(name); err != nil {
-			say("dependencies: %q is no name of a package", name)
+			say("dependencies: %q is not a valid package name", name)
 		} else if _, err := parseConstraint(m.Dependencies[name]); err != nil {
-			say("dependencies.%s: %q is no constraint on versions", name, m.Dependencies[name])
+			say("dependencies.%s: %q is not a valid version constraint", name, m.Dependencies[name])
 		}
 	}
 	return problems, warnings

@@ -21,7 +21,7 @@ func parseName(text string) (Name, error) {
 		valid = isWord(n.Scope, "-_")
 	}
 	if !valid || !isWord(n.Bare, "-") {
-		return Name{}, newError(InvalidArgument, "%q is no name of a package", text).
+		return Name{}, newError(InvalidArgument, "%q is not a valid package name", text).
 			Suggest("a name has small letters, digits and hyphens, such as my-skill or @scope/my-skill")
 	}
 	return n, nil
@@ -105,7 +105,7 @@ func parseConstraint(text string) (Constraint, error) {
 	if trimmed == "*" {
 		return Constraint{text: "*"}, nil
 	}
-	bad := newError(InvalidArgument, "%q is no constraint on versions",
+	bad := newError(InvalidArgument, "%q is not a valid version constraint",
 		text).Suggest("write 1.2.3, ^1.2.0, ~1.2.0, >=1.0.0,<2.0.0 or *")
 	c := Constraint{text: trimmed}
 	var parts []string
@@ -155,7 +155,7 @@ func isNumber(text string) bool { return text != "" && strings.Trim(text, "01234
 func parseVersion(text string) (*semver.Version, error) {
 	v, err := semver.StrictNewVersion(text)
 	if err != nil {
-		return nil, newError(InvalidArgument, "%q is no version",
+		return nil, newError(InvalidArgument, "%q is not a version",
 			text).Suggest("write three numbers, such as 1.2.0, or 1.2.0-beta.1")
 	}
 	return v, nil

@@ -221,7 +221,7 @@ func (s *Service) initRegistry(folder, name string, makeDefault, dryRun bool) (M
 		name = filepath.Base(dir)
 	}
 	if !validRegistryName(name) {
-		return MadeRegistry{}, newError(InvalidArgument, "%q is no name of a registry",
+		return MadeRegistry{}, newError(InvalidArgument, "%q is not a valid registry name",
 			name).Suggest("give one of letters, digits, hyphens and dots with --name")
 	}
 	known, err := s.Registries()

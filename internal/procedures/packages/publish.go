@@ -72,7 +72,7 @@ func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
 		return known, err
 	}
 	if !validTag(tag) {
-		return known, newError(InvalidArgument, "%q is no tag",
+		return known, newError(InvalidArgument, "%q is not a tag",
 			tag).Suggest("a tag is a word such as latest or beta, and no version")
 	}
 	if err := r.read(metadataPath(name), &known); err != nil {

@@ -278,7 +278,7 @@ func (s Settings) folderOf(text string) (dir, why string) {
 	case strings.HasPrefix(text, "file:"):
 		u, err := url.Parse(text)
 		if err != nil || u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(filepath.FromSlash(u.Path)) {
-			return text, "the URL is no file:///path"
+			return text, "the URL is not a file:///path"
 		}
 		text = u.Path
 	case strings.Contains(text, "://"):

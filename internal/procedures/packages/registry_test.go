@@ -145,12 +145,12 @@ func TestUnpackRefusesWhatBreaksTheRules(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"no archive": {[]byte("PK"), "no tar.gz"}, "cut off": {archiveOf(t, manifest)[:60], "cannot be read"},
+		"no archive": {[]byte("PK"), "not a tar.gz"}, "cut off": {archiveOf(t, manifest)[:60], "cannot be read"},
 		"empty":               {archiveOf(t), "no aam.yaml"},
 		"dots":                {archiveOf(t, manifest, file("../x")), "leads out"},
 		"dots within":         {archiveOf(t, manifest, file("a/../../x")), "leads out"},
 		"absolute":            {archiveOf(t, manifest, file("/x")), "not relative"},
-		"backslash":           {archiveOf(t, manifest, file(`a\..\x`)), "no path"},
+		"backslash":           {archiveOf(t, manifest, file(`a\..\x`)), "not a path"},
 		"drive":               {archiveOf(t, manifest, file("c:x")), "not relative"},
 		"twice":               {archiveOf(t, manifest, file("a"), file("a")), "twice"},
 		"twice but for case":  {archiveOf(t, manifest, file("a"), file("A")), "twice"},

@@ -286,9 +286,9 @@ func (w *asked) Package(text string) (pubgrub.Package, error) {
 		for _, other := range slices.Sorted(maps.Keys(c.Dependencies)) {
 			constraint := c.Dependencies[other]
 			if _, err := parseName(other); err != nil {
-				v.Broken = fmt.Sprintf("needs %q, which is no name of a package", other)
+				v.Broken = fmt.Sprintf("needs %q, which is not a valid package name", other)
 			} else if _, err := r.constraint(constraint); err != nil {
-				v.Broken = fmt.Sprintf("needs %s %q, which is no constraint on versions", other, constraint)
+				v.Broken = fmt.Sprintf("needs %s %q, which is not a valid version constraint", other, constraint)
 			}
 			v.Needs = append(v.Needs, pubgrub.Need{Package: other, Constraint: constraint})
 		}

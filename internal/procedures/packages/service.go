@@ -309,13 +309,13 @@ func (s *Service) Registries() ([]RegistryState, error) {
 // people. AAM_REGISTRY_UNREACHABLE if it is not there, AAM_INVALID_ARGUMENT for a name that is taken.
 func (s *Service) addRegistry(name, url string, makeDefault, confined, dryRun bool) (RegistryState, error) {
 	if !validRegistryName(name) {
-		return RegistryState{}, newError(InvalidArgument, "%q is no name of a registry",
+		return RegistryState{}, newError(InvalidArgument, "%q is not a valid registry name",
 			name).Suggest("use letters, digits, hyphens and dots")
 	}
 	dir, why := s.settings.folderOf(url)
 	switch {
 	case confined && !s.settings.admitted(dir):
-		return RegistryState{}, newError(PermissionDenied, "%s is no registry that the operator has allowed", dir).
+		return RegistryState{}, newError(PermissionDenied, "%s is not a registry that the operator has allowed", dir).
 			Suggest("a person adds it with: claudeops packages registry add; one in the project can be named in the project's " +
 				workspaceName + "/config.yaml")
 	case confined && makeDefault:

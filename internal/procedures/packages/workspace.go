@@ -105,7 +105,7 @@ func parseLock(text []byte) (*Lock, error) {
 	}
 	for name := range lock.Packages {
 		if _, err := parseName(name); err != nil {
-			return nil, fmt.Errorf("%q is no name of a package", name)
+			return nil, fmt.Errorf("%q is not a valid package name", name)
 		}
 	}
 	return lock, nil

@@ -211,7 +211,7 @@ func (d *discovery) file(dir, name, as string, why asked) {
 	case f.interpreter == "" && f.other != "":
 		d.skip(path, "is for %s; scripts of PowerShell, sh, bash, python3 and node can be run", f.other)
 	case f.interpreter == "" && why == named:
-		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is no .ps1")
+		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is not a .ps1")
 	case f.interpreter == "":
 	case tool == "" || len(tool) > maxNameLength:
 		d.skip(path, "has a name that makes no tool's name of 1 to %d letters and digits", maxNameLength)

@@ -114,7 +114,7 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 	}
 	for _, not := range []string{"ruby.rb", "README.md"} {
 		if strings.Contains(got, not) {
-			t.Errorf("%s is no script that was asked for:\n%s", not, got)
+			t.Errorf("%s is not a script that was asked for:\n%s", not, got)
 		}
 	}
 }

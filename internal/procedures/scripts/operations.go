@@ -240,7 +240,7 @@ func decodeStart(text []byte) (out startOrder, violations []fault.Violation) {
 	for name := range fields {
 		if name != "script" && name != "arguments" {
 			violations = append(violations, fault.Violation{Code: fault.InvalidArgument, Path: name,
-				Message: "`" + name + "` is no field; there are script and arguments"})
+				Message: "`" + name + "` is not a field; there are script and arguments"})
 		}
 	}
 	out.script, _ = fields["script"].(string)

@@ -96,7 +96,7 @@ type Plan struct {
 // Plan says what a run of the script would be, or why there is none.
 func (r *Runner) Plan(s Script, arguments map[string]any) (Plan, *NotRun) {
 	if problems := s.Check(arguments); len(problems) > 0 {
-		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, "The arguments are no good, so nothing was run: " +
+		return Plan{}, &NotRun{exitInvalid, fault.InvalidArgument, "The arguments are not valid, so nothing was run: " +
 			strings.Join(problems, "; ")}
 	}
 	program, problem := r.interpreter(s.Interpreter)

@@ -57,8 +57,8 @@ func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
 	if names != "good " {
 		t.Errorf("found %s", names)
 	}
-	for _, said := range []string{"pipe.ps1 is no regular file", "build.ps1 is no regular file", "zero.ps1",
-		"test.ps1 is no regular file", "extra is no regular file", "link is no regular file"} {
+	for _, said := range []string{"pipe.ps1 is not a regular file", "build.ps1 is not a regular file", "zero.ps1",
+		"test.ps1 is not a regular file", "extra is not a regular file", "link is not a regular file"} {
 		if !strings.Contains(why, said) {
 			t.Errorf("%q is not said:\n%s", said, why)
 		}

@@ -150,7 +150,7 @@ func decodeArguments(text []byte) (map[string]any, []fault.Violation) {
 		return map[string]any{}, nil
 	}
 	if !jsontext.Value(text).IsValid() {
-		return nil, bad("the arguments are no JSON object whose names are there once each")
+		return nil, bad("the arguments are not a JSON object in which each name stands once")
 	}
 	var out map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -202,7 +202,7 @@ func TestWhatIsRefusedRunsNothingAndIsRecorded(t *testing.T) {
 			code: fault.InvalidArgument},
 		"no object": {arguments: `[1]`, exit: exitInvalid, says: "must be a JSON object",
 			code: fault.InvalidArgument},
-		"a name that is twice": {arguments: `{"mount":"/","mount":"/etc"}`, exit: exitInvalid, says: "once each",
+		"a name that is twice": {arguments: `{"mount":"/","mount":"/etc"}`, exit: exitInvalid, says: "each name stands once",
 			code: fault.InvalidArgument},
 		"records that are full": {set: func(s *shop) { s.beginErr = fault.New(fault.Misconfigured, "the disk is full") },
 			exit: exitNotRunable, says: "the disk is full", code: fault.Misconfigured},
@@ -281,7 +281,7 @@ func TestADryRunSaysWhatWouldBeRun(t *testing.T) {
 		t.Errorf("%+v, ran %v, rows %+v", got, s.ran(), s.rows)
 	}
 	if got := s.call("check_disk", `{}`); got.ExitCode != exitInvalid {
-		t.Errorf("arguments that are no good, in a dry run: %+v", got)
+		t.Errorf("arguments that are not valid, in a dry run: %+v", got)
 	}
 }
 

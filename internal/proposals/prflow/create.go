@@ -259,7 +259,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 	c.request.asked.RepoOwner, c.request.asked.RepoName = p.Owner, p.Repo // for the record of a refusal
 	if p.State != record.StateDryRun {
 		return CreateResult{}, fault.New(fault.Conflict,
-			"the proposal is no dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests",
+			"the proposal is not a dry run (its state is %s), so there is nothing to open; look at it, and at the open pull requests",
 			p.State)
 	}
 	if !p.PrunedAt.IsZero() {

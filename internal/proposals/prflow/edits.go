@@ -58,7 +58,7 @@ func (f FileRequest) edited(blob string, content []byte, known bool) (text strin
 			gitprovider.MaxContentRead)
 		return "", nil, v
 	case !utf8.Valid(content):
-		v.Rule, v.Message = "binary", f.Path+" is no text in UTF-8 on the base branch, and edits change only text"
+		v.Rule, v.Message = "binary", f.Path+" is not text in UTF-8 on the base branch, and edits change only text"
 		return "", nil, v
 	}
 	edited, err := textedit.ApplyShown(string(content), f.Edits,
@@ -182,7 +182,7 @@ func presentOf(snapshot *gitprovider.Snapshot, f lacking, room int) *fault.Prese
 		out.Cut = fmt.Sprintf("not shown: it has more than %d bytes", gitprovider.MaxContentRead)
 		return out
 	case !utf8.Valid(content):
-		out.Cut = "not shown: it is no text in UTF-8"
+		out.Cut = "not shown: it is not text in UTF-8"
 		return out
 	}
 	text := clean(string(content), len(content))

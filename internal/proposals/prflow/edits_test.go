@@ -192,7 +192,7 @@ func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
 		"a hidden character": {"x\n", "x", "a\u202eb", fault.ContentDenied, "hidden-character"},
 		"a file that grows too large": {strings.Repeat("a", 250<<10) + "X\n", "X", strings.Repeat("b", 10<<10),
 			fault.ContentDenied, "file-size"},
-		"a base that is no text": {"x\xff\n", "x", "y", fault.ContentDenied, "binary"},
+		"a base that is not text": {"x\xff\n", "x", "y", fault.ContentDenied, "binary"},
 		"a base that is too large": {strings.Repeat("a", gitprovider.MaxContentRead) + "X", "X", "y",
 			fault.ContentDenied, "file-size"},
 		"nothing": {"x\n", "x", "x", fault.NoChange, "identical"},
@@ -214,7 +214,7 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 		"a long file": {strings.Repeat("ä", 20<<10), strings.Repeat("ä", 8<<10),
 			"only the first 16384 of 40960 bytes"},
 		"hidden characters":       {"a\u202eb\n", "ab\n", "without characters"},
-		"no text":                 {"\xff\n", "", "no text"},
+		"no text":                 {"\xff\n", "", "not text"},
 		"a file that is not read": {strings.Repeat("a", gitprovider.MaxContentRead+1), "", "not shown"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -355,7 +355,7 @@ func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
 	}
 }
 
-// Whoever names the version that they have read is told what has changed since, if the whole text is too long.
+// A caller who names the version they have read is told what has changed since, if the whole text is too long.
 func TestOfALongFileAConflictShowsWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -486,8 +486,8 @@ func TestAFileThatGoesThroughAFilterIsRefused(t *testing.T) {
 }
 
 // What was invisible before and is left as it was keeps nobody from changing something else on its
-// line, and whoever was
-// shown the file without it need not know of it. Persian needs U+200C.
+// line, and a caller
+// who was shown the file without it need not know of it. Persian needs U+200C.
 func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
 	t.Parallel()
 	const persian = "\u0645\u06cc\u200c\u0631\u0648\u062f"

@@ -204,7 +204,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 			t.Errorf("base %q, %v", status.Base, err)
 		}
 	})
-	t.Run("another base is refused, whoever asks for it", func(t *testing.T) {
+	t.Run("another base is refused for every caller", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("trunk")
 		b.options.Authority.Policy = mustPolicy(t,

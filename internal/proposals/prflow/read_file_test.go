@@ -412,7 +412,7 @@ func TestTheFilesThatMayBeProposedAreListed(t *testing.T) {
 	}
 }
 
-// Whoever reads a folder as if it were a file is told which files it has.
+// Reading a folder as if it were a file tells which files it has.
 func TestAFolderThatIsReadIsListed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

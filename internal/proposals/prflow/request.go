@@ -46,7 +46,7 @@ type FileRequest struct {
 	Content *string `json:"content,omitempty" doc:"The whole new file"`
 	// Edits are made one after the other, each on what those before it have left.
 	Edits   []textedit.Edit `json:"edits,omitempty" maxItems:"100" doc:"For update, in place of content" fix:"give content, or at least one edit"`
-	BaseSHA string          `json:"base_sha,omitempty" pattern:"^[0-9a-fA-F]{7,64}$" doc:"Git blob id of the file as you read it" fix:"give what git hash-object says of the file, or leave it out"`
+	BaseSHA string          `json:"base_sha,omitempty" pattern:"^[0-9a-fA-F]{7,64}$" doc:"Git blob id of the file as you read it" fix:"give what git hash-object prints for the file, or leave it out"`
 }
 
 // MaxTitleRunes returns the maximum number of characters of a title.

@@ -163,7 +163,7 @@ func TestTheKnownValuesOfARequestAreThoseOfTheDomain(t *testing.T) {
 	}
 	for _, name := range enum(prflow.CreateRequest{}, "ChangeType") {
 		if !gitprovider.ChangeType(name).Valid() {
-			t.Errorf("%s is no change type", name)
+			t.Errorf("%s is not a change type", name)
 		}
 	}
 	if got := len(enum(prflow.CreateRequest{}, "ChangeType")); got != len(gitprovider.ChangeTypes()) {
@@ -171,7 +171,7 @@ func TestTheKnownValuesOfARequestAreThoseOfTheDomain(t *testing.T) {
 	}
 	for _, name := range enum(prflow.FileRequest{}, "Action") {
 		if !gitprovider.Action(name).Valid() {
-			t.Errorf("%s is no action", name)
+			t.Errorf("%s is not an action", name)
 		}
 	}
 }

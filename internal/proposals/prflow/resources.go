@@ -178,7 +178,7 @@ func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri
 	at, ok := parseAddress(uri)
 	if !ok {
 		return operation.Content{}, s.Reader().failed(&fault.Error{
-			Code: fault.InvalidArgument, Message: quote(uri) + " is no address of a file, of a list of files or of a difference",
+			Code: fault.InvalidArgument, Message: quote(uri) + " is not an address of a file, of a list of files or of a difference",
 			Next: "read " + resourceScheme + "OWNER/REPO/file/PATH, .../files?glob=GLOB, .../pull/NUMBER/file/PATH or .../pull/NUMBER/diff",
 		})
 	}

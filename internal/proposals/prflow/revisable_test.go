@@ -61,7 +61,7 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 		r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": "# Inodes, once more\n"}}
 	})
 	if _, err = b.create(more); fault.CodeOf(err) != fault.DuplicatePR {
-		t.Errorf("nothing is said of the new head: %v", err)
+		t.Errorf("the answer does not name the new head: %v", err)
 	}
 	b.fail()
 	b.world().Review(first.Number, "ann", gitprovider.ReviewApproved, "")

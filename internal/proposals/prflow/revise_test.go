@@ -528,7 +528,7 @@ func TestEditsOfARevisionAreMadeFromItsBranch(t *testing.T) {
 		code fault.Code
 		says string
 	}{
-		"from nobody knows which": {answer, fault.Conflict, "nothing says that the edits are made from its text"},
+		"from an unknown version": {answer, fault.Conflict, "nothing says that the edits are made from its text"},
 		"from the base branch": {based(edited("checks/disk.md", "Three.", "Three.\nKeep 5 days."), blobOf(manual)),
 			fault.Conflict, "must be made from the pull request's text"},
 		"from another text": {based(edited("checks/disk.md", "Three.", "3."), blobOf("other")), fault.Conflict,

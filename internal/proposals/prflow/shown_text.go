@@ -38,9 +38,9 @@ func (s textShower) show(ctx context.Context, path string, file []byte, known bo
 	case !known || len(file) > MaxShownFile:
 		return shownText{}, notShown(path, "file-size", fmt.Sprintf("has more than %d bytes", MaxShownFile))
 	case !utf8.Valid(file):
-		why = "is no text in UTF-8"
+		why = "is not text in UTF-8"
 	case slices.Contains(file, 0):
-		why = "has a NUL byte, so that it is no text"
+		why = "has a NUL byte, so that it is not text"
 	}
 	if why != "" {
 		return shownText{}, notShown(path, "binary", why)

@@ -156,7 +156,7 @@ func TestTheCooldownIsLiftedOfWhatTheProviderSaysIsClosed(t *testing.T) {
 			}
 			var e *fault.Error
 			if err != nil && !errors.As(err, &e) {
-				t.Errorf("%v is no fault", err)
+				t.Errorf("%v is not a fault", err)
 			}
 		})
 	}

@@ -313,7 +313,7 @@ func (g *Gatekeeper) agentBy(ctx context.Context, secret string) (Token, error) 
 	}
 	if !found || !t.Agent || !t.Good(g.now()) {
 		return Token{}, fault.New(fault.Unauthenticated,
-			"the token is no good agent's token: it is unknown, was revoked, has expired, or is a "+
+			"the token is not a valid agent token: it is unknown, was revoked, has expired, or is a "+
 				"person's; ask the operator for one (claudeops token create --agent)")
 	}
 	return t, nil

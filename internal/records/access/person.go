@@ -145,7 +145,7 @@ func ParseScopes(list string) (Scopes, error) {
 	for _, word := range strings.Split(list, ",") {
 		scope := Scope(strings.TrimSpace(word))
 		if !AllScopes().Has(scope) {
-			return nil, fmt.Errorf("%.20q is no scope; the scopes are %s", word, AllScopes())
+			return nil, fmt.Errorf("%.20q is not a scope; the scopes are %s", word, AllScopes())
 		}
 		wanted[scope] = true
 	}

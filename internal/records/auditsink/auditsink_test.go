@@ -596,12 +596,12 @@ func TestSyslogGetsEachHead(t *testing.T) {
 
 func TestAddressesThatAreNoSinks(t *testing.T) {
 	for address, says := range map[string]string{
-		"heads":                         "is no sink",
+		"heads":                         "is not a sink",
 		"file:heads":                    "absolute path",
 		"http://ops.example.org/secret": "needs https",
 		"https://":                      "cannot be understood",
 		"syslog+udp://nowhere":          "HOST:PORT",
-		"ftp://user:hunter2secret@host": "is no sink",
+		"ftp://user:hunter2secret@host": "is not a sink",
 	} {
 		e := auditsink.New(auditsink.Options{Addresses: []string{address}})
 		if len(e.Problems) != 1 || !strings.Contains(e.Problems[0], says) || strings.Contains(e.Problems[0], "secret") ||

@@ -254,10 +254,10 @@ func parseLine(text []byte) (record.Head, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&h); err != nil {
-		return record.Head{}, errors.New("it is no head")
+		return record.Head{}, errors.New("it is not a head")
 	}
 	if decoder.More() || h.Seq < 1 || !isHash(h.Hash) {
-		return record.Head{}, errors.New("it is no head")
+		return record.Head{}, errors.New("it is not a head")
 	}
 	return record.Head{Seq: h.Seq, Hash: h.Hash, Time: h.Time}, nil
 }

@@ -75,7 +75,7 @@ func parse(address string, o Options) (sink, error) {
 		}
 		return newHTTPSink(u, o.Transport), nil
 	}
-	return nil, fmt.Errorf("%.12q... is no sink: name an absolute path, syslog, syslog+udp://HOST:PORT, "+
+	return nil, fmt.Errorf("%.12q... is not a sink: name an absolute path, syslog, syslog+udp://HOST:PORT, "+
 		"syslog+tcp://HOST:PORT or https://HOST/PATH", scheme)
 }
 

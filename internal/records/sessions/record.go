@@ -138,7 +138,7 @@ type Work struct {
 // Output holds the CLI's output, apart from the events.
 type Output struct {
 	CutLines int    `json:"cut_lines"`        // lines of output beyond the bound
-	BadLines int    `json:"bad_lines"`        // lines of output that were no event
+	BadLines int    `json:"bad_lines"`        // lines of output that were not events
 	Unstored int    `json:"unstored_events"`  // events beyond the bound of what is stored
 	Report   string `json:"report,omitempty"` // the agent's last words
 	Stderr   string `json:"stderr,omitempty"` // the end of it, where the session did not succeed

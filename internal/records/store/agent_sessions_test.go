@@ -453,7 +453,7 @@ func TestTheEndsOfTheScheduleAreCountedAndChangesReported(t *testing.T) {
 		wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
 		wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil) // it runs
 		r.State, r.Cause = state, cause
-		for range 2 { // what became of its handoff is saved later
+		for range 2 { // how its handoff ended is saved later
 			wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
 		}
 	}

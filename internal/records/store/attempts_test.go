@@ -79,12 +79,12 @@ func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
 		"until":                         {record.AttemptQuery{Until: noon().Add(time.Minute)}, "1"},
 		"several at once": {record.AttemptQuery{Caller: "ann", Outcome: record.OutcomeRefused,
 			Until: noon().Add(2 * time.Minute)}, "2"},
-		"search in a title":              {record.AttemptQuery{Search: "WATCH"}, "8 6 4 2"},
-		"search in a path":               {record.AttemptQuery{Search: "inodes_50%.md"}, "5 1"},
-		"a backslash":                    {record.AttemptQuery{Search: `c:\i`}, "5 1"},
-		"an underscore is no wildcard":   {record.AttemptQuery{Search: "checks_inodes"}, ""},
-		"a per cent sign is no wildcard": {record.AttemptQuery{Search: "che%inodes"}, ""},
-		"a quote is no syntax":           {record.AttemptQuery{Search: `' OR 1=1 --`, Caller: "'"}, ""},
+		"search in a title":                 {record.AttemptQuery{Search: "WATCH"}, "8 6 4 2"},
+		"search in a path":                  {record.AttemptQuery{Search: "inodes_50%.md"}, "5 1"},
+		"a backslash":                       {record.AttemptQuery{Search: `c:\i`}, "5 1"},
+		"an underscore is not a wildcard":   {record.AttemptQuery{Search: "checks_inodes"}, ""},
+		"a per cent sign is not a wildcard": {record.AttemptQuery{Search: "che%inodes"}, ""},
+		"a quote is not syntax":             {record.AttemptQuery{Search: `' OR 1=1 --`, Caller: "'"}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { wantEqual(t, seqs(attempts(t, s, c.q)), c.want) })

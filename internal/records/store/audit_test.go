@@ -323,8 +323,8 @@ func TestVerifyNamesTheFirstBadRow(t *testing.T) {
 			"UPDATE audit SET seq = seq - 1 WHERE seq > 4"}, 4, "does not follow"},
 		"rows reordered": {[]string{swap("5") + " WHERE seq = 4", swap("4") + " WHERE seq = 5"}, 4,
 			"does not follow"},
-		"a row copied":                      {[]string{swap("10") + " WHERE seq = 4"}, 4, "does not follow"},
-		"a column that is no text any more": {textNoMore(), 4, "was altered"},
+		"a row copied":                       {[]string{swap("10") + " WHERE seq = 4"}, 4, "does not follow"},
+		"a column that is not text any more": {textNoMore(), 4, "was altered"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -392,6 +392,6 @@ func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
 	taken, err = s.Ledger.Reserve(ctx, answering("four"), record.Claim{})
 	wantEqual(t, err, nil)
 	if taken == nil || taken.ID != "one" {
-		t.Errorf("whoever has not seen the answer: taken by %+v", taken)
+		t.Errorf("a caller that has not seen the answer: taken by %+v", taken)
 	}
 }

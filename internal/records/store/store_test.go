@@ -112,7 +112,7 @@ func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := version(); !seen[v] {
-		t.Error("reading is no change")
+		t.Error("reading is not a change")
 	}
 	wantEqual(t, s.Close(), nil)
 	if _, known := s.Changes().Version(t.Context()); known {

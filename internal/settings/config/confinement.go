@@ -56,7 +56,7 @@ func confinement(e *env) Confinement {
 	paths := func(name, raw string) (out []string) {
 		for _, path := range splitList(raw) {
 			if !filepath.IsAbs(path) {
-				problem("%s holds %s, which is no absolute path", name, shown(path))
+				problem("%s holds %s, which is not an absolute path", name, shown(path))
 				continue
 			}
 			out = append(out, filepath.Clean(path))

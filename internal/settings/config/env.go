@@ -54,7 +54,7 @@ func (e *env) tier(name string) gitprovider.Tier {
 	raw := e.get(name)
 	tier, ok := gitprovider.ParseTier(raw)
 	if !ok {
-		e.warn("%s is %s, which is no tier (1, 2 or 3): tier 1 holds", name, shown(raw))
+		e.warn("%s is %s, which is not a tier (1, 2 or 3): tier 1 holds", name, shown(raw))
 	}
 	return tier
 }

@@ -39,9 +39,9 @@ func TestAForgeIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 			false},
 		"Gitea without an address": {map[string]string{"GITEA_TOKEN": token}, "", "GITEA_URL is not set", false},
 		"Gitea, no address": {map[string]string{"GITEA_TOKEN": token, "GITEA_URL": "git.example"}, "",
-			"GITEA_URL is no address", false},
+			"GITEA_URL is not an address", false},
 		"Gitea, another scheme": {map[string]string{"GITEA_TOKEN": token, "GITEA_URL": "ssh://git.example"}, "",
-			"GITEA_URL is no address", false},
+			"GITEA_URL is not an address", false},
 		"Gitea, an address with query": {map[string]string{"GITEA_TOKEN": token,
 			"GITEA_URL": "https://git.example/?s3cret=1"}, "", "GITEA_URL has a query", false},
 	}
@@ -97,10 +97,10 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 			"", "GITHUB_APP_PRIVATE_KEY is not"},
 		"a key alone": {map[string]string{"GITHUB_APP_PRIVATE_KEY": appKey()}, "", "GITHUB_APP_ID is not"},
 		"no ID": {map[string]string{"GITHUB_APP_ID": "my app", "GITHUB_APP_PRIVATE_KEY": appKey()}, "",
-			"GITHUB_APP_ID is no ID"},
+			"GITHUB_APP_ID is not an app ID"},
 		"a wrong address": {map[string]string{"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": appKey(),
 			"GITHUB_API_URL": "git.example"}, "",
-			"GITHUB_API_URL is no address"},
+			"GITHUB_API_URL is not an address"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func readsSecrets(t *testing.T, folder, name string) {
 
 func readsPolicy(t *testing.T, _, name string) {
 	if _, err := policy.Load(name); err == nil ||
-		!strings.Contains(err.Error(), name+" cannot be read: is no regular file") {
+		!strings.Contains(err.Error(), name+" cannot be read: is not a regular file") {
 		t.Error(err)
 	}
 }
@@ -120,7 +120,7 @@ func readsOffers(t *testing.T, folder, _ string) {
 	if r.MCP != nil {
 		said += r.MCP.Problem
 	}
-	if !strings.Contains(said, "no plain file") && !strings.Contains(said, "not a folder") &&
+	if !strings.Contains(said, "not a plain file") && !strings.Contains(said, "not a folder") &&
 		!strings.Contains(said, "symbolic link") {
 		t.Error(said)
 	}

@@ -35,7 +35,7 @@ func deploySettings(e *env) Deploy {
 	d.AfterMerge, d.Repos = e.permission("CLAUDEOPS_DEPLOY_AFTER_MERGE"), splitList(e.get("CLAUDEOPS_DEPLOY_REPOS"))
 	if d.GitCredentials = e.get("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS"); d.GitCredentials != "" &&
 		!filepath.IsAbs(d.GitCredentials) {
-		e.warn("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS is %s, which is no absolute path: it counts as unset",
+		e.warn("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS is %s, which is not an absolute path: it counts as unset",
 			shown(d.GitCredentials))
 		d.GitCredentials = ""
 	}
@@ -195,7 +195,7 @@ func (e *env) mounted() Mounted {
 	for _, name := range splitList(e.get("CLAUDEOPS_MOUNTED_ENV")) {
 		switch {
 		case !isVariable(name):
-			e.warn("CLAUDEOPS_MOUNTED_ENV holds %s, which is no name of a variable: it is passed over", shown(name))
+			e.warn("CLAUDEOPS_MOUNTED_ENV holds %s, which is not a valid variable name: it is passed over", shown(name))
 		case mcpconfig.IsOurs(name, driver.Prefixes(e.drivers)):
 			e.warn("CLAUDEOPS_MOUNTED_ENV names %s, which no mounted repository may have: it is passed over", name)
 		default:

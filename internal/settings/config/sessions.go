@@ -60,7 +60,7 @@ const (
 func (e *env) sessionID() string {
 	id := e.get("CLAUDEOPS_SESSION")
 	if id != "" && !regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`).MatchString(id) {
-		e.warn("CLAUDEOPS_SESSION is no id of a session: it is left out")
+		e.warn("CLAUDEOPS_SESSION is not a session id: it is left out")
 		return ""
 	}
 	return id
@@ -112,7 +112,7 @@ func (e *env) models(problem func(string, ...any)) map[gitprovider.Tier]string {
 		}
 		models[tier] = model
 		if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`).MatchString(model) {
-			problem("CLAUDEOPS_TIER%s_MODEL is no name of a model", tier)
+			problem("CLAUDEOPS_TIER%s_MODEL is not a valid model name", tier)
 		}
 	}
 	return models
@@ -123,14 +123,14 @@ func (e *env) sessionLimits(problem func(string, ...any)) SessionLimits {
 	if raw := e.get("CLAUDEOPS_SESSION_TIMEOUT"); raw != "" {
 		d, err := time.ParseDuration(raw)
 		if err != nil || d <= 0 || d > maxSessionTimeout {
-			problem("CLAUDEOPS_SESSION_TIMEOUT is no time such as 30m, of at most 24h")
+			problem("CLAUDEOPS_SESSION_TIMEOUT is not a duration such as 30m, of at most 24h")
 		}
 		limits.Time = d
 	}
 	if raw := e.get("CLAUDEOPS_MAX_TURNS"); raw != "" {
 		n, err := strconv.Atoi(raw)
 		if err != nil || n < 1 || n > maxMaxTurns {
-			problem("CLAUDEOPS_MAX_TURNS is no number from 1 to %d", maxMaxTurns)
+			problem("CLAUDEOPS_MAX_TURNS is not a number from 1 to %d", maxMaxTurns)
 		}
 		limits.Turns = n
 	}
@@ -176,7 +176,7 @@ func (e *env) agentTools(problem func(string, ...any)) (out []AgentTool) {
 	for _, entry := range splitRules(e.get("CLAUDEOPS_AGENT_TOOLS")) {
 		m := rule.FindStringSubmatch(entry)
 		if m == nil {
-			problem("CLAUDEOPS_AGENT_TOOLS holds %s, which is no permission such as Bash(df *), 3:Bash(systemctl restart *) "+
+			problem("CLAUDEOPS_AGENT_TOOLS holds %s, which is not a permission such as Bash(df *), 3:Bash(systemctl restart *) "+
 				"or WebFetch(domain:example.org)", shown(entry))
 			continue
 		}

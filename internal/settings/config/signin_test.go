@@ -50,17 +50,17 @@ func TestProvidersOfSignInAreReadOrRefusedWhole(t *testing.T) {
 		t.Error("a client secret is not remembered as a secret")
 	}
 	for name, changes := range map[string]map[string]string{
-		"no public address":       {"CLAUDEOPS_PUBLIC_URL": ""},
-		"the same twice":          {"CLAUDEOPS_SIGN_IN": "gitea,Gitea"},
-		"a name that is none":     {"CLAUDEOPS_SIGN_IN": "../gitea"},
-		"no issuer":               {"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": ""},
-		"no client id":            {"CLAUDEOPS_SIGN_IN_GITEA_CLIENT_ID": ""},
-		"no secret at GitHub":     {"CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_SECRET": ""},
-		"plain http":              {"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "http://git.example/"},
-		"an issuer with a user":   {"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "https://a:b@git.example/"},
-		"a kind that is none":     {"CLAUDEOPS_SIGN_IN_GITEA_KIND": "saml"},
-		"a host that is no host":  {"CLAUDEOPS_SIGN_IN_GITEA_HOSTS": "oauth2.example"},
-		"more than one can count": {"CLAUDEOPS_SIGN_IN": "a,b,c,d,e,f,g,h,i,j,k"},
+		"no public address":         {"CLAUDEOPS_PUBLIC_URL": ""},
+		"the same twice":            {"CLAUDEOPS_SIGN_IN": "gitea,Gitea"},
+		"a name that is none":       {"CLAUDEOPS_SIGN_IN": "../gitea"},
+		"no issuer":                 {"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": ""},
+		"no client id":              {"CLAUDEOPS_SIGN_IN_GITEA_CLIENT_ID": ""},
+		"no secret at GitHub":       {"CLAUDEOPS_SIGN_IN_GITHUB_CLIENT_SECRET": ""},
+		"plain http":                {"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "http://git.example/"},
+		"an issuer with a user":     {"CLAUDEOPS_SIGN_IN_GITEA_ISSUER": "https://a:b@git.example/"},
+		"a kind that is none":       {"CLAUDEOPS_SIGN_IN_GITEA_KIND": "saml"},
+		"a host that is not a host": {"CLAUDEOPS_SIGN_IN_GITEA_HOSTS": "oauth2.example"},
+		"more than one can count":   {"CLAUDEOPS_SIGN_IN": "a,b,c,d,e,f,g,h,i,j,k"},
 	} {
 		if c := load(changes); c.Web.Problem == "" || len(c.Web.SignIn) > 0 {
 			t.Errorf("%s: %+v", name, c.Web.SignIn)

@@ -74,7 +74,7 @@ func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 		literal, ok := call.Args[0].(*ast.BasicLit)
 		if !ok {
 			if !slices.Contains(readers(), f.Name.Name) && !slices.Contains(readersOfLists(), f.Name.Name) {
-				t.Errorf("%s reads a variable whose name is no literal, so that nothing can list it", f.Name.Name)
+				t.Errorf("%s reads a variable whose name is not a literal, so that nothing can list it", f.Name.Name)
 			}
 			return true
 		}
@@ -120,7 +120,7 @@ func TestTheMCPServerIsGivenVariablesThatExist(t *testing.T) {
 			continue
 		}
 		if _, known := secret[v.Name]; !known {
-			t.Errorf("%s is no variable of the product", v.Name)
+			t.Errorf("%s is not a variable of the product", v.Name)
 		}
 	}
 }

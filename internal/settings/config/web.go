@@ -71,7 +71,7 @@ func (e *env) web() Web {
 	}
 	if !regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`).MatchString(w.BasePath) || w.BasePath != "" &&
 		path.Clean(w.BasePath) != w.BasePath {
-		w.Problem = "CLAUDEOPS_BASE_PATH is no path such as /ops"
+		w.Problem = "CLAUDEOPS_BASE_PATH is not a path such as /ops"
 	}
 	public, problem := publicURL(e.get("CLAUDEOPS_PUBLIC_URL"), w.BasePath)
 	if w.PublicURL = public; problem != "" {
@@ -81,14 +81,14 @@ func (e *env) web() Web {
 	for _, entry := range splitList(e.get("CLAUDEOPS_TRUSTED_PROXIES")) {
 		prefix, err := parseNetwork(entry)
 		if err != nil {
-			w.Problem = "CLAUDEOPS_TRUSTED_PROXIES is no list of addresses and networks such as 10.0.0.0/8"
+			w.Problem = "CLAUDEOPS_TRUSTED_PROXIES is not a list of addresses and networks such as 10.0.0.0/8"
 			continue
 		}
 		w.TrustedProxies = append(w.TrustedProxies, prefix.Masked())
 	}
 	if w.ProxyUserHeader != "" {
 		if !regexp.MustCompile(`^[A-Za-z0-9-]+$`).MatchString(w.ProxyUserHeader) {
-			w.Problem = "CLAUDEOPS_PROXY_USER_HEADER is no name of a header"
+			w.Problem = "CLAUDEOPS_PROXY_USER_HEADER is not a valid header name"
 		} else if len(w.TrustedProxies) == 0 {
 			w.Problem = "CLAUDEOPS_PROXY_USER_HEADER needs CLAUDEOPS_TRUSTED_PROXIES, or anybody could name themselves"
 		}
@@ -129,7 +129,7 @@ func (e *env) startWait() (wait time.Duration, problem string) {
 		wait, err = 0, nil
 	}
 	if err != nil || wait < 0 || wait > maxStartWait {
-		return 0, "CLAUDEOPS_START_WAIT is no time from 0 to 1h, such as 30s"
+		return 0, "CLAUDEOPS_START_WAIT is not a duration from 0 to 1h, such as 30s"
 	}
 	return wait, ""
 }
@@ -143,7 +143,7 @@ func publicURL(given, basePath string) (address, problem string) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
 		u.RawQuery != "" || u.ForceQuery ||
 		u.Fragment != "" || strings.ContainsFunc(given, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", "CLAUDEOPS_PUBLIC_URL is no address such as https://ops.example, without a name, a query and a fragment"
+		return "", "CLAUDEOPS_PUBLIC_URL is not an address such as https://ops.example, without a name, a query and a fragment"
 	}
 	if path := strings.TrimRight(u.EscapedPath(), "/"); path != "" && path != basePath {
 		return "", "the path of CLAUDEOPS_PUBLIC_URL is not that of CLAUDEOPS_BASE_PATH"

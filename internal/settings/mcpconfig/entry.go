@@ -31,7 +31,7 @@ func parseFile(text []byte) ([]rawServer, error) {
 		Servers map[string]jsontext.Value `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf("the file is no JSON object of the one member mcpServers: %s", reason(err))
+		return nil, fmt.Errorf("the file is not a JSON object of the one member mcpServers: %s", reason(err))
 	}
 	if len(file.Servers) > MaxServers {
 		return nil, fmt.Errorf("the file names more than %d servers", MaxServers)
@@ -135,7 +135,7 @@ func (r Rules) checkProgram(e entry) error {
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		switch {
 		case !regexp.MustCompile(`^` + variableForm + `$`).MatchString(name):
-			return fmt.Errorf("env has %s, which is no name of a variable", quote(name))
+			return fmt.Errorf("env has %s, which is not a valid variable name", quote(name))
 		case IsOurs(name, r.Forges) || slices.Contains(r.Blank, name):
 			return fmt.Errorf("env sets %s, which only the operator may set", quote(name))
 		}
@@ -200,7 +200,7 @@ func (r Rules) checkRemote(e entry) error {
 
 func (r Rules) checkHeader(name, value string) error {
 	if !regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`).MatchString(name) {
-		return fmt.Errorf("headers has %s, which is no name of a header", quote(name))
+		return fmt.Errorf("headers has %s, which is not a valid header name", quote(name))
 	}
 	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return fmt.Errorf("the header %s has a character that is not printable ASCII", name)

@@ -112,7 +112,7 @@ func read(root *files.Dir, folder string) (gitprovider.Manifest, bool, error) {
 		return gitprovider.Manifest{}, false, nil
 	}
 	if err != nil || !info.Mode().IsRegular() {
-		return gitprovider.Manifest{}, false, fmt.Errorf("%s is no plain file", gitprovider.ManifestFile)
+		return gitprovider.Manifest{}, false, fmt.Errorf("%s is not a plain file", gitprovider.ManifestFile)
 	}
 	text, err := firstBytes(root, name, maxManifestBytes+1)
 	if err != nil {

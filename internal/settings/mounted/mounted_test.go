@@ -185,7 +185,7 @@ func TestWhatCannotBeOfferedIsSaid(t *testing.T) {
 			link(t, outside+"/a.md", dir, "r/.claude-ops/skills/s/SKILL.md")
 		}, `"SKILL.md`},
 		{"a folder with a file's name", func(t *testing.T, dir, _ string) { write(t, dir, "r/checks/a.md/x", "") },
-			`"checks/a.md" is no plain file`},
+			`"checks/a.md" is not a plain file`},
 		{"a file in a folder's place", func(t *testing.T, dir, _ string) { write(t, dir, "r/checks", "") },
 			"checks is not a folder"},
 		{"a name with a line break", func(t *testing.T, dir, _ string) { write(t, dir, "r/checks/a\nb.md", "") },
@@ -268,7 +268,7 @@ func TestAContributionIsReadOrSaysWhyNot(t *testing.T) {
 		{"behind a link", func(t *testing.T, dir, outside string) { link(t, outside, dir, "r/.claude-ops") }, "",
 			"symbolic link"},
 		{"a folder", func(t *testing.T, dir, _ string) { write(t, dir, "r/.claude-ops/mcp.json/x", "") }, "",
-			"no plain file"},
+			"not a plain file"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

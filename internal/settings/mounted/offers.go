@@ -305,7 +305,7 @@ func (r *Repository) offerable(root *files.Dir, name string, e fs.DirEntry) bool
 	case e.Type()&fs.ModeSymlink != 0:
 		r.problem("%s is a symbolic link, which is not followed", shown(name))
 	case !e.Type().IsRegular():
-		r.problem("%s is no plain file", shown(name))
+		r.problem("%s is not a plain file", shown(name))
 	case !canonical(name):
 		r.problem("%s has a name that is not plain, and is left out", shown(name))
 	default:
@@ -349,7 +349,7 @@ func readMCP(root *files.Dir) *MCPFile {
 	case err == nil && info.Mode()&fs.ModeSymlink != 0:
 		return &MCPFile{Problem: mcpName + " is a symbolic link, which is not followed"}
 	case err == nil && !info.Mode().IsRegular():
-		return &MCPFile{Problem: mcpName + " is no plain file"}
+		return &MCPFile{Problem: mcpName + " is not a plain file"}
 	}
 	text, err := firstBytes(root, mcpName, maxMCPBytes)
 	if err != nil {

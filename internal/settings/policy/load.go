@@ -193,7 +193,7 @@ func (f file) kinds(p *Policy, known []gitprovider.FileKind) error {
 		at := slices.Index(names, name)
 		switch {
 		case at < 0:
-			return fmt.Errorf("scope.kinds: %q is no kind of files; there are %s", name, strings.Join(names, ", "))
+			return fmt.Errorf("scope.kinds: %q is not a kind of file; there are %s", name, strings.Join(names, ", "))
 		case slices.Contains(f.Scope.Kinds[:i], name):
 			return fmt.Errorf("scope.kinds: %q is named twice", name)
 		}

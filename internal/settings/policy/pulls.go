@@ -81,7 +81,7 @@ func (f file) outgoing(p *Policy) error {
 	for _, name := range f.Mentions {
 		name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
 		if name == "" || strings.ContainsAny(name, " \t\n@") {
-			return fmt.Errorf("mentions: %q is no name", name)
+			return fmt.Errorf("mentions: %q is not a name", name)
 		}
 		p.Text.Mentions = append(p.Text.Mentions, name)
 	}
@@ -102,7 +102,7 @@ func people(key string, names []string, teams bool) ([]string, error) {
 		owner, team, isTeam := strings.Cut(name, "/")
 		if owner == "" || isTeam && (!teams || team == "") || strings.ContainsAny(name, " \t\n@,") ||
 			strings.Contains(team, "/") {
-			return nil, fmt.Errorf("%s: %q is no name", key, given)
+			return nil, fmt.Errorf("%s: %q is not a name", key, given)
 		}
 		if !slices.Contains(out, name) {
 			out = append(out, name)

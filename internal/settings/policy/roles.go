@@ -96,7 +96,7 @@ func (f file) people(p *Policy) error {
 
 func (r RoleRule) check() error {
 	if !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(r.Provider) {
-		return fmt.Errorf("provider: %.30q is no name of CLAUDEOPS_SIGN_IN", r.Provider)
+		return fmt.Errorf("provider: %.30q is not a provider that CLAUDEOPS_SIGN_IN names", r.Provider)
 	}
 	named := 0
 	for _, value := range []string{r.User, r.Subject, r.Group} {

@@ -46,7 +46,7 @@ func (s Source) Check() error {
 	case s.TokenEnv == "":
 		return nil
 	case !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`).MatchString(s.TokenEnv):
-		return fmt.Errorf("token_env: %q is no name of a variable", s.TokenEnv)
+		return fmt.Errorf("token_env: %q is not a valid variable name", s.TokenEnv)
 	case Reserved(s.TokenEnv):
 		return fmt.Errorf(
 			"token_env: %s holds a secret of Claude Ops or of the model, which is sent to no source; use a variable of its own",
@@ -173,7 +173,7 @@ func parse(address string) (place, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" || u.Scheme == "" {
-		return place{}, errors.New("is no URL, no address of git and no absolute path")
+		return place{}, errors.New("is not a URL, a git address or an absolute path")
 	}
 	port, known := defaultPorts()[u.Scheme]
 	p := place{scheme: u.Scheme, host: strings.ToLower(u.Host), path: strings.TrimSuffix(u.Path, "/"),
@@ -244,7 +244,7 @@ func (f File) Load() (List, error) {
 	}
 	var read form
 	if _, err := strictyaml.Decode(text, &read, strictyaml.Options{}); err != nil {
-		return nil, fmt.Errorf("the list of sources %s is no YAML with the key sources, and in it origin, token_env and "+
+		return nil, fmt.Errorf("the list of sources %s is not YAML with the key sources, and in it origin, token_env and "+
 			"private alone: %w", f.Path, err)
 	}
 	if err := read.Sources.Check(); err != nil {

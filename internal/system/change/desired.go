@@ -212,7 +212,7 @@ func Leaves(p string) string {
 	clean := path.Clean(filepath.ToSlash(p))
 	switch {
 	case p == "" || strings.ContainsRune(p, 0):
-		return "is no path"
+		return "is not a path"
 	case path.IsAbs(clean) || filepath.IsAbs(p) || len(clean) > 1 && clean[1] == ':':
 		return "is not relative to its folder"
 	case clean == ".." || strings.HasPrefix(clean, "../"):

@@ -118,7 +118,7 @@ func (r *treeReader) folder(name, rel string, depth int) error {
 func (r *treeReader) file(from *files.Dir, as, name, rel string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: is no regular file", name)
+		return fmt.Errorf("%s: is not a regular file", name)
 	case info.Size() > MaxFileBytes:
 		return fmt.Errorf("%s: has more than %d bytes", name, MaxFileBytes)
 	case len(r.tree) == maxTreeFiles:

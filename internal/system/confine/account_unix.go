@@ -129,7 +129,7 @@ func numbered(first string, uid int, group string, withGroup bool) (*Account, er
 	if withGroup {
 		gid, err := strconv.ParseUint(group, 10, 31)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number of a group", group)
+			return nil, fmt.Errorf("%q is not a group number", group)
 		}
 		a := &Account{Name: first, UID: uid, GID: int(gid)}
 		if found, err := user.LookupId(first); err == nil {

@@ -28,7 +28,7 @@ func TestAccountsAreFoundByNameAndNumber(t *testing.T) {
 		}
 	}
 	for text, why := range map[string]string{
-		"48612:x": "no number of a group", "48612:-1": "no number of a group", "some:7": "with the number of a user alone",
+		"48612:x": "not a group number", "48612:-1": "not a group number", "some:7": "with the number of a user alone",
 		"-5:7":    "with the number of a user alone",
 		"48612+0": "1 to 64", "48612+65": "1 to 64", "48612+": "1 to 64", "48612+x": "1 to 64", "48612+02": "1 to 64",
 		"48612+-2": "1 to 64", "48612+2+2": "1 to 64",

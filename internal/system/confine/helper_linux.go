@@ -103,7 +103,7 @@ func (e *entry) becomeUser() error {
 		return nil
 	}
 	if e.Account.UID <= 0 || e.Account.GID <= 0 {
-		return errors.New("root is no user for agents")
+		return errors.New("root is not a user for agents")
 	}
 	if err := syscall.Setgroups(e.Account.groups()); err != nil { // those of syscall hold for all threads
 		return err

@@ -15,7 +15,7 @@ func Enter() int { return fail(errors.ErrUnsupported) }
 // ThisMachine has no boundary: they need Linux.
 func ThisMachine() Machine {
 	return Machine{
-		MaySwitch: errors.New("this system is no Linux"), UID: os.Geteuid(), GID: os.Getegid(),
+		MaySwitch: errors.New("this system is not Linux"), UID: os.Geteuid(), GID: os.Getegid(),
 		Accounts: func(string) ([]Account, error) { return nil, ErrNoAccount },
 	}
 }

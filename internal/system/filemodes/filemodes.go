@@ -275,7 +275,7 @@ type list []entry
 func parseList(raw []byte) (list, error) {
 	const version, header, size = 2, 4, 8
 	if len(raw) < header || binary.LittleEndian.Uint32(raw) != version || (len(raw)-header)%size != 0 {
-		return nil, fmt.Errorf("%d bytes that are no access list of version 2", len(raw))
+		return nil, fmt.Errorf("%d bytes that are not an access list of version 2", len(raw))
 	}
 	var out list
 	for rest := raw[header:]; len(rest) > 0; rest = rest[size:] {

@@ -47,11 +47,11 @@ func TestWhatAnotherUserCouldChange(t *testing.T) {
 		secret       bool
 		at, says     string // the name of what is wrong, and why; "" for nothing
 	}{
-		"ours alone":                           {outsider, 0o700, 0o600, true, "", ""},
-		"everybody may read what is no secret": {outsider, 0o755, 0o644, false, "", ""},
-		"everybody may read a secret":          {outsider, 0o755, 0o644, true, "mark.key", "can be read by everybody"},
-		"the group may read a secret":          {member, 0o755, 0o640, true, "mark.key", "can be read by group"},
-		"another group may read a secret":      {outsider, 0o755, 0o640, true, "", ""},
+		"ours alone": {outsider, 0o700, 0o600, true, "", ""},
+		"everybody may read what is not a secret": {outsider, 0o755, 0o644, false, "", ""},
+		"everybody may read a secret":             {outsider, 0o755, 0o644, true, "mark.key", "can be read by everybody"},
+		"the group may read a secret":             {member, 0o755, 0o640, true, "mark.key", "can be read by group"},
+		"another group may read a secret":         {outsider, 0o755, 0o640, true, "", ""},
 		"everybody may write the file": {outsider, 0o755, 0o646, false, "mark.key",
 			"can be written by everybody"},
 		"the group may write the file":               {member, 0o755, 0o664, false, "mark.key", "can be written by group"},

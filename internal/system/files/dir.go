@@ -18,7 +18,7 @@ import (
 
 // Errors of ParseRel and CheckName: what is wrong with a path, to be said after it. Test for them with errors.Is.
 var (
-	ErrNotPath     = errors.New("is no path")
+	ErrNotPath     = errors.New("is not a path")
 	ErrNotRelative = errors.New("is not relative")
 	ErrRoundabout  = errors.New("leads out of its folder, or is written in a roundabout way")
 	ErrPathTooLong = errors.New("is too long")

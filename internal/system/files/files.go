@@ -18,7 +18,7 @@ import (
 )
 
 // ErrNotRegular is the error for a folder, a named pipe, a socket or a device. Test for it with errors.Is.
-var ErrNotRegular = errors.New("is no regular file")
+var ErrNotRegular = errors.New("is not a regular file")
 
 // ErrTooLarge is the error for a file with more bytes than the caller takes. Test for it with errors.Is.
 var ErrTooLarge = errors.New("is too large")

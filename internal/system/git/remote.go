@@ -88,7 +88,7 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 	}
 	u, err := m.address()
 	if err != nil {
-		return d, errors.New("its address is no URL") // whose text has what one signs in with
+		return d, errors.New("its address is not a URL") // whose text has what one signs in with
 	}
 	d.protocols = map[string]string{"https": "https", "http": "http:https", "ssh": "ssh", "git": "git",
 		"file": "file"}[u.Scheme]

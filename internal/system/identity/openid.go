@@ -246,7 +246,7 @@ func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access
 		return Person{}, o.failed(err, "")
 	case err != nil:
 		return Person{}, fault.Wrap(err, fault.Unauthenticated,
-			"the ID token of the provider %s is no good: its signature, issuer or audience is not "+
+			"the ID token of the provider %s is not valid: its signature, issuer or audience is not "+
 				"the one that is expected, or its time has not come", o.settings.Name)
 	case nonce != "" && token.Nonce != nonce:
 		return Person{}, o.refuse("answered to another sign-in than this browser's")
@@ -273,7 +273,7 @@ func (o *openid) read(into func(any) error) (Person, error) {
 	var c claims
 	var all map[string]jsontext.Value
 	if exactly(into, &c) != nil || exactly(into, &all) != nil {
-		return Person{}, o.refuse("says of the person what cannot be read")
+		return Person{}, o.refuse("describes the person in a way that cannot be read")
 	}
 	who := Person{Subject: c.Subject, User: c.User}
 	if who.User == "" && strings.Trim(string(c.EmailVerified), `"`) == "true" {
@@ -365,7 +365,7 @@ func (o *openid) logout(ctx context.Context, raw string) (Logout, error) {
 	case err != nil && strings.Contains(err.Error(), "fetching keys"):
 		return Logout{}, o.failed(err, "")
 	case err != nil:
-		return Logout{}, fault.Wrap(err, fault.Unauthenticated, "the logout token is no good")
+		return Logout{}, fault.Wrap(err, fault.Unauthenticated, "the logout token is not valid")
 	case exactly(token.Claims, &c) != nil:
 		return Logout{}, o.refuse("sent a logout token that cannot be read: a claim is there twice, or in capital letters")
 	}

@@ -292,7 +292,7 @@ type Settings struct {
 func (s Settings) Check() error {
 	switch {
 	case !regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`).MatchString(s.Name):
-		return fmt.Errorf("%.30q is no name of a provider: a letter, then letters, digits and hyphens, 20 at most", s.Name)
+		return fmt.Errorf("%.30q is not a valid provider name: a letter, then letters, digits and hyphens, 20 at most", s.Name)
 	case s.Kind != OpenID && s.Kind != GitHub:
 		return fmt.Errorf("the kind is %q or %q", OpenID, GitHub)
 	case s.ClientID == "":

@@ -310,7 +310,7 @@ func TestStatusFaultIsTheSameForAllForges(t *testing.T) {
 		retry   time.Duration
 		says    string
 	}{
-		{name: "200 is no fault", status: 200},
+		{name: "200 is not a fault", status: 200},
 		{name: "404 is the adapter's", status: 404, message: "Not Found"},
 		{name: "409 is the adapter's", status: 409},
 		{name: "422 is the adapter's", status: 422},

@@ -148,36 +148,6 @@ func wordsIn(sentence string) (n int) {
 	return n
 }
 
-// unplain are words that a native reader stumbles over, with what to say instead. Pages have none of them; those of
-// commands and tools are made of the program's help, descriptions and instructions.
-func unplain() map[string]string {
-	return map[string]string{
-		"whoever": "who, anyone who, those who", "became of": "how it ended", "becomes of": "what happens to",
-		"comes of ": "what follows from", "of whom": "say it in two sentences", "nobody knows": "it is not known",
-		"says of": "says about", "has to be told": "must be told", "in the way of": "prevents", "hears of": "notices",
-		"is no good": "cannot be used", "is no folder": "is not a folder", "is no fork": "is not a fork",
-		"is no reason": "is not a reason", "is no process": "is not a process", "that is no ": "that is not a",
-		"which is no ": "which is not a", "what is no ": "what is not a", "it is no ": "it is not a",
-	}
-}
-
-func TestPagesAreInPlainEnglish(t *testing.T) {
-	t.Parallel()
-	root := filepath.Join("..", "..", "..")
-	for _, page := range pagesOf(t, root) {
-		if page == "CHANGELOG.md" || strings.HasPrefix(page, "docs/adr/") {
-			continue
-		}
-		text := strings.Join(strings.Fields(strings.ToLower(readPage(t, filepath.Join(root, page)))), " ")
-		text = strings.NewReplacer("is no longer", "", "is no such", "").Replace(text)
-		for words, instead := range unplain() {
-			if at := strings.Index(text, words); at >= 0 {
-				t.Errorf("%s: %q; say: %s\n... %s ...", page, words, instead, text[max(0, at-60):min(len(text), at+60)])
-			}
-		}
-	}
-}
-
 // Every relative link of a page leads to a file that git has, and to a heading that is there.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	t.Parallel()

@@ -151,7 +151,7 @@ func TestThePermissionsToBeginWithOnlyRead(t *testing.T) {
 	for _, tool := range sessions.Tools {
 		command, is := strings.CutPrefix(tool.Rule, "Bash(")
 		if !is || tool.From != 1 {
-			t.Errorf("%+v is no command for every tier", tool)
+			t.Errorf("%+v is not a command for every tier", tool)
 		}
 		commands = append(commands, strings.TrimSuffix(command, ")"))
 	}

@@ -41,7 +41,7 @@ func reserved() map[string][]string {
 		"internal/gitprovider/local":        {"internal/proposals/review", "internal/app", "internal/cli"},
 		"internal/gitprovider/forges":       {"internal/app", "internal/cli"},
 		"internal/gitprovider/providertest": {"internal/testkit"},
-		"internal/records/store":            {"internal/app", "bench/http", "bench/year"},
+		"internal/records/store":            {"internal/app", "bench/agents", "bench/http", "bench/year"},
 		"internal/operation/operationtest":  nil,
 		"internal/testkit":                  nil,
 		"internal/app":                      {"internal/cli"},

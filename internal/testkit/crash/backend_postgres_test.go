@@ -22,7 +22,7 @@ func newDatabase(t *testing.T) string {
 	}
 	u, err := url.Parse(admin)
 	if err != nil {
-		t.Fatal("CLAUDEOPS_TEST_POSTGRES is no URL")
+		t.Fatal("CLAUDEOPS_TEST_POSTGRES is not a URL")
 	}
 	name := "claudeops_crash_" + strings.ToLower(rand.Text())
 	execute(t, admin, "CREATE DATABASE "+name)

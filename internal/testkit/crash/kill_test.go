@@ -522,7 +522,7 @@ func seedOf(t *testing.T) uint64 {
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		t.Fatalf("%s is no seed: %v", seedVariable, err)
+		t.Fatalf("%s is not a seed: %v", seedVariable, err)
 	}
 	return seed
 }

@@ -192,7 +192,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 			}
 		}
 		if len(uses) == 0 || workflow.Permissions == nil {
-			t.Errorf("%s uses %d actions and says of permissions %v", file, len(uses), workflow.Permissions)
+			t.Errorf("%s uses %d actions with the permissions %v", file, len(uses), workflow.Permissions)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestThePodHasThePlacesAndTheSecretsOfTheImage(t *testing.T) {
 	}
 }
 
-// Whoever tags a version that the files do not name would publish another one.
+// Tagging a version that the files do not name would publish another one.
 func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ tag, file, from, to, says string }{
 		"they agree":             {tag: "v1.2.3"},

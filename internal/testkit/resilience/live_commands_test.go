@@ -30,7 +30,7 @@ func (w *world) runs(token string, args ...string) (said string, err error) {
 	return out.String(), err
 }
 
-// What has become of a pull request the server says, and not our record of it.
+// The server says how a pull request ended, not our record of it.
 func TestLiveLiftCooldownAsksTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, liveKind())

@@ -53,7 +53,7 @@ func (h *webhooks) routes() (out []handler.Route) {
 					" that something happened to a pull request",
 				Description: "Signed with the secret that the operator configures (" + s.Source.Signatures[0].Header +
 					"); no token is needed. What a delivery " +
-					"says of a pull request is not believed: its provider is asked. 409 for a delivery that was taken before.",
+					"says about a pull request is not trusted: its provider is asked. 409 for a delivery that was taken before.",
 				Answers: map[int]any{http.StatusAccepted: HookAnswer{}, http.StatusOK: HookAnswer{}},
 			},
 		})

@@ -40,7 +40,7 @@ func dayOf(name, text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return t, handler.Invalid([]fault.Violation{handler.BadParameter(name, "is no day as in 2006-01-02")})
+		return t, handler.Invalid([]fault.Violation{handler.BadParameter(name, "is not a date such as 2006-01-02")})
 	}
 	return t, nil
 }

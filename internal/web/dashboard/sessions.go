@@ -308,7 +308,7 @@ func (s sessionRow) Proposals() string {
 // NotKept describes the parts of its output that were not kept.
 func (s sessionRow) NotKept() string {
 	return inWords([]counted{
-		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were no event"},
+		{s.CutLines, "lines beyond the bound"}, {s.BadLines, "lines that were not events"},
 		{s.Unstored, "events beyond what is kept"},
 	})
 }

@@ -19,6 +19,9 @@ const (
 	maxAtOnce   = 64      // requests under way; more wait for Limits.Wait, and are refused then
 	maxKept     = 32      // streams that have ended and can be asked for again
 	maxKeptSize = 2 << 20 // bytes of them
+	// bytes of those that were written whole: a client asks for them only if what was written last was lost on its way.
+	// The newest is kept whatever it has.
+	maxWrittenSize = 16 << 10
 )
 
 // session is a connection of an agent: that of one client, or of all requests of a token that stand for themselves.
@@ -280,16 +283,22 @@ func (n *session) keep(t *stream) {
 
 // forget lets go of streams that have ended, where they are too many, too large or too old. The caller holds mu.
 func (n *session) forget() {
-	kept, size, now := 0, 0, n.now()
+	kept, size, written, now := 0, 0, 0, n.now()
 	out := n.streams[:0:0]
 	for at := len(n.streams) - 1; at >= 0; at-- { // the newest first
 		t := n.streams[at]
 		t.mu.Lock()
-		ended, bytes := t.ended, t.bytes
+		ended, bytes, whole := t.ended, t.bytes, t.written
 		t.mu.Unlock()
 		if !ended.IsZero() {
 			kept++
 			size += bytes
+			if whole {
+				written += bytes
+				if written > maxWrittenSize && written > bytes {
+					continue
+				}
+			}
 			if kept > maxKept || size > maxKeptSize || now.Sub(ended) > n.limits.Kept {
 				continue
 			}

@@ -24,6 +24,7 @@ type stream struct {
 	ended   time.Time // zero while something may follow
 	changed chan struct{}
 	reading bool
+	written bool // all of it, to a client
 }
 
 func newStream(id int) *stream { return &stream{id: id, changed: make(chan struct{})} }
@@ -70,6 +71,13 @@ func (t *stream) after(n int) (lines [][]byte, ended bool, changed <-chan struct
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lines[min(max(n-t.dropped, 0), len(t.lines)):], !t.ended.IsZero(), t.changed
+}
+
+// wrote notes that a client was written all of a stream that has ended.
+func (t *stream) wrote() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.written = true
 }
 
 // began returns the number of dropped lines.
@@ -161,6 +169,7 @@ func (e *events) follow(ctx context.Context, t *stream, n int, heartbeat time.Du
 			continue
 		}
 		if ended {
+			t.wrote()
 			return nil
 		}
 		select {

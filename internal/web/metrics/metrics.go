@@ -49,7 +49,7 @@ type Options struct {
 	Latency   *ProviderLatency // of requests to providers; nil where it is not measured
 	// Boundary returns the boundary between agents and our files now; nil where it is not known.
 	Boundary func() Boundary
-	// Room is what the records take, and the disk that they are on; nil where nobody knows.
+	// Room is what the records take, and the disk that they are on; nil where it is not known.
 	Room func(ctx context.Context) (Room, error)
 	// ScheduledEvery is how often sessions are scheduled; 0 or nil: never.
 	ScheduledEvery func() time.Duration

@@ -31,7 +31,7 @@ type standing struct {
 	records records.Records
 	health  *health.Checker
 	now     func() time.Time
-	room    func(ctx context.Context) (Room, error) // nil: nobody knows
+	room    func(ctx context.Context) (Room, error) // nil: not known
 
 	mu       sync.Mutex
 	at       time.Time // when it was read
@@ -174,7 +174,7 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	}
 	outcomes, gates := map[record.Outcome]int64{}, map[record.Gate]int64{} // zeros, too: what appears above zero is missed
 	for _, outcome := range record.Outcomes() {
-		if outcome != record.OutcomeDone { // what people did is no attempt at a proposal
+		if outcome != record.OutcomeDone { // what people did is not an attempt at a proposal
 			outcomes[outcome] = 0
 		}
 	}

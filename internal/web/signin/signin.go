@@ -136,7 +136,7 @@ func (s *SignIn) Finish(req *handler.Request) (Arrived, error) {
 			return Arrived{}, err
 		}
 		e := fault.From(err)
-		// The code in the cookie's flow is used up, whatever became of it.
+		// The code in the cookie's flow is used up, however the sign-in ended.
 		return Arrived{}, &handler.StatusError{Status: e.Code.HTTPStatus(), Err: e,
 			Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}
 	}

@@ -92,7 +92,7 @@ func TestEachStateHasItsWord(t *testing.T) {
 		}
 	}
 	if _, err := words.Of(7); err == nil {
-		t.Error("a number is no state")
+		t.Error("a number is not a state")
 	}
 }
 

@@ -267,7 +267,7 @@ func (r *replay) value(path string, recorded, got any, problems []string) []stri
 	case map[string]any:
 		have, is := got.(map[string]any)
 		if !is {
-			return append(problems, fmt.Sprintf("%s: %v is no object", path, got))
+			return append(problems, fmt.Sprintf("%s: %v is not an object", path, got))
 		}
 		_, isRepo := want["languages_url"]
 		for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -370,7 +370,7 @@ func TestRequestsThatAreNotAsDescribedFailTheTest(t *testing.T) {
 		"a branch with plain slashes": {get, "git/trees/a/b", "", "has no route (404)"},
 		"a method that is not there":  {put, "pulls", "", "has no route (405)"},
 		"an unknown query parameter":  {get, "pulls?head=x", "", `no query parameter "head"`},
-		"a query parameter of a type": {get, "pulls?page=first", "", `"page" is no integer`},
+		"a query parameter of a type": {get, "pulls?page=first", "", `"page" is not an integer`},
 		"a repeated query parameter":  {get, "pulls?page=1&page=2", "", `"page" is there 2 times`},
 		"a query where there is none": {get, "branches/main?limit=1", "", `no query parameter "limit"`},
 		"an unknown member":           {post, "pulls", `{"head":"x","base":"main","title":"t","draft":true}`, "draft"},
@@ -380,7 +380,7 @@ func TestRequestsThatAreNotAsDescribedFailTheTest(t *testing.T) {
 		"an unknown operation": {post, "contents", `{"files":[{"operation":"frob","path":"x"}]}`,
 			"/files/0/operation"},
 		"a body where there is none": {get, "pulls", `{}`, "takes no body"},
-		"a body that is no JSON":     {post, "labels", `name=x`, "is not JSON"},
+		"a body that is not JSON":    {post, "labels", `name=x`, "is not JSON"},
 		"a rename, which we never use": {post, "contents", `{"files":[{"operation":"update","path":"x","from_path":"y"}]}`,
 			"from_path"},
 	} {

@@ -193,7 +193,7 @@ func TestRefusalsOfMutations(t *testing.T) {
 			"UNPROCESSABLE", "A path was requested for deletion which does not exist as of commit oid"},
 		"a path twice": {nil, commit(map[string]any{"additions": []any{file("a", ""), file("a", "")}}),
 			"UNPROCESSABLE", "more than once"},
-		"a path that is no path": {nil, commit(map[string]any{"additions": []any{file("a/../b", "")}}),
+		"a path that is not a path": {nil, commit(map[string]any{"additions": []any{file("a/../b", "")}}),
 			"UNPROCESSABLE", "not valid"},
 		"commit on a fence": {fenced, commit(map[string]any{"additions": []any{file("a", "")}}), "UNPROCESSABLE",
 			"through a pull request"},

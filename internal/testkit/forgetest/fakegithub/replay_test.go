@@ -366,7 +366,7 @@ func (r *replay) value(path string, want, got any) {
 	case map[string]any:
 		have, is := got.(map[string]any)
 		if !is {
-			r.complain("%s: %v is no object", path, got)
+			r.complain("%s: %v is not an object", path, got)
 			return
 		}
 		r.object(path, want, have)

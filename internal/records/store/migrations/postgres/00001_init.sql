@@ -30,7 +30,7 @@ CREATE TABLE proposals (
     process     TEXT COLLATE "C" NOT NULL DEFAULT '',
     -- When body and contents of a settled proposal were removed; NULL: they are there.
     pruned_us   BIGINT,
-    -- The agent's session in which a proposal or an attempt was made; '' for none. It is no part of the audit's text.
+    -- The agent's session in which a proposal or an attempt was made; '' for none. It is not part of the audit's text.
     session     TEXT COLLATE "C" NOT NULL DEFAULT '',
     -- When we began to remove what the proposal had written; 0: never. That its pull request is closed is then nobody's
     -- decision.
@@ -261,7 +261,7 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_us);
 
--- What the audit says of proposals, in a form that is quick to filter and search. It proves nothing: everything in it
+-- What the audit says about proposals, in a form that is quick to filter and search. It proves nothing: everything in it
 -- comes from the audit, row by row.
 CREATE TABLE attempts (
     seq        BIGINT PRIMARY KEY NOT NULL, -- of the audit
@@ -558,7 +558,7 @@ CREATE TABLE oauth_grants (
 CREATE INDEX oauth_grants_by_client ON oauth_grants (client);
 CREATE INDEX oauth_grants_by_former ON oauth_grants (former);
 
--- How many pull requests stand so. Triggers count each change, so that whoever reads reads a few rows.
+-- How many pull requests stand so. Triggers count each change, so that a reader reads a few rows.
 CREATE TABLE pull_counts (
     provider TEXT COLLATE "C" NOT NULL,
     standing TEXT COLLATE "C" NOT NULL,

@@ -5,7 +5,7 @@ ALTER TABLE people ADD COLUMN sealed TEXT NOT NULL DEFAULT '';
 ALTER TABLE people ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE web_sessions DROP COLUMN sealed;
 ALTER TABLE web_sessions DROP COLUMN looked_us;
--- The hash of the token that a token was made with. It ends with that one, whoever it was given to.
+-- The hash of the token that a token was made with. It ends with that one, no matter who holds it.
 ALTER TABLE api_tokens ADD COLUMN grantor TEXT NOT NULL DEFAULT '';
 UPDATE api_tokens SET grantor = (SELECT g.grantor FROM oauth_grants g WHERE g.token = api_tokens.id)
     WHERE EXISTS (SELECT 1 FROM oauth_grants g WHERE g.token = api_tokens.id);
