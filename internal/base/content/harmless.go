@@ -1,6 +1,7 @@
 package content
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"regexp"
 	"strings"
@@ -40,6 +41,8 @@ func harmless(rule, value string) bool {
 		return decoded(data, standInOrPublic) || camelWords(data) // the latter is the name of something in a block of YAML
 	case "private-key":
 		return !hasKey(value)
+	case "nats-seed":
+		return !seedOfNATS(value)
 	case "sourcegraph-access-token":
 		return !strings.Contains(value, "_") // without its mark it is any digest, such as a commit
 	}
@@ -282,6 +285,28 @@ func hasKey(block string) bool {
 		}
 	}
 	return data >= least
+}
+
+// seedOfNATS says whether a value ends with the check sum of what is before it, as seeds of NATS do: CRC-16, the lower
+// byte first.
+func seedOfNATS(value string) bool {
+	data, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(value)
+	if err != nil {
+		return false
+	}
+	const sum, polynomial = 2, 0x1021 // sum in bytes
+	body, end := data[:len(data)-sum], data[len(data)-sum:]
+	var crc uint16
+	for _, b := range body {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			if crc <<= 1; carry {
+				crc ^= polynomial
+			}
+		}
+	}
+	return crc == uint16(end[1])<<8|uint16(end[0])
 }
 
 // identifier says whether a value reads as a name rather than as a secret: two or more words, such as

@@ -2,12 +2,16 @@ package content
 
 import (
 	"context"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -385,6 +389,62 @@ func TestKindsOfOurOwn(t *testing.T) {
 		if found := secretsOf(t, s, "checks/a.md", tt.text); !hasRule(found, tt.rule) {
 			t.Errorf("%s: found %v in %q", tt.rule, found, tt.text)
 		}
+	}
+}
+
+// Every token with a prefix of its own is found wherever it stands. The prefixes are those that their makers document,
+// or that GitHub, GitGuardian, TruffleHog and gitleaks list. In a form, # stands for a letter or digit, ~ for a
+// hexadecimal digit, ^ for a capital, each as often as the number behind it says.
+func TestTokensWithAPrefixAreFound(t *testing.T) {
+	t.Parallel()
+	s := NewScanner(nil)
+	const uuid = "~8-~4-~4-~4-~12"
+	for i, form := range []string{
+		"sk-lf-" + uuid, "sk-or-v1-~64", "sk-~32", "sk-#48", "sk-helicone-#32", "sk_~48", "csk-#48", "pa-#43", "tvly-#32",
+		"tvly-dev-#32", "fc-~32", "e2b_~40", "pcsk_#70", "rpa_#42", "fw_#24", "esecret_~32", "ctx7sk-" + uuid, "bb_live_#27",
+		"m0-#40", "signkey-prod-~64", "tr_dev_#20", "cfut_#40~8", "cfat_#40~8", "cfk_#40~8", "vcp_#56", "vci_#56", "vca_#56",
+		"vcr_#56", "vck_#56", "ddp_#36", "ddo_#36", "nbp_#36", "hskey-auth-#12-#64", "ptr_#43=", "sqp_~40", "squ_~40",
+		"sqa_~40", "uk1_#40", "xau_#32", "dt0c01.^24.^64", "dt0s16.^8.^64", "cio#32", "ATCTT3xFf#180", "ATBB#32", "re_#8_#24",
+		"xsmtpsib-~64-#16", "sq0csp-#43", "access_token$production$#16$~32", "amzn.mws." + uuid, "AKID#32", "AKLT#44",
+		"1//0#70", "sl.#140", "sl.u.#140", "lin_oauth_~64", "secret_#43", "nyk_v0_#64", "waka_" + uuid, "pk_~34",
+		"api_live.#11.#32", "sk.eyJ#90.#22", "0." + uuid + ".#30:#22==", "#52JQQJ99#26", "#76AZDO#4", "AccountKey=#86==",
+		"gsk_#52", "r8_#37", "figd_#40", "sbp_~40", "sb_secret_#30", "rnd_#32", "NRAK-^27", "xai-#80", "nvapi-#64",
+		"tgp_v1_#43", "jina_~32#28", "lsv2_pt_~32_~10", "phx_#43", "GOCSPX-#28", "CFPAT-#43", "nfp_#36", "apify_api_#36",
+		"dp.st.prd.#43", "pat-na1-" + uuid, "dckr_pat_#27", "tskey-api-#12CNTRL-#32", "glpat-#20", "glrt-#20", "hvs.#95",
+		"dop_v1_~64", "npm_#36", "pul-~40", "shpat_~32", "shpss_~32", "SG.#22.#43", "xkeysib-~64-#16", "PMAK-~24-~34",
+		"rubygems_~48", "HRKU-AA#58", "glsa_#32_~8", "lin_api_#40", "dapi~32", "sk_live_#24", "rk_live_#24", "shippo_live_~40",
+		"pypi-AgEIcHlwaS5vcmc#80",
+	} {
+		seed := uint32(700 + 10*i)
+		token := regexp.MustCompile(`[#~^][0-9]+`).ReplaceAllStringFunc(form, func(part string) string {
+			size, _ := strconv.Atoi(part[1:])
+			alphabets := map[byte]string{'#': alnum, '~': hexDigits, '^': strings.ToUpper(lower36)}
+			seed++
+			return noise(alphabets[part[0]], size, seed)
+		})
+		for _, text := range []string{token, "Use (" + token + ") there.", "- `" + token + "`, and more"} {
+			found := secretsOf(t, s, "checks/a.md", text)
+			if !slices.ContainsFunc(found, func(f Secret) bool { return !strings.Contains(f.Rule, "generic") }) {
+				t.Errorf("%s: found %v in %q", form, found, text)
+			}
+		}
+	}
+}
+
+func TestSeedsOfNATSAreToldByTheirSum(t *testing.T) {
+	t.Parallel()
+	s := NewScanner(nil)
+	// Of a user, of 32 bytes that are their own number; the sum is at the end.
+	raw := []byte{149, 0}
+	for i := range byte(32) {
+		raw = append(raw, i)
+	}
+	base := base32.StdEncoding.WithPadding(base32.NoPadding)
+	if text := base.EncodeToString(append(raw, 0xff, 0xf6)); !hasRule(secretsOf(t, s, "checks/a.md", "seed: "+text), "nats-seed") {
+		t.Errorf("%q is not found", text)
+	}
+	if found := secretsOf(t, s, "checks/a.md", base.EncodeToString(append(raw, 1, 2))); len(found) != 0 {
+		t.Errorf("found %v in what has another sum", found)
 	}
 }
 
