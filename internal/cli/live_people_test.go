@@ -4,15 +4,18 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/connect"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
@@ -24,6 +27,7 @@ type signedInWorld struct {
 	provider       *fakeoidc.Provider
 	address, login string // of the server, and the cookie of ann's browser
 	agent          string // secret of her agent's token
+	socket         string // where her agent connects too
 	client         string // id of her program
 	refresh        string // its refresh token
 }
@@ -38,14 +42,16 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 	t.Parallel()
 	provider := fakeoidc.New(time.Now)
 	t.Cleanup(provider.Close)
+	socket := shortFolder(t) + "/agents.sock"
 	w := newPeopleWorld(t, map[string]string{
-		"CLAUDEOPS_POLICY": "$DIR/policy.yaml", "CLAUDEOPS_PUBLIC_URL": "http://127.0.0.1:1", "CLAUDEOPS_SIGN_IN": "company",
+		"CLAUDEOPS_DOOR_SOCKET": socket,
+		"CLAUDEOPS_POLICY":      "$DIR/policy.yaml", "CLAUDEOPS_PUBLIC_URL": "http://127.0.0.1:1", "CLAUDEOPS_SIGN_IN": "company",
 		"CLAUDEOPS_SIGN_IN_COMPANY_ISSUER": provider.Issuer(), "CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID": provider.ID,
 		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET": provider.Secret, "GITEA_WEBHOOK_SECRET": "a-secret-of-the-webhooks",
 	})
 	w.put("policy.yaml", rolesOfTest)
 	w.serving(func(address string) {
-		s := &signedInWorld{peopleWorld: w, provider: provider, address: address}
+		s := &signedInWorld{peopleWorld: w, provider: provider, address: address, socket: socket}
 		s.arrive()
 		for _, step := range []struct {
 			name, policy string
@@ -66,16 +72,19 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 				fault.Unauthenticated, fault.Unauthenticated, ""},
 		} {
 			w.put("policy.yaml", step.policy)
-			// The agent's answer tells that the rules of this step are seen: what it says differs from the step before.
+			// What the agent and the browser get tells that the rules of this step are seen: it differs from the step before.
 			w.becomes(step.name, func() bool {
-				return s.proposesAs() == step.proposes && s.reading() == step.reads && s.making() == step.makes
+				return s.listsAs() == step.lists && s.reading() == step.reads && s.making() == step.makes
 			})
 			for what, c := range map[string]struct{ got, want any }{
 				"a browser that reads": {s.reading(), step.reads}, "a browser that makes a token": {s.making(), step.makes},
 				"somebody who signs in": {s.signingIn("bob"), step.signsIn}, "a program that asks": {s.consent(), step.consents},
 				"a program that refreshes": {s.refreshing(), step.refreshes}, "an agent that lists": {s.listsAs(), step.lists},
-				"an agent that proposes": {s.proposesAs(), step.proposes}, "the command line": {s.terminal(), step.terminal},
-				"a delivery": {w.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest, true},
+				"an agent that proposes":            {s.proposesAs(), step.proposes},
+				"an agent at the socket that reads": {s.socketCalls("list_prs", homeOfTest), step.lists},
+				"an agent at the socket":            {s.socketCalls("create_pr", newFile()), step.proposes},
+				"the command line":                  {s.terminal(), step.terminal},
+				"a delivery":                        {w.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest, true},
 			} {
 				if c.got != c.want {
 					t.Errorf("%s: %s gets %v, want %v", step.name, what, c.got, c.want)
@@ -234,15 +243,66 @@ func (s *signedInWorld) exchange(form url.Values) int {
 	return status
 }
 
-// proposesAs and listsAs are what ann's agent gets; unauthenticated if it is not let in.
-func (s *signedInWorld) proposesAs() fault.Code {
-	return s.agentCalls("create_pr", map[string]any{"repo_owner": "demo", "repo_name": "home", "title": "New",
-		"body": "Why: x", "files": []map[string]any{{"path": fmt.Sprintf("checks/n%d.md", time.Now().UnixNano()),
-			"action": "create", "content": "# New\n"}}})
+// newFile is a proposal of a new file to demo/home, and homeOfTest that repository.
+func newFile() map[string]any {
+	return map[string]any{"repo_owner": "demo", "repo_name": "home", "title": "New", "body": "Why: x",
+		"files": []map[string]any{{"path": fmt.Sprintf("checks/n%d.md", time.Now().UnixNano()), "action": "create",
+			"content": "# New\n"}}}
 }
 
-func (s *signedInWorld) listsAs() fault.Code {
-	return s.agentCalls("list_prs", map[string]any{"repo_owner": "demo", "repo_name": "home"})
+var homeOfTest = map[string]any{"repo_owner": "demo", "repo_name": "home"}
+
+// proposesAs and listsAs are what ann's agent gets; unauthenticated if it is not let in.
+func (s *signedInWorld) proposesAs() fault.Code { return s.agentCalls("create_pr", newFile()) }
+
+func (s *signedInWorld) listsAs() fault.Code { return s.agentCalls("list_prs", homeOfTest) }
+
+// shortFolder makes a folder whose path leaves room for the name of a socket.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// socketCalls is what ann's agent gets at the server's socket.
+func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
+	s.Helper()
+	conn, err := connect.Dial(s.Context(), "unix:"+s.socket, connect.Hello{Ticket: s.agent})
+	if refused := (*connect.RefusedError)(nil); errors.As(err, &refused) {
+		return fault.Code(refused.Code)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	call, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+		"params": map[string]any{"name": tool, "arguments": arguments}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"tester","version":"9"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	if _, err := fmt.Fprintf(conn, "%s%s\n", hello, call); err != nil {
+		s.Fatal(err)
+	}
+	for answers := json.NewDecoder(conn); ; {
+		var answer struct {
+			ID     int
+			Result struct {
+				Structured struct{ Error struct{ Code fault.Code } } `json:"structuredContent"`
+			}
+		}
+		if err := answers.Decode(&answer); err != nil {
+			s.Fatal(err)
+		}
+		if answer.ID == 2 {
+			return answer.Result.Structured.Error.Code
+		}
+	}
 }
 
 func (s *signedInWorld) agentCalls(tool string, arguments any) fault.Code {
