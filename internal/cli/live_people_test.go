@@ -284,8 +284,9 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	if err != nil {
 		s.Fatal(err)
 	}
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-		`"clientInfo":{"name":"tester","version":"9"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+		`"capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 	if _, err := fmt.Fprintf(conn, "%s%s\n", hello, call); err != nil {
 		s.Fatal(err)
 	}

@@ -312,6 +312,9 @@ func TestTheRulesAreThoseOfNow(t *testing.T) {
 	now, reads := time.Unix(1_800_000_000, 0), 0
 	var told []string
 	file := &policy.File{}
+	if most := policy.Every + policy.Every/2; most > 2*time.Second { // by a server's own look, see app.Serve
+		t.Errorf("a change may hold after %s only", most)
+	}
 	live := policy.NewLive(policy.LiveOptions{
 		Read: func() policy.Reading {
 			reads++
