@@ -45,7 +45,8 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 	socket := shortFolder(t) + "/agents.sock"
 	w := newPeopleWorld(t, map[string]string{
 		"CLAUDEOPS_DOOR_SOCKET": socket,
-		"CLAUDEOPS_POLICY":      "$DIR/policy.yaml", "CLAUDEOPS_PUBLIC_URL": "http://127.0.0.1:1", "CLAUDEOPS_SIGN_IN": "company",
+		"CLAUDEOPS_POLICY":      "$DIR/policy.yaml", "CLAUDEOPS_PUBLIC_URL": "http://127.0.0.1:1",
+		"CLAUDEOPS_SIGN_IN":                "company",
 		"CLAUDEOPS_SIGN_IN_COMPANY_ISSUER": provider.Issuer(), "CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_ID": provider.ID,
 		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET": provider.Secret, "GITEA_WEBHOOK_SECRET": "a-secret-of-the-webhooks",
 	})
@@ -84,7 +85,8 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 				"an agent at the socket that reads": {s.socketCalls("list_prs", homeOfTest), step.lists},
 				"an agent at the socket":            {s.socketCalls("create_pr", newFile()), step.proposes},
 				"the command line":                  {s.terminal(), step.terminal},
-				"a delivery":                        {w.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest, true},
+				"a delivery": {w.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest,
+					true},
 			} {
 				if c.got != c.want {
 					t.Errorf("%s: %s gets %v, want %v", step.name, what, c.got, c.want)

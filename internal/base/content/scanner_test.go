@@ -412,7 +412,8 @@ func TestTokensWithAPrefixAreFound(t *testing.T) {
 		"tgp_v1_#43", "jina_~32#28", "lsv2_pt_~32_~10", "phx_#43", "GOCSPX-#28", "CFPAT-#43", "nfp_#36", "apify_api_#36",
 		"dp.st.prd.#43", "pat-na1-" + uuid, "dckr_pat_#27", "tskey-api-#12CNTRL-#32", "glpat-#20", "glrt-#20", "hvs.#95",
 		"dop_v1_~64", "npm_#36", "pul-~40", "shpat_~32", "shpss_~32", "SG.#22.#43", "xkeysib-~64-#16", "PMAK-~24-~34",
-		"rubygems_~48", "HRKU-AA#58", "glsa_#32_~8", "lin_api_#40", "dapi~32", "sk_live_#24", "rk_live_#24", "shippo_live_~40",
+		"rubygems_~48", "HRKU-AA#58", "glsa_#32_~8", "lin_api_#40", "dapi~32", "sk_live_#24", "rk_live_#24",
+		"shippo_live_~40",
 		"pypi-AgEIcHlwaS5vcmc#80",
 	} {
 		seed := uint32(700 + 10*i)
@@ -440,7 +441,8 @@ func TestSeedsOfNATSAreToldByTheirSum(t *testing.T) {
 		raw = append(raw, i)
 	}
 	base := base32.StdEncoding.WithPadding(base32.NoPadding)
-	if text := base.EncodeToString(append(raw, 0xff, 0xf6)); !hasRule(secretsOf(t, s, "checks/a.md", "seed: "+text), "nats-seed") {
+	text := base.EncodeToString(append(raw, 0xff, 0xf6))
+	if !hasRule(secretsOf(t, s, "checks/a.md", "seed: "+text), "nats-seed") {
 		t.Errorf("%q is not found", text)
 	}
 	if found := secretsOf(t, s, "checks/a.md", base.EncodeToString(append(raw, 1, 2))); len(found) != 0 {
