@@ -29,8 +29,8 @@ type Set struct {
 	byName map[string]func() (*template.Template, error)
 }
 
-// Load returns the pages. Whatever one of their templates writes is made fit to be shown by show, so that no page has to
-// think of it. The process's first call parses the templates; an error is a fault in one of them.
+// Load returns the pages. Whatever one of their templates writes is made fit to be shown by show, so that no page has
+// to think of it. The process's first call parses the templates; an error is a fault in one of them.
 func Load(show Shower) (*Set, error) {
 	parsed, err := parsedPages()
 	if err != nil {
