@@ -13,8 +13,8 @@ const sharedMemory = "/dev/shm"
 const usualTemp = "/tmp"
 
 // inMemory makes a folder below root the place of temporary files, until remove is called: of tests, which make many
-// small files and wait for the disk at each, and of the linker. Nothing changes if TMPDIR names another folder than /tmp, if root has less than
-// minScratch free, or if programs in it may not run, as in many containers.
+// small files and wait for the disk at each, and of the linker. Nothing changes if TMPDIR names another folder than
+// /tmp, if root has less than minScratch free, or if programs in it may not run, as in many containers.
 func inMemory(root string) (remove func()) {
 	remove = func() {}
 	if os.TempDir() != usualTemp || !hasSpace(root) {
