@@ -103,8 +103,8 @@ type rewriter struct {
 func newRewriter(r Rules, where string) *rewriter {
 	w := &warnings{where: where}
 	return &rewriter{
-		warnings: w, text: textRules{Rules: r, forms: newTextForms(), warnings: w},
-		page: pageRules{forms: newPageForms(), warnings: w},
+		warnings: w, text: textRules{Rules: r, forms: compiledTextForms(), warnings: w},
+		page: pageRules{forms: compiledPageForms(), warnings: w},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // textRules find what acts in a text: mentions, closing keywords, switches of CI, commands, trailers. They look at a
@@ -15,12 +16,16 @@ type textRules struct {
 	*warnings
 }
 
-// textForms are the patterns of textRules, compiled once for each text.
+// textForms are the patterns of textRules.
 type textForms struct {
 	mention, closing, closingEnd, issueAddress *regexp.Regexp
 	square, stars, skipChecks                  *regexp.Regexp
 	line, footer, mark, frontMatter            *regexp.Regexp
+	titleStart, titleMarkup                    *regexp.Regexp
 }
+
+//nolint:gochecknoglobals // compiled once
+var compiledTextForms = sync.OnceValue(newTextForms)
 
 func newTextForms() textForms {
 	return textForms{
@@ -30,7 +35,7 @@ func newTextForms() textForms {
 		square:       regexp.MustCompile(squareForm), stars: regexp.MustCompile(starsForm),
 		skipChecks: regexp.MustCompile(skipChecksForm),
 		line:       regexp.MustCompile(lineForm), footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
-		frontMatter: regexp.MustCompile(frontMatterForm),
+		frontMatter: regexp.MustCompile(frontMatterForm), titleStart: titleStartForm(), titleMarkup: titleMarkupForm(),
 	}
 }
 
@@ -40,8 +45,11 @@ type pageRules struct {
 	*warnings
 }
 
-// pageForms are the patterns of pageRules, compiled once for each text.
+// pageForms are the patterns of pageRules.
 type pageForms struct{ media, drawn, language, label *regexp.Regexp }
+
+//nolint:gochecknoglobals // compiled once
+var compiledPageForms = sync.OnceValue(newPageForms)
 
 func newPageForms() pageForms {
 	return pageForms{
@@ -259,7 +267,7 @@ func titleStartForm() *regexp.Regexp {
 
 // titleStart puts such a start into brackets.
 func (r textRules) titleStart(v *view) []edit {
-	found := titleStartForm().FindSubmatchIndex(v.text)
+	found := r.forms.titleStart.FindSubmatchIndex(v.text)
 	if found == nil {
 		return nil
 	}
@@ -276,7 +284,7 @@ func titleMarkupForm() *regexp.Regexp {
 // titleMarkup puts a space into such mark-up.
 func (r textRules) titleMarkup(v *view) []edit {
 	var out []edit
-	for _, found := range titleMarkupForm().FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.titleMarkup.FindAllSubmatchIndex(v.text, -1) {
 		r.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[0]:found[1]])))
 		out = append(out, insertion(int(v.to[found[0]]), " "))
 	}

@@ -37,7 +37,7 @@ func capsVerdict(a record.Attempt) record.Ruling {
 
 func TestParallelCallsNeverPassACap(t *testing.T) {
 	t.Parallel()
-	const calls, rounds = 64, 10
+	const calls, rounds = 32, 3
 	for name, c := range map[string]struct {
 		policy string
 		want   int

@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// minScratch is the free space in bytes that the tests and the linker need at most, with a reserve.
+// minScratch is the free space in bytes below which the disk is used.
 const minScratch = 6 << 30
 
 func hasSpace(root string) bool {

@@ -25,13 +25,14 @@ import (
 var templates embed.FS
 
 // Set renders pages. It is safe for concurrent use.
-type Set struct{ byName map[string]*template.Template }
+type Set struct {
+	byName map[string]func() (*template.Template, error)
+}
 
-// Load parses the templates. Whatever one of them writes is made fit to be shown by show, so that no page has to think
-// of it. An error is a fault in a template.
+// Load returns the pages. Whatever one of their templates writes is made fit to be shown by show, so that no page has
+// to think of it. The process's first call parses the templates; an error is a fault in one of them.
 func Load(show Shower) (*Set, error) {
-	const layout, shared = "templates/layout.html", "templates/parts.html"
-	files, err := fs.Glob(templates, "templates/*.html")
+	parsed, err := parsedPages()
 	if err != nil {
 		return nil, err
 	}
@@ -39,27 +40,70 @@ func Load(show Shower) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &Set{byName: map[string]*template.Template{}}
+	set := &Set{byName: map[string]func() (*template.Template, error){}}
 	kept := &parts{show: show}
+	for name, shared := range parsed {
+		set.byName[name] = sync.OnceValues(func() (*template.Template, error) {
+			page, err := shared.Clone()
+			if err != nil {
+				return nil, err
+			}
+			return page.Funcs(show.functions()).Funcs(template.FuncMap{"icon": iconOf(drawn),
+				"part": func(part, base string, of Part) (template.HTML, error) {
+					return kept.text(page, partKey{page: name, template: part, base: base}, of)
+				}}), nil
+		})
+	}
+	return set, nil
+}
+
+//nolint:gochecknoglobals // parsed once: they depend on the program alone
+var parsedPages = sync.OnceValues(parsePages)
+
+// parsePages parses the template of each page, together with those that all pages use. They are only cloned: a template
+// that was executed cannot be.
+func parsePages() (map[string]*template.Template, error) {
+	const layout, shared = "templates/layout.html", "templates/parts.html"
+	files, err := fs.Glob(templates, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	every := template.New("layout.html").Funcs(Shower{}.functions()).Funcs(template.FuncMap{"icon": iconOf(nil),
+		"part": func(string, string, Part) (template.HTML, error) { return "", nil }})
+	if every, err = every.ParseFS(templates, layout, shared); err != nil {
+		return nil, err
+	}
+	shown := map[*parse.Tree]bool{}
+	showAll(every, shown)
+	pages := map[string]*template.Template{}
 	for _, file := range files {
 		if file == layout || file == shared {
 			continue
 		}
-		page := template.New("layout.html").Funcs(show.functions())
-		page.Funcs(template.FuncMap{"icon": iconOf(drawn), "part": func(name, base string, of Part) (template.HTML, error) {
-			return kept.text(page, partKey{page: file, template: name, base: base}, of)
-		}})
-		if _, err := page.ParseFS(templates, layout, shared, file); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		page, err := every.Clone()
+		if err != nil {
+			return nil, err
 		}
 		for _, t := range page.Templates() {
-			if t.Tree != nil {
-				showOutputs(t.Tree.Root)
-			}
+			shown[t.Tree] = true
 		}
-		set.byName[strings.TrimSuffix(path.Base(file), ".html")] = page
+		if page, err = page.ParseFS(templates, file); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		showAll(page, shown)
+		pages[strings.TrimSuffix(path.Base(file), ".html")] = page
 	}
-	return set, nil
+	return pages, nil
+}
+
+// showAll ends the pipelines of a template, and of those that belong to it, unless they were shown before.
+func showAll(page *template.Template, shown map[*parse.Tree]bool) {
+	for _, t := range page.Templates() {
+		if t.Tree != nil && !shown[t.Tree] {
+			showOutputs(t.Tree.Root)
+			shown[t.Tree] = true
+		}
+	}
 }
 
 // showOutputs ends every pipeline that writes something with the function shown.
@@ -90,9 +134,13 @@ func showOutputs(list *parse.ListNode) {
 
 // Render renders the page with a name, which is that of its template, from its view.
 func (s *Set) Render(name string, view any) ([]byte, error) {
-	page, known := s.byName[name]
+	load, known := s.byName[name]
 	if !known {
 		return nil, fmt.Errorf("there is no page %q", name)
+	}
+	page, err := load()
+	if err != nil {
+		return nil, fmt.Errorf("page %s: %w", name, err)
 	}
 	var b bytes.Buffer
 	if err := page.Execute(&b, view); err != nil {
