@@ -37,6 +37,9 @@ func TestTheNoticesNameEveryLinkedModuleWithItsLicence(t *testing.T) {
 			t.Errorf("%s is not in the list at the beginning", name)
 		}
 	}
+	if !strings.Contains(text, "BSD-3-Clause   kernel.org/pub/linux/libs/security/libcap/psx ") {
+		t.Error("of the two licences of psx another one is chosen than BSD")
+	}
 	for name := range sections {
 		if _, linked := modules[name]; !linked && strings.Contains(name, " v") {
 			t.Errorf("%s is named, and not linked", name)
