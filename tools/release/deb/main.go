@@ -1,4 +1,4 @@
-// Command deb makes the Debian package of a release for this machine, by what .goreleaser.yaml says of packages,
+// Command deb makes the Debian package of a release for this machine, by what .goreleaser.yaml says about packages,
 // without building for all the other systems: usage, in the folder of the sources: deb PROGRAMS VERSION FILE.deb.
 // PROGRAMS is the folder of the built programs; deploy/packages/deb.sh makes them and all else that the package
 // holds.
