@@ -34,7 +34,7 @@ FIRST ?= 1
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: release-snapshot build run demo test race soak e2e e2e-attacks e2e-pages e2e-clients e2e-postgres test-live check lint bench fuzz styles golden screenshots crash clean year
+.PHONY: release-snapshot build run demo test race soak e2e e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd test-live check lint bench fuzz styles golden screenshots crash clean year
 
 # counted hides the names of the packages that are downloaded and compiled, and says how many there were. Errors stay.
 counted = 2> >(awk '/^go: downloading /{if (++d % 25 == 0) print "  " d " modules downloaded"; next} \
@@ -96,8 +96,8 @@ golden: ## rewrite the snapshots that tests compare with; look at the diff
 	cd tools/gitleaks && UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks .
 	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/metrics ./internal/testkit/agentdocs ./internal/base/outgoing
 
-# The end-to-end tests run in four parts beside each other, since each waits for other programs: those of pages, those of
-# clients, that of an agent which attacks, and the suites that need PostgreSQL.
+# The end-to-end tests run in five parts beside each other, since each waits for other programs: those of pages, those of
+# clients, that of an agent which attacks, the suites that need PostgreSQL, and the package in a booted Debian.
 ATTACKS := AnAgentWithAShell
 PAGES := Dashboard|Person|SignedIn|SignsOut|Rights|Catalogue|PackagesPages|Deployments|Foretold
 E2E_FLAGS := -tags=e2e -count=1 -timeout=40m
@@ -105,7 +105,7 @@ E2E_FLAGS := -tags=e2e -count=1 -timeout=40m
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
 	./$(E2E)/postgres.sh true
-	@$(MAKE) --no-print-directory -j4 e2e-attacks e2e-pages e2e-clients e2e-postgres
+	@$(MAKE) --no-print-directory -j5 e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd
 
 e2e-pages:
 	@$(SUITE) -flags '$(E2E_FLAGS) -run=$(PAGES)' ./$(E2E)
@@ -119,6 +119,12 @@ e2e-attacks:
 e2e-postgres:
 	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -timeout=40m' ./internal/testkit/crash ./internal/records/store
 	@./$(E2E)/postgres.sh go test -tags=postgres -count=1 -timeout=10m -run TestPagesSideBySide ./internal/web
+
+e2e-systemd: ## the package in a booted Debian's systemd, where that can be: as root, with debootstrap
+	@if [ "$$(id -u)" = 0 ] && command -v debootstrap >/dev/null && findmnt -rn -t cgroup2 >/dev/null; then set -e; \
+	  deb=$$(mktemp -d)/claudeops.deb; trap 'rm -rf "$$(dirname "$$deb")"' EXIT; \
+	  ./deploy/packages/deb.sh "$$deb" && ./deploy/packages/systemd.sh "$$deb"; \
+	else echo "make e2e-systemd: no Debian was booted, which needs root, debootstrap and cgroups of version 2" >&2; fi
 
 screenshots: build ## pictures of each page of the dashboard, light and dark, wide and narrow, for the documentation; needs what make e2e installs
 	mkdir -p docs/images/pages

@@ -125,6 +125,7 @@ func kindOf(text string) string {
 		{"Apache-2.0", "apache license"},
 		{"BSD-3-Clause", "neither the name"},
 		{"BSD-3-Clause", "names of its contributors"},
+		{"BSD-3-Clause", "the name of any author may not be used"}, // of libcap/psx, which lets one choose it
 		{"BSD-2-Clause", "redistributions in binary form"},
 		{"ISC", "permission to use, copy, modify, and/or distribute"},
 		{"ISC", "permission to use, copy, modify, and distribute"},

@@ -391,10 +391,11 @@ func laggingGitHub() kind {
 }
 
 func gitHubApp() kind {
-	k := gitHub()
-	k.label = "github app"
+	k := laggingGitHub()
+	k.label = "lagging github app"
 	k.start = func(t testing.TB) forge {
 		s := fakegithub.New(t)
+		s.Lag()
 		s.SetApp(fakegithub.App{ID: "12345", Slug: "claude-ops", Key: &appKey().PublicKey, Permissions: map[string]string{
 			"contents": "write", "pull_requests": "write", "checks": "read", "statuses": "read",
 		}})
