@@ -508,6 +508,29 @@ func TestAFolderThatIsNotNamedAnyMoreIsEmptied(t *testing.T) {
 	m.has(map[string]string{"a.md": "1"})
 }
 
+// An absolute link in the project is followed as far as it ends there, like a relative one.
+func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, map[string]string{"real/.keep": ""})
+	if err := os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")); err != nil {
+		t.Fatal(err)
+	}
+	done := m.deploy(map[string]string{"a.md": "1", "more/b.md": "2"})
+	for name, want := range map[string]string{"a.md": "1", "more/b.md": "2"} {
+		if got, err := os.ReadFile(filepath.Join(m.project, "real", "commands", name)); string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if p := m.plan(map[string]string{"a.md": "1", "more/b.md": "2"}); len(p.Changes) > 0 {
+		t.Errorf("again: %+v", p.Changes)
+	}
+	m.deploy(map[string]string{"a.md": "3"})
+	m.rollback(done.ID)
+	if got, err := os.ReadFile(filepath.Join(m.project, "real", "commands", "more", "b.md")); string(got) != "2" {
+		t.Errorf("rolled back: %q, %v", got, err)
+	}
+}
+
 func TestAFileWhereAFolderHasToBe(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/x": "a person's"})
@@ -516,9 +539,9 @@ func TestAFileWhereAFolderHasToBe(t *testing.T) {
 	}
 	for _, name := range []string{"x/a.md", "y/a.md"} {
 		before := m.tree()
-		_, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}), Approval{Adopt: true})
+		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}))
 		var e *Error
-		if !errors.As(err, &e) || e.Details["reason_code"] != "path_in_the_way" {
+		if !errors.As(err, &e) || e.Code != DesiredStateConflict || e.Details["reason_code"] != "path_in_the_way" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(before, m.tree()); diff != "" {

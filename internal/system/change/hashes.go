@@ -239,7 +239,7 @@ func (l *looker) look(name string) (found, error) {
 // open opens the folder of the next files. One that is not there, or is a file, holds nothing.
 func (l *looker) open(dir string) error {
 	l.close()
-	root, rel, err := l.disk.within(dir)
+	root, rel, err := l.disk.withinFolder(dir)
 	switch {
 	case absent(err):
 		l.dir = dir

@@ -262,6 +262,12 @@ func (r *restoring) compare(name string, p past) error {
 	case at.hash == p.hash && (p.hash == "" || uint32(at.mode) == p.mode):
 		return nil
 	}
+	if p.hash != "" && !at.exists {
+		goes := func(name string) bool { gone, known := r.wanted[name]; return known && gone.hash == "" }
+		if err := r.disk.noFolder(name, goes); err != nil {
+			return err
+		}
+	}
 	if p.hash != "" {
 		if _, err := r.engine.state.Kept(p.hash); err != nil {
 			return err

@@ -133,7 +133,7 @@ func compareDeployed(looks *looker, roots []RootDir, key FileKey, hash string) (
 
 // extrasIn lists the files of a folder that were not deployed, without manifests.
 func extrasIn(d disk, r RootDir, known func(name string) bool) (out []Drift, err error) {
-	base, rel, err := d.within(r.Dir)
+	base, rel, err := d.withinFolder(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -200,7 +200,7 @@ func health(d disk, r RootDir) RootHealth {
 	say := func(issue, suggestion string) {
 		h.Issues, h.Suggestion = append(h.Issues, issue), &suggestion
 	}
-	base, rel, err := d.within(r.Dir)
+	base, rel, err := d.withinFolder(r.Dir)
 	if err != nil {
 		say("missing", "make the folder, or deploy: it is made then")
 		return h
