@@ -1,6 +1,7 @@
 package change
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -506,6 +507,46 @@ func TestAFolderThatIsNotNamedAnyMoreIsEmptied(t *testing.T) {
 	}
 	m.rollback(done.Previous)
 	m.has(map[string]string{"a.md": "1"})
+}
+
+// A call whose time is over ends, whatever it does, and has changed nothing.
+func TestACallEndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, nil)
+	first := m.deploy(map[string]string{"a.md": "1"})
+	m.deploy(map[string]string{"a.md": "2"})
+	before := m.tree()
+	for name, call := range map[string]func(ctx context.Context, e *Engine, end func()) error{
+		"a plan": func(ctx context.Context, e *Engine, end func()) error {
+			end()
+			_, err := e.Plan(ctx, m.want(map[string]string{"b.md": "b"}))
+			return err
+		},
+		"a deployment that is cut off while files are staged": func(ctx context.Context, e *Engine, end func()) error {
+			e.KillAt(func(step string) bool {
+				if step == "journal" {
+					end()
+				}
+				return false
+			})
+			_, _, err := e.Apply(ctx, m.want(map[string]string{"b.md": "b"}), Approval{})
+			return err
+		},
+		"a rollback": func(ctx context.Context, e *Engine, end func()) error {
+			end()
+			_, err := e.PlanRollback(ctx, first.ID, m.reach())
+			return err
+		},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		if err := call(ctx, m.engine(), end); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		end()
+		if diff := cmp.Diff(before, m.tree()); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", name, diff)
+		}
+	}
 }
 
 // An absolute link in the project is followed as far as it ends there, like a relative one.

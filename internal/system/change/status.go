@@ -46,7 +46,7 @@ func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, war
 		if err != nil {
 			return err
 		}
-		out, warnings, err = drift(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), e.Hashes, desired, last)
+		out, warnings, err = drift(ctx, newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), e.Hashes, desired, last)
 		return err
 	})
 	if said != "" {
@@ -55,8 +55,9 @@ func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, war
 	return out, warnings, err
 }
 
-func drift(d disk, known *Hashes, desired *Desired, last *Snapshot) (out []Drift, warnings []string, err error) {
-	looks := &looker{disk: d, hashes: known}
+func drift(ctx context.Context, d disk, known *Hashes, desired *Desired, last *Snapshot) (out []Drift,
+	warnings []string, err error) {
+	looks := &looker{ctx: ctx, disk: d, hashes: known}
 	defer looks.close()
 	h, err := readHeld(d, desired, last)
 	if err != nil {
