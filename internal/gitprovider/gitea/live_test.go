@@ -579,7 +579,8 @@ func TestLiveRules(t *testing.T) {
 	const many = 25
 	for i := range many { // "add single comment" makes a review of each
 		w.api("ann", http.MethodPost, fmt.Sprintf("pulls/%d/reviews", pr.Number), map[string]any{"event": "COMMENT",
-			"comments": []map[string]any{{"path": "checks/disk.md", "new_position": i + 1, "body": fmt.Sprint("line ", i+1)}}}, nil)
+			"comments": []map[string]any{{"path": "checks/disk.md", "new_position": i + 1, "body": fmt.Sprint("line ", i+1)}},
+		}, nil)
 	}
 	w.api("bob", http.MethodPost, fmt.Sprintf("issues/%d/comments", pr.Number), map[string]any{"body": "In general."}, nil)
 	remarks, err := p.Remarks(t.Context(), w.Ref(), pr.Number)

@@ -136,12 +136,13 @@ func TestAScriptWithoutAFirstLineIsSkippedAndNamed(t *testing.T) {
 
 func TestDocstringsDescribeAndMetadataDoesNot(t *testing.T) {
 	const python, node = "#!/usr/bin/env python3\n", "#!/usr/bin/node\n"
+	const metadata = "# /// script\n# dependencies = [\"x\"]\n# ///\n"
 	disks := Description{Synopsis: "Report disks.", Details: "Twice a day."}
 	for text, want := range map[string]Description{
-		python + "# /// script\n# dependencies = [\"x\"]\n# ///\n\"\"\"Report disks.\n\nTwice a day.\n\"\"\"\nimport x\n": disks,
-		node + "/**\n * Report disks.\n * Twice a day.\n */\n":                                                            disks,
-		python + "# Of comments.\n'''Not this.'''\n":                                                                      {Synopsis: "Of comments."},
-		python + "x = 1\n\"\"\"Not at the beginning.\"\"\"\n":                                                             {},
+		python + metadata + "\"\"\"Report disks.\n\nTwice a day.\n\"\"\"\nimport x\n": disks,
+		node + "/**\n * Report disks.\n * Twice a day.\n */\n":                        disks,
+		python + "# Of comments.\n'''Not this.'''\n":                                  {Synopsis: "Of comments."},
+		python + "x = 1\n\"\"\"Not at the beginning.\"\"\"\n":                         {},
 	} {
 		got := ParseHeader(text)
 		if got.Synopsis != want.Synopsis || got.Details != want.Details {

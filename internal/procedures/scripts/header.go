@@ -87,7 +87,8 @@ const (
 //	# One line that says what it does.
 //	# @param name type required|optional description
 //
-// Without such comments, the text in three quotes or in /* */ below them describes it. Metadata of PEP 723 is passed over.
+// Without such comments, the text in three quotes or in /* */ below them describes it. Metadata of PEP 723 is passed
+// over.
 // A comment begins with # or //. type is string, integer, number, boolean or array; an array is given as the same
 // argument several times. A script without such a line takes plain words, and so does one with a line that cannot be
 // read.

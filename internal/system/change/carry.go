@@ -159,8 +159,8 @@ func (w *applier) stage(ctx context.Context) error {
 	return together.flush()
 }
 
-// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed. What
-// it cannot stage, put writes to its place.
+// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed.
+// What it cannot stage, put writes to its place.
 func (w *applier) stageAgain() {
 	together := w.engine.gather()
 	for _, s := range w.Snapshot.Steps {

@@ -130,9 +130,10 @@ func IsDeviceName(component string) bool {
 	return ok && utf8.RuneCountInString(number) == 1 && strings.Contains("123456789¹²³", number)
 }
 
-// Inside judges where links end for what is below a root: it returns a name without links of what a name leads to. again
-// is false if that is outside of the root, or if failure is not about a link that leads out. os.Root takes each absolute
-// link for such a one, also if it ends inside; that the name is used below the root again keeps everything there.
+// Inside judges where links end for what is below a root: it returns a name without links of what a name leads to.
+// again is false if that is outside of the root, or if failure is not about a link that leads out. os.Root takes each
+// absolute link for such a one, also if it ends inside; that the name is used below the root again keeps everything
+// there.
 func Inside(root *os.Root, name string, failure error) (inner string, again bool) {
 	if failure == nil || !Escapes(failure) || !filepath.IsLocal(name) {
 		return "", false
@@ -149,7 +150,8 @@ func Inside(root *os.Root, name string, failure error) (inner string, again bool
 func Escapes(err error) bool { return strings.Contains(err.Error(), "escapes") }
 
 // Dir reads below one folder and can write nothing. A symbolic link is followed as far as it ends in the folder, also
-// an absolute one; one that leaves it is an error. Names have slashes and are relative to the folder. It is safe for concurrent use.
+// an absolute one; one that leaves it is an error. Names have slashes and are relative to the folder. It is safe for
+// concurrent use.
 type Dir struct{ root *os.Root }
 
 // OpenDir opens a folder that the operator named: symbolic links on the way to it are followed wherever they lead.
