@@ -229,7 +229,8 @@ func TestExamineOfATokenForReadingChangesNothing(t *testing.T) {
 
 func TestExamineSaysWhichRuleDemandsSignatures(t *testing.T) {
 	t.Parallel()
-	for pattern, want := range map[string]string{"**": "the commits of proposals", "claude-ops/*": "the commits of proposals",
+	const ofOurs = "the commits of proposals"
+	for pattern, want := range map[string]string{"**": ofOurs, "claude-ops/*": ofOurs,
 		"main": "the merge commits on main", "release/*": ""} {
 		sc := newScene(t)
 		sc.configure(func(s *fakegitea.Settings) { s.Protection.Signed = []string{pattern} })

@@ -11,6 +11,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
@@ -537,7 +540,9 @@ func (w *liveWorld) Message(commit string) string {
 
 // TestLiveFacts holds what the fake server is made after against a real one, beyond the contract: ids that outlast a
 // name, archives, and reviews that were begun long before they were submitted.
-func TestLiveFacts(t *testing.T) {
+// liveServer is the server of GITEA_URL, with the users ann and bob.
+func liveServer(t *testing.T) *live {
+	t.Helper()
 	base, err := url.Parse(os.Getenv("GITEA_URL"))
 	if err != nil || base.Host == "" {
 		t.Fatal("GITEA_URL is not an address")
@@ -550,6 +555,75 @@ func TestLiveFacts(t *testing.T) {
 	h.owner = me.Login
 	h.person(t, "ann")
 	h.person(t, "bob")
+	return h
+}
+
+// TestLiveRules holds what a person has set against what we do: signatures that a rule demands, a label that excludes
+// ours, comments one by one, and a branch in the place of ours. The server must have no signing key, as a new one.
+func TestLiveRules(t *testing.T) {
+	h := liveServer(t)
+	w, is := h.NewRepo(t, providertest.File{Path: "checks/disk.md", Content: strings.Repeat("a line\n", 30)}).(*liveWorld)
+	if !is {
+		t.Fatal("no world of a real server")
+	}
+	s, p := providertest.NewScene(t, w), h.provider(t)
+	for _, name := range []string{"state/proposed", "state/approved"} {
+		w.api("", http.MethodPost, "labels", map[string]any{"name": name, "color": "#00aabb", "exclusive": true}, nil)
+	}
+	pr := s.Propose(ourBranch, providertest.Update("checks/disk.md", strings.Repeat("another line\n", 30)))
+	s.Must(p.Label(t.Context(), w.Ref(), pr.Number, []string{"state/approved"}))
+	err := p.Label(t.Context(), w.Ref(), pr.Number, []string{"state/proposed"})
+	wantCode(t, err, fault.Conflict)
+	wantSays(t, err, "state/approved")
+
+	const many = 25
+	for i := range many { // "add single comment" makes a review of each
+		w.api("ann", http.MethodPost, fmt.Sprintf("pulls/%d/reviews", pr.Number), map[string]any{"event": "COMMENT",
+			"comments": []map[string]any{{"path": "checks/disk.md", "new_position": i + 1, "body": fmt.Sprint("line ", i+1)}},
+		}, nil)
+	}
+	w.api("bob", http.MethodPost, fmt.Sprintf("issues/%d/comments", pr.Number), map[string]any{"body": "In general."}, nil)
+	remarks, err := p.Remarks(t.Context(), w.Ref(), pr.Number)
+	s.Must(err)
+	lines, said := 0, false
+	for _, r := range remarks {
+		lines += len(r.Lines)
+		said = said || r.Body == "In general."
+	}
+	if lines != many || !said {
+		t.Errorf("%d comments on lines, and the conversation: %t", lines, said)
+	}
+
+	w.api("", http.MethodPost, "branch_protections", map[string]any{"rule_name": "**", "enable_push": true,
+		"require_signed_commits": true}, nil)
+	access, err := p.Examine(t.Context(), w.Ref(), "", nil)
+	s.Must(err)
+	s.Same("what would not be signed", access.Unsigned, "the commits of proposals")
+	_, err = p.Commit(t.Context(), s.Request("claude-ops/check/signed",
+		providertest.Update("checks/disk.md", "signed?\n")))
+	wantCode(t, err, fault.RepoNotAllowed)
+	wantSays(t, err, "SIGNING_KEY")
+}
+
+// TestLiveBelowAPath holds that a server which a proxy serves below a path is found there.
+func TestLiveBelowAPath(t *testing.T) {
+	h := liveServer(t)
+	proxy := httptest.NewServer(http.StripPrefix("/git", httputil.NewSingleHostReverseProxy(h.base)))
+	t.Cleanup(proxy.Close)
+	at, err := url.Parse(proxy.URL + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = (&live{base: at, token: h.token}).provider(t).Ping(t.Context())
+	wantCode(t, err, fault.ProviderDisabled)
+	wantSays(t, err, "set GITEA_URL to "+proxy.URL+"/git/")
+	if err := (&live{base: at.JoinPath("git/"), token: h.token}).provider(t).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLiveFacts(t *testing.T) {
+	h := liveServer(t)
 	w, is := h.NewRepo(t, providertest.File{Path: "README.md", Content: "# Home\n"},
 		providertest.File{Path: "checks/disk.md", Content: "old\n"}).(*liveWorld)
 	if !is {

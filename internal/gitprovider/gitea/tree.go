@@ -349,6 +349,11 @@ func (t trees) blob(ctx context.Context, repo gitprovider.RepoRef, id string) ([
 		return nil, gitprovider.BlobTooLarge(id)
 	}
 	content, err := base64.StdEncoding.DecodeString(blob.Content)
+	for _, kind := range []string{"commit", "tree", "tag"} { // some versions give other objects, too
+		if err == nil && gitprovider.ObjectID(kind, content, id) == id {
+			return nil, fault.New(fault.NotFound, "the object %.12s of the repository %s is not a blob", id, repo)
+		}
+	}
 	if err != nil || gitprovider.BlobID(content, id) != id {
 		return nil, fault.New(fault.UpstreamError, "%s gave other bytes than those of the blob %.12s", t.api.base.Host, id)
 	}

@@ -28,7 +28,11 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 	if err != nil {
 		return none, err
 	}
-	id, err := makeCommit(ctx, p, repo, req)
+	var id string
+	err = onceMore(func() error {
+		id, err = makeCommit(ctx, p, repo, req)
+		return err
+	})
 	if err != nil {
 		return none, err
 	}

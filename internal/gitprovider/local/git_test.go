@@ -164,6 +164,25 @@ func TestAMissingGitIsADisabledProvider(t *testing.T) {
 	w.refused(err, fault.ProviderDisabled, "install git")
 }
 
+// An object that git gc packs while it is looked for is found at the second look; one that stays away is not.
+func TestAnObjectThatWasPackedAwayIsReadOnceMore(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	git, err := exec.LookPath("git")
+	w.must(err)
+	for name, always := range map[string]string{"once": "[ -e MARK ]", "always": "false"} {
+		p := w.imposter(strings.NewReplacer("GIT", git, "MARK", filepath.Join(t.TempDir(), "mark")).Replace(`
+case "$*" in *--batch-command*) `+always+` || { touch MARK; while read -r line; do echo "${line#* } missing"; done; exit 0; };; esac
+exec GIT "$@"`), local.Options{})
+		_, err := p.Snapshot(t.Context(), gitprovider.SnapshotQuery{Repo: w.Ref(), FilesOnly: true})
+		if name == "once" {
+			w.must(err)
+		} else {
+			w.refused(err, fault.UpstreamError, "git fsck")
+		}
+	}
+}
+
 func TestAFullDiskIsSaidToBeFull(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())

@@ -117,8 +117,12 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 // reports whether it was.
 func (repo *repository) moveBase(ctx context.Context, pr gitprovider.PullRequest, k pair, merge string, deletes bool,
 	n MergeNote) (deleted bool, err error) {
+	var turnedAway error
 	move := func(deletes bool) error {
-		t := &transaction{admitted: n.admitted}
+		t := &transaction{admitted: func(ctx context.Context) error {
+			turnedAway = n.admitted(ctx)
+			return turnedAway
+		}}
 		t.update(pr.Base, merge, k.base)
 		if deletes {
 			t.remove(pr.Branch, k.head)
@@ -126,7 +130,7 @@ func (repo *repository) moveBase(ctx context.Context, pr gitprovider.PullRequest
 		return repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", pr.Number))
 	}
 	err = move(deletes)
-	if err != nil && deletes {
+	if err != nil && deletes && turnedAway == nil {
 		if have, lookErr := repo.branches(ctx); lookErr == nil && have.tips[pr.Base] == k.base {
 			deletes = false
 			err = move(deletes)

@@ -41,6 +41,15 @@ type object struct {
 
 var errMissing = errors.New("the object is missing")
 
+// onceMore repeats what misses an object: somebody may have packed it away meanwhile.
+func onceMore(read func() error) error {
+	err := read()
+	if errors.Is(err, errMissing) {
+		err = read()
+	}
+	return err
+}
+
 // open starts the process; close must follow.
 func (w *workspace) open(ctx context.Context) (*objects, error) {
 	o := &objects{ctx: ctx, git: w.git, call: w.command(nil, nil, "cat-file", "--batch-command")}

@@ -317,6 +317,11 @@ func (p *Provider) files(ctx context.Context, q gitprovider.SnapshotQuery) (*git
 // readFiles fills in the tree, and the contents if they are wanted.
 func (repo *repository) readFiles(ctx context.Context, snap *gitprovider.Snapshot,
 	q gitprovider.SnapshotQuery) error {
+	return onceMore(func() error { return repo.readTree(ctx, snap, q) })
+}
+
+func (repo *repository) readTree(ctx context.Context, snap *gitprovider.Snapshot,
+	q gitprovider.SnapshotQuery) error {
 	w, err := repo.workspace(snap.BaseCommit, false)
 	if err != nil {
 		return err

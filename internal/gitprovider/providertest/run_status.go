@@ -146,6 +146,9 @@ func statusConversation(t *testing.T, h Harness) {
 	people.Comment(pr.Number, "ann", "Please say which disk.")
 	s.Review(pr.Number, "bob", gitprovider.ReviewApproved, "Fine.")
 	got := s.Status(pr.Number).Reviews
+	if len(got) == 2 && got[0].SubmittedAt.Equal(got[1].SubmittedAt) && got[0].Body == "Fine." {
+		slices.Reverse(got) // real servers know no fractions of a second
+	}
 	if len(got) != 2 || got[0].Author != s.login("ann") || got[0].State != gitprovider.ReviewCommented ||
 		got[0].Body != "Please say which disk." || got[0].SubmittedAt.IsZero() || got[1].Body != "Fine." {
 		t.Errorf("the reviews are %+v", got)

@@ -205,7 +205,7 @@ func fieldSchema(f operation.Field) *schema {
 		}
 	}
 	if text, has := f.Tag.Lookup("const"); has {
-		s = &schema{}
+		s.names = []string{"type"}
 		s.set("const", typed(text, f.Type))
 	}
 	if s.values["type"] == "object" && brief {

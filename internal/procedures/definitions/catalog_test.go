@@ -73,6 +73,8 @@ func TestListFindsEveryLayout(t *testing.T) {
 		".fractary/agents/both/agent.yaml":    agentYAML("both", "1.0.0"),
 		".fractary/agents/empty/README.md":    "nothing here",
 		".fractary/agents/notes.txt":          "nothing here",
+		".fractary/agents/._flat.yaml":        "\x00\x05\x16\x07 what macOS puts beside it",
+		".fractary/agents/.#short.yml":        agentYAML("lock", "1.0.0"),
 		".fractary/agents/broken.yaml":        "name: [",
 		".fractary/tools/print/tool.yaml":     toolYAML("print", "1.0.0"),
 		".fractary/agents/org:colon/agent.md": agentMarkdown("org:colon", "1.0.0", "Prompt.\n"),

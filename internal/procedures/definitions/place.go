@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -81,7 +82,7 @@ func (p place) files(kind Kind, only string) (found []file, problems Problems, e
 	defer func() { _ = near.Close() }()
 	seen := map[string]string{}
 	for _, e := range entries {
-		if only != "" && p.nameOf(e) != only {
+		if only != "" && p.nameOf(e) != only || isHidden(e) {
 			continue
 		}
 		f, problem := p.look(root, near, kind, folder, e)
@@ -143,12 +144,16 @@ func (p place) names(kind Kind) []string {
 	if err != nil {
 		return nil
 	}
+	entries = slices.DeleteFunc(entries, isHidden)
 	out := make([]string, len(entries))
 	for i, e := range entries {
 		out[i] = p.nameOf(e)
 	}
 	return out
 }
+
+// isHidden reports whether an entry is what editors and file systems put beside a definition, such as ._x.yaml.
+func isHidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
 // look says which definition an entry of a kind's folder holds, if any. near is that folder.
 func (p place) look(root, near *files.Dir, kind Kind, folder string, e fs.DirEntry) (*file, *Problem) {

@@ -153,10 +153,13 @@ func describeAsOurs(contract, ours any) {
 		if have["description"] == nil && our["description"] != nil {
 			have["description"] = our["description"]
 		}
+		if have["const"] == true && have["type"] == nil { // clients want a type of each
+			have["type"] = "boolean"
+		}
 	}
 }
 
-// The contract has properties without a description; there ours has one.
+// The contract has properties without a description, or without a type; there ours has one.
 func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 	t.Parallel()
 	set := newBench(t, nil).toolset()

@@ -180,7 +180,7 @@ func (d *discovery) leadsOut(dir string) bool {
 }
 
 // escapes reports whether an error of an os.Root says that a link leads out of it.
-func escapes(err error) bool { return strings.Contains(err.Error(), "escapes") }
+func escapes(err error) bool { return files.Escapes(err) }
 
 func isBelow(top, path string) bool {
 	rel, err := filepath.Rel(top, path)
@@ -210,7 +210,7 @@ func (d *discovery) file(dir, name, as string, why asked) {
 		d.skip(path, "%s", f.err)
 	case f.interpreter == "" && f.other != "":
 		d.skip(path, "is for %s; scripts of PowerShell, sh, bash, python3 and node can be run", f.other)
-	case f.interpreter == "" && why == named:
+	case f.interpreter == "" && (why == named || hasScriptEnding(name)):
 		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is not a .ps1")
 	case f.interpreter == "":
 	case tool == "" || len(tool) > maxNameLength:
@@ -297,6 +297,11 @@ func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 		return "", content.Clean(word, maxNameLength)
 	}
 	return "", other
+}
+
+// hasScriptEnding reports whether a name is one that people give to scripts.
+func hasScriptEnding(name string) bool {
+	return slices.Contains([]string{".py", ".js", ".mjs", ".cjs", ".sh", ".bash"}, strings.ToLower(filepath.Ext(name)))
 }
 
 // toolName returns the name of a script's tool: its stem in small letters, with an underscore in place of everything

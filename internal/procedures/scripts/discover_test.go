@@ -119,6 +119,48 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
+func TestAScriptWithoutAFirstLineIsSkippedAndNamed(t *testing.T) {
+	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"scripts/Agent/a.py": "print(1)\n",
+		"scripts/Agent/b.js": "1\n", "scripts/Agent/c.sh": "ls\n", "scripts/Agent/d.txt": "no script\n"})
+	found, skipped := discoverAll(settings(t, dir, ""))
+	got := whys(skipped)
+	for _, name := range []string{"a.py", "b.js", "c.sh"} {
+		if !strings.Contains(got, name+" has no first line such as #!/bin/sh") {
+			t.Errorf("%s is not named: %s", name, got)
+		}
+	}
+	if len(found) > 0 || len(skipped) != 3 {
+		t.Errorf("%v\n%s", names(found), got)
+	}
+}
+
+func TestDocstringsDescribeAndMetadataDoesNot(t *testing.T) {
+	const python, node = "#!/usr/bin/env python3\n", "#!/usr/bin/node\n"
+	const metadata = "# /// script\n# dependencies = [\"x\"]\n# ///\n"
+	disks := Description{Synopsis: "Report disks.", Details: "Twice a day."}
+	for text, want := range map[string]Description{
+		python + metadata + "\"\"\"Report disks.\n\nTwice a day.\n\"\"\"\nimport x\n": disks,
+		node + "/**\n * Report disks.\n * Twice a day.\n */\n":                        disks,
+		python + "# Of comments.\n'''Not this.'''\n":                                  {Synopsis: "Of comments."},
+		python + "x = 1\n\"\"\"Not at the beginning.\"\"\"\n":                         {},
+	} {
+		got := ParseHeader(text)
+		if got.Synopsis != want.Synopsis || got.Details != want.Details {
+			t.Errorf("%q: %q, %q", text, got.Synopsis, got.Details)
+		}
+	}
+}
+
+func TestEveryParameterHasAType(t *testing.T) {
+	schema := parsePowerShell("param($a, $b = 5, [object[]]$c, [uri]$d)").Schema()
+	for name, p := range schema["properties"].(map[string]any) {
+		of := p.(map[string]any)
+		if items, is := of["items"].(map[string]any); of["type"] == nil || is && items["type"] == nil {
+			t.Errorf("%s: %v", name, of)
+		}
+	}
+}
+
 func TestSettingsChooseScripts(t *testing.T) {
 	dir := operationtest.WriteExecutables(t, t.TempDir(),
 		map[string]string{"s/Git-Search.ps1": "", "s/Read-File.ps1": "", "s/clean.sh": "#!/bin/sh\n"})

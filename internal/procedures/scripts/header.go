@@ -87,19 +87,26 @@ const (
 //	# One line that says what it does.
 //	# @param name type required|optional description
 //
+// Without such comments, the text in three quotes or in /* */ below them describes it. Metadata of PEP 723 is passed
+// over.
 // A comment begins with # or //. type is string, integer, number, boolean or array; an array is given as the same
 // argument several times. A script without such a line takes plain words, and so does one with a line that cannot be
 // read.
 func ParseHeader(text string) Description {
 	d := Description{}
-	said := false
-	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
+	said, metadata := false, false
+	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
+	for i, line := range lines {
 		line = strings.TrimSpace(line)
 		comment, isComment := commentOf(line)
 		switch {
 		case i == 0 && strings.HasPrefix(line, "#!") || line == "" && !said && d.Synopsis == "":
 			continue
+		case metadata || line == "# /// script": // PEP 723
+			metadata = line != "# ///" && isComment
+			continue
 		case !isComment && line != "" || i >= maxHeaderLines:
+			d.addDocstring(lines[i:])
 			return d.orPlainWords(said)
 		}
 		rest, isParam := strings.CutPrefix(comment, "@param ")
@@ -126,6 +133,32 @@ func ParseHeader(text string) Description {
 		}
 	}
 	return d.orPlainWords(said)
+}
+
+// addDocstring reads the text in three quotes, or between /* and */, with which a script begins below its comments. It
+// describes one whose comments do not.
+func (d *Description) addDocstring(lines []string) {
+	if d.Synopsis != "" {
+		return
+	}
+	text := strings.TrimSpace(strings.Join(lines[:min(len(lines), maxHeaderLines)], "\n"))
+	for start, end := range map[string]string{`"""`: `"""`, `'''`: `'''`, `r"""`: `"""`, "/**": "*/", "/*": "*/"} {
+		inner, begins := strings.CutPrefix(text, start)
+		inner, _, ends := strings.Cut(inner, end)
+		if !begins || !ends || start == "/*" && strings.HasPrefix(inner, "*") {
+			continue
+		}
+		for line := range strings.Lines(inner) {
+			line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "* "))
+			switch {
+			case line == "" || line == "*":
+			case d.Synopsis == "":
+				d.Synopsis = line
+			default:
+				d.Details = strings.TrimSpace(d.Details + "\n" + line)
+			}
+		}
+	}
 }
 
 // commentOf returns the text of a line of comment, without the mark and one space.

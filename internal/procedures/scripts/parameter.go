@@ -1,6 +1,8 @@
 package scripts
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -79,15 +81,11 @@ func (d Description) Schema() map[string]any {
 
 func (p Parameter) schema() map[string]any {
 	out := map[string]any{}
-	if p.Type != Any {
-		out["type"] = string(p.Type)
-	}
+	out["type"] = cmp.Or(string(p.Type), string(String)) // what is not said is given as a text
 	inner := out
 	if p.Type == Array {
 		items := map[string]any{}
-		if p.Items != Any {
-			items["type"] = string(p.Items)
-		}
+		items["type"] = cmp.Or(string(p.Items), string(String))
 		out["items"], inner = items, items
 	}
 	if len(p.Values) > 0 {
@@ -104,6 +102,9 @@ func (p Parameter) schema() map[string]any {
 	}
 	if p.Default.Known && p.Default.Value != nil {
 		out["default"] = p.Default.Value
+		if p.Type == Any {
+			out["default"] = fmt.Sprint(p.Default.Value)
+		}
 	}
 	if text := p.describe(); text != "" {
 		out["description"] = text

@@ -2,6 +2,7 @@ package change
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -24,7 +25,7 @@ func (e *Engine) begin(kind string, last *Snapshot) (snap Snapshot, err error) {
 }
 
 // apply deploys a plan. The lock is held.
-func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
+func (e *Engine) apply(ctx context.Context, p *Plan, last *Snapshot) (*Done, error) {
 	snap, err := e.begin("deploy", last)
 	if err != nil {
 		return nil, err
@@ -34,6 +35,9 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 	initial := e.initial(&snap, last)
 	disk, kept := newDisk(bases(slices.Concat(d.Roots, last.Roots))...), e.keeper()
 	for _, c := range p.Changes {
+		if ctx.Err() != nil {
+			return nil, cutOff(ctx.Err())
+		}
 		step, err := kept.stepOf(disk, p, c)
 		if err != nil {
 			return nil, err
@@ -59,7 +63,7 @@ func (e *Engine) apply(p *Plan, last *Snapshot) (*Done, error) {
 		})
 	}
 	snap.Roots = rootsInUse(&snap, slices.Concat(d.Roots, last.Roots), d.Roots)
-	done, err := e.carryOut(kept, snap, initial, d.Roots, p.roots(),
+	done, err := e.carryOut(ctx, kept, snap, initial, d.Roots, p.roots(),
 		func(r RootDir) bool { return slices.ContainsFunc(d.Roots, sameRoot(r)) })
 	if err == nil {
 		e.log(event{Kind: "deploy", Owner: d.Owner, Project: d.Project, Snapshot: snap.ID})

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -34,8 +35,8 @@ func (w *applier) placed(s Step) {
 // carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and
 // is an error. kept has the contents. needed are the roots whose bases have to be there, roots those that may have a
 // manifest.
-func (e *Engine) carryOut(kept *keeper, snap Snapshot, initial *Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done,
-	error) {
+func (e *Engine) carryOut(ctx context.Context, kept *keeper, snap Snapshot, initial *Snapshot, needed, roots []RootDir,
+	keep func(RootDir) bool) (*Done, error) {
 	made, err := e.makeBases(&snap, needed)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (e *Engine) carryOut(kept *keeper, snap Snapshot, initial *Snapshot, needed
 	err = e.reached("journal")
 	var changed []string
 	if err == nil {
-		err = w.stage()
+		err = w.stage(ctx)
 	}
 	if err == nil {
 		changed, err = w.finish()
@@ -129,11 +130,14 @@ func (w *applier) stand(name string) (dir string, missing []string, err error) {
 
 // stage puts all new files on disk before the first of them takes its place, so that a full disk or a folder that
 // cannot be written is found while nothing has changed.
-func (w *applier) stage() error {
+func (w *applier) stage(ctx context.Context) error {
 	probed, together := map[string]bool{}, w.engine.gather()
 	for i, s := range w.Snapshot.Steps {
 		if err := w.engine.reached(fmt.Sprintf("stage %d", i)); err != nil {
 			return err
+		}
+		if ctx.Err() != nil { // what waits is removed again
+			return cutOff(ctx.Err())
 		}
 		if s.After == "" {
 			if dir := filepath.Dir(s.Path); !probed[dir] {
@@ -155,8 +159,8 @@ func (w *applier) stage() error {
 	return together.flush()
 }
 
-// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed. What
-// it cannot stage, put writes to its place.
+// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed.
+// What it cannot stage, put writes to its place.
 func (w *applier) stageAgain() {
 	together := w.engine.gather()
 	for _, s := range w.Snapshot.Steps {

@@ -23,6 +23,8 @@ type disk struct {
 	real map[string]string
 	// opened keeps bases open for one call that looks at many files; nil opens one anew each time.
 	opened openBases
+	// folders remembers, by the path of a folder, its path below its base without links.
+	folders map[string]string
 }
 
 // openBases are opened bases by their paths. They are not safe for concurrent use.
@@ -80,7 +82,38 @@ func newDisk(bases ...string) disk {
 		}
 		return strings.Compare(a, b)
 	})
-	return disk{bases: slices.Compact(bases)}
+	return disk{bases: slices.Compact(bases), folders: map[string]string{}}
+}
+
+// inside returns a path below a base, of which only the last part may be a link: a link that ends in the base is
+// followed, an absolute one too. What leads out stays as it is, and is refused by the root.
+func (d disk) inside(base, rel string) string {
+	dir, name := path.Split(rel)
+	dir = path.Clean(dir)
+	if dir == "." {
+		return rel
+	}
+	at := filepath.Join(base, filepath.FromSlash(dir))
+	known, has := d.folders[at]
+	if !has {
+		known = dir
+		if top, err := RealPath(base); err == nil {
+			inner, err := filepath.Rel(top, files.Resolve(at))
+			if err == nil && filepath.IsLocal(inner) {
+				known = filepath.ToSlash(inner)
+			}
+		}
+		if d.folders != nil && Exists(at) {
+			d.folders[at] = known
+		}
+	}
+	return path.Join(known, name)
+}
+
+// withinFolder is within for a folder, which may be reached by links that end in the base.
+func (d disk) withinFolder(dir string) (root *baseRoot, rel string, err error) {
+	root, rel, err = d.within(filepath.Join(dir, temporary))
+	return root, path.Dir(rel), err
 }
 
 // baseOf returns the base of a path, and the path below it, with slashes.
@@ -101,7 +134,7 @@ func (d disk) within(name string) (root *baseRoot, rel string, err error) {
 		return nil, "", fmt.Errorf("%s lies in none of the folders that may be written", name)
 	}
 	if root := d.opened.get(base); root != nil {
-		return root, rel, nil
+		return root, d.inside(base, rel), nil
 	}
 	if err := d.moved(base); err != nil {
 		return nil, "", err
@@ -112,7 +145,7 @@ func (d disk) within(name string) (root *baseRoot, rel string, err error) {
 	}
 	root = &baseRoot{Root: opened}
 	d.opened.add(base, root)
-	return root, rel, nil
+	return root, d.inside(base, rel), nil
 }
 
 // openRoot opens a folder; something else at its path is an error, and is not waited for.
@@ -272,6 +305,19 @@ func (d disk) ground(name string) (dir string, missing []string, where, what str
 	return dir, missing, where, what, err
 }
 
+// noFolder returns the conflict of a new file above which something else than a folder stands that does not go.
+func (d disk) noFolder(name string, goes func(name string) bool) error {
+	_, _, where, what, err := d.ground(name)
+	if err != nil && errors.Is(err, fs.ErrNotExist) {
+		return nil // the base is made
+	}
+	if err != nil || what == "" || goes(where) {
+		return err
+	}
+	return NewError(DesiredStateConflict, "path_in_the_way", []string{"remove_path", "retry_command"},
+		"%s is %s; move it away", where, what).With("path", where)
+}
+
 // onlyHas reports whether each file below a folder is one that goes, and deployments have made the folder and those in
 // it.
 func (d disk) onlyHas(name string, goes, made func(name string) bool) (only bool, err error) {
@@ -301,7 +347,7 @@ func IOError(name string, err error) error {
 	if errors.As(err, &coded) {
 		return err
 	}
-	escapes := strings.Contains(err.Error(), "escapes")
+	escapes := files.Escapes(err)
 	if why := outward(name); escapes && why != "" {
 		return NewError(PermissionDenied, "io_permission_denied", []string{"fix_permissions", "retry_command"}, "%s",
 			why).With("path", name).Because(err)
@@ -466,7 +512,7 @@ func (d disk) sync(names []string) {
 			continue
 		}
 		seen[dir] = true
-		if root, rel, err := d.within(dir); err == nil {
+		if root, rel, err := d.withinFolder(dir); err == nil {
 			syncFolder(root.Root, rel, together)
 			_ = root.Close()
 		}

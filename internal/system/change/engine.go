@@ -183,13 +183,13 @@ func (e *Engine) log(ev event) {
 }
 
 // plan is Plan while the lock is held. known is nil for one that is carried out: every file is read.
-func (e *Engine) plan(desired *Desired, known *Hashes) (p *Plan, last *Snapshot, err error) {
+func (e *Engine) plan(ctx context.Context, desired *Desired, known *Hashes) (p *Plan, last *Snapshot, err error) {
 	if last, err = e.state.Last(); err != nil {
 		return nil, nil, err
 	}
 	d := newDisk(bases(slices.Concat(desired.Roots, last.Roots))...)
 	if known == nil {
-		p, err = makePlan(&looker{disk: d}, desired, last, e.state)
+		p, err = makePlan(&looker{ctx: ctx, disk: d}, desired, last, e.state)
 		return p, last, err
 	}
 	if p := e.unchanged.again(desired, last); p != nil {
@@ -197,7 +197,7 @@ func (e *Engine) plan(desired *Desired, known *Hashes) (p *Plan, last *Snapshot,
 	}
 	stat, state := newStatCache(known.now()), newStatCache(known.now())
 	state.Tree(filepath.Dir(e.state.dir), "state/snapshots")
-	looks := &looker{disk: d, hashes: known, asked: stat.files(d, filesOf(desired))}
+	looks := &looker{ctx: ctx, disk: d, hashes: known, asked: stat.files(d, filesOf(desired))}
 	if p, err = makePlan(looks, desired, last, e.state); err == nil {
 		e.unchanged.note(p, last, stat, state)
 	}
@@ -207,7 +207,7 @@ func (e *Engine) plan(desired *Desired, known *Hashes) (p *Plan, last *Snapshot,
 // Plan says what Apply would change. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error) {
 	said, err := e.Look(ctx, func() error {
-		p, _, err = e.plan(desired, e.Hashes)
+		p, _, err = e.plan(ctx, desired, e.Hashes)
 		return err
 	})
 	if err == nil && said != "" {
@@ -224,7 +224,7 @@ func (e *Engine) Plan(ctx context.Context, desired *Desired) (p *Plan, err error
 func (e *Engine) Apply(ctx context.Context, desired *Desired, approval Approval) (p *Plan, done *Done, err error) {
 	said, err := e.changing(ctx, func() error {
 		var last *Snapshot
-		if p, last, err = e.plan(desired, nil); err != nil {
+		if p, last, err = e.plan(ctx, desired, nil); err != nil {
 			return err
 		}
 		if err := p.agreed(approval); err != nil {
@@ -233,7 +233,7 @@ func (e *Engine) Apply(ctx context.Context, desired *Desired, approval Approval)
 		if p.nothingToDo() {
 			return nil
 		}
-		done, err = e.apply(p, last)
+		done, err = e.apply(ctx, p, last)
 		return err
 	})
 	if p != nil && said != "" {
@@ -289,7 +289,7 @@ func (p *Plan) nothingToDo() bool {
 // PlanRollback says what Rollback would change. It changes nothing.
 func (e *Engine) PlanRollback(ctx context.Context, id string, reach Reach) (p *Plan, err error) {
 	said, err := e.Look(ctx, func() error {
-		r, err := e.rollbackTo(id, reach)
+		r, err := e.rollbackTo(ctx, id, reach)
 		if err == nil {
 			p = r.Plan
 		}
@@ -301,12 +301,12 @@ func (e *Engine) PlanRollback(ctx context.Context, id string, reach Reach) (p *P
 	return p, err
 }
 
-func (e *Engine) rollbackTo(id string, reach Reach) (*restoring, error) {
+func (e *Engine) rollbackTo(ctx context.Context, id string, reach Reach) (*restoring, error) {
 	to, err := e.state.Snapshot(id)
 	if err != nil {
 		return nil, err
 	}
-	return e.planRollback(to, reach)
+	return e.planRollback(ctx, to, reach)
 }
 
 // Rollback restores the files of a snapshot, byte for byte: the owner's files of that time in the project and in the
@@ -317,7 +317,7 @@ func (e *Engine) rollbackTo(id string, reach Reach) (*restoring, error) {
 func (e *Engine) Rollback(ctx context.Context, id string, reach Reach, plan string) (done *Done, warnings []string,
 	err error) {
 	said, err := e.changing(ctx, func() error {
-		r, err := e.rollbackTo(id, reach)
+		r, err := e.rollbackTo(ctx, id, reach)
 		if err != nil {
 			return err
 		}
@@ -325,7 +325,7 @@ func (e *Engine) Rollback(ctx context.Context, id string, reach Reach, plan stri
 			return err
 		}
 		warnings = r.Warnings
-		done, err = r.carryOut()
+		done, err = r.carryOut(ctx)
 		return err
 	})
 	if said != "" {
@@ -384,6 +384,12 @@ func NewError(code Code, reason string, next []string, format string, args ...an
 // invalidConfig is the error for a configuration with an invalid value.
 func invalidConfig(format string, args ...any) *Error {
 	return NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
+}
+
+// cutOff is the error of a call whose time is over before it has changed anything.
+func cutOff(err error) error {
+	return NewError(Unexpected, "cut_off", []string{"retry_command"}, "the call was ended before it had looked at all files; "+
+		"nothing was changed").Because(err)
 }
 
 // reason returns an error without the name of its file.

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -508,6 +509,69 @@ func TestAFolderThatIsNotNamedAnyMoreIsEmptied(t *testing.T) {
 	m.has(map[string]string{"a.md": "1"})
 }
 
+// A call whose time is over ends, whatever it does, and has changed nothing.
+func TestACallEndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, nil)
+	first := m.deploy(map[string]string{"a.md": "1"})
+	m.deploy(map[string]string{"a.md": "2"})
+	before := m.tree()
+	for name, call := range map[string]func(ctx context.Context, e *Engine, end func()) error{
+		"a plan": func(ctx context.Context, e *Engine, end func()) error {
+			end()
+			_, err := e.Plan(ctx, m.want(map[string]string{"b.md": "b"}))
+			return err
+		},
+		"a deployment that is cut off while files are staged": func(ctx context.Context, e *Engine, end func()) error {
+			e.KillAt(func(step string) bool {
+				if step == "journal" {
+					end()
+				}
+				return false
+			})
+			_, _, err := e.Apply(ctx, m.want(map[string]string{"b.md": "b"}), Approval{})
+			return err
+		},
+		"a rollback": func(ctx context.Context, e *Engine, end func()) error {
+			end()
+			_, err := e.PlanRollback(ctx, first.ID, m.reach())
+			return err
+		},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		if err := call(ctx, m.engine(), end); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		end()
+		if diff := cmp.Diff(before, m.tree()); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
+// An absolute link in the project is followed as far as it ends there, like a relative one.
+func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, map[string]string{"real/.keep": ""})
+	if err := os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")); err != nil {
+		t.Fatal(err)
+	}
+	done := m.deploy(map[string]string{"a.md": "1", "more/b.md": "2"})
+	for name, want := range map[string]string{"a.md": "1", "more/b.md": "2"} {
+		if got, err := os.ReadFile(filepath.Join(m.project, "real", "commands", name)); string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if p := m.plan(map[string]string{"a.md": "1", "more/b.md": "2"}); len(p.Changes) > 0 {
+		t.Errorf("again: %+v", p.Changes)
+	}
+	m.deploy(map[string]string{"a.md": "3"})
+	m.rollback(done.ID)
+	if got, err := os.ReadFile(filepath.Join(m.project, "real", "commands", "more", "b.md")); string(got) != "2" {
+		t.Errorf("rolled back: %q, %v", got, err)
+	}
+}
+
 func TestAFileWhereAFolderHasToBe(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/x": "a person's"})
@@ -516,9 +580,9 @@ func TestAFileWhereAFolderHasToBe(t *testing.T) {
 	}
 	for _, name := range []string{"x/a.md", "y/a.md"} {
 		before := m.tree()
-		_, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}), Approval{Adopt: true})
+		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}))
 		var e *Error
-		if !errors.As(err, &e) || e.Details["reason_code"] != "path_in_the_way" {
+		if !errors.As(err, &e) || e.Code != DesiredStateConflict || e.Details["reason_code"] != "path_in_the_way" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(before, m.tree()); diff != "" {

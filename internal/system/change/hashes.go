@@ -2,6 +2,7 @@ package change
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -178,6 +179,7 @@ func (h *Hashes) keep() {
 // looker looks at many files, one after the other: the folder of the last one stays open, and the hash of a file that
 // has not changed is remembered. It is for what changes nothing. Close it.
 type looker struct {
+	ctx    context.Context // whose end is the end of the looking
 	disk   disk
 	hashes *Hashes
 	asked  map[string]fileID // stat data of files read just now
@@ -194,6 +196,9 @@ func (l *looker) close() {
 
 // look is disk.look.
 func (l *looker) look(name string) (found, error) {
+	if err := l.ctx.Err(); err != nil {
+		return found{}, cutOff(err)
+	}
 	if id, asked := l.asked[name]; asked && id == (fileID{}) {
 		return found{}, nil
 	} else if asked && id.plainSize() {
@@ -239,7 +244,7 @@ func (l *looker) look(name string) (found, error) {
 // open opens the folder of the next files. One that is not there, or is a file, holds nothing.
 func (l *looker) open(dir string) error {
 	l.close()
-	root, rel, err := l.disk.within(dir)
+	root, rel, err := l.disk.withinFolder(dir)
 	switch {
 	case absent(err):
 		l.dir = dir

@@ -56,6 +56,7 @@ type Plan struct {
 	disk    disk
 	desired *Desired
 	held    *held
+	places  map[string]bool                   // folders in which new files can be put
 	modes   map[FileKey]uint32                // of files that stay as they are
 	kept    map[FileKey]string                // the ledger's hashes of files that were changed since, and that stay
 	content func(hash string) ([]byte, error) // of what was kept
@@ -130,7 +131,7 @@ func makePlan(looks *looker, desired *Desired, last *Snapshot, state State) (*Pl
 		return nil, err
 	}
 	p := &Plan{Targets: desired.Targets, Warnings: h.warnings, disk: d, desired: desired, held: h,
-		modes: map[FileKey]uint32{}, kept: map[FileKey]string{},
+		places: map[string]bool{}, modes: map[FileKey]uint32{}, kept: map[FileKey]string{},
 		content: state.Kept, original: map[FileKey]*Original{}}
 	for _, key := range desired.keys() {
 		if err := p.compare(looks, key, desired.Files[key]); err != nil {
@@ -189,7 +190,11 @@ func (p *Plan) compare(looks *looker, key FileKey, want DesiredFile) error {
 	switch {
 	case at.what != "":
 		return inTheWay(key.Path, at.what)
-	case at.exists:
+	case !at.exists:
+		if err := p.placeFor(looks.disk, key.Path); err != nil {
+			return err
+		}
+	default:
 		c.Op, c.Before, c.UpdateKind, c.Reason = Update, &at.hash, managedUpdate, "has another content"
 		if !managed {
 			c.UpdateKind, c.Reason = adoptUpdate, "is there, and was not deployed"
@@ -203,6 +208,19 @@ func (p *Plan) compare(looks *looker, key FileKey, want DesiredFile) error {
 		return nil
 	}
 	p.Changes = append(p.Changes, c)
+	return nil
+}
+
+// placeFor returns the conflict of a new file for which no folder can be made. Each folder is looked at once.
+func (p *Plan) placeFor(d disk, name string) error {
+	dir := filepath.Dir(name)
+	if p.places[dir] {
+		return nil
+	}
+	if err := d.noFolder(name, p.goes); err != nil {
+		return err
+	}
+	p.places[dir] = true
 	return nil
 }
 

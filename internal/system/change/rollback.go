@@ -1,6 +1,7 @@
 package change
 
 import (
+	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,7 @@ type restoring struct {
 }
 
 // planRollback says what putting back the files of a snapshot changes. It changes nothing.
-func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
+func (e *Engine) planRollback(ctx context.Context, to *Snapshot, reach Reach) (*restoring, error) {
 	last, err := e.state.Last()
 	if err != nil {
 		return nil, err
@@ -72,6 +73,9 @@ func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
 			", whose own files stay as they are: roll back there to change them")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.wanted)) {
+		if ctx.Err() != nil {
+			return nil, cutOff(ctx.Err())
+		}
 		p := r.wanted[name]
 		if owner, taken := owners[name]; taken && p.hash != "" && owner != to.Owner {
 			return nil, ownedByAnother(FileKey{p.target, name}, owner, FileKey{})
@@ -92,7 +96,7 @@ func (e *Engine) planRollback(to *Snapshot, reach Reach) (*restoring, error) {
 }
 
 // carryOut puts the files back. The lock is held.
-func (r *restoring) carryOut() (*Done, error) {
+func (r *restoring) carryOut(ctx context.Context) (*Done, error) {
 	e, kept := r.engine, r.engine.keeper()
 	for _, s := range r.snap.Steps {
 		if s.Before == "" {
@@ -109,7 +113,7 @@ func (r *restoring) carryOut() (*Done, error) {
 		return !slices.ContainsFunc(r.snap.Steps,
 			func(s Step) bool { return s.After != "" && s.Target == d.Target && s.Root == d.Dir })
 	})
-	done, err := e.carryOut(kept, r.snap, nil, needed, roots, r.had)
+	done, err := e.carryOut(ctx, kept, r.snap, nil, needed, roots, r.had)
 	if err == nil {
 		e.log(event{Kind: "rollback", Owner: r.to.Owner, Project: r.snap.Project, Snapshot: r.snap.ID})
 	}
@@ -261,6 +265,12 @@ func (r *restoring) compare(name string, p past) error {
 		return inTheWay(name, at.what)
 	case at.hash == p.hash && (p.hash == "" || uint32(at.mode) == p.mode):
 		return nil
+	}
+	if p.hash != "" && !at.exists {
+		goes := func(name string) bool { gone, known := r.wanted[name]; return known && gone.hash == "" }
+		if err := r.disk.noFolder(name, goes); err != nil {
+			return err
+		}
 	}
 	if p.hash != "" {
 		if _, err := r.engine.state.Kept(p.hash); err != nil {

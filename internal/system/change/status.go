@@ -46,7 +46,7 @@ func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, war
 		if err != nil {
 			return err
 		}
-		out, warnings, err = drift(newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), e.Hashes, desired, last)
+		out, warnings, err = drift(ctx, newDisk(bases(slices.Concat(desired.Roots, last.Roots))...), e.Hashes, desired, last)
 		return err
 	})
 	if said != "" {
@@ -55,8 +55,9 @@ func (e *Engine) Status(ctx context.Context, desired *Desired) (out []Drift, war
 	return out, warnings, err
 }
 
-func drift(d disk, known *Hashes, desired *Desired, last *Snapshot) (out []Drift, warnings []string, err error) {
-	looks := &looker{disk: d, hashes: known}
+func drift(ctx context.Context, d disk, known *Hashes, desired *Desired, last *Snapshot) (out []Drift,
+	warnings []string, err error) {
+	looks := &looker{ctx: ctx, disk: d, hashes: known}
 	defer looks.close()
 	h, err := readHeld(d, desired, last)
 	if err != nil {
@@ -133,7 +134,7 @@ func compareDeployed(looks *looker, roots []RootDir, key FileKey, hash string) (
 
 // extrasIn lists the files of a folder that were not deployed, without manifests.
 func extrasIn(d disk, r RootDir, known func(name string) bool) (out []Drift, err error) {
-	base, rel, err := d.within(r.Dir)
+	base, rel, err := d.withinFolder(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -200,7 +201,7 @@ func health(d disk, r RootDir) RootHealth {
 	say := func(issue, suggestion string) {
 		h.Issues, h.Suggestion = append(h.Issues, issue), &suggestion
 	}
-	base, rel, err := d.within(r.Dir)
+	base, rel, err := d.withinFolder(r.Dir)
 	if err != nil {
 		say("missing", "make the folder, or deploy: it is made then")
 		return h

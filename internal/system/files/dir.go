@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -129,8 +130,28 @@ func IsDeviceName(component string) bool {
 	return ok && utf8.RuneCountInString(number) == 1 && strings.Contains("123456789¹²³", number)
 }
 
-// Dir reads below one folder and can write nothing. A symbolic link is followed as far as it stays in the folder; one
-// that leaves it is an error. Names have slashes and are relative to the folder. It is safe for concurrent use.
+// Inside judges where links end for what is below a root: it returns a name without links of what a name leads to.
+// again is false if that is outside of the root, or if failure is not about a link that leads out. os.Root takes each
+// absolute link for such a one, also if it ends inside; that the name is used below the root again keeps everything
+// there.
+func Inside(root *os.Root, name string, failure error) (inner string, again bool) {
+	if failure == nil || !Escapes(failure) || !filepath.IsLocal(name) {
+		return "", false
+	}
+	top, err := RealPath(root.Name())
+	if err != nil {
+		return "", false
+	}
+	inner, err = filepath.Rel(top, Resolve(filepath.Join(top, filepath.FromSlash(name))))
+	return filepath.ToSlash(inner), err == nil && filepath.IsLocal(inner) && filepath.ToSlash(inner) != path.Clean(name)
+}
+
+// Escapes reports whether an error of an os.Root says that a link leads out of it.
+func Escapes(err error) bool { return strings.Contains(err.Error(), "escapes") }
+
+// Dir reads below one folder and can write nothing. A symbolic link is followed as far as it ends in the folder, also
+// an absolute one; one that leaves it is an error. Names have slashes and are relative to the folder. It is safe for
+// concurrent use.
 type Dir struct{ root *os.Root }
 
 // OpenDir opens a folder that the operator named: symbolic links on the way to it are followed wherever they lead.
@@ -174,6 +195,9 @@ func (d *Dir) Close() error { return d.root.Close() }
 // not a folder is an error at once. The caller closes it.
 func (d *Dir) Folder(name string) (*Dir, error) {
 	root, err := d.root.OpenRoot(asFolder(name))
+	if inner, again := Inside(d.root, name, err); again {
+		root, err = d.root.OpenRoot(asFolder(inner))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +205,13 @@ func (d *Dir) Folder(name string) (*Dir, error) {
 }
 
 // Stat says what lies at the name, or where a link there leads to. It opens nothing.
-func (d *Dir) Stat(name string) (fs.FileInfo, error) { return d.root.Stat(name) }
+func (d *Dir) Stat(name string) (fs.FileInfo, error) {
+	info, err := d.root.Stat(name)
+	if inner, again := Inside(d.root, name, err); again {
+		return d.root.Stat(inner)
+	}
+	return info, err
+}
 
 // Lstat is Stat without following a final link.
 func (d *Dir) Lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name) }
@@ -204,19 +234,31 @@ func (d *Dir) Itself() (*os.File, error) { return d.root.Open(".") }
 // Open opens a regular file for reading. Anything else is ErrNotRegular, in an *fs.PathError; opening it has no effect
 // on it. The information is of the very file that was opened. The caller closes the file.
 func (d *Dir) Open(name string) (*os.File, fs.FileInfo, error) {
-	return open(name, d.root.Stat, d.root.OpenFile)
+	f, info, err := open(name, d.root.Stat, d.root.OpenFile)
+	if inner, again := Inside(d.root, name, err); again {
+		return open(inner, d.root.Stat, d.root.OpenFile)
+	}
+	return f, info, err
 }
 
 // Read reads a regular file of at most limit bytes. The errors are those of Open, and ErrTooLarge in an *fs.PathError.
 // The information is of the very file that was read.
 func (d *Dir) Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
-	return Read(d.root, name, limit)
+	f, info, err := d.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return readAndClose(f, info, name, limit)
 }
 
 // Entries lists a folder by name, at most limit entries of it: complete is false if there are more. "." is this one.
 // Anything that is not a folder is ErrNotFolder, in an *fs.PathError, at once.
 func (d *Dir) Entries(name string, limit int) (entries []fs.DirEntry, complete bool, err error) {
 	info, err := d.root.Stat(name)
+	if inner, again := Inside(d.root, name, err); again {
+		name = inner
+		info, err = d.root.Stat(name)
+	}
 	if err != nil {
 		return nil, false, err
 	}

@@ -201,6 +201,50 @@ func TestFoldersThatAreListed(t *testing.T) {
 	}
 }
 
+// An absolute link is followed as far as it ends in the folder, by every way to read.
+func TestAnAbsoluteLinkIsJudgedByWhereItEnds(t *testing.T) {
+	t.Parallel()
+	top, outside := t.TempDir(), t.TempDir()
+	for _, dir := range []string{top, outside} {
+		if err := os.MkdirAll(filepath.Join(dir, "real"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "real", "a"), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"in": filepath.Join(top, "real"), "out": filepath.Join(outside, "real")} {
+		if err := os.Symlink(target, filepath.Join(top, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := files.OpenDir(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dir.Close() }()
+	for way, read := range map[string]func(folder string) error{
+		"read":  func(folder string) error { _, _, err := dir.Read(folder+"/a", 10); return err },
+		"stat":  func(folder string) error { _, err := dir.Stat(folder); return err },
+		"lists": func(folder string) error { _, _, err := dir.Entries(folder, 10); return err },
+		"folder": func(folder string) error {
+			inner, err := dir.Folder(folder)
+			if err != nil {
+				return err
+			}
+			_, _, err = inner.Read("a", 10)
+			return errors.Join(err, inner.Close())
+		},
+	} {
+		if err := read("in"); err != nil {
+			t.Errorf("%s: %v", way, err)
+		}
+		if err := read("out"); err == nil || !files.Escapes(err) {
+			t.Errorf("%s out of the folder: %v", way, err)
+		}
+	}
+}
+
 func TestFoldersThatAreOpened(t *testing.T) {
 	dir, _ := made(t)
 	for name, want := range map[string]error{"folder": nil, "plain": files.ErrNotFolder, "pipe": files.ErrNotFolder,
