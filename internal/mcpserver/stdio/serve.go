@@ -24,6 +24,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/claudeops/claudeops/internal/base/exchange"
+	"github.com/claudeops/claudeops/internal/base/turns"
 )
 
 // Serve answers the messages of in on out until in ends, ctx ends or out breaks, and returns nil in each of these
@@ -142,10 +143,12 @@ func (l *loop) handle(f frame) {
 	case env.method == string(mcp.MethodNotificationCancelled) && !env.idGiven:
 		l.cancelled(env.params.cancels)
 	default:
-		l.ask(l.base, f.raw, env, func(r reply) {
-			if env.idGiven {
-				l.send(env, r)
-			}
+		l.opts.Turns.Do(func() {
+			l.ask(l.base, f.raw, env, func(r reply) {
+				if env.idGiven {
+					l.send(env, r)
+				}
+			})
 		})
 	}
 }
@@ -218,6 +221,9 @@ type Options struct {
 	Session string
 	// Logger gets refusals, panics and replaced errors, never the content of a message. Default: none.
 	Logger *slog.Logger
+	// Turns bounds how many messages that wait for no other machine are answered at a time, by all connections that share
+	// it, and gives their stacks back. nil: no bound.
+	Turns turns.Turns
 	// MaxMessage is the largest message in bytes, line ending excluded. Default 4 MiB.
 	MaxMessage int
 	// Workers limits the tool calls that run concurrently. Default 4.
