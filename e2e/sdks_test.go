@@ -14,8 +14,10 @@ import (
 func TestTheSDKsOfGoInBothEras(t *testing.T) {
 	w := newWorld(t, "2")
 	server := serve(t, w, "CLAUDEOPS_MAX_TIER=2")
-	made := run(t, program{path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "sdks"},
-		dir: w.home, env: w.environment()})
+	made := run(t, program{
+		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "sdks"},
+		dir: w.home, env: w.environment(),
+	})
 	client := filepath.Join(t.TempDir(), "sdks")
 	if got := run(t, program{path: "go", args: []string{"build", "-o", client, "."}, dir: must(filepath.Abs("sdks")),
 		env: os.Environ(), may: 3 * patience}); got.code != 0 {

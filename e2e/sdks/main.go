@@ -1,6 +1,6 @@
 // Command sdks is a client of MCP over Streamable HTTP, as the SDKs of Go have it. It makes several sessions with one
-// token, and in one of them a list, a call, a call that is taken back as soon as it is sent, another call, and a read of
-// an unknown address. The token is CLAUDEOPS_AGENT_TOKEN: sdks official|mcp-go legacy|modern ADDRESS
+// token, and in one of them a list, a call, a call that is taken back as soon as it is sent, another call, and a read
+// of an unknown address. The token is CLAUDEOPS_AGENT_TOKEN: sdks official|mcp-go legacy|modern ADDRESS
 package main
 
 import (

@@ -202,7 +202,8 @@ func (s *Server) serve(ctx context.Context, c Client, speak func(context.Context
 	if s.changes && s.opts.Ticks != nil {
 		defer s.watch(ctx)()
 	}
-	return speak(ctx, stdio.Options{Session: rand.Text(), Logger: s.opts.Log, Turns: s.opts.Turns, Gone: c.Gone, OnReject: s.rejected})
+	return speak(ctx, stdio.Options{Session: rand.Text(), Logger: s.opts.Log, Turns: s.opts.Turns, Gone: c.Gone,
+		OnReject: s.rejected})
 }
 
 // shown reports whether tools/list shows a tool.

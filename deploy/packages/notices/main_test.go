@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Every module that is linked into a program of a release, on any of its systems, is named with the text of its licence.
+// Every module that is linked into a program of a release, on any of its systems, is named with the text of its
+// licence.
 func TestTheNoticesNameEveryLinkedModuleWithItsLicence(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..", ".."))
 	text, err := notices()

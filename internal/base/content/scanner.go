@@ -120,8 +120,8 @@ func NewScanner(own []string) *Scanner {
 // An error means that text was not scanned to the end: the rules could not be loaded (this holds for every later call
 // too), or ctx ended. Callers refuse then.
 //
-// Two files of 4 KB take some 2 ms and a MiB of prose 0.15 s (one core of an AMD EPYC). No text takes more than a second
-// a MiB: beyond that it is of CostlyRule. ctx is looked at after some milliseconds each.
+// Two files of 4 KB take some 2 ms and a MiB of prose 0.15 s (one core of an AMD EPYC). No text takes more than a
+// second a MiB: beyond that it is of CostlyRule. ctx is looked at after some milliseconds each.
 func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, error) {
 	rules, err := embeddedRules()
 	if err != nil {

@@ -229,8 +229,9 @@ func TestExamineOfATokenForReadingChangesNothing(t *testing.T) {
 
 func TestExamineSaysWhichRuleDemandsSignatures(t *testing.T) {
 	t.Parallel()
-	for pattern, want := range map[string]string{"**": "the commits of proposals", "claude-ops/*": "the commits of proposals",
-		"main": "the merge commits on main", "release/*": ""} {
+	for pattern, want := range map[string]string{"**": "the commits of proposals",
+		"claude-ops/*": "the commits of proposals",
+		"main":         "the merge commits on main", "release/*": ""} {
 		sc := newScene(t)
 		sc.configure(func(s *fakegitea.Settings) { s.Protection.Signed = []string{pattern} })
 		access, err := sc.p.Examine(t.Context(), sc.Ref(), "", nil)

@@ -441,7 +441,7 @@ func TestWhatKilledProcessesLeftIsRemovedADayLater(t *testing.T) {
 	}
 }
 
-// Two state folders that serve one root hear of each other, and forget one that is not used any more.
+// Two state folders that serve one root notice each other, and forget one that is not used any more.
 func TestOtherRecordsOfARootAreTold(t *testing.T) {
 	t.Parallel()
 	root, now := t.TempDir(), time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -41,9 +41,9 @@ import (
 // run are answered with an error and left behind.
 //
 // An error means that in could not be read, that out broke for a reason other than a reader that has gone, or that srv
-// already serves a connection with the same Options.Session. Apart from handlers left behind, one goroutine may outlive Serve when ctx ended or
-// out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that works; what it still reads
-// is not processed. A Write that blocks for good is left behind in the same way.
+// already serves a connection with the same Options.Session. Apart from handlers left behind, one goroutine may outlive
+// Serve when ctx ended or out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that
+// works; what it still reads is not processed. A Write that blocks for good is left behind in the same way.
 //
 // tools/call and resources/read run on workers, everything else in order in the loop, so that a ping is answered while
 // calls run.

@@ -302,7 +302,8 @@ func OperatorToken(stateDir string) string {
 	return text
 }
 
-// retention reads an age of policy.ParseRetention. It is 0, which keeps everything, for a value that cannot be understood.
+// retention reads an age of policy.ParseRetention. It is 0, which keeps everything, for a value that cannot be
+// understood.
 func (e *env) retention() time.Duration {
 	raw := e.get("CLAUDEOPS_RETENTION")
 	if raw == "" {

@@ -34,7 +34,8 @@ func (w *applier) placed(s Step) {
 // carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and
 // is an error. kept has the contents. needed are the roots whose bases have to be there, roots those that may have a
 // manifest.
-func (e *Engine) carryOut(kept *keeper, snap Snapshot, initial *Snapshot, needed, roots []RootDir, keep func(RootDir) bool) (*Done,
+func (e *Engine) carryOut(kept *keeper, snap Snapshot, initial *Snapshot, needed, roots []RootDir,
+	keep func(RootDir) bool) (*Done,
 	error) {
 	made, err := e.makeBases(&snap, needed)
 	if err != nil {
@@ -155,8 +156,8 @@ func (w *applier) stage() error {
 	return together.flush()
 }
 
-// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed. What
-// it cannot stage, put writes to its place.
+// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed.
+// What it cannot stage, put writes to its place.
 func (w *applier) stageAgain() {
 	together := w.engine.gather()
 	for _, s := range w.Snapshot.Steps {

@@ -26,8 +26,8 @@ func (s selector) selects(labels map[string]string) bool {
 	return true
 }
 
-// selects applies the rules of Kubernetes: without a selector of namespaces only those of the policy's own one are meant,
-// and without one of pods all of them.
+// selects applies the rules of Kubernetes: without a selector of namespaces only those of the policy's own one are
+// meant, and without one of pods all of them.
 func (p peer) selects(namespace string, pod map[string]string) bool {
 	if p.Namespaces == nil {
 		return namespace == "claudeops" && p.Pods.selects(pod)

@@ -54,8 +54,8 @@ func (s *Set) places(w *Work, text string, open bool) [][]span {
 	return places
 }
 
-// wanted says of which rules a text in lower case has a keyword and all else that stands in each match, and whether
-// there are any.
+// wanted says which rules have their keyword, and all else that stands in each match, in a text in lower case, and
+// whether there are any.
 func (s *Set) wanted(w *Work, lower []byte) (rules []bool, some bool) {
 	rules = make([]bool, len(s.rules))
 	has := make([]lists, len(s.rules))
@@ -279,7 +279,8 @@ func (p *Probe) hits(w *Work, text string) []hit {
 	return hits
 }
 
-// MayMatch says whether a text, or what is left when its end is cut off, has all that a match of one of the rules needs.
+// MayMatch says whether a text, or what is left when its end is cut off, has all that a match of one of the rules
+// needs.
 func (p *Probe) MayMatch(w *Work, text string) bool {
 	for i, places := range p.set.places(w, text, true) {
 		if len(places) > 0 && p.of[i] {
