@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/turns"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
@@ -37,9 +38,12 @@ const connectorName = "claudeops-connect"
 // LookEvery is the interval at which a server checks for new or removed tools, where a toolset has dynamic ones.
 const LookEvery = 2 * time.Second
 
+// atATime is how many messages of all agents are answered at a time, but for those that wait for other machines.
+const atATime = 16
+
 // newDoorHost makes what serves agents that are connected from elsewhere.
 func newDoorHost(a *App, p *Parts) *door.Host {
-	shared := &agentServers{program: a, parts: p}
+	shared := &agentServers{program: a, parts: p, turns: turns.New(atATime)}
 	return door.NewHost(door.Options{
 		Serve: shared.serve,
 		Audit: p.Store.Ledger, Records: p.Store.Connections(), Log: p.Log, Now: p.Store.Now, NewID: NewID,
@@ -51,6 +55,7 @@ func newDoorHost(a *App, p *Parts) *door.Host {
 type agentServers struct {
 	program *App
 	parts   *Parts
+	turns   turns.Turns
 	apps    sharing[string, *App]
 	servers sharing[shownAt, *mcpserver.Server]
 }
@@ -82,7 +87,7 @@ func (s *agentServers) serve(ctx context.Context, r door.Rights, c door.Client) 
 func (s *agentServers) server(own *App, rights string) (server *mcpserver.Server, left func(), err error) {
 	made, err := mcpserver.New(own.EnabledToolsets(), mcpserver.Options{
 		Version: Version(), ReadOnly: func() bool { return own.Parts.Rules.Now().ReadOnly.On },
-		Ticks: time.Tick(LookEvery), Log: own.Parts.Log, NewID: NewID,
+		Ticks: time.Tick(LookEvery), Turns: s.turns, Log: own.Parts.Log, NewID: NewID,
 	})
 	if err != nil {
 		return nil, nil, err

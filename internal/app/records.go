@@ -314,8 +314,8 @@ func mergedHeads(ctx context.Context, p *Parts, reader prflow.Reader, repo recor
 // pruneInterval is the interval at which a server removes records older than the retention.
 const pruneInterval = 24 * time.Hour
 
-// keepTranscripts returns how long what agents said in sessions is kept by the policy as it is now; 0 means for
-// ever, as while the policy cannot be read.
+// keepTranscripts returns how long what agents said in sessions is kept by the policy as it is now; 0 means for ever,
+// as while the policy cannot be read.
 func (p *Parts) keepTranscripts() time.Duration {
 	effective, err := p.Rules.Effective()
 	if err != nil {

@@ -221,7 +221,7 @@ func (w *peopleWorld) connect(id string) {
 	go func() {
 		defer close(over)
 		for ctx.Err() == nil {
-			if _, cut, err := s.Connections().HeedConnection(ctx, id, 0); cut && err == nil {
+			if cut, err := s.Connections().HeedConnections(ctx, map[string]int{id: 0}); cut[id] && err == nil {
 				_ = s.Connections().CloseConnection(context.Background(), id)
 				return
 			}

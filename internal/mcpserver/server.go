@@ -20,6 +20,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/turns"
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -36,6 +37,7 @@ type Options struct {
 	Versions []string
 	// Ticks triggers checks for new or removed tools, where a toolset has dynamic ones; nil: only when a client asks.
 	Ticks <-chan time.Time
+	Turns turns.Turns // shared with other servers, see stdio.Options; nil: no bound
 	Log   *slog.Logger
 	NewID func() string // request ids for faults outside the operations
 }
@@ -200,7 +202,8 @@ func (s *Server) serve(ctx context.Context, c Client, speak func(context.Context
 	if s.changes && s.opts.Ticks != nil {
 		defer s.watch(ctx)()
 	}
-	return speak(ctx, stdio.Options{Session: rand.Text(), Logger: s.opts.Log, Gone: c.Gone, OnReject: s.rejected})
+	return speak(ctx, stdio.Options{Session: rand.Text(), Logger: s.opts.Log, Turns: s.opts.Turns, Gone: c.Gone,
+		OnReject: s.rejected})
 }
 
 // shown reports whether tools/list shows a tool.

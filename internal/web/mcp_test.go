@@ -447,6 +447,19 @@ func TestAnIdleSessionEndsAndAFullTokenLosesItsLongestIdleOne(t *testing.T) {
 }
 
 // The policy is read when a connection begins, so one that lasts would never notice another policy.
+// The official SDK of Go keeps a stream of notifications open for as long as a session lasts.
+func TestASessionThatOnlyListensCountsAsIdle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate)
+	for range 9 {
+		c := began(t, at, token)
+		if a := c.request(context.Background(), http.MethodGet, ""); a.StatusCode != http.StatusOK {
+			t.Errorf("GET: %s", a.Status)
+		}
+	}
+}
+
 func TestTheConnectionOfRequestsThatStandForThemselvesIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, renew := range map[string]time.Duration{"old": time.Nanosecond, "young": time.Hour} {

@@ -601,8 +601,8 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 	use(401, 0)
 }
 
-// Tokens and programs of a person are judged by what the provider said about them at most a quarter of an hour ago, while
-// no browser of theirs asks; the provider's outage is bridged for an hour.
+// Tokens and programs of a person are judged by what the provider said about them at most a quarter of an hour ago,
+// while no browser of theirs asks; the provider's outage is bridged for an hour.
 func TestTokensAndProgramsFollowTheProvider(t *testing.T) {
 	t.Parallel()
 	ann := func(groups ...string) fakeoidc.Person {

@@ -63,7 +63,8 @@ func (w *world) throughMCP(tool, arguments string) effect {
 	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
 		arguments)
 	var out bytes.Buffer
-	if err := server.Serve(context.Background(), mcpserver.Client{}, strings.NewReader(hello+"\n"+call), &out); err != nil {
+	in := strings.NewReader(hello + "\n" + call)
+	if err := server.Serve(context.Background(), mcpserver.Client{}, in, &out); err != nil {
 		w.Fatal(err)
 	}
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))

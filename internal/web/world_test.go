@@ -365,7 +365,8 @@ func (w *world) serveTools(ctx context.Context, r door.Rights, c door.Client) er
 	if err != nil {
 		return err
 	}
-	return server.ServeExchanges(ctx, mcpserver.Client{Gone: c.Gone, Actor: c.Actor, Admitted: c.Admitted}, c.Messages, c.Out)
+	client := mcpserver.Client{Gone: c.Gone, Actor: c.Actor, Admitted: c.Admitted}
+	return server.ServeExchanges(ctx, client, c.Messages, c.Out)
 }
 
 // agentToken makes a token for an agent.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -75,9 +76,9 @@ type Audit interface {
 // internal/records/store implements it.
 type Records interface {
 	OpenConnection(ctx context.Context, c record.Connection) error
-	// HeedConnection records how many calls are under way, and reports whether the connection is to be cut off. known is
-	// false for one that is not recorded any more, though it is open.
-	HeedConnection(ctx context.Context, id string, calls int) (known, cut bool, err error)
+	// HeedConnections records how many calls are under way in connections, by their ids, and reports for each whether it
+	// is to be cut off. It leaves out those that are not recorded any more, though they are open.
+	HeedConnections(ctx context.Context, calls map[string]int) (cut map[string]bool, err error)
 	CloseConnection(ctx context.Context, id string) error
 	// IsCut reports whether somebody has cut off the connection, or another one of its session; session may be "".
 	IsCut(ctx context.Context, id, session string) (bool, error)
@@ -134,6 +135,10 @@ type Host struct {
 	mu   sync.Mutex
 	open map[string]*connection // by their ids
 	over map[string]bool        // sessions that were cut off
+
+	kept    map[*connection]bool // that are to be in the records
+	keeping bool                 // something keeps the records of those
+	arrived chan struct{}        // has a value if one of them is new
 }
 
 // connection is one that is served.
@@ -146,6 +151,10 @@ type connection struct {
 	interrupt func()
 	// cutOff also refuses later connections with the same credential; nil if they are not refused.
 	cutOff func()
+
+	recording context.Context // ends when the connection is to leave the records
+	mu        sync.Mutex
+	recorded  bool
 }
 
 func (c *connection) end() {
@@ -163,7 +172,8 @@ func NewHost(o Options) *Host {
 	if o.Credentials == nil {
 		o.Credentials = credentials
 	}
-	return &Host{options: o, open: map[string]*connection{}, over: map[string]bool{}}
+	return &Host{options: o, open: map[string]*connection{}, over: map[string]bool{},
+		kept: map[*connection]bool{}, arrived: make(chan struct{}, 1)}
 }
 
 // Arrival is a connection that has shown who it is.
@@ -337,12 +347,17 @@ func (h *Host) record(ctx context.Context, c *connection) (over func()) {
 	if records == nil {
 		return func() {}
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // a connection whose calls go on after ctx is one still
-	var keeping sync.WaitGroup
-	keeping.Go(func() { h.keep(ctx, c) })
+	var stop context.CancelFunc
+	// A connection whose calls go on after ctx is one still.
+	c.recording, stop = context.WithCancel(context.WithoutCancel(ctx))
+	h.keep(c)
 	return func() {
 		stop()
-		keeping.Wait()
+		h.mu.Lock()
+		delete(h.kept, c)
+		h.mu.Unlock()
+		c.mu.Lock() // it is not being recorded then
+		defer c.mu.Unlock()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), rowTime)
 		defer cancel()
 		if err := records.CloseConnection(last, c.ID); err != nil {
@@ -352,40 +367,116 @@ func (h *Host) record(ctx context.Context, c *connection) (over func()) {
 	}
 }
 
-// keep does the work of record until ctx ends.
-func (h *Host) keep(ctx context.Context, c *connection) {
+// keep has a connection recorded soon, and looked after with all others.
+func (h *Host) keep(c *connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept[c] = true
+	select {
+	case h.arrived <- struct{}{}:
+	default: // it is told already
+	}
+	if !h.keeping {
+		h.keeping = true
+		go h.keepAll()
+	}
+}
+
+// keepAll does the work of record for all connections, until there are none.
+func (h *Host) keepAll() {
 	ticker := time.NewTicker(h.options.Limits.Look)
 	defer ticker.Stop()
-	for known := false; ; {
-		var err error
-		known, err = h.look(ctx, c, known)
-		if err != nil && ctx.Err() == nil {
-			h.options.Log.Warn("not recorded who is connected", "connection", c.ID, "error", fault.From(err).Message)
-		}
+	for {
 		select {
-		case <-ctx.Done():
-			return
+		case <-h.arrived:
+			h.recordNew(h.keptNow())
 		case <-ticker.C:
+			all := h.keptNow()
+			if len(all) == 0 && h.rest() {
+				return
+			}
+			h.recordNew(all)
+			h.heed(all)
 		}
 	}
 }
 
-// look records a connection that is not known yet, and obeys requests recorded for one that is.
-func (h *Host) look(ctx context.Context, c *connection, known bool) (bool, error) {
-	now := c.Connection
-	now.Calls = int(c.calls.Load())
-	if !known {
-		err := h.options.Records.OpenConnection(ctx, now)
-		return err == nil, err
+// rest ends the keeping; false if a connection has arrived meanwhile.
+func (h *Host) rest() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.keeping = len(h.kept) > 0
+	return !h.keeping
+}
+
+func (h *Host) keptNow() []*connection {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.kept))
+}
+
+// recordNew records those that are not recorded yet, or not any more.
+func (h *Host) recordNew(all []*connection) {
+	for _, c := range all {
+		c.mu.Lock()
+		if !c.recorded && c.recording.Err() == nil {
+			now := c.Connection
+			now.Calls = int(c.calls.Load())
+			ctx, cancel := context.WithTimeout(c.recording, rowTime)
+			err := h.options.Records.OpenConnection(ctx, now)
+			cancel()
+			c.recorded = err == nil
+			h.notKept(c.recording, err)
+		}
+		c.mu.Unlock()
 	}
-	known, cut, err := h.options.Records.HeedConnection(ctx, c.ID, now.Calls)
+}
+
+// heed records the calls of connections that are recorded, and obeys requests that are recorded for them.
+func (h *Host) heed(all []*connection) {
+	calls := map[string]int{}
+	for _, c := range all {
+		if c.isRecorded() {
+			calls[c.ID] = int(c.calls.Load())
+		}
+	}
+	if len(calls) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rowTime)
+	defer cancel()
+	cut, err := h.options.Records.HeedConnections(ctx, calls)
 	if err != nil {
-		return true, err
+		h.notKept(ctx, err)
+		return
 	}
-	if cut {
-		h.Cut(c.ID)
+	for _, c := range all {
+		if _, asked := calls[c.ID]; !asked {
+			continue
+		}
+		isCut, recorded := cut[c.ID]
+		if !recorded {
+			c.mu.Lock()
+			c.recorded = false
+			c.mu.Unlock()
+		}
+		if isCut {
+			h.Cut(c.ID)
+		}
 	}
-	return known, nil
+}
+
+func (c *connection) isRecorded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recorded
+}
+
+// notKept logs that the records could not be kept, unless it no longer matters.
+func (h *Host) notKept(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		h.options.Log.Warn("not recorded who is connected", "error", fault.From(err).Message)
+	}
 }
 
 // accept gives each connection to take, until the listener is closed or ctx ends.

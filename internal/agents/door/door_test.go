@@ -501,18 +501,21 @@ func (r *records) OpenConnection(_ context.Context, c record.Connection) error {
 	return nil
 }
 
-func (r *records) HeedConnection(_ context.Context, id string, calls int) (known, cut bool, err error) {
+func (r *records) HeedConnections(_ context.Context, calls map[string]int) (cut map[string]bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken--; r.broken >= 0 {
-		return false, false, errors.New("the database is away")
+		return nil, errors.New("the database is away")
 	}
-	c, known := r.open[id]
-	if known {
-		c.Calls = calls
-		r.open[id] = c
+	cut = map[string]bool{}
+	for id, n := range calls {
+		if c, known := r.open[id]; known {
+			c.Calls = n
+			r.open[id] = c
+			cut[id] = r.cut[id]
+		}
 	}
-	return known, r.cut[id], nil
+	return cut, nil
 }
 
 func (r *records) IsCut(_ context.Context, id, session string) (bool, error) {

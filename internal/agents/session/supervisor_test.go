@@ -45,9 +45,12 @@ func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
 			problem: "`version` is 2"},
 		{name: "too large", act: "large", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
 			problem: "larger than 65536"},
-		{name: "a link", act: "link", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "not a regular file"},
-		{name: "a pipe", act: "fifo", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "not a regular file"},
-		{name: "a folder", act: "folder", from: 1, cap: 3, ran: 1, escalation: "cannot be used", problem: "not a regular file"},
+		{name: "a link", act: "link", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
+			problem: "not a regular file"},
+		{name: "a pipe", act: "fifo", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
+			problem: "not a regular file"},
+		{name: "a folder", act: "folder", from: 1, cap: 3, ran: 1, escalation: "cannot be used",
+			problem: "not a regular file"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ type Exchange struct {
 	Context context.Context //nolint:containedctx // it is the request's, which outlives no call
 	// Alone says that the id means something within this exchange only: other exchanges may have the same.
 	Alone bool
-	// Say takes a line of JSON with its newline: notifications of a call first, its answer last. It must not wait for the
-	// client.
+	// Say takes a line of JSON with its newline, and keeps it: notifications of a call first, its answer last. It must not
+	// wait for the client.
 	Say func(line []byte)
 	// End is called once, when nothing more is said.
 	End func()

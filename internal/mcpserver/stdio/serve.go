@@ -24,6 +24,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/claudeops/claudeops/internal/base/exchange"
+	"github.com/claudeops/claudeops/internal/base/turns"
 )
 
 // Serve answers the messages of in on out until in ends, ctx ends or out breaks, and returns nil in each of these
@@ -40,9 +41,9 @@ import (
 // run are answered with an error and left behind.
 //
 // An error means that in could not be read, that out broke for a reason other than a reader that has gone, or that srv
-// already serves a connection with the same Options.Session. Apart from handlers left behind, one goroutine may outlive Serve when ctx ended or
-// out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that works; what it still reads
-// is not processed. A Write that blocks for good is left behind in the same way.
+// already serves a connection with the same Options.Session. Apart from handlers left behind, one goroutine may outlive
+// Serve when ctx ended or out broke: a Read of in that cannot be interrupted because in has no SetReadDeadline that
+// works; what it still reads is not processed. A Write that blocks for good is left behind in the same way.
 //
 // tools/call and resources/read run on workers, everything else in order in the loop, so that a ping is answered while
 // calls run.
@@ -142,10 +143,12 @@ func (l *loop) handle(f frame) {
 	case env.method == string(mcp.MethodNotificationCancelled) && !env.idGiven:
 		l.cancelled(env.params.cancels)
 	default:
-		l.ask(l.base, f.raw, env, func(r reply) {
-			if env.idGiven {
-				l.send(env, r)
-			}
+		l.opts.Turns.Do(func() {
+			l.ask(l.base, f.raw, env, func(r reply) {
+				if env.idGiven {
+					l.send(env, r)
+				}
+			})
 		})
 	}
 }
@@ -218,6 +221,9 @@ type Options struct {
 	Session string
 	// Logger gets refusals, panics and replaced errors, never the content of a message. Default: none.
 	Logger *slog.Logger
+	// Turns bounds how many messages that wait for no other machine are answered at a time, by all connections that share
+	// it, and gives their stacks back. nil: no bound.
+	Turns turns.Turns
 	// MaxMessage is the largest message in bytes, line ending excluded. Default 4 MiB.
 	MaxMessage int
 	// Workers limits the tool calls that run concurrently. Default 4.

@@ -45,17 +45,40 @@ func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) e
 	})
 }
 
-// HeedConnection records how many calls are under way in a connection that this process serves, and reports whether
-// somebody has cut it off. known is false for one that is not recorded any more: this process lost its lock, and counts
-// as ended.
-func (s *Connections) HeedConnection(ctx context.Context, id string, calls int) (known, cut bool, err error) {
-	var recorded int64
-	known, err = s.db.first(ctx, []any{&recorded, &cut},
-		"SELECT calls, cut_us IS NOT NULL FROM agent_connections WHERE id = $1", text(id))
-	if err == nil && known && recorded != int64(calls) {
-		err = s.db.exec(ctx, "UPDATE agent_connections SET calls = $1 WHERE id = $2", int64(calls), text(id))
+// HeedConnections records how many calls are under way in connections that this process serves, by their ids, and
+// reports for each whether somebody has cut it off. It leaves out those that are not recorded any more: this process
+// lost their locks, and counts as ended.
+func (s *Connections) HeedConnections(ctx context.Context, calls map[string]int) (cut map[string]bool, err error) {
+	cut, changed := map[string]bool{}, []string{}
+	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		return queryRows(ctx, tx, func(rows *sql.Rows) error {
+			var id string
+			var recorded int64
+			var isCut bool
+			if err := rows.Scan(&id, &recorded, &isCut); err != nil {
+				return err
+			}
+			if now, ours := calls[id]; ours {
+				cut[id] = isCut
+				if int64(now) != recorded {
+					changed = append(changed, id)
+				}
+			}
+			return nil
+		}, "SELECT id, calls, cut_us IS NOT NULL FROM agent_connections")
+	})
+	if err != nil || len(changed) == 0 {
+		return cut, err
 	}
-	return known, cut, err
+	return cut, s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		for _, id := range changed {
+			const update = "UPDATE agent_connections SET calls = $1 WHERE id = $2"
+			if _, err := tx.ExecContext(ctx, update, int64(calls[id]), text(id)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // IsCut reports whether somebody has cut off the connection, or another one of its session; session may be "".

@@ -24,8 +24,9 @@ func connected(t *testing.T, s *Store) []record.Connection {
 
 func heed(t *testing.T, s *Store, id string, calls int) (known, cut bool) {
 	t.Helper()
-	known, cut, err := s.Connections().HeedConnection(context.Background(), id, calls)
+	all, err := s.Connections().HeedConnections(context.Background(), map[string]int{id: calls})
 	wantEqual(t, err, nil)
+	cut, known = all[id]
 	return known, cut
 }
 

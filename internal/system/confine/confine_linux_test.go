@@ -453,7 +453,7 @@ func TestWhatCannotBeConfinedIsNotStarted(t *testing.T) {
 	w := newWorld(t)
 	mark := filepath.Join(w.Own, "started")
 	impossible := map[string]Profile{
-		"an unknown version":  {Boundary: Boundary{Kind: Landlock, ABI: abiNewest + 1}},
+		"an unknown version":           {Boundary: Boundary{Kind: Landlock, ABI: abiNewest + 1}},
 		"ports with too old a version": {Boundary: Boundary{Kind: Landlock, ABI: 3}, Ports: []uint16{443}},
 	}
 	if landlockABI() < abiNewest {

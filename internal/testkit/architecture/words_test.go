@@ -97,13 +97,15 @@ func TestTextsAreInPlainEnglish(t *testing.T) {
 
 func TestStumblesAreFoundOverLinesAndLiterals(t *testing.T) {
 	for _, text := range []string{
-		"x is no folder", "// it is\n// no folder", `"it is " +` + "\n\t" + `"no folder"`, "Whoever asks", "what became of it",
+		"x is no folder", "// it is\n// no folder", `"it is " +` + "\n\t" + `"no folder"`, "Whoever asks",
+		"what became of it",
 	} {
 		if len(stumbles(text)) != 1 {
 			t.Errorf("%q: %v", text, stumbles(text))
 		}
 	}
-	plain := []string{"there is no folder", "// there\n// is no folder", "it is no longer so", "it is not a folder", "this node"}
+	plain := []string{"there is no folder", "// there\n// is no folder", "it is no longer so", "it is not a folder",
+		"this node"}
 	if i := slices.IndexFunc(plain, func(text string) bool { return len(stumbles(text)) != 0 }); i >= 0 {
 		t.Errorf("%q: %v", plain[i], stumbles(plain[i]))
 	}

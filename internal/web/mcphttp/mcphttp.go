@@ -25,6 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/turns"
 	"github.com/claudeops/claudeops/internal/web/authserver"
 	"github.com/claudeops/claudeops/internal/web/guard"
 	"github.com/claudeops/claudeops/internal/web/handler"
@@ -92,6 +93,7 @@ const way = "https"
 type Server struct {
 	options Options
 	wrong   *guard.Failures
+	turns   turns.Turns     // to look into the records
 	ctx     context.Context // ends with the server
 	end     context.CancelFunc
 
@@ -103,7 +105,8 @@ type Server struct {
 // New makes a Server.
 func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
-	s := &Server{options: o, sessions: map[string]*session{}, stateless: map[string]*session{}}
+	const atATime = 16
+	s := &Server{options: o, turns: turns.New(atATime), sessions: map[string]*session{}, stateless: map[string]*session{}}
 	s.wrong = guard.NewFailures(o.Now, wrongEach, wrongAll,
 		"too many requests without a good token")
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -153,6 +156,11 @@ type holder struct{ secret, id string }
 
 // credential finds who has the token that a request shows. The error is the answer.
 func (s *Server) credential(req *handler.Request) (h holder, err error) {
+	s.turns.Do(func() { h, err = s.checkCredential(req) })
+	return h, err
+}
+
+func (s *Server) checkCredential(req *handler.Request) (h holder, err error) {
 	if s.options.Tokens == nil {
 		return holder{}, fault.New(fault.NotFound, "no agents are let in here")
 	}

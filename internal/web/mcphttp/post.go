@@ -247,8 +247,13 @@ func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 	}
 	response := n.streamed(req.Context(), t, from, false)
 	write := response.Stream
+	over := func() {}
+	if t == n.general {
+		over = n.stand()
+	}
 	response.Stream = func(w io.Writer) error {
 		defer left()
+		defer over()
 		defer t.release()
 		return write(w)
 	}

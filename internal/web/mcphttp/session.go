@@ -21,7 +21,7 @@ const (
 	maxKeptSize = 2 << 20 // bytes of them
 	// bytes of those that were written whole: a client asks for them only if what was written last was lost on its way.
 	// The newest is kept whatever it has.
-	maxWrittenSize = 16 << 10
+	maxWrittenSize = 4 << 10
 )
 
 // session is a connection of an agent: that of one client, or of all requests of a token that stand for themselves.
@@ -36,17 +36,18 @@ type session struct {
 	over     chan struct{} // closed when nothing is answered any more
 	general  *stream       // unsolicited notifications
 
-	mu      sync.Mutex
-	version string // that was agreed on
-	closed  bool   // nothing more is taken in
-	sending sync.WaitGroup
-	busy    int           // requests and streams that are open
-	freed   chan struct{} // closed, and made anew, when busy falls
-	begun   time.Time
-	used    time.Time
-	idle    *time.Timer
-	last    int       // id of the newest stream
-	streams []*stream // that can be asked for again, the oldest first
+	mu       sync.Mutex
+	version  string // that was agreed on
+	closed   bool   // nothing more is taken in
+	sending  sync.WaitGroup
+	busy     int           // requests and streams that are open
+	standing int           // those of busy that wait for unsolicited notifications alone
+	freed    chan struct{} // closed, and made anew, when busy falls
+	begun    time.Time
+	used     time.Time
+	idle     *time.Timer
+	last     int       // id of the newest stream
+	streams  []*stream // that can be asked for again, the oldest first
 }
 
 // open begins a session for an agent that has shown its token.
@@ -55,7 +56,12 @@ func (s *Server) open(req *handler.Request, h holder, id string) (*session, erro
 	if !tokens.Enter() {
 		return nil, fault.New(fault.LimitReached, "too many agents are connected")
 	}
-	arrival, done, refused := tokens.Count(req.Context(), h.secret, way, s.options.Guard.Client(req.Request))
+	var arrival door.Arrival
+	var done func()
+	var refused *fault.Error
+	s.turns.Do(func() {
+		arrival, done, refused = tokens.Count(req.Context(), h.secret, way, s.options.Guard.Client(req.Request))
+	})
 	if refused != nil {
 		tokens.Leave()
 		return nil, refused
@@ -225,7 +231,7 @@ func (n *session) isOld() bool {
 func (n *session) lastUse() (at time.Time, busy bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.used, n.busy > 0
+	return n.used, n.busy > n.standing
 }
 
 // errBusy says that a session has as many requests under way as it may have.
@@ -261,6 +267,19 @@ func (n *session) use(ctx context.Context) (left func(), err error) {
 		close(n.freed)
 		n.freed = make(chan struct{})
 	}), nil
+}
+
+// stand counts a stream of unsolicited notifications, which a client keeps open for as long as its session lasts: the
+// session is idle beside it. over counts it out.
+func (n *session) stand() (over func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.standing++
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.standing--
+	}
 }
 
 // newStream makes the stream for a message.

@@ -29,11 +29,11 @@ type stream struct {
 
 func newStream(id int) *stream { return &stream{id: id, changed: make(chan struct{})} }
 
-// say appends a line.
+// say appends a line, which is the stream's from then on.
 func (t *stream) say(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	line = bytes.Clone(bytes.TrimSuffix(line, []byte("\n")))
+	line = bytes.TrimSuffix(line, []byte("\n"))
 	t.lines = append(t.lines, line)
 	t.bytes += len(line)
 	if len(t.lines) > maxEvents {
@@ -45,7 +45,7 @@ func (t *stream) say(line []byte) {
 
 // Write implements io.Writer for a stream of whole lines.
 func (t *stream) Write(line []byte) (int, error) {
-	t.say(line)
+	t.say(bytes.Clone(line))
 	return len(line), nil
 }
 

@@ -1,0 +1,37 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The SDKs of Go speak both eras with a real server: nine sessions, lists, calls, one that is taken back, and a read of
+// an unknown address. They are a module of their own, so that the product needs none of them.
+func TestTheSDKsOfGoInBothEras(t *testing.T) {
+	w := newWorld(t, "2")
+	server := serve(t, w, "CLAUDEOPS_MAX_TIER=2")
+	made := run(t, program{
+		path: claudeops(t), args: []string{"token", "create", "--agent", "--tier", "2", "--name", "sdks"},
+		dir: w.home, env: w.environment(),
+	})
+	client := filepath.Join(t.TempDir(), "sdks")
+	if got := run(t, program{path: "go", args: []string{"build", "-o", client, "."}, dir: must(filepath.Abs("sdks")),
+		env: os.Environ(), may: 3 * patience}); got.code != 0 {
+		t.Fatalf("go build: %s", got.stderr)
+	}
+	for _, sdk := range []string{"official", "mcp-go"} {
+		for _, era := range []string{"legacy", "modern"} {
+			t.Run(sdk+", "+era, func(t *testing.T) {
+				got := run(t, program{path: client, args: []string{sdk, era, server.url + "/mcp"}, dir: w.home,
+					env: []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}, may: 2 * patience})
+				if got.code != 0 {
+					t.Errorf("exit %d: %s", got.code, got.stderr)
+				}
+			})
+		}
+	}
+}
