@@ -112,6 +112,15 @@ func localPage(public string) func(ref gitprovider.RepoRef, number int) string {
 	}
 }
 
+// whyDisabled returns the message of an error that turns a forge off: of settings that cannot be used, its own text.
+func whyDisabled(err error) string {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	return err.Error()
+}
+
 // forge returns the registration of a forge: disabled, with the reason, if its settings or its client cannot be used.
 func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 	name := f.Driver.Name
@@ -128,7 +137,7 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 		Now: time.Now, Sleep: all.sleep,
 	})
 	if err != nil {
-		entry.Disabled = fault.From(err).Message
+		entry.Disabled = whyDisabled(err)
 		return entry
 	}
 	all.clients[name], entry.Provider = client, provider

@@ -1,7 +1,7 @@
 // Command suite runs tests and reports them for people: a line for each folder of internal/, the slowest tests, and how
 // many ran. A failed test is printed with the command that runs it alone.
 //
-//	suite [-flags "FLAGS OF GO TEST"] [-memory] [-module FOLDER]... [-soak N [-load L] [-core C] [-first F]] PACKAGE...
+//	suite [-flags "FLAGS OF GO TEST"] [-module FOLDER]... [-soak N [-load L] [-core C] [-first F]] PACKAGE...
 //
 // The packages start in the order given. The status is 1 if a test failed or a package did not compile.
 package main
@@ -46,7 +46,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var opts options
 	flags := flag.NewFlagSet("suite", flag.ContinueOnError)
 	testFlags := flags.String("flags", "", "flags of go test, separated by spaces")
-	memory := flags.Bool("memory", false, "keep temporary files in /dev/shm if it is large enough and TMPDIR is not set")
 	flags.Func("module", "folder of another module to test as well", func(dir string) error {
 		opts.modules = append(opts.modules, dir)
 		return nil
@@ -59,9 +58,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	opts.flags = strings.Fields(*testFlags)
-	if *memory {
-		defer inMemory(sharedMemory)()
-	}
 	packages, err := listPackages(ctx, ".", opts.flags, flags.Args())
 	if err != nil {
 		return err

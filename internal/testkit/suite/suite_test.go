@@ -150,21 +150,3 @@ func TestModuleOfPackages(t *testing.T) {
 		}
 	}
 }
-
-func TestTemporaryFilesAreInMemoryUnlessAFolderWasChosen(t *testing.T) {
-	root := t.TempDir()
-	t.Setenv("TMPDIR", "/chosen")
-	inMemory(root)()
-	if got := os.Getenv("TMPDIR"); got != "/chosen" {
-		t.Errorf("TMPDIR is %s", got)
-	}
-	t.Setenv("TMPDIR", "")
-	remove := inMemory(root)
-	if in := os.Getenv("TMPDIR"); hasSpace(root) != (filepath.Dir(in) == root) {
-		t.Errorf("TMPDIR is %q", in)
-	}
-	remove()
-	if left, err := os.ReadDir(root); err != nil || len(left) > 0 || os.Getenv("TMPDIR") != "" {
-		t.Errorf("%v, %v are left, and TMPDIR %q", left, err, os.Getenv("TMPDIR"))
-	}
-}

@@ -370,7 +370,7 @@ func TestRequestsThatAreNotAsDescribedFailTheTest(t *testing.T) {
 		"a branch with plain slashes": {get, "git/trees/a/b", "", "has no route (404)"},
 		"a method that is not there":  {put, "pulls", "", "has no route (405)"},
 		"an unknown query parameter":  {get, "pulls?head=x", "", `no query parameter "head"`},
-		"a query parameter of a type": {get, "pulls?page=first", "", `"page" is not an integer`},
+		"a query parameter of a type": {get, "pulls?page=first", "", `"page" has not the type integer`},
 		"a repeated query parameter":  {get, "pulls?page=1&page=2", "", `"page" is there 2 times`},
 		"a query where there is none": {get, "branches/main?limit=1", "", `no query parameter "limit"`},
 		"an unknown member":           {post, "pulls", `{"head":"x","base":"main","title":"t","draft":true}`, "draft"},

@@ -344,7 +344,7 @@ func checkQuery(types map[string]string, query url.Values) (problems []string) {
 		case kind != "array" && len(values) > 1:
 			problems = append(problems, fmt.Sprintf("the query parameter %q is there %d times", name, len(values)))
 		case !valid(kind, values[0]):
-			problems = append(problems, fmt.Sprintf("the query parameter %q is not a %s: %q", name, kind, values[0]))
+			problems = append(problems, fmt.Sprintf("the query parameter %q has not the type %s: %q", name, kind, values[0]))
 		}
 	}
 	slices.Sort(problems)
