@@ -105,7 +105,7 @@ E2E_FLAGS := -tags=e2e -count=1 -timeout=40m
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
 	./$(E2E)/postgres.sh true
-	@$(MAKE) --no-print-directory -j5 e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd
+	@$(MAKE) --no-print-directory -j4 e2e-attacks e2e-pages e2e-clients e2e-postgres
 
 e2e-pages:
 	@$(SUITE) -flags '$(E2E_FLAGS) -run=$(PAGES)' ./$(E2E)
