@@ -37,7 +37,7 @@ const (
 )
 
 // nothing is the state in which no match is possible.
-var nothing = &state{}
+var nothing = &state{} //nolint:gochecknoglobals // a constant: it is compared with and never changed
 
 // newAutomaton makes an automaton of an expression.
 func newAutomaton(tree *syntax.Regexp) *automaton {
