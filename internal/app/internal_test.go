@@ -1,10 +1,12 @@
 package app
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -15,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/agents/door"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/web/guard"
 )
@@ -215,5 +219,81 @@ func TestTheEnvironmentFileIsHiddenFromAgents(t *testing.T) {
 	const path = "/home/joe/.config/claudeops/environment"
 	if hidden := hiddenFromAgents(config.Config{EnvironmentFile: path}); !slices.Contains(hidden, path) {
 		t.Errorf("only %q are hidden", hidden)
+	}
+}
+
+// Connections of the same rights share what serves them. Those of other rights must not, while all are open: each is
+// refused by its own.
+func TestConnectionsOfOtherRightsShareNothing(t *testing.T) {
+	state := t.TempDir()
+	lookup := func(name string) (string, bool) {
+		value, is := map[string]string{"CLAUDEOPS_STATE_DIR": state}[name]
+		return value, is
+	}
+	a := New(func() Options {
+		return Options{Lookup: lookup, Environment: lookup, Out: io.Discard,
+			Sources: func() (config.Sources, error) { return config.Environment(lookup), nil },
+			Logger:  func(LogForm, config.Config) *slog.Logger { return slog.New(slog.DiscardHandler) }}
+	})
+	p := a.Wire(Needs{})
+	defer func() {
+		if err := p.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	servers := &agentServers{program: a, parts: p}
+	toolsets := []string{"pr"}
+	observes := door.Rights{Tier: gitprovider.TierObserve, Toolsets: toolsets}
+	reads := door.Rights{Tier: gitprovider.TierInvestigate, ReadOnly: true, Toolsets: toolsets}
+	proposes := door.Rights{Tier: gitprovider.TierInvestigate, Toolsets: toolsets}
+	first, second := connectAgent(t, servers, proposes), connectAgent(t, servers, observes)
+	third := connectAgent(t, servers, reads)
+	for range 2 {
+		if answer := first(); strings.Contains(answer, "tier_denied") || strings.Contains(answer, "read_only") {
+			t.Errorf("an agent that may propose is told %s", answer)
+		}
+		if answer := second(); !strings.Contains(answer, "tier_denied") {
+			t.Errorf("an agent of tier 1 is told %s", answer)
+		}
+		if answer := third(); !strings.Contains(answer, "read_only") {
+			t.Errorf("an agent that only reads is told %s", answer)
+		}
+	}
+	connectAgent(t, servers, proposes)
+	if kinds := len(servers.servers.held); kinds != 3 {
+		t.Errorf("%d servers for three kinds of rights", kinds)
+	}
+}
+
+// connectAgent opens a connection with rights until the test ends. It returns what proposes a change there, and gives
+// the line that answers.
+func connectAgent(t *testing.T, servers *agentServers, r door.Rights) (propose func() string) {
+	t.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- servers.serve(t.Context(), r, door.Client{In: in, Out: out}) }()
+	answers := bufio.NewScanner(fromServer)
+	answers.Buffer(nil, 1<<20)
+	ask := func(line string) string {
+		if _, err := io.WriteString(toServer, line+"\n"); err != nil || !answers.Scan() {
+			t.Fatal(err, answers.Err())
+		}
+		return answers.Text()
+	}
+	t.Cleanup(func() {
+		_ = toServer.Close()
+		go func() { _, _ = io.Copy(io.Discard, fromServer) }()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_ = out.Close()
+	})
+	ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+		`"clientInfo":{"name":"test","version":"1"}}}`)
+	return func() string {
+		return ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"create_pr","arguments":{"repo_owner":"o",` +
+			`"repo_name":"r","title":"Look at disks","body":"why","change_type":"check","files":[{"path":"checks/a.md",` +
+			`"action":"create","content":"a"}]}}}`)
 	}
 }

@@ -136,9 +136,9 @@ type Host struct {
 	open map[string]*connection // by their ids
 	over map[string]bool        // sessions that were cut off
 
-	kept    map[*connection]bool // that are to be in the records
-	keeping bool                 // something keeps the records of those
-	arrived chan struct{}        // has a value if one of them is new
+	tracks   map[*connection]bool // that are to be in the records
+	tracking bool                 // trackAll runs
+	arrived  chan struct{}        // has a value if one of them is new
 }
 
 // connection is one that is served.
@@ -173,7 +173,7 @@ func NewHost(o Options) *Host {
 		o.Credentials = credentials
 	}
 	return &Host{options: o, open: map[string]*connection{}, over: map[string]bool{},
-		kept: map[*connection]bool{}, arrived: make(chan struct{}, 1)}
+		tracks: map[*connection]bool{}, arrived: make(chan struct{}, 1)}
 }
 
 // Arrival is a connection that has shown who it is.
@@ -350,11 +350,11 @@ func (h *Host) record(ctx context.Context, c *connection) (over func()) {
 	var stop context.CancelFunc
 	// A connection whose calls go on after ctx is one still.
 	c.recording, stop = context.WithCancel(context.WithoutCancel(ctx))
-	h.keep(c)
+	h.track(c)
 	return func() {
 		stop()
 		h.mu.Lock()
-		delete(h.kept, c)
+		delete(h.tracks, c)
 		h.mu.Unlock()
 		c.mu.Lock() // it is not being recorded then
 		defer c.mu.Unlock()
@@ -367,52 +367,52 @@ func (h *Host) record(ctx context.Context, c *connection) (over func()) {
 	}
 }
 
-// keep has a connection recorded soon, and looked after with all others.
-func (h *Host) keep(c *connection) {
+// track has a connection recorded soon, and its calls and requests to cut it off looked at with those of all others.
+func (h *Host) track(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.kept[c] = true
+	h.tracks[c] = true
 	select {
 	case h.arrived <- struct{}{}:
 	default: // it is told already
 	}
-	if !h.keeping {
-		h.keeping = true
-		go h.keepAll()
+	if !h.tracking {
+		h.tracking = true
+		go h.trackAll()
 	}
 }
 
-// keepAll does the work of record for all connections, until there are none.
-func (h *Host) keepAll() {
+// trackAll does the work of record for all connections, until there are none.
+func (h *Host) trackAll() {
 	ticker := time.NewTicker(h.options.Limits.Look)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-h.arrived:
-			h.recordNew(h.keptNow())
+			h.recordNew(h.tracked())
 		case <-ticker.C:
-			all := h.keptNow()
-			if len(all) == 0 && h.rest() {
+			all := h.tracked()
+			if len(all) == 0 && h.stopTracking() {
 				return
 			}
 			h.recordNew(all)
-			h.heed(all)
+			h.syncCalls(all)
 		}
 	}
 }
 
-// rest ends the keeping; false if a connection has arrived meanwhile.
-func (h *Host) rest() bool {
+// stopTracking ends trackAll; false if a connection has arrived meanwhile.
+func (h *Host) stopTracking() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.keeping = len(h.kept) > 0
-	return !h.keeping
+	h.tracking = len(h.tracks) > 0
+	return !h.tracking
 }
 
-func (h *Host) keptNow() []*connection {
+func (h *Host) tracked() []*connection {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.kept))
+	return slices.Collect(maps.Keys(h.tracks))
 }
 
 // recordNew records those that are not recorded yet, or not any more.
@@ -426,14 +426,14 @@ func (h *Host) recordNew(all []*connection) {
 			err := h.options.Records.OpenConnection(ctx, now)
 			cancel()
 			c.recorded = err == nil
-			h.notKept(c.recording, err)
+			h.logUnrecorded(c.recording, err)
 		}
 		c.mu.Unlock()
 	}
 }
 
-// heed records the calls of connections that are recorded, and obeys requests that are recorded for them.
-func (h *Host) heed(all []*connection) {
+// syncCalls records the calls of connections that are recorded, and obeys requests that are recorded for them.
+func (h *Host) syncCalls(all []*connection) {
 	calls := map[string]int{}
 	for _, c := range all {
 		if c.isRecorded() {
@@ -447,7 +447,7 @@ func (h *Host) heed(all []*connection) {
 	defer cancel()
 	cut, err := h.options.Records.HeedConnections(ctx, calls)
 	if err != nil {
-		h.notKept(ctx, err)
+		h.logUnrecorded(ctx, err)
 		return
 	}
 	for _, c := range all {
@@ -472,8 +472,8 @@ func (c *connection) isRecorded() bool {
 	return c.recorded
 }
 
-// notKept logs that the records could not be kept, unless it no longer matters.
-func (h *Host) notKept(ctx context.Context, err error) {
+// logUnrecorded logs that the records could not be kept, unless it no longer matters.
+func (h *Host) logUnrecorded(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		h.options.Log.Warn("not recorded who is connected", "error", fault.From(err).Message)
 	}

@@ -277,7 +277,7 @@ func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, note
 	})
 }
 
-// receive handles exchange after exchange, until there are no more, ctx ends or the client has gone.
+// receive handles exchanges until messages is closed, ctx ends or the client disconnects.
 func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
 	var scope uint64
 	for ctx.Err() == nil {

@@ -314,11 +314,9 @@ func (n *session) forget() {
 			size += bytes
 			if whole {
 				written += bytes
-				if written > maxWrittenSize && written > bytes {
-					continue
-				}
 			}
-			if kept > maxKept || size > maxKeptSize || now.Sub(ended) > n.limits.Kept {
+			needless := whole && written > max(maxWrittenSize, bytes)
+			if needless || kept > maxKept || size > maxKeptSize || now.Sub(ended) > n.limits.Kept {
 				continue
 			}
 		}
