@@ -55,7 +55,8 @@ def every_socket():
     own, ticket = door()
     names = {line.split()[-1] for line in open("/proc/net/unix") if len(line.split()) == 8}
     for folder in ("/tmp", "/run", WORK, os.path.dirname(WORK), os.environ["OPERATOR_TMPDIR"], STATE):
-        names.update(glob.glob(folder + "/**/*.sock", recursive=True))
+        for at, _, files in os.walk(folder): # not through links, of which one may lead to the whole file system
+            names.update(os.path.join(at, f) for f in files if f.endswith(".sock"))
     for name in names - {own}:
         if "claude" not in name or name.startswith("@"):
             continue
