@@ -110,8 +110,8 @@ func makeReady(ctx context.Context, p *Parts, start *start, listeners []net.List
 	return ready, err
 }
 
-// collectSooner collects garbage when the heap has grown by half, unless GOGC is set to another value than 100: a server
-// that waits for most of the time has processor time to spare, and shares its machine's memory with what it serves.
+// collectSooner collects garbage when the heap has grown by half, unless GOGC is set to another value than 100. A
+// server that waits for most of the time has processor time to spare, and shares its machine's memory.
 func collectSooner() {
 	const usual, sooner = 100, 50
 	if given := debug.SetGCPercent(sooner); given != usual {
