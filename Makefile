@@ -94,7 +94,7 @@ styles: ## make the kept style sheet and icons of the dashboard anew; needs npm
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)
 	cd tools/gitleaks && UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks .
-	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/metrics ./internal/testkit/agentdocs ./internal/base/outgoing
+	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/health ./internal/testkit/agentdocs ./internal/base/sanitize
 
 # The end-to-end tests run in five parts beside each other, since each waits for other programs: those of pages, those of
 # clients, that of an agent which attacks, the suites that need PostgreSQL, and the package in a booted Debian.
@@ -141,7 +141,7 @@ test-live: ## the contract suite, and what goes wrong in between, against real f
 
 crash: ## processes killed at random moments, again and again; see docs/explain/crash-safety.md
 	go test -count=$(or $(ROUNDS),10) -timeout 60m -run KillNine ./internal/testkit/crash
-	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/system/change ./internal/procedures/packages
+	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/system/fileset ./internal/procedures/packages
 
 release-snapshot: ## what a release holds, in dist, without a tag and without publishing; installs the deb in a clean root if run as root
 	CGO_ENABLED=0 go tool -modfile=tools/release/go.mod goreleaser release --snapshot --clean --skip=sign,docker$$(command -v syft >/dev/null || echo ,sbom)

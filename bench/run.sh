@@ -29,4 +29,4 @@ go test -run '^$' -bench Hostile -benchtime 20x ./internal/base/strictjson ./int
 
 echo; echo "## The use case, the local provider, the records, the stdio loop"
 go test -run '^$' -bench . -benchmem ./internal/cli ./internal/proposals/prflow ./internal/gitprovider/local ./internal/records/store ./internal/mcpserver/stdio \
-  ./internal/base/content ./internal/testkit/resilience | grep -E '^(Benchmark|pkg:)'
+  ./internal/base/textscan ./internal/testkit/resilience | grep -E '^(Benchmark|pkg:)'

@@ -63,7 +63,7 @@ func run(ctx context.Context, n, calls int, at, token, binary string) error {
 		if tokens, err = makeTokens(ctx, dir, n); err != nil {
 			return err
 		}
-		server, address, err := serve(ctx, binary, dir)
+		server, address, err := startServer(ctx, binary, dir)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func run(ctx context.Context, n, calls int, at, token, binary string) error {
 	agents := make([]*client, n)
 	for i := range agents {
 		var err error
-		if agents[i], err = begin(ctx, at, tokens[i]); err != nil {
+		if agents[i], err = connectClient(ctx, at, tokens[i]); err != nil {
 			return err
 		}
 	}
@@ -138,15 +138,15 @@ func makeTokens(ctx context.Context, dir string, n int) (tokens []string, err er
 	return tokens, nil
 }
 
-func environment(dir string) []string {
+func serverEnv(dir string) []string {
 	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state",
 		"CLAUDEOPS_TIER=2", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_ADDR=127.0.0.1:0"}
 }
 
-// serve starts the server, and finds its address in its log.
-func serve(ctx context.Context, binary, dir string) (*exec.Cmd, string, error) {
+// startServer starts the server, and finds its address in its log.
+func startServer(ctx context.Context, binary, dir string) (*exec.Cmd, string, error) {
 	cmd := exec.CommandContext(ctx, binary, "serve")
-	cmd.Env = environment(dir)
+	cmd.Env = serverEnv(dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, "", err
@@ -195,7 +195,7 @@ func processor(pid string) time.Duration {
 
 const greeting = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
 
-func begin(ctx context.Context, at, token string) (*client, error) {
+func connectClient(ctx context.Context, at, token string) (*client, error) {
 	a := &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}, at: at, token: token}
 	return a, a.call(ctx, 1, "initialize", greeting)
 }
@@ -208,7 +208,8 @@ type client struct {
 }
 
 func (c *client) call(ctx context.Context, id int, method, params string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.at, bytes.NewBufferString(message(id, method, params)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.at, bytes.NewBufferString(rpcMessage(id, method,
+		params)))
 	if err != nil {
 		return err
 	}
@@ -236,6 +237,6 @@ func (c *client) call(ctx context.Context, id int, method, params string) error 
 	return nil
 }
 
-func message(id int, method, params string) string {
+func rpcMessage(id int, method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
 }

@@ -64,7 +64,7 @@ func fill(root string) error {
 		if i%2 == 1 {
 			file, text = filepath.Join(name, "agent.md"), "---\n"+header+"---\nReview it.\n"
 		}
-		if err := write(filepath.Join(root, ".fractary", "agents", file), text); err != nil {
+		if err := writeFile(filepath.Join(root, ".fractary", "agents", file), text); err != nil {
 			return err
 		}
 		plugins[i] = map[string]any{
@@ -79,11 +79,11 @@ func fill(root string) error {
 	}
 	config := fmt.Sprintf(`{"registries":[{"name":"demo","type":"manifest","url":%q,"priority":1}]}`,
 		"file://"+filepath.Join(root, "registry.json"))
-	return errors.Join(write(filepath.Join(root, "registry.json"), string(index)),
-		write(filepath.Join(root, ".fractary", "config.json"), config))
+	return errors.Join(writeFile(filepath.Join(root, "registry.json"), string(index)),
+		writeFile(filepath.Join(root, ".fractary", "config.json"), config))
 }
 
-func write(name, text string) error {
+func writeFile(name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func measure(name string, command []string, root string, rounds int) error {
 	s := &server{cmd: cmd, in: in, out: bufio.NewReader(out)}
 	defer func() { _ = in.Close(); _ = cmd.Wait() }()
 	hello := `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
-	if _, err := s.ask("initialize", hello); err != nil {
+	if _, err := s.roundTrip("initialize", hello); err != nil {
 		return err
 	}
 	file := filepath.Join(root, ".fractary", "agents", "agent-05001", "agent.md")
@@ -135,7 +135,7 @@ func (s *server) time(name string, call [3]string, rounds int) error {
 	took, failed := make([]float64, rounds), ""
 	for i := range took {
 		start := time.Now()
-		answer, err := s.ask("tools/call", fmt.Sprintf(`{"name":"fractary_forge_%s","arguments":%s}`, call[0], call[1]))
+		answer, err := s.roundTrip("tools/call", fmt.Sprintf(`{"name":"fractary_forge_%s","arguments":%s}`, call[0], call[1]))
 		if err != nil {
 			return err
 		}
@@ -150,8 +150,8 @@ func (s *server) time(name string, call [3]string, rounds int) error {
 	return nil
 }
 
-// ask sends a request and returns its answer. Lines that are not an answer are passed over.
-func (s *server) ask(method, params string) (string, error) {
+// roundTrip sends a request and returns its answer. Lines that are not an answer are passed over.
+func (s *server) roundTrip(method, params string) (string, error) {
 	s.id++
 	if _, err := fmt.Fprintf(s.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", s.id, method,
 		params); err != nil {

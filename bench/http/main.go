@@ -69,7 +69,7 @@ func run(ctx context.Context, binary, state string, rows int, each time.Duration
 		return err
 	}
 	defer s.stop()
-	if err := s.settle(ctx); err != nil {
+	if err := s.waitVerified(ctx); err != nil {
 		return err
 	}
 	if !fresh {
@@ -117,11 +117,11 @@ func start(ctx context.Context, binary, scratch, state, root string) (*server, e
 	return s, nil
 }
 
-// settle waits until the server has verified the records that it found, which takes a processor for seconds.
-func (s *server) settle(ctx context.Context) error {
+// waitVerified waits until the server has verified the records that it found, which takes a processor for seconds.
+func (s *server) waitVerified(ctx context.Context) error {
 	const patience = 5 * time.Minute
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(100 * time.Millisecond) {
-		r, err := s.request(ctx, http.MethodGet, "/", "")
+		r, err := s.newRequest(ctx, http.MethodGet, "/", "")
 		if err != nil {
 			return err
 		}
@@ -163,8 +163,8 @@ func (s *server) memory() (now, most string) {
 	return now, most
 }
 
-// request is what one client sends again and again; n counts the requests of all clients.
-type request func(ctx context.Context, n int64) (*http.Request, error)
+// requestMaker is what one client sends again and again; n counts the requests of all clients.
+type requestMaker func(ctx context.Context, n int64) (*http.Request, error)
 
 // fill records attempts as the use case does, spread over the last 90 days: of ten, five are refused, three are dry
 // runs, one was opened and one was reused.

@@ -21,11 +21,11 @@ func measureAll(ctx context.Context, s *server, each time.Duration) error {
 	if err != nil {
 		return err
 	}
-	proposals := func(query string) request { return s.get("/api/v1/proposals?" + query) }
+	proposals := func(query string) requestMaker { return s.get("/api/v1/proposals?" + query) }
 	fmt.Printf("%-34s %8s %10s %10s %10s\n", "request", "clients", "per s", "median ms", "p99 ms")
 	for _, kind := range []struct {
 		name string
-		make request
+		make requestMaker
 	}{
 		{"GET /healthz", s.get("/healthz")},
 		{"POST /api/v1/prs, dry run", s.dryRun},
@@ -55,7 +55,7 @@ func measureAll(ctx context.Context, s *server, each time.Duration) error {
 }
 
 // measure lets clients send requests for a time, and returns what each took, the shortest first.
-func measure(ctx context.Context, make request, clients int, each time.Duration) (took []time.Duration,
+func measure(ctx context.Context, make requestMaker, clients int, each time.Duration) (took []time.Duration,
 	elapsed time.Duration, err error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	defer client.CloseIdleConnections()
@@ -89,7 +89,7 @@ func measure(ctx context.Context, make request, clients int, each time.Duration)
 }
 
 // send sends one request and reads its answer, which must be 200.
-func send(ctx context.Context, client *http.Client, make request, n int64) (time.Duration, error) {
+func send(ctx context.Context, client *http.Client, make requestMaker, n int64) (time.Duration, error) {
 	r, err := make(ctx, n)
 	if err != nil {
 		return 0, err
@@ -107,19 +107,19 @@ func send(ctx context.Context, client *http.Client, make request, n int64) (time
 	return time.Since(began), err
 }
 
-func (s *server) get(target string) request {
+func (s *server) get(target string) requestMaker {
 	return func(ctx context.Context, _ int64) (*http.Request, error) {
-		return s.request(ctx, http.MethodGet, target, "")
+		return s.newRequest(ctx, http.MethodGet, target, "")
 	}
 }
 
 // searches looks for something that nobody has looked for before, so that no answer is kept.
 func (s *server) searches(ctx context.Context, n int64) (*http.Request, error) {
-	return s.request(ctx, http.MethodGet, fmt.Sprintf("/api/v1/proposals?q=nothing-is-called-%d", n), "")
+	return s.newRequest(ctx, http.MethodGet, fmt.Sprintf("/api/v1/proposals?q=nothing-is-called-%d", n), "")
 }
 
-// request is a request with the server's token.
-func (s *server) request(ctx context.Context, method, target, body string) (*http.Request, error) {
+// newRequest is a request with the server's token.
+func (s *server) newRequest(ctx context.Context, method, target, body string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.url+target, strings.NewReader(body))
 	if err == nil {
 		r.Header.Set("Authorization", "Bearer "+s.token)
@@ -141,7 +141,7 @@ func (s *server) dryRun(ctx context.Context, n int64) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.request(ctx, http.MethodPost, "/api/v1/prs", string(body))
+	return s.newRequest(ctx, http.MethodPost, "/api/v1/prs", string(body))
 }
 
 // deepCursor follows the listing half-way down.
@@ -234,7 +234,7 @@ func measureFresh(ctx context.Context, s *server, state string, each time.Durati
 }
 
 // measureOneFresh returns what each request took, the shortest first.
-func measureOneFresh(ctx context.Context, recorder *store.Store, make request, digit int,
+func measureOneFresh(ctx context.Context, recorder *store.Store, make requestMaker, digit int,
 	each time.Duration) (took []time.Duration, err error) {
 	client := &http.Client{}
 	defer client.CloseIdleConnections()

@@ -21,7 +21,7 @@ import (
 const (
 	hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"bench","version":"1"}}}` + "\n"
-	list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"
+	listRequest = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"
 )
 
 // sample is one spawn.
@@ -101,7 +101,7 @@ func spawn(command []string, env string) (sample, error) {
 	if err := cmd.Start(); err != nil {
 		return sample{}, err
 	}
-	if _, err := io.WriteString(in, hello+list); err != nil {
+	if _, err := io.WriteString(in, hello+listRequest); err != nil {
 		return sample{}, err
 	}
 	reader := bufio.NewReaderSize(out, 1<<16)

@@ -1,4 +1,4 @@
-// Command claudeops-connect connects an MCP client with a Claude Ops that runs already; see internal/agents/connect.
+// Command claudeops-connect connects an MCP client with a Claude Ops that runs already; see internal/agents/stdioproxy.
 package main
 
 import (
@@ -7,12 +7,12 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
 )
 
 func main() {
 	signal.Ignore(syscall.SIGPIPE) // a client that goes away is seen at the next write
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(connect.Command(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(stdioproxy.Command(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

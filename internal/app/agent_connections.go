@@ -14,21 +14,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connections"
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/turns"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -42,9 +41,9 @@ const LookEvery = 2 * time.Second
 const atATime = 16
 
 // newDoorHost makes what serves agents that are connected from elsewhere.
-func newDoorHost(a *App, p *Parts) *door.Host {
+func newDoorHost(a *App, p *Parts) *gateway.Host {
 	shared := &agentServers{program: a, parts: p, turns: turns.New(atATime)}
-	return door.NewHost(door.Options{
+	return gateway.NewHost(gateway.Options{
 		Serve: shared.serve,
 		Audit: p.Store.Ledger, Records: p.Store.Connections(), Log: p.Log, Now: p.Store.Now, NewID: NewID,
 	})
@@ -67,7 +66,7 @@ type shownAt struct {
 }
 
 // serve serves one connection.
-func (s *agentServers) serve(ctx context.Context, r door.Rights, c door.Client) error {
+func (s *agentServers) serve(ctx context.Context, r gateway.Rights, c gateway.Client) error {
 	rights := fmt.Sprintf("%#v", r)
 	own, left := s.apps.get(rights, func() *App { return WithRights(s.program, s.parts, r) })
 	defer left()
@@ -132,7 +131,7 @@ func (s *sharing[K, V]) get(key K, make func() V) (value V, left func()) {
 // WithRights returns this App with the rights of a connection. Store, scanner, notifications, providers and the live
 // rules are shared. Only the tier can be higher than that of this process (CLAUDEOPS_MAX_TIER); dry run and read-only
 // hold for all.
-func WithRights(a *App, p *Parts, r door.Rights) *App {
+func WithRights(a *App, p *Parts, r gateway.Rights) *App {
 	options := a.Options()
 	options.Lookup, options.Environment = p.Cfg.Sessions.Variable, p.Cfg.Sessions.Variable
 	options.Only, options.Folder = "", r.Folder
@@ -150,8 +149,8 @@ func WithRights(a *App, p *Parts, r door.Rights) *App {
 
 // sessionRights returns the rights of the MCP server of a session, without tier, session and dry run. The rules are
 // read when they are needed.
-func sessionRights(p *Parts) door.Rights {
-	r := door.Rights{Toolsets: known(p.Cfg.Sessions.Toolsets)}
+func sessionRights(p *Parts) gateway.Rights {
+	r := gateway.Rights{Toolsets: existingToolsets(p.Cfg.Sessions.Toolsets)}
 	if slices.Equal(r.Toolsets, []string{"pr"}) {
 		return r
 	}
@@ -166,7 +165,8 @@ func sessionRights(p *Parts) door.Rights {
 // CLI starts a server of its own.
 func sessionServer(p *Parts, binary string) session.Server {
 	c := p.Cfg.Sessions
-	server := session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv, Toolsets: known(c.Toolsets)}
+	server := session.Server{Command: serverCommand(binary, c.Toolsets), Env: c.ServerEnv,
+		Toolsets: existingToolsets(c.Toolsets)}
 	if runtime.GOOS != "windows" {
 		server.Doors, server.Rights, server.Connector = p.Agents, sessionRights(p), ConnectorCommand(binary)
 	}
@@ -191,14 +191,14 @@ func connectorBeside(binary string) string {
 }
 
 // AgentTokens admits agents that the operator has given a token each.
-func AgentTokens(p *Parts) *door.Tokens {
+func AgentTokens(p *Parts) *gateway.Tokens {
 	rights := sessionRights(p) // which is too much work for each request
-	return door.NewTokens(p.Agents,
-		func(ctx context.Context, secret string) (door.Arrival, error) {
+	return gateway.NewTokens(p.Agents,
+		func(ctx context.Context, secret string) (gateway.AuthenticatedConn, error) {
 			return admitAgent(ctx, p, rights, secret)
 		},
 		func(ctx context.Context, names []string) ([]string, error) {
-			return connections.Gone(ctx, p.Store.Connections(), p.Store.Access.Tokens, names, p.Store.Now())
+			return credentials.Gone(ctx, p.Store.Connections(), p.Store.Access.Tokens, names, p.Store.Now())
 		})
 }
 
@@ -219,12 +219,12 @@ func newPrograms(p *Parts) *oauth.Service {
 
 // listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until
 // its context ends.
-func listenForTokens(ctx context.Context, p *Parts, tokens *door.Tokens) (serve func(context.Context), err error) {
+func listenForTokens(ctx context.Context, p *Parts, tokens *gateway.Tokens) (serve func(context.Context), err error) {
 	path := p.Cfg.Web.DoorSocket
 	if path == "" {
 		return func(context.Context) {}, nil
 	}
-	d := door.TokenDoor{Tokens: tokens, Path: path}
+	d := gateway.TokenDoor{Tokens: tokens, Path: path}
 	listener, err := d.Listen(ctx)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Misconfigured, "agents cannot be let in at CLAUDEOPS_DOOR_SOCKET (%s): %s", path,
@@ -236,23 +236,24 @@ func listenForTokens(ctx context.Context, p *Parts, tokens *door.Tokens) (serve 
 
 // AdmitAgent finds what the holder of a token may do: no more than an agent of a session, and no more than the token
 // says.
-func AdmitAgent(ctx context.Context, p *Parts, secret string) (door.Arrival, error) {
+func AdmitAgent(ctx context.Context, p *Parts, secret string) (gateway.AuthenticatedConn, error) {
 	return admitAgent(ctx, p, sessionRights(p), secret)
 }
 
 // admitAgent is AdmitAgent; rights are the rights of an agent of a session.
-func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string) (door.Arrival, error) {
+func admitAgent(ctx context.Context, p *Parts, rights gateway.Rights, secret string) (gateway.AuthenticatedConn,
+	error) {
 	t, err := p.access.AgentToken(ctx, secret)
 	if err != nil {
-		return door.Arrival{}, err
+		return gateway.AuthenticatedConn{}, err
 	}
-	if err := connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now()); err != nil {
-		return door.Arrival{}, err
+	if err := credentials.AdmitConnection(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now()); err != nil {
+		return gateway.AuthenticatedConn{}, err
 	}
 	rights.Tier = max(min(t.MaxTier, p.Cfg.Sessions.MaxTier), gitprovider.TierObserve)
 	rights.DryRun, rights.ReadOnly = t.DryRun, t.ReadOnly
 	rights.Repos = t.Repos
-	return door.Arrival{
+	return gateway.AuthenticatedConn{
 		Rights:     rights,
 		Actor:      t.Actor(),
 		Credential: t.Name,
@@ -261,7 +262,7 @@ func admitAgent(ctx context.Context, p *Parts, rights door.Rights, secret string
 			if err := p.access.StillAgent(ctx, t); err != nil {
 				return err
 			}
-			return connections.Admit(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now())
+			return credentials.AdmitConnection(ctx, p.Store.Connections(), t.Name, t.CreatedAt, p.Store.Now())
 		},
 	}, nil
 }
@@ -282,7 +283,7 @@ const OurName = "claudeops"
 
 // MergedMCP returns the configuration of the agent's MCP client: our own entry, which gets the arguments and the
 // environment, and what the mounted repositories may add. An error says that the path of this program is unknown.
-func MergedMCP(cfg config.Config, offers mounted.Offers, arguments []string,
+func MergedMCP(cfg config.Config, offers config.Offers, arguments []string,
 	env map[string]string) (mcpconfig.Result, error) {
 	binary, err := os.Executable()
 	if err != nil {
@@ -302,6 +303,6 @@ func MergedMCP(cfg config.Config, offers mounted.Offers, arguments []string,
 	}
 	system := []mcpconfig.System{{Name: "claudeops", JSON: bytes.TrimSpace(entry.Bytes())}}
 	return mcpconfig.Merge(system, offers.Contributions(), mcpconfig.Rules{
-		Mode: cfg.Mounted.MCP, Env: cfg.Mounted.Env, Blank: blank, Forges: driver.Prefixes(forges.All()), Binary: binary,
+		Mode: cfg.Mounted.MCP, Env: cfg.Mounted.Env, Blank: blank, Forges: forge.Prefixes(forges.All()), Binary: binary,
 	}), nil
 }

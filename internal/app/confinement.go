@@ -9,24 +9,23 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/system/confine"
-	"github.com/claudeops/claudeops/internal/system/filemodes"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // decideBoundary returns the boundary between agents and us on this machine. An error names the setting that cannot be
 // used.
-func decideBoundary(c config.Config) (confine.Boundary, []confine.Account, error) {
+func decideBoundary(c config.Config) (sandbox.Boundary, []sandbox.Account, error) {
 	set := c.Permissions.Confinement
-	choice := confine.Choice{Account: set.AgentUser}
+	choice := sandbox.Choice{Account: set.AgentUser}
 	if set.Net == config.NetModel {
 		choice.Ports, choice.NoUDP = config.ModelPorts(c.Sessions.Env), !config.ModelNeedsNames(c.Sessions.Env)
 	}
 	if set.Boundary != config.BoundaryAuto {
-		choice.Kind = confine.Kind(set.Boundary)
+		choice.Kind = sandbox.Kind(set.Boundary)
 	}
-	boundary, accounts, err := confine.Decide(choice, confine.ThisMachine())
-	if err == nil && boundary.Kind == confine.User && boundary.ABI == 0 { // the files' modes alone keep it out
+	boundary, accounts, err := sandbox.Decide(choice, sandbox.ThisMachine())
+	if err == nil && boundary.Kind == sandbox.User && boundary.ABI == 0 { // the files' modes alone keep it out
 		for _, account := range accounts {
 			if open := account.CanRead(hiddenFromAgents(c)); len(open) > 0 {
 				boundary.Missing = append(boundary.Missing, "the agents' user "+account.Name+" may read "+
@@ -40,8 +39,8 @@ func decideBoundary(c config.Config) (confine.Boundary, []confine.Account, error
 
 // agentProfile returns what every agent may reach, in every session. Within a landlock boundary it lists what may be
 // read and changed; with a separate user it lists what is out of reach beyond the files' modes.
-func agentProfile(c config.Config, boundary confine.Boundary) confine.Profile {
-	p := confine.Profile{Boundary: boundary, Limits: confine.DefaultLimits(), Hidden: hiddenFromAgents(c)}
+func agentProfile(c config.Config, boundary sandbox.Boundary) sandbox.Profile {
+	p := sandbox.Profile{Boundary: boundary, Limits: sandbox.DefaultLimits(), Hidden: hiddenFromAgents(c)}
 	p.Read = append(systemFolders(), c.Permissions.Confinement.Read...)
 	p.Read = append(p.Read, resolvedPath(c.Mounted.Dir))
 	if self, err := os.Executable(); err == nil {
@@ -67,7 +66,7 @@ func confineSessions(p *Parts, s *session.Settings) {
 	}
 	s.Confinement = session.Confinement{
 		Profile: agentProfile(p.Cfg, boundary), Login: loginOf(p.Cfg.Sessions.Env, accounts),
-		Users:    confine.Users{Accounts: accounts, Folder: confine.ClaimFolder, Leavings: foldersOfEverybody()},
+		Users:    sandbox.Users{Accounts: accounts, Folder: sandbox.ClaimFolder, Leavings: foldersOfEverybody()},
 		Required: func() string { return boundaryRequired(p.Rules) },
 		Exposed:  func() string { return exposedToAgents(p) },
 	}
@@ -81,12 +80,12 @@ func exposedToAgents(p *Parts) string {
 	if err != nil {
 		return "" // no session starts at all
 	}
-	users, agents := []filemodes.User{{AnyOwner: true}}, "others"
-	ofTheirOwn := boundary.Kind == confine.User
+	users, agents := []files.ModeUser{{AnyOwner: true}}, "others"
+	ofTheirOwn := boundary.Kind == sandbox.User
 	if ofTheirOwn {
 		users, agents = nil, "agents, which run as "+boundary.Account+","
 		for _, a := range accounts {
-			users = append(users, filemodes.User{Known: true, UID: a.UID, Groups: a.Groups()})
+			users = append(users, files.ModeUser{Known: true, UID: a.UID, Groups: a.Groups()})
 		}
 	}
 	subjects := doctor.Guarded(p.Cfg, placesOfScripts(p))
@@ -99,7 +98,7 @@ func exposedToAgents(p *Parts) string {
 	}
 	var found []string
 	for _, user := range users {
-		for _, problem := range filemodes.Look(user, subjects) {
+		for _, problem := range files.FindModeProblems(user, subjects) {
 			if text := problem.String(); !slices.Contains(found, text) {
 				found = append(found, text)
 			}
@@ -136,7 +135,7 @@ func boundaryRequired(r rules) string {
 // loginOf returns the folder in which the CLI keeps the login of the user that agents run as, where they have no
 // credential in their environment; "" for none. Several users share none: what one session changes in it would be
 // another one's.
-func loginOf(env []string, accounts []confine.Account) string {
+func loginOf(env []string, accounts []sandbox.Account) string {
 	values := map[string]string{}
 	for _, variable := range env {
 		name, value, _ := strings.Cut(variable, "=")
@@ -148,7 +147,7 @@ func loginOf(env []string, accounts []confine.Account) string {
 		}
 	}
 	dir, home := values["CLAUDE_CONFIG_DIR"], values["HOME"]
-	var account *confine.Account
+	var account *sandbox.Account
 	switch len(accounts) {
 	case 0:
 	case 1:

@@ -9,10 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
-	"github.com/claudeops/claudeops/internal/procedures/mergedeploy"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Deployments serves the page of deployments. What is fetched for it is recorded.
@@ -30,7 +29,7 @@ func keepDeployed(ctx context.Context, p *Parts) {
 		return
 	}
 	service := p.Tools.Deploy()
-	mergedeploy.New(mergedeploy.Options{
+	deploy.NewDeployer(deploy.DeployerOptions{
 		Service: service, State: service.Engine().State(), Audit: p.Store.Audit, Ledger: p.Store.Ledger, Notifier: p.notifier,
 		Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now, NewID: NewID,
 	}).Keep(ctx, time.Tick)
@@ -89,13 +88,13 @@ func (d *Deployments) fetching(ctx context.Context, row record.Attempt, f func(c
 }
 
 // Snapshots returns the newest ones.
-func (d *Deployments) Snapshots(most int) ([]*change.Snapshot, error) {
+func (d *Deployments) Snapshots(most int) ([]*fileset.Snapshot, error) {
 	list, err := d.Service.Snapshots(most)
 	return list, deploy.Failure(err)
 }
 
 // PlanRollback says what Rollback would change.
-func (d *Deployments) PlanRollback(ctx context.Context, id string) (*change.Plan, error) {
+func (d *Deployments) PlanRollback(ctx context.Context, id string) (*fileset.Plan, error) {
 	p, err := d.Service.PlanRollback(ctx, id)
 	if err != nil {
 		return nil, deploy.Failure(err)

@@ -18,8 +18,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/transport"
@@ -48,7 +47,7 @@ type NewGitHubApp struct {
 func MakeGitHubApp(ctx context.Context, p *Parts, o NewGitHubApp) error {
 	at := slices.IndexFunc(p.Cfg.Forges.All, func(f config.Forge) bool { return f.Driver.Name == "github" })
 	github := p.Cfg.Forges.All[at]
-	api, err := driver.ParseURL("GITHUB_API_URL", github.URL.String())
+	api, err := forge.ParseURL("GITHUB_API_URL", github.URL.String())
 	if err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func MakeGitHubApp(ctx context.Context, p *Parts, o NewGitHubApp) error {
 		return err
 	}
 	asked := transport.Options{Name: "github", Variables: transport.Variables{Token: "the app", Address: "GITHUB_API_URL"}}
-	client, err := p.Providers.transport(p, driver.Settings{URL: api}, asked)
+	client, err := p.Providers.transport(p, forge.Settings{URL: api}, asked)
 	if err != nil {
 		return err
 	}
@@ -76,8 +75,8 @@ func MakeGitHubApp(ctx context.Context, p *Parts, o NewGitHubApp) error {
 		return err
 	}
 	asked.Credential = githubapp.NewSigner(strconv.FormatInt(made.ID, 10),
-		driver.Secret{Text: made.Key}.Source(nil), time.Now)
-	if client, err = p.Providers.transport(p, driver.Settings{URL: api}, asked); err != nil {
+		forge.Secret{Text: made.Key}.Source(nil), time.Now)
+	if client, err = p.Providers.transport(p, forge.Settings{URL: api}, asked); err != nil {
 		return err
 	}
 	o.Show(made.InstallPage(), "install the app there for "+o.Owner+", with access to the repository")
@@ -87,7 +86,7 @@ func MakeGitHubApp(ctx context.Context, p *Parts, o NewGitHubApp) error {
 // onPages refuses the page of an app that is not one of GitHub's, where the browser would be sent.
 func onPages(page string, web *url.URL) error {
 	u, err := url.Parse(page)
-	if err != nil || !weborigin.Same(u, web) {
+	if err != nil || !transport.SameOrigin(u, web) {
 		return fault.New(fault.UpstreamError, "the app's page is not at %s; check GITHUB_API_URL", web.Host)
 	}
 	return nil
@@ -199,7 +198,7 @@ func (f *appForm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "http://"+r.Host != f.own || r.Method != http.MethodGet:
 		http.NotFound(w, r)
 	case r.URL.Path == f.start:
-		f.show(w, appPage{Action: f.github.String(), Manifest: f.manifest, Host: f.github.Host})
+		f.renderPage(w, appPage{Action: f.github.String(), Manifest: f.manifest, Host: f.github.Host})
 	case r.URL.Path == f.back:
 		f.takeBack(w, r)
 	default:
@@ -213,7 +212,7 @@ func (f *appForm) takeBack(w http.ResponseWriter, r *http.Request) {
 	good := regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`).MatchString(code)
 	if !good || subtle.ConstantTimeCompare([]byte(state), []byte(f.state)) != 1 {
 		w.WriteHeader(http.StatusBadRequest)
-		f.show(w, appPage{Problem: "This is not the answer that claudeops init waits for."})
+		f.renderPage(w, appPage{Problem: "This is not the answer that claudeops init waits for."})
 		return
 	}
 	first := false
@@ -225,10 +224,10 @@ func (f *appForm) takeBack(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !first:
 		w.WriteHeader(http.StatusGone)
-		f.show(w, appPage{Problem: "The app was made already."})
+		f.renderPage(w, appPage{Problem: "The app was made already."})
 	case f.err != nil:
 		w.WriteHeader(http.StatusBadGateway)
-		f.show(w, appPage{Problem: fault.From(f.err).Message})
+		f.renderPage(w, appPage{Problem: fault.From(f.err).Message})
 	default:
 		http.Redirect(w, r, f.made.InstallPage(), http.StatusSeeOther)
 	}
@@ -237,7 +236,7 @@ func (f *appForm) takeBack(w http.ResponseWriter, r *http.Request) {
 // appPage holds the page's contents: the form, or a problem.
 type appPage struct{ Action, Manifest, Host, Problem string }
 
-func (f *appForm) show(w http.ResponseWriter, page appPage) {
+func (f *appForm) renderPage(w http.ResponseWriter, page appPage) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_ = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>Claude Ops</title>

@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // Names below localhost lead a browser to both addresses of loopback, so that a program at the other one would be shown
@@ -37,7 +37,7 @@ func TestBothAddressesOfLoopbackAreListenedAt(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
-		if own != (guard.Own{Names: true}) {
+		if own != (httpx.Own{Names: true}) {
 			t.Errorf("%s: %+v", addr, own)
 		}
 		_, port, _ := net.SplitHostPort(all[0].Addr().String())
@@ -139,8 +139,8 @@ func started(wait time.Duration, sleep func()) (*start, *[]string) {
 	var told []string
 	now := time.Unix(0, 0)
 	return &start{until: now.Add(wait), now: func() time.Time { return now },
-		sleep: func(context.Context, time.Duration) { now = now.Add(startRetry); sleep() },
-		tell:  func(waitsFor string, _ error) { told = append(told, waitsFor) }}, &told
+		sleep:  func(context.Context, time.Duration) { now = now.Add(startRetry); sleep() },
+		report: func(waitsFor string, _ error) { told = append(told, waitsFor) }}, &told
 }
 
 func TestAStartWaitsForTheMachineAndNoLongerThanItMay(t *testing.T) {
@@ -243,9 +243,9 @@ func TestConnectionsOfOtherRightsShareNothing(t *testing.T) {
 	}()
 	servers := &agentServers{program: a, parts: p}
 	toolsets := []string{"pr"}
-	observes := door.Rights{Tier: gitprovider.TierObserve, Toolsets: toolsets}
-	reads := door.Rights{Tier: gitprovider.TierInvestigate, ReadOnly: true, Toolsets: toolsets}
-	proposes := door.Rights{Tier: gitprovider.TierInvestigate, Toolsets: toolsets}
+	observes := gateway.Rights{Tier: gitprovider.TierObserve, Toolsets: toolsets}
+	reads := gateway.Rights{Tier: gitprovider.TierInvestigate, ReadOnly: true, Toolsets: toolsets}
+	proposes := gateway.Rights{Tier: gitprovider.TierInvestigate, Toolsets: toolsets}
 	first, second := connectAgent(t, servers, proposes), connectAgent(t, servers, observes)
 	third := connectAgent(t, servers, reads)
 	for range 2 {
@@ -267,12 +267,12 @@ func TestConnectionsOfOtherRightsShareNothing(t *testing.T) {
 
 // connectAgent opens a connection with rights until the test ends. It returns what proposes a change there, and gives
 // the line that answers.
-func connectAgent(t *testing.T, servers *agentServers, r door.Rights) (propose func() string) {
+func connectAgent(t *testing.T, servers *agentServers, r gateway.Rights) (propose func() string) {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- servers.serve(t.Context(), r, door.Client{In: in, Out: out}) }()
+	go func() { served <- servers.serve(t.Context(), r, gateway.Client{In: in, Out: out}) }()
 	answers := bufio.NewScanner(fromServer)
 	answers.Buffer(nil, 1<<20)
 	ask := func(line string) string {

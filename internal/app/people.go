@@ -10,13 +10,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connections"
-	"github.com/claudeops/claudeops/internal/agents/logins"
-	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/ops/allowed"
-	"github.com/claudeops/claudeops/internal/ops/retention"
+	"github.com/claudeops/claudeops/internal/ops/admin"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -31,12 +28,13 @@ import (
 func Acts(p func() *Parts) []operation.Operation {
 	kernel := func() *operation.Kernel { return p().kernel }
 	return slices.Concat(
-		connections.Acts{Kernel: kernel, Store: func() connections.Store { return p().Store.Connections() },
-			Now: func() time.Time { return p().Store.Now() }}.Operations(),
+		credentials.ConnectionActs{Kernel: kernel,
+			Store: func() credentials.ConnectionStore { return p().Store.Connections() },
+			Now:   func() time.Time { return p().Store.Now() }}.Operations(),
 		NewTokens(p).Operations(),
-		logins.Acts{
+		credentials.LoginActs{
 			Kernel: kernel,
-			Store:  func() logins.Store { return p().Store.Access },
+			Store:  func() credentials.LoginStore { return p().Store.Access },
 			Now:    func() time.Time { return p().Store.Now() },
 		}.Operations(),
 		newSessionActs(p).Operations(),
@@ -59,8 +57,8 @@ func ActNamed(acts []operation.Operation, name string) operation.Operation {
 	return acts[at]
 }
 
-func newAllowed(p func() *Parts) allowed.Acts {
-	return allowed.Acts{
+func newAllowed(p func() *Parts) admin.SourceActs {
+	return admin.SourceActs{
 		Kernel: func() *operation.Kernel { return p().kernel }, Audit: func() operation.Audit { return p().Store.Ledger },
 		File: func() (sources.File, error) {
 			file := p().AllowedSources()
@@ -76,18 +74,20 @@ func newAllowed(p func() *Parts) allowed.Acts {
 }
 
 // NewTokens makes the acts about tokens.
-func NewTokens(p func() *Parts) tokens.Acts {
-	return tokens.Acts{
+func NewTokens(p func() *Parts) credentials.TokenActs {
+	return credentials.TokenActs{
 		Providers: func() []string { return identityNames(p()) },
-		Kernel:    func() *operation.Kernel { return p().kernel }, Store: func() tokens.Store { return p().Store.Access },
-		Random: rand.Reader, Now: func() time.Time { return p().Store.Now() }, NewID: NewID,
+		Kernel:    func() *operation.Kernel { return p().kernel },
+		Store:     func() credentials.TokenStore { return p().Store.Access },
+		Random:    rand.Reader, Now: func() time.Time { return p().Store.Now() }, NewID: NewID,
 	}
 }
 
-func newRetention(p func() *Parts) retention.Acts {
-	return retention.Acts{
-		Kernel: func() *operation.Kernel { return p().kernel }, Store: func() retention.Store { return p().Store.Retention },
-		Keep: func() time.Duration { return p().Cfg.Records.Retention }, Now: func() time.Time { return p().Store.Now() },
+func newRetention(p func() *Parts) admin.RetentionActs {
+	return admin.RetentionActs{
+		Kernel: func() *operation.Kernel { return p().kernel },
+		Store:  func() admin.RetentionStore { return p().Store.Retention },
+		Keep:   func() time.Duration { return p().Cfg.Records.Retention }, Now: func() time.Time { return p().Store.Now() },
 		KeepOutput: func() time.Duration { return p().keepTranscripts() }, Output: store.KindSessionOutput,
 	}
 }
@@ -95,7 +95,7 @@ func newRetention(p func() *Parts) retention.Acts {
 func newSettling(p func() *Parts) prflow.Settling {
 	return prflow.Settling{
 		Kernel: func() *operation.Kernel { return p().kernel }, Log: func() *slog.Logger { return p().Log },
-		Rounds: func() *prflow.Rounds {
+		Rounds: func() *prflow.PeriodicJob {
 			return p().NewRounds()
 		},
 		Look: func(ctx context.Context, key record.PullKey, by record.Door) error {
@@ -127,7 +127,7 @@ func AtTerminal(ctx context.Context, p *Parts) (operation.Call, error) {
 		return operation.Call{}, fault.New(fault.Unauthenticated, "CLAUDEOPS_TOKEN_FILE names a file that cannot be read")
 	}
 	if secret == "" {
-		return operation.Call{Caller: operation.Caller{Actor: User()}, Ceiling: operation.Unlimited,
+		return operation.Call{Caller: operation.Caller{Actor: User()}, Ceiling: operation.UncappedTier,
 			Scopes: access.AllScopes()}, nil
 	}
 	who, err := p.access.Bearer(ctx, secret)

@@ -15,16 +15,15 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/transport"
-	"github.com/claudeops/claudeops/internal/web/metrics"
+	"github.com/claudeops/claudeops/internal/web/health"
 )
 
 // maxCAFile bounds CLAUDEOPS_CA_FILE, in bytes.
@@ -36,13 +35,13 @@ type providers struct {
 	local         *local.Provider                 // nil when disabled
 	localDisabled string                          // why local is nil
 	clients       map[string]*transport.Transport // of forges, by provider
-	latency       *metrics.ProviderLatency        // of their requests
+	latency       *health.ProviderLatency         // of their requests
 	sleep         func(context.Context, time.Duration)
 }
 
 // newProviders registers every provider, those that lack something as disabled with the reason.
 func newProviders(p *Parts, sleep func(context.Context, time.Duration)) *providers {
-	all := &providers{sleep: sleep, clients: map[string]*transport.Transport{}, latency: metrics.NewProviderLatency()}
+	all := &providers{sleep: sleep, clients: map[string]*transport.Transport{}, latency: health.NewProviderLatency()}
 	var entries []gitprovider.Registration
 	for _, f := range p.Cfg.Forges.All {
 		entries = append(entries, all.forge(p, f))
@@ -61,7 +60,7 @@ func newProviders(p *Parts, sleep func(context.Context, time.Duration)) *provide
 	}
 	all.localDisabled = localEntry.Disabled
 	all.registry = gitprovider.NewRegistry(append(entries, localEntry), nil, p.Cfg.Forges.DefaultProvider,
-		mounted.Repos{Dir: p.Cfg.Mounted.Dir}).PinnedBy(func() []gitprovider.Pin { return pinsOf(p.Rules.Now().Policy) })
+		config.Repos{Dir: p.Cfg.Mounted.Dir}).PinnedBy(func() []gitprovider.Pin { return pinsOf(p.Rules.Now().Policy) })
 	return all
 }
 
@@ -129,8 +128,8 @@ func (all *providers) forge(p *Parts, f config.Forge) gitprovider.Registration {
 	if entry.Disabled != "" {
 		return entry
 	}
-	provider, client, err := f.Driver.New(f.Settings, driver.Runtime{
-		Client: func(s driver.Settings, o transport.Options) (*transport.Transport, error) {
+	provider, client, err := f.Driver.New(f.Settings, forge.Runtime{
+		Client: func(s forge.Settings, o transport.Options) (*transport.Transport, error) {
 			return all.transport(p, s, o)
 		}, Learn: func(secret string) (forget func()) { return p.Scanner.Learn(secret) },
 		CreateLabels: func() bool { return p.Rules.Now().Policy.Pulls.CreateLabels }, Paths: p.Store.PullPaths(name),
@@ -158,7 +157,7 @@ func CloneBase(api *url.URL, hosts []string) string {
 }
 
 // transport makes an HTTP client of a forge. Its token is read again when it is in a file that is replaced.
-func (all *providers) transport(p *Parts, s driver.Settings, o transport.Options) (*transport.Transport, error) {
+func (all *providers) transport(p *Parts, s forge.Settings, o transport.Options) (*transport.Transport, error) {
 	roots, err := certificates(p.Cfg.Forges.CAFile)
 	if err != nil {
 		return nil, err
@@ -244,7 +243,7 @@ func knownFiles(ctx context.Context, p *Parts) (out []prflow.KnownFiles) {
 		out = append(out, prflow.KnownFiles{Provider: pr.Provider, Owner: pr.Owner, Repo: pr.Repo, Pull: pr.Number,
 			Paths: paths})
 	}
-	for _, r := range (mounted.Repos{Dir: p.Cfg.Mounted.Dir}).Offers().Repositories {
+	for _, r := range (config.Repos{Dir: p.Cfg.Mounted.Dir}).Offers().Repositories {
 		owner, name, _ := strings.Cut(r.Folder, "/")
 		if r.Manifest.Owner != "" && r.Manifest.Repo != "" {
 			owner, name = r.Manifest.Owner, r.Manifest.Repo

@@ -112,13 +112,13 @@ func (r servedRecords) Ping(ctx context.Context) error {
 
 // roundRecords implements prflow.RoundRecords.
 type roundRecords struct {
-	*store.Rounds
+	*store.JobClaims
 	*store.History
 }
 
 // NewRounds makes what looks at open pull requests again and again.
-func (p *Parts) NewRounds() *prflow.Rounds {
-	return prflow.NewRounds(p.Flow, roundRecords{p.Store.Rounds, p.Store.History})
+func (p *Parts) NewRounds() *prflow.PeriodicJob {
+	return prflow.NewPeriodicJob(p.Flow, roundRecords{p.Store.JobClaims, p.Store.History})
 }
 
 // newSinks makes what exports the heads of the audit. It contacts nothing.
@@ -176,7 +176,7 @@ func (a comparedAudit) Verify(ctx context.Context, expectHead string) (record.Au
 	if err != nil {
 		return report, err
 	}
-	return a.compare(ctx, report, 0)
+	return a.compareSinks(ctx, report, 0)
 }
 
 // VerifyAfter is like store.Audit.VerifyAfter. Of files it reads what was added since.
@@ -185,7 +185,7 @@ func (a comparedAudit) VerifyAfter(ctx context.Context, known record.AuditReport
 	if err != nil {
 		return report, err
 	}
-	return a.compare(ctx, report, known.HeadSeq)
+	return a.compareSinks(ctx, report, known.HeadSeq)
 }
 
 // Exports says how far the heads were exported to each sink that is configured now.
@@ -203,7 +203,7 @@ func (a comparedAudit) Exports(ctx context.Context) (out []record.AuditExport, e
 	return out, err
 }
 
-func (a comparedAudit) compare(ctx context.Context, report record.AuditReport, after int64) (record.AuditReport,
+func (a comparedAudit) compareSinks(ctx context.Context, report record.AuditReport, after int64) (record.AuditReport,
 	error) {
 	checks, err := a.sinks.Check(ctx, after)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // maxScriptSettings bounds the settings of scripts, in bytes.
@@ -93,10 +93,10 @@ func confineScripts(cfg config.Config) func(processtree.Command, processtree.Opt
 	return func(c processtree.Command, o processtree.Options, write []string) (processtree.Command, processtree.Options,
 		error) {
 		boundary := scriptBoundary()
-		if boundary.Kind != confine.Landlock {
+		if boundary.Kind != sandbox.Landlock {
 			return c, o, scripts.ErrNoBoundary
 		}
-		profile := confine.Profile{
+		profile := sandbox.Profile{
 			Boundary: boundary, Read: []string{"/"}, Write: append(besideHome(cfg, write), "/dev/shm"), Devices: usualDevices(),
 			Hidden: hiddenFromAgents(cfg), Modes: true,
 		}
@@ -108,12 +108,12 @@ func confineScripts(cfg config.Config) func(processtree.Command, processtree.Opt
 }
 
 // scriptBoundary returns what Landlock offers for scripts on this machine. The users of agents play no part in it.
-func scriptBoundary() confine.Boundary {
-	m := confine.ThisMachine()
-	m.Accounts = func(string) ([]confine.Account, error) { return nil, confine.ErrNoAccount }
-	boundary, _, err := confine.Decide(confine.Choice{Kind: confine.Landlock}, m)
+func scriptBoundary() sandbox.Boundary {
+	m := sandbox.ThisMachine()
+	m.Accounts = func(string) ([]sandbox.Account, error) { return nil, sandbox.ErrNoAccount }
+	boundary, _, err := sandbox.Decide(sandbox.Choice{Kind: sandbox.Landlock}, m)
 	if err != nil {
-		return confine.Boundary{Kind: confine.None}
+		return sandbox.Boundary{Kind: sandbox.None}
 	}
 	boundary.Missing = slices.DeleteFunc(boundary.Missing,
 		func(what string) bool { return strings.HasPrefix(what, "agents run as root") })
@@ -154,10 +154,10 @@ func scriptFinding(a *App, cfg config.Config) doctor.Finding {
 		f.Detail = "CLAUDEOPS_SCRIPTS cannot be used, so that no script is offered: " + err.Error()
 	case settings.Boundary == scripts.BoundaryNone:
 		f.Detail = "none, as the settings of scripts say; " + open + "; leave out boundary: none"
-	case boundary.Kind != confine.Landlock && settings.Boundary == scripts.BoundaryLandlock:
+	case boundary.Kind != sandbox.Landlock && settings.Boundary == scripts.BoundaryLandlock:
 		f.Detail = "landlock, as the settings of scripts say, which this system does not have (Linux 5.13 or newer); no " +
 			"script can run"
-	case boundary.Kind != confine.Landlock:
+	case boundary.Kind != sandbox.Landlock:
 		f.Detail = "none, since this system has no Landlock (Linux 5.13 or newer); " + open
 	default:
 		writes := besideHome(cfg, append([]string{settings.WorkingDir}, settings.Write...))

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -26,7 +26,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/auditsink"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 	"github.com/claudeops/claudeops/internal/web"
-	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // drainBound limits how long a server that was told to end waits for pending requests. What they leave unfinished is
@@ -46,18 +46,18 @@ func RunServe(ctx context.Context, a *App) error {
 	}
 	start := newStart(p)
 	var listeners []net.Listener
-	var own guard.Own
+	var own httpx.Own
 	err := start.wait(ctx, func() (err error) {
 		listeners, own, err = listenFor(ctx, p)
 		return err
 	})
 	if err != nil {
-		return ended(ctx, err)
+		return unlessStopped(ctx, err)
 	}
 	at, in, tokens := listeners[0].Addr(), NewSignIn(p), AgentTokens(p)
 	ready, err := makeReady(ctx, p, start, listeners, in, tokens)
 	if err != nil {
-		return ended(ctx, errors.Join(err, closeAll(listeners)))
+		return unlessStopped(ctx, errors.Join(err, closeAll(listeners)))
 	}
 	welcome, err := in.welcome(ctx, ready.operator, at)
 	if err != nil {
@@ -76,7 +76,8 @@ func RunServe(ctx context.Context, a *App) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	told := newServing(p)
-	keepUp(ctx, p, &background, func(ctx context.Context) { told.keep(ctx, p) }, handler.KeepVerifying, ready.agents.Keep,
+	startBackground(ctx, p, &background, func(ctx context.Context) { told.pollRules(ctx, p) }, handler.KeepVerifying,
+		ready.agents.Keep,
 		ready.serveTokens, tokens.Keep, heads.Keep)
 	defer end()
 	return ServeUntil(ctx, p, handler.HTTPServer(), listeners...)
@@ -92,7 +93,7 @@ type readyServer struct {
 // makeReady waits for the records, and refuses settings with which the server would let in others than it should, or
 // nobody, or could not keep its schedule.
 func makeReady(ctx context.Context, p *Parts, start *start, listeners []net.Listener, in signIn,
-	tokens *door.Tokens) (ready readyServer, err error) {
+	tokens *gateway.Tokens) (ready readyServer, err error) {
 	usable := func() error { return refuseUnusableState(ctx, p) }
 	if p.Cfg.Records.Dir != "" {
 		err = start.waitBehind(ctx, p.Cfg.Web, listeners, usable)
@@ -119,8 +120,8 @@ func collectSooner() {
 	}
 }
 
-// ended returns an error of a start, unless the server was told to end meanwhile.
-func ended(ctx context.Context, err error) error {
+// unlessStopped returns an error of a start, unless the server was told to end meanwhile.
+func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -152,9 +153,9 @@ func announce(ctx context.Context, a *App, p *Parts, handler *web.Server, at net
 	return heads
 }
 
-// keepUp starts what a server does by itself until ctx is done: it keeps the records, looks at open pull requests again
-// and again, and does what others ask for.
-func keepUp(ctx context.Context, p *Parts, background *sync.WaitGroup, others ...func(context.Context)) {
+// startBackground starts what a server does by itself until ctx is done: it keeps the records, looks at open pull
+// requests again and again, and does what others ask for.
+func startBackground(ctx context.Context, p *Parts, background *sync.WaitGroup, others ...func(context.Context)) {
 	keepRecords(ctx, p, background)
 	rounds := p.NewRounds()
 	background.Go(func() { rounds.Run(ctx, time.Tick(prflow.RoundsTick)) })
@@ -229,7 +230,7 @@ func refuseUnusableState(ctx context.Context, p *Parts) error {
 const portAttempts = 10
 
 // listenFor listens at the configured address.
-func listenFor(ctx context.Context, p *Parts) ([]net.Listener, guard.Own, error) {
+func listenFor(ctx context.Context, p *Parts) ([]net.Listener, httpx.Own, error) {
 	listeners, own, err := listen(ctx, p.Cfg.Web.Addr)
 	if err != nil {
 		return nil, own, cannotListen(p.Cfg.Web.Addr, err)
@@ -242,7 +243,7 @@ func listenFor(ctx context.Context, p *Parts) ([]net.Listener, guard.Own, error)
 
 // listen listens at an address. Names below localhost lead a browser to 127.0.0.1 and to ::1, whichever answers first.
 // So where one of the two is listened at, the other is as well: another program there would get the login.
-func listen(ctx context.Context, addr string) (all []net.Listener, own guard.Own, err error) {
+func listen(ctx context.Context, addr string) (all []net.Listener, own httpx.Own, err error) {
 	for attempt := 1; ; attempt++ {
 		first, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 		if err != nil {
@@ -265,7 +266,7 @@ func listen(ctx context.Context, addr string) (all []net.Listener, own guard.Own
 
 // listenBeside listens at the loopback address of the other family, where the first listener leaves it free. On a
 // machine without that family no other program can listen there.
-func listenBeside(ctx context.Context, at net.Addr) (second net.Listener, own guard.Own, err error) {
+func listenBeside(ctx context.Context, at net.Addr) (second net.Listener, own httpx.Own, err error) {
 	first, err := netip.ParseAddrPort(at.String())
 	if err != nil {
 		return nil, own, err
@@ -273,12 +274,12 @@ func listenBeside(ctx context.Context, at net.Addr) (second net.Listener, own gu
 	network, other := "tcp6", netip.IPv6Loopback()
 	switch addr := first.Addr().Unmap(); {
 	case addr == netip.IPv6Unspecified(): // with IPv4, as Go listens
-		return nil, guard.Own{Names: true}, nil
+		return nil, httpx.Own{Names: true}, nil
 	case addr == netip.IPv6Loopback():
 		network, other = "tcp4", netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	case addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}), addr == netip.IPv4Unspecified():
 	case addr.IsLoopback():
-		return nil, guard.Own{Why: fmt.Sprintf("Your browser has no address of its own here: names below localhost lead to "+
+		return nil, httpx.Own{Why: fmt.Sprintf("Your browser has no address of its own here: names below localhost lead to "+
 			"127.0.0.1, and the server listens at %s.", addr)}, nil
 	default:
 		return nil, own, nil
@@ -287,11 +288,11 @@ func listenBeside(ctx context.Context, at net.Addr) (second net.Listener, own gu
 	second, err = new(net.ListenConfig).Listen(ctx, network, beside)
 	switch {
 	case err == nil:
-		return second, guard.Own{Names: true}, nil
+		return second, httpx.Own{Names: true}, nil
 	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
-		return nil, guard.Own{Names: true}, nil
+		return nil, httpx.Own{Names: true}, nil
 	}
-	return nil, guard.Own{Why: fmt.Sprintf("Your browser has no address of its own here: the server cannot listen at %s, "+
+	return nil, httpx.Own{Why: fmt.Sprintf("Your browser has no address of its own here: the server cannot listen at %s, "+
 		"where another program may be.", beside)}, nil
 }
 

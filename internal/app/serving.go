@@ -13,7 +13,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -30,8 +29,8 @@ const maxServing = 16 << 10
 
 // serving tells other processes on this machine which rules this server applies. The zero value tells none.
 type serving struct {
-	file *os.File
-	said []byte
+	file     *os.File
+	lastText []byte
 }
 
 // newServing makes the file. If it cannot be made it is left out: nothing else needs it.
@@ -53,20 +52,20 @@ func newServing(p *Parts) *serving {
 		p.Log.Info("doctor does not see this server", "error", err)
 		return &serving{}
 	}
-	if locked, err := filelock.Try(file, true); err != nil || !locked {
+	if locked, err := files.TryLock(file, true); err != nil || !locked {
 		_ = file.Close()
 		return &serving{}
 	}
 	return &serving{file: file}
 }
 
-// keep reads the rules and the secrets repeatedly until ctx is done, so that their problems are logged even without
-// requests, and publishes the rules.
-func (s *serving) keep(ctx context.Context, p *Parts) {
+// pollRules reads the rules and the secrets repeatedly until ctx is done, so that their problems are logged even
+// without requests, and publishes the rules.
+func (s *serving) pollRules(ctx context.Context, p *Parts) {
 	ticker := time.NewTicker(policy.Every / 2) // so that nothing is older than one and a half times Every
 	defer ticker.Stop()
 	for {
-		s.tell(p.PolicyState())
+		s.writeState(p.PolicyState())
 		p.secrets.Problems()
 		select {
 		case <-ctx.Done():
@@ -79,14 +78,14 @@ func (s *serving) keep(ctx context.Context, p *Parts) {
 	}
 }
 
-func (s *serving) tell(state policy.State) {
+func (s *serving) writeState(state policy.State) {
 	text, err := json.Marshal(doctor.Server{PID: os.Getpid(), Rules: state})
-	if err != nil || s.file == nil || slices.Equal(text, s.said) || len(text) > maxServing {
+	if err != nil || s.file == nil || slices.Equal(text, s.lastText) || len(text) > maxServing {
 		return
 	}
 	_, err = s.file.WriteAt(text, servingOffset)
 	if err == nil && s.file.Truncate(int64(servingOffset+len(text))) == nil {
-		s.said = text
+		s.lastText = text
 	}
 }
 
@@ -155,7 +154,7 @@ func readServing(path string) (text []byte, runs bool) {
 		return nil, true
 	}
 	defer func() { _ = file.Close() }()
-	if free, err := filelock.Try(file, false); err == nil && free {
+	if free, err := files.TryLock(file, false); err == nil && free {
 		return nil, false
 	}
 	text = make([]byte, maxServing)

@@ -16,10 +16,8 @@ import (
 	"time"
 
 	claudeops "github.com/claudeops/claudeops"
-	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -30,7 +28,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/git"
@@ -164,15 +161,15 @@ func serverCommand(binary string, toolsets []string) []string {
 	return append(command, "--folder", folder)
 }
 
-// known returns the existing toolsets of a list; the MCP server serves no others.
-func known(toolsets []string) []string {
+// existingToolsets returns the existing toolsets of a list; the MCP server serves no others.
+func existingToolsets(toolsets []string) []string {
 	there := ToolsetNames(new(App).Toolsets())
 	return slices.DeleteFunc(slices.Clone(toolsets), func(name string) bool { return !slices.Contains(there, name) })
 }
 
 // sessionOffers returns the mounted repositories' additions to a session that starts now.
 func sessionOffers(cfg config.Config) session.Offering {
-	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
+	offers := config.Repos{Dir: cfg.Mounted.Dir}.Offers()
 	out := session.Offering{Text: offers.Text(), Servers: map[string]json.RawMessage{}}
 	merged, err := MergedMCP(cfg, offers, nil, nil) // the session writes our own entry itself
 	if err != nil {
@@ -253,15 +250,15 @@ func (s sessionPulls) Recent(ctx context.Context, tier gitprovider.Tier) ([]sess
 		reads.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			s.read(ctx, &pulls[i], tier, &toAnswer)
+			s.loadPull(ctx, &pulls[i], tier, &toAnswer)
 		})
 	}
 	reads.Wait()
 	return pulls, nil
 }
 
-// read adds what the provider says now, and of one whose review waits for an answer what is needed to answer it.
-func (s sessionPulls) read(ctx context.Context, p *session.Pull, tier gitprovider.Tier, toAnswer *atomic.Int32) {
+// loadPull adds what the provider says now, and of one whose review waits for an answer what is needed to answer it.
+func (s sessionPulls) loadPull(ctx context.Context, p *session.Pull, tier gitprovider.Tier, toAnswer *atomic.Int32) {
 	status, err := s.flow.Reader().StatusAt(ctx, p.Provider, p.Owner, p.Repo, p.Number)
 	if err != nil {
 		p.Unread = fault.From(err).Message
@@ -312,7 +309,7 @@ func rulesForAgents(p *Parts, tier gitprovider.Tier) string {
 	if tier == gitprovider.TierObserve {
 		w.WriteString("Your tier may not propose. For higher tiers the policy is this:\n")
 	} else {
-		fmt.Fprintf(&w, "The policy: at most %s in one pull request of your tier.\n", plural.Files(rules.Tiers.MaxFiles(tier)))
+		fmt.Fprintf(&w, "The policy: at most %s in one pull request of your tier.\n", fault.CountFiles(rules.Tiers.MaxFiles(tier)))
 	}
 	caps := rules.CapsFor(max(tier, gitprovider.TierInvestigate))
 	fmt.Fprintf(&w, "Files that may be proposed: %s.\n", strings.Join(rules.Scope.Allow(), ", "))
@@ -340,12 +337,12 @@ func OrAll(list []string, none string) string {
 }
 
 // newCheckouts makes what brings mounted working copies up to date; nil if the operator does not want that.
-func newCheckouts(a *App, p *Parts) func(context.Context) []checkouts.State {
+func newCheckouts(a *App, p *Parts) func(context.Context) []session.CheckoutState {
 	if !p.Cfg.Mounted.Update {
 		return nil
 	}
-	copies := mounted.Repos{Dir: p.Cfg.Mounted.Dir}
-	u := &checkouts.Updater{
+	copies := config.Repos{Dir: p.Cfg.Mounted.Dir}
+	u := &session.CheckoutUpdater{
 		Dir: resolvedPath(p.Cfg.Mounted.Dir), Git: &git.Runner{Env: deploy.GitEnvironment(a.Options().Environment),
 			Reaped: true}, DryRun: func() bool { return p.Rules.Now().DryRun.On },
 		Folders: func() (folders []string) {

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -44,7 +44,7 @@ func NewSignIn(p *Parts) signIn {
 			return p.Store.Access.InsertToken(ctx, t, record.Attempt{
 				Time: t.CreatedAt, RequestID: NewID(), Actor: record.Actor{Door: record.DoorCLI, System: record.SystemServe},
 				Action:  "token.create",
-				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + tokens.Entry(t).Describe(),
+				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + credentials.TokenEntryOf(t).Describe(),
 			})
 		},
 		Gatekeeper: p.access, Operator: User(), Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: p.Store.Now,
@@ -58,11 +58,11 @@ func NewSignIn(p *Parts) signIn {
 // settings that admit strangers, or no one at all.
 func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	local := listensLocally(ctx, s.web.Host())
-	if err := s.warn(local); err != nil {
+	if err := s.warnSettings(local); err != nil {
 		return "", err
 	}
 	operator, err = s.OperatorToken(ctx)
-	if err != nil && waitsOut(err) { // all are refused meanwhile
+	if err != nil && isTransient(err) { // all are refused meanwhile
 		s.log.Warn("the records cannot be read yet, so it is not known who may come in", "error", fault.From(err).Message)
 		return "", nil
 	}
@@ -85,8 +85,8 @@ func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 		access.MinConfigured))
 }
 
-// warn says what the settings let others do. local: only this machine can connect.
-func (s signIn) warn(local bool) error {
+// warnSettings says what the settings let others do. local: only this machine can connect.
+func (s signIn) warnSettings(local bool) error {
 	for i, token := range s.web.Tokens {
 		if len(token) < access.MinConfigured {
 			s.log.Warn("a token of CLAUDEOPS_API_TOKENS is too short: it is never accepted", "position", i, "at_least",
@@ -124,8 +124,8 @@ func (s signIn) OperatorToken(ctx context.Context) (string, error) {
 	return "", Usage(errors.New(s.folderProblem + "; or set CLAUDEOPS_API_TOKENS"))
 }
 
-// waitsOut reports whether an error is one that may pass by itself, such as a database that is away for a while.
-func waitsOut(err error) bool {
+// isTransient reports whether an error is one that may pass by itself, such as a database that is away for a while.
+func isTransient(err error) bool {
 	var usage UsageError
 	return !errors.As(err, &usage) && fault.CodeOf(err) != fault.Misconfigured
 }

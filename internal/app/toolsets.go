@@ -68,7 +68,8 @@ func (a *App) pullToolset() operation.Toolset {
 	pulls := prflow.Toolset(flow)
 	pulls.Resources = prflow.Resources(flow,
 		func(ctx context.Context) []prflow.KnownFiles { return knownFiles(ctx, a.Wire(Needs{})) })
-	desk := review.Desk{Service: func() *review.Service { return NewReviews(a.Wire(Needs{})) }, ProviderOf: a.providerOf}
+	desk := review.Operations{Service: func() *review.Service { return NewReviews(a.Wire(Needs{})) },
+		ProviderOf: a.providerOf}
 	pulls.Operations = append(pulls.Operations, desk.Operations()...)
 	return pulls
 }
@@ -137,7 +138,7 @@ func WebToolsets(a *App) web.Toolsets {
 		out.Pages.Packages = packages.NewBrowser(a.Wire(Needs{}).Tools.packages())
 	}
 	if a.enabled(scripts.ToolsetName) {
-		out.Pages.Scripts = scripts.NewDesk(func() *operation.Kernel { return a.Wire(Needs{}).kernel },
+		out.Pages.Scripts = scripts.NewScriptPages(func() *operation.Kernel { return a.Wire(Needs{}).kernel },
 			a.Wire(Needs{}).Tools.scripts)
 	}
 	if p := a.Wire(Needs{}); a.enabled(deploy.ToolsetName) {

@@ -20,16 +20,16 @@ const startRetry = time.Second
 // start waits for what a server needs of the machine: its address, its folder, its database. It gives up after a
 // bounded time, so that the failure becomes visible to the program that started the server.
 type start struct {
-	until time.Time
-	now   func() time.Time
-	sleep func(ctx context.Context, d time.Duration)
-	tell  func(waitsFor string, err error) // at the first failure, and whenever it is another one
-	last  string
+	until  time.Time
+	now    func() time.Time
+	sleep  func(ctx context.Context, d time.Duration)
+	report func(waitsFor string, err error) // at the first failure, and whenever it is another one
+	last   string
 }
 
 func newStart(p *Parts) *start {
 	return &start{until: time.Now().Add(p.Cfg.Web.StartWait), now: time.Now, sleep: transport.Sleep,
-		tell: func(waitsFor string, err error) {
+		report: func(waitsFor string, err error) {
 			p.Log.Warn("the server waits at its start", "for", waitsFor, "at_most", p.Cfg.Web.StartWait, "why", messageOf(err))
 		}}
 }
@@ -54,7 +54,7 @@ func (s *start) wait(ctx context.Context, try func() error) error {
 		}
 		if text := messageOf(err); text != s.last {
 			s.last = text
-			s.tell(waitsFor, err)
+			s.report(waitsFor, err)
 		}
 		s.sleep(ctx, startRetry)
 	}

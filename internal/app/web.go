@@ -8,40 +8,38 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
-	"github.com/claudeops/claudeops/internal/proposals/follow"
+	"github.com/claudeops/claudeops/internal/proposals/pullsync"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/live"
-	"github.com/claudeops/claudeops/internal/web/metrics"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // NewWebServer makes the server for a listener at the address.
 func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessions dashboard.Sessions,
-	tokens *door.Tokens, at net.Addr, own guard.Own) (*web.Server, error) {
+	tokens *gateway.Tokens, at net.Addr, own httpx.Own) (*web.Server, error) {
 	return web.New(web.Options{
-		Settings: handler.Settings{
+		Settings: httpx.Settings{
 			Version: Version(), Tier: p.Cfg.Permissions.Tier, PublicURL: p.Cfg.Web.PublicURL,
-			Rules: func() handler.Rules {
+			Rules: func() httpx.Rules {
 				now := p.Rules.Now()
-				return handler.Rules{DryRun: now.DryRun.On, ReadOnly: now.noProposals(), Problem: now.Problem}
+				return httpx.Rules{DryRun: now.DryRun.On, ReadOnly: now.noProposals(), Problem: now.Problem}
 			},
 		},
 		Callers: web.Callers{Network: networkOf(p, at, own), Access: p.access, SignIn: p.identities,
 			Agents: web.Agents{Tokens: tokens, Programs: newPrograms(p)}},
 		Toolsets: toolsets,
-		Records: records.Records{
+		Records: views.Records{
 			Attempts: servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}, Audit: p.ComparedAudit(),
 			Replies: p.Store.Replies,
 			Summary: p.Store.History, Pulls: p.Store.Pulls, Sessions: p.Store.AgentSessions, Notices: p.Store.Outbox,
@@ -56,15 +54,15 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 		Rules: web.Rules{
 			Policy: p.Rules.Effective, Doctor: func(ctx context.Context) []doctor.Finding { return lookAtServer(ctx, p) },
 			Stamp:        func() string { return fmt.Sprint(p.PolicyState(), p.secrets.Problems()) },
-			Room:         func(ctx context.Context) (metrics.Room, error) { return roomOf(ctx, p) },
-			Boundary:     func() metrics.Boundary { return boundaryMetric(p.Cfg) },
+			Room:         func(ctx context.Context) (health.Room, error) { return roomOf(ctx, p) },
+			Boundary:     func() health.Boundary { return boundaryMetric(p.Cfg) },
 			ComparePulls: func(ctx context.Context) ([]record.HeadCheck, error) { return CompareWithPulls(ctx, p) },
 		},
 		Live: web.Live{Topics: []live.Topic{
 			{Name: live.TopicSessions, Version: p.Store.AgentSessions.SessionsVersion},
 			{Name: live.TopicConnections, Version: p.Store.Connections().ConnectionsVersion},
 		}},
-		Env: handler.Env{
+		Env: httpx.Env{
 			Log:       p.Log,
 			Redact:    p.Scanner.Redact,
 			Hide:      p.Scanner.Hide,
@@ -84,7 +82,7 @@ func lookAtServer(ctx context.Context, p *Parts) []doctor.Finding {
 }
 
 // roomOf is what the records take, and the disk of the state folder.
-func roomOf(ctx context.Context, p *Parts) (room metrics.Room, err error) {
+func roomOf(ctx context.Context, p *Parts) (room health.Room, err error) {
 	size, err := p.Store.Size(ctx)
 	room.Records = uint64(max(size, 0)) //nolint:gosec // not negative
 	if free, disk, known := files.Room(p.Cfg.Records.Dir); known && p.Cfg.Records.Dir != "" {
@@ -94,18 +92,18 @@ func roomOf(ctx context.Context, p *Parts) (room metrics.Room, err error) {
 }
 
 // boundaryMetric returns the boundary between agents and our files now, for metrics.
-func boundaryMetric(c config.Config) metrics.Boundary {
+func boundaryMetric(c config.Config) health.Boundary {
 	b, _, err := decideBoundary(c)
 	if err != nil {
-		return metrics.Boundary{Kind: "invalid"}
+		return health.Boundary{Kind: "invalid"}
 	}
-	return metrics.Boundary{Kind: string(b.Kind), ABI: b.ABI, Whole: b.Whole()}
+	return health.Boundary{Kind: string(b.Kind), ABI: b.ABI, Whole: b.Whole()}
 }
 
 // networkOf returns how the server is reached. Whether only this machine can connect is read from the listener itself.
-func networkOf(p *Parts, at net.Addr, own guard.Own) guard.Network {
+func networkOf(p *Parts, at net.Addr, own httpx.Own) httpx.Network {
 	w := p.Cfg.Web
-	n := guard.Network{
+	n := httpx.Network{
 		Hosts: w.Hosts, BasePath: w.BasePath, TrustedProxies: w.TrustedProxies, ProxyUserHeader: w.ProxyUserHeader,
 	}
 	if host := w.Host(); host != "" {
@@ -133,15 +131,15 @@ const followDrain = 10 * time.Second
 
 // NewFollower makes what follows our pull requests at every provider that is enabled. It only reads there, so that a
 // server that is read-only or in dry run has one, too.
-func NewFollower(p *Parts) *follow.Follower {
+func NewFollower(p *Parts) *pullsync.Follower {
 	var enabled []string
 	for _, entry := range p.Providers.registry.Entries() {
 		if entry.Provider != nil {
 			enabled = append(enabled, entry.Name)
 		}
 	}
-	return follow.New(follow.Options{
-		Records: p.Store.Pulls, Shared: p.Store.Rounds, Providers: enabled, Status: p.Flow.Reader().StatusAt,
+	return pullsync.New(pullsync.Options{
+		Records: p.Store.Pulls, Shared: p.Store.JobClaims, Providers: enabled, Status: p.Flow.Reader().StatusAt,
 		Notifier: p.notifier,
 		Redact:   p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.Log, Now: p.Store.Now, NewID: NewID,
@@ -171,10 +169,10 @@ func NewDoctor(p *Parts) *doctor.Doctor {
 			ReposProblem: now.ReposProblem}, Redact: p.Scanner.Redact,
 		Records: p.Store, Audit: p.ComparedAudit(), Outbox: p.Store.Outbox, Registry: p.Providers.registry, Key: p.keyOfMarks,
 		Notifying: p.notifier.Names(), OtherRecords: p.OtherRecords(), Proposed: p.Store.History.Proposed,
-		MergeMCP: func(offers mounted.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil, nil) },
+		MergeMCP: func(offers config.Offers) (mcpconfig.Result, error) { return MergedMCP(p.Cfg, offers, nil, nil) },
 	}
 	o.Boundary = doctor.Boundary{
-		Held: func() (confine.Boundary, error) {
+		Held: func() (sandbox.Boundary, error) {
 			b, _, err := decideBoundary(p.Cfg)
 			return b, err
 		},

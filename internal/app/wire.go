@@ -18,11 +18,10 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/claudeops/claudeops/internal/agents/checkouts"
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/session"
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/notify"
@@ -33,7 +32,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/keyfile"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/system/transport"
@@ -96,7 +94,7 @@ type Parts struct {
 	Log     *slog.Logger
 	Rules   rules
 	Store   exportedStore
-	Scanner *content.Scanner
+	Scanner *textscan.Scanner
 	secrets *config.Secrets
 	access  *access.Gatekeeper
 	// identities are the providers by which people sign in.
@@ -106,8 +104,8 @@ type Parts struct {
 	Flow       *prflow.Service
 	notifier   *notify.Deliverer
 	Tools      tools
-	Agents     *door.Host                              // who is connected from elsewhere
-	update     func(context.Context) []checkouts.State // of mounted working copies; nil for nothing
+	Agents     *gateway.Host                                 // who is connected from elsewhere
+	update     func(context.Context) []session.CheckoutState // of mounted working copies; nil for nothing
 	// supervisor gives what runs sessions, the same at each call.
 	supervisor func() (*session.Supervisor, error)
 }
@@ -155,7 +153,7 @@ func (a *App) Wire(n Needs) *Parts {
 			p.Log.Warn(w)
 		}
 	}
-	p.Scanner = content.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
+	p.Scanner = textscan.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
 	p.secrets = newSecrets(a, p)
 	p.Store.Store = store.New(p.Cfg.Records.Dir, store.Options{
 		DatabaseURL: p.Cfg.Records.DatabaseURL, Kind: p.Cfg.Records.Kind,
@@ -241,9 +239,9 @@ func (p *Parts) markKey() ([]byte, error) {
 		if p.Cfg.Records.Dir == "" {
 			return nil, fault.New(fault.Misconfigured, "%s", p.Cfg.Records.Problem)
 		}
-		return keyfile.Load(p.Cfg.Records.Dir)
+		return config.LoadMarkKey(p.Cfg.Records.Dir)
 	}
-	key, err := keyfile.Parse(p.Cfg.Records.MarkKey)
+	key, err := config.ParseKey(p.Cfg.Records.MarkKey)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Misconfigured, "CLAUDEOPS_MARK_KEY is malformed: %s", err)
 	}
@@ -256,7 +254,7 @@ func (p *Parts) grantKey() ([]byte, error) {
 	if p.Cfg.Records.MarkKey != "" || p.Cfg.Records.Dir == "" {
 		return p.markKey()
 	}
-	return keyfile.LoadFile(p.Cfg.Records.Dir, keyfile.Grants)
+	return config.LoadKeyFile(p.Cfg.Records.Dir, config.GrantsKeyName)
 }
 
 // keyOfMarks is markKey without making a key: nil if there is none yet.
@@ -264,7 +262,7 @@ func (p *Parts) keyOfMarks() ([]byte, error) {
 	if p.Cfg.Records.MarkKey != "" || p.Cfg.Records.Dir == "" {
 		return p.markKey()
 	}
-	return keyfile.Find(p.Cfg.Records.Dir)
+	return config.FindMarkKey(p.Cfg.Records.Dir)
 }
 
 // Close ends what was opened, if anything was.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/app"
 
-	"github.com/claudeops/claudeops/internal/agents/connect"
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
+	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
 )
 
 // BenchmarkConnection measures the wait of an agent's connector in this process: from its connection to the answer of
@@ -29,18 +29,19 @@ func BenchmarkConnection(b *testing.B) {
 		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	p := a.program().Wire(app.Needs{})
 	b.Cleanup(func() { _ = a.program().Close() })
-	d, err := p.Agents.Open(door.Spec{Rights: door.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}}, Dir: dir})
+	d, err := p.Agents.Open(gateway.Spec{Rights: gateway.Rights{Session: "bench", Tier: 2, Toolsets: []string{"pr"}},
+		Dir: dir})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
 	d.Admit(func(int) bool { return true })
-	ticket, err := connect.ReadTicket(d.TicketFile())
+	ticket, err := stdioproxy.ReadTicket(d.TicketFile())
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		conn, err := connect.Dial(b.Context(), d.Address(), connect.Hello{Ticket: ticket})
+		conn, err := stdioproxy.Dial(b.Context(), d.Address(), stdioproxy.Hello{Ticket: ticket})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -13,13 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/app"
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/files"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 func auditCommand(a *commandLine) *cobra.Command {
@@ -72,12 +71,12 @@ func auditListCommand(a *commandLine) *cobra.Command {
 func entriesOf(ctx context.Context, p *app.Parts, rows []record.RecordedAttempt) ([]record.AuditEntry, error) {
 	entries := make([]record.AuditEntry, 0, len(rows))
 	for part := range slices.Chunk(rows, record.MaxAttemptLimit) {
-		about, err := records.AboutOf(ctx, p.Store.Pulls, p.Store.AgentSessions, part)
+		about, err := views.AboutOf(ctx, p.Store.Pulls, p.Store.AgentSessions, part)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range part {
-			entries = append(entries, about.Entry(r, func(text string) string { return shown(text, 100) }))
+			entries = append(entries, about.Entry(r, func(text string) string { return cleanLine(text, 100) }))
 		}
 	}
 	return entries, nil
@@ -94,9 +93,9 @@ func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
 	columns(w, rows)
 }
 
-// shown prepares text that others wrote for a terminal: no control characters, no line breaks, capped.
-func shown(text string, runes int) string {
-	return content.Clean(strings.Join(strings.Fields(text), " "), runes)
+// cleanLine prepares text that others wrote for a terminal: no control characters, no line breaks, capped.
+func cleanLine(text string, runes int) string {
+	return textscan.Clean(strings.Join(strings.Fields(text), " "), runes)
 }
 
 func auditShowCommand(a *commandLine) *cobra.Command {
@@ -123,38 +122,39 @@ func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	rows := [][]string{
 		{"  action", e.Action + ", " + e.Outcome + ", " + e.Time.Format(time.RFC3339Nano)},
 		{"  request", e.RequestID},
-		{"  caller", shown(e.Caller, 200) + " through " + e.Door + ", tier " + strconv.Itoa(e.Tier)},
+		{"  caller", cleanLine(e.Caller, 200) + " through " + e.Door + ", tier " + strconv.Itoa(e.Tier)},
 		{"  duration", fmt.Sprintf("%.1f ms", e.DurationMS)},
 	}
 	if e.Repo != "" {
-		rows = append(rows, []string{"  repository", shown(e.Provider+":"+e.Repo, 250) + ", base " + shown(e.Base, 200)})
+		rows = append(rows, []string{"  repository", cleanLine(e.Provider+":"+e.Repo, 250) + ", base " + cleanLine(e.Base,
+			200)})
 	}
 	if e.Title != "" {
-		rows = append(rows, []string{"  title", shown(e.Title, 200)})
+		rows = append(rows, []string{"  title", cleanLine(e.Title, 200)})
 	}
 	if e.Policy != "" {
-		rows = append(rows, []string{"  policy", shown(e.Policy, 200)})
+		rows = append(rows, []string{"  policy", cleanLine(e.Policy, 200)})
 	}
 	for _, p := range e.Paths {
-		rows = append(rows, []string{"  path", shown(p, 200)})
+		rows = append(rows, []string{"  path", cleanLine(p, 200)})
 	}
 	if e.Code != "" {
-		rows = append(rows, []string{"  code", string(e.Code)}, []string{"  message", shown(e.Message, 1000)})
+		rows = append(rows, []string{"  code", string(e.Code)}, []string{"  message", cleanLine(e.Message, 1000)})
 	}
 	if e.PRNumber > 0 {
-		rows = append(rows, []string{"  pull request", "#" + strconv.Itoa(e.PRNumber) + " " + shown(e.PRURL, 500)})
+		rows = append(rows, []string{"  pull request", "#" + strconv.Itoa(e.PRNumber) + " " + cleanLine(e.PRURL, 500)})
 		if e.PullState != "" {
 			rows = append(rows, []string{"  last seen", e.PullState})
 		}
 	}
 	columns(w, rows)
 	for _, v := range e.Verdicts {
-		fmt.Fprintf(w, "  gate %-10s  %-7s  %s\n", v.Gate, v.Ruling, shown(v.Detail, 200))
+		fmt.Fprintf(w, "  gate %-10s  %-7s  %s\n", v.Gate, v.Ruling, cleanLine(v.Detail, 200))
 		for _, warning := range v.Warnings {
-			fmt.Fprintf(w, "    %s\n", shown(warning, 1000))
+			fmt.Fprintf(w, "    %s\n", cleanLine(warning, 1000))
 		}
 		for _, violation := range v.Violations {
-			fmt.Fprintf(w, "    [%s] %s\n", violation.Code, shown(violation.Message, 500))
+			fmt.Fprintf(w, "    [%s] %s\n", violation.Code, cleanLine(violation.Message, 500))
 		}
 	}
 	fmt.Fprintf(w, "  row %d, hash %s\n  after      %s\n", e.Seq, e.Hash, e.PrevHash)
@@ -182,7 +182,7 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done := working(a, "Verifying the audit")
-			report, err := v.verify(cmd.Context(), a.program().Wire(app.Needs{Records: true}))
+			report, err := v.verifyAudit(cmd.Context(), a.program().Wire(app.Needs{Records: true}))
 			done()
 			if err != nil {
 				return withoutOwnAdvice(err)
@@ -229,7 +229,7 @@ func adviseNoVerify(report record.AuditReport) record.AuditReport {
 	return report
 }
 
-func (v auditVerification) verify(ctx context.Context, p *app.Parts) (record.AuditReport, error) {
+func (v auditVerification) verifyAudit(ctx context.Context, p *app.Parts) (record.AuditReport, error) {
 	var kept [][]record.Head
 	for _, file := range v.files { // before anything takes long
 		heads, err := headsIn(file)
@@ -274,7 +274,7 @@ func headsIn(path string) ([]record.Head, error) {
 }
 
 func describeVerification(w *strings.Builder, report record.AuditReport) {
-	fmt.Fprintf(w, "%s, head %s\n", plural.Of(int(report.Rows), "row", "rows"), report.Head)
+	fmt.Fprintf(w, "%s, head %s\n", fault.Count(int(report.Rows), "row", "rows"), report.Head)
 	if report.OK() {
 		w.WriteString("The chain is whole.\n")
 	} else {
@@ -286,7 +286,7 @@ func describeVerification(w *strings.Builder, report record.AuditReport) {
 		if c.Result == record.HeadsAgree {
 			detail = fmt.Sprintf("%d heads, the newest of row %s", c.Heads, strconv.FormatInt(c.LastSeq, 10))
 		}
-		rows = append(rows, []string{string(c.Result), c.Against, shown(detail, 400)})
+		rows = append(rows, []string{string(c.Result), c.Against, cleanLine(detail, 400)})
 	}
 	if len(rows) > 0 {
 		w.WriteString("Compared with:\n")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
@@ -87,7 +86,7 @@ func describePolicy(w *strings.Builder, v policy.View) {
 		fmt.Fprintf(w, "Tier 3 also, if the files are sound: %s (%s)\n", kind.Name, strings.Join(kind.Patterns, ", "))
 	}
 	fmt.Fprintf(w, "Tier 1 may not propose. Tier 2: at most %s in one pull request. Tier 3: at most %d.\n",
-		plural.Files(v.Tier2MaxFiles), v.Tier3MaxFiles)
+		fault.CountFiles(v.Tier2MaxFiles), v.Tier3MaxFiles)
 	fmt.Fprintf(w, "At most %d bytes a file, %d in all.\n", v.MaxFileBytes, v.MaxTotalBytes)
 	fmt.Fprintf(w, "Open pull requests a repository: at most %d; opened an hour: at most %d; a rejected change rests %g hours.\n",
 		v.OpenPRs, v.CreationsPerHour, v.CooldownHours)

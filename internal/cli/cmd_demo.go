@@ -92,7 +92,7 @@ func typedName(called string) string {
 // demoAddr is CLAUDEOPS_ADDR, else the default address, or a free port of this machine if something listens there
 // already.
 func demoAddr(ctx context.Context, a *commandLine) string {
-	if addr, _ := a.environment("CLAUDEOPS_ADDR"); addr != "" {
+	if addr, _ := a.lookupSetting("CLAUDEOPS_ADDR"); addr != "" {
 		return addr
 	}
 	probe, err := new(net.ListenConfig).Listen(ctx, "tcp", config.DefaultAddr)

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/term"
 
 	"github.com/claudeops/claudeops/internal/app"
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // deployCommand holds what only people ask of deployments; the commands of the tools are added to it.
@@ -42,10 +42,10 @@ func deployInitCommand(a *commandLine) *cobra.Command {
 			return a.print(made, func(w *strings.Builder) {
 				fmt.Fprintf(w, "%s: %d modules\n", made.Path, len(made.Modules))
 				for _, id := range made.Modules {
-					fmt.Fprintf(w, "  %s\n", content.Clean(id, maxCell))
+					fmt.Fprintf(w, "  %s\n", textscan.Clean(id, maxCell))
 				}
 				for _, why := range made.LeftOut {
-					fmt.Fprintf(w, "left out: %s\n", content.Clean(why, maxCell))
+					fmt.Fprintf(w, "left out: %s\n", textscan.Clean(why, maxCell))
 				}
 			})
 		},
@@ -56,14 +56,14 @@ func deployInitCommand(a *commandLine) *cobra.Command {
 
 // snapshotEntry is a snapshot in the answers of deploy snapshots.
 type snapshotEntry struct {
-	ID           string              `json:"id"`
-	Kind         string              `json:"kind"`
-	CreatedAt    time.Time           `json:"created_at"`
-	Owner        change.Owner        `json:"owner"`
-	Project      string              `json:"project"`
-	Targets      []change.TargetName `json:"targets"`
-	Changes      int                 `json:"changes"`
-	RolledBackTo string              `json:"rolled_back_to,omitempty"`
+	ID           string               `json:"id"`
+	Kind         string               `json:"kind"`
+	CreatedAt    time.Time            `json:"created_at"`
+	Owner        fileset.Owner        `json:"owner"`
+	Project      string               `json:"project"`
+	Targets      []fileset.TargetName `json:"targets"`
+	Changes      int                  `json:"changes"`
+	RolledBackTo string               `json:"rolled_back_to,omitempty"`
 }
 
 func deploySnapshotsCommand(a *commandLine) *cobra.Command {
@@ -88,7 +88,7 @@ func deploySnapshotsCommand(a *commandLine) *cobra.Command {
 				rows = append(rows, []string{
 					s.ID, s.CreatedAt.Local().Format(time.DateTime), what, string(s.Owner), strings.Trim(fmt.Sprint(s.Targets), "[]"),
 					fmt.Sprint(len(s.Steps)),
-					content.Clean(s.Project, maxCell),
+					textscan.Clean(s.Project, maxCell),
 				})
 			}
 			return a.print(listOf(entries), func(w *strings.Builder) { columns(w, rows) })
@@ -145,9 +145,9 @@ func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 	return true
 }
 
-func describeChanges(w *strings.Builder, paint func(int, string) string, changes []change.Change, sum change.Summary,
+func describeChanges(w *strings.Builder, paint func(int, string) string, changes []fileset.Change, sum fileset.Summary,
 	warnings []string) {
-	target, adopted := change.TargetName(""), 0
+	target, adopted := fileset.TargetName(""), 0
 	for _, c := range changes {
 		if c.Target != target {
 			target = c.Target
@@ -155,15 +155,15 @@ func describeChanges(w *strings.Builder, paint func(int, string) string, changes
 		}
 		line, colour := "+ create  ", green
 		switch {
-		case c.Op == change.Delete:
+		case c.Op == fileset.Delete:
 			line, colour = "- delete  ", red
 		case c.Adopts():
 			line, colour = "! adopt   ", yellow
 			adopted++
-		case c.Op == change.Update:
+		case c.Op == fileset.Update:
 			line, colour = "~ update  ", cyan
 		}
-		fmt.Fprintf(w, "  %s %s\n", paint(colour, line+content.Clean(c.Path, maxCell)), "("+c.Reason+")")
+		fmt.Fprintf(w, "  %s %s\n", paint(colour, line+textscan.Clean(c.Path, maxCell)), "("+c.Reason+")")
 	}
 	describeWarnings(w, paint, warnings)
 	if len(changes) == 0 {
@@ -180,13 +180,13 @@ func describeChanges(w *strings.Builder, paint func(int, string) string, changes
 
 func describeWarnings(w *strings.Builder, paint func(int, string) string, warnings []string) {
 	for _, text := range warnings {
-		fmt.Fprintf(w, "%s %s\n", paint(yellow, "warning:"), content.Clean(text, maxCell))
+		fmt.Fprintf(w, "%s %s\n", paint(yellow, "warning:"), textscan.Clean(text, maxCell))
 	}
 }
 
 func describeDiff(w *strings.Builder, paint func(int, string) string, unified string) {
 	for line := range strings.Lines(unified) {
-		text := content.Clean(strings.TrimRight(line, "\n"), maxCell)
+		text := textscan.Clean(strings.TrimRight(line, "\n"), maxCell)
 		switch {
 		case strings.HasPrefix(line, "+"):
 			text = paint(green, text)
@@ -201,9 +201,9 @@ func describeDiff(w *strings.Builder, paint func(int, string) string, unified st
 
 func describeDrift(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.StatusData]) {
 	for _, item := range v.Data.Drift {
-		colour := map[change.DriftKind]int{change.Modified: yellow, change.Missing: red, change.Extra: cyan}[item.Kind]
+		colour := map[fileset.DriftKind]int{fileset.Modified: yellow, fileset.Missing: red, fileset.Extra: cyan}[item.Kind]
 		fmt.Fprintf(w, "%-11s  %s  %s\n", item.Target, paint(colour, fmt.Sprintf("%-8s", item.Kind)),
-			content.Clean(item.Path, maxCell))
+			textscan.Clean(item.Path, maxCell))
 	}
 	describeWarnings(w, paint, v.Warnings)
 	sum := v.Data.Summary
@@ -218,14 +218,14 @@ func describeDrift(w *strings.Builder, paint func(int, string) string, v deploy.
 func describeUpdate(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.UpdateData]) {
 	newer := 0
 	for _, m := range v.Data.Modules {
-		name := content.Clean(m.Module, maxCell)
+		name := textscan.Clean(m.Module, maxCell)
 		switch {
 		case !m.Newer():
 			fmt.Fprintf(w, "  %s is at the newest commit, %.12s\n", name, m.To)
 			continue
 		case m.From == "":
 			fmt.Fprintf(w, "  %s\n", paint(cyan, fmt.Sprintf("%s follows %s, and would be locked to %.12s", name,
-				content.Clean(m.Ref, maxCell), m.To)))
+				textscan.Clean(m.Ref, maxCell), m.To)))
 		default:
 			fmt.Fprintf(w, "  %s\n", paint(cyan, fmt.Sprintf("%s %.12s -> %.12s", name, m.From, m.To)))
 		}
@@ -251,17 +251,17 @@ func describeOrigins(w *strings.Builder, paint func(int, string) string, v deplo
 		if f.Drift != "" {
 			drift = paint(yellow, fmt.Sprintf(" (%s since it was deployed)", f.Drift))
 		}
-		fmt.Fprintf(w, "%s %s%s\n", f.Target, content.Clean(f.Path, maxCell), drift)
+		fmt.Fprintf(w, "%s %s%s\n", f.Target, textscan.Clean(f.Path, maxCell), drift)
 		for _, p := range f.Parts {
-			fmt.Fprintf(w, "  lines %d-%d: %s of the module %s\n", p.First, p.Last, content.Clean(p.File, maxCell),
-				content.Clean(p.Module, maxCell))
+			fmt.Fprintf(w, "  lines %d-%d: %s of the module %s\n", p.First, p.Last, textscan.Clean(p.File, maxCell),
+				textscan.Clean(p.Module, maxCell))
 			for _, l := range p.Layers {
-				text := fmt.Sprintf("%-8s %s %s", l.Level, l.How, content.Clean(l.File, maxCell))
+				text := fmt.Sprintf("%-8s %s %s", l.Level, l.How, textscan.Clean(l.File, maxCell))
 				if l.Line > 0 {
 					text += fmt.Sprintf(", line %d", l.Line)
 				}
 				if l.Repository != "" {
-					text += fmt.Sprintf(" of %s at %.12s", content.Clean(l.Repository, maxCell), l.Commit)
+					text += fmt.Sprintf(" of %s at %.12s", textscan.Clean(l.Repository, maxCell), l.Commit)
 				}
 				mark := "   "
 				if l.Gives {
@@ -277,10 +277,10 @@ func describeOrigins(w *strings.Builder, paint func(int, string) string, v deplo
 // describeProposed says what was proposed of a deployment.
 func describeProposed(w *strings.Builder, paint func(int, string) string, v deploy.Envelope[deploy.Proposed]) {
 	for _, name := range v.Data.Files {
-		fmt.Fprintf(w, "  %s\n", content.Clean(name, maxCell))
+		fmt.Fprintf(w, "  %s\n", textscan.Clean(name, maxCell))
 	}
 	describeWarnings(w, paint, v.Warnings)
-	title := content.Clean(v.Data.Title, maxCell)
+	title := textscan.Clean(v.Data.Title, maxCell)
 	switch {
 	case v.Data.DryRun:
 		fmt.Fprintf(w, "This was a dry run. It would propose to %s, on the branch %s: %s\n", v.Data.Repository, v.Data.Branch,

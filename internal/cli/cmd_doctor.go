@@ -11,11 +11,9 @@ import (
 
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/keyfile"
 )
 
 type doctorOptions struct {
@@ -135,7 +133,7 @@ func runBackup(ctx context.Context, a *commandLine, folder string) error {
 		return fault.New(fault.Misconfigured, "%s", p.Cfg.Records.Problem)
 	}
 	done := working(a, "Copying the records and verifying the copy")
-	report, files, err := p.Store.Backup(ctx, folder, keyfile.Name, config.OperatorTokenFile)
+	report, files, err := p.Store.Backup(ctx, folder, config.MarkKeyName, config.OperatorTokenFile)
 	done()
 	if err != nil {
 		return err
@@ -146,7 +144,7 @@ func runBackup(ctx context.Context, a *commandLine, folder string) error {
 
 func describeBackup(p *app.Parts, w *strings.Builder, b backupAnswer) {
 	if p.Cfg.Records.DatabaseURL == "" {
-		fmt.Fprintf(w, "Backed up to %s: %s of the audit, head %s\n", b.Folder, plural.Of(int(b.Rows), "row", "rows"), b.Head)
+		fmt.Fprintf(w, "Backed up to %s: %s of the audit, head %s\n", b.Folder, fault.Count(int(b.Rows), "row", "rows"), b.Head)
 	} else {
 		fmt.Fprintf(w,
 			"Copied the files of the state folder to %s. The records are in PostgreSQL: back them up with pg_dump.\n", b.Folder)
@@ -154,7 +152,7 @@ func describeBackup(p *app.Parts, w *strings.Builder, b backupAnswer) {
 	switch {
 	case p.Cfg.Records.MarkKey != "":
 		w.WriteString("The key of the marks is not in it: it is configured (CLAUDEOPS_MARK_KEY). Keep it elsewhere.\n")
-	case slices.Contains(b.Files, keyfile.Name):
+	case slices.Contains(b.Files, config.MarkKeyName):
 		w.WriteString("It holds the key of the marks: keep it like a password.\n")
 	default:
 		w.WriteString("There is no key of the marks yet.\n")

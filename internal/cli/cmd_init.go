@@ -68,7 +68,7 @@ func runInit(ctx context.Context, a *commandLine, o initOptions) error {
 		return err
 	}
 	i := newInterview(ctx, a, o, place)
-	s, err := i.settle(ctx)
+	s, err := i.askAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func runInit(ctx context.Context, a *commandLine, o initOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := place.write(s); err != nil {
+	if err := place.writeSettings(s); err != nil {
 		return err
 	}
 	opened, err := i.firstPullRequest(ctx, s, &tried)
@@ -101,10 +101,10 @@ type trial struct {
 }
 
 // tryUntilItWorks tries the settings, and has a person change what does not work. Nothing that was answered is lost.
-func (i *interview) tryUntilItWorks(ctx context.Context, s *settings) (trial, error) {
+func (i *interview) tryUntilItWorks(ctx context.Context, s *initSettings) (trial, error) {
 	for {
 		fmt.Fprintf(i.a.streams.Err, "\nTrying it (nothing is written yet) ...\n")
-		tried, err := try(ctx, i.a, *s)
+		tried, err := tryOut(ctx, i.a, *s)
 		switch {
 		case ctx.Err() != nil:
 			return tried, fault.New(fault.Timeout, "interrupted; nothing was written")
@@ -131,9 +131,9 @@ func inAnswersWords(message string) string {
 	).Replace(message)
 }
 
-// try asks what would stop a pull request, the forge included, and for a first change in a dry run. Its records are in
-// a folder that is removed afterwards.
-func try(ctx context.Context, a *commandLine, s settings) (t trial, err error) {
+// tryOut asks what would stop a pull request, the forge included, and for a first change in a dry run. Its records are
+// in a folder that is removed afterwards.
+func tryOut(ctx context.Context, a *commandLine, s initSettings) (t trial, err error) {
 	folder, err := files.MakeTemporary("", "claudeops-init-")
 	if err != nil {
 		return t, err
@@ -148,7 +148,7 @@ func try(ctx context.Context, a *commandLine, s settings) (t trial, err error) {
 	return t, nil
 }
 
-func tryDoctor(ctx context.Context, a *commandLine, s settings, stateDir string) ([]doctor.Finding, error) {
+func tryDoctor(ctx context.Context, a *commandLine, s initSettings, stateDir string) ([]doctor.Finding, error) {
 	trial := s.commandLine(a, false, stateDir)
 	findings, err := findingsOf(ctx, trial, doctorOptions{online: true})
 	err = errors.Join(err, trial.program().Close())
@@ -165,7 +165,7 @@ func tryDoctor(ctx context.Context, a *commandLine, s settings, stateDir string)
 }
 
 // propose asks for a first change. skipped says why it did not, "" if it did.
-func (s settings) propose(ctx context.Context, a *commandLine, dryRun bool, stateDir string) (
+func (s initSettings) propose(ctx context.Context, a *commandLine, dryRun bool, stateDir string) (
 	result *prflow.CreateResult, skipped string, err error) {
 	if s.values["CLAUDEOPS_TIER"] == "1" {
 		return nil, "tier 1 may only look; agents at tier 2 may propose changes", nil
@@ -191,7 +191,7 @@ func (s settings) propose(ctx context.Context, a *commandLine, dryRun bool, stat
 // promote later.
 func (i *interview) firstPullRequest(
 	ctx context.Context,
-	s settings,
+	s initSettings,
 	tried *trial,
 ) (opened *prflow.CreateResult, err error) {
 	if tried.preview == nil {
@@ -242,15 +242,15 @@ func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.
 	describeCreated(w, *preview)
 }
 
-// place holds the paths that init writes.
-type place struct{ environment, client string }
+// initPaths holds the paths that init writes.
+type initPaths struct{ environment, client string }
 
 // folder returns the folder of the environment file, and of what belongs to it.
-func (p place) folder() string { return filepath.Dir(p.environment) }
+func (p initPaths) folder() string { return filepath.Dir(p.environment) }
 
 // placeOf refuses files that are there already, before anything is asked.
-func placeOf(a *commandLine, o initOptions) (place, error) {
-	var p place
+func placeOf(a *commandLine, o initOptions) (initPaths, error) {
+	var p initPaths
 	if _, err := findClient(o.client); err != nil {
 		return p, err
 	}
@@ -275,8 +275,8 @@ func placeOf(a *commandLine, o initOptions) (place, error) {
 	return p, nil
 }
 
-// write writes both files, each whole or not at all; the one that the other names comes first.
-func (p place) write(s settings) error {
+// writeSettings writes both files, each whole or not at all; the one that the other names comes first.
+func (p initPaths) writeSettings(s initSettings) error {
 	if err := files.MkdirAll(filepath.Dir(p.environment), 0o700); err != nil {
 		return fault.Wrap(err, fault.Misconfigured, "the folder of %s cannot be made: %s", p.environment, err)
 	}
@@ -297,7 +297,7 @@ func (p place) write(s settings) error {
 }
 
 // clientText is Claude Code's configuration: it names the environment file and holds no variable.
-func (p place) clientText() (string, error) {
+func (p initPaths) clientText() (string, error) {
 	server, err := ourServer([]string{"mcp-server"})
 	if err != nil {
 		return "", err
@@ -308,7 +308,7 @@ func (p place) clientText() (string, error) {
 	return indentedJSON(map[string]any{"mcpServers": map[string]any{app.OurName: entry}})
 }
 
-func (p place) describe(w *strings.Builder, s settings, preview, opened *prflow.CreateResult) {
+func (p initPaths) describe(w *strings.Builder, s initSettings, preview, opened *prflow.CreateResult) {
 	id := ""
 	switch {
 	case opened != nil:
@@ -438,8 +438,8 @@ func (f *found) readTea() {
 	}
 }
 
-// token offers the login of tea; "" if there is none, or the person would rather give another one.
-func (f *found) token(ctx context.Context, ask questions, forge, address string) (string, error) {
+// offeredToken offers the login of tea; "" if there is none, or the person would rather give another one.
+func (f *found) offeredToken(ctx context.Context, ask questions, forge, address string) (string, error) {
 	u, err := url.Parse(address)
 	if forge != "gitea" || err != nil || f.tea[u.Host] == "" {
 		return "", nil

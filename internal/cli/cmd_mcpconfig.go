@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/app"
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
@@ -22,7 +21,6 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 )
 
 func mcpConfigCommand(a *commandLine) *cobra.Command {
@@ -90,9 +88,9 @@ func mcpConfigCommand(a *commandLine) *cobra.Command {
 func runMCPConfig(a *commandLine, explain bool) error {
 	cfg := config.Load(a.sources(), forges.All())
 	for _, warning := range cfg.Warnings {
-		a.streams.warn("%s", warning)
+		a.streams.printWarning("%s", warning)
 	}
-	offers := mounted.Repos{Dir: cfg.Mounted.Dir}.Offers()
+	offers := config.Repos{Dir: cfg.Mounted.Dir}.Offers()
 	merged, err := app.MergedMCP(cfg, offers, serverArguments(a), referredEnvironment(a))
 	if err != nil {
 		return err
@@ -124,12 +122,12 @@ func noteScripts(a *commandLine, cfg config.Config, advice, problem string) {
 		return
 	}
 	if advice == "" {
-		a.streams.warn("%s", content.Clean(problem, maxNote))
+		a.streams.printWarning("%s", textscan.Clean(problem, maxNote))
 		return
 	}
 	fmt.Fprintf(a.streams.Err,
 		"claudeops: put this into the agent's instructions (mcp-config --instructions prints it alone):\n\n%s\n",
-		content.Clean(advice, maxNote))
+		textscan.Clean(advice, maxNote))
 }
 
 // maxNote bounds the text about scripts, in bytes.
@@ -175,10 +173,10 @@ func explainMCP(w *strings.Builder, merged mcpconfig.Result) {
 	}
 }
 
-func explainOffers(w *strings.Builder, offers mounted.Offers) {
+func explainOffers(w *strings.Builder, offers config.Offers) {
 	for _, r := range offers.Repositories {
-		fmt.Fprintf(w, "mounted  %s: %s, %s, %s\n", r.Folder, plural.Of(len(r.Checks), "check", "checks"),
-			plural.Of(len(r.Playbooks), "playbook", "playbooks"), plural.Of(len(r.Skills), "skill", "skills"))
+		fmt.Fprintf(w, "mounted  %s: %s, %s, %s\n", r.Folder, fault.Count(len(r.Checks), "check", "checks"),
+			fault.Count(len(r.Playbooks), "playbook", "playbooks"), fault.Count(len(r.Skills), "skill", "skills"))
 		for _, problem := range r.Problems {
 			fmt.Fprintf(w, "problem  %s: %s\n", r.Folder, problem)
 		}
@@ -320,7 +318,7 @@ func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 		}
 		named, err := definitions.TokenVariables(definitions.ConfigOptions{File: d.ConfigFile, Project: folder, Home: d.Home})
 		if err != nil {
-			a.streams.warn(
+			a.streams.printWarning(
 				"the registries of definitions cannot be read, so that the variables with their tokens are missing: %s", err)
 		}
 		names = append(names, named...)
@@ -331,7 +329,7 @@ func namedTokens(a *commandLine, cfg config.Config) (names []string) {
 	p := &app.Parts{Cfg: cfg, Rules: app.NewRules(a.freshSources, slog.New(slog.DiscardHandler))}
 	allowed, err := p.AllowedSources().Load()
 	if err != nil {
-		a.streams.warn("%s; the variables with tokens of sources are missing", err)
+		a.streams.printWarning("%s; the variables with tokens of sources are missing", err)
 	}
 	for _, s := range slices.Concat(p.Rules.Now().Policy.Server.Sources, allowed) {
 		if s.TokenEnv != "" {

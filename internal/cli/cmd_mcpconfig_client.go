@@ -13,7 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/app"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
@@ -109,7 +109,7 @@ func printForClient(a *commandLine, c mcpClient, add bool) error {
 		cfg := config.Load(a.sources(), forges.All())
 		names := clientVariables(a)
 		if c.refer == nil {
-			names = append(names, named(config.SystemVariables(cfg.Permissions.Toolsets))...)
+			names = append(names, variablesByName(config.SystemVariables(cfg.Permissions.Toolsets))...)
 		}
 		text, err := c.print(c, server, names)
 		if err != nil {
@@ -126,7 +126,7 @@ func printForClient(a *commandLine, c mcpClient, add bool) error {
 			c.name, c.name, c.file))
 	}
 	value := func(name string) string {
-		v, _ := a.environment(name)
+		v, _ := a.lookupSetting(name)
 		return v
 	}
 	var set []config.Variable // the others have their defaults
@@ -149,7 +149,7 @@ func printForClient(a *commandLine, c mcpClient, add bool) error {
 	return err
 }
 
-func named(names []string) (variables []config.Variable) {
+func variablesByName(names []string) (variables []config.Variable) {
 	for _, name := range names {
 		variables = append(variables, config.Variable{Name: name})
 	}
@@ -258,7 +258,7 @@ func encodedJSON(v any, indent string) (string, error) {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", indent)
 	err := encoder.Encode(v)
-	return string(content.EscapeJSON([]byte(b.String()))), err
+	return string(textscan.EscapeJSON([]byte(b.String()))), err
 }
 
 func indentedJSON(v any) (string, error) { return encodedJSON(v, "  ") }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
@@ -145,7 +145,7 @@ func existingFolder(path string) (string, error) {
 // connectMCP copies messages to the door at an address. It makes none of the parts: it needs neither store nor tokens.
 func connectMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	signal.Ignore(syscall.SIGPIPE)
-	arguments := connect.Arguments{Address: o.connect, TicketFile: o.ticket}
+	arguments := stdioproxy.Arguments{Address: o.connect, TicketFile: o.ticket}
 	if raw := *a.flags["CLAUDEOPS_TIER"]; raw != "" {
 		tier, ok := gitprovider.ParseTier(raw)
 		if !ok {
@@ -155,9 +155,9 @@ func connectMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	}
 	arguments.Lower.DryRun = givenUp(*a.flags["CLAUDEOPS_DRY_RUN"])
 	arguments.Lower.ReadOnly = givenUp(*a.flags["CLAUDEOPS_READ_ONLY"])
-	err := arguments.Run(ctx, a.streams.In, a.streams.Out, func(text string) { a.streams.warn("%s", text) })
+	err := arguments.Run(ctx, a.streams.In, a.streams.Out, func(text string) { a.streams.printWarning("%s", text) })
 	if err != nil {
-		return plainFailure{err, connect.ExitCode(err)}
+		return plainFailure{err, stdioproxy.ExitCode(err)}
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 		cmd.Flags().StringVar(&r.Provider, "provider", "", "where the repository is, if several providers are enabled")
 	}
 	if verb.Lines {
-		lines.add(cmd)
+		lines.addFlags(cmd)
 	}
 	if verb.Force {
 		cmd.Flags().BoolVar(&r.Force, "force", false,
@@ -85,7 +85,8 @@ func runReview(ctx context.Context, a *commandLine, verb review.Verb, r review.R
 		return err
 	}
 	return a.print(outcome, func(w *strings.Builder) {
-		fmt.Fprintf(w, "%s #%d as %s.\n", strings.ToUpper(verb.Done[:1])+verb.Done[1:], r.Number, shown(r.By.String(), 100))
+		fmt.Fprintf(w, "%s #%d as %s.\n", strings.ToUpper(verb.Done[:1])+verb.Done[1:], r.Number, cleanLine(r.By.String(),
+			100))
 		if outcome.Commit != "" {
 			fmt.Fprintf(w, "  commit %s\n", outcome.Commit)
 		}
@@ -186,7 +187,8 @@ func describeReviewList(w *strings.Builder, entries []reviewEntry) {
 	}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339), shown(e.Title, 72),
+		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339), cleanLine(e.Title,
+			72),
 			strings.Join(e.Files, ", ")})
 	}
 	columns(w, rows)
@@ -241,11 +243,11 @@ func printDetail(a *commandLine, d local.Detail) error {
 		answer.Reviews = append(answer.Reviews, entry)
 	}
 	return a.print(answer, func(w *strings.Builder) {
-		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, shown(d.Title, 200), d.Branch, d.Base, d.State,
+		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, cleanLine(d.Title, 200), d.Branch, d.Base, d.State,
 			d.HeadCommit)
 		lines(w, "  ", d.Body)
 		for _, r := range answer.Reviews {
-			fmt.Fprintf(w, "\n%s %s %s\n", r.SubmittedAt.Format(time.RFC3339), shown(r.Author, 100), r.State)
+			fmt.Fprintf(w, "\n%s %s %s\n", r.SubmittedAt.Format(time.RFC3339), cleanLine(r.Author, 100), r.State)
 			lines(w, "  ", r.Body)
 			for _, c := range r.Comments {
 				about := ""
@@ -293,7 +295,7 @@ func visible(line string) string {
 // lineFlags are comments on lines of files.
 type lineFlags struct{ after, before []string }
 
-func (f *lineFlags) add(cmd *cobra.Command) {
+func (f *lineFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.after, "line", nil, "comment on a line of a file, as PATH:LINE:TEXT; may be repeated")
 	cmd.Flags().StringArrayVar(&f.before, "line-before", nil,
 		"comment on a line of a file as it was before the change, as PATH:LINE:TEXT; may be repeated")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 )
 
@@ -125,7 +125,7 @@ func scriptArguments(a *commandLine, cmd *cobra.Command, name string, given []st
 // printStreams prints what a script printed, each stream to its own.
 func printStreams(a *commandLine, r scripts.Result) error {
 	const most = 64 << 20
-	_, err := fmt.Fprint(a.streams.Out, content.Clean(r.Stdout, most))
-	_, errErr := fmt.Fprint(a.streams.Err, content.Clean(r.Stderr, most))
+	_, err := fmt.Fprint(a.streams.Out, textscan.Clean(r.Stdout, most))
+	_, errErr := fmt.Fprint(a.streams.Err, textscan.Clean(r.Stderr, most))
 	return errors.Join(err, errErr)
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/app"
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -54,7 +54,7 @@ func sessionListCommand(a *commandLine) *cobra.Command {
 			}
 			redact := a.program().Wire(app.Needs{}).Scanner.Redact
 			for i := range records {
-				records[i].Reason = content.Clean(redact(records[i].Why()), maxWhy)
+				records[i].Reason = textscan.Clean(redact(records[i].Why()), maxWhy)
 			}
 			return a.print(listOf(records), func(w *strings.Builder) { sessionRows(w, records) })
 		},
@@ -101,8 +101,8 @@ func sessionShowCommand(a *commandLine) *cobra.Command {
 				sessionText(w, record)
 				for _, e := range said {
 					const runes = 2000
-					fmt.Fprintf(w, "%5d %s %s %s\n", e.Seq, content.Clean(e.Kind, 100), content.Clean(e.Tool, 100),
-						indented(content.Clean(e.Text, runes)))
+					fmt.Fprintf(w, "%5d %s %s %s\n", e.Seq, textscan.Clean(e.Kind, 100), textscan.Clean(e.Tool, 100),
+						indented(textscan.Clean(e.Text, runes)))
 				}
 			})
 		},
@@ -164,7 +164,7 @@ func tellMissing(a *commandLine, p *app.Parts) (missing []string) {
 		}
 		missing = append(missing, f.Name+": "+f.Told())
 		if !a.json {
-			a.streams.warn("%s: %s", f.Name, f.Told())
+			a.streams.printWarning("%s: %s", f.Name, f.Told())
 		}
 	}
 	return missing
@@ -172,7 +172,7 @@ func tellMissing(a *commandLine, p *app.Parts) (missing []string) {
 
 // askedTier returns the tier of the session: --tier, which must be exactly one, or CLAUDEOPS_TIER.
 func askedTier(a *commandLine) (gitprovider.Tier, error) {
-	raw, _ := a.environment("CLAUDEOPS_TIER")
+	raw, _ := a.lookupSetting("CLAUDEOPS_TIER")
 	tier, ok := gitprovider.ParseTier(raw)
 	if !ok || strings.TrimSpace(raw) == "" {
 		return 0, app.Usage(errors.New("say the tier: --tier 1, 2 or 3"))
@@ -229,7 +229,7 @@ func sessionsText(w *strings.Builder, records []sessions.Record) {
 func sessionText(w *strings.Builder, r sessions.Record) {
 	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, r.State)
 	if why := r.Why(); why != "" {
-		fmt.Fprintf(w, "  %s\n", content.Clean(why, maxWhy))
+		fmt.Fprintf(w, "  %s\n", textscan.Clean(why, maxWhy))
 	}
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
@@ -242,27 +242,27 @@ func sessionText(w *strings.Builder, r sessions.Record) {
 	}
 	fmt.Fprintf(w, "  %s\n", usageText(r.Usage))
 	for _, what := range r.LeftOut {
-		fmt.Fprintf(w, "  left out: %s\n", content.Clean(what, 1000))
+		fmt.Fprintf(w, "  left out: %s\n", textscan.Clean(what, 1000))
 	}
 	if r.Escalation != "" {
 		fmt.Fprintf(w, "  %s\n", r.Escalation)
 	}
 	if r.HandoffProblem != "" {
-		fmt.Fprintf(w, "  handoff: %s\n", content.Clean(r.HandoffProblem, 1000))
+		fmt.Fprintf(w, "  handoff: %s\n", textscan.Clean(r.HandoffProblem, 1000))
 	}
 	for _, note := range r.HandoffNotes {
-		fmt.Fprintf(w, "  handoff: %s\n", content.Clean(note, 1000))
+		fmt.Fprintf(w, "  handoff: %s\n", textscan.Clean(note, 1000))
 	}
 	if h := r.Handoff; h != nil {
 		for _, f := range h.Findings {
-			fmt.Fprintf(w, "  found: %s (%s)\n", indented(content.Clean(f.Text, 2000)), content.Clean(f.Key, 100))
+			fmt.Fprintf(w, "  found: %s (%s)\n", indented(textscan.Clean(f.Text, 2000)), textscan.Clean(f.Key, 100))
 		}
 	}
 	if r.State != sessions.StateSucceeded && r.Stderr != "" {
-		fmt.Fprintf(w, "  claude said: %s\n", indented(content.Clean(r.Stderr, 1000)))
+		fmt.Fprintf(w, "  claude said: %s\n", indented(textscan.Clean(r.Stderr, 1000)))
 	}
 	if r.Report != "" {
-		fmt.Fprintf(w, "  report:\n    %s\n", indented(content.Clean(r.Report, 16000)))
+		fmt.Fprintf(w, "  report:\n    %s\n", indented(textscan.Clean(r.Report, 16000)))
 	}
 }
 
@@ -290,7 +290,7 @@ func sessionStopCommand(a *commandLine) *cobra.Command {
 			if _, err := a.act(cmd.Context(), session.ActStop, session.StopRequest{ID: args[0]}); err != nil {
 				return err
 			}
-			record, err := ended(cmd.Context(), p.Store.AgentSessions, args[0])
+			record, err := awaitSessionEnd(cmd.Context(), p.Store.AgentSessions, args[0])
 			if err != nil {
 				return err
 			}
@@ -305,8 +305,8 @@ func sessionStopCommand(a *commandLine) *cobra.Command {
 	}
 }
 
-// ended returns a session when it has ended, or as it is after a while.
-func ended(ctx context.Context, records sessions.Records, id string) (sessions.Record, error) {
+// awaitSessionEnd returns a session when it has ended, or as it is after a while.
+func awaitSessionEnd(ctx context.Context, records sessions.Records, id string) (sessions.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
 	for {
@@ -339,7 +339,7 @@ func sessionJournalCommand(a *commandLine) *cobra.Command {
 				rows := [][]string{{"SESSION", "NOTED", "TEXT"}}
 				for _, e := range entries {
 					const runes = 500
-					rows = append(rows, []string{e.Session, e.Time.Format(time.RFC3339), content.Clean(e.Text, runes)})
+					rows = append(rows, []string{e.Session, e.Time.Format(time.RFC3339), textscan.Clean(e.Text, runes)})
 				}
 				columns(w, rows)
 			})

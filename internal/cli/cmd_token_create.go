@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/access"
 )
@@ -67,7 +67,7 @@ func runTokenCreate(cmd *cobra.Command, a *commandLine, o newTokenOptions) error
 	if o.agent && cmd.Flags().Changed("scopes") {
 		return app.Usage(errors.New("an agent's token has no scopes; leave --scopes out, or --agent"))
 	}
-	wanted, err := o.wanted()
+	wanted, err := o.wantedToken()
 	if err != nil {
 		return app.Usage(err)
 	}
@@ -75,22 +75,23 @@ func runTokenCreate(cmd *cobra.Command, a *commandLine, o newTokenOptions) error
 	if err != nil {
 		return err
 	}
-	out, err := a.ask(cmd.Context(), app.NewTokens(func() *app.Parts { return a.program().Wire(app.Needs{}) }).Any(), raw)
+	out, err := a.callOperation(cmd.Context(),
+		app.NewTokens(func() *app.Parts { return a.program().Wire(app.Needs{}) }).Any(), raw)
 	if err != nil {
 		return err
 	}
-	made := out.(tokens.TokenMade)
+	made := out.(credentials.TokenMade)
 	if !a.json {
 		fmt.Fprintf(a.streams.Err, "%s. It is shown this once.\n", "T"+strings.TrimPrefix(made.Describe(), "t"))
 	}
 	return a.print(made.AtTerminal(made.Token), func(w *strings.Builder) { fmt.Fprintln(w, made.Token) })
 }
 
-// wanted returns the token that the flags ask for.
-func (o newTokenOptions) wanted() (tokens.Wanted, error) {
+// wantedToken returns the token that the flags ask for.
+func (o newTokenOptions) wantedToken() (credentials.WantedToken, error) {
 	granted, err := access.ParseScopes(o.scopes)
 	_, known := gitprovider.ParseTier(strconv.Itoa(o.tier))
-	w := tokens.Wanted{Name: o.name, MaxTier: o.tier, Scopes: granted, Agent: o.agent, Repos: o.repos,
+	w := credentials.WantedToken{Name: o.name, MaxTier: o.tier, Scopes: granted, Agent: o.agent, Repos: o.repos,
 		DryRun: o.dryRun, ReadOnly: o.readOnly}
 	switch {
 	case err != nil:
@@ -99,8 +100,8 @@ func (o newTokenOptions) wanted() (tokens.Wanted, error) {
 		return w, errors.New("--max-tier is 1, 2 or 3")
 	case access.Reserved(o.name):
 		return w, fmt.Errorf("--name %s is a name that the record has for other callers; choose another one", o.name)
-	case o.name == "" || len(o.name) > tokens.MaxName || shown(o.name, tokens.MaxName) != o.name:
-		return w, fmt.Errorf("--name must be 1 to %d bytes without control characters", tokens.MaxName)
+	case o.name == "" || len(o.name) > credentials.MaxTokenName || cleanLine(o.name, credentials.MaxTokenName) != o.name:
+		return w, fmt.Errorf("--name must be 1 to %d bytes without control characters", credentials.MaxTokenName)
 	}
 	if o.agent {
 		w.Scopes = nil

@@ -211,7 +211,7 @@ func numbersOf(ctx context.Context, a *commandLine, repo string) (out []string) 
 	}
 	for _, pull := range open {
 		if repo == "" || strings.EqualFold(repo, pull.Owner+"/"+pull.Repo) {
-			out = append(out, fmt.Sprintf("%d\t%s", pull.Number, cmp.Or(shown(pull.Title, 60), pull.Branch)))
+			out = append(out, fmt.Sprintf("%d\t%s", pull.Number, cmp.Or(cleanLine(pull.Title, 60), pull.Branch)))
 		}
 	}
 	return out

@@ -18,7 +18,7 @@ import (
 	"testing/fstest"
 
 	"github.com/claudeops/claudeops/internal/app"
-	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -174,7 +174,7 @@ func (d *doors) server() http.Handler {
 		d.Fatal(err)
 	}
 	server, err := app.NewWebServer(p, app.WebToolsets(a.program()), app.NewFollower(p), agents, app.AgentTokens(p),
-		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, guard.Own{})
+		&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, httpx.Own{})
 	if err != nil {
 		d.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/system/filemodes"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // exposure is a file of ours that is open to agents.
@@ -160,8 +160,8 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 			t.Fatal(err)
 		}
 	}
-	if problems := filemodes.Look(filemodes.User{AnyOwner: true},
-		[]filemodes.Subject{{What: "the world", Path: w.dir, Tree: true}}); len(problems) > 0 {
+	if problems := files.FindModeProblems(files.ModeUser{AnyOwner: true},
+		[]files.ModeSubject{{What: "the world", Path: w.dir, Tree: true}}); len(problems) > 0 {
 		t.Fatalf("the world is open already: %v", problems)
 	}
 	return w

@@ -24,7 +24,7 @@ const (
 
 // githubAccess asks how Claude Ops signs in at GitHub: as an app, by the token of gh, or by another token, for which
 // the result is "". isApp says that the settings have an app now.
-func (i *interview) githubAccess(ctx context.Context, s *settings) (token string, isApp bool, err error) {
+func (i *interview) githubAccess(ctx context.Context, s *initSettings) (token string, isApp bool, err error) {
 	delete(s.values, appIDVariable)
 	delete(s.values, appKeyVariable)
 	const made, gh, paste = "app", "gh", "token"
@@ -57,7 +57,7 @@ func (i *interview) githubAccess(ctx context.Context, s *settings) (token string
 	return "", true, nil
 }
 
-func (s *settings) useApp(id, key string) {
+func (s *initSettings) useApp(id, key string) {
 	delete(s.values, "GITHUB_TOKEN")
 	s.values[appIDVariable], s.values[appKeyVariable] = id, key
 }
@@ -77,7 +77,7 @@ func (i *interview) keptApps() map[string]string {
 func appKeyName(id string) string { return "github-app-" + id + ".pem" }
 
 // makeApp has the person make an app in the browser. If it does not come to an end, they choose anew.
-func (i *interview) makeApp(ctx context.Context, s *settings) error {
+func (i *interview) makeApp(ctx context.Context, s *initSettings) error {
 	owner, _, err := splitRepo(s.repo)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (i *interview) makeApp(ctx context.Context, s *settings) error {
 	trial := s.commandLine(i.a, false, "")
 	err = app.MakeGitHubApp(ctx, trial.program().Wire(app.Needs{}), app.NewGitHubApp{
 		Owner: owner, Organisation: whose == "organisation",
-		Show: func(address, what string) { i.show(ctx, address, what) },
+		Show: func(address, what string) { i.openBrowser(ctx, address, what) },
 		Keep: func(id, key string) error { return i.keepApp(s, id, key) },
 	})
 	err = errors.Join(err, trial.program().Close())
@@ -116,7 +116,7 @@ func (i *interview) makeApp(ctx context.Context, s *settings) error {
 }
 
 // keepApp keeps the private key of an app beside the environment file, since GitHub gives it once.
-func (i *interview) keepApp(s *settings, id, key string) error {
+func (i *interview) keepApp(s *initSettings, id, key string) error {
 	path := filepath.Join(i.place.folder(), appKeyName(id))
 	err := files.MkdirAll(i.place.folder(), 0o700)
 	if err == nil {
@@ -131,8 +131,8 @@ func (i *interview) keepApp(s *settings, id, key string) error {
 	return nil
 }
 
-// show names an address that the person has to open, and opens it if there is a browser.
-func (i *interview) show(ctx context.Context, address, what string) {
+// openBrowser names an address that the person has to open, and opens it if there is a browser.
+func (i *interview) openBrowser(ctx context.Context, address, what string) {
 	fmt.Fprintf(i.ask.out, "\nOpen this address in a browser of this machine; %s (Ctrl-C stops):\n\n  %s\n\n", what, address)
 	program, found := i.browser()
 	if !found {
@@ -157,9 +157,10 @@ func (i *interview) browser() (program []string, found bool) {
 	candidates := map[string][]string{
 		"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}, "linux": {"xdg-open"},
 	}[runtime.GOOS]
-	if named := i.a.said("BROWSER"); named != "" {
+	if named := i.a.explicitSetting("BROWSER"); named != "" {
 		candidates = []string{named}
-	} else if runtime.GOOS == "linux" && i.a.said("DISPLAY") == "" && i.a.said("WAYLAND_DISPLAY") == "" {
+	} else if runtime.GOOS == "linux" && i.a.explicitSetting("DISPLAY") == "" &&
+		i.a.explicitSetting("WAYLAND_DISPLAY") == "" {
 		return nil, false
 	}
 	if len(candidates) == 0 {

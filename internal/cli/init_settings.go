@@ -23,8 +23,8 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// settings are the answers given to init.
-type settings struct {
+// initSettings are the answers given to init.
+type initSettings struct {
 	forge, repo, client string
 	called              string            // how a shell calls this program
 	standard            string            // the environment file that is read without a flag
@@ -48,7 +48,7 @@ type interview struct {
 	ask   questions
 	o     initOptions
 	found found
-	place place
+	place initPaths
 	again map[string]bool // steps that a person wants to answer differently: flags and environment count no more
 }
 
@@ -60,7 +60,7 @@ const (
 	stepTier    = "tier"
 )
 
-func newInterview(ctx context.Context, a *commandLine, o initOptions, to place) *interview {
+func newInterview(ctx context.Context, a *commandLine, o initOptions, to initPaths) *interview {
 	i := &interview{a: a, o: o, place: to, again: map[string]bool{},
 		ask: questions{in: a.streams.In, out: a.streams.Err, fromInput: o.tokenFile == "-"}}
 	if i.ask.canAsk() {
@@ -70,9 +70,9 @@ func newInterview(ctx context.Context, a *commandLine, o initOptions, to place) 
 	return i
 }
 
-// settle asks for everything.
-func (i *interview) settle(ctx context.Context) (settings, error) {
-	s := settings{
+// askAll asks for everything.
+func (i *interview) askAll(ctx context.Context) (initSettings, error) {
+	s := initSettings{
 		client:   i.o.client,
 		called:   typedName(os.Args[0]),
 		standard: standardFile(i.a),
@@ -83,20 +83,20 @@ func (i *interview) settle(ctx context.Context) (settings, error) {
 		return s, err
 	}
 	for _, name := range []string{stepAddress, stepRepo, stepToken, stepTier} {
-		if err := i.step(ctx, &s, name); err != nil {
+		if err := i.askStep(ctx, &s, name); err != nil {
 			return s, err
 		}
 	}
-	return s, s.keep(i.a)
+	return s, s.copyEnvironment(i.a)
 }
 
-func (i *interview) step(ctx context.Context, s *settings, name string) error {
+func (i *interview) askStep(ctx context.Context, s *initSettings, name string) error {
 	vars := forgesOfInit()[s.forge]
 	switch name {
 	case stepAddress:
-		return i.address(ctx, s, vars)
+		return i.askAddress(ctx, s, vars)
 	case stepToken:
-		return i.token(ctx, s, vars)
+		return i.askForToken(ctx, s, vars)
 	case stepRepo:
 		return i.repo(ctx, s)
 	}
@@ -104,7 +104,7 @@ func (i *interview) step(ctx context.Context, s *settings, name string) error {
 }
 
 // retry lets the person change one answer after a trial that failed. It returns false if they would rather stop.
-func (i *interview) retry(ctx context.Context, s *settings) (bool, error) {
+func (i *interview) retry(ctx context.Context, s *initSettings) (bool, error) {
 	vars := forgesOfInit()[s.forge]
 	options := []option{{value: stepRepo, text: "another repository than " + s.repo}}
 	switch {
@@ -129,7 +129,7 @@ func (i *interview) retry(ctx context.Context, s *settings) (bool, error) {
 		return true, nil
 	}
 	i.again[name] = true
-	return true, i.step(ctx, s, name)
+	return true, i.askStep(ctx, s, name)
 }
 
 // before returns an earlier answer to a step, unless the person wants to answer it again.
@@ -149,17 +149,17 @@ func (i *interview) forge(ctx context.Context) (string, error) {
 		})
 }
 
-func (i *interview) address(ctx context.Context, s *settings, vars forgeVariables) (err error) {
+func (i *interview) askAddress(ctx context.Context, s *initSettings, vars forgeVariables) (err error) {
 	switch s.forge {
 	case "local":
-		s.values[vars.root], err = i.ask.ask(ctx, i.before(stepAddress, i.a.said(vars.root)), question{
+		s.values[vars.root], err = i.ask.promptFor(ctx, i.before(stepAddress, i.a.explicitSetting(vars.root)), question{
 			flag: "--local-root", text: "Which folder holds the repositories, as owner/name.git?",
 			usual: s.values[vars.root], check: i.folder,
 		})
 		return err
 	case "gitea":
 		said, _ := i.a.process(vars.url)
-		address, err := i.ask.ask(ctx, i.before(stepAddress, i.o.url, said), question{
+		address, err := i.ask.promptFor(ctx, i.before(stepAddress, i.o.url, said), question{
 			flag: "--url", text: "Its address, such as https://git.example.org?",
 			usual: cmp.Or(s.values[vars.url], i.found.address), check: forgeAddress,
 		})
@@ -177,9 +177,9 @@ func (i *interview) address(ctx context.Context, s *settings, vars forgeVariable
 }
 
 // plainHTTP asks whether the token may cross the network unencrypted.
-func (i *interview) plainHTTP(ctx context.Context, s *settings, address string) error {
+func (i *interview) plainHTTP(ctx context.Context, s *initSettings, address string) error {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || i.a.said(plainHTTP) != "" || isLoopbackHost(u.Hostname()) {
+	if err != nil || u.Scheme != "http" || i.a.explicitSetting(plainHTTP) != "" || isLoopbackHost(u.Hostname()) {
 		return nil //nolint:nilerr // what is wrong with an address is said by the trial
 	}
 	yes, err := i.ask.agree(
@@ -230,7 +230,7 @@ func (i *interview) folder(answer string) (string, error) {
 	return path, nil
 }
 
-func (i *interview) token(ctx context.Context, s *settings, vars forgeVariables) error {
+func (i *interview) askForToken(ctx context.Context, s *initSettings, vars forgeVariables) error {
 	if vars.token == "" {
 		if i.o.tokenFile != "" {
 			return app.Usage(errors.New("--token-file goes with github and gitea: local repositories need no token"))
@@ -246,7 +246,8 @@ func (i *interview) token(ctx context.Context, s *settings, vars forgeVariables)
 		token = strings.TrimSpace(string(text))
 	}
 	token = i.before(stepToken, token)
-	if id, key := i.before(stepToken, i.a.said(appIDVariable)), i.a.said(appKeyVariable); s.forge == "github" &&
+	if id, key := i.before(stepToken, i.a.explicitSetting(appIDVariable)),
+		i.a.explicitSetting(appKeyVariable); s.forge == "github" &&
 		token == "" && id != "" && key != "" {
 		key, err := filepath.Abs(key)
 		s.useApp(id, key)
@@ -261,7 +262,7 @@ func (i *interview) token(ctx context.Context, s *settings, vars forgeVariables)
 	}
 	if token == "" && !i.again[stepToken] {
 		var err error
-		if token, err = i.found.token(ctx, i.ask, s.forge, s.values[vars.url]); err != nil {
+		if token, err = i.found.offeredToken(ctx, i.ask, s.forge, s.values[vars.url]); err != nil {
 			return err
 		}
 	}
@@ -269,8 +270,8 @@ func (i *interview) token(ctx context.Context, s *settings, vars forgeVariables)
 }
 
 // askToken takes the token that is known, or asks for one.
-func (i *interview) askToken(ctx context.Context, s *settings, known string) error {
-	token, err := i.ask.ask(ctx, known, question{
+func (i *interview) askToken(ctx context.Context, s *initSettings, known string) error {
+	token, err := i.ask.promptFor(ctx, known, question{
 		flag: "--token-file", text: "A token that may write contents and pull requests there (it is not shown):",
 		check: oneWord, hidden: true,
 	})
@@ -285,12 +286,12 @@ func oneWord(token string) (string, error) {
 	return token, nil
 }
 
-func (i *interview) repo(ctx context.Context, s *settings) (err error) {
+func (i *interview) repo(ctx context.Context, s *initSettings) (err error) {
 	usual := s.repo
 	if usual == "" && s.forge == i.found.forge {
 		usual = i.found.repo
 	}
-	s.repo, err = i.ask.ask(ctx, i.before(stepRepo, i.o.repo), question{
+	s.repo, err = i.ask.promptFor(ctx, i.before(stepRepo, i.o.repo), question{
 		flag: "--repo", text: "Which repository may agents propose changes to, as owner/name?", usual: usual,
 		check: func(answer string) (string, error) {
 			if _, err := parseRepo(answer); err != nil {
@@ -303,8 +304,8 @@ func (i *interview) repo(ctx context.Context, s *settings) (err error) {
 	return err
 }
 
-func (i *interview) tier(ctx context.Context, s *settings) (err error) {
-	said := i.before(stepTier, i.a.said("CLAUDEOPS_TIER"))
+func (i *interview) tier(ctx context.Context, s *initSettings) (err error) {
+	said := i.before(stepTier, i.a.explicitSetting("CLAUDEOPS_TIER"))
 	if said == "" && !i.ask.canAsk() {
 		said = "2"
 	}
@@ -317,13 +318,14 @@ func (i *interview) tier(ctx context.Context, s *settings) (err error) {
 	return err
 }
 
-// keep copies settings of the forge and of files from the environment, since commands in another folder need them.
-func (s settings) keep(a *commandLine) (err error) {
-	if value := a.said(plainHTTP); value != "" {
+// copyEnvironment copies settings of the forge and of files from the environment, since commands in another folder need
+// them.
+func (s initSettings) copyEnvironment(a *commandLine) (err error) {
+	if value := a.explicitSetting(plainHTTP); value != "" {
 		s.values[plainHTTP] = value
 	}
 	for _, name := range []string{"CLAUDEOPS_CA_FILE", "CLAUDEOPS_POLICY", "CLAUDEOPS_STATE_DIR"} {
-		value := a.said(name)
+		value := a.explicitSetting(name)
 		if value == "" {
 			continue
 		}
@@ -336,7 +338,7 @@ func (s settings) keep(a *commandLine) (err error) {
 
 // commandLine returns a command line that reads what would be written, instead of an environment file. stateDir
 // replaces the state folder if it is not empty.
-func (s settings) commandLine(a *commandLine, dryRun bool, stateDir string) *commandLine {
+func (s initSettings) commandLine(a *commandLine, dryRun bool, stateDir string) *commandLine {
 	lookup := func(name string) (string, bool) {
 		switch {
 		case name == "CLAUDEOPS_DRY_RUN" && dryRun:
@@ -353,7 +355,7 @@ func (s settings) commandLine(a *commandLine, dryRun bool, stateDir string) *com
 }
 
 // file returns the text of the environment file.
-func (s settings) file() []byte {
+func (s initSettings) file() []byte {
 	var b strings.Builder
 	b.WriteString(
 		"# Written by claudeops init. Every claudeops command of this user reads it; variables of the environment win.\n" +
@@ -370,7 +372,7 @@ func (s settings) file() []byte {
 }
 
 // firstChange returns a request of create_pr that any repository can take.
-func (s settings) firstChange() ([]byte, error) {
+func (s initSettings) firstChange() ([]byte, error) {
 	owner, name, err := splitRepo(s.repo)
 	if err != nil {
 		return nil, err
@@ -418,9 +420,9 @@ type question struct {
 	hidden bool
 }
 
-// ask takes what was said beforehand, else what the person answers. A wrong answer is asked again, with the reason.
-// Without a terminal the error names the flag.
-func (q questions) ask(ctx context.Context, said string, one question) (string, error) {
+// promptFor takes what was said beforehand, else what the person answers. A wrong answer is asked again, with the
+// reason. Without a terminal the error names the flag.
+func (q questions) promptFor(ctx context.Context, said string, one question) (string, error) {
 	if said != "" {
 		value, err := one.check(said)
 		if err != nil {
@@ -433,7 +435,7 @@ func (q questions) ask(ctx context.Context, said string, one question) (string, 
 	}
 	fmt.Fprint(q.out, one.intro)
 	for {
-		answer, err := q.read(ctx, one)
+		answer, err := q.promptLine(ctx, one)
 		if err != nil {
 			return "", err
 		}
@@ -449,8 +451,8 @@ func (q questions) ask(ctx context.Context, said string, one question) (string, 
 	}
 }
 
-// read prints a question with its usual answer, and reads one line.
-func (q questions) read(ctx context.Context, one question) (string, error) {
+// promptLine prints a question with its usual answer, and reads one line.
+func (q questions) promptLine(ctx context.Context, one question) (string, error) {
 	fmt.Fprint(q.out, one.text)
 	if one.usual != "" {
 		fmt.Fprintf(q.out, " [%s]", one.usual)
@@ -499,7 +501,7 @@ func (q questions) pick(ctx context.Context, said string, one question, options 
 		}
 		return "", fmt.Errorf("%.20q is not one of %s", answer, strings.Join(values, ", "))
 	}
-	return q.ask(ctx, said, one)
+	return q.promptFor(ctx, said, one)
 }
 
 // agree asks a question of yes or no. Without a terminal the answer is no.
@@ -517,7 +519,7 @@ func (q questions) agree(ctx context.Context, text string, usual bool) (bool, er
 	if usual {
 		one.usual = "y"
 	}
-	answer, err := q.ask(ctx, "", one)
+	answer, err := q.promptFor(ctx, "", one)
 	return answer == "y", err
 }
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connect"
+	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
@@ -273,8 +273,8 @@ func shortFolder(t *testing.T) string {
 // socketCalls is what ann's agent gets at the server's socket.
 func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 	s.Helper()
-	conn, err := connect.Dial(s.Context(), "unix:"+s.socket, connect.Hello{Ticket: s.agent})
-	if refused := (*connect.RefusedError)(nil); errors.As(err, &refused) {
+	conn, err := stdioproxy.Dial(s.Context(), "unix:"+s.socket, stdioproxy.Hello{Ticket: s.agent})
+	if refused := (*stdioproxy.RefusedError)(nil); errors.As(err, &refused) {
 		return fault.Code(refused.Code)
 	}
 	if err != nil {

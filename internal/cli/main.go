@@ -21,12 +21,11 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/logqueue"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // Streams are the process's standard streams.
@@ -45,14 +44,14 @@ func Main() int {
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand {
 		return processtree.Reap()
 	}
-	if len(os.Args) == 2 && os.Args[1] == confine.HelperCommand {
-		return confine.Enter()
+	if len(os.Args) == 2 && os.Args[1] == sandbox.HelperCommand {
+		return sandbox.Enter()
 	}
 	if len(os.Args) == 3 && os.Args[1] == session.CheckCommand {
 		return session.CheckHandoff(os.Args[2], os.Stdin, os.Stdout)
 	}
 	if name := config.RunAs(os.LookupEnv); name != "" && os.Geteuid() == 0 {
-		err := confine.RunAs(name, os.Args, os.Environ()) // it starts this program again, and returns only if it cannot
+		err := sandbox.RunAs(name, os.Args, os.Environ()) // it starts this program again, and returns only if it cannot
 		fmt.Fprintln(os.Stderr, err)
 		return fault.ExitUsage
 	}
@@ -103,7 +102,7 @@ type commandLine struct {
 	more    []operation.Toolset // beside those of the program; tests add some
 	only    string              // the one toolset that is served; "" for those of CLAUDEOPS_TOOLSETS
 	folder  string              // that toolsets beside pr look at; "" for the working folder
-	logs    *logqueue.Writer    // stands before streams.Err in commands that run for long; nil in others
+	logs    *logWriter          // stands before streams.Err in commands that run for long; nil in others
 }
 
 // program returns the App of the run, and makes it at the first call.
@@ -111,7 +110,7 @@ func (a *commandLine) program() *app.App {
 	if a.made == nil {
 		a.made = app.New(func() app.Options {
 			o := app.Options{
-				Lookup: a.lookup, Environment: a.environment, Sources: a.freshSources, Args: a.args, Out: a.streams.Out,
+				Lookup: a.lookup, Environment: a.lookupSetting, Sources: a.freshSources, Args: a.args, Out: a.streams.Out,
 				Logger: a.logger, FlushLog: a.flush, Sleep: a.streams.Sleep,
 				More: a.more, Only: a.only, Folder: a.folder,
 			}
@@ -209,8 +208,8 @@ func (a *commandLine) globalFlags(root *cobra.Command) {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "answer in JSON")
 }
 
-// environment reads a variable, flags first.
-func (a *commandLine) environment(name string) (string, bool) {
+// lookupSetting reads a variable, flags first.
+func (a *commandLine) lookupSetting(name string) (string, bool) {
 	if flag := a.flags[name]; flag != nil && *flag != "" {
 		return *flag, true
 	}
@@ -266,8 +265,8 @@ func readEnvironmentFile(path string, named bool) (values map[string]string, err
 	return values, err
 }
 
-// said returns a variable by its flag or of the environment, without the environment file.
-func (a *commandLine) said(name string) string {
+// explicitSetting returns a variable by its flag or of the environment, without the environment file.
+func (a *commandLine) explicitSetting(name string) string {
 	if flag := a.flags[name]; flag != nil && *flag != "" {
 		return *flag
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// ask does an operation for the person at the terminal.
-func (a *commandLine) ask(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
+// callOperation does an operation for the person at the terminal.
+func (a *commandLine) callOperation(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
 	call, err := app.AtTerminal(ctx, a.program().Wire(app.Needs{}))
 	if err == nil {
 		err = app.MayAtTerminal(call, o.Needs)
@@ -60,7 +60,7 @@ func askFor[Out any](ctx context.Context, a *commandLine, name string, in any) (
 	if o.Handle == nil {
 		return out, errors.New("there is no operation " + name)
 	}
-	result, err := a.ask(ctx, o, arguments)
+	result, err := a.callOperation(ctx, o, arguments)
 	if err == nil {
 		out, _ = result.(Out)
 	}
@@ -129,7 +129,7 @@ func (a *commandLine) operationCommand(o operation.Operation, name string) *cobr
 		if err != nil {
 			return err
 		}
-		result, err := a.ask(cmd.Context(), o, raw)
+		result, err := a.callOperation(cmd.Context(), o, raw)
 		if form := a.formOf(o); form != nil {
 			return a.printInForm(form, o, result, err)
 		}
@@ -278,7 +278,7 @@ func actCommand(a *commandLine, o operation.Operation, name string) *cobra.Comma
 			return err
 		}
 		done := working(a, o.Summary)
-		out, err := a.ask(cmd.Context(), o, raw)
+		out, err := a.callOperation(cmd.Context(), o, raw)
 		done()
 		if fault.CodeOf(err) == fault.InvalidArgument { // an argument was typed wrongly
 			return app.Usage(err)

@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/cli"
 )
 
@@ -387,7 +387,7 @@ func TestNothingHidesInWhatIsPrinted(t *testing.T) {
 		{"--json", "doctor"},
 	} {
 		out, errs := w.said(args...)
-		if found := content.Hidden(out + errs); len(found) > 0 {
+		if found := textscan.Hidden(out + errs); len(found) > 0 {
 			t.Errorf("%q prints %v: %q, %q", args, found, out, errs)
 		}
 		if args[0] == "--json" && !json.Valid([]byte(out)) {

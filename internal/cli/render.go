@@ -17,14 +17,13 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/app"
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/logqueue"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // print answers with v as JSON, or with text for people.
@@ -46,7 +45,7 @@ func harmless(text string) string {
 		if at < 0 {
 			at = len(text)
 		}
-		out.WriteString(content.CleanAll(text[:at]))
+		out.WriteString(textscan.CleanAll(text[:at]))
 		if text = text[at:]; text != "" {
 			out.WriteByte(text[0])
 			text = text[1:]
@@ -55,9 +54,9 @@ func harmless(text string) string {
 	return out.String()
 }
 
-// warn tells a person something on standard error.
-func (s Streams) warn(format string, args ...any) {
-	fmt.Fprintf(s.Err, "claudeops: %s\n", content.CleanAll(fmt.Sprintf(format, args...)))
+// printWarning tells a person something on standard error.
+func (s Streams) printWarning(format string, args ...any) {
+	fmt.Fprintf(s.Err, "claudeops: %s\n", textscan.CleanAll(fmt.Sprintf(format, args...)))
 }
 
 func (a *commandLine) printJSON(v any) error {
@@ -81,7 +80,7 @@ func (a *commandLine) renderError(err error) int {
 	var usage app.UsageError
 	var plain plainFailure
 	if errors.As(err, &plain) {
-		a.streams.warn("%s", err)
+		a.streams.printWarning("%s", err)
 		return code
 	}
 	if errors.As(err, &usage) {
@@ -89,7 +88,7 @@ func (a *commandLine) renderError(err error) int {
 		if a.cmd != nil {
 			help = a.cmd.CommandPath() + " --help"
 		}
-		a.streams.warn("%s\nSee %s.", err, help)
+		a.streams.printWarning("%s\nSee %s.", err, help)
 		return code
 	}
 	e := fault.From(err)
@@ -109,7 +108,7 @@ func (a *commandLine) renderError(err error) int {
 			text += "  hint: " + a.inCommands(hint) + "\n"
 		}
 	}
-	fmt.Fprint(a.streams.Err, content.CleanAll(text))
+	fmt.Fprint(a.streams.Err, textscan.CleanAll(text))
 	return code
 }
 
@@ -164,13 +163,13 @@ func errorText(w fault.Wire, e *fault.Error, attempt string) string {
 	return b.String()
 }
 
-// listed is the JSON of every command that lists: one shape, so that one program reads all of them.
-type listed[T any] struct {
+// listAnswer is the JSON of every command that lists: one shape, so that one program reads all of them.
+type listAnswer[T any] struct {
 	Items      []T    `json:"items"`
 	NextCursor string `json:"next_cursor,omitempty"` // what asks for the next page; absent on the last one
 }
 
-func listOf[T any](items []T) listed[T] { return listed[T]{Items: append([]T{}, items...)} }
+func listOf[T any](items []T) listAnswer[T] { return listAnswer[T]{Items: append([]T{}, items...)} }
 
 // asList gives an answer that lists something the shape of listed, and keeps what else it says. Its list is its first
 // field that is a slice of structs. An answer without one is returned as it is.
@@ -196,7 +195,7 @@ func asList(answer any) any {
 }
 
 // problemOf returns an error as REST has it: the same members, with the status that REST would answer.
-func problemOf(err error) handler.Problem {
+func problemOf(err error) httpx.Problem {
 	e := fault.From(err)
 	var usage app.UsageError
 	var plain plainFailure
@@ -208,7 +207,7 @@ func problemOf(err error) handler.Problem {
 	}
 	wire := e.Wire(operation.RequestIDOf(err))
 	status := e.Code.HTTPStatus()
-	return handler.Problem{
+	return httpx.Problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: wire.Message, Code: wire.Code,
 		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: wire.Violations,
 		ExistingPR: wire.ExistingPR,
@@ -298,7 +297,7 @@ type escaping struct{ io.Writer }
 
 // Write implements io.Writer. A line comes as a whole.
 func (e escaping) Write(line []byte) (int, error) {
-	if _, err := e.Writer.Write(content.EscapeJSON(line)); err != nil {
+	if _, err := e.Writer.Write(textscan.EscapeJSON(line)); err != nil {
 		return 0, err
 	}
 	return len(line), nil
@@ -317,7 +316,7 @@ func (a *commandLine) queueLog(json bool, level slog.Level) slog.Handler {
 		}
 		return slog.NewTextHandler(w, options)
 	}
-	a.logs = logqueue.New(a.streams.Err, func(lines int) []byte {
+	a.logs = newLogWriter(a.streams.Err, func(lines int) []byte {
 		var line bytes.Buffer
 		slog.New(handler(&line)).Warn("lines of the log were dropped: nobody read them", "lines", lines)
 		return line.Bytes()

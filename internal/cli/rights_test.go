@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -256,7 +256,7 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
 	p := a.program().Wire(app.Needs{})
 	t.Cleanup(func() { _ = a.program().Close() })
-	rights := door.Rights{Session: "01J0000000000000000000000A", Tier: 1, DryRun: true, ReadOnly: true,
+	rights := gateway.Rights{Session: "01J0000000000000000000000A", Tier: 1, DryRun: true, ReadOnly: true,
 		Toolsets: []string{"pr"}, Folder: dir}
 	own := app.WithRights(a.program(), p, rights)
 	q := own.Parts
@@ -288,7 +288,7 @@ func TestAConnectionSharesAllButItsRights(t *testing.T) {
 		return q.Flow.CurrentAuthority().Policy.Limits.Caps.CreationsPerHour == 9
 	})
 	write("version: 1\nnonsense: true\n")
-	full := app.WithRights(a.program(), p, door.Rights{Tier: 3}).Parts
+	full := app.WithRights(a.program(), p, gateway.Rights{Tier: 3}).Parts
 	becomes(t, "a policy that is broken by now lets no agent propose", func() bool {
 		return full.Flow.CurrentAuthority().ReadOnly != ""
 	})

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // scripted is a project with scripts, and what claudeops has of its own beside it.
@@ -86,7 +86,7 @@ func (s *scripted) finding() (status, detail string) {
 }
 
 // hasLandlock reports whether this system can keep scripts within a boundary.
-func hasLandlock() bool { return confine.ThisMachine().ABI > 0 }
+func hasLandlock() bool { return sandbox.ThisMachine().ABI > 0 }
 
 // attack is a script that tries to reach what is claudeops' own. It prints a line for each thing that it reached.
 func attack(s *scripted) string {

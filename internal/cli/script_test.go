@@ -29,8 +29,8 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/ops/notify"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand { // of a session that a test runs in this process
 		os.Exit(processtree.Reap())
 	}
-	if len(os.Args) == 2 && os.Args[1] == confine.HelperCommand { // of a script that a test runs in this process
-		os.Exit(confine.Enter())
+	if len(os.Args) == 2 && os.Args[1] == sandbox.HelperCommand { // of a script that a test runs in this process
+		os.Exit(sandbox.Enter())
 	}
 	if len(os.Args) == 2 && strings.HasPrefix(os.Args[1], "http://127.0.0.1:") { // BROWSER of a script
 		os.Exit(browse(os.Args[1]))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // What a command answers with --json.
@@ -142,7 +142,7 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 		}
 		// Called wrongly, each answers with a problem.
 		out, code := run(append(strings.Fields(path), "--json", "--no-such-flag")...)
-		var problem handler.Problem
+		var problem httpx.Problem
 		if err := json.Unmarshal([]byte(out), &problem); err != nil || code != 2 || problem.Status != 400 ||
 			problem.Code != "invalid_argument" || problem.Detail == "" {
 			t.Errorf("%s called wrongly: %d, %v, %s", path, code, err, out)

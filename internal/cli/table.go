@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
@@ -72,7 +72,7 @@ func (s surface) table(out *strings.Builder, rows [][]string) {
 	for number, row := range rows {
 		head := number == 0 && len(rows) > 1 && isHead(row)
 		for i, cell := range row {
-			cell = cut(cell, widths[i])
+			cell = truncateCell(cell, widths[i])
 			padding := ""
 			if i < len(row)-1 {
 				padding = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap)
@@ -114,8 +114,8 @@ func (s surface) widths(rows [][]string) (widths []int) {
 	return widths
 }
 
-// cut shortens a cell, and shows that it did.
-func cut(cell string, width int) string {
+// truncateCell shortens a cell, and shows that it did.
+func truncateCell(cell string, width int) string {
 	runes := []rune(cell)
 	if len(runes) <= width || width < 1 {
 		return cell
@@ -268,8 +268,8 @@ func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, r
 		return err
 	}
 	shown := result
-	if bare, ok := result.(operation.Bare); ok && a.json {
-		shown, _ = bare.Bare()
+	if bare, ok := result.(operation.ListAnswer); ok && a.json {
+		shown, _ = bare.AsList()
 	}
 	if ours && strings.HasPrefix(o.Name, "list_") {
 		shown = asList(shown)
@@ -373,11 +373,11 @@ func cell(v reflect.Value) string {
 	case !v.IsValid():
 		return ""
 	case v.Kind() == reflect.String:
-		return content.Clean(v.String(), maxCell)
+		return textscan.Clean(v.String(), maxCell)
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String:
 		var parts []string
 		for i := range v.Len() {
-			parts = append(parts, content.Clean(v.Index(i).String(), maxCell))
+			parts = append(parts, textscan.Clean(v.Index(i).String(), maxCell))
 		}
 		return strings.Join(parts, ", ")
 	}
@@ -385,5 +385,5 @@ func cell(v reflect.Value) string {
 	if err != nil { // answers always marshal
 		return ""
 	}
-	return content.Clean(string(text), maxCell)
+	return textscan.Clean(string(text), maxCell)
 }

@@ -87,11 +87,11 @@ type Resolution struct {
 // provider_unresolved says which of these would settle it. provider_disabled names what the provider lacks.
 func (r *Registry) Resolve(ref RepoRef) (Resolution, error) {
 	res := Resolution{Repo: ref}
-	name, via, err := r.choose(&res)
+	name, via, err := r.chooseProvider(&res)
 	if err != nil {
 		return Resolution{}, err
 	}
-	return r.at(name, via, res)
+	return r.resolveAt(name, via, res)
 }
 
 // ResolveAt is Resolve for a repository whose provider is known already, from the record of an earlier proposal.
@@ -100,10 +100,10 @@ func (r *Registry) ResolveAt(name string, ref RepoRef) (Resolution, error) {
 	if _, _, err := r.readManifest(&res); err != nil {
 		return Resolution{}, err
 	}
-	return r.at(name, "the record of the proposal", res)
+	return r.resolveAt(name, "the record of the proposal", res)
 }
 
-func (r *Registry) at(name, via string, res Resolution) (Resolution, error) {
+func (r *Registry) resolveAt(name, via string, res Resolution) (Resolution, error) {
 	entry := r.entry(name)
 	switch {
 	case entry == nil:
@@ -117,8 +117,8 @@ func (r *Registry) at(name, via string, res Resolution) (Resolution, error) {
 	return res, nil
 }
 
-// choose names the provider and says what settled it. It fills in what the manifest adds.
-func (r *Registry) choose(res *Resolution) (name, via string, err error) {
+// chooseProvider names the provider and says what settled it. It fills in what the manifest adds.
+func (r *Registry) chooseProvider(res *Resolution) (name, via string, err error) {
 	ref := res.Repo
 	m, found, err := r.readManifest(res)
 	if err != nil {
@@ -345,7 +345,7 @@ func ParseManifest(text string) (Manifest, error) {
 		if !inSection {
 			continue
 		}
-		if err := m.take(line, i+1, given); err != nil {
+		if err := m.parseManifestLine(line, i+1, given); err != nil {
 			return Manifest{}, err
 		}
 	}
@@ -360,8 +360,8 @@ func heading(line string) (level int, title string) {
 	return level, strings.TrimSpace(strings.TrimRight(strings.TrimSpace(line[level:]), "#"))
 }
 
-// take reads one line of the section.
-func (m *Manifest) take(line string, number int, given map[string]int) error {
+// parseManifestLine reads one line of the section.
+func (m *Manifest) parseManifestLine(line string, number int, given map[string]int) error {
 	item, isItem := listItem(line)
 	key, value, ok := strings.Cut(item, ":")
 	if !ok {
@@ -369,7 +369,7 @@ func (m *Manifest) take(line string, number int, given map[string]int) error {
 	}
 	key = strings.ToLower(strings.Trim(key, "*_` \t"))
 	value = strings.Trim(strings.TrimLeft(value, "*"), "` \t")
-	field := m.field(key)
+	field := m.fieldOf(key)
 	switch {
 	case field == nil && isItem:
 		return fmt.Errorf("%s:%d: unknown key %s; provider, remote, owner, repo and base_branch are understood",
@@ -395,7 +395,7 @@ func listItem(line string) (rest string, isItem bool) {
 	return line, false
 }
 
-func (m *Manifest) field(key string) *string {
+func (m *Manifest) fieldOf(key string) *string {
 	switch key {
 	case "provider":
 		return &m.Provider
@@ -416,7 +416,7 @@ func (m Manifest) String() string {
 	var b strings.Builder
 	b.WriteString("## Git Provider\n\n")
 	for _, key := range []string{"provider", "remote", "owner", "repo", "base_branch"} {
-		if v := *m.field(key); v != "" {
+		if v := *m.fieldOf(key); v != "" {
 			fmt.Fprintf(&b, "- %s: %s\n", key, v)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 )
 
 // Tier is the permission tier that configuration gives to an agent. It never comes from a request.
@@ -77,8 +76,8 @@ func ValidateTier(limits TierLimits, tier Tier, files int) []fault.Violation {
 		return []fault.Violation{{
 			Code: fault.TierDenied, Rule: "tier-max-files",
 			Message: fmt.Sprintf("tier %d may change at most %s in one pull request, this one has %d%s",
-				tier, plural.Files(limit), files, limits.whoMay(files)),
-			Suggestion: fmt.Sprintf("propose at most %s that belong together, or escalate", plural.Files(limit)),
+				tier, fault.CountFiles(limit), files, limits.whoMay(files)),
+			Suggestion: fmt.Sprintf("propose at most %s that belong together, or escalate", fault.CountFiles(limit)),
 		}}
 	}
 	return nil

@@ -53,13 +53,13 @@ func (s *Server) reader(from *operation.Resources) server.ResourceTemplateHandle
 			if p := recover(); p != nil {
 				id := s.opts.NewID()
 				s.opts.Log.Error("panic in a resource", "request_id", id, "panic", p, "stack", string(debug.Stack()))
-				err = refused(ctx, fault.From(fmt.Errorf("panic: %v", p)), id)
+				err = resourceError(ctx, fault.From(fmt.Errorf("panic: %v", p)), id)
 			}
 		}()
 		uri := req.Params.URI
-		content, err := from.Read(ctx, operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited}, uri)
+		content, err := from.Read(ctx, operation.Call{Caller: caller(ctx), Ceiling: operation.UncappedTier}, uri)
 		if err != nil {
-			return nil, refused(ctx, err, operation.RequestIDOf(err))
+			return nil, resourceError(ctx, err, operation.RequestIDOf(err))
 		}
 		return []mcp.ResourceContents{
 			mcp.TextResourceContents{URI: uri, MIMEType: "text/plain", Text: content.Note},
@@ -86,10 +86,10 @@ func (s *Server) unknownResource(ctx context.Context, _ any, method mcp.MCPMetho
 // codeRefused is of the codes that JSON-RPC leaves to servers.
 const codeRefused = -32000
 
-// refused returns the error of a resource: the text that a tool would have, and the error object as its data. An
+// resourceError returns the error of a resource: the text that a tool would have, and the error object as its data. An
 // address that cannot be read and a resource that does not exist have the codes that the protocol has for them. No
 // other refusal has: the Claude CLI shows a model words of its own in place of such a message.
-func refused(ctx context.Context, err error, requestID string) error {
+func resourceError(ctx context.Context, err error, requestID string) error {
 	wire := fault.From(err).Wire(requestID)
 	code := codeRefused
 	switch {
@@ -155,19 +155,19 @@ func (s *Server) prompter(p operation.Prompt) server.PromptHandlerFunc {
 				id := s.opts.NewID()
 				s.opts.Log.Error("panic in a prompt", "prompt", p.Name, "request_id", id, "panic", reason, "stack",
 					string(debug.Stack()))
-				err = refused(ctx, fault.From(fmt.Errorf("panic: %v", reason)), id)
+				err = resourceError(ctx, fault.From(fmt.Errorf("panic: %v", reason)), id)
 			}
 		}()
 		if err := p.Check(req.Params.Arguments); err != nil {
 			return nil, badArguments(ctx, err)
 		}
-		text, err := p.Text(ctx, operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited},
+		text, err := p.Text(ctx, operation.Call{Caller: caller(ctx), Ceiling: operation.UncappedTier},
 			req.Params.Arguments)
 		if fault.CodeOf(err) == fault.InvalidArgument {
 			return nil, badArguments(ctx, err)
 		}
 		if err != nil {
-			return nil, refused(ctx, err, operation.RequestIDOf(err))
+			return nil, resourceError(ctx, err, operation.RequestIDOf(err))
 		}
 		return mcp.NewGetPromptResult(p.Title,
 			[]mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent(text))}), nil

@@ -78,9 +78,9 @@ type Server struct {
 	changes  bool              // there are tools that come and go
 	looking  sync.Mutex        // held while they are looked at and told
 	mu       sync.Mutex
-	known    map[string]known // by the tool's name
-	watchers int              // connections that want to be told of changes
-	unwatch  func()           // ends looking at ticks
+	known    map[string]announcedTool // by the tool's name
+	watchers int                      // connections that want to be told of changes
+	unwatch  func()                   // ends looking at ticks
 }
 
 // fixedFor is how long a client may cache a list that does not change while it is connected.
@@ -88,12 +88,12 @@ const fixedFor = 5 * time.Minute
 
 // New builds the server. An error is a fault in an embedded schema.
 func New(toolsets []operation.Toolset, o Options) (*Server, error) {
-	s := &Server{opts: o, toolsets: toolsets, changes: changes(toolsets), known: map[string]known{}}
+	s := &Server{opts: o, toolsets: toolsets, changes: changes(toolsets), known: map[string]announcedTool{}}
 	var instructions, prompts []string
 	descriptions := map[string]string{}
 	for _, set := range toolsets {
-		told := set.Told()
-		instructions = append(instructions, told.Instructions)
+		told := set.CurrentInstructions()
+		instructions = append(instructions, told.Text)
 		maps.Copy(descriptions, told.Descriptions)
 	}
 	name, title := "claudeops", "Claude Ops"
@@ -128,7 +128,7 @@ func New(toolsets []operation.Toolset, o Options) (*Server, error) {
 			if own, has := descriptions[o.Name]; has {
 				t.Description = own
 			}
-			s.known[o.Name] = known{set: set, op: o, hidden: !s.shown(set, o)}
+			s.known[o.Name] = announcedTool{set: set, op: o, hidden: !s.isListed(set, o)}
 			s.mcp.AddTool(t, s.handler(o.Name))
 		}
 	}
@@ -159,9 +159,9 @@ func (s *Server) hooks() *server.Hooks {
 	hooks.AddOnError(s.unknownResource)
 	if s.changes {
 		// Before the client counts as there, so that it is not told that its first list is another one.
-		hooks.AddBeforeInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest) { s.look(ctx) })
-		hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { s.look(ctx) })
-		hooks.AddBeforeCallTool(func(ctx context.Context, _ any, _ *mcp.CallToolRequest) { s.look(ctx) })
+		hooks.AddBeforeInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest) { s.refreshTools(ctx) })
+		hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { s.refreshTools(ctx) })
+		hooks.AddBeforeCallTool(func(ctx context.Context, _ any, _ *mcp.CallToolRequest) { s.refreshTools(ctx) })
 	}
 	if len(s.opts.Versions) > 0 {
 		hooks.AddAfterInitialize(s.negotiate)
@@ -182,19 +182,22 @@ func (s *Server) negotiate(ctx context.Context, _ any, request *mcp.InitializeRe
 
 // Serve speaks MCP with a client on in and out until in ends or ctx is done; see stdio.Serve.
 func (s *Server) Serve(ctx context.Context, c Client, in io.Reader, out io.Writer) error {
-	return s.serve(ctx, c, func(ctx context.Context, o stdio.Options) error { return stdio.Serve(ctx, in, out, s.mcp, o) })
+	return s.serveTransport(ctx, c, func(ctx context.Context, o stdio.Options) error {
+		return stdio.Serve(ctx, in, out,
+			s.mcp, o)
+	})
 }
 
 // ServeExchanges serves MCP for messages that each have their own reply writer, until messages is closed or ctx is
 // done; see stdio.ServeExchanges.
 func (s *Server) ServeExchanges(ctx context.Context, c Client, messages <-chan exchange.Exchange,
 	notes io.Writer) error {
-	return s.serve(ctx, c, func(ctx context.Context, o stdio.Options) error {
+	return s.serveTransport(ctx, c, func(ctx context.Context, o stdio.Options) error {
 		return stdio.ServeExchanges(ctx, messages, notes, s.mcp, o)
 	})
 }
 
-func (s *Server) serve(ctx context.Context, c Client, speak func(context.Context, stdio.Options) error) error {
+func (s *Server) serveTransport(ctx context.Context, c Client, speak func(context.Context, stdio.Options) error) error {
 	ctx = context.WithValue(ctx, clientKey{}, c)
 	if len(s.opts.Versions) > 0 {
 		ctx = server.WithSupportedProtocolVersions(ctx, s.opts.Versions)
@@ -206,8 +209,8 @@ func (s *Server) serve(ctx context.Context, c Client, speak func(context.Context
 		OnReject: s.rejected})
 }
 
-// shown reports whether tools/list shows a tool.
-func (s *Server) shown(set operation.Toolset, o operation.Operation) bool {
+// isListed reports whether tools/list shows a tool.
+func (s *Server) isListed(set operation.Toolset, o operation.Operation) bool {
 	if set.Listed != nil {
 		return set.Listed(o)
 	}
@@ -239,7 +242,7 @@ func (s *Server) rejected(ctx context.Context, r stdio.Rejection) {
 	case stdio.ReasonBusy, stdio.ReasonShutdown, stdio.ReasonCancelled:
 		code = fault.Timeout
 	}
-	call := operation.Call{Caller: caller(ctx), Ceiling: operation.Unlimited}
+	call := operation.Call{Caller: caller(ctx), Ceiling: operation.UncappedTier}
 	for _, set := range s.toolsets {
 		if set.Reject != nil && (r.Tool == "" || set.Name == asked.set.Name) {
 			set.Reject(ctx, call, r.Tool, fault.New(code, "%s (%s, %d bytes)", r.Message, r.Reason, r.Size))

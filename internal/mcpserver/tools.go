@@ -49,15 +49,15 @@ func (s *Server) handler(name string) server.ToolHandlerFunc {
 			if p := recover(); p != nil {
 				id := s.opts.NewID()
 				s.opts.Log.Error("panic in a tool", "tool", name, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-				result, err = failed(k.set.Form, k.op, fault.From(fmt.Errorf("panic: %v", p)), id), nil
+				result, err = errorResult(k.set.Form, k.op, fault.From(fmt.Errorf("panic: %v", p)), id), nil
 			}
 		}()
 		who := caller(ctx)
 		who.Progress = s.progress(ctx, req)
-		out, err := k.op.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.Unlimited,
+		out, err := k.op.Handle(ctx, operation.Call{Caller: who, Ceiling: operation.UncappedTier,
 			Arguments: stdio.Arguments(ctx)})
 		if err != nil {
-			return failed(k.set.Form, k.op, err, operation.RequestIDOf(err)), nil
+			return errorResult(k.set.Form, k.op, err, operation.RequestIDOf(err)), nil
 		}
 		return answer(k.set.Form, out), nil
 	}
@@ -80,8 +80,8 @@ func (s *Server) progress(ctx context.Context, req mcp.CallToolRequest) func(str
 	}
 }
 
-// known is a tool as clients were last told of it.
-type known struct {
+// announcedTool is a tool as clients were last told of it.
+type announcedTool struct {
 	set    operation.Toolset
 	op     operation.Operation
 	hidden bool // tools/list does not show it
@@ -94,15 +94,15 @@ func changes(toolsets []operation.Toolset) bool {
 	return slices.ContainsFunc(toolsets, func(set operation.Toolset) bool { return set.Found != nil })
 }
 
-// look reads the dynamic tools of the toolsets, and notifies the client if the list has changed. A tool that is gone is
-// no longer listed, but a client that knows it can still call it, and its operation answers why it is gone.
-func (s *Server) look(ctx context.Context) {
+// refreshTools reads the dynamic tools of the toolsets, and notifies the client if the list has changed. A tool that is
+// gone is no longer listed, but a client that knows it can still call it, and its operation answers why it is gone.
+func (s *Server) refreshTools(ctx context.Context) {
 	if !s.changes {
 		return
 	}
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	added, changed := s.compare(ctx)
+	added, changed := s.updateTools(ctx)
 	switch { // one notification for all; AddTools sends it by itself
 	case len(added) > 0:
 		s.mcp.AddTools(added...)
@@ -111,9 +111,9 @@ func (s *Server) look(ctx context.Context) {
 	}
 }
 
-// compare notes what there is now, and returns the tools that are new or have another schema, and whether others have
-// come back or gone.
-func (s *Server) compare(ctx context.Context) (added []server.ServerTool, changed bool) {
+// updateTools notes what there is now, and returns the tools that are new or have another schema, and whether others
+// have come back or gone.
+func (s *Server) updateTools(ctx context.Context) (added []server.ServerTool, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := map[string]bool{}
@@ -133,7 +133,7 @@ func (s *Server) compare(ctx context.Context) (added []server.ServerTool, change
 					"tool", o.Name, "error", err)
 				continue
 			}
-			now := known{set: set, op: o, hidden: !s.shown(set, o), found: true, listed: listed}
+			now := announcedTool{set: set, op: o, hidden: !s.isListed(set, o), found: true, listed: listed}
 			s.known[o.Name], gone[o.Name] = now, false
 			switch {
 			case !has || !bytes.Equal(before.listed, listed):
@@ -182,7 +182,7 @@ func (s *Server) lookAtTicks(ctx context.Context) {
 	for {
 		select {
 		case <-s.opts.Ticks:
-			s.look(ctx)
+			s.refreshTools(ctx)
 		case <-ctx.Done():
 			return
 		}
@@ -190,7 +190,7 @@ func (s *Server) lookAtTicks(ctx context.Context) {
 }
 
 // knownTool returns the known definition of a tool by its name.
-func (s *Server) knownTool(name string) (known, bool) {
+func (s *Server) knownTool(name string) (announcedTool, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, has := s.known[name]
@@ -206,9 +206,9 @@ func answer(form *operation.Form, result any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{StructuredContent: result, Content: []mcp.Content{mcp.NewTextContent(text(result))}}
 }
 
-// failed renders a refusal or a failure: isError, and the error in the toolset's form; else (design §4) text beginning
-// with the code, and the error object.
-func failed(form *operation.Form, o operation.Operation, err error, requestID string) *mcp.CallToolResult {
+// errorResult renders a refusal or a failure: isError, and the error in the toolset's form; else (design §4) text
+// beginning with the code, and the error object.
+func errorResult(form *operation.Form, o operation.Operation, err error, requestID string) *mcp.CallToolResult {
 	if form != nil {
 		result := answer(form, form.Failure(o, err, requestID))
 		result.IsError = !form.Answers

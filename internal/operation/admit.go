@@ -36,7 +36,7 @@ type Rules struct {
 // Listed reports whether tools/list shows a tool: what writes is shown only where it may.
 func (k *Kernel) Listed(o Operation) bool {
 	rules := k.CurrentAuthority()
-	return o.Needs.Harmless || o.Effect != Write || rules.AllowWrite && rules.ReadOnly == "" &&
+	return o.Needs.CacheOnly || o.Effect != Write || rules.AllowWrite && rules.ReadOnly == "" &&
 		rules.Tier >= rules.least(o)
 }
 
@@ -65,29 +65,29 @@ func (a *attempt) admit() *Fault {
 	tier := rules.tier(a.call)
 	switch {
 	case a.toolset != "" && !rules.Enabled(a.toolset):
-		return refuse(ReasonDisabled, fault.NotFound,
+		return newFault(ReasonDisabled, fault.NotFound,
 			"the toolset %s is not enabled; the operator enables it with CLAUDEOPS_TOOLSETS", a.toolset)
-	case needs.Gated:
+	case needs.OwnGates:
 		return nil
 	case tier < least && a.call.Caller.Door == record.DoorCLI && a.call.Ceiling >= least:
-		return refuse(ReasonTier, fault.TierDenied,
+		return newFault(ReasonTier, fault.TierDenied,
 			"%s needs tier %s; this is tier %s. --tier %s or CLAUDEOPS_TIER=%s sets it", a.op.Name, least, tier, least, least)
 	case tier < least:
-		return refuse(ReasonTier, fault.TierDenied,
+		return newFault(ReasonTier, fault.TierDenied,
 			"%s needs tier %s; this is tier %s. Do not try again: report what is needed, so that a person or a higher tier does it",
 			a.op.Name, least, tier)
 	case needs.Writable && rules.ReadOnly != "":
-		return refuse(ReasonWriting, fault.ReadOnly, "%s", rules.ReadOnly)
-	case needs.Leave && !rules.AllowWrite && a.call.Caller.Door == record.DoorCLI:
-		return refuse(ReasonWriting, fault.ReadOnly,
+		return newFault(ReasonWriting, fault.ReadOnly, "%s", rules.ReadOnly)
+	case needs.AllowWrite && !rules.AllowWrite && a.call.Caller.Door == record.DoorCLI:
+		return newFault(ReasonWriting, fault.ReadOnly,
 			"%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true does", a.op.Name)
-	case needs.Leave && !rules.AllowWrite:
-		return refuse(ReasonWriting, fault.ReadOnly,
+	case needs.AllowWrite && !rules.AllowWrite:
+		return newFault(ReasonWriting, fault.ReadOnly,
 			"%s writes, which the operator has not allowed; CLAUDEOPS_ALLOW_WRITE=true or --allow-write does", a.op.Name)
 	case a.dryRun && needs.Dry == DryRefused:
-		return refuse(ReasonWriting, fault.ReadOnly, "this is a dry run, and %s cannot be tried without doing it", a.op.Name)
+		return newFault(ReasonWriting, fault.ReadOnly, "this is a dry run, and %s cannot be tried without doing it", a.op.Name)
 	case needs.Yes && !approved(a.call.Arguments):
-		f := refuse(ReasonApproval, fault.InvalidArgument,
+		f := newFault(ReasonApproval, fault.InvalidArgument,
 			"%s needs the argument yes: true, which says that its effect is wanted", a.op.Name)
 		f.General.Violations = []fault.Violation{{Code: fault.InvalidArgument, Path: "yes", Message: "`yes` must be true"}}
 		return f
@@ -101,19 +101,19 @@ func approved(arguments []byte) bool {
 	return json.Unmarshal(arguments, &fields) == nil && string(fields["yes"]) == "true"
 }
 
-// judge asks the operator's rules about an act of a person, whose target is known by now.
-func (a *attempt) judge() *fault.Error {
+// checkRules asks the operator's rules about an act of a person, whose target is known by now.
+func (a *attempt) checkRules() *fault.Error {
 	rules, needs := a.rules, a.op.Needs
 	switch {
-	case kindOf(a.call.Caller.Door)&needs.For == 0:
+	case callerKind(a.call.Caller.Door)&needs.For == 0:
 		return fault.New(fault.Forbidden, "%s is for people; no agent may do it", a.op.Name)
 	case needs.Policy && rules.Problem != "":
 		return fault.New(fault.ReadOnly, "%s; nobody may decide until the operator corrects it", rules.Problem)
 	case needs.Writable && rules.Closed:
 		return fault.New(fault.ReadOnly, "this process is read-only (CLAUDEOPS_READ_ONLY); run the command without that")
-	case needs.Listed && !rules.lists(a.about()):
+	case needs.Listed && !rules.allowsRepo(a.about()):
 		return rules.notListed(a.about())
-	case needs.Gated:
+	case needs.OwnGates:
 		return nil
 	case a.op.Effect != Read && needs.Dry == DryRefused && rules.DryRun:
 		return fault.New(fault.ReadOnly, "this process is in dry run (CLAUDEOPS_DRY_RUN) and changes nothing; do it without")
@@ -124,7 +124,7 @@ func (a *attempt) judge() *fault.Error {
 // admitAgain checks, after all waiting and before a handler that does more than read, whether the caller is still
 // admitted, by the present rules.
 func (a *attempt) admitAgain(ctx context.Context) error {
-	if a.op.Effect == Read || a.op.Needs.Gated {
+	if a.op.Effect == Read || a.op.Needs.OwnGates {
 		return nil
 	}
 	if refused := a.judgeAgain(); refused != nil {
@@ -153,11 +153,11 @@ func (r Rules) policyHash() string {
 func (a *attempt) judgeAgain() error {
 	a.rules = a.kernel.CurrentAuthority()
 	if a.rules.DryRun && !a.dryRun && a.op.Needs.Dry != DryDone {
-		return refuse(ReasonWriting, fault.ReadOnly,
+		return newFault(ReasonWriting, fault.ReadOnly,
 			"the server was put in dry run while the call waited, and nothing was done; make the call again")
 	}
 	if a.op.ForPeople() {
-		if refused := a.judge(); refused != nil {
+		if refused := a.checkRules(); refused != nil {
 			return refused
 		}
 	} else if refused := a.admit(); refused != nil {
@@ -169,13 +169,13 @@ func (a *attempt) judgeAgain() error {
 // Reads returns repo_not_allowed for a repository that people may not read either; else nil.
 func (r Rules) Reads(provider, owner, name string) error {
 	t := Target{Provider: provider, Owner: owner, Name: name}
-	if r.lists(t) {
+	if r.allowsRepo(t) {
 		return nil
 	}
 	return r.notListed(t)
 }
 
-func (r Rules) lists(t Target) bool {
+func (r Rules) allowsRepo(t Target) bool {
 	_, ok := r.Policy.AllowsRepo(t.Provider, t.Owner, t.Name)
 	return ok
 }

@@ -13,8 +13,8 @@ import (
 // reserved is the room for the notes on what was left out.
 const reserved = 1 << 10
 
-// finish does steps 9 and 10. most is 0 for an answer of any size.
-func (a *attempt) finish(out any, most int) (any, error) {
+// finishAnswer does steps 9 and 10. most is 0 for an answer of any size.
+func (a *attempt) finishAnswer(out any, most int) (any, error) {
 	clean, changed := redacted(reflect.ValueOf(out), a.kernel.Redact)
 	if changed {
 		out = clean.Interface()
@@ -57,7 +57,7 @@ func fit(answer reflect.Value, most int) error {
 			name, most>>10))))
 	}
 	if size := sizeOf(answer); size > most {
-		return refuse(ReasonSize, fault.LimitReached, "the answer would have %d KiB; at most %d KiB are given", size>>10,
+		return newFault(ReasonSize, fault.LimitReached, "the answer would have %d KiB; at most %d KiB are given", size>>10,
 			most>>10)
 	}
 	return nil
@@ -98,14 +98,14 @@ func longestPart(v reflect.Value) (name string, longest reflect.Value) {
 
 // notesOf returns the field of an answer that says what was left out.
 func notesOf(answer reflect.Value) reflect.Value {
-	if notes := field(answer, "notes"); notes.IsValid() {
+	if notes := textListField(answer, "notes"); notes.IsValid() {
 		return notes
 	}
-	return field(answer, "warnings")
+	return textListField(answer, "warnings")
 }
 
-// field returns the list of texts of a struct with a name in JSON; the zero Value if it has none.
-func field(v reflect.Value, name string) reflect.Value {
+// textListField returns the list of texts of a struct with a name in JSON; the zero Value if it has none.
+func textListField(v reflect.Value, name string) reflect.Value {
 	for _, f := range Fields(v.Type()) {
 		if f.JSON == name && f.Type == reflect.TypeFor[[]string]() {
 			return v.FieldByIndex(f.Index)

@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 )
 
-// Way configures how calls of an operation are decoded, checked, locked and timed, by the type of its arguments. The
-// zero value suits operations that only read.
-type Way[In any] struct {
+// CallSpec configures how calls of an operation are decoded, checked, locked and timed, by the type of its arguments.
+// The zero value suits operations that only read.
+type CallSpec[In any] struct {
 	// Decode reads the arguments of a tool that is found while the program runs; nil: strictly into In, within the limits
 	// of its tags.
 	Decode func(arguments []byte) (In, []fault.Violation)
@@ -36,8 +36,8 @@ type Way[In any] struct {
 // AnySize is the maxAnswer of what bounds its answers itself.
 const AnySize = -1
 
-// Unread skips decoding: the handler parses Call.Arguments itself, since it reports more about them.
-func Unread[In any]([]byte) (in In, _ []fault.Violation) { return in, nil }
+// RawArguments skips decoding: the handler parses Call.Arguments itself, since it reports more about them.
+func RawArguments[In any]([]byte) (in In, _ []fault.Violation) { return in, nil }
 
 // Unbounded is the Timeout of what may take as long as its caller waits.
 const Unbounded time.Duration = -1
@@ -60,7 +60,7 @@ type Handle[In, Out any] func(ctx context.Context, call Call, in In) (Out, error
 // the log.
 //
 // It panics for an operation that a door could not serve.
-func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way Way[In],
+func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way CallSpec[In],
 	handle Handle[In, Out]) Operation {
 	o.Needs.For = cmp.Or(o.Needs.For, Everyone)
 	s := stepsOf(o, way, handle)
@@ -71,7 +71,7 @@ func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way
 		}
 	}
 	o.Input, o.Output = reflect.TypeFor[In](), reflect.TypeFor[Out]()
-	o.check()
+	o.mustValidate()
 	made := o
 	o.Handle = func(ctx context.Context, call Call) (any, error) {
 		out, err := kernel().Do(ctx, toolset, made, s, call)
@@ -83,19 +83,19 @@ func Define[In, Out any](kernel func() *Kernel, toolset string, o Operation, way
 	}
 	if o.ForPeople() || s.rejected != nil {
 		o.Reject = func(ctx context.Context, call Call, why error) error {
-			a := kernel().begin(toolset, made, s, call)
+			a := kernel().newAttempt(toolset, made, s, call)
 			a.in, a.violations = s.decode(call)
 			if s.rejected != nil {
 				s.rejected(a.handled())
 			}
-			return a.end(ctx, why)
+			return a.recordResult(ctx, why)
 		}
 	}
 	return o
 }
 
-// steps are a Way with the handler, without their types.
-type steps struct {
+// untypedSpec are a Way with the handler, without their types.
+type untypedSpec struct {
 	decode    func(call Call) (in any, violations []fault.Violation)
 	check     func(in any) *Fault
 	dryRun    func(in any) bool
@@ -108,8 +108,8 @@ type steps struct {
 	maxAnswer int // 0 and less for any size
 }
 
-func stepsOf[In, Out any](o Operation, way Way[In], handle Handle[In, Out]) steps {
-	s := steps{
+func stepsOf[In, Out any](o Operation, way CallSpec[In], handle Handle[In, Out]) untypedSpec {
+	s := untypedSpec{
 		decode: func(call Call) (any, []fault.Violation) {
 			if in, given := call.Input.(In); given {
 				return in, nil

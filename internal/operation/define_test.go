@@ -35,7 +35,7 @@ func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
 		"a route without a method": {
 			func() { made[question](Operation{Needs: Needs{For: People}, Route: Route{Path: "/x"}}) }, "no method",
 		},
-		"one name twice": {func() { Operation{Types: Types{Input: twice}}.check() }, `"a" twice`},
+		"one name twice": {func() { Operation{Types: Types{Input: twice}}.mustValidate() }, `"a" twice`},
 		"a tool that only people may ask for": {func() {
 			made[question](Operation{Needs: Needs{For: People},
 				Tool: Tool{Title: "Merge"}})
@@ -77,13 +77,13 @@ type placed struct {
 }
 
 func made[In any](o Operation) {
-	Define(nil, "", o, Way[In]{}, func(context.Context, Call, In) (reply, error) { return reply{}, nil })
+	Define(nil, "", o, CallSpec[In]{}, func(context.Context, Call, In) (reply, error) { return reply{}, nil })
 }
 
 // act is something that only people do, and that a dry run does not refuse.
 func act(w *world, did *int) Operation {
 	o := Operation{Name: "cut", Action: "connection.cut", Effect: Write, Needs: Needs{For: People, Dry: DryDone}}
-	return Define(func() *Kernel { return w.Kernel }, "", o, Way[question]{},
+	return Define(func() *Kernel { return w.Kernel }, "", o, CallSpec[question]{},
 		func(ctx context.Context, call Call, in question) (reply, error) {
 			*did++
 			if call.DryRun { // it is done in a dry run, too
@@ -122,7 +122,7 @@ func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
 				w, did := newWorld(t), false
 				w.Authority, needs.For = c.authority, People
 				o := Define(func() *Kernel { return w.Kernel }, "", Operation{Name: "act", Effect: Write, Needs: needs},
-					Way[question]{
+					CallSpec[question]{
 						Target: func(question) Target { return Target{Provider: "local", Owner: "joe", Name: "infra", Number: 7} },
 					}, func(ctx context.Context, call Call, _ question) (reply, error) {
 						did = true
@@ -167,7 +167,7 @@ func TestAnActThatFailsIsRecordedAsItIs(t *testing.T) {
 			w, did := newWorld(t), false
 			w.auditErr = c.audit
 			o := Define(func() *Kernel { return w.Kernel }, "",
-				Operation{Name: "act", Effect: Write, Needs: Needs{For: People, Dry: DryDone}}, Way[question]{},
+				Operation{Name: "act", Effect: Write, Needs: Needs{For: People, Dry: DryDone}}, CallSpec[question]{},
 				func(context.Context, Call, question) (reply, error) { did = true; return reply{}, c.err })
 			caller := Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "ann"}}
 			if c.recheck != nil {
@@ -229,7 +229,7 @@ func TestEachToolHasItsPlaceInREST(t *testing.T) {
 	}{Read: {access.Read, 1}, Write: {access.Operate, 3}, Exec: {access.Operate, 2}} {
 		o := tool(effect)
 		o.Name = "agent_list"
-		made := Define(nil, "set", o, Way[question]{Timeout: time.Minute},
+		made := Define(nil, "set", o, CallSpec[question]{Timeout: time.Minute},
 			func(context.Context, Call, question) (reply, error) { return reply{}, nil })
 		r := made.Route
 		if r.Method != "POST" || r.Path != "/tools/agent_list" || r.ID != "callAgentList" || made.Needs.Scope != want.scope ||
@@ -248,20 +248,20 @@ func TestThePolicyRaisesTheTierOfAToolAndNeverLowersIt(t *testing.T) {
 	for least, refused := range map[gitprovider.Tier]bool{1: false, 2: false, 3: true} {
 		w.Authority.Least = func(string) gitprovider.Tier { return least }
 		w.ran, w.rows = nil, nil
-		_, f, _ := w.ask(t, tool(Exec), Way[question]{}, `{"name":"a"}`)
+		_, f, _ := w.ask(t, tool(Exec), CallSpec[question]{}, `{"name":"a"}`)
 		if (f != nil) != refused || len(w.ran) == 1 == refused || len(w.rows) != 1 {
 			t.Errorf("at least %d: %v, ran %d, rows %d", least, f, len(w.ran), len(w.rows))
 		}
 	}
 	w.Authority.Tier, w.Authority.Least = 1, func(string) gitprovider.Tier { return 1 }
-	if _, f, _ := w.ask(t, tool(Exec), Way[question]{}, `{"name":"a"}`); f == nil || f.Reason != ReasonTier {
+	if _, f, _ := w.ask(t, tool(Exec), CallSpec[question]{}, `{"name":"a"}`); f == nil || f.Reason != ReasonTier {
 		t.Errorf("lowered: %v", f)
 	}
 }
 
 func TestAToolDecodesItsArgumentsItself(t *testing.T) {
 	w := newWorld(t)
-	way := Way[question]{Decode: func(arguments []byte) (question, []fault.Violation) {
+	way := CallSpec[question]{Decode: func(arguments []byte) (question, []fault.Violation) {
 		if string(arguments) != `{"any":1}` {
 			return question{}, []fault.Violation{{Code: fault.InvalidArgument, Path: "any", Message: "is wrong"}}
 		}
@@ -278,7 +278,7 @@ func TestAToolDecodesItsArgumentsItself(t *testing.T) {
 
 func TestACallAsksForADryRunItself(t *testing.T) {
 	w := newWorld(t)
-	way := Way[question]{DryRun: func(q question) bool { return q.Name == "try" },
+	way := CallSpec[question]{DryRun: func(q question) bool { return q.Name == "try" },
 		Roots: func(question) []string { return []string{t.TempDir()} }}
 	w.handle = func(_ context.Context, call Call, q question) (reply, error) {
 		if call.DryRun != (q.Name == "try") || len(w.Locks.held) > 0 && call.DryRun {
@@ -323,7 +323,7 @@ func TestSeveralFoldersAreLockedInOneOrder(t *testing.T) {
 		})
 	}
 	group.Wait()
-	way := Way[question]{Roots: func(question) []string { return []string{b, a} }}
+	way := CallSpec[question]{Roots: func(question) []string { return []string{b, a} }}
 	w.handle = nil
 	if _, f, _ := w.ask(t, tool(Write), way, `{"name":"a"}`); f != nil || !slices.Equal(w.rows[0].Paths, []string{b, a}) {
 		t.Errorf("%v, %v", f, w.rows)
@@ -347,7 +347,7 @@ func TestTheClientHearsWhatIsWaitedForAndThatACallStillRuns(t *testing.T) {
 	w.Locks.wait = time.Second
 	folder := t.TempDir()
 	heard := make(chan string, 100)
-	release, refused := w.Locks.take(t.Context(), folder)
+	release, refused := w.Locks.acquire(t.Context(), folder)
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -356,17 +356,17 @@ func TestTheClientHearsWhatIsWaitedForAndThatACallStillRuns(t *testing.T) {
 		t.Errorf("%v", refused)
 	}
 	release()
-	told := &teller{tell: func(phase string) { heard <- phase }}
+	told := &teller{notify: func(phase string) { heard <- phase }}
 	stop := told.keepTelling(time.Millisecond)
 	if got := <-heard; !strings.HasPrefix(got, "still running after 1ms") {
 		t.Error(got)
 	}
 	stop()
-	told.end()
+	told.stop()
 	for len(heard) > 0 {
 		<-heard
 	}
-	told.say("too late")
+	told.setPhase("too late")
 	if len(heard) > 0 {
 		t.Error("it was told after the end")
 	}
@@ -378,7 +378,7 @@ func TestAToolHasItsOwnCap(t *testing.T) {
 		return reply{Text: strings.Repeat("x", 600<<10)}, nil
 	}
 	for most, cut := range map[int]bool{0: true, 1 << 20: false, 100 << 10: true} {
-		answer, f, _ := w.ask(t, tool(Read), Way[question]{MaxAnswer: most}, `{"name":"a"}`)
+		answer, f, _ := w.ask(t, tool(Read), CallSpec[question]{MaxAnswer: most}, `{"name":"a"}`)
 		size := sizeOf(reflect.ValueOf(answer))
 		if f != nil || (size < 600<<10) != cut || most > 0 && size > most {
 			t.Errorf("cap %d: %d bytes, %v", most, size, f)
@@ -397,7 +397,7 @@ func TestTheAuditHasWhatAToolNotes(t *testing.T) {
 	}
 	for name, message := range map[string]string{"do": "printed [redacted]", "fail": "failed\nprinted [redacted]"} {
 		w.rows = nil
-		w.ask(t, tool(Exec), Way[question]{}, `{"name":"`+name+`"}`)
+		w.ask(t, tool(Exec), CallSpec[question]{}, `{"name":"`+name+`"}`)
 		text, err := json.Marshal(w.rows)
 		if err != nil || w.rows[0].Message != message || w.rows[0].Digest != "d1" || strings.Contains(string(text), token) {
 			t.Errorf("%s: %s", name, text)

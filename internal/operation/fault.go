@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
@@ -65,7 +64,7 @@ func FaultOf(err error) *Fault {
 // Contracted returns an error as the way of a call takes it: one of the contract whose codes are given becomes a Fault,
 // with the program's own code that general has for it. Others stay.
 func Contracted[Code ~string](err error, general func(Code) fault.Code) error {
-	e := contract.Of[Code](err)
+	e := fault.ContractErrorOf[Code](err)
 	if e == nil {
 		return err
 	}
@@ -75,8 +74,8 @@ func Contracted[Code ~string](err error, general func(Code) fault.Code) error {
 	}
 }
 
-// refuse makes the Fault of a step.
-func refuse(reason Reason, code fault.Code, format string, args ...any) *Fault {
+// newFault makes the Fault of a step.
+func newFault(reason Reason, code fault.Code, format string, args ...any) *Fault {
 	return &Fault{Reason: reason, General: fault.New(code, format, args...)}
 }
 

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -76,7 +76,7 @@ type attempt struct {
 	rules   Authority // that judge this call
 	toolset string
 	op      Operation
-	steps   steps
+	steps   untypedSpec
 	call    Call
 	started time.Time
 	paths   []string // the roots that are written
@@ -90,26 +90,26 @@ type attempt struct {
 	records    func(ctx context.Context, e *fault.Error) error
 }
 
-func (k *Kernel) begin(toolset string, o Operation, s steps, call Call) *attempt {
+func (k *Kernel) newAttempt(toolset string, o Operation, s untypedSpec, call Call) *attempt {
 	call.ID = cmp.Or(call.ID, k.NewID())
 	call.Caller.Client = k.hide(call.Caller.Client)
 	rules := k.CurrentAuthority()
 	return &attempt{
 		kernel: k, rules: rules, toolset: toolset, op: o, steps: s, call: call, started: k.Now(),
-		dryRun: rules.DryRun && o.Effect != Read && o.Needs.Dry != DryDone, teller: &teller{tell: call.Caller.Progress},
+		dryRun: rules.DryRun && o.Effect != Read && o.Needs.Dry != DryDone, teller: &teller{notify: call.Caller.Progress},
 	}
 }
 
 // Do takes a call of an operation that Define has made its way; the package comment has its steps. out is nil for a
 // call that did not come to its handler.
-func (k *Kernel) Do(ctx context.Context, toolset string, o Operation, s steps, call Call) (out any, err error) {
-	a := k.begin(toolset, o, s, call)
-	defer a.teller.end()
+func (k *Kernel) Do(ctx context.Context, toolset string, o Operation, s untypedSpec, call Call) (out any, err error) {
+	a := k.newAttempt(toolset, o, s, call)
+	defer a.teller.stop()
 	out, err = a.guarded(ctx)
 	if err == nil {
-		out, err = a.finish(out, s.maxAnswer)
+		out, err = a.finishAnswer(out, s.maxAnswer)
 	}
-	return out, a.end(ctx, err)
+	return out, a.recordResult(ctx, err)
 }
 
 // about returns the target of the call, as far as it could be read.
@@ -117,7 +117,7 @@ func (a *attempt) about() Target {
 	if a.target == nil {
 		a.target = &Target{}
 		if a.steps.target != nil && a.in != nil {
-			*a.target = a.steps.target(a.in).after(a.violations)
+			*a.target = a.steps.target(a.in).validTarget(a.violations)
 		}
 	}
 	return *a.target
@@ -132,7 +132,7 @@ func (a *attempt) guarded(ctx context.Context) (out any, err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	if err := a.read(); err != nil {
+	if err := a.readArguments(); err != nil {
 		return nil, err
 	}
 	s := a.steps
@@ -141,7 +141,7 @@ func (a *attempt) guarded(ctx context.Context) (out any, err error) {
 		a.paths = s.roots(a.in)
 	}
 	if !a.dryRun && len(a.paths) > 0 {
-		release, refused := a.kernel.Locks.takeAll(ctx, a.paths, a.teller.say)
+		release, refused := a.kernel.Locks.takeAll(ctx, a.paths, a.teller.setPhase)
 		if refused != nil {
 			return nil, refused
 		}
@@ -150,12 +150,12 @@ func (a *attempt) guarded(ctx context.Context) (out any, err error) {
 	if err := a.admitAgain(ctx); err != nil {
 		return nil, err
 	}
-	return a.run(ctx)
+	return a.runHandler(ctx)
 }
 
-// read judges the call and reads its arguments. A tool of agents says nothing of them to who may not call it; an act of
-// a person is judged by what it is about.
-func (a *attempt) read() error {
+// readArguments judges the call and reads its arguments. A tool of agents says nothing of them to who may not call it;
+// an act of a person is judged by what it is about.
+func (a *attempt) readArguments() error {
 	if !a.op.ForPeople() {
 		if refused := a.admit(); refused != nil {
 			return refused
@@ -171,7 +171,7 @@ func (a *attempt) read() error {
 		}
 	}
 	if a.op.ForPeople() {
-		if refused := a.judge(); refused != nil {
+		if refused := a.checkRules(); refused != nil {
 			return refused
 		}
 	}
@@ -181,13 +181,13 @@ func (a *attempt) read() error {
 // handled returns the call as its handler gets it.
 func (a *attempt) handled() Call {
 	call := a.call
-	call.DryRun, call.Progress, call.Note, call.Done = a.dryRun, a.teller.say, func(n Note) { a.note = n }, a.done
+	call.DryRun, call.Progress, call.Note, call.Done = a.dryRun, a.teller.setPhase, func(n Note) { a.note = n }, a.done
 	call.Records = func(failure func(ctx context.Context, e *fault.Error) error) { a.records = failure }
 	return call
 }
 
-// run runs the handler within its time. The client hears at intervals that it still runs.
-func (a *attempt) run(ctx context.Context) (out any, err error) {
+// runHandler runs the handler within its time. The client hears at intervals that it still runs.
+func (a *attempt) runHandler(ctx context.Context) (out any, err error) {
 	s := a.steps
 	defer a.teller.keepTelling(cmp.Or(a.kernel.ProgressEvery, progressEvery))()
 	if s.takes == Unbounded {
@@ -203,8 +203,8 @@ func (a *attempt) run(ctx context.Context) (out any, err error) {
 	return out, err
 }
 
-// end records what has to be, and gives an error its request id.
-func (a *attempt) end(ctx context.Context, err error) error {
+// recordResult records what has to be, and gives an error its request id.
+func (a *attempt) recordResult(ctx context.Context, err error) error {
 	if a.op.ForPeople() {
 		return a.endAct(ctx, err)
 	}
@@ -214,7 +214,7 @@ func (a *attempt) end(ctx context.Context, err error) error {
 	if err == nil && (reads || a.records != nil) {
 		return nil
 	}
-	row := a.row()
+	row := a.auditRow()
 	var f *Fault
 	if err != nil {
 		f = a.redacted(FaultOf(err))
@@ -257,7 +257,7 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 		f = a.redacted(FaultOf(err))
 		said = f
 	}
-	row := a.failed(err)
+	row := a.failedRow(err)
 	row.Repeats = row.Door == record.DoorWeb || row.Door == record.DoorREST
 	if a.append(ctx, row, f) != nil {
 		return said
@@ -266,7 +266,7 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 }
 
 // Withheld stands in records for what looked like a secret.
-const Withheld = content.Withheld
+const Withheld = textscan.Withheld
 
 // redacted returns a failure without the values of our own tokens, and with what its caller does next.
 func (a *attempt) redacted(f *Fault) *Fault {
@@ -280,28 +280,28 @@ func (a *attempt) redacted(f *Fault) *Fault {
 // append records a call, or has its handler do it where that has said how. f is nil for a success.
 func (a *attempt) append(ctx context.Context, row record.Attempt, f *Fault) error {
 	if a.records == nil || f == nil {
-		return a.record(ctx, row)
+		return a.recordRow(ctx, row)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	return a.logged(a.records(ctx, f.General))
 }
 
-// failed returns the row of a failed call.
-func (a *attempt) failed(err error) record.Attempt {
-	e, row := fault.From(err), a.row()
+// failedRow returns the row of a failed call.
+func (a *attempt) failedRow(err error) record.Attempt {
+	e, row := fault.From(err), a.auditRow()
 	row.Outcome, row.Code, row.Message = record.OutcomeOf(e.Code), e.Code, a.kernel.hide(e.Message)
 	return row
 }
 
 // done is Call.Done.
 func (a *attempt) done(message string) record.Attempt {
-	row := a.row()
+	row := a.auditRow()
 	row.Outcome, row.Message = record.OutcomeDone, a.kernel.Redact(message)
 	return row
 }
 
-func (a *attempt) row() record.Attempt {
+func (a *attempt) auditRow() record.Attempt {
 	k, about := a.kernel, a.about()
 	row := record.Attempt{
 		Time: k.Now(), RequestID: a.call.ID, Actor: a.call.Caller.Actor, Door: a.call.Caller.Door,
@@ -326,8 +326,8 @@ func (a *attempt) row() record.Attempt {
 	return row
 }
 
-// record appends the row even if its caller has gone meanwhile.
-func (a *attempt) record(ctx context.Context, row record.Attempt) error {
+// recordRow appends the row even if its caller has gone meanwhile.
+func (a *attempt) recordRow(ctx context.Context, row record.Attempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	return a.logged(a.kernel.Audit.Record(ctx, row, nil))
@@ -345,8 +345,8 @@ func (a *attempt) logged(err error) error {
 // Reject records a call that never came to its tool: too little of it could be read, or the server was too busy. name
 // is "" if not even the tool is known.
 func (k *Kernel) Reject(ctx context.Context, call Call, name string, why *fault.Error) {
-	a := k.begin("", Operation{Name: cmp.Or(name, "tools/call"), Effect: Write}, steps{}, call)
-	_ = a.record(ctx, a.failed(why)) // logged there
+	a := k.newAttempt("", Operation{Name: cmp.Or(name, "tools/call"), Effect: Write}, untypedSpec{}, call)
+	_ = a.recordRow(ctx, a.failedRow(why)) // logged there
 }
 
 // progressEvery is the interval between progress reports of a running call. Clients of MCP give up after a minute
@@ -355,17 +355,17 @@ const progressEvery = 10 * time.Second
 
 // teller tells a client what is being done: never by two at once, and nothing after the end of the call.
 type teller struct {
-	mu   sync.Mutex
-	tell func(phase string) // nil if the client does not want to know, or after the end
-	last string             // the last phase
+	mu     sync.Mutex
+	notify func(phase string) // nil if the client does not want to know, or after the end
+	last   string             // the last phase
 }
 
-func (t *teller) say(phase string) {
+func (t *teller) setPhase(phase string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = phase
-	if t.tell != nil {
-		t.tell(phase)
+	if t.notify != nil {
+		t.notify(phase)
 	}
 }
 
@@ -374,23 +374,23 @@ func (t *teller) still(spent time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.tell == nil:
+	case t.notify == nil:
 	case t.last == "":
-		t.tell(fmt.Sprintf("still running after %s", spent))
+		t.notify(fmt.Sprintf("still running after %s", spent))
 	default:
-		t.tell(fmt.Sprintf("%s, still running after %s", t.last, spent))
+		t.notify(fmt.Sprintf("%s, still running after %s", t.last, spent))
 	}
 }
 
-func (t *teller) end() {
+func (t *teller) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tell = nil
+	t.notify = nil
 }
 
 // keepTelling says at intervals that a call still runs, until stop is called.
 func (t *teller) keepTelling(every time.Duration) (stop func()) {
-	if t.tell == nil { // no other goroutine uses the teller yet
+	if t.notify == nil { // no other goroutine uses the teller yet
 		return func() {}
 	}
 	done := make(chan struct{})

@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) ask(t *testing.T, o Operation, way Way[question], arguments string) (reply, *Fault, string) {
+func (w *world) ask(t *testing.T, o Operation, way CallSpec[question], arguments string) (reply, *Fault, string) {
 	t.Helper()
 	made := Define(func() *Kernel { return w.Kernel }, "set", o, way,
 		func(ctx context.Context, call Call, in question) (reply, error) {
@@ -75,7 +75,7 @@ func (w *world) ask(t *testing.T, o Operation, way Way[question], arguments stri
 	answer, err := made.Handle(t.Context(), Call{
 		Caller: Caller{
 			Actor: record.Actor{Door: record.DoorMCP, Client: "tester"},
-		}, Ceiling: Unlimited, Arguments: []byte(arguments),
+		}, Ceiling: UncappedTier, Arguments: []byte(arguments),
 	})
 	if err == nil {
 		return answer.(reply), nil, ""
@@ -94,7 +94,7 @@ func tool(effect Effect) Operation {
 func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 	cases := map[string]struct {
 		effect    Effect
-		way       Way[question]
+		way       CallSpec[question]
 		set       func(a *Authority)
 		needs     Needs // beside those of tool
 		op        func(o *Operation)
@@ -121,9 +121,9 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 			set: func(a *Authority) { a.AllowWrite = false }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
 		"a write to a read-only server": {effect: Write, set: func(a *Authority) { a.ReadOnly = "closed" },
 			reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
-		"a harmless write without leave at tier 2": {effect: Write, needs: Needs{Harmless: true},
+		"a harmless write without leave at tier 2": {effect: Write, needs: Needs{CacheOnly: true},
 			set: func(a *Authority) { a.Tier, a.AllowWrite = 2, false }, recorded: true},
-		"a harmless write at tier 1": {effect: Write, needs: Needs{Harmless: true},
+		"a harmless write at tier 1": {effect: Write, needs: Needs{CacheOnly: true},
 			set: func(a *Authority) { a.Tier = 1 }, reason: ReasonTier, code: fault.TierDenied, recorded: true},
 		"no approval, before the arguments": {effect: Write, needs: Needs{Yes: true}, arguments: `{"yes":false,"x":1}`,
 			reason: ReasonApproval, code: fault.InvalidArgument, recorded: true},
@@ -138,7 +138,7 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 		"a dry run of what cannot be tried": {effect: Exec, set: func(a *Authority) { a.DryRun = true },
 			op: func(o *Operation) { o.Needs.Dry = DryRefused }, reason: ReasonWriting, code: fault.ReadOnly, recorded: true},
 		"what the arguments are together": {effect: Read,
-			way: Way[question]{Check: func(question) *Fault { return Invalid("name", "is odd") }}, reason: ReasonArguments,
+			way: CallSpec[question]{Check: func(question) *Fault { return Invalid("name", "is odd") }}, reason: ReasonArguments,
 			code: fault.InvalidArgument},
 		"a write that passes is recorded as done": {effect: Write, recorded: true},
 		"a write in a dry run is recorded as such": {effect: Write, set: func(a *Authority) { a.DryRun = true },
@@ -150,7 +150,7 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 			if c.set != nil {
 				c.set(&w.Authority)
 			}
-			o.Needs.Harmless, o.Needs.Yes = c.needs.Harmless, c.needs.Yes
+			o.Needs.CacheOnly, o.Needs.Yes = c.needs.CacheOnly, c.needs.Yes
 			if c.op != nil {
 				c.op(&o)
 			}
@@ -186,7 +186,7 @@ func TestEachStepRefusesBeforeTheNext(t *testing.T) {
 }
 
 func TestAllArgumentsThatAreWrongAreSaidAtOnce(t *testing.T) {
-	_, f, _ := newWorld(t).ask(t, tool(Read), Way[question]{}, `{"name":"much too long","yes":"no","x":1}`)
+	_, f, _ := newWorld(t).ask(t, tool(Read), CallSpec[question]{}, `{"name":"much too long","yes":"no","x":1}`)
 	if f == nil || len(f.General.Violations) != 3 {
 		t.Errorf("%v", f)
 	}
@@ -194,7 +194,7 @@ func TestAllArgumentsThatAreWrongAreSaidAtOnce(t *testing.T) {
 
 func TestACeilingLowersTheTier(t *testing.T) {
 	w := newWorld(t)
-	made := Define(func() *Kernel { return w.Kernel }, "set", tool(Write), Way[question]{},
+	made := Define(func() *Kernel { return w.Kernel }, "set", tool(Write), CallSpec[question]{},
 		func(context.Context, Call, question) (reply, error) {
 			return reply{}, nil
 		})
@@ -207,7 +207,7 @@ func TestACeilingLowersTheTier(t *testing.T) {
 func TestTheHandlerKnowsOfADryRunAndNoLockIsTaken(t *testing.T) {
 	w := newWorld(t)
 	w.Authority.DryRun = true
-	way := Way[question]{Roots: func(question) []string { return []string{t.TempDir()} }}
+	way := CallSpec[question]{Roots: func(question) []string { return []string{t.TempDir()} }}
 	w.handle = func(context.Context, Call, question) (reply, error) {
 		if len(w.Locks.held) != 0 {
 			t.Error("a lock is taken")
@@ -232,16 +232,16 @@ func TestOneFolderIsWrittenByOneCallAtATimeAlsoOfAnotherProcess(t *testing.T) {
 		if !sameProcess {
 			holder = NewLocks(w.Locks.dir)
 		}
-		release, refused := holder.take(t.Context(), folder)
+		release, refused := holder.acquire(t.Context(), folder)
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		way := Way[question]{Roots: func(question) []string { return []string{folder} }}
+		way := CallSpec[question]{Roots: func(question) []string { return []string{folder} }}
 		if _, f, _ := w.ask(t, tool(Write), way, `{"name":"a"}`); f == nil || f.Reason != ReasonBusy ||
 			f.General.Code != fault.Conflict || len(w.ran) > 0 || len(w.rows) != 1 {
 			t.Errorf("%v, ran %v", f, w.ran)
 		}
-		other := Way[question]{Roots: func(question) []string { return []string{folder + "-other"} }}
+		other := CallSpec[question]{Roots: func(question) []string { return []string{folder + "-other"} }}
 		if _, f, _ := w.ask(t, tool(Write), other, `{"name":"a"}`); f != nil {
 			t.Errorf("another folder: %v", f)
 		}
@@ -258,7 +258,7 @@ func TestACallThatTakesTooLongEnds(t *testing.T) {
 		<-ctx.Done()
 		return reply{}, ctx.Err()
 	}
-	_, f, _ := w.ask(t, tool(Write), Way[question]{Timeout: time.Millisecond}, `{"name":"a"}`)
+	_, f, _ := w.ask(t, tool(Write), CallSpec[question]{Timeout: time.Millisecond}, `{"name":"a"}`)
 	if f == nil || f.Reason != ReasonTime || f.General.Code != fault.Timeout || w.rows[0].Outcome != record.OutcomeFailed {
 		t.Errorf("%v, %v", f, w.rows)
 	}
@@ -271,7 +271,7 @@ func TestAPanicAndAForeignErrorStayInside(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.handle = handle
-		_, f, _ := w.ask(t, tool(Write), Way[question]{}, `{"name":"a"}`)
+		_, f, _ := w.ask(t, tool(Write), CallSpec[question]{}, `{"name":"a"}`)
 		if f == nil || f.Reason != ReasonOurs || f.General.Code != fault.Internal ||
 			strings.Contains(f.Error(), "private words") || len(w.rows) != 1 {
 			t.Errorf("%s: %v, %v", name, f, w.rows)
@@ -288,7 +288,7 @@ func TestOurTokensLeaveNeitherInAnswersNorInErrorsNorInRows(t *testing.T) {
 		out.Inner.Prompt = token
 		return out, nil
 	}
-	answer, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`)
+	answer, f, _ := w.ask(t, tool(Read), CallSpec[question]{}, `{"name":"a"}`)
 	text, err := json.Marshal(answer)
 	if f != nil || err != nil || strings.Contains(string(text), token) || strings.Count(string(text), "[redacted]") != 6 {
 		t.Errorf("%s, %v", text, f)
@@ -301,7 +301,7 @@ func TestOurTokensLeaveNeitherInAnswersNorInErrorsNorInRows(t *testing.T) {
 		general.Violations = []fault.Violation{{Message: token}}
 		return reply{}, &Fault{Code: "C", General: general, Details: map[string]any{"d": token}, Suggestions: []string{token}}
 	}
-	_, f, _ = w.ask(t, tool(Write), Way[question]{Roots: func(question) []string { return []string{"/" + token} }},
+	_, f, _ = w.ask(t, tool(Write), CallSpec[question]{Roots: func(question) []string { return []string{"/" + token} }},
 		`{"name":"a"}`)
 	text, err = json.Marshal([]any{f, f.Error(), f.General.Violations, w.rows})
 	if err != nil || strings.Contains(string(text), token) || f.Code != "C" {
@@ -320,7 +320,7 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 		out.Inner.Prompt = "short"
 		return out, nil
 	}
-	answer, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`)
+	answer, f, _ := w.ask(t, tool(Read), CallSpec[question]{}, `{"name":"a"}`)
 	if f != nil || sizeOf(reflect.ValueOf(answer)) > maxAnswer ||
 		!strings.Contains(answer.Text+strings.Join(answer.Notes, ""), "left out") ||
 		len(answer.Items) == len(many) == (len(answer.Notes) > 0) || answer.Inner.Prompt != "short" {
@@ -331,7 +331,7 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 	}
 	huge := map[string]any{"a": strings.Repeat("x", maxAnswer)}
 	w.handle = func(context.Context, Call, question) (reply, error) { return reply{Values: huge}, nil }
-	if _, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`); f == nil || f.Reason != ReasonSize ||
+	if _, f, _ := w.ask(t, tool(Read), CallSpec[question]{}, `{"name":"a"}`); f == nil || f.Reason != ReasonSize ||
 		f.General.Code != fault.LimitReached {
 		t.Errorf("%v", f)
 	}
@@ -340,11 +340,11 @@ func TestAnAnswerIsCappedAndSaysWhatWasLeftOut(t *testing.T) {
 func TestAWriteThatCannotBeRecordedSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.auditErr = fault.New(fault.Misconfigured, "no records")
-	if _, f, id := w.ask(t, tool(Write), Way[question]{}, `{"name":"a"}`); f == nil ||
+	if _, f, id := w.ask(t, tool(Write), CallSpec[question]{}, `{"name":"a"}`); f == nil ||
 		f.General.Code != fault.Misconfigured || id != "" {
 		t.Errorf("%v, %q", f, id)
 	}
-	if _, f, _ := w.ask(t, tool(Read), Way[question]{}, `{"name":"a"}`); f != nil {
+	if _, f, _ := w.ask(t, tool(Read), CallSpec[question]{}, `{"name":"a"}`); f != nil {
 		t.Errorf("a read needs no record: %v", f)
 	}
 }
@@ -373,7 +373,7 @@ func TestToolsThatWriteAreListedOnlyWhereTheyMay(t *testing.T) {
 
 func TestACallThatNeverCameToItsToolIsRecorded(t *testing.T) {
 	w := newWorld(t)
-	w.Reject(t.Context(), Call{Ceiling: Unlimited}, "tool", fault.New(fault.InvalidArgument, "line %s", token))
+	w.Reject(t.Context(), Call{Ceiling: UncappedTier}, "tool", fault.New(fault.InvalidArgument, "line %s", token))
 	w.Reject(t.Context(), Call{}, "", fault.New(fault.InvalidArgument, "no JSON"))
 	if len(w.rows) != 2 || w.rows[0].Action != "tool" || w.rows[1].Action != "tools/call" ||
 		w.rows[0].Outcome != record.OutcomeRefused || strings.Contains(w.rows[0].Message, token) {
@@ -384,8 +384,8 @@ func TestACallThatNeverCameToItsToolIsRecorded(t *testing.T) {
 // defined is a tool as Define completes it.
 func defined(effect Effect, own bool) Operation {
 	o := tool(effect)
-	o.Needs.Harmless = own
-	return Define(nil, "set", o, Way[question]{},
+	o.Needs.CacheOnly = own
+	return Define(nil, "set", o, CallSpec[question]{},
 		func(context.Context, Call, question) (reply, error) { return reply{}, nil })
 }
 
@@ -407,20 +407,20 @@ func TestWhoIsNotLetInAnyMoreAfterWaitingDoesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, folder := newWorld(t), t.TempDir()
-			way := Way[question]{Roots: func(question) []string { return []string{folder} }}
+			way := CallSpec[question]{Roots: func(question) []string { return []string{folder} }}
 			o := Define(func() *Kernel { return w.Kernel }, "set", tool(c.effect), way,
 				func(_ context.Context, call Call, _ question) (reply, error) {
 					w.ran = append(w.ran, call)
 					return reply{}, nil
 				})
 			caller := Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ci"}, Recheck: func(context.Context) error {
-				if _, refused := (&Locks{dir: w.Locks.dir, held: w.Locks.held}).take(t.Context(),
+				if _, refused := (&Locks{dir: w.Locks.dir, held: w.Locks.held}).acquire(t.Context(),
 					files.Resolve(folder)); refused == nil {
 					t.Error("asked before the lock was taken")
 				}
 				return c.err
 			}}
-			_, err := o.Handle(t.Context(), Call{Caller: caller, Ceiling: Unlimited, Arguments: []byte(`{"name":"a"}`)})
+			_, err := o.Handle(t.Context(), Call{Caller: caller, Ceiling: UncappedTier, Arguments: []byte(`{"name":"a"}`)})
 			if fault.CodeOf(err) != c.code || (len(w.ran) == 1) != c.ran {
 				t.Fatalf("got %v, ran %d times", err, len(w.ran))
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -53,7 +52,7 @@ func (l *Locks) takeAll(ctx context.Context, folders []string, progress func(str
 	slices.Sort(real)
 	for _, folder := range slices.Compact(real) {
 		waiting := time.AfterFunc(lockQuiet, func() { progress("waiting for another call that writes the same folder") })
-		one, refused := l.take(ctx, folder)
+		one, refused := l.acquire(ctx, folder)
 		waiting.Stop()
 		if refused != nil {
 			release()
@@ -64,11 +63,11 @@ func (l *Locks) takeAll(ctx context.Context, folders []string, progress func(str
 	return release, nil
 }
 
-// take waits for the lock of a folder, some seconds at most.
-func (l *Locks) take(ctx context.Context, folder string) (release func(), refused *Fault) {
+// acquire waits for the lock of a folder, some seconds at most.
+func (l *Locks) acquire(ctx context.Context, folder string) (release func(), refused *Fault) {
 	ctx, cancel := context.WithTimeout(ctx, l.wait)
 	defer cancel()
-	busy := refuse(ReasonBusy, fault.Conflict, "another call writes %s; try again when it has ended", folder)
+	busy := newFault(ReasonBusy, fault.Conflict, "another call writes %s; try again when it has ended", folder)
 	l.mu.Lock()
 	turn := l.held[folder]
 	if turn == nil {
@@ -108,7 +107,7 @@ func (l *Locks) takeFile(ctx context.Context, folder string, busy *Fault) (*os.F
 		return nil, unlockable(err)
 	}
 	for {
-		taken, err := filelock.Try(file, true)
+		taken, err := files.TryLock(file, true)
 		if taken {
 			return file, nil
 		}

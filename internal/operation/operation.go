@@ -86,8 +86,8 @@ type Handling struct {
 // ForPeople reports whether it is an act of people, which no agent may ask for.
 func (o Operation) ForPeople() bool { return o.Needs.For != 0 && o.Needs.For&Agent == 0 }
 
-// check panics for an operation that a door could not serve, so that no start and no test passes with one.
-func (o Operation) check() {
+// mustValidate panics for an operation that a door could not serve, so that no start and no test passes with one.
+func (o Operation) mustValidate() {
 	wrong := func(format string, args ...any) { panic("operation " + o.Name + ": " + fmt.Sprintf(format, args...)) }
 	switch {
 	case o.Route.Path != "" && o.Route.Method == "":
@@ -159,8 +159,8 @@ type Call struct {
 	Records func(failure func(ctx context.Context, e *fault.Error) error)
 }
 
-// Unlimited is the ceiling of a caller that no credential limits.
-const Unlimited = gitprovider.TierRemediate
+// UncappedTier is the ceiling of a caller that no credential limits.
+const UncappedTier = gitprovider.TierRemediate
 
 // Kind is a set of kinds of callers.
 type Kind uint8
@@ -174,8 +174,8 @@ const (
 	Everyone = Agent | People
 )
 
-// kindOf returns the kinds of callers behind a door. A person's token may be used by a program.
-func kindOf(door record.Door) Kind {
+// callerKind returns the kinds of callers behind a door. A person's token may be used by a program.
+func callerKind(door record.Door) Kind {
 	switch door {
 	case record.DoorMCP:
 		return Agent
@@ -203,31 +203,31 @@ type Needs struct {
 	For   Kind             // who may ask; 0: everyone
 	Tier  gitprovider.Tier // the lowest that may ask; 0 for acts of people, which no tier binds
 	Scope access.Scope     // that the token of a caller of REST or of the dashboard needs; the guard asks for it
-	// Harmless says that a tool writes only what this program keeps for itself, such as a cache: from tier 2, and without
+	// CacheOnly says that a tool writes only what this program keeps for itself, such as a cache: from tier 2, and without
 	// the operator's leave to write. A harmless tool that runs programs changes nothing: it is for the tier that it names,
 	// and for read-only servers too.
-	Harmless bool
-	Leave    bool // the operator lets tools write (CLAUDEOPS_ALLOW_WRITE)
-	Writable bool // the process is not read-only (CLAUDEOPS_READ_ONLY)
+	CacheOnly  bool
+	AllowWrite bool // the operator lets tools write (CLAUDEOPS_ALLOW_WRITE)
+	Writable   bool // the process is not read-only (CLAUDEOPS_READ_ONLY)
 	// Policy refuses the operation while the policy, or CLAUDEOPS_REPOS, cannot be read: an unknown rule must not be
 	// replaced by a wider one.
 	Policy bool
 	Listed bool // the repository of its Target is on the operator's list
 	Yes    bool // the argument yes must be true
-	// Gated says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first
+	// OwnGates says that gates of its own judge tier, dry run and read-only, and that its handler asks, before its first
 	// write, whether the caller is still admitted (Caller.Admitted). The tier here then only says who may expect to pass.
-	Gated bool
-	Dry   Dry
+	OwnGates bool
+	Dry      Dry
 }
 
 // under returns the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
 // folders.
 func (n Needs) under(effect Effect) Needs {
 	switch {
-	case n.Gated:
-	case effect == Write && !n.Harmless:
-		n.Tier, n.Leave, n.Writable = gitprovider.TierRemediate, true, true
-	case effect == Write, effect == Exec && !n.Harmless:
+	case n.OwnGates:
+	case effect == Write && !n.CacheOnly:
+		n.Tier, n.AllowWrite, n.Writable = gitprovider.TierRemediate, true, true
+	case effect == Write, effect == Exec && !n.CacheOnly:
 		n.Tier, n.Writable = max(n.Tier, gitprovider.TierInvestigate), true
 	case effect == Exec:
 		n.Tier = max(n.Tier, gitprovider.TierObserve)
@@ -247,8 +247,8 @@ type Target struct {
 	Withhold bool
 }
 
-// after returns the target of arguments of which some are wrong: the repository only if it can be one.
-func (t Target) after(violations []fault.Violation) Target {
+// validTarget returns the target of arguments of which some are wrong: the repository only if it can be one.
+func (t Target) validTarget(violations []fault.Violation) Target {
 	if len(violations) > 0 && (gitprovider.CheckRepoPart(t.Owner) != nil || gitprovider.CheckRepoPart(t.Name) != nil) {
 		t.Provider, t.Owner, t.Name = "", "", ""
 	}
@@ -292,14 +292,14 @@ type Creation interface{ Created() bool }
 // Located is an output about something that has an address of its own: what follows /api/v1. REST names it as Location.
 type Located interface{ Location() string }
 
-// Changing is an output that may be different the next time without anybody's doing, so that REST gives it no ETag
+// NoETag is an output that may be different the next time without anybody's doing, so that REST gives it no ETag
 // then.
-type Changing interface{ Changes() bool }
+type NoETag interface{ Changes() bool }
 
-// Bare is an output that the contract of its toolset has as a list. MCP needs an object around it; the command line
-// prints the list.
-type Bare interface {
-	Bare() (list any, notes []string)
+// ListAnswer is an output that the contract of its toolset has as a list. MCP needs an object around it; the command
+// line prints the list.
+type ListAnswer interface {
+	AsList() (list any, notes []string)
 }
 
 // Partial is an output that may lack a part of what was asked for. The command line then ends with an error, after its

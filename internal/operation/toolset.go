@@ -19,9 +19,9 @@ import (
 type Toolset struct {
 	Name         string // as CLAUDEOPS_TOOLSETS has it
 	Instructions string // for a model that has not loaded a tool yet
-	// Situation returns instructions and descriptions that replace the fixed ones where they depend on the configuration;
-	// nil: they do not. It is called when an MCP server starts, must answer at once, and sends no requests.
-	Situation func() Situation
+	// ConfiguredInstructions returns instructions and descriptions that replace the fixed ones where they depend on the
+	// configuration; nil: they do not. It is called when an MCP server starts, must answer at once, and sends no requests.
+	ConfiguredInstructions func() Instructions
 	// Schemas has for each tool the files schema/NAME.input.json and schema/NAME.output.json. `make golden` writes them,
 	// so that no program has to make them when it starts.
 	Schemas    fs.FS
@@ -41,18 +41,18 @@ type Toolset struct {
 	Form      *Form // nil: the program's own, as docs/reference/codes.md has it
 }
 
-// Situation holds the texts for a model under a configuration.
-type Situation struct {
-	Instructions string
+// Instructions holds the texts for a model under a configuration.
+type Instructions struct {
+	Text         string
 	Descriptions map[string]string // by the name of the tool; those that are not there stay
 }
 
-// Told returns the situation of a toolset, and without one what it always says.
-func (t Toolset) Told() Situation {
-	if t.Situation == nil {
-		return Situation{Instructions: t.Instructions}
+// CurrentInstructions returns the situation of a toolset, and without one what it always says.
+func (t Toolset) CurrentInstructions() Instructions {
+	if t.ConfiguredInstructions == nil {
+		return Instructions{Text: t.Instructions}
 	}
-	return t.Situation()
+	return t.ConfiguredInstructions()
 }
 
 // Form defines the form of a toolset's answers and failures.

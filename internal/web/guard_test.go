@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 	"github.com/claudeops/claudeops/internal/web"
-	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 func TestOnlyItsOwnHostsAreServed(t *testing.T) {
@@ -343,7 +343,7 @@ func TestABrowserThatSignsInAtLoopbackGoesOnAtANameOfItsOwn(t *testing.T) {
 
 func TestWhoStaysAtASharedHostHasBeenToldWhatItCosts(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		w.strangers, w.web.Network.Own = true, guard.Own{Why: "Another program listens at [::1]:8080."}
+		w.strangers, w.web.Network.Own = true, httpx.Own{Why: "Another program listens at [::1]:8080."}
 	})
 	in := w.submit("/sign-in", url.Values{"token": {w.token("ann", 2, access.Read)}}, navigates)
 	d := w.page(in.Header.Get("Location"), 200, navigates)

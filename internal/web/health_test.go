@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // twoForges is a world with the providers fake and second enabled, and gitea disabled.
@@ -253,7 +253,7 @@ func TestGoodProbesAreNoLinesOfTheLog(t *testing.T) {
 
 // scriptedAudit answers verifications from a list and remembers what was asked.
 type scriptedAudit struct {
-	records.Audit
+	views.Audit
 	answers []record.AuditReport
 	err     error
 	asked   []string

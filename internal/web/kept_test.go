@@ -17,11 +17,11 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/records/store"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // recorded is embedded under a name that is none of its methods.
-type recorded interface{ records.Attempts }
+type recorded interface{ views.Attempts }
 
 // countedAttempts counts how often a page of attempts is read.
 type countedAttempts struct {
@@ -70,7 +70,7 @@ func TestAnswersAreKeptUntilSomethingIsRecorded(t *testing.T) {
 }
 
 // summed is embedded under a name that is none of its methods.
-type summed interface{ records.Summary }
+type summed interface{ views.Summary }
 
 // countedSummary counts how often an overview is made: each asks once for what was refused in 24 hours, and for a week.
 type countedSummary struct {

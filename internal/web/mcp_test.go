@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
@@ -467,7 +467,7 @@ func TestTheConnectionOfRequestsThatStandForThemselvesIsRenewed(t *testing.T) {
 			var served atomic.Int64
 			w := newWorld(t, func(w *world) { w.web.Agents.Limits.Renew = renew })
 			server := w.listening(nil)
-			w.served = func(ctx context.Context, r door.Rights, c door.Client) error {
+			w.served = func(ctx context.Context, r gateway.Rights, c gateway.Client) error {
 				served.Add(1)
 				return w.serveTools(ctx, r, c)
 			}
@@ -623,7 +623,7 @@ func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
 	names.Store([]string{"one"})
 	w := newWorld(t, func(w *world) {
 		w.web.Agents.Limits = mcphttp.Limits{Heartbeat: time.Hour, Stream: time.Millisecond}
-		w.served = func(ctx context.Context, _ door.Rights, c door.Client) error { return serveFound(ctx, &names, c) }
+		w.served = func(ctx context.Context, _ gateway.Rights, c gateway.Client) error { return serveFound(ctx, &names, c) }
 	})
 	at, token := w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierObserve)
 	old, deaf, alone := began(t, at, token), began(t, at, token), dialed(t, at, token)
@@ -667,7 +667,7 @@ func TestToolsThatComeAndGoAreToldByAddress(t *testing.T) {
 }
 
 // serveFound serves tools that are found again and again, by their names.
-func serveFound(ctx context.Context, names *atomic.Value, c door.Client) error {
+func serveFound(ctx context.Context, names *atomic.Value, c gateway.Client) error {
 	object := json.RawMessage(`{"type":"object"}`)
 	set := operation.Toolset{Name: "found", Instructions: "Run."}
 	set.Found = func(context.Context) (all []operation.Operation) {

@@ -13,10 +13,10 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/web"
-	"github.com/claudeops/claudeops/internal/web/metrics"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 func TestMetricsSayWhatStandsOpenAndHowProposalsEnded(t *testing.T) {
@@ -56,7 +56,7 @@ func TestMetricsSayWhatStandsOpenAndHowProposalsEnded(t *testing.T) {
 
 // brokenSummary cannot be read once err is set.
 type brokenSummary struct {
-	records.Summary
+	views.Summary
 	err error
 }
 
@@ -127,7 +127,7 @@ func TestMetricsSayHowManyRequestsAreLeftAtAProvider(t *testing.T) {
 
 func TestMetricsSayHowLongProvidersTook(t *testing.T) {
 	t.Parallel()
-	latency := metrics.NewProviderLatency()
+	latency := health.NewProviderLatency()
 	w := newWorld(t, func(w *world) { w.web.Providers.Latency = latency })
 	latency.Observe("github", "2xx", 40*time.Millisecond)
 	latency.Observe("github", "2xx", 3*time.Second)
@@ -232,9 +232,9 @@ func TestWhatSessionsUsedIsMeasured(t *testing.T) {
 func TestTheBoundaryOfSessionsIsMeasured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) {
-		w.web.Rules.Boundary = func() metrics.Boundary { return metrics.Boundary{Kind: "landlock", ABI: 7, Whole: true} }
+		w.web.Rules.Boundary = func() health.Boundary { return health.Boundary{Kind: "landlock", ABI: 7, Whole: true} }
 	})
-	for id, kind := range map[string]confine.Kind{"run-1": confine.User, "run-2": confine.User, "run-3": confine.None,
+	for id, kind := range map[string]sandbox.Kind{"run-1": sandbox.User, "run-2": sandbox.User, "run-3": sandbox.None,
 		"run-4": ""} {
 		r := sessions.Record{ID: id, StartedAt: w.Now()}
 		if kind != "" {

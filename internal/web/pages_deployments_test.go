@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
-	engine "github.com/claudeops/claudeops/internal/system/change"
+	engine "github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // deployments is a service over folders of the test.

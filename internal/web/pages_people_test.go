@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
-	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // directory returns the people who sign in by w.web.SignIn.
@@ -119,7 +119,7 @@ func (w *world) signInAs(p *fakeoidc.Provider, who fakeoidc.Person) *http.Cookie
 func loginOf(t testing.TB, a reply) *http.Cookie {
 	t.Helper()
 	for _, c := range a.Cookies() {
-		if c.Name == guard.CookieName {
+		if c.Name == httpx.CookieName {
 			return c
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // rows are the numbers of the rows of the audit that a page shows.
@@ -212,7 +212,7 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 }
 
 // failing gives out one page and then fails.
-type failing struct{ records.Audit }
+type failing struct{ views.Audit }
 
 func (f failing) Page(ctx context.Context, q record.AuditQuery) ([]record.RecordedAttempt, error) {
 	if q.After > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // submit sends a form from our own origin.
@@ -74,7 +74,7 @@ func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
 }
 
-type brokenAudit struct{ records.Audit }
+type brokenAudit struct{ views.Audit }
 
 func (brokenAudit) Verify(context.Context, string) (record.AuditReport, error) {
 	return record.AuditReport{FirstBad: 1, Problem: "row 1 was altered"}, nil

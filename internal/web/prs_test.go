@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/web"
-	"github.com/claudeops/claudeops/internal/web/guard"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 func TestStatusesOfAProposal(t *testing.T) {
@@ -423,7 +423,7 @@ func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
 			w.meanwhile(func() { end(w, cookie) })
 			w.build()
 			w.fake.Script.ForgetCalls()
-			w.submit("/proposals/"+id+"/promote", nil, header("Cookie", guard.CookieName+"="+cookie))
+			w.submit("/proposals/"+id+"/promote", nil, header("Cookie", httpx.CookieName+"="+cookie))
 			w.refusedWithoutAWrite(record.ActionPromote)
 		})
 	}

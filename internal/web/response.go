@@ -16,14 +16,13 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
-// write sends an answer, or 304 to a caller that has it already.
-func (s *Server) write(w http.ResponseWriter, req *handler.Request, a handler.Response) {
+// writeResponse sends an answer, or 304 to a caller that has it already.
+func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a httpx.Response) {
 	for name, values := range a.Header {
 		w.Header()[name] = values
 	}
@@ -35,14 +34,14 @@ func (s *Server) write(w http.ResponseWriter, req *handler.Request, a handler.Re
 		return
 	}
 	if a.Bytes == nil && a.Value != nil {
-		a.Bytes, a.ContentType = handler.EncodeJSON(a.Value), "application/json"
+		a.Bytes, a.ContentType = httpx.EncodeJSON(a.Value), "application/json"
 	}
 	readable := req.Method == http.MethodGet || req.Method == http.MethodHead
 	if readable && a.Status == http.StatusOK && !a.Volatile {
 		sum := sha256.Sum256(a.Bytes)
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 		w.Header().Set("ETag", tag)
-		if matches(req.Header.Values("If-None-Match"), tag) {
+		if etagMatches(req.Header.Values("If-None-Match"), tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -50,8 +49,8 @@ func (s *Server) write(w http.ResponseWriter, req *handler.Request, a handler.Re
 	s.send(w, req, a.Status, a.ContentType, a.Bytes)
 }
 
-// matches compares weakly, as If-None-Match asks for (RFC 9110, 13.1.2).
-func matches(given []string, tag string) bool {
+// etagMatches compares weakly, as If-None-Match asks for (RFC 9110, 13.1.2).
+func etagMatches(given []string, tag string) bool {
 	for _, one := range strings.Split(strings.Join(given, ","), ",") {
 		one = strings.TrimSpace(one)
 		if one == "*" || strings.TrimPrefix(one, "W/") == tag {
@@ -61,7 +60,7 @@ func matches(given []string, tag string) bool {
 	return false
 }
 
-func (s *Server) send(w http.ResponseWriter, req *handler.Request, status int, contentType string, body []byte) {
+func (s *Server) send(w http.ResponseWriter, req *httpx.Request, status int, contentType string, body []byte) {
 	if contentType != "" {
 		w.Header().Set("Content-Type", contentType)
 	}
@@ -77,42 +76,42 @@ func (s *Server) send(w http.ResponseWriter, req *handler.Request, status int, c
 	}
 }
 
-func (s *Server) stream(w http.ResponseWriter, req *handler.Request, a handler.Response) {
+func (s *Server) stream(w http.ResponseWriter, req *httpx.Request, a httpx.Response) {
 	w.Header().Set("Content-Type", a.ContentType)
 	w.WriteHeader(a.Status)
 	if req.Method == http.MethodHead {
 		return
 	}
 	if err := a.Stream(w); err != nil {
-		s.env.Log.Warn("answer broken off", "request_id", req.ID, "error", s.env.Redact(handler.Cause(err)))
+		s.env.Log.Warn("answer broken off", "request_id", req.ID, "error", s.env.Redact(httpx.Cause(err)))
 		panic(http.ErrAbortHandler)
 	}
 }
 
 // problem renders every error over HTTP.
-func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error) {
+func (s *Server) problem(w http.ResponseWriter, req *httpx.Request, err error) {
 	e := fault.From(err)
 	id := operation.RequestIDOf(err)
 	if id == "" {
 		id = req.ID
-		s.env.Log.Info("refused", "request_id", id, "code", e.Code, "error", s.hidden(handler.Cause(e)))
+		s.env.Log.Info("refused", "request_id", id, "code", e.Code, "error", s.hidden(httpx.Cause(e)))
 	}
 	wire := e.Wire(id)
-	p := handler.Problem{
+	p := httpx.Problem{
 		Type: "about:blank", Status: e.Code.HTTPStatus(), Detail: s.hidden(wire.Message), Code: wire.Code,
 		Retryable: wire.Retryable, RetryAfterSeconds: wire.RetryAfterSeconds, Violations: s.redacted(wire.Violations),
 		ExistingPR: wire.ExistingPR, Next: s.env.Redact(wire.Next), RequestID: id,
 	}
-	var special *handler.StatusError
+	var special *httpx.StatusError
 	if errors.As(err, &special) {
 		p.Status = special.Status
 		maps.Copy(w.Header(), special.Header)
 	}
-	var formed *handler.FormedError
+	var formed *httpx.FormedError
 	if errors.As(err, &formed) {
 		p.Failure = formed.Failure
 	}
-	var recorded *handler.RecordedError
+	var recorded *httpx.RecordedError
 	if errors.As(err, &recorded) {
 		p.Recorded = recorded.Path
 	}
@@ -124,8 +123,8 @@ func (s *Server) problem(w http.ResponseWriter, req *handler.Request, err error)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="claudeops"`)
 	}
 	w.Header().Add("Vary", "Accept")
-	if !handler.PrefersHTML(req.Request) {
-		s.send(w, req, p.Status, "application/problem+json", handler.EncodeJSON(p))
+	if !httpx.PrefersHTML(req.Request) {
+		s.send(w, req, p.Status, "application/problem+json", httpx.EncodeJSON(p))
 		return
 	}
 	if at := s.signInFirst(req, p); at != "" {
@@ -153,11 +152,11 @@ func (s *Server) redacted(violations []fault.Violation) (out []fault.Violation) 
 }
 
 // signInFirst returns the page to which a person without a sign-in is sent; "" for everybody else.
-func (s *Server) signInFirst(req *handler.Request, p handler.Problem) string {
+func (s *Server) signInFirst(req *httpx.Request, p httpx.Problem) string {
 	reads := req.Method == http.MethodGet || req.Method == http.MethodHead
 	// of a part of a page, where another page would be useless
 	refresh := req.Header.Get("HX-Request") != ""
-	back := strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") // from a provider, with an answer of its own
+	back := strings.HasPrefix(req.Pattern, "GET "+httpx.SignInPath+"/") // from a provider, with an answer of its own
 	if !req.Page || !reads || refresh || back || p.Code != fault.Unauthenticated {
 		return ""
 	}
@@ -165,7 +164,7 @@ func (s *Server) signInFirst(req *handler.Request, p handler.Problem) string {
 	if req.URL.RawQuery != "" {
 		next += "?" + req.URL.RawQuery
 	}
-	return s.guard.BasePath + guard.SignInPath + "?next=" + url.QueryEscape(guard.SafeNext(next))
+	return s.guard.BasePath + httpx.SignInPath + "?next=" + url.QueryEscape(httpx.SafeNext(next))
 }
 
 const (
@@ -179,12 +178,12 @@ const (
 // kept keeps answers that are made of the records alone, as long as nothing was recorded since. It is asked behind the
 // guard, and keeps answers for each caller apart.
 type kept struct {
-	changes records.Changes // nil where nothing is kept
+	changes views.Changes // nil where nothing is kept
 	health  *health.Checker
-	env     handler.Env
+	env     httpx.Env
 
 	mu      sync.Mutex
-	answers map[keptKey]handler.Response
+	answers map[keptKey]httpx.Response
 	bytes   int
 }
 
@@ -201,7 +200,7 @@ type keptKey struct {
 }
 
 // keeps reports whether the answers of a route may be kept: they are made of records, rules and time, and of who asks.
-func keeps(route handler.Route) bool {
+func keeps(route httpx.Route) bool {
 	switch route.Method + " " + route.Pattern {
 	case "GET /{$}", "GET /changes", "GET /api/v1/proposals":
 		return true
@@ -210,10 +209,10 @@ func keeps(route handler.Route) bool {
 }
 
 // answer returns the handler's answer, from the cache if nothing has changed since.
-func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Response, error) {
-	key, known := k.key(req.Context(), req)
+func (k *kept) answer(req *httpx.Request, handle httpx.Func) (httpx.Response, error) {
+	key, known := k.cacheKey(req.Context(), req)
 	if !known {
-		return k.made(req, handle)
+		return k.cachedAnswer(req, handle)
 	}
 	k.mu.Lock()
 	answer, found := k.answers[key]
@@ -221,20 +220,20 @@ func (k *kept) answer(req *handler.Request, handle handler.Func) (handler.Respon
 	if found {
 		return answer, nil
 	}
-	answer, err := k.made(req, handle)
+	answer, err := k.cachedAnswer(req, handle)
 	if err != nil || answer.Stream != nil || answer.Status > 200 {
 		return answer, err
 	}
 	if answer.Bytes == nil && answer.Value != nil {
-		answer.Bytes, answer.ContentType = handler.EncodeJSON(answer.Value), "application/json"
+		answer.Bytes, answer.ContentType = httpx.EncodeJSON(answer.Value), "application/json"
 	}
-	k.keep(key, answer)
+	k.storeAnswer(key, answer)
 	return answer, nil
 }
 
-// made returns the handler's answer from the present records. The health is read first: doctor writes to the records,
-// which a call that holds a view of them cannot do.
-func (k *kept) made(req *handler.Request, handle handler.Func) (answer handler.Response, err error) {
+// cachedAnswer returns the handler's answer from the present records. The health is read first: doctor writes to the
+// records, which a call that holds a view of them cannot do.
+func (k *kept) cachedAnswer(req *httpx.Request, handle httpx.Func) (answer httpx.Response, err error) {
 	if k.changes == nil {
 		return handle(req)
 	}
@@ -248,8 +247,8 @@ func (k *kept) made(req *handler.Request, handle handler.Func) (answer handler.R
 	return answer, err
 }
 
-// key is computed before the answer is made, so that records made meanwhile invalidate it.
-func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
+// cacheKey is computed before the answer is made, so that records made meanwhile invalidate it.
+func (k *kept) cacheKey(ctx context.Context, req *httpx.Request) (keptKey, bool) {
 	if k.changes == nil {
 		return keptKey{}, false
 	}
@@ -267,7 +266,7 @@ func (k *kept) key(ctx context.Context, req *handler.Request) (keptKey, bool) {
 	}, known && err == nil
 }
 
-func (k *kept) keep(key keptKey, answer handler.Response) {
+func (k *kept) storeAnswer(key keptKey, answer httpx.Response) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	size := len(answer.Bytes)
@@ -275,7 +274,7 @@ func (k *kept) keep(key keptKey, answer handler.Response) {
 		return
 	}
 	if k.answers == nil || len(k.answers) >= maxKept || k.bytes+size > maxKeptBytes {
-		k.answers, k.bytes = map[keptKey]handler.Response{}, 0
+		k.answers, k.bytes = map[keptKey]httpx.Response{}, 0
 	}
 	if _, has := k.answers[key]; !has {
 		k.bytes += size

@@ -10,18 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connections"
-	"github.com/claudeops/claudeops/internal/agents/logins"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/agents/session"
-	"github.com/claudeops/claudeops/internal/agents/tokens"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/api"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // KnownWebhooks are those of every forge, signed with the secret.
@@ -43,19 +41,19 @@ func openRoutes() []string {
 }
 
 // routesOf are all routes, by method and pattern.
-func routesOf(t *testing.T) map[string]handler.Route {
+func routesOf(t *testing.T) map[string]httpx.Route {
 	t.Helper()
 	routes, _, err := assemble(Options{
 		Callers:  Callers{Agents: Agents{Programs: oauth.New(oauth.Options{})}},
-		Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: handler.Env{Now: time.Now},
+		Webhooks: api.Webhooks{Senders: KnownWebhooks("")}, Env: httpx.Env{Now: time.Now},
 		Toolsets: Toolsets{Operations: []operation.Toolset{prflow.Toolset(nil)}},
-		People: People{Acts: slices.Concat(session.Acts{}.Operations(), connections.Acts{}.Operations(),
-			logins.Acts{}.Operations(), tokens.Acts{}.Operations())},
+		People: People{Acts: slices.Concat(session.Acts{}.Operations(), credentials.ConnectionActs{}.Operations(),
+			credentials.LoginActs{}.Operations(), credentials.TokenActs{}.Operations())},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]handler.Route{}
+	out := map[string]httpx.Route{}
 	for _, r := range routes {
 		out[r.Method+" "+r.Pattern] = r
 	}
@@ -84,12 +82,12 @@ func TestStrangersSendLittle(t *testing.T) {
 	for name, most := range map[string]int64{"POST /sign-in": 4 << 10, "POST /webhooks/github": 1 << 20,
 		"POST /webhooks/gitea": 1 << 20, "POST /oauth/register": 16 << 10, "POST /oauth/token": 8 << 10,
 		"POST /oauth/revoke": 8 << 10} {
-		if limit := routes[name].Body; limit.Bytes != most || limit.Within != handler.OpenBodyTime {
+		if limit := routes[name].Body; limit.Bytes != most || limit.Within != httpx.OpenBodyTime {
 			t.Errorf("%s: %+v", name, limit)
 		}
 	}
 	s := &Server{mux: http.NewServeMux()}
-	if err := s.register([]handler.Route{{Method: "POST", Pattern: "/new"}}); err == nil {
+	if err := s.register([]httpx.Route{{Method: "POST", Pattern: "/new"}}); err == nil {
 		t.Error("a route without a bound is served")
 	}
 }

@@ -1,9 +1,9 @@
 // Package web is the door for people and programs. It serves the REST API (web/api), the pages (web/dashboard) and the
 // stream of changes (web/live) on one address.
 //
-// Every request passes the same guard (web/guard) in the same order: host, origin, path, who calls, scope. Then its
+// Every request passes the same guard (web/httpx) in the same order: host, origin, path, who calls, scope. Then its
 // handler gives a response or an error, and one function renders every error (response.go). What handlers have in
-// common is in web/handler.
+// common is in web/httpx.
 package web
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -30,29 +30,26 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/web/api"
-	"github.com/claudeops/claudeops/internal/web/authserver"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/live"
 	"github.com/claudeops/claudeops/internal/web/mcphttp"
-	"github.com/claudeops/claudeops/internal/web/metrics"
-	"github.com/claudeops/claudeops/internal/web/records"
 	"github.com/claudeops/claudeops/internal/web/signin"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Server answers HTTP requests. It is an http.Handler, safe for concurrent use.
 type Server struct {
-	env       handler.Env
-	guard     *guard.Guard
+	env       httpx.Env
+	guard     *httpx.Guard
 	mux       *http.ServeMux
-	metrics   *metrics.Metrics
+	metrics   *health.Metrics
 	health    *health.Checker
 	hub       *live.Hub
 	dashboard *dashboard.Dashboard
 	mcp       *mcphttp.Server
-	programs  *authserver.Server
+	programs  *signin.AuthServer
 	kept      *kept
 }
 
@@ -66,12 +63,12 @@ func New(o Options) (*Server, error) {
 }
 
 // register serves the routes. A route that takes bodies without a bound is a mistake of the program.
-func (s *Server) register(routes []handler.Route) error {
+func (s *Server) register(routes []httpx.Route) error {
 	for _, r := range routes {
 		if r.Body == nil && r.Method != http.MethodGet {
 			return fmt.Errorf("the route %s %s has no bound for its body", r.Method, r.Pattern)
 		}
-		s.mux.Handle(r.Method+" "+r.Pattern, s.serve(r))
+		s.mux.Handle(r.Method+" "+r.Pattern, s.routeHandler(r))
 	}
 	return nil
 }
@@ -81,10 +78,11 @@ func (s *Server) register(routes []handler.Route) error {
 const maxProposals = 8
 
 // assemble makes the parts of a Server, and the routes that they have.
-func assemble(o Options) ([]handler.Route, *Server, error) {
+func assemble(o Options) ([]httpx.Route, *Server, error) {
 	s := &Server{
 		env: o.Env, mux: http.NewServeMux(),
-		guard: guard.New(guard.Options{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier, Now: o.Env.Now}),
+		guard: httpx.NewGuard(httpx.GuardOptions{Network: o.Network, Access: o.Access, Tier: o.Settings.Tier,
+			Now: o.Env.Now}),
 		health: health.New(health.Options{
 			Doctor: doctorOf(o), Stamp: o.Rules.Stamp, Audit: o.Records.Audit, ComparePulls: o.Rules.ComparePulls,
 			Registry: o.Providers.Registry, Env: o.Env,
@@ -92,7 +90,7 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 	}
 	s.kept = &kept{changes: o.Records.Changes, health: s.health, env: o.Env}
 	s.hub = live.New(live.Options{Topics: topics(o, s.health), Limits: o.Live.Limits, Guard: s.guard, Env: o.Env})
-	s.metrics = metrics.New(metrics.Options{
+	s.metrics = health.NewMetrics(health.MetricsOptions{
 		Settings: o.Settings, Records: o.Records, Health: s.health, Now: o.Env.Now,
 		Remaining: o.Providers.Remaining, Latency: o.Providers.Latency, Streams: s.hub.Count,
 		Boundary: o.Rules.Boundary, Room: o.Rules.Room,
@@ -103,11 +101,12 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 			s.metrics.ExpectDeliveries(sender.Source.Name)
 		}
 	}
-	s.programs = authserver.New(authserver.Options{Service: o.Agents.Programs, Guard: s.guard, MCPPath: mcphttp.Path,
-		Now: o.Env.Now})
+	s.programs = signin.NewAuthServer(signin.AuthServerOptions{Service: o.Agents.Programs, Guard: s.guard,
+		MCPPath: mcphttp.Path,
+		Now:     o.Env.Now})
 	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now,
 		Issuer: s.programs.OfferedBy})
-	turns := handler.NewTurns(maxProposals)
+	turns := httpx.NewTurns(maxProposals)
 	routes := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
 		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard,
@@ -118,7 +117,8 @@ func assemble(o Options) ([]handler.Route, *Server, error) {
 		Now: o.Env.Now})
 	routes = append(routes, people.Routes()...)
 	pages, err := dashboard.New(dashboard.Options{
-		Settings: o.Settings, Promote: named(operation.List(o.Toolsets.Operations...), prflow.OpPromote), Turns: turns,
+		Settings: o.Settings, Promote: operationByName(operation.List(o.Toolsets.Operations...), prflow.OpPromote),
+		Turns:   turns,
 		Records: o.Records,
 		People:  dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers,
 		Policy: o.Rules.Policy, Guard: s.guard, SignIn: people, Programs: s.programs,
@@ -141,8 +141,8 @@ func doctorOf(o Options) func(ctx context.Context) []doctor.Finding {
 	}
 }
 
-// named returns the operation with a name; the zero one if its toolset is not enabled.
-func named(list []operation.Operation, name string) operation.Operation {
+// operationByName returns the operation with a name; the zero one if its toolset is not enabled.
+func operationByName(list []operation.Operation, name string) operation.Operation {
 	for _, o := range list {
 		if o.Name == name {
 			return o
@@ -194,7 +194,7 @@ func (s *Server) HTTPServer() *http.Server {
 
 // ServeHTTP guards, routes and renders.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req := &handler.Request{Request: r, ID: s.env.NewID()}
+	req := &httpx.Request{Request: r, ID: s.env.NewID()}
 	out := &recorder{ResponseWriter: w}
 	started := s.env.Now()
 	defer func() {
@@ -216,7 +216,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"status", out.status,
 			"caller", req.Principal.Name(), "duration", s.env.Now().Sub(started))
 	}()
-	guard.Secure(out.Header())
+	httpx.Secure(out.Header())
 	out.Header().Set("X-Request-Id", req.ID)
 	if err := s.guard.Check(r); err != nil {
 		s.problem(out, req, err)
@@ -234,7 +234,7 @@ func isRoutine(pattern string) bool {
 }
 
 // route strips the base path and hands the request to the table.
-func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
+func (s *Server) route(w http.ResponseWriter, req *httpx.Request) {
 	rest, below := strings.CutPrefix(req.URL.Path, s.guard.BasePath)
 	if inner := s.programs.Inner(req.URL.Path); inner != "" {
 		rest, below = inner, true
@@ -243,7 +243,7 @@ func (s *Server) route(w http.ResponseWriter, req *handler.Request) {
 		rest, below = req.URL.Path, true
 	}
 	if !below || rest != "" && rest[0] != '/' || rest != "" && unclean(rest) {
-		s.problem(w, req, handler.NothingHere(s.guard.BasePath))
+		s.problem(w, req, httpx.NothingHere(s.guard.BasePath))
 		return
 	}
 	if rest == "" {
@@ -281,9 +281,9 @@ func (s *Server) noRoute(r *http.Request) error {
 		}
 	}
 	if len(allowed) == 0 {
-		return handler.NothingHere(s.guard.BasePath)
+		return httpx.NothingHere(s.guard.BasePath)
 	}
-	return &handler.StatusError{
+	return &httpx.StatusError{
 		Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
 		Err: fault.New(fault.InvalidArgument, "this address takes %s", strings.Join(allowed, ", ")),
 	}
@@ -292,10 +292,10 @@ func (s *Server) noRoute(r *http.Request) error {
 // requestKey is the key under which a request passes the mux, which hands on nothing but the library's.
 type requestKey struct{}
 
-// serve makes the handler of a route: who calls, may they, call, encode.
-func (s *Server) serve(route handler.Route) http.Handler {
+// routeHandler makes the handler of a route: who calls, may they, call, encode.
+func (s *Server) routeHandler(route httpx.Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, _ := r.Context().Value(requestKey{}).(*handler.Request)
+		req, _ := r.Context().Value(requestKey{}).(*httpx.Request)
 		req.Request, req.Page = r, route.Page
 		if route.Body != nil {
 			req.Limit = *route.Body
@@ -306,7 +306,7 @@ func (s *Server) serve(route handler.Route) http.Handler {
 	})
 }
 
-func (s *Server) handle(w http.ResponseWriter, req *handler.Request, route handler.Route) error {
+func (s *Server) handle(w http.ResponseWriter, req *httpx.Request, route httpx.Route) error {
 	if err := hurry(w, req); err != nil {
 		return err
 	}
@@ -326,17 +326,17 @@ func (s *Server) handle(w http.ResponseWriter, req *handler.Request, route handl
 	}
 	answer := route.Handle
 	if keeps(route) {
-		answer = func(req *handler.Request) (handler.Response, error) { return s.kept.answer(req, route.Handle) }
+		answer = func(req *httpx.Request) (httpx.Response, error) { return s.kept.answer(req, route.Handle) }
 	}
 	response, err := answer(req)
 	if err == nil {
-		s.write(w, req, response)
+		s.writeResponse(w, req, response)
 	}
 	return err
 }
 
 // hurry gives the body the time that its route has for it.
-func hurry(w http.ResponseWriter, req *handler.Request) error {
+func hurry(w http.ResponseWriter, req *httpx.Request) error {
 	if _, served := req.Context().Value(http.ServerContextKey).(*http.Server); !served || req.Limit.Within == 0 {
 		return nil
 	}
@@ -344,7 +344,7 @@ func hurry(w http.ResponseWriter, req *handler.Request) error {
 }
 
 // takeTurn waits until a proposal may be judged. Its body has its time from then on, not from when it began to wait.
-func takeTurn(w http.ResponseWriter, req *handler.Request, turns *handler.Turns) (done func(), err error) {
+func takeTurn(w http.ResponseWriter, req *httpx.Request, turns *httpx.Turns) (done func(), err error) {
 	server, served := req.Context().Value(http.ServerContextKey).(*http.Server)
 	if !served || server.ReadTimeout <= 0 {
 		return turns.Wait(req.Context())
@@ -364,7 +364,7 @@ func takeTurn(w http.ResponseWriter, req *handler.Request, turns *handler.Turns)
 }
 
 // giveTime lets the answer of a route that takes long be written when it is there.
-func giveTime(w http.ResponseWriter, req *handler.Request, route handler.Route) error {
+func giveTime(w http.ResponseWriter, req *httpx.Request, route httpx.Route) error {
 	if _, served := req.Context().Value(http.ServerContextKey).(*http.Server); !served || route.Takes == 0 {
 		return nil
 	}
@@ -397,21 +397,21 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // Options configures a Server. All fields are required unless their comment says otherwise.
 type Options struct {
-	Settings handler.Settings
+	Settings httpx.Settings
 	Callers
 	Toolsets Toolsets
-	Records  records.Records
+	Records  views.Records
 	People
 	Providers Providers
 	Webhooks  api.Webhooks
 	Rules     Rules
 	Live      Live
-	Env       handler.Env
+	Env       httpx.Env
 }
 
 // Callers says who may call, and from where.
 type Callers struct {
-	Network guard.Network
+	Network httpx.Network
 	Access  *access.Gatekeeper
 	SignIn  []*identity.Provider // by which people sign in; none: by tokens alone
 	Agents  Agents
@@ -419,7 +419,7 @@ type Callers struct {
 
 // Agents configures the admission of agents that connect from elsewhere.
 type Agents struct {
-	Tokens *door.Tokens // nil: no client is admitted
+	Tokens *gateway.Tokens // nil: no client is admitted
 	Limits mcphttp.Limits
 	// Programs admits agents by people's consent in a browser; nil: only by tokens that were shown to a person.
 	Programs *oauth.Service
@@ -445,9 +445,9 @@ type Rules struct {
 	// Stamp changes whenever doctor's findings about rules and secrets do; nil: they are refreshed like all others.
 	Stamp func() string
 	// Boundary returns the boundary between agents and our files now; nil: it is in no metric.
-	Boundary func() metrics.Boundary
+	Boundary func() health.Boundary
 	// Room is what the records take, and the disk that they are on; nil: it is in no metric.
-	Room func(ctx context.Context) (metrics.Room, error)
+	Room func(ctx context.Context) (health.Room, error)
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
 	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
 }
@@ -457,7 +457,7 @@ type Providers struct {
 	dashboard.Providers
 	// Remaining returns how many requests each provider last said are left, by name; nil where no provider says so.
 	Remaining func() map[string]int
-	Latency   *metrics.ProviderLatency // of requests to providers; nil where it is not measured
+	Latency   *health.ProviderLatency // of requests to providers; nil where it is not measured
 }
 
 // Live holds what pages follow beside the record.

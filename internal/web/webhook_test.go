@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 )
@@ -29,7 +29,7 @@ type acceptor struct {
 	block bool // until the context ends
 }
 
-func (a *acceptor) Accept(ctx context.Context, provider string, d webhook.Delivery) (bool, error) {
+func (a *acceptor) Accept(ctx context.Context, provider string, d forge.Delivery) (bool, error) {
 	if a.block {
 		<-ctx.Done()
 		return false, fault.From(ctx.Err())

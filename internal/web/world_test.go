@@ -17,13 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connections"
-	"github.com/claudeops/claudeops/internal/agents/door"
-	"github.com/claudeops/claudeops/internal/agents/logins"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/session"
-	"github.com/claudeops/claudeops/internal/agents/tokens"
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -38,16 +36,15 @@ import (
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/dashboard"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // ownToken is a token of ours that no text may carry.
 const ownToken = "own-token-value-0123456789"
 
 // scanner is shared: its rules take long to load under the race detector.
-var scanner = content.NewScanner([]string{ownToken})
+var scanner = textscan.NewScanner([]string{ownToken})
 
 // world is a server over the stateful fake and a real store, with a clock that the test moves.
 type world struct {
@@ -62,15 +59,15 @@ type world struct {
 	handler http.Handler
 	agents  *agents
 	// serves agents that are connected; nil: with the tools of pull requests
-	served func(context.Context, door.Rights, door.Client) error
+	served func(context.Context, gateway.Rights, gateway.Client) error
 	// token that requests carry unless they carry something else; "" for none
 	person string
 	// of what was asked of create_pr by the page of deployments
 	asked []string
 
-	limits    door.Limits // of agents that are connected
-	strangers bool        // requests carry none until signedIn
-	anonymous bool        // --anonymous-read
+	limits    gateway.Limits // of agents that are connected
+	strangers bool           // requests carry none until signedIn
+	anonymous bool           // --anonymous-read
 }
 
 // signedIn makes every further request one of a person who may do everything.
@@ -108,8 +105,8 @@ func newWorld(t testing.TB, change func(*world)) *world {
 			Head: s.Audit.Head},
 	}
 	w.web = web.Options{
-		Settings: handler.Settings{Version: "test"}, Callers: web.Callers{Network: guard.Network{Loopback: true}},
-		Records: records.Records{
+		Settings: httpx.Settings{Version: "test"}, Callers: web.Callers{Network: httpx.Network{Loopback: true}},
+		Records: views.Records{
 			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls,
 			Sessions: s.AgentSessions, Notices: s.Outbox, Changes: s.Changes(),
 		},
@@ -119,7 +116,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 			return []doctor.Finding{{Name: "tier",
 				Status: "ok"}}
 		}},
-		Env: handler.Env{
+		Env: httpx.Env{
 			Redact: scanner.Redact, Redaction: scanner.Redaction, Log: log, Now: w.Now,
 			NewID: func() string { return fmt.Sprintf("exchange-%04d", exchanges.Add(1)) },
 		},
@@ -127,15 +124,17 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.agents = &agents{w: w, settings: session.Settings{MaxTier: gitprovider.TierInvestigate}}
 	w.web.Sessions = w.agents
 	kernel := w.kernel()
-	w.web.Acts = connections.Acts{
-		Kernel: func() *operation.Kernel { return kernel }, Store: func() connections.Store { return s.Connections() },
-		Now: w.Now,
+	w.web.Acts = credentials.ConnectionActs{
+		Kernel: func() *operation.Kernel { return kernel },
+		Store:  func() credentials.ConnectionStore { return s.Connections() },
+		Now:    w.Now,
 	}.Operations()
-	w.web.Acts = append(w.web.Acts, logins.Acts{
-		Kernel: func() *operation.Kernel { return kernel }, Store: func() logins.Store { return s.Access }, Now: w.Now,
+	w.web.Acts = append(w.web.Acts, credentials.LoginActs{
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() credentials.LoginStore { return s.Access },
+		Now: w.Now,
 	}.Operations()...)
-	w.web.Acts = append(w.web.Acts, tokens.Acts{
-		Kernel: func() *operation.Kernel { return kernel }, Store: func() tokens.Store { return s.Access },
+	w.web.Acts = append(w.web.Acts, credentials.TokenActs{
+		Kernel: func() *operation.Kernel { return kernel }, Store: func() credentials.TokenStore { return s.Access },
 		Random: rand.Reader, Now: w.Now, NewID: newID,
 	}.Operations()...)
 	w.web.Acts = append(w.web.Acts, session.Acts{
@@ -171,8 +170,8 @@ func (w *world) build() {
 	w.web.Toolsets.Operations = []operation.Toolset{prflow.Toolset(func() *prflow.Service { return service })}
 	w.web.Rules.Policy = func() (policy.Policy, error) { return w.flow.Authority.Policy, nil }
 	w.web.Settings.Tier = w.flow.Authority.Tier
-	w.web.Settings.Rules = func() handler.Rules {
-		return handler.Rules{DryRun: w.flow.Authority.DryRun, ReadOnly: w.flow.Authority.ReadOnly}
+	w.web.Settings.Rules = func() httpx.Rules {
+		return httpx.Rules{DryRun: w.flow.Authority.DryRun, ReadOnly: w.flow.Authority.ReadOnly}
 	}
 	w.web.Access = access.NewGatekeeper(access.Options{
 		Tokens: w.store.Access, Logins: w.store.Access, Configured: func() []string { return w.tokens },
@@ -325,9 +324,9 @@ type attempts struct {
 func (a attempts) Ping(ctx context.Context) error { return a.store.Ping(ctx) }
 
 // agentTokens lets in who has an agent's token of the store, at its tier.
-func (w *world) agentTokens() *door.Tokens {
-	host := door.NewHost(door.Options{
-		Serve: func(ctx context.Context, r door.Rights, c door.Client) error {
+func (w *world) agentTokens() *gateway.Tokens {
+	host := gateway.NewHost(gateway.Options{
+		Serve: func(ctx context.Context, r gateway.Rights, c gateway.Client) error {
 			if w.served != nil {
 				return w.served(ctx, r, c)
 			}
@@ -335,10 +334,10 @@ func (w *world) agentTokens() *door.Tokens {
 		},
 		Audit: w.store.Ledger, Log: w.web.Env.Log, Now: w.Now, NewID: w.flow.NewID, Limits: w.limits,
 	})
-	return door.NewTokens(host, func(ctx context.Context, secret string) (door.Arrival, error) {
+	return gateway.NewTokens(host, func(ctx context.Context, secret string) (gateway.AuthenticatedConn, error) {
 		t, err := w.web.Access.AgentToken(ctx, secret)
-		return door.Arrival{
-			Rights:     door.Rights{Tier: t.MaxTier},
+		return gateway.AuthenticatedConn{
+			Rights:     gateway.Rights{Tier: t.MaxTier},
 			Actor:      t.Actor(),
 			Credential: t.Name,
 			Holder:     t.ID,
@@ -347,12 +346,12 @@ func (w *world) agentTokens() *door.Tokens {
 			},
 		}, err
 	}, func(ctx context.Context, names []string) ([]string, error) {
-		return connections.Gone(ctx, w.store.Connections(), w.store.Access.Tokens, names, w.Now())
+		return credentials.Gone(ctx, w.store.Connections(), w.store.Access.Tokens, names, w.Now())
 	})
 }
 
 // serveTools serves an agent with the tools of pull requests, at its rights.
-func (w *world) serveTools(ctx context.Context, r door.Rights, c door.Client) error {
+func (w *world) serveTools(ctx context.Context, r gateway.Rights, c gateway.Client) error {
 	flow := w.flow
 	flow.Authority.Tier, flow.Authority.DryRun = r.Tier, r.DryRun
 	if r.ReadOnly {

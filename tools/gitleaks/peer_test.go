@@ -17,7 +17,7 @@ import (
 	"github.com/zricethezav/gitleaks/v8/config"
 	"github.com/zricethezav/gitleaks/v8/detect"
 
-	"github.com/claudeops/claudeops/internal/base/content/secretrules"
+	"github.com/claudeops/claudeops/internal/base/textscan/secretrules"
 )
 
 // library is gitleaks' own search, with the rules made fit as Load says.
@@ -211,7 +211,7 @@ func BenchmarkFind(b *testing.B) {
 // The rules that the program embeds are those of the module in go.mod. With UPDATE_GOLDEN they are taken from it.
 func TestTheRulesAreThoseOfGitleaks(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join("..", "..", "internal", "base", "content", "gitleaks", "rules.toml")
+	path := filepath.Join("..", "..", "internal", "base", "textscan", "gitleaks", "rules.toml")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(config.DefaultConfig), 0o644); err != nil { // #nosec G306: part of the sources
 			t.Fatal(err)

@@ -30,8 +30,8 @@ func main() {
 	}
 }
 
-// part is what has a licence of its own.
-type part struct{ name, folder string }
+// licensedPart is what has a licence of its own.
+type licensedPart struct{ name, folder string }
 
 func notices() (string, error) {
 	parts, err := linkedModules()
@@ -42,7 +42,7 @@ func notices() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parts = append(parts, part{"Go and its standard library", strings.TrimSpace(string(root))})
+	parts = append(parts, licensedPart{"Go and its standard library", strings.TrimSpace(string(root))})
 	var list, texts strings.Builder
 	for _, p := range parts {
 		kind, text, err := licenceOf(p)
@@ -62,7 +62,7 @@ func notices() (string, error) {
 }
 
 // linkedModules are the modules that the programs contain, on whatever system a release is made for.
-func linkedModules() ([]part, error) {
+func linkedModules() ([]licensedPart, error) {
 	seen := map[string]string{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		cmd := exec.CommandContext(context.Background(), "env", "GOOS="+system, "CGO_ENABLED=0", "go", "list", "-deps", "-f",
@@ -79,11 +79,11 @@ func linkedModules() ([]part, error) {
 			}
 		}
 	}
-	var parts []part
+	var parts []licensedPart
 	for name, folder := range seen {
-		parts = append(parts, part{name, folder})
+		parts = append(parts, licensedPart{name, folder})
 	}
-	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(parts, func(a, b licensedPart) int { return strings.Compare(a.name, b.name) })
 	if len(parts) < 20 {
 		return nil, fmt.Errorf("only %d modules were found", len(parts))
 	}
@@ -91,7 +91,7 @@ func linkedModules() ([]part, error) {
 }
 
 // licenceOf reads the files of a folder that hold its licence and what has to be said with it.
-func licenceOf(p part) (kind, text string, err error) {
+func licenceOf(p licensedPart) (kind, text string, err error) {
 	entries, err := os.ReadDir(p.folder)
 	if err != nil {
 		return "", "", err
@@ -108,7 +108,7 @@ func licenceOf(p part) (kind, text string, err error) {
 		}
 		all.Write(append(bytes.TrimSpace(part), "\n\n"...))
 		if kind == "" { // the first file is the licence of the whole; others name parts of it
-			kind = kindOf(string(part))
+			kind = licenceKind(string(part))
 		}
 	}
 	if kind == "" {
@@ -117,8 +117,8 @@ func licenceOf(p part) (kind, text string, err error) {
 	return kind, all.String(), nil
 }
 
-// kindOf tells licences apart by words that only they have.
-func kindOf(text string) string {
+// licenceKind tells licences apart by words that only they have.
+func licenceKind(text string) string {
 	plain := strings.Join(strings.Fields(strings.ToLower(text)), " ")
 	for _, k := range []struct{ kind, words string }{
 		{"MPL-2.0", "mozilla public license"},

@@ -26,13 +26,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := try(ctx, os.Args[1], os.Args[2]); err != nil {
+	if err := runWorkflow(ctx, os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func try(ctx context.Context, file, folder string) error {
+func runWorkflow(ctx context.Context, file, folder string) error {
 	jobs, err := readWorkflow(file)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func try(ctx context.Context, file, folder string) error {
 	for name, job := range jobs {
 		fmt.Printf("job %s of %s\n", name, filepath.Base(file))
 		for _, s := range job.Steps {
-			if err := m.take(ctx, s); err != nil {
+			if err := m.runStep(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", s.title(), err)
 			}
 		}
@@ -61,15 +61,15 @@ func try(ctx context.Context, file, folder string) error {
 	return nil
 }
 
-// take runs a step, or says why not.
-func (m *machine) take(ctx context.Context, s step) error {
+// runStep runs a step, or says why not.
+func (m *machine) runStep(ctx context.Context, s workflowStep) error {
 	command, partly, why := m.planOf(ctx, s)
 	if why != "" {
 		fmt.Printf("  not run  %s: %s\n", s.title(), why)
 		return nil
 	}
 	start := time.Now()
-	if err := m.run(ctx, command); err != nil {
+	if err := m.runBash(ctx, command); err != nil {
 		return err
 	}
 	fmt.Printf("  done     %s (%s)", s.title(), time.Since(start).Round(time.Second))
@@ -81,17 +81,17 @@ func (m *machine) take(ctx context.Context, s step) error {
 }
 
 type job struct {
-	Steps []step `yaml:"steps"`
+	Steps []workflowStep `yaml:"steps"`
 }
 
-type step struct {
+type workflowStep struct {
 	Name string            `yaml:"name"`
 	Uses string            `yaml:"uses"`
 	Run  string            `yaml:"run"`
 	Env  map[string]string `yaml:"env"`
 }
 
-func (s step) title() string {
+func (s workflowStep) title() string {
 	first, _, _ := strings.Cut(s.Run, "\n")
 	action, _, _ := strings.Cut(s.Uses, "@")
 	return cmp.Or(s.Name, first, action)
@@ -113,7 +113,7 @@ func readWorkflow(file string) (map[string]job, error) {
 const skipped = "publish,announce,validate,sign,docker"
 
 // planOf is the command that stands for a step here, and what it leaves out, "" for nothing; or why there is none.
-func (m *machine) planOf(ctx context.Context, s step) (command, partly, why string) {
+func (m *machine) planOf(ctx context.Context, s workflowStep) (command, partly, why string) {
 	switch action := regexp.MustCompile(`[a-z-]+/[a-z-]+@`).FindString(s.Uses); action {
 	case "":
 	case "actions/checkout@":
@@ -183,8 +183,8 @@ func (m *machine) checkout() string {
 		m.source, m.source, m.tag)
 }
 
-// run runs a command as the runner does: by bash, which ends at the first failure.
-func (m *machine) run(ctx context.Context, command string) error {
+// runBash runs a command as the runner does: by bash, which ends at the first failure.
+func (m *machine) runBash(ctx context.Context, command string) error {
 	added, err := os.ReadFile(m.added)
 	if err != nil {
 		return err

@@ -49,14 +49,14 @@ func TestStepsAreRunAsTheRunnerDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{`echo "$RUNNER_TEMP" >> "$GITHUB_PATH"; echo NAME=out >> "$GITHUB_ENV"`, `tool "$NAME"`} {
-		if err := m.take(context.Background(), step{Run: command}); err != nil {
+		if err := m.runStep(context.Background(), workflowStep{Run: command}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(m.clone, "out")); err != nil || string(text) != "ran\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := m.take(context.Background(), step{Run: "false | cat\ntrue"}); err == nil {
+	if err := m.runStep(context.Background(), workflowStep{Run: "false | cat\ntrue"}); err == nil {
 		t.Error("a step that fails is done")
 	}
 }

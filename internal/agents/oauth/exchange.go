@@ -28,7 +28,7 @@ type Issued struct {
 
 // Exchange answers what a program asks at the token endpoint. What it may not have is an *Error. id is that of the
 // request.
-func (s *Service) Exchange(ctx context.Context, id string, form url.Values, at Here) (Issued, error) {
+func (s *Service) Exchange(ctx context.Context, id string, form url.Values, at ServerAddresses) (Issued, error) {
 	for name, values := range form {
 		if len(values) > 1 && name != "resource" {
 			return Issued{}, wrong(errRequest, "a parameter is there twice")
@@ -118,7 +118,7 @@ func (s *Service) issueFor(ctx context.Context, id, hash string, c access.Code) 
 	}
 	_, used, err := s.Store().UseCode(ctx, hash, access.Grant{Token: t, ClientID: c.ClientID, Keys: keys},
 		func(t access.Token) record.Attempt {
-			return s.row(ActionGrant, id, t.Actor(), fmt.Sprintf("token %s (%s): at most tier %s, for %s, until %s", t.Name, t.ID,
+			return s.auditRow(ActionGrant, id, t.Actor(), fmt.Sprintf("token %s (%s): at most tier %s, for %s, until %s", t.Name, t.ID,
 				t.MaxTier, limitsOf(t.Repos, t.DryRun), t.ExpiresAt.UTC().Format(time.RFC3339)))
 		})
 	if err == nil && !used { // another call with the code was faster
@@ -202,7 +202,7 @@ func (s *Service) grantOf(ctx context.Context, refresh string) (family string, g
 
 // reused ends a grant for which something came a second time: one of the two has stolen it.
 func (s *Service) reused(ctx context.Context, id, token, what string, answer *Error) error {
-	row := s.row(ActionReuse, id, unknownClient(), what+": the token "+token+" is revoked")
+	row := s.auditRow(ActionReuse, id, unknownClient(), what+": the token "+token+" is revoked")
 	row.Code, row.Outcome = fault.Unauthenticated, record.OutcomeRefused
 	if _, err := s.Store().EndGrant(context.WithoutCancel(ctx), token, row); err != nil {
 		return err
@@ -241,7 +241,8 @@ func (s *Service) Revoke(ctx context.Context, id string, form url.Values) error 
 		return err
 	}
 	t := g.Token
-	_, err = s.Store().EndGrant(ctx, t.ID, s.row(ActionRevoke, id, t.Actor(), fmt.Sprintf("token %s (%s), by its program",
-		t.Name, t.ID)))
+	_, err = s.Store().EndGrant(ctx, t.ID, s.auditRow(ActionRevoke, id, t.Actor(),
+		fmt.Sprintf("token %s (%s), by its program",
+			t.Name, t.ID)))
 	return err
 }

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -124,24 +124,24 @@ const (
 
 func wrong(code, description string) *Error { return &Error{code, description} }
 
-// row returns a row of the audit about a program; who it is about, as far as that is known.
-func (s *Service) row(action, id string, who record.Actor, message string) record.Attempt {
+// auditRow returns a row of the audit about a program; who it is about, as far as that is known.
+func (s *Service) auditRow(action, id string, who record.Actor, message string) record.Attempt {
 	return record.Attempt{Time: s.Now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action,
 		Outcome: record.OutcomeDone, Message: message}
 }
 
 // Refused records that a program was refused, which the door does as often as it counts wrong credentials.
 func (s *Service) Refused(ctx context.Context, id, client string, why *Error) error {
-	return s.refused(ctx, id, s.callerOf(ctx, client), why.Error(), false)
+	return s.recordRefusal(ctx, id, s.callerOf(ctx, client), why.Error(), false)
 }
 
 // RefusedFor records a wrong request that the browser of a person has brought.
 func (s *Service) RefusedFor(ctx context.Context, id string, who record.Actor, client string, why *Error) error {
-	return s.refused(ctx, id, who, s.callerOf(ctx, client).String()+": "+why.Error(), true)
+	return s.recordRefusal(ctx, id, who, s.callerOf(ctx, client).String()+": "+why.Error(), true)
 }
 
-func (s *Service) refused(ctx context.Context, id string, who record.Actor, message string, repeats bool) error {
-	row := s.row(ActionRefuse, id, who, message)
+func (s *Service) recordRefusal(ctx context.Context, id string, who record.Actor, message string, repeats bool) error {
+	row := s.auditRow(ActionRefuse, id, who, message)
 	row.Code, row.Outcome, row.Repeats = fault.Unauthenticated, record.OutcomeRefused, repeats
 	return s.Record(ctx, row)
 }
@@ -174,8 +174,8 @@ func isSecret(text string) bool {
 // maxClientName bounds what a program calls itself, in runes, so that the name of its token fits beside the person's.
 const maxClientName = 24
 
-// metadata is a program's registration request (RFC 7591). Unknown members are ignored, as the RFC demands.
-type metadata struct {
+// clientMetadata is a program's registration request (RFC 7591). Unknown members are ignored, as the RFC demands.
+type clientMetadata struct {
 	Redirects []string `json:"redirect_uris"`
 	Name      string   `json:"client_name"`
 	Method    string   `json:"token_endpoint_auth_method"`
@@ -207,7 +207,7 @@ func (s *Service) Register(ctx context.Context, id string, body []byte) (Registe
 		return Registered{}, rerr
 	}
 	c := access.Client{ID: public[:22], Name: m.Name, Redirects: m.Redirects, CreatedAt: s.Now()}
-	row := s.row(ActionRegister, id, record.Actor{Client: c.Name}, fmt.Sprintf("client %s, which sends browsers back to %s", c.ID,
+	row := s.auditRow(ActionRegister, id, record.Actor{Client: c.Name}, fmt.Sprintf("client %s, which sends browsers back to %s", c.ID,
 		strings.Join(c.Redirects, " ")))
 	if err := s.Store().InsertClient(ctx, c, maxClients, row); err != nil {
 		return Registered{}, err
@@ -218,7 +218,7 @@ func (s *Service) Register(ctx context.Context, id string, body []byte) (Registe
 	}, nil
 }
 
-func readMetadata(body []byte, providers []string) (m metadata, _ error) {
+func readMetadata(body []byte, providers []string) (m clientMetadata, _ error) {
 	if json.Unmarshal(body, &m) != nil {
 		return m, wrong(errClientMeta, "the body must be a JSON object with redirect_uris and client_name")
 	}
@@ -250,5 +250,5 @@ func readMetadata(body []byte, providers []string) (m metadata, _ error) {
 
 // clientName returns a program's name for pages and records: one line of visible characters.
 func clientName(given string) string {
-	return content.Clean(strings.Join(strings.Fields(content.CleanAll(given)), " "), maxClientName)
+	return textscan.Clean(strings.Join(strings.Fields(textscan.CleanAll(given)), " "), maxClientName)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 func TestABrowserGoesBackToWhatWasRegistered(t *testing.T) {
@@ -48,7 +48,7 @@ func TestABrowserGoesBackToWhatWasRegistered(t *testing.T) {
 		"an address of the internet":   {"https://[2001:db8::1]:8443/cb", "https://[2001:db8::1]:8443/cb", true},
 		"the same in capital letters":  {"HTTPS://a.example/cb", "HTTPS://a.example/cb", true},
 	} {
-		if got := matches(c.registered, c.given); got != c.want {
+		if got := redirectMatches(c.registered, c.given); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -62,7 +62,7 @@ func FuzzMatches(f *testing.F) {
 		f.Add("http://127.0.0.1/cb", seed)
 	}
 	f.Fuzz(func(t *testing.T, registered, given string) {
-		if !matches(registered, given) {
+		if !redirectMatches(registered, given) {
 			return
 		}
 		to, err := url.Parse(answerAt(given, url.Values{"code": {"x"}}))
@@ -71,7 +71,7 @@ func FuzzMatches(f *testing.F) {
 			to.Fragment != "" || to.Path != from.Path {
 			t.Fatalf("%q leads to %q", registered, to)
 		}
-		if registered != given && (to.Scheme != "http" || !weborigin.Loopback(to.Hostname())) {
+		if registered != given && (to.Scheme != "http" || !transport.IsLoopback(to.Hostname())) {
 			t.Fatalf("%q leads to another one, %q", registered, given)
 		}
 		if source := FormAction(given); source == "" || strings.ContainsAny(source, " ;,'\r\n") {

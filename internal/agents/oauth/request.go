@@ -10,13 +10,13 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/claudeops/claudeops/internal/agents/tokens"
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // maxState bounds what a program wants back, in bytes.
@@ -38,12 +38,12 @@ func Fields() []string {
 		"scope", "resource"}
 }
 
-// Here holds the addresses at which a request arrived.
-type Here struct{ Issuer, Resource string }
+// ServerAddresses holds the addresses at which a request arrived.
+type ServerAddresses struct{ Issuer, Resource string }
 
 // Read reads the parameters of a request. A fault is shown only to the person: there is no address that the browser may
 // safely be sent to. An *Error is for the program, at the address that Refusal gives.
-func (s *Service) Read(ctx context.Context, given url.Values, at Here) (Request, error) {
+func (s *Service) Read(ctx context.Context, given url.Values, at ServerAddresses) (Request, error) {
 	for _, name := range Fields() {
 		if len(given[name]) > 1 && name != "resource" {
 			return Request{}, fault.New(fault.InvalidArgument, "the address that brought you here has %s twice; "+
@@ -60,7 +60,7 @@ func (s *Service) Read(ctx context.Context, given url.Values, at Here) (Request,
 	}
 	r := Request{Client: c, Redirect: given.Get("redirect_uri"), State: given.Get("state"),
 		Challenge: given.Get("code_challenge"), issuer: at.Issuer}
-	if !slices.ContainsFunc(c.Redirects, func(known string) bool { return matches(known, r.Redirect) }) {
+	if !slices.ContainsFunc(c.Redirects, func(known string) bool { return redirectMatches(known, r.Redirect) }) {
 		return Request{}, fault.New(fault.InvalidArgument, "the program that sent you here wants you sent to an address "+
 			"that it has not registered; nobody is let in, and you are sent nowhere")
 	}
@@ -72,7 +72,7 @@ func (s *Service) Read(ctx context.Context, given url.Values, at Here) (Request,
 }
 
 // checkRequest says what is wrong with a request of a known program; nil for nothing.
-func checkRequest(given url.Values, at Here) error {
+func checkRequest(given url.Values, at ServerAddresses) error {
 	scopes := strings.Fields(given.Get("scope"))
 	switch {
 	case given.Get("response_type") != "code":
@@ -88,7 +88,7 @@ func checkRequest(given url.Values, at Here) error {
 }
 
 // isTarget reports whether a program asks for what is protected here. There is one thing, so that it may say nothing.
-func isTarget(resources []string, at Here) bool {
+func isTarget(resources []string, at ServerAddresses) bool {
 	return !slices.ContainsFunc(resources, func(r string) bool { return strings.TrimSuffix(r, "/") != at.Resource })
 }
 
@@ -136,7 +136,7 @@ func parseRedirect(text string) (u *url.URL, ok bool) {
 	case "https":
 		return u, u.Opaque == "" && isHost(text, u)
 	case "http":
-		return u, u.Opaque == "" && isHost(text, u) && weborigin.Loopback(u.Hostname())
+		return u, u.Opaque == "" && isHost(text, u) && transport.IsLoopback(u.Hostname())
 	}
 	return u, strings.Contains(u.Scheme, ".") || slices.Contains(appSchemes(), u.Scheme)
 }
@@ -156,10 +156,10 @@ func isHost(text string, u *url.URL) bool {
 		regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(u.Hostname())
 }
 
-// matches reports whether a browser may be sent to an address by a program that has registered another one: they are
-// the same to the letter, or differ in the port on this machine alone, which a program does not know ahead (RFC 8252,
-// 7.3).
-func matches(registered, given string) bool {
+// redirectMatches reports whether a browser may be sent to an address by a program that has registered another one:
+// they are the same to the letter, or differ in the port on this machine alone, which a program does not know ahead
+// (RFC 8252, 7.3).
+func redirectMatches(registered, given string) bool {
 	if registered == given {
 		_, ok := parseRedirect(given)
 		return ok
@@ -258,9 +258,9 @@ func (s *Service) Operations() []operation.Operation {
 	allow := act(OpAllow, ActionAllow, "Let a program in as an agent", access.Operate)
 	allow.Needs.Policy = true // no new consent while the rules cannot be read
 	return []operation.Operation{
-		operation.Define(s.Kernel, "", allow, operation.Way[Allow]{}, s.allow),
+		operation.Define(s.Kernel, "", allow, operation.CallSpec[Allow]{}, s.allow),
 		operation.Define(s.Kernel, "", act(OpDeny, ActionDeny, "Do not let a program in", access.Read),
-			operation.Way[Deny]{}, s.deny),
+			operation.CallSpec[Deny]{}, s.deny),
 	}
 }
 
@@ -274,7 +274,7 @@ func (s *Service) Highest(ceiling gitprovider.Tier) gitprovider.Tier {
 // Errors: forbidden for what the person may not give, invalid_argument for a tier or repositories that are none.
 func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Code, error) {
 	tier, c := gitprovider.Tier(in.Tier), in.Request.Client
-	switch err := tokens.CheckRepos(in.Repos); {
+	switch err := credentials.CheckRepos(in.Repos); {
 	case !call.Scopes.Has(access.Operate):
 		return Code{}, fault.New(fault.Forbidden, "letting a program in needs the scope operate; %s has %s",
 			call.Caller, call.Scopes)
@@ -293,7 +293,7 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	if err != nil {
 		return Code{}, err
 	}
-	name := content.Clean(call.Caller.String(), maxPerson) + " by " + c.Name
+	name := textscan.Clean(call.Caller.String(), maxPerson) + " by " + c.Name
 	kept := access.Code{
 		Hash: access.Hash(code), ClientID: c.ID, Redirect: in.Request.Redirect, Challenge: in.Request.Challenge,
 		Token: access.Token{Name: name, MaxTier: tier, Repos: in.Repos, DryRun: in.DryRun, Maker: call.Caller.Actor,

@@ -87,14 +87,14 @@ func (a Acts) Operations() []operation.Operation {
 		Route: operation.Route{Method: http.MethodPost, Path: "/sessions/{id}/stop", ID: "stopSession",
 			Status: http.StatusAccepted},
 	}
-	starting := operation.Way[StartRequest]{
+	starting := operation.CallSpec[StartRequest]{
 		Timeout: operation.Unbounded,
 		Target:  func(in StartRequest) operation.Target { return operation.Target{Tier: gitprovider.Tier(in.Tier)} },
 	}
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", start, starting, a.start),
-		operation.Define(a.Kernel, "", run, starting, a.run),
-		operation.Define(a.Kernel, "", stop, operation.Way[StopRequest]{Timeout: operation.Unbounded}, a.stop),
+		operation.Define(a.Kernel, "", run, starting, a.startAndWait),
+		operation.Define(a.Kernel, "", stop, operation.CallSpec[StopRequest]{Timeout: operation.Unbounded}, a.stopSession),
 	}
 }
 
@@ -125,8 +125,8 @@ func (a Acts) start(ctx context.Context, call operation.Call, in StartRequest) (
 	return SessionAccepted{id}, err
 }
 
-// run waits for the end. A chain that has begun is on the record, so that its failure is none of the call.
-func (a Acts) run(ctx context.Context, call operation.Call, in StartRequest) (Ran, error) {
+// startAndWait waits for the end. A chain that has begun is on the record, so that its failure is none of the call.
+func (a Acts) startAndWait(ctx context.Context, call operation.Call, in StartRequest) (Ran, error) {
 	runs, err := a.Runs()
 	if err != nil {
 		return Ran{}, err
@@ -138,7 +138,7 @@ func (a Acts) run(ctx context.Context, call operation.Call, in StartRequest) (Ra
 	return Ran{records, err}, nil
 }
 
-func (a Acts) stop(ctx context.Context, call operation.Call, in StopRequest) (SessionAccepted, error) {
+func (a Acts) stopSession(ctx context.Context, call operation.Call, in StopRequest) (SessionAccepted, error) {
 	runs, err := a.Runs()
 	if err != nil {
 		return SessionAccepted{}, err

@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // Confinement keeps agents from our files and processes.
 type Confinement struct {
 	// Profile is what every session may reach, beside its own folder and the CLI, without a user. Its zero value sets no
 	// boundary.
-	Profile confine.Profile
+	Profile sandbox.Profile
 	// Users are the users that sessions run as, one at a time, if the boundary is user.
-	Users confine.Users
+	Users sandbox.Users
 	// Login is the folder in which the CLI keeps the login that agents use; "" where they have a credential in their
 	// environment.
 	Login string
@@ -33,13 +33,13 @@ type Confinement struct {
 
 // boundary returns the boundary of sessions. Without doors the MCP server is among the agent's processes, with the
 // tokens and the records that a boundary keeps from them.
-func (s Settings) boundary() confine.Boundary {
+func (s Settings) boundary() sandbox.Boundary {
 	b := s.Confinement.Profile.Boundary
 	switch {
 	case !b.Held():
-		return confine.Boundary{Kind: confine.None, Why: b.Why}
+		return sandbox.Boundary{Kind: sandbox.None, Why: b.Why}
 	case s.Server.Doors == nil:
-		return confine.Boundary{Kind: confine.None, Why: "the MCP server is among the agent's processes"}
+		return sandbox.Boundary{Kind: sandbox.None, Why: "the MCP server is among the agent's processes"}
 	}
 	return b
 }
@@ -73,7 +73,7 @@ func (s Settings) checkBoundary() error {
 }
 
 // boundaryOf returns the boundary of a session of a user; nil for ours.
-func (s Settings) boundaryOf(account *confine.Account) confine.Boundary {
+func (s Settings) boundaryOf(account *sandbox.Account) sandbox.Boundary {
 	b := s.boundary()
 	if account != nil {
 		b.Account = account.Name
@@ -83,12 +83,12 @@ func (s Settings) boundaryOf(account *confine.Account) confine.Boundary {
 
 // claim claims a user for one session; nil, and no error, where sessions run as ours. conflict if other sessions have
 // all of them.
-func (s Settings) claim() (*confine.Claim, error) {
-	if s.boundary().Kind != confine.User {
+func (s Settings) claim() (*sandbox.Claim, error) {
+	if s.boundary().Kind != sandbox.User {
 		return nil, nil
 	}
 	c, err := s.Confinement.Users.Claim()
-	if errors.Is(err, confine.ErrAllClaimed) {
+	if errors.Is(err, sandbox.ErrAllClaimed) {
 		return nil, fault.Wrap(err, fault.Conflict,
 			"no user is left for the agent: other sessions on this machine run as %s; wait until one ends, or "+
 				"give agents more users (CLAUDEOPS_AGENT_USER)", s.boundary().Account)
@@ -100,7 +100,7 @@ func (s Settings) claim() (*confine.Claim, error) {
 }
 
 // profile returns what one session may reach.
-func (s Settings) profile(f *folder, binary string) confine.Profile {
+func (s Settings) profile(f *folder, binary string) sandbox.Profile {
 	p := s.Confinement.Profile
 	p.Boundary, p.Account = s.boundaryOf(f.account), f.account
 	p.Read = slices.Concat(p.Read, programFiles(binary), []string{f.private()})
@@ -126,8 +126,8 @@ func programFiles(binary string) []string {
 	return []string{binary, resolved}
 }
 
-// environment returns the agent's. The CLI keeps a folder for each working folder in its cache.
-func (s Settings) environment(f *folder, mark string) []string {
+// agentEnv returns the agent's. The CLI keeps a folder for each working folder in its cache.
+func (s Settings) agentEnv(f *folder, mark string) []string {
 	own := []string{mark, "TMPDIR=" + f.temp(), "XDG_CACHE_HOME=" + f.temp()}
 	if s.boundary().Held() {
 		own = append(own, "HOME="+f.home(), "CLAUDE_CODE_TMPDIR="+f.temp()) // nothing is left there for the next session
@@ -160,11 +160,11 @@ const lockRetry = 20 * time.Millisecond
 type processes struct {
 	lock  *os.File
 	group string         // their control group; "" for none
-	claim *confine.Claim // of the user that they run as; nil for ours
+	claim *sandbox.Claim // of the user that they run as; nil for ours
 }
 
 // account returns the user that they run as; nil for ours.
-func (p *processes) account() *confine.Account {
+func (p *processes) account() *sandbox.Account {
 	if p == nil || p.claim == nil {
 		return nil
 	}
@@ -210,9 +210,9 @@ func (p *processes) options(mark string, grace time.Duration) processtree.Option
 	return o
 }
 
-// release gives up this process's part, and what their user left: the lock and the claim last until the session's
-// processes have ended.
-func (p *processes) release() error {
+// releaseProcesses gives up this process's part, and what their user left: the lock and the claim last until the
+// session's processes have ended.
+func (p *processes) releaseProcesses() error {
 	if p == nil {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/connect"
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
+	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -33,17 +33,18 @@ func (a audit) Record(_ context.Context, row record.Attempt, _ *record.Proposal,
 }
 
 // withDoors gives a world's sessions doors, behind which serve answers.
-func (w *world) withDoors(serve func(ctx context.Context, r door.Rights, c door.Client) error) audit {
+func (w *world) withDoors(serve func(ctx context.Context, r gateway.Rights, c gateway.Client) error) audit {
 	a := audit{make(chan record.Attempt, 100)}
 	s := &w.runner.Settings.Server
-	s.Doors = door.NewHost(door.Options{Serve: serve, Audit: a, Log: w.runner.Log, Now: time.Now, NewID: w.runner.NewID})
-	s.Connector, s.Rights = []string{"/app/claudeops-connect"}, door.Rights{Tier: gitprovider.TierRemediate,
+	s.Doors = gateway.NewHost(gateway.Options{Serve: serve, Audit: a, Log: w.runner.Log, Now: time.Now,
+		NewID: w.runner.NewID})
+	s.Connector, s.Rights = []string{"/app/claudeops-connect"}, gateway.Rights{Tier: gitprovider.TierRemediate,
 		Toolsets: []string{"pr"}}
 	return a
 }
 
 // tells answers each line with the connection's rights.
-func tells(_ context.Context, r door.Rights, c door.Client) error {
+func tells(_ context.Context, r gateway.Rights, c gateway.Client) error {
 	in := bufio.NewReader(c.In)
 	for {
 		if _, err := in.ReadString('\n'); err != nil {
@@ -64,7 +65,7 @@ type entered struct {
 }
 
 // enter connects as the configuration says, and asks once.
-func enter(config string) (entered, connect.Conn, error) {
+func enter(config string) (entered, stdioproxy.Conn, error) {
 	text, err := os.ReadFile(config)
 	if err != nil {
 		return entered{}, nil, err
@@ -81,10 +82,10 @@ func enter(config string) (entered, connect.Conn, error) {
 		return e, nil, fmt.Errorf("arguments %q", args)
 	}
 	e.Address = args[1]
-	if e.Ticket, err = connect.ReadTicket(args[3]); err != nil {
+	if e.Ticket, err = stdioproxy.ReadTicket(args[3]); err != nil {
 		return e, nil, err
 	}
-	conn, err := connect.Dial(context.Background(), e.Address, connect.Hello{Ticket: e.Ticket})
+	conn, err := stdioproxy.Dial(context.Background(), e.Address, stdioproxy.Hello{Ticket: e.Ticket})
 	if err != nil {
 		return e, nil, err
 	}
@@ -146,7 +147,7 @@ func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 			t.Errorf("the configuration holds %s: %s", secret, e.Config)
 		}
 	}
-	if _, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket}); err == nil {
+	if _, err := stdioproxy.Dial(t.Context(), e.Address, stdioproxy.Hello{Ticket: e.Ticket}); err == nil {
 		t.Error("the door is open after the end")
 	}
 	if left := w.runner.Settings.Server.doorFolder(w.runner.Settings.Folders.Temp, record.ID); left == "" {
@@ -162,7 +163,7 @@ func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 func TestADoorKnowsWhoStandsBehindItsSession(t *testing.T) {
 	w := newWorld(t, "enters")
 	actors := make(chan record.Actor, 1)
-	w.withDoors(func(ctx context.Context, r door.Rights, c door.Client) error {
+	w.withDoors(func(ctx context.Context, r gateway.Rights, c gateway.Client) error {
 		actors <- c.Actor
 		return tells(ctx, r, c)
 	})
@@ -189,12 +190,12 @@ func TestAProcessThatIsNoneOfTheSessionsIsRefused(t *testing.T) {
 	w.until(t, "entered")
 	e := w.entered(t)
 	// with a ticket that is right
-	_, err := connect.Dial(t.Context(), e.Address, connect.Hello{Ticket: e.Ticket})
+	_, err := stdioproxy.Dial(t.Context(), e.Address, stdioproxy.Hello{Ticket: e.Ticket})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	var refused *connect.RefusedError
+	var refused *stdioproxy.RefusedError
 	if !errors.As(err, &refused) || refused.Code != string(fault.Unauthenticated) {
 		t.Fatalf("got %v, want a refusal", err)
 	}
@@ -207,7 +208,7 @@ func TestAProcessThatIsNoneOfTheSessionsIsRefused(t *testing.T) {
 func TestTheEndOfASessionAwaitsWhatItsCallsWrite(t *testing.T) {
 	w := newWorld(t, "enters")
 	var written atomic.Bool
-	w.withDoors(func(ctx context.Context, r door.Rights, c door.Client) error {
+	w.withDoors(func(ctx context.Context, r gateway.Rights, c gateway.Client) error {
 		err := tells(ctx, r, c)
 		<-c.Gone // a call that goes on until it is told
 		written.Store(true)
@@ -227,7 +228,7 @@ func TestTheEndOfASessionAwaitsWhatItsCallsWrite(t *testing.T) {
 func TestACallOfASessionThatIsToEndIsNotAdmitted(t *testing.T) {
 	w := newWorld(t, "enters")
 	codes := make(chan fault.Code, 2)
-	w.withDoors(func(ctx context.Context, r door.Rights, c door.Client) error {
+	w.withDoors(func(ctx context.Context, r gateway.Rights, c gateway.Client) error {
 		codes <- fault.CodeOf(c.Admitted(ctx))
 		if err := w.AskStop(ctx, r.Session); err != nil {
 			return err

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // runMark is the variable by which processes of a session are found whose reaper was killed.
@@ -46,7 +46,7 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 	command := processtree.Command{
 		Path: binary, Args: append([]string{binary}, r.Settings.arguments(spec, f)...), Dir: f.work(),
 		Stdin: strings.NewReader(text),
-		Env:   r.Settings.environment(f, mark),
+		Env:   r.Settings.agentEnv(f, mark),
 	}
 	profile := r.Settings.profile(f, binary)
 	if command, err = profile.Wrap(command); err != nil {
@@ -67,9 +67,9 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 		case ended = <-c.stops: // asked for while the CLI ended by itself
 		default:
 			ended = c.outcomeOf(end.Exit)
-			if profile.Boundary.Held() && end.Exit.Code == confine.ExitNotConfined && c.output.result == nil {
+			if profile.Boundary.Held() && end.Exit.Code == sandbox.ExitNotConfined && c.output.result == nil {
 				ended = &outcome{sessions.StateFailed, "claude was not started: " +
-					c.output.clean.text(string(c.stderr.data), maxText)}
+					c.output.clean.cleanText(string(c.stderr.data), maxText)}
 			}
 		}
 	}
@@ -77,10 +77,10 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 	ended.addRetries(c.output.retries)
 	record.ExitCode = end.Exit.Code
 	if ended.state != sessions.StateSucceeded {
-		record.Stderr = c.output.clean.text(string(c.stderr.data), maxStderr)
+		record.Stderr = c.output.clean.cleanText(string(c.stderr.data), maxStderr)
 	}
 	if m := c.output.result; m != nil {
-		record.Report = c.output.clean.text(m.Result, maxReport)
+		record.Report = c.output.clean.cleanText(m.Result, maxReport)
 	}
 	return *ended
 }
@@ -163,7 +163,7 @@ func (c *cliRun) start(command processtree.Command, o processtree.Options) error
 			defer close(stderr)
 			_, _ = io.Copy(&c.stderr, c.err)
 		}()
-		_ = readLines(c.out, c.output.line) // a pipe that was closed under it has said all that we wait for
+		_ = readLines(c.out, c.output.readLine) // a pipe that was closed under it has said all that we wait for
 		<-stderr
 	}()
 	return nil
@@ -283,12 +283,12 @@ func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 }
 
 // cliError returns the CLI's own error, after what that means where it is known.
-func (c *cliRun) cliError(m *message) string {
+func (c *cliRun) cliError(m *outputMessage) string {
 	text := m.Result
 	if text == "" {
 		text = strings.Join(append([]string{m.Subtype}, m.Errors...), ": ")
 	}
-	reported := "claude reported an error: " + c.output.clean.text(text, 500)
+	reported := "claude reported an error: " + c.output.clean.cleanText(text, 500)
 	switch cause := c.output.retries.cause(); {
 	case strings.Contains(text, "/login"):
 		return "claude is not logged in: " + credentialAdvice + "; " + reported
@@ -306,7 +306,7 @@ type retry struct {
 	Kind    string `json:"error"`
 }
 
-func (m message) retry() (r retry) {
+func (m outputMessage) retry() (r retry) {
 	_ = json.Unmarshal(m.text, &r) // what cannot be read is left out
 	return r
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -30,22 +29,22 @@ const (
 // end, since JSON is written here without angle brackets.
 func (s Settings) firstMessage(spec Spec, f *folder, known history) (string, error) {
 	m := &messageWriter{}
-	m.add("Begin your session at tier %s. Working copies are below %s.\n", spec.Tier, s.Folders.Repos)
-	m.add("If you hand over, write the handoff to %s.\n", f.handoffFile())
-	m.add("For figures that a later session shall compare with, write lines to %s, such as \"checks/backup.md: 41 min, "+
+	m.appendf("Begin your session at tier %s. Working copies are below %s.\n", spec.Tier, s.Folders.Repos)
+	m.appendf("If you hand over, write the handoff to %s.\n", f.handoffFile())
+	m.appendf("For figures that a later session shall compare with, write lines to %s, such as \"checks/backup.md: 41 min, "+
 		"120 GiB\".\n", f.journalFile())
 	if s.isDryRun() {
-		m.add("This is a dry run: proposals are checked and shown, and none is opened.\n")
+		m.appendf("This is a dry run: proposals are checked and shown, and none is opened.\n")
 	}
-	m.add("\n%s%s", s.limits(spec).budget(), s.permitted(spec.Tier))
+	m.appendf("\n%s%s", s.limits(spec).budget(), s.permitted(spec.Tier))
 	if s.Rules != nil {
-		m.add("%s", s.Rules(spec.Tier))
+		m.appendf("%s", s.Rules(spec.Tier))
 	}
 	if note := strings.TrimSpace(spec.Note); note != "" {
-		m.add("\nThe operator who started this session says:\n\n%s\n", note)
+		m.appendf("\nThe operator who started this session says:\n\n%s\n", note)
 	}
 	if f.offers.Text != "" {
-		m.add("\n%s", f.offers.Text)
+		m.appendf("\n%s", f.offers.Text)
 	}
 	m.copies(known.copies)
 	m.history(known)
@@ -112,7 +111,7 @@ type messageWriter struct {
 	err  error // the first
 }
 
-func (m *messageWriter) add(format string, args ...any) { fmt.Fprintf(&m.text, format, args...) }
+func (m *messageWriter) appendf(format string, args ...any) { fmt.Fprintf(&m.text, format, args...) }
 
 // block adds data in a block of its own, below what is said about it.
 func (m *messageWriter) block(name, about string, data any) {
@@ -120,11 +119,11 @@ func (m *messageWriter) block(name, about string, data any) {
 	if err != nil && m.err == nil {
 		m.err = err
 	}
-	m.add("\n%s\n<%s>\n%s\n</%s>\n", about, name, text, name)
+	m.appendf("\n%s\n<%s>\n%s\n</%s>\n", about, name, text, name)
 }
 
 // copies adds how new the working copies are.
-func (m *messageWriter) copies(states []checkouts.State) {
+func (m *messageWriter) copies(states []CheckoutState) {
 	if len(states) == 0 {
 		return
 	}
@@ -146,7 +145,7 @@ func (m *messageWriter) history(known history) {
 			if i == 0 {
 				limit = maxToldReport
 			}
-			told = append(told, tell(r, limit))
+			told = append(told, summarizeSession(r, limit))
 		}
 		m.block("untrusted_reports",
 			"The last session of your tier, and those that it handed over to. An agent wrote reports and handoffs: claims "+
@@ -165,7 +164,7 @@ func (m *messageWriter) history(known history) {
 	}
 	switch {
 	case known.unread != "":
-		m.add("\nThe pull requests of the operations agents could not be read: use the tools of claudeops.\n")
+		m.appendf("\nThe pull requests of the operations agents could not be read: use the tools of claudeops.\n")
 	case len(known.pulls) > 0:
 		told, left := tellPulls(known.pulls)
 		about := "The pull requests of the operations agents: those that are open, and those that ended lately. Others " +
@@ -203,7 +202,7 @@ type toldSession struct {
 	Handoff    *sessions.Handoff `json:"handoff,omitempty"`
 }
 
-func tell(r sessions.Record, limit int) toldSession {
+func summarizeSession(r sessions.Record, limit int) toldSession {
 	return toldSession{
 		Session: r.ID, Tier: r.Tier, StartedAt: r.StartedAt.UTC().Truncate(time.Second), State: r.State, Reason: r.Reason,
 		Escalation: r.Escalation, Report: firstRunes(r.Report, limit), Handoff: r.Handoff,
@@ -280,14 +279,15 @@ func tellPulls(pulls []Pull) (told []toldPull, left int) {
 
 // cleaned returns the pull request with texts of others made fit to be shown.
 func (p Pull) cleaned(clean cleaner) Pull {
-	p.Title, p.EndedBy, p.Unread = clean.name(p.Title), clean.name(p.EndedBy), clean.name(p.Unread)
+	p.Title, p.EndedBy, p.Unread = clean.cleanName(p.Title), clean.cleanName(p.EndedBy), clean.cleanName(p.Unread)
 	reviews := append([]gitprovider.Review{}, p.Reviews...)
 	for i := range reviews {
-		reviews[i].Author, reviews[i].Body = clean.name(reviews[i].Author), clean.text(reviews[i].Body, maxToldReview)
+		reviews[i].Author, reviews[i].Body = clean.cleanName(reviews[i].Author), clean.cleanText(reviews[i].Body,
+			maxToldReview)
 		reviews[i].Comments = slices.Clone(reviews[i].Comments)
 		for j := range reviews[i].Comments {
 			c := &reviews[i].Comments[j]
-			c.ID, c.Path, c.Body = clean.name(c.ID), clean.name(c.Path), clean.text(c.Body, maxToldReview)
+			c.ID, c.Path, c.Body = clean.cleanName(c.ID), clean.cleanName(c.Path), clean.cleanText(c.Body, maxToldReview)
 		}
 	}
 	p.Reviews = reviews

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // folderPrefix begins the name of each session's private folder; the session's id follows.
@@ -24,21 +24,21 @@ const folderPrefix = "claudeops-session-"
 // temporary files, and that of the handoff.
 type folder struct {
 	path    string
-	account *confine.Account // the agent's user; nil for ours
+	account *sandbox.Account // the agent's user; nil for ours
 	handoff *files.Dir       // opened before the agent ran, so that it cannot be exchanged
 	offers  Offering
-	door    *door.Door // nil where sessions have none, and when it is closed
+	door    *gateway.Door // nil where sessions have none, and when it is closed
 }
 
-func (f *folder) config() string      { return filepath.Join(f.private(), "mcp.json") }
-func (f *folder) settings() string    { return filepath.Join(f.private(), "settings.json") }
-func (f *folder) prompt() string      { return filepath.Join(f.private(), "prompt.md") }
-func (f *folder) work() string        { return filepath.Join(f.path, "work") }
-func (f *folder) temp() string        { return filepath.Join(f.path, "tmp") }
-func (f *folder) home() string        { return filepath.Join(f.path, "home") }
-func (f *folder) handoffDir() string  { return filepath.Join(f.path, "handoff") }
-func (f *folder) handoffFile() string { return filepath.Join(f.handoffDir(), handoffName) }
-func (f *folder) journalFile() string { return filepath.Join(f.handoffDir(), journalName) }
+func (f *folder) config() string       { return filepath.Join(f.private(), "mcp.json") }
+func (f *folder) settingsFile() string { return filepath.Join(f.private(), "settings.json") }
+func (f *folder) prompt() string       { return filepath.Join(f.private(), "prompt.md") }
+func (f *folder) work() string         { return filepath.Join(f.path, "work") }
+func (f *folder) temp() string         { return filepath.Join(f.path, "tmp") }
+func (f *folder) home() string         { return filepath.Join(f.path, "home") }
+func (f *folder) handoffDir() string   { return filepath.Join(f.path, "handoff") }
+func (f *folder) handoffFile() string  { return filepath.Join(f.handoffDir(), handoffName) }
+func (f *folder) journalFile() string  { return filepath.Join(f.handoffDir(), journalName) }
 
 // private returns the folder of what the CLI is started with. Where the agent has a user of its own, it is beside the
 // agent's folder: the CLI writes only where every folder on the way belongs to its user or to root.
@@ -49,8 +49,8 @@ func (f *folder) private() string {
 	return filepath.Join(f.path, "private")
 }
 
-// folderOf returns the folder of the session with the id.
-func (f Folders) folderOf(id string) string {
+// sessionFolder returns the folder of the session with the id.
+func (f Folders) sessionFolder(id string) string {
 	dir := f.Temp
 	if dir == "" {
 		dir = os.TempDir()
@@ -59,9 +59,9 @@ func (f Folders) folderOf(id string) string {
 }
 
 // makeFolder makes the folder and its files. On an error nothing is left.
-func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte, account *confine.Account) (*folder,
+func (s Settings) makeFolder(id string, tier gitprovider.Tier, prompt []byte, account *sandbox.Account) (*folder,
 	error) {
-	path, err := filepath.Abs(s.Folders.folderOf(id))
+	path, err := filepath.Abs(s.Folders.sessionFolder(id))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (s Settings) fill(f *folder, id string, tier gitprovider.Tier, prompt []byt
 	if err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{f.config(): config, f.settings(): settings, f.prompt(): prompt} {
+	for name, data := range map[string][]byte{f.config(): config, f.settingsFile(): settings, f.prompt(): prompt} {
 		if err := f.writeOurs(name, data); err != nil {
 			return err
 		}
@@ -201,21 +201,21 @@ func (f *folder) writeOurs(name string, data []byte) error {
 
 // removeFolder removes a session's folder. What is the account's is removed with the account's rights, so that no link
 // leads elsewhere.
-func removeFolder(path string, account *confine.Account) error {
+func removeFolder(path string, account *sandbox.Account) error {
 	f := folder{path: path, account: account}
-	err := account.As(func() error { return confine.RemoveAll(path) })
+	err := account.As(func() error { return sandbox.RemoveAll(path) })
 	return errors.Join(err, files.Temporary{Path: f.private()}.Remove())
 }
 
 // openDoor opens the door of a session; nil, and no error, where sessions have none.
-func (s Settings) openDoor(id string, tier gitprovider.Tier, account *confine.Account) (*door.Door, error) {
+func (s Settings) openDoor(id string, tier gitprovider.Tier, account *sandbox.Account) (*gateway.Door, error) {
 	if s.Server.Doors == nil {
 		return nil, nil
 	}
 	rights := s.Server.Rights
 	rights.Session, rights.Tier, rights.DryRun = id, tier, s.isDryRun()
 	return s.Server.Doors.Open(
-		door.Spec{Rights: rights, Actor: s.Server.actor, Dir: s.Folders.Temp, Account: account, Still: s.Server.still},
+		gateway.Spec{Rights: rights, Actor: s.Server.actor, Dir: s.Folders.Temp, Account: account, Still: s.Server.still},
 	)
 }
 
@@ -224,11 +224,11 @@ func (s Server) doorFolder(temp, id string) string {
 	if s.Doors == nil {
 		return ""
 	}
-	return door.Folder(temp, id)
+	return gateway.Folder(temp, id)
 }
 
 // connector returns the entry of the MCP configuration that reaches a door. It holds no secret.
-func (s Server) connector(d *door.Door) serverEntry {
+func (s Server) connector(d *gateway.Door) serverEntry {
 	command := s.Connector
 	args := append(append([]string{}, command[1:]...), "--connect", d.Address(), "--ticket-file", d.TicketFile())
 	return serverEntry{Type: "stdio", Command: command[0], Args: args, Env: map[string]string{}}

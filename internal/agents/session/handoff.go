@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -102,10 +102,10 @@ func parseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, n
 	}
 	var members map[string]any
 	if err := json.Unmarshal(unfenced(raw), &members); err != nil {
-		return sessions.Handoff{}, nil, fmt.Errorf("the handoff is not a JSON object: %s", content.Clean(err.Error(), 200))
+		return sessions.Handoff{}, nil, fmt.Errorf("the handoff is not a JSON object: %s", textscan.Clean(err.Error(), 200))
 	}
 	r := &handoffReader{redact: redact}
-	h = r.read(members)
+	h = r.readMembers(members)
 	if len(r.wrong) == 0 {
 		r.wrong = problems(h)
 	}
@@ -114,7 +114,7 @@ func parseHandoff(raw []byte, redact func(string) string) (h sessions.Handoff, n
 		if n := len(r.wrong); n > most {
 			r.wrong = append(r.wrong[:most], fmt.Sprintf("and %d more", n-most))
 		}
-		return sessions.Handoff{}, nil, errors.New(content.Clean(strings.Join(r.wrong, "; "), 800))
+		return sessions.Handoff{}, nil, errors.New(textscan.Clean(strings.Join(r.wrong, "; "), 800))
 	}
 	return h, r.notes, nil
 }
@@ -154,37 +154,37 @@ type handoffReader struct {
 	wrong, notes []string
 }
 
-func (r *handoffReader) note(format string, args ...any) {
-	r.notes = append(r.notes, content.Clean(fmt.Sprintf(format, args...), 200))
+func (r *handoffReader) addNote(format string, args ...any) {
+	r.notes = append(r.notes, textscan.Clean(fmt.Sprintf(format, args...), 200))
 }
 
-func (r *handoffReader) read(members map[string]any) sessions.Handoff {
+func (r *handoffReader) readMembers(members map[string]any) sessions.Handoff {
 	h := sessions.Handoff{Version: handoffVersion}
 	if given := members["version"]; given != nil {
-		h.Version = r.number("version", given)
+		h.Version = r.wholeNumber("version", given)
 	}
 	if given := members["recommended_tier"]; given != nil {
-		h.RecommendedTier = r.number("recommended_tier", given)
+		h.RecommendedTier = r.wholeNumber("recommended_tier", given)
 	}
 	h.Services = r.texts("services", members["services"], maxServices, maxService)
 	h.Resolved = r.texts("resolved", members["resolved"], maxResolved, maxFinding)
-	for _, given := range r.list("findings", members["findings"], maxFindings) {
+	for _, given := range r.convertList("findings", members["findings"], maxFindings) {
 		if f := r.finding(given); f.Text != "" {
 			h.Findings = append(h.Findings, f)
 		}
 	}
-	h.WantedChange = r.wanted(members["wanted_change"])
+	h.WantedChange = r.readWanted(members["wanted_change"])
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains([]string{"version", "recommended_tier", "services", "resolved", "findings", "wanted_change"},
 			name) {
-			r.note("`%s` is not a member of a handoff and was left out", name)
+			r.addNote("`%s` is not a member of a handoff and was left out", name)
 		}
 	}
 	return h
 }
 
-// number returns a whole number, also one in quotes.
-func (r *handoffReader) number(name string, given any) int {
+// wholeNumber returns a whole number, also one in quotes.
+func (r *handoffReader) wholeNumber(name string, given any) int {
 	text := fmt.Sprint(given)
 	if s, isText := given.(string); isText {
 		text = strings.TrimSpace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(s)), "tier"))
@@ -196,8 +196,8 @@ func (r *handoffReader) number(name string, given any) int {
 	return int(n)
 }
 
-// list returns a list of at most most items; a single value is a list of one.
-func (r *handoffReader) list(name string, given any, most int) []any {
+// convertList returns a list of at most most items; a single value is a list of one.
+func (r *handoffReader) convertList(name string, given any, most int) []any {
 	if given == nil {
 		return nil
 	}
@@ -206,23 +206,23 @@ func (r *handoffReader) list(name string, given any, most int) []any {
 		all = []any{given}
 	}
 	if len(all) > most {
-		r.note("`%s` has %d entries; the first %d were kept", name, len(all), most)
+		r.addNote("`%s` has %d entries; the first %d were kept", name, len(all), most)
 		all = all[:most]
 	}
 	return all
 }
 
 func (r *handoffReader) texts(name string, given any, most, limit int) (out []string) {
-	for _, one := range r.list(name, given, most) {
-		if text := r.text("an entry of `"+name+"`", one, limit); text != "" {
+	for _, one := range r.convertList(name, given, most) {
+		if text := r.convertText("an entry of `"+name+"`", one, limit); text != "" {
 			out = append(out, text)
 		}
 	}
 	return out
 }
 
-// text converts a value to a text of at most limit characters; objectText converts objects.
-func (r *handoffReader) text(name string, given any, limit int) string {
+// convertText converts a value to a text of at most limit characters; objectText converts objects.
+func (r *handoffReader) convertText(name string, given any, limit int) string {
 	text := ""
 	switch v := given.(type) {
 	case nil:
@@ -237,7 +237,7 @@ func (r *handoffReader) text(name string, given any, limit int) string {
 	}
 	text = r.redact(strings.TrimSpace(text))
 	if n := utf8.RuneCountInString(text); n > limit {
-		r.note("%s has %d characters and was cut to %d", name, n, limit)
+		r.addNote("%s has %d characters and was cut to %d", name, n, limit)
 		text = string([]rune(text)[:limit-1]) + "…"
 	}
 	return text
@@ -247,7 +247,7 @@ func (r *handoffReader) text(name string, given any, limit int) string {
 func (r *handoffReader) finding(given any) sessions.Found {
 	members, isObject := given.(map[string]any)
 	if !isObject {
-		return sessions.Found{Text: r.text("a finding", given, maxFinding)}
+		return sessions.Found{Text: r.convertText("a finding", given, maxFinding)}
 	}
 	members = maps.Clone(members)
 	key, isText := members["key"].(string)
@@ -255,7 +255,7 @@ func (r *handoffReader) finding(given any) sessions.Found {
 	if isText || members["key"] == nil {
 		delete(members, "key")
 	}
-	f := sessions.Found{Key: key, Text: r.text("a finding", members, maxFinding)}
+	f := sessions.Found{Key: key, Text: r.convertText("a finding", members, maxFinding)}
 	if f.Text == "" {
 		r.wrong = append(r.wrong, "a finding has no `text`")
 	}
@@ -285,26 +285,26 @@ func objectText(members map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-// wanted returns the change that is wanted: an object, a list of one, or its text alone.
-func (r *handoffReader) wanted(given any) sessions.Wanted {
+// readWanted returns the change that is wanted: an object, a list of one, or its text alone.
+func (r *handoffReader) readWanted(given any) sessions.Wanted {
 	if all, isList := given.([]any); isList {
 		given = nil
 		if len(all) > 0 {
-			given = r.list("wanted_change", all, 1)[0]
+			given = r.convertList("wanted_change", all, 1)[0]
 		}
 	}
 	members, isObject := given.(map[string]any)
 	if !isObject {
-		return sessions.Wanted{Text: r.text("`wanted_change`", given, maxWantedContent)}
+		return sessions.Wanted{Text: r.convertText("`wanted_change`", given, maxWantedContent)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains([]string{"file", "evidence", "text"}, name) {
-			r.note("`wanted_change.%s` is unknown and was left out", name)
+			r.addNote("`wanted_change.%s` is unknown and was left out", name)
 		}
 	}
 	return sessions.Wanted{
-		File:     r.text("`wanted_change.file`", members["file"], maxWantedFile),
-		Evidence: r.text("`wanted_change.evidence`", members["evidence"], maxWantedProof),
-		Text:     r.text("`wanted_change.text`", members["text"], maxWantedContent),
+		File:     r.convertText("`wanted_change.file`", members["file"], maxWantedFile),
+		Evidence: r.convertText("`wanted_change.evidence`", members["evidence"], maxWantedProof),
+		Text:     r.convertText("`wanted_change.text`", members["text"], maxWantedContent),
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
@@ -265,8 +265,8 @@ func TestProcessesThatDoNotEndFailTheSession(t *testing.T) {
 func TestCleanerWithholdsEveryLineOfACredential(t *testing.T) {
 	t.Parallel()
 	token := "gh" + "p_" + strings.Repeat("aB3dE6gH9", 4)
-	clean := cleaner{content.NewScanner(nil)}
-	got := clean.text("one\n"+token[:20]+"\n"+token[20:]+"\nlast", 1000)
+	clean := cleaner{textscan.NewScanner(nil)}
+	got := clean.cleanText("one\n"+token[:20]+"\n"+token[20:]+"\nlast", 1000)
 	if want := "one\n" + withheldLine + "\n" + withheldLine + "\nlast"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

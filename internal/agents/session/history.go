@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -29,7 +28,7 @@ type history struct {
 	journal []sessions.JournalEntry // newest first
 	// unread says why the pull requests are not known; "" if they are.
 	unread string
-	copies []checkouts.State // of the working copies; nil if they are not updated here
+	copies []CheckoutState // of the working copies; nil if they are not updated here
 }
 
 // recall loads what a session reads about those before it, and removes from its record the findings that are settled.
@@ -89,13 +88,13 @@ func (h history) spoke() (out []record.Actor) {
 
 // previous returns the newest session that began; found is false if there is none.
 func (r *Runner) previous(ctx context.Context) (last sessions.Record, found bool, err error) {
-	return r.newest(ctx, sessions.Query{}, func(sessions.Record) bool { return true })
+	return r.newestSession(ctx, sessions.Query{}, func(sessions.Record) bool { return true })
 }
 
 // lastOf returns the last session of the same tier that has left a report or a handoff, and those that it handed over
 // to.
 func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessions.Record, error) {
-	last, found, err := r.newest(ctx, sessions.Query{Tier: current.Tier, Before: current.ID},
+	last, found, err := r.newestSession(ctx, sessions.Query{Tier: current.Tier, Before: current.ID},
 		func(s sessions.Record) bool {
 			return s.Report != "" || s.Handoff != nil
 		})
@@ -120,8 +119,9 @@ func (r *Runner) lastOf(ctx context.Context, current *sessions.Record) ([]sessio
 // maxChain limits how many sessions hand over to each other: each has a higher tier than the one before.
 const maxChain = 3
 
-// newest returns the newest session that fits.
-func (r *Runner) newest(ctx context.Context, q sessions.Query, fits func(sessions.Record) bool) (sessions.Record, bool,
+// newestSession returns the newest session that fits.
+func (r *Runner) newestSession(ctx context.Context, q sessions.Query, fits func(sessions.Record) bool) (sessions.Record,
+	bool,
 	error) {
 	q.Limit, q.Began = lookBackPage, true
 	for range lookBackPages {
@@ -202,7 +202,7 @@ func journalLines(raw string, clean cleaner, known []sessions.JournalEntry) (tex
 	if strings.TrimSpace(raw) == "" {
 		return nil
 	}
-	for line := range strings.Lines(clean.text(raw, maxJournalFile)) {
+	for line := range strings.Lines(clean.cleanText(raw, maxJournalFile)) {
 		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))
 		line = firstRunes(line, maxJournalEntry)
 		copied := slices.ContainsFunc(known, func(e sessions.JournalEntry) bool { return lineOf(e) == line }) ||

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
@@ -27,41 +27,41 @@ type outputReader struct {
 
 	kept        struct{ events, bytes int }
 	lastMessage string
-	result      *message // the CLI's last word
+	result      *outputMessage // the CLI's last word
 	meter       *meter
 	retries     retries
 }
 
-// line takes one line of output.
-func (o *outputReader) line(text []byte, cut bool) {
+// readLine takes one line of output.
+func (o *outputReader) readLine(text []byte, cut bool) {
 	if cut {
 		o.record.CutLines++
 		o.save(sessions.Event{Kind: "cut_line"})
 		return
 	}
-	var m message
+	var m outputMessage
 	if err := json.Unmarshal(text, &m); err != nil || m.Type == "" {
 		o.record.BadLines++
 		return
 	}
 	m.text = text
-	o.count(m)
+	o.countMessage(m)
 	o.save(m.events()...)
 }
 
-// count takes a message into the record, and ends the session where a limit is passed.
-func (o *outputReader) count(m message) {
+// countMessage takes a message into the record, and ends the session where a limit is passed.
+func (o *outputReader) countMessage(m outputMessage) {
 	switch {
 	case m.Type == "system" && m.Subtype == "init":
 		o.started(m)
 	case m.Type == "system" && m.Subtype == "permission_denied":
 		o.record.Denied++
 		if len(o.record.Denials) < sessions.MaxDenials {
-			o.record.Denials = append(o.record.Denials, o.clean.name(m.ToolName))
+			o.record.Denials = append(o.record.Denials, o.clean.cleanName(m.ToolName))
 		}
 	case m.Type == "system" && m.Subtype == "api_retry":
 		r := m.retry()
-		o.retries.add(o.clean.name(r.answer()))
+		o.retries.add(o.clean.cleanName(r.answer()))
 		if end := r.refusedCredential(); end != nil {
 			o.stop(end)
 		}
@@ -103,7 +103,7 @@ func (o *outputReader) countPiece(p piece) {
 	case "message_delta":
 		o.meter.more(p.Event.Usage)
 		o.used(turn{ID: o.meter.message, Model: o.meter.model})
-		o.put(nil)
+		o.storeEvents(nil)
 	}
 }
 
@@ -129,7 +129,7 @@ func (o *outputReader) holdCost() {
 // maxName bounds names in a record, in bytes.
 const maxName = 200
 
-func (o *outputReader) started(m message) {
+func (o *outputReader) started(m outputMessage) {
 	status := m.serverStatus()
 	if o.record.Connected {
 		return // said again
@@ -143,16 +143,16 @@ func (o *outputReader) started(m message) {
 		status = "not listed"
 	}
 	o.stop(&outcome{sessions.StateFailed, "claude could not connect to the claudeops MCP server (its status: " +
-		o.clean.name(status) + "); run `claudeops doctor`, and `claudeops mcp-server </dev/null` to see it start"})
+		o.clean.cleanName(status) + "); run `claudeops doctor`, and `claudeops mcp-server </dev/null` to see it start"})
 }
 
 // save stores events, redacted, until there are too many.
 func (o *outputReader) save(events ...sessions.Event) {
 	var out []sessions.Event
 	for _, e := range events {
-		e.Kind, e.Tool = o.clean.name(e.Kind), o.clean.name(e.Tool)
+		e.Kind, e.Tool = o.clean.cleanName(e.Kind), o.clean.cleanName(e.Tool)
 		if e.Text != "" && o.kept.bytes < maxStored {
-			e.Text = o.clean.text(e.Text, maxText)
+			e.Text = o.clean.cleanText(e.Text, maxText)
 		}
 		size := len(e.Kind) + len(e.Tool) + len(e.Text) + 64 // and what a row needs
 		if o.kept.bytes+size > maxStored {
@@ -166,21 +166,21 @@ func (o *outputReader) save(events ...sessions.Event) {
 		out = append(out, e)
 	}
 	if len(out) > 0 {
-		o.put(out)
+		o.storeEvents(out)
 	}
 }
 
-// put stores events, and what the record has so far.
-func (o *outputReader) put(events []sessions.Event) {
+// storeEvents stores events, and what the record has so far.
+func (o *outputReader) storeEvents(events []sessions.Event) {
 	if err := o.store(events); err != nil {
 		o.stop(&outcome{sessions.StateFailed, "what the agent does could not be recorded, so it was ended: " +
-			o.clean.text(err.Error(), 500)})
+			o.clean.cleanText(err.Error(), 500)})
 	}
 }
 
-// message is a line of the CLI's stream-json output, as far as it is read (Claude Code 2.1.329). Fields that are
+// outputMessage is a line of the CLI's stream-json output, as far as it is read (Claude Code 2.1.329). Fields that are
 // missing or new do no harm.
-type message struct {
+type outputMessage struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
 	Servers []struct {
@@ -225,7 +225,7 @@ type block struct {
 	IsError bool            `json:"is_error"`
 }
 
-func (m message) blocks() []block {
+func (m outputMessage) blocks() []block {
 	var text string
 	if json.Unmarshal(m.Message.Content, &text) == nil {
 		return []block{{Type: "text", Text: text}}
@@ -263,7 +263,7 @@ type piece struct {
 	} `json:"event"`
 }
 
-func (m message) piece() (p piece) {
+func (m outputMessage) piece() (p piece) {
 	_ = json.Unmarshal(m.text, &p) // what cannot be read is left out
 	return p
 }
@@ -272,7 +272,7 @@ func (m message) piece() (p piece) {
 const serverName = "claudeops"
 
 // serverStatus returns the CLI's status of our server; "" if it does not name it.
-func (m message) serverStatus() string {
+func (m outputMessage) serverStatus() string {
 	for _, s := range m.Servers {
 		if s.Name == serverName {
 			return s.Status
@@ -282,7 +282,7 @@ func (m message) serverStatus() string {
 }
 
 // events returns the events to keep of a message, before redaction.
-func (m message) events() []sessions.Event {
+func (m outputMessage) events() []sessions.Event {
 	switch {
 	case m.Type == "system" && m.Subtype == "init":
 		return []sessions.Event{{Kind: "init", Text: fmt.Sprintf("model %s, claudeops %s", m.Model, m.serverStatus())}}
@@ -383,10 +383,10 @@ func firstRunes(text string, limit int) string {
 	return text[:cut] + "…"
 }
 
-// Secrets finds credentials in texts. internal/base/content implements it.
+// Secrets finds credentials in texts. internal/base/textscan implements it.
 type Secrets interface {
 	// Secrets returns what looks like a credential in text. name is a label for the text.
-	Secrets(ctx context.Context, name, text string) ([]content.Secret, error)
+	Secrets(ctx context.Context, name, text string) ([]textscan.Secret, error)
 	// Redact replaces the values of our own tokens.
 	Redact(text string) string
 }
@@ -399,12 +399,12 @@ const withheldLine = "[withheld: looks like a secret]"
 // cleaner makes text of agents fit to be kept.
 type cleaner struct{ secrets Secrets }
 
-// text returns at most limit bytes of what the agent wrote: without our tokens, without lines that look like they hold
-// a credential (a private key takes everything after it along), and without hidden characters. What cannot be searched
-// is withheld.
-func (c cleaner) text(raw string, limit int) string {
+// cleanText returns at most limit bytes of what the agent wrote: without our tokens, without lines that look like they
+// hold a credential (a private key takes everything after it along), and without hidden characters. What cannot be
+// searched is withheld.
+func (c cleaner) cleanText(raw string, limit int) string {
 	text := c.secrets.Redact(raw) // before it is cut: half a token is not found any more
-	text = content.Clean(firstRunes(text, limit), limit)
+	text = textscan.Clean(firstRunes(text, limit), limit)
 	ctx, cancel := context.WithTimeout(context.Background(), searchTime)
 	defer cancel()
 	found, err := c.secrets.Secrets(ctx, "output", text)
@@ -416,7 +416,7 @@ func (c cleaner) text(raw string, limit int) string {
 		for line := min(max(s.Line, 1), len(lines)); line <= min(max(s.Line, s.LastLine), len(lines)); line++ {
 			lines[line-1] = withheldLine
 		}
-		if len(found) >= content.MaxSecrets {
+		if len(found) >= textscan.MaxSecrets {
 			return withheldLine // there may be more
 		}
 	}
@@ -432,15 +432,15 @@ func (c cleaner) text(raw string, limit int) string {
 // maxReason bounds why a session ended, in bytes.
 const maxReason = 2000
 
-// reason returns the reason for a session's end, on one line and without our tokens. What an agent wrote has been
+// cleanReason returns the reason for a session's end, on one line and without our tokens. What an agent wrote has been
 // cleaned before.
-func (c cleaner) reason(raw string) string {
+func (c cleaner) cleanReason(raw string) string {
 	text := firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxReason)
-	return content.Clean(text, maxReason)
+	return textscan.Clean(text, maxReason)
 }
 
-// name returns a name, such as a tool's: short, on one line, and without our tokens.
-func (c cleaner) name(raw string) string {
-	text := content.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)
+// cleanName returns a name, such as a tool's: short, on one line, and without our tokens.
+func (c cleaner) cleanName(raw string) string {
+	text := textscan.Clean(firstRunes(c.secrets.Redact(strings.Join(strings.Fields(raw), " ")), maxName), maxName)
 	return text
 }

@@ -18,23 +18,23 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // usersOfTests returns users that no other test uses.
-func usersOfTests(t *testing.T, count int) confine.Users {
+func usersOfTests(t *testing.T, count int) sandbox.Users {
 	t.Helper()
-	u := confine.Users{Folder: filepath.Join(t.TempDir(), "claims")}
+	u := sandbox.Users{Folder: filepath.Join(t.TempDir(), "claims")}
 	for i := range count {
 		const first = 48_630
-		u.Accounts = append(u.Accounts, confine.Account{Name: string(rune('a' + i)), UID: first + i, GID: first + i})
+		u.Accounts = append(u.Accounts, sandbox.Account{Name: string(rune('a' + i)), UID: first + i, GID: first + i})
 	}
 	return u
 }
 
 // withUsers has the sessions of a world run as users of their own, who find the fake CLI, and can leave something in a
 // folder.
-func (w *world) withUsers(t *testing.T, users confine.Users) {
+func (w *world) withUsers(t *testing.T, users sandbox.Users) {
 	t.Helper()
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -66,8 +66,8 @@ func (w *world) withUsers(t *testing.T, users confine.Users) {
 	s.Claude.Env = slices.DeleteFunc(s.Claude.Env,
 		func(variable string) bool { return strings.HasPrefix(variable, fakeArg+"=") })
 	s.Claude.Env = append(s.Claude.Env, fakeArg+"="+left)
-	s.Confinement = Confinement{Profile: confine.Profile{Boundary: confine.Boundary{Kind: confine.User, Account: "a to b"},
-		Limits: confine.DefaultLimits()}, Users: users}
+	s.Confinement = Confinement{Profile: sandbox.Profile{Boundary: sandbox.Boundary{Kind: sandbox.User, Account: "a to b"},
+		Limits: sandbox.DefaultLimits()}, Users: users}
 }
 
 // mayHaveUsers says how the tests are run that need root.
@@ -151,7 +151,7 @@ func TestWhatAKilledSupervisorLeftOfAUserIsRemoved(t *testing.T) {
 	w.withUsers(t, users)
 	a := users.Accounts[0]
 	id := "01ABCDEFGHJKMNPQRSTVWXYZ01"
-	folder := w.runner.Settings.Folders.folderOf(id)
+	folder := w.runner.Settings.Folders.sessionFolder(id)
 	if err := a.As(func() error {
 		return errors.Join(os.Mkdir(folder, 0o700), os.Mkdir(filepath.Join(folder, "closed"), 0o000))
 	}); err != nil {
@@ -162,7 +162,7 @@ func TestWhatAKilledSupervisorLeftOfAUserIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	// as a kill leaves it
-	if err := errors.Join(l.write(lockContent{Session: id, Folder: folder, UID: a.UID, GID: a.GID}),
+	if err := errors.Join(l.writeContent(lockContent{Session: id, Folder: folder, UID: a.UID, GID: a.GID}),
 		l.file.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/agents/checkouts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -63,15 +62,15 @@ func (r *Runner) Run(ctx context.Context, spec Spec) (sessions.Record, error) {
 	if spec.ID == "" {
 		spec.ID = r.NewID()
 	}
-	record, err := r.begin(ctx, spec)
+	record, err := r.recordStart(ctx, spec)
 	if err != nil {
 		return sessions.Record{}, err
 	}
-	return r.finish(ctx, spec, record)
+	return r.runToEnd(ctx, spec, record)
 }
 
-// begin records that a session has begun.
-func (r *Runner) begin(ctx context.Context, spec Spec) (sessions.Record, error) {
+// recordStart records that a session has begun.
+func (r *Runner) recordStart(ctx context.Context, spec Spec) (sessions.Record, error) {
 	record := sessions.Record{
 		ID: spec.ID, Parent: spec.Parent, Actor: actorOf(spec), Task: r.Settings.task(spec.Tier, spec.Trigger),
 		StartedAt: r.Now().UTC(),
@@ -110,10 +109,10 @@ func (s Settings) task(tier gitprovider.Tier, trigger sessions.Trigger) sessions
 		Toolsets: s.Server.Toolsets}
 }
 
-// finish runs a session that has begun to its end; see Run.
-func (r *Runner) finish(ctx context.Context, spec Spec, record sessions.Record) (sessions.Record, error) {
+// runToEnd runs a session that has begun to its end; see Run.
+func (r *Runner) runToEnd(ctx context.Context, spec Spec, record sessions.Record) (sessions.Record, error) {
 	end := r.runClaude(ctx, spec, &record)
-	record.State, record.Reason, record.EndedAt = end.state, cleaner{r.Secrets}.reason(end.reason), r.Now().UTC()
+	record.State, record.Reason, record.EndedAt = end.state, cleaner{r.Secrets}.cleanReason(end.reason), r.Now().UTC()
 	if end.state == sessions.StateFailed && strings.Contains(end.reason, credentialAdvice) {
 		record.Cause = sessions.CauseLogin
 	}
@@ -132,7 +131,7 @@ func (r *Runner) finish(ctx context.Context, spec Spec, record sessions.Record) 
 }
 
 // updateCopies brings the working copies up to date. The record has those that may be older than their repositories.
-func (r *Runner) updateCopies(ctx context.Context, record *sessions.Record) []checkouts.State {
+func (r *Runner) updateCopies(ctx context.Context, record *sessions.Record) []CheckoutState {
 	if r.Settings.Update == nil {
 		return nil
 	}
@@ -221,15 +220,15 @@ func (r *Runner) keepHandoff(f *folder, record *sessions.Record) {
 	})
 	clean := cleaner{r.Secrets}
 	for _, note := range notes {
-		record.HandoffNotes = append(record.HandoffNotes, clean.text(note, maxText))
+		record.HandoffNotes = append(record.HandoffNotes, clean.cleanText(note, maxText))
 	}
 	if err != nil {
-		record.HandoffProblem = clean.text(err.Error(), maxText)
+		record.HandoffProblem = clean.cleanText(err.Error(), maxText)
 	}
 	if given == nil {
 		return
 	}
-	h := mapTexts(*given, func(text string) string { return clean.text(text, len(text)+len(withheldLine)) })
+	h := mapTexts(*given, func(text string) string { return clean.cleanText(text, len(text)+len(withheldLine)) })
 	giveKeys(&h) // of what is clean
 	record.Handoff = &h
 }

@@ -17,12 +17,12 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T) {
@@ -187,7 +187,7 @@ func TestTheAgentSeesNoTokenAndOnlyWhatItsTierMayHave(t *testing.T) {
 
 func TestWhatTheAgentSaysIsKeptWithoutSecretsAndWithinBounds(t *testing.T) {
 	w := newWorld(t, "tools")
-	w.runner.Secrets = content.NewScanner([]string{ourToken})
+	w.runner.Secrets = textscan.NewScanner([]string{ourToken})
 	record, err := w.run(t, Spec{Tier: 1})
 	if err != nil || record.State != sessions.StateSucceeded {
 		t.Fatalf("%+v, %v", record, err)
@@ -211,7 +211,7 @@ func TestWhatTheAgentSaysIsKeptWithoutSecretsAndWithinBounds(t *testing.T) {
 
 func TestTextThatCannotBeSearchedIsWithheld(t *testing.T) {
 	w := newWorld(t, "good")
-	w.runner.Secrets = broken{content.NewScanner([]string{ourToken})}
+	w.runner.Secrets = broken{textscan.NewScanner([]string{ourToken})}
 	record, err := w.run(t, Spec{Tier: 1})
 	if err != nil || record.State != sessions.StateSucceeded || strings.Contains(w.text()+record.Report, "hello") ||
 		strings.Contains(record.Report, "the report") {
@@ -249,10 +249,10 @@ func TestASessionThatMayNotStartLeavesNothing(t *testing.T) {
 		"a note too long": {Spec{Tier: 1, Note: strings.Repeat("x", MaxNote+1)}, nil, fault.InvalidArgument},
 		"broken environment": {Spec{Tier: 1}, func(s *Settings) { s.Problem = "CLAUDEOPS_AGENT_ENV is wrong" },
 			fault.Misconfigured},
-		"no boundary, and one is required": {Spec{Tier: 1}, require(confine.Boundary{Kind: confine.None}),
+		"no boundary, and one is required": {Spec{Tier: 1}, require(sandbox.Boundary{Kind: sandbox.None}),
 			fault.Misconfigured},
 		"a boundary with a gap, and a whole one is required": {Spec{Tier: 1},
-			require(confine.Boundary{Kind: confine.Landlock, Missing: []string{"signals"}}),
+			require(sandbox.Boundary{Kind: sandbox.Landlock, Missing: []string{"signals"}}),
 			fault.Misconfigured},
 	} {
 		w := newWorld(t, "good")
@@ -268,10 +268,10 @@ func TestASessionThatMayNotStartLeavesNothing(t *testing.T) {
 }
 
 // require sets a policy that requires a boundary, on a machine that offers this one.
-func require(has confine.Boundary) func(*Settings) {
+func require(has sandbox.Boundary) func(*Settings) {
 	return func(s *Settings) {
-		s.Server.Doors = &door.Host{}
-		s.Confinement = Confinement{Profile: confine.Profile{Boundary: has},
+		s.Server.Doors = &gateway.Host{}
+		s.Confinement = Confinement{Profile: sandbox.Profile{Boundary: has},
 			Required: func() string { return "the policy requires one" }}
 	}
 }

@@ -39,7 +39,7 @@ func (s *Service) Plan() Plan {
 func (s *Service) Keep(ctx context.Context) {
 	if s.Schedule != nil {
 		s.Schedule.Log.Info("sessions are scheduled", "every", s.Schedule.Every)
-		s.Schedule.keep(ctx)
+		s.Schedule.runSchedule(ctx)
 	}
 	<-ctx.Done()
 	if supervisor, err := s.Supervisor(); err == nil {
@@ -90,8 +90,8 @@ type Schedule struct {
 // NewSchedule makes a Schedule, which does nothing before Keep.
 func NewSchedule(o ScheduleOptions) *Schedule { return &Schedule{ScheduleOptions: o} }
 
-// keep starts sessions until ctx ends. The session that runs then is not ended: Supervisor.Close does that.
-func (s *Schedule) keep(ctx context.Context) {
+// runSchedule starts sessions until ctx ends. The session that runs then is not ended: Supervisor.Close does that.
+func (s *Schedule) runSchedule(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := s.startDue(ctx)
 		select {

@@ -78,7 +78,7 @@ func newScheduled(t *testing.T, act string, change func(*scheduled)) *scheduled 
 	s.stop = stop
 	go func() {
 		defer close(s.ended)
-		s.schedule.keep(ctx)
+		s.schedule.runSchedule(ctx)
 	}()
 	t.Cleanup(func() { s.end(); s.schedule.Supervisor.Close() })
 	s.asleep = <-s.clock.naps // it has looked at the records

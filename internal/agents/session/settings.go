@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/checkouts"
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
@@ -51,7 +50,7 @@ type Settings struct {
 	Folders Folders
 	Offers  func() Offering // what mounted repositories add, asked anew for each session; nil for nothing
 	// Update brings the working copies up to date before a session; nil: they are not updated.
-	Update  func(context.Context) []checkouts.State
+	Update  func(context.Context) []CheckoutState
 	MaxTier gitprovider.Tier
 	Limits  Limits
 	Tools   []ToolRule
@@ -81,8 +80,8 @@ type Server struct {
 	Scripts func(gitprovider.Tier) string
 	// Doors serves sessions in this process, at Rights with the tier of each; the CLI starts Connector, which holds no
 	// secret. nil: the CLI starts Command with Env, tokens among it.
-	Doors     *door.Host
-	Rights    door.Rights // without session, tier and dry run
+	Doors     *gateway.Host
+	Rights    gateway.Rights // without session, tier and dry run
 	Connector []string
 
 	actor record.Actor                    // the session at hand
@@ -194,7 +193,7 @@ func (s Settings) arguments(spec Spec, f *folder) []string {
 		"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--restricted",
 		"--no-session-persistence",
 		"--disable-slash-commands", "--permission-mode", "dontAsk", "--permission-prompts", "none",
-		"--strict-mcp-config", "--mcp-config", f.config(), "--settings", f.settings(),
+		"--strict-mcp-config", "--mcp-config", f.config(), "--settings", f.settingsFile(),
 		"--append-system-prompt-file", f.prompt(), "--model", s.Claude.Models[tier],
 		"--tools", strings.Join(s.builtIn(tier), ","), "--add-dir", f.handoffDir(),
 	}

@@ -11,14 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/system/confine"
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // Supervisor runs sessions, one at a time for each state folder, whatever process asks. It is safe for concurrent use.
@@ -47,7 +46,7 @@ func NewSupervisor(r *Runner) *Supervisor { return &Supervisor{runner: r} }
 // runs in this state folder; the errors of Settings.Check and of Spec.Admit. The session lives on when ctx ends; Stop
 // and Close end it. Sessions of killed processes are closed first.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error) {
-	c, err := s.begin(ctx, context.WithoutCancel(ctx), spec)
+	c, err := s.lockAndStart(ctx, context.WithoutCancel(ctx), spec)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +56,7 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) (id string, err error
 // Run is like Start, but waits for the end of the session and of those that it escalated to. It returns their records
 // in their order. When ctx ends, the session is ended.
 func (s *Supervisor) Run(ctx context.Context, spec Spec) ([]sessions.Record, error) {
-	c, err := s.begin(ctx, ctx, spec)
+	c, err := s.lockAndStart(ctx, ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +64,8 @@ func (s *Supervisor) Run(ctx context.Context, spec Spec) ([]sessions.Record, err
 	return c.ran, c.err
 }
 
-// begin takes the lock and starts the chain in the background. life ends it.
-func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error) {
+// lockAndStart takes the lock and starts the chain in the background. life ends it.
+func (s *Supervisor) lockAndStart(ctx, life context.Context, spec Spec) (*chain, error) {
 	if err := s.runner.Settings.Check(spec); err != nil {
 		return nil, err
 	}
@@ -91,18 +90,18 @@ func (s *Supervisor) begin(ctx, life context.Context, spec Spec) (*chain, error)
 	}
 	spec.processes, err = s.isolate(ctx, l)
 	if err != nil {
-		return nil, errors.Join(err, l.release())
+		return nil, errors.Join(err, l.unlock())
 	}
 	c, err := s.startChain(ctx, life, spec, l)
 	if err != nil {
-		return nil, errors.Join(err, spec.processes.release(), l.release())
+		return nil, errors.Join(err, spec.processes.releaseProcesses(), l.unlock())
 	}
 	return c, nil
 }
 
 // isolate gives the next session what keeps its processes apart from those of others, after what is left of the last
 // one is gone.
-func (s *Supervisor) isolate(ctx context.Context, l *lock) (*processes, error) {
+func (s *Supervisor) isolate(ctx context.Context, l *folderLock) (*processes, error) {
 	settings := s.runner.Settings
 	p, err := settings.Folders.lockProcesses(ctx, settings.Limits.Clear)
 	if err != nil {
@@ -110,13 +109,13 @@ func (s *Supervisor) isolate(ctx context.Context, l *lock) (*processes, error) {
 	}
 	l.removeLeftovers(settings.Confinement.Users)
 	if p.claim, err = settings.claim(); err != nil {
-		return nil, errors.Join(err, p.release())
+		return nil, errors.Join(err, p.releaseProcesses())
 	}
 	return p, nil
 }
 
 // startChain starts the chain under the locks.
-func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *lock) (*chain, error) {
+func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *folderLock) (*chain, error) {
 	closed, err := s.runner.Records.CloseInterrupted(ctx)
 	if err != nil {
 		return nil, err
@@ -136,16 +135,16 @@ func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *lock) (
 	life, cancel := context.WithCancelCause(life)
 	c := &chain{id: spec.ID, spec: spec, cancel: cancel, done: make(chan struct{})}
 	s.current = c
-	go s.run(life, c, l, record)
-	go s.heed(life, c)
+	go s.runChain(life, c, l, record)
+	go s.applyStopRequest(life, c)
 	return c, nil
 }
 
 // stopLook is the interval at which the process that runs a session checks for a person's stop request from elsewhere.
 const stopLook = time.Second
 
-// heed ends the chain when a person has requested, at another process, that its session end.
-func (s *Supervisor) heed(ctx context.Context, c *chain) {
+// applyStopRequest ends the chain when a person has requested, at another process, that its session end.
+func (s *Supervisor) applyStopRequest(ctx context.Context, c *chain) {
 	ticker := time.NewTicker(stopLook)
 	defer ticker.Stop()
 	for {
@@ -171,43 +170,43 @@ func (s *Supervisor) heed(ctx context.Context, c *chain) {
 }
 
 // announce says in the lock which session runs, and records that it has begun.
-func (s *Supervisor) announce(ctx context.Context, l *lock, spec Spec) (sessions.Record, error) {
+func (s *Supervisor) announce(ctx context.Context, l *folderLock, spec Spec) (sessions.Record, error) {
 	group, why := processtree.MakeGroup(folderPrefix + spec.ID)
 	spec.processes.group = group
 	s.runner.Log.Info("processes of a session are kept together", "session", spec.ID, "control_group", group,
 		"no_control_group", why)
 	content := lockContent{
-		Session: spec.ID, Folder: s.runner.Settings.Folders.folderOf(spec.ID), Group: group,
+		Session: spec.ID, Folder: s.runner.Settings.Folders.sessionFolder(spec.ID), Group: group,
 		Door: s.runner.Settings.Server.doorFolder(s.runner.Settings.Folders.Temp, spec.ID),
 	}
 	if account := spec.processes.account(); account != nil {
 		content.UID, content.GID = account.UID, account.GID
 	}
-	if err := l.write(content); err != nil {
+	if err := l.writeContent(content); err != nil {
 		return sessions.Record{}, fault.Wrap(err, fault.Internal, "the session lock cannot be written; is the disk full?")
 	}
-	return s.runner.begin(ctx, spec)
+	return s.runner.recordStart(ctx, spec)
 }
 
-// next begins a session that another escalated to.
-func (s *Supervisor) next(ctx context.Context, l *lock, spec *Spec) (sessions.Record, error) {
+// startEscalated begins a session that another escalated to.
+func (s *Supervisor) startEscalated(ctx context.Context, l *folderLock, spec *Spec) (sessions.Record, error) {
 	var err error
 	if spec.processes, err = s.isolate(ctx, l); err != nil {
 		return sessions.Record{}, err
 	}
 	record, err := s.announce(ctx, l, *spec)
 	if err != nil {
-		return record, errors.Join(err, spec.processes.release())
+		return record, errors.Join(err, spec.processes.releaseProcesses())
 	}
 	return record, nil
 }
 
-// run runs the sessions of a chain, at most one for each tier, since each has a higher one than the last. record is the
-// beginning of the first.
-func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record sessions.Record) {
+// runChain runs the sessions of a chain, at most one for each tier, since each has a higher one than the last. record
+// is the beginning of the first.
+func (s *Supervisor) runChain(ctx context.Context, c *chain, l *folderLock, record sessions.Record) {
 	defer close(c.done)
 	defer func() {
-		err := l.release()
+		err := l.unlock()
 		s.mu.Lock()
 		s.current = nil
 		s.mu.Unlock()
@@ -217,8 +216,8 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record sessions
 		}
 	}()
 	for spec := c.spec; ; {
-		record, c.err = s.runner.finish(ctx, spec, record)
-		if err := spec.processes.release(); err != nil {
+		record, c.err = s.runner.runToEnd(ctx, spec, record)
+		if err := spec.processes.releaseProcesses(); err != nil {
 			s.runner.Log.Error("what kept a session's processes together could not be given back", "session", spec.ID, "error",
 				err)
 		}
@@ -239,7 +238,7 @@ func (s *Supervisor) run(ctx context.Context, c *chain, l *lock, record sessions
 		s.mu.Lock()
 		c.id = spec.ID
 		s.mu.Unlock()
-		if record, c.err = s.next(ctx, l, &spec); c.err != nil {
+		if record, c.err = s.startEscalated(ctx, l, &spec); c.err != nil {
 			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
 			return
 		}
@@ -355,8 +354,8 @@ type lockContent struct {
 	GID     int    `json:"gid,omitempty"`   // of that user's group
 }
 
-// lock is the right to run sessions in one state folder.
-type lock struct {
+// folderLock is the right to run sessions in one state folder.
+type folderLock struct {
 	file   *os.File
 	before lockContent // what stood in it
 }
@@ -373,7 +372,7 @@ func (f Folders) openLock(name string) (*os.File, error) {
 }
 
 func tryLock(f *os.File) (taken bool, err error) {
-	taken, err = filelock.Try(f, true)
+	taken, err = files.TryLock(f, true)
 	if err != nil {
 		return false, fault.Wrap(err, fault.Internal, "the lock %s cannot be taken; is the folder on a local disk?", f.Name())
 	}
@@ -382,7 +381,7 @@ func tryLock(f *os.File) (taken bool, err error) {
 
 // takeLock takes the lock. conflict, naming the session, if a session runs already; internal if the folder cannot be
 // used.
-func (f Folders) takeLock() (*lock, error) {
+func (f Folders) takeLock() (*folderLock, error) {
 	file, err := f.openLock(lockName)
 	if err != nil {
 		return nil, err
@@ -400,12 +399,12 @@ func (f Folders) takeLock() (*lock, error) {
 		return nil, errors.Join(fault.New(fault.Conflict,
 			"%s is running in this state folder; wait until it ends, or stop it", who), file.Close())
 	}
-	return &lock{file, before}, nil
+	return &folderLock{file, before}, nil
 }
 
 // removeLeftovers ends and removes what a killed supervisor, and whatever kept its processes together, left: what is in
 // its session's control group or carries its mark, and its folder.
-func (l *lock) removeLeftovers(users confine.Users) {
+func (l *folderLock) removeLeftovers(users sandbox.Users) {
 	left := l.before
 	l.before = lockContent{}
 	if !regexp.MustCompile(`^[0-9A-Z]{26}$`).MatchString(left.Session) || filepath.Base(left.Folder) != folderPrefix+
@@ -416,7 +415,7 @@ func (l *lock) removeLeftovers(users confine.Users) {
 		_ = processtree.RemoveGroup(left.Group) // what cannot be ended has been reported
 	}
 	_ = processtree.KillMarked(runMark + "=" + left.Session)
-	if door.IsFolder(left.Door, left.Session) {
+	if gateway.IsFolder(left.Door, left.Session) {
 		_ = files.Temporary{Path: left.Door}.Remove()
 	}
 	if left.UID <= 0 || left.GID <= 0 {
@@ -425,7 +424,7 @@ func (l *lock) removeLeftovers(users confine.Users) {
 	}
 	// unless another session has the user by now, which then has ended and removed what it found
 	claim, err := users.ClaimOne(left.UID)
-	_ = removeFolder(left.Folder, &confine.Account{UID: left.UID, GID: left.GID})
+	_ = removeFolder(left.Folder, &sandbox.Account{UID: left.UID, GID: left.GID})
 	switch {
 	case claim != nil && err == nil:
 		_ = claim.Release() // which ends what runs as the user: the environment of its processes cannot be read
@@ -443,8 +442,8 @@ func readLock(f *os.File) (c lockContent) {
 	return c
 }
 
-// write says in the file which session runs.
-func (l *lock) write(c lockContent) error {
+// writeContent says in the file which session runs.
+func (l *folderLock) writeContent(c lockContent) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -456,6 +455,6 @@ func (l *lock) write(c lockContent) error {
 	return err
 }
 
-func (l *lock) release() error {
+func (l *folderLock) unlock() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }

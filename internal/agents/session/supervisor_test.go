@@ -170,13 +170,13 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	w.withDoors(tells)
 	s := w.runner.Settings
 	id := w.runner.NewID()
-	leftFolder, other := s.Folders.folderOf(id), filepath.Join(s.Folders.Temp, "other")
+	leftFolder, other := s.Folders.sessionFolder(id), filepath.Join(s.Folders.Temp, "other")
 	leftDoor := s.Server.doorFolder(s.Folders.Temp, id)
 	l, err := s.Folders.takeLock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.write(lockContent{Session: id, Folder: leftFolder, Door: leftDoor}); err != nil {
+	if err := l.writeContent(lockContent{Session: id, Folder: leftFolder, Door: leftDoor}); err != nil {
 		t.Fatal(err)
 	}
 	_ = l.file.Close() // as the kernel does it

@@ -24,7 +24,7 @@ func (t *tokens) UnmarshalJSON(text []byte) error {
 	type plain tokens
 	var p plain
 	if json.Unmarshal(text, &p) == nil {
-		*t = tokens(p).bounded()
+		*t = tokens(p).clamp()
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (t *tokens) UnmarshalJSON(text []byte) error {
 // maxTokens bounds a number that somebody else tells us.
 const maxTokens = 1_000_000_000
 
-func (t tokens) bounded() tokens {
+func (t tokens) clamp() tokens {
 	for _, n := range []*int64{&t.Input, &t.Output, &t.CacheRead, &t.CacheWrite, &t.CacheParts.Hour} {
 		*n = min(max(*n, 0), maxTokens)
 	}
@@ -81,7 +81,7 @@ func (m *meter) total() sessions.Usage {
 	u.CacheReadTokens += t.CacheRead
 	u.CacheWriteTokens += t.CacheWrite
 	p, known := m.prices[modelVersion(m.model)]
-	u.CostUSD += p.of(t)
+	u.CostUSD += p.cost(t)
 	if u.CostSource == "" {
 		u.CostSource = sessions.CostEstimate
 	}
@@ -104,7 +104,7 @@ type finalUsage struct {
 	} `json:"modelUsage"`
 }
 
-func (m message) final() (f finalUsage) {
+func (m outputMessage) final() (f finalUsage) {
 	_ = json.Unmarshal(m.text, &f) // what cannot be read is left out
 	return f
 }
@@ -114,7 +114,7 @@ func (m message) final() (f finalUsage) {
 func (f finalUsage) usage() (u sessions.Usage, said bool) {
 	u = sessions.Usage{CostUSD: max(f.Cost, 0), CostSource: sessions.CostClient}
 	for _, m := range f.Models {
-		t := tokens{Input: m.Input, Output: m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite}.bounded()
+		t := tokens{Input: m.Input, Output: m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite}.clamp()
 		u.InputTokens += t.Input
 		u.OutputTokens += t.Output
 		u.CacheReadTokens += t.CacheRead
@@ -179,8 +179,8 @@ func modelVersion(name string) string {
 	return version
 }
 
-// of returns the price of one message, in USD.
-func (p price) of(t tokens) float64 {
+// cost returns the price of one message, in USD.
+func (p price) cost(t tokens) float64 {
 	const million = 1_000_000
 	longer := 1.0
 	if p.longPrompt > 0 && t.Input+t.CacheRead+t.CacheWrite > p.longPrompt {

@@ -52,10 +52,10 @@ func TestNamesThatAreNoModelOfOursHaveNoPrice(t *testing.T) {
 
 func TestALongPromptCostsMoreWhereTheListSaysSo(t *testing.T) {
 	p := prices()["haiku-5.5"]
-	if got := p.of(tokens{Input: 50_000, CacheRead: 50_000}); math.Abs(got-0.0055) > 1e-9 {
+	if got := p.cost(tokens{Input: 50_000, CacheRead: 50_000}); math.Abs(got-0.0055) > 1e-9 {
 		t.Errorf("100,000 tokens cost %v", got)
 	}
-	if got := p.of(tokens{Input: 50_001, CacheRead: 50_000,
+	if got := p.cost(tokens{Input: 50_001, CacheRead: 50_000,
 		Output: 1000}); math.Abs(got-5*(0.0050001+0.0005+0.0005)) > 1e-9 {
 		t.Errorf("100,001 tokens cost %v", got)
 	}
@@ -109,7 +109,7 @@ func TestTheLastWordIsTheSumOverModels(t *testing.T) {
 			sessions.Usage{InputTokens: maxTokens, OutputTokens: 0, CacheReadTokens: 0, CacheWriteTokens: 0, CostUSD: 1,
 				CostSource: sessions.CostClient}, true},
 	} {
-		got, said := message{text: []byte(c.line)}.final().usage()
+		got, said := outputMessage{text: []byte(c.line)}.final().usage()
 		if got != c.want || said != c.said {
 			t.Errorf("%s: %+v, %v", name, got, said)
 		}
@@ -124,7 +124,7 @@ func TestRetriesAreToldByTheirAnswers(t *testing.T) {
 		`{"attempt":3,"error_status":529,"error":"overloaded"}`, `{"error_status":null,"error":"unknown"}`,
 		`{"error_status":"x"}`,
 	} {
-		r.add(message{text: []byte(line)}.retry().answer())
+		r.add(outputMessage{text: []byte(line)}.retry().answer())
 	}
 	want := "the model's API answered with no answer, 2 times; status 529 (overloaded), 2 times; status 429 " +
 		"(rate_limit), once"

@@ -24,12 +24,12 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 const ourToken = "tok-7f3a9c2e51d84b60"
@@ -152,14 +152,16 @@ func (m *memory) CloseInterrupted(context.Context) ([]string, error) {
 }
 
 // quick looks for our own tokens alone: the rules for those of others take their time under the race detector.
-type quick struct{ *content.Scanner }
+type quick struct{ *textscan.Scanner }
 
-func (quick) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
+func (quick) Secrets(context.Context, string, string) ([]textscan.Secret, error) { return nil, nil }
 
 // broken cannot search.
-type broken struct{ *content.Scanner }
+type broken struct{ *textscan.Scanner }
 
-func (broken) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, errFull }
+func (broken) Secrets(context.Context, string, string) ([]textscan.Secret, error) {
+	return nil, errFull
+}
 
 // world is an operator's machine with a fake CLI.
 type world struct {
@@ -221,7 +223,7 @@ func makeWorld(dir, act string) (*world, error) {
 				Version: 30 * time.Second, Clear: 2 * time.Minute},
 			Deny: []string{"Bash(git push *)"},
 		},
-		Records: w, Secrets: quick{content.NewScanner([]string{ourToken})}, Now: time.Now,
+		Records: w, Secrets: quick{textscan.NewScanner([]string{ourToken})}, Now: time.Now,
 		NewID: rand.Text, // 26 letters and digits, as an id has
 		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
@@ -338,8 +340,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == processtree.ReaperCommand {
 		syscall.Exit(processtree.Reap()) // without the second that the race detector waits
 	}
-	if len(os.Args) == 2 && os.Args[1] == confine.HelperCommand {
-		syscall.Exit(confine.Enter())
+	if len(os.Args) == 2 && os.Args[1] == sandbox.HelperCommand {
+		syscall.Exit(sandbox.Enter())
 	}
 	if len(os.Args) > 2 && os.Args[1] == "supervise" {
 		syscall.Exit(supervise(os.Args[2], os.Args[3]))

@@ -299,7 +299,7 @@ func (e *Error) Wire(requestID string) Wire {
 // the pull request that blocks the call with a reviewer's words, when the same call may succeed, and what to do next.
 func (w Wire) Facts() (out []string) {
 	if pr := w.ExistingPR; pr != nil {
-		out = append(out, pr.text()...)
+		out = append(out, pr.messageLines()...)
 	}
 	if w.RetryAfterSeconds > 0 {
 		out = append(out, fmt.Sprintf("retry after %d s", w.RetryAfterSeconds))
@@ -325,7 +325,7 @@ func (p ExistingPR) Map(f func(string) string) ExistingPR {
 	return p
 }
 
-func (p ExistingPR) text() []string {
+func (p ExistingPR) messageLines() []string {
 	line := fmt.Sprintf("existing pull request: #%d %s", p.Number, p.URL)
 	if len(p.Paths) > 0 {
 		line += " changes " + strings.Join(p.Paths, ", ")

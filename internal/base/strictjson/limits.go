@@ -21,13 +21,13 @@ import (
 // An empty string and a missing pointer count as absent unless the field is required.
 func Limits(v any) []fault.Violation {
 	l := limiter{}
-	l.object("", reflect.ValueOf(v).Elem())
+	l.limitObject("", reflect.ValueOf(v).Elem())
 	return l.violations
 }
 
 // DecodeWithinLimits is Decode with what Limits finds in what could be read, all at once.
 func DecodeWithinLimits(raw []byte, dst any, opts Options) []fault.Violation {
-	fresh, violations, wellFormed := decode(raw, dst, opts)
+	fresh, violations, wellFormed := decodeStrict(raw, dst, opts)
 	if wellFormed && len(violations) <= maxViolations {
 		violations = besides(violations, Limits(fresh.Addr().Interface()))
 	}
@@ -43,7 +43,7 @@ func Limit(of reflect.Type, name, tag string) int {
 	for i := range of.NumField() {
 		f := of.Field(i)
 		if jsonName(f) == name {
-			return number(f, tag)
+			return tagNumber(f, tag)
 		}
 	}
 	panic(fmt.Sprintf("strictjson: %s has no field %s", of, name))
@@ -52,7 +52,7 @@ func Limit(of reflect.Type, name, tag string) int {
 // limiter collects what is beyond a limit.
 type limiter struct{ violations []fault.Violation }
 
-func (l *limiter) object(at string, v reflect.Value) {
+func (l *limiter) limitObject(at string, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name := jsonName(f)
@@ -80,48 +80,48 @@ func (l *limiter) value(at string, f reflect.StructField, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		l.text(at, f, v.String())
+		l.checkLength(at, f, v.String())
 	case reflect.Struct:
-		l.object(at, v)
+		l.limitObject(at, v)
 	case reflect.Slice:
-		l.list(at, f, v)
+		l.checkList(at, f, v)
 	}
 }
 
-func (l *limiter) list(at string, f reflect.StructField, v reflect.Value) {
-	switch least := number(f, "minItems"); {
+func (l *limiter) checkList(at string, f reflect.StructField, v reflect.Value) {
+	switch least := tagNumber(f, "minItems"); {
 	case v.Len() >= least || v.IsNil() && f.Tag.Get("required") != "true":
 	case v.Len() == 0:
-		l.note(at, f, "is empty")
+		l.addLimitViolation(at, f, "is empty")
 	default:
-		l.note(at, f, "has %d entries; at least %d are needed", v.Len(), least)
+		l.addLimitViolation(at, f, "has %d entries; at least %d are needed", v.Len(), least)
 	}
 	for i := range v.Len() {
 		element := fmt.Sprintf("%s[%d]", at, i)
 		switch one := v.Index(i); one.Kind() {
 		case reflect.Struct:
-			l.object(element, one)
+			l.limitObject(element, one)
 		case reflect.String:
 			l.oneOf(element, f, one.String())
 		}
 	}
 }
 
-func (l *limiter) text(at string, f reflect.StructField, text string) {
+func (l *limiter) checkLength(at string, f reflect.StructField, text string) {
 	runes := utf8.RuneCountInString(text)
-	least, most, bytes := number(f, "minLength"), number(f, "maxLength"), number(f, "maxBytes")
+	least, most, bytes := tagNumber(f, "minLength"), tagNumber(f, "maxLength"), tagNumber(f, "maxBytes")
 	pattern := f.Tag.Get("pattern")
 	switch {
 	case runes == 0 && least > 0:
-		l.note(at, f, "is empty")
+		l.addLimitViolation(at, f, "is empty")
 	case runes < least:
-		l.note(at, f, "has %d characters; at least %d are needed", runes, least)
+		l.addLimitViolation(at, f, "has %d characters; at least %d are needed", runes, least)
 	case most > 0 && runes > most:
-		l.note(at, f, "has %d characters; at most %d are accepted", runes, most)
+		l.addLimitViolation(at, f, "has %d characters; at most %d are accepted", runes, most)
 	case bytes > 0 && len(text) > bytes:
-		l.note(at, f, "has %d bytes; at most %d are accepted", len(text), bytes)
+		l.addLimitViolation(at, f, "has %d bytes; at most %d are accepted", len(text), bytes)
 	case pattern != "" && !regexp.MustCompile(pattern).MatchString(text):
-		l.note(at, f, "must match %s", pattern)
+		l.addLimitViolation(at, f, "must match %s", pattern)
 	default:
 		l.oneOf(at, f, text)
 	}
@@ -129,19 +129,19 @@ func (l *limiter) text(at string, f reflect.StructField, text string) {
 
 func (l *limiter) oneOf(at string, f reflect.StructField, text string) {
 	if list, limited := f.Tag.Lookup("enum"); limited && !slices.Contains(strings.Split(list, ","), text) {
-		l.note(at, f, "is not one of %s", strings.ReplaceAll(list, ",", ", "))
+		l.addLimitViolation(at, f, "is not one of %s", strings.ReplaceAll(list, ",", ", "))
 	}
 }
 
-func (l *limiter) note(at string, f reflect.StructField, format string, args ...any) {
+func (l *limiter) addLimitViolation(at string, f reflect.StructField, format string, args ...any) {
 	l.violations = append(l.violations, fault.Violation{
 		Code: fault.InvalidArgument, Path: at, Message: "`" + at + "` " + fmt.Sprintf(format, args...),
 		Suggestion: f.Tag.Get("fix"),
 	})
 }
 
-// number returns a tag that holds a number, 0 if there is none.
-func number(f reflect.StructField, tag string) int {
+// tagNumber returns a tag that holds a number, 0 if there is none.
+func tagNumber(f reflect.StructField, tag string) int {
 	text, given := f.Tag.Lookup(tag)
 	if !given {
 		return 0

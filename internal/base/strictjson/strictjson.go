@@ -57,7 +57,7 @@ var errEnough = errors.New("enough violations")
 //
 // Its time is linear in the length of raw, whatever that holds: see BenchmarkDecodeHostile.
 func Decode(raw []byte, dst any, opts Options) []fault.Violation {
-	fresh, violations, _ := decode(raw, dst, opts)
+	fresh, violations, _ := decodeStrict(raw, dst, opts)
 	if len(violations) == 0 {
 		reflect.ValueOf(dst).Elem().Set(fresh)
 	}
@@ -71,7 +71,7 @@ func Decode(raw []byte, dst any, opts Options) []fault.Violation {
 // check, if not nil, is then called to find further problems of dst. Its violations at a place that has one already are
 // left out. It is not called if the search ended early: unread values would look like missing ones.
 func DecodeSome(raw []byte, dst any, opts Options, check func() []fault.Violation) []fault.Violation {
-	fresh, violations, wellFormed := decode(raw, dst, opts)
+	fresh, violations, wellFormed := decodeStrict(raw, dst, opts)
 	if !wellFormed {
 		fresh.SetZero()
 	}
@@ -97,7 +97,8 @@ func besides(violations, others []fault.Violation) []fault.Violation {
 	return violations
 }
 
-func decode(raw []byte, dst any, opts Options) (fresh reflect.Value, violations []fault.Violation, wellFormed bool) {
+func decodeStrict(raw []byte, dst any, opts Options) (fresh reflect.Value, violations []fault.Violation,
+	wellFormed bool) {
 	target := reflect.ValueOf(dst)
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("strictjson: cannot decode into %T, want a pointer to a struct", dst))
@@ -113,7 +114,7 @@ func decode(raw []byte, dst any, opts Options) (fresh reflect.Value, violations 
 	err := d.document(fresh)
 	wellFormed = err == nil || errors.Is(err, errEnough)
 	if !wellFormed {
-		d.ended(err)
+		d.addReadFailure(err)
 	}
 	return fresh, d.violations, wellFormed
 }
@@ -124,8 +125,8 @@ type decoder struct {
 	opts       Options
 	in         *jsontext.Decoder
 	tooDeep    bool // raw ends where it is nested too deep
-	at         []step
-	known      map[reflect.Type][]field
+	at         []pathStep
+	known      map[reflect.Type][]structField
 	violations []fault.Violation
 }
 
@@ -133,7 +134,7 @@ func newDecoder(raw []byte, opts Options) *decoder {
 	end, tooDeep := nestedUpTo(raw, maxDepth)
 	raw = raw[:end:end]
 	return &decoder{
-		raw: raw, opts: opts, tooDeep: tooDeep, known: map[reflect.Type][]field{},
+		raw: raw, opts: opts, tooDeep: tooDeep, known: map[reflect.Type][]structField{},
 		in: jsontext.NewDecoder(bytes.NewBuffer(raw), // the one reader that is not copied
 			// Both are found by this package, which goes on and knows their place.
 			jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
@@ -147,22 +148,22 @@ func (d *decoder) document(into reflect.Value) error {
 	}
 	end := d.in.InputOffset()
 	if _, err := d.in.ReadToken(); !errors.Is(err, io.EOF) {
-		return d.note("send one JSON object and nothing after it",
+		return d.addViolation("send one JSON object and nothing after it",
 			"the %s must end after the JSON object: more follows byte offset %d", d.opts.What, end)
 	}
 	return nil
 }
 
-// ended notes why the input could not be read to its end.
-func (d *decoder) ended(err error) {
+// addReadFailure notes why the input could not be read to its end.
+func (d *decoder) addReadFailure(err error) {
 	cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 	if cut && d.tooDeep {
-		_ = d.note("flatten it", "%s must not be nested more than %d levels deep", d.subject(), maxDepth)
+		_ = d.addViolation("flatten it", "%s must not be nested more than %d levels deep", d.subject(), maxDepth)
 		return
 	}
 	d.at = nil
 	if cut {
-		_ = d.note("send the whole object; perhaps the text was cut",
+		_ = d.addViolation("send the whole object; perhaps the text was cut",
 			"the %s must be complete JSON: the text stops within a value after byte offset %d", d.opts.What, len(d.raw))
 		return
 	}
@@ -171,12 +172,13 @@ func (d *decoder) ended(err error) {
 	if errors.As(err, &syntax) {
 		where, reason = syntax.ByteOffset, syntax.Err
 	}
-	_ = d.note("send one well-formed JSON object", "the %s must be JSON: at byte offset %d, %s",
+	_ = d.addViolation("send one well-formed JSON object", "the %s must be JSON: at byte offset %d, %s",
 		d.opts.What, where, clip(reason.Error(), maxReason))
 }
 
-// note adds a violation where the decoder is. The one after maxViolations ends the search: the error is errEnough then.
-func (d *decoder) note(suggestion, format string, args ...any) error {
+// addViolation adds a violation where the decoder is. The one after maxViolations ends the search: the error is
+// errEnough then.
+func (d *decoder) addViolation(suggestion, format string, args ...any) error {
 	if len(d.violations) == maxViolations {
 		d.violations = append(d.violations, fault.Violation{
 			Code:       fault.InvalidArgument,
@@ -191,8 +193,8 @@ func (d *decoder) note(suggestion, format string, args ...any) error {
 	return nil
 }
 
-// step is one step from a value to one within it: to a member by its name, or to an element by its index.
-type step struct {
+// pathStep is one step from a value to one within it: to a member by its name, or to an element by its index.
+type pathStep struct {
 	name    string
 	index   int
 	element bool
@@ -200,8 +202,8 @@ type step struct {
 
 // enter goes down a step; leave goes back. After an error leave is not called, so that the decoder still knows where it
 // is.
-func (d *decoder) enter(s step) { d.at = append(d.at, s) }
-func (d *decoder) leave()       { d.at = d.at[:len(d.at)-1] }
+func (d *decoder) enter(s pathStep) { d.at = append(d.at, s) }
+func (d *decoder) popPath()         { d.at = d.at[:len(d.at)-1] }
 
 // path returns the place of the decoder, such as files[2].content; "" at the whole. Names that were submitted are cut
 // short.
@@ -220,15 +222,15 @@ func (d *decoder) path() string {
 	return b.String()
 }
 
-// quoted returns the path as a message names it.
-func (d *decoder) quoted() string { return "`" + d.path() + "`" }
+// quotedPath returns the path as a message names it.
+func (d *decoder) quotedPath() string { return "`" + d.path() + "`" }
 
 // subject names what the decoder is at in a message.
 func (d *decoder) subject() string {
 	if len(d.at) == 0 {
 		return "the " + d.opts.What
 	}
-	return d.quoted()
+	return d.quotedPath()
 }
 
 // nestedUpTo returns the offset of the first bracket that opens a level deeper than depth, and whether there is one;

@@ -30,7 +30,7 @@ func (d *decoder) value(into reflect.Value, required bool, most int) error {
 	want := expectation(into.Type())
 	switch {
 	case kind == jsontext.KindNull && len(d.at) > 0:
-		return d.unfit("leave it out or give "+want.words, "%s must not be null", d.quoted())
+		return d.unfit("leave it out or give "+want.words, "%s must not be null", d.quotedPath())
 	case kind != want.kind && kind != want.or:
 		return d.unfit("give "+want.words, "%s must be %s, not %s", d.subject(), want.words, describe(kind))
 	}
@@ -38,7 +38,7 @@ func (d *decoder) value(into reflect.Value, required bool, most int) error {
 	case into.Type() == reflect.TypeFor[time.Time]():
 		return d.scalar(into)
 	case into.Kind() == reflect.Struct:
-		return d.object(into)
+		return d.decodeObject(into)
 	case into.Kind() == reflect.Slice:
 		return d.array(into, most)
 	default:
@@ -48,7 +48,7 @@ func (d *decoder) value(into reflect.Value, required bool, most int) error {
 
 // unfit notes and skips a value.
 func (d *decoder) unfit(suggestion, format string, args ...any) error {
-	if err := d.note(suggestion, format, args...); err != nil {
+	if err := d.addViolation(suggestion, format, args...); err != nil {
 		return err
 	}
 	return d.in.SkipValue()
@@ -114,7 +114,7 @@ func (d *decoder) scalar(into reflect.Value) error {
 	case reflect.Int:
 		return d.integer(into, string(raw))
 	}
-	text, ok, err := d.text(d.quoted, raw)
+	text, ok, err := d.decodeString(d.quotedPath, raw)
 	switch {
 	case ok && into.Kind() == reflect.Struct:
 		return d.time(into, text)
@@ -130,7 +130,7 @@ func (d *decoder) scalar(into reflect.Value) error {
 func (d *decoder) time(into reflect.Value, text string) error {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return d.note("", "%s is not a time such as 2006-01-02T15:04:05Z", d.quoted())
+		return d.addViolation("", "%s is not a time such as 2006-01-02T15:04:05Z", d.quotedPath())
 	}
 	into.Set(reflect.ValueOf(t))
 	return nil
@@ -146,21 +146,22 @@ func (d *decoder) integer(into reflect.Value, digits string) error {
 	into.SetInt(n)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return d.note("give an integer that fits 64 bits", "%s is out of range: %s", d.quoted(), clip(digits, maxEcho))
+		return d.addViolation("give an integer that fits 64 bits", "%s is out of range: %s", d.quotedPath(), clip(digits,
+			maxEcho))
 	case err != nil:
-		return d.note("write it with digits only",
-			"%s must be an integer without fraction and exponent, not %s", d.quoted(), clip(digits, maxEcho))
+		return d.addViolation("write it with digits only",
+			"%s must be an integer without fraction and exponent, not %s", d.quotedPath(), clip(digits, maxEcho))
 	}
 	return nil
 }
 
-// bounded notes a number beyond the limits of its field.
-func (d *decoder) bounded(f reflect.StructField, n int) error {
-	if _, limited := f.Tag.Lookup("minimum"); limited && n < number(f, "minimum") {
-		return d.note(f.Tag.Get("fix"), "%s must be at least %d", d.quoted(), number(f, "minimum"))
+// checkNumberRange notes a number beyond the limits of its field.
+func (d *decoder) checkNumberRange(f reflect.StructField, n int) error {
+	if _, limited := f.Tag.Lookup("minimum"); limited && n < tagNumber(f, "minimum") {
+		return d.addViolation(f.Tag.Get("fix"), "%s must be at least %d", d.quotedPath(), tagNumber(f, "minimum"))
 	}
-	if _, limited := f.Tag.Lookup("maximum"); limited && n > number(f, "maximum") {
-		return d.note(f.Tag.Get("fix"), "%s must be at most %d", d.quoted(), number(f, "maximum"))
+	if _, limited := f.Tag.Lookup("maximum"); limited && n > tagNumber(f, "maximum") {
+		return d.addViolation(f.Tag.Get("fix"), "%s must be at most %d", d.quotedPath(), tagNumber(f, "maximum"))
 	}
 	return nil
 }
@@ -181,20 +182,20 @@ func (d *decoder) array(into reflect.Value, most int) error {
 		}
 		into.Grow(1)
 		into.SetLen(n + 1)
-		d.enter(step{index: n, element: true})
+		d.enter(pathStep{index: n, element: true})
 		if err := d.value(into.Index(n), false, most); err != nil {
 			return err
 		}
-		d.leave()
+		d.popPath()
 	}
 	if _, err := d.in.ReadToken(); err != nil || most == 0 || n <= most {
 		return err
 	}
-	return d.note("send fewer at once", "%s has %d entries; at most %d are accepted", d.quoted(), n, most)
+	return d.addViolation("send fewer at once", "%s has %d entries; at most %d are accepted", d.quotedPath(), n, most)
 }
 
-// field is a field of a struct as JSON sees it.
-type field struct {
+// structField is a field of a struct as JSON sees it.
+type structField struct {
 	name     string
 	index    int
 	required bool
@@ -204,11 +205,11 @@ type field struct {
 }
 
 // fieldsOf lists the exported fields of a struct type. It panics on one without a name for JSON.
-func (d *decoder) fieldsOf(t reflect.Type) []field {
+func (d *decoder) fieldsOf(t reflect.Type) []structField {
 	if fields, known := d.known[t]; known {
 		return fields
 	}
-	var fields []field
+	var fields []structField
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() {
@@ -221,7 +222,7 @@ func (d *decoder) fieldsOf(t reflect.Type) []field {
 		case name == "" || f.Anonymous:
 			panic(fmt.Sprintf("strictjson: %s.%s has no name for JSON", t, f.Name))
 		}
-		one := field{name: name, index: i, required: f.Tag.Get("required") == "true", most: mostOf(t, f)}
+		one := structField{name: name, index: i, required: f.Tag.Get("required") == "true", most: mostOf(t, f)}
 		one.nullable = f.Tag.Get("nullable") == "true" && f.Type.Kind() == reflect.Slice
 		if f.Type.Kind() == reflect.Int {
 			one.integer = &f
@@ -257,8 +258,8 @@ type seen struct {
 	unknown map[string]bool // at most MaxViolations: each one is a violation
 }
 
-// object decodes an object into a struct.
-func (d *decoder) object(into reflect.Value) error {
+// decodeObject decodes an object into a struct.
+func (d *decoder) decodeObject(into reflect.Value) error {
 	if _, err := d.in.ReadToken(); err != nil {
 		return err
 	}
@@ -269,7 +270,7 @@ func (d *decoder) object(into reflect.Value) error {
 		if err != nil {
 			return err
 		}
-		name, ok, err := d.text(d.aName, raw)
+		name, ok, err := d.decodeString(d.aName, raw)
 		switch {
 		case err != nil:
 			return err
@@ -285,37 +286,37 @@ func (d *decoder) object(into reflect.Value) error {
 	if _, err := d.in.ReadToken(); err != nil {
 		return err
 	}
-	return d.missing(fields, had)
+	return d.noteMissing(fields, had)
 }
 
 func (d *decoder) aName() string { return "a name in " + d.subject() }
 
-// missing notes the names that an object lacks.
-func (d *decoder) missing(fields []field, had seen) error {
+// noteMissing notes the names that an object lacks.
+func (d *decoder) noteMissing(fields []structField, had seen) error {
 	for i, f := range fields {
 		if !f.required || had.known&(1<<i) != 0 {
 			continue
 		}
-		d.enter(step{name: f.name})
-		if err := d.note("add "+d.quoted(), "%s is required but missing", d.quoted()); err != nil {
+		d.enter(pathStep{name: f.name})
+		if err := d.addViolation("add "+d.quotedPath(), "%s is required but missing", d.quotedPath()); err != nil {
 			return err
 		}
-		d.leave()
+		d.popPath()
 	}
 	return nil
 }
 
 // member decodes the value that follows the name of a member of an object.
-func (d *decoder) member(name string, fields []field, had *seen, into reflect.Value) error {
-	d.enter(step{name: name})
+func (d *decoder) member(name string, fields []structField, had *seen, into reflect.Value) error {
+	d.enter(pathStep{name: name})
 	if err := d.memberValue(name, fields, had, into); err != nil {
 		return err
 	}
-	d.leave()
+	d.popPath()
 	return nil
 }
 
-func (d *decoder) memberValue(name string, fields []field, had *seen, into reflect.Value) error {
+func (d *decoder) memberValue(name string, fields []structField, had *seen, into reflect.Value) error {
 	for i, f := range fields {
 		switch {
 		case f.name != name:
@@ -330,7 +331,7 @@ func (d *decoder) memberValue(name string, fields []field, had *seen, into refle
 		sound := len(d.violations)
 		err := d.value(into.Field(f.index), f.required, f.most)
 		if err == nil && f.integer != nil && len(d.violations) == sound {
-			err = d.bounded(*f.integer, int(into.Field(f.index).Int()))
+			err = d.checkNumberRange(*f.integer, int(into.Field(f.index).Int()))
 		}
 		return err
 	}
@@ -341,7 +342,7 @@ func (d *decoder) memberValue(name string, fields []field, had *seen, into refle
 		had.unknown = map[string]bool{}
 	}
 	had.unknown[name] = true
-	if err := d.note(alternative(name, fields), "%s is not a known field", d.quoted()); err != nil {
+	if err := d.addViolation(alternative(name, fields), "%s is not a known field", d.quotedPath()); err != nil {
 		return err
 	}
 	return d.in.SkipValue()
@@ -349,7 +350,7 @@ func (d *decoder) memberValue(name string, fields []field, had *seen, into refle
 
 // repeated notes and passes over a member whose name was there before.
 func (d *decoder) repeated() error {
-	if err := d.note("give it once", "%s is given more than once", d.quoted()); err != nil {
+	if err := d.addViolation("give it once", "%s is given more than once", d.quotedPath()); err != nil {
 		return err
 	}
 	return d.in.SkipValue()
@@ -360,7 +361,7 @@ func (d *decoder) repeated() error {
 const maxLikely = 64
 
 // alternative suggests what to do about an unknown name.
-func alternative(name string, fields []field) string {
+func alternative(name string, fields []structField) string {
 	names := make([]string, 0, len(fields))
 	for _, f := range fields {
 		if len(name) <= maxLikely && similar(name, f.name) {
@@ -398,20 +399,20 @@ const (
 	maxReason = 120 // how many characters of the library's reason, which quotes a few of the text
 )
 
-// text returns the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or about
-// where the decoder is, and ok is false. The error is errEnough.
-func (d *decoder) text(subject func() string, raw jsontext.Value) (value string, ok bool, err error) {
+// decodeString returns the value of the JSON string raw, which was read last. A flaw in it is noted about subject, or
+// about where the decoder is, and ok is false. The error is errEnough.
+func (d *decoder) decodeString(subject func() string, raw jsontext.Value) (value string, ok bool, err error) {
 	at, flaw, fix := flawIn(raw, d.opts.RefuseNUL)
 	if flaw != "" {
 		start := d.in.InputOffset() - int64(len(raw))
-		return "", false, d.note(fix, "%s holds %s at byte offset %d", subject(), flaw, start+int64(at))
+		return "", false, d.addViolation(fix, "%s holds %s at byte offset %d", subject(), flaw, start+int64(at))
 	}
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1]), true, nil
 	}
 	unquoted, err := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
 	if err != nil { // flawIn and the library disagree; the stricter of the two decides
-		return "", false, d.note("send it as UTF-8", "%s is not a valid string", subject())
+		return "", false, d.addViolation("send it as UTF-8", "%s is not a valid string", subject())
 	}
 	return string(unquoted), true, nil
 }

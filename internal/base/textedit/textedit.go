@@ -46,7 +46,7 @@ func ApplyShown(text string, edits []Edit, show func(string) string) (string, er
 		if OnlyCRLF(text) && !strings.Contains(e.New, "\r\n") {
 			e.New = strings.ReplaceAll(e.New, "\n", "\r\n")
 		}
-		switch n := count(text, e.Old); {
+		switch n := countOverlapping(text, e.Old); {
 		case e.Old == "":
 			return "", &Mismatch{Index: i, Why: "`old` is empty; give the text that is to be replaced"}
 		case n == 1:
@@ -58,7 +58,7 @@ func ApplyShown(text string, edits []Edit, show func(string) string) (string, er
 		default:
 			from, to, found := shownPlace(text, e.Old, show)
 			if !found {
-				return "", missing(text, e.Old, i)
+				return "", missingText(text, e.Old, i)
 			}
 			text = text[:from] + e.New + text[to:]
 		}
@@ -78,7 +78,7 @@ func shownPlace(text, part string, show func(string) string) (from, to int, foun
 		return 0, 0, false
 	}
 	shown := show(text)
-	if shown == text || count(shown, part) != 1 {
+	if shown == text || countOverlapping(shown, part) != 1 {
 		return 0, 0, false
 	}
 	begin := strings.Index(shown, part)
@@ -113,7 +113,7 @@ func Made(text string, edits []Edit) bool {
 	for _, e := range edits {
 		rest := text
 		switch {
-		case e.New != "" && (len(strings.TrimSpace(e.New)) < leastMade || count(text, e.New) != 1):
+		case e.New != "" && (len(strings.TrimSpace(e.New)) < leastMade || countOverlapping(text, e.New) != 1):
 			return false
 		case e.New != "":
 			made = true
@@ -131,8 +131,8 @@ func Made(text string, edits []Edit) bool {
 // maxCount limits the count, so that a crafted text takes no time.
 const maxCount = 1000
 
-// count returns how often a part occurs, overlapping places included; at most maxCount.
-func count(text, part string) int {
+// countOverlapping returns how often a part occurs, overlapping places included; at most maxCount.
+func countOverlapping(text, part string) int {
 	if part == "" {
 		return 0
 	}
@@ -159,7 +159,7 @@ func occurrences(text, part string) (lines []int) {
 	return lines
 }
 
-func missing(text, old string, index int) *Mismatch {
+func missingText(text, old string, index int) *Mismatch {
 	m := &Mismatch{Index: index}
 	if strings.Contains(text, "\r\n") && strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), old) {
 		m.Lines = occurrences(strings.ReplaceAll(text, "\r\n", "\n"), old)
@@ -400,7 +400,7 @@ func differing(text, old string) (lines []int, why string) {
 		}
 		what := f.what
 		if f.is != nil {
-			what += named(f.is, linesFrom(text, lines[0], 1+strings.Count(part, "\n")), old)
+			what += describeRunes(f.is, linesFrom(text, lines[0], 1+strings.Count(part, "\n")), old)
 		}
 		whys = append(whys, what)
 	}
@@ -413,8 +413,8 @@ func linesFrom(text string, first, n int) string {
 	return strings.Join(lines[min(first-1, len(lines)):min(first-1+n, len(lines))], "")
 }
 
-// named names the characters of a kind in the file and in the part.
-func named(is func(rune) bool, file, old string) string {
+// describeRunes names the characters of a kind in the file and in the part.
+func describeRunes(is func(rune) bool, file, old string) string {
 	in := func(text string) string {
 		var out []string
 		for _, r := range text {

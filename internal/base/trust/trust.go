@@ -9,14 +9,14 @@ package trust
 // zero value means that the operator has given none.
 type Operator[T any] struct {
 	value T
-	said  bool
+	given bool
 }
 
 // Said makes a value the operator's. Only who has read it from the operator's settings may say so.
 func Said[T any](value T) Operator[T] { return Operator[T]{value, true} }
 
 // Get returns the value; said is false, and the value zero, if the operator has said nothing.
-func (o Operator[T]) Get() (value T, said bool) { return o.value, o.said }
+func (o Operator[T]) Get() (value T, said bool) { return o.value, o.given }
 
 // Value returns the value; the zero value of its type if the operator has said nothing.
 func (o Operator[T]) Value() T { return o.value }

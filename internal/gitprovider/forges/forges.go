@@ -3,12 +3,12 @@
 package forges
 
 import (
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 )
 
 // All returns the drivers in the order in which documentation has them.
-func All() []driver.Driver {
-	return []driver.Driver{github.Driver(), gitea.Driver()}
+func All() []forge.Driver {
+	return []forge.Driver{github.Driver(), gitea.Driver()}
 }

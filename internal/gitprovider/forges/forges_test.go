@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 )
 
@@ -23,9 +23,9 @@ func (e *environment) Get(name string) string {
 	return e.values[name]
 }
 
-func (e *environment) Secret(name string) driver.Secret {
+func (e *environment) Secret(name string) forge.Secret {
 	e.secret[name] = true
-	return driver.Secret{Text: e.values[name]}
+	return forge.Secret{Text: e.values[name]}
 }
 
 func (e *environment) Warn(format string, _ ...any) { e.warned = append(e.warned, format) }
@@ -35,7 +35,7 @@ func TestADriverReadsTheVariablesThatItLists(t *testing.T) {
 		e := &environment{secret: map[string]bool{}}
 		unset := d.Read(e) // which reads all that settles how the forge is used
 		listed := map[string]bool{}
-		for _, v := range append([]driver.Variable{d.HookVariable()}, d.Variables...) {
+		for _, v := range append([]forge.Variable{d.HookVariable()}, d.Variables...) {
 			if _, twice := listed[v.Name]; twice || v.Meaning == "" || !strings.HasPrefix(v.Name, d.Prefix()) {
 				t.Errorf("%s is listed twice, without its meaning, or does not begin with %s", v.Name, d.Prefix())
 			}

@@ -35,7 +35,7 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 	var access gitprovider.Access
 	var from *gitea.Repository
 	err := forge.Together(
-		forge.Into(&from, func() (*gitea.Repository, error) { return e.api.repository(ctx, repo) }),
+		forge.Into(&from, func() (*gitea.Repository, error) { return e.api.readRepository(ctx, repo) }),
 		func() error {
 			access.User = e.user(ctx)
 			return nil
@@ -68,7 +68,7 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 			return nil
 		},
 		func() (err error) {
-			access.MissingLabels, err = e.labels.missing(ctx, repo, owner, labels)
+			access.MissingLabels, err = e.labels.missingLabels(ctx, repo, owner, labels)
 			if lacksScope(err) { // which LacksForLabels says already
 				access.MissingLabels, err = nil, nil
 			}
@@ -133,7 +133,7 @@ func toldScopes(err error) []string {
 	if !lacksScope(err) {
 		return nil
 	}
-	m := regexp.MustCompile(`token scope=([a-z:,-]+)`).FindStringSubmatch(refused(err).message)
+	m := regexp.MustCompile(`token scope=([a-z:,-]+)`).FindStringSubmatch(asRefusal(err).message)
 	if m == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func toldScopes(err error) []string {
 }
 
 func (e examiner) branch(ctx context.Context, repo gitprovider.RepoRef, access *gitprovider.Access) error {
-	branch, err := e.branches.read(ctx, repo, access.Base)
+	branch, err := e.branches.fetchBranch(ctx, repo, access.Base)
 	if err != nil {
 		return err
 	}

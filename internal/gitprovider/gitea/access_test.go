@@ -28,7 +28,7 @@ func TestAssignNamesWhomTheServerDoesNotTake(t *testing.T) {
 		return pull(1, object{"requested_reviewers_teams": teams})
 	}
 	created, done := reply{status: 201, body: []object{}}, reply{status: 201, body: object{}}
-	unknown := refused(404, "User 'x' not exist")
+	unknown := asRefusal(404, "User 'x' not exist")
 	for name, tc := range map[string]struct {
 		script               routes
 		reviewers, assignees []string
@@ -41,21 +41,21 @@ func TestAssignNamesWhomTheServerDoesNotTake(t *testing.T) {
 		"one of two reviewers is unknown": {
 			routes{requested: []reply{unknown, created, unknown}, "GET " + repoPath + "/pulls/1": pull(1, nil)},
 			[]string{"ann", "nobody"}, nil, fault.NotFound, "nobody", 3},
-		"the author cannot review": {routes{requested: refused(422, "poster of pr can't be reviewer"),
+		"the author cannot review": {routes{requested: asRefusal(422, "poster of pr can't be reviewer"),
 			"GET " + repoPath + "/pulls/1": pull(1, nil)}, []string{"joe"}, nil, fault.NotFound, "joe", 2},
-		"no such pull request": {routes{requested: unknown, "GET " + repoPath + "/pulls/1": refused(404, "not found")},
+		"no such pull request": {routes{requested: unknown, "GET " + repoPath + "/pulls/1": asRefusal(404, "not found")},
 			[]string{"ann"}, nil, fault.NotFound, "pull request #1", 2},
 		"a team that is left out without a word": {routes{requested: created, "GET " + repoPath + "/pulls/1": team("ops")},
 			[]string{"joe/ops", "joe/none"}, nil, fault.NotFound, "joe/none", 2},
 		"a team of another owner": {routes{requested: created, "GET " + repoPath + "/pulls/1": team("ops")},
 			[]string{"joe/ops", "acme/ops"}, nil, fault.NotFound, "acme/ops", 2},
-		"an unknown assignee, for whom the server fails": {routes{issue: []reply{refused(500, "user does not exist"), done},
+		"an unknown assignee, for whom the server fails": {routes{issue: []reply{asRefusal(500, "user does not exist"), done},
 			"GET " + repoPath + "/assignees": []object{{"login": "Bob"}}}, nil, []string{"bob", "nobody"}, fault.NotFound,
 			"nobody", 3},
 		"a server that fails for another reason": {
 			routes{issue: reply{status: 500}, "GET " + repoPath + "/assignees": []object{{"login": "bob"}}}, nil,
 			[]string{"bob"}, fault.UpstreamError, "", 2},
-		"a token that may not": {routes{requested: refused(403, "write permission is required")}, []string{"ann"}, nil,
+		"a token that may not": {routes{requested: asRefusal(403, "write permission is required")}, []string{"ann"}, nil,
 			fault.ProviderDisabled, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 	const writeRepository, writeIssue = "POST " + repoPath + "/pulls/0/requested_reviewers", "POST " + repoPath +
 		"/issues/0/labels"
 	lacks := func(scope, have string) reply {
-		return refused(403, "token does not have at least one of required scope(s), required=["+scope+"]"+have)
+		return asRefusal(403, "token does not have at least one of required scope(s), required=["+scope+"]"+have)
 	}
 	base := func() routes {
 		return routes{
@@ -97,7 +97,7 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 			"GET " + repoPath + "/branches/main": object{"name": "main", "commit": object{"id": baseCommit}, "protected": true,
 				"user_can_push": false, "user_can_merge": true},
 			"GET " + repoPath + "/commits/" + baseCommit + "/status": counted(object{"statuses": []object{}}),
-			writeRepository: refused(404, "GetPullRequestByIndex"), writeIssue: refused(404, "not found"),
+			writeRepository: asRefusal(404, "GetPullRequestByIndex"), writeIssue: asRefusal(404, "not found"),
 		}
 	}
 	all := gitprovider.Access{User: "joe", Base: "main", CanPush: &yes, CanPushToBase: &no, CanMerge: &yes,
@@ -111,7 +111,7 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 	actions := repository()
 	actions["has_actions"] = true
 	workflow := "GET " + repoPath + "/contents/.github/workflows"
-	missing := refused(404, "not found")
+	missing := asRefusal(404, "not found")
 	for name, tc := range map[string]struct {
 		change func(routes)
 		want   gitprovider.Access
@@ -123,7 +123,7 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 				"name": "automated"}}
 		},
 			with(func(a *gitprovider.Access) { a.MissingLabels = nil }), ""},
-		"a token that may not read its user": {func(r routes) { r["GET /user"] = refused(403, "required scope(s)") },
+		"a token that may not read its user": {func(r routes) { r["GET /user"] = asRefusal(403, "required scope(s)") },
 			with(func(a *gitprovider.Access) { a.User = "" }), ""},
 		"a token for reading": {func(r routes) {
 			r[writeRepository] = lacks("write:repository", ", token scope=read:repository,read:issue")
@@ -138,21 +138,21 @@ func TestExamineTellsWhatTheTokenMayDo(t *testing.T) {
 			a.LacksForLabels, a.MissingLabels = []string{"write:issue"}, nil
 		}), ""},
 		"a server that does not say": {func(r routes) {
-			r[writeRepository], r[writeIssue] = refused(500, ""), refused(404, "")
+			r[writeRepository], r[writeIssue] = asRefusal(500, ""), asRefusal(404, "")
 		}, all, ""},
 		"workflows": {func(r routes) {
 			r["GET "+repoPath], r[workflow] = actions, []object{{"name": "ci.yaml", "type": "file"}}
 			r["GET "+repoPath+"/contents/.gitea/workflows"], r["GET "+repoPath+"/contents/.forgejo/workflows"] = missing, missing
 		}, with(func(a *gitprovider.Access) { a.ChecksRun = &yes }), ""},
 		"workflows that cannot be read": {func(r routes) {
-			r["GET "+repoPath], r[workflow] = actions, refused(403, "no")
+			r["GET "+repoPath], r[workflow] = actions, asRefusal(403, "no")
 			r["GET "+repoPath+"/contents/.gitea/workflows"], r["GET "+repoPath+"/contents/.forgejo/workflows"] = missing, missing
 		}, with(func(a *gitprovider.Access) { a.ChecksRun = nil }), ""},
 		"another CI": {func(r routes) {
 			r["GET "+repoPath+"/commits/"+baseCommit+"/status"] = counted(object{
 				"statuses": []object{{"status": "success", "context": "x"}}})
 		}, with(func(a *gitprovider.Access) { a.ChecksRun = &yes }), ""},
-		"a branch that cannot be read": {func(r routes) { r["GET "+repoPath+"/branches/main"] = refused(403, "no") },
+		"a branch that cannot be read": {func(r routes) { r["GET "+repoPath+"/branches/main"] = asRefusal(403, "no") },
 			with(func(a *gitprovider.Access) {
 				a.CanPushToBase, a.CanMerge, a.BaseProtected, a.ChecksRun = nil, nil, nil, nil
 			}), ""},

@@ -203,11 +203,11 @@ func (read pageReader[T]) all(ctx context.Context) (items []T, settled bool, err
 	if err != nil {
 		return nil, false, err
 	}
-	return read.after(ctx, first)
+	return read.remainingPages(ctx, first)
 }
 
-// after reads the remaining pages after the first one.
-func (read pageReader[T]) after(ctx context.Context, first page[T]) (items []T, settled bool, err error) {
+// remainingPages reads the remaining pages after the first one.
+func (read pageReader[T]) remainingPages(ctx context.Context, first page[T]) (items []T, settled bool, err error) {
 	if first.total < 0 {
 		items, err = read.untilEmpty(ctx, first.items)
 		return items, true, err

@@ -48,7 +48,7 @@ func (b branches) existing(ctx context.Context, repo gitprovider.RepoRef, prefix
 	if err != nil || len(tips) > 0 {
 		return tips, err
 	}
-	_, err = b.api.repository(ctx, repo)
+	_, err = b.api.readRepository(ctx, repo)
 	return nil, err
 }
 
@@ -117,7 +117,7 @@ func shortest(names []string) []string {
 
 // commit asks for a branch by its name, which is found with plain slashes.
 func (b branches) commit(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error) {
-	from, err := b.read(ctx, repo, branch)
+	from, err := b.fetchBranch(ctx, repo, branch)
 	if err != nil {
 		return "", err
 	}
@@ -128,7 +128,7 @@ func (b branches) commit(ctx context.Context, repo gitprovider.RepoRef, branch s
 	return from.Commit.ID, nil
 }
 
-func (b branches) read(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitea.Branch, error) {
+func (b branches) fetchBranch(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitea.Branch, error) {
 	return call(ctx, b.api, func(c *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
 		return c.GetRepoBranch(repo.Owner, repo.Name, branch)
 	})

@@ -13,7 +13,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
@@ -22,11 +21,11 @@ type changedFiles struct {
 	api    *api
 	trees  trees
 	known  *forge.Paths
-	memory driver.PathMemory // beyond the process; nil for none
+	memory forge.PathMemory // beyond the process; nil for none
 }
 
-// version names the commits that decide what a pull request changes: the merge base and the head.
-func version(pr *gitea.PullRequest) string {
+// changesVersion names the commits that decide what a pull request changes: the merge base and the head.
+func changesVersion(pr *gitea.PullRequest) string {
 	if pr.Head == nil || pr.Head.Sha == "" || pr.MergeBase == "" {
 		return ""
 	}
@@ -49,21 +48,22 @@ func (f changedFiles) readAll(ctx context.Context, repo gitprovider.RepoRef, prs
 	return out, err
 }
 
-// read gives the files that a pull request changes. They depend on its head commit and merge base alone, so they are
-// read once for each pair.
-func (f changedFiles) read(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string, error) {
+// readChangedFiles gives the files that a pull request changes. They depend on its head commit and merge base alone, so
+// they are read once for each pair.
+func (f changedFiles) readChangedFiles(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string,
+	error) {
 	if paths, ok := f.remembered(ctx, repo, pr); ok {
 		return paths, nil
 	}
-	files, _, err := f.list(repo, pr).all(ctx)
+	files, _, err := f.listChangedFiles(repo, pr).all(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return f.fromList(ctx, repo, pr, files), nil
 }
 
-// list reads the files that a pull request changes.
-func (f changedFiles) list(repo gitprovider.RepoRef, pr *gitea.PullRequest) pageReader[*gitea.ChangedFile] {
+// listChangedFiles reads the files that a pull request changes.
+func (f changedFiles) listChangedFiles(repo gitprovider.RepoRef, pr *gitea.PullRequest) pageReader[*gitea.ChangedFile] {
 	return pagesOf(f.api, func(c *gitea.Client, o gitea.ListOptions) ([]*gitea.ChangedFile, *gitea.Response, error) {
 		return c.ListPullRequestFiles(repo.Owner, repo.Name, pr.Index, gitea.ListPullRequestFilesOptions{ListOptions: o})
 	})
@@ -103,7 +103,7 @@ func areOf(files []*gitea.ChangedFile, head *gitea.PRBranchInfo) bool {
 
 func (f changedFiles) remembered(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest) ([]string,
 	bool) {
-	number, at := int(pr.Index), version(pr)
+	number, at := int(pr.Index), changesVersion(pr)
 	if at == "" {
 		return nil, false
 	}
@@ -118,7 +118,7 @@ func (f changedFiles) remembered(ctx context.Context, repo gitprovider.RepoRef, 
 }
 
 func (f changedFiles) remember(ctx context.Context, repo gitprovider.RepoRef, pr *gitea.PullRequest, paths []string) {
-	at := version(pr)
+	at := changesVersion(pr)
 	if at == "" {
 		return
 	}
@@ -131,7 +131,7 @@ func (f changedFiles) remember(ctx context.Context, repo gitprovider.RepoRef, pr
 // opened keeps what a pull request changes that was just opened for a commit of this process's. Its merge base is the
 // commit's parent then, so that the commit is all that there is to it.
 func (f changedFiles) opened(ctx context.Context, repo gitprovider.RepoRef, made *gitea.PullRequest) {
-	if paths, known := f.known.Opened(repo, int(made.Index), version(made)); known {
+	if paths, known := f.known.Opened(repo, int(made.Index), changesVersion(made)); known {
 		f.remember(ctx, repo, made, paths)
 	}
 }
@@ -160,7 +160,7 @@ func (f changedFiles) appended(ctx context.Context, repo gitprovider.RepoRef, nu
 // bulkPathMemory is an optional ability of a driver.PathMemory: it reads and stores the files of many pull requests of
 // a repository at once.
 type bulkPathMemory interface {
-	driver.PathMemory
+	forge.PathMemory
 	// ManyPathsAt returns the files of those pull requests, by number, that were remembered with the given heads.
 	ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string
 	// RememberManyPaths keeps the files of pull requests and their heads, both by number, as RememberPaths does.
@@ -189,7 +189,7 @@ func (f changedFiles) batched(ctx context.Context, repo gitprovider.RepoRef,
 	}
 	b := &pathBatch{heads: map[int]string{}, at: map[int]string{}, found: map[int][]string{}}
 	for _, pr := range prs {
-		number, at := int(pr.Index), version(pr)
+		number, at := int(pr.Index), changesVersion(pr)
 		if _, seen := f.known.Get(repo, number, at); at != "" && !seen {
 			b.heads[number] = at
 		}
@@ -237,7 +237,7 @@ func (f changedFiles) sharedBases(ctx context.Context, repo gitprovider.RepoRef,
 	prs []*gitea.PullRequest) map[string]fileTree {
 	count := map[string]int{}
 	for _, pr := range prs {
-		if _, known := f.remembered(ctx, repo, pr); !known && version(pr) != "" {
+		if _, known := f.remembered(ctx, repo, pr); !known && changesVersion(pr) != "" {
 			count[pr.MergeBase]++
 		}
 	}
@@ -308,22 +308,22 @@ func (f changedFiles) comparedWith(ctx context.Context, repo gitprovider.RepoRef
 	base fileTree) ([]string,
 	error) {
 	if base == nil {
-		return f.read(ctx, repo, pr)
+		return f.readChangedFiles(ctx, repo, pr)
 	}
 	if paths, known := f.remembered(ctx, repo, pr); known {
 		return paths, nil
 	}
 	head, ok := f.trees.onePage(ctx, repo, pr.Head.Sha, treePage)
 	if !ok {
-		return f.read(ctx, repo, pr)
+		return f.readChangedFiles(ctx, repo, pr)
 	}
-	paths := base.diff(head)
+	paths := base.changedPaths(head)
 	f.remember(ctx, repo, pr, paths)
 	return paths, nil
 }
 
-// diff gives the paths in which the trees differ, sorted.
-func (t fileTree) diff(other fileTree) []string {
+// changedPaths gives the paths in which the trees differ, sorted.
+func (t fileTree) changedPaths(other fileTree) []string {
 	var paths []string
 	for path, was := range t {
 		if other[path] != was {
@@ -387,6 +387,6 @@ func (t trees) readCommit(ctx context.Context, repo gitprovider.RepoRef, id stri
 	if err := forge.Together(reads...); err != nil {
 		return none, err
 	}
-	info.Paths = before.diff(after)
+	info.Paths = before.changedPaths(after)
 	return info, nil
 }

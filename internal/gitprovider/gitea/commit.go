@@ -51,7 +51,7 @@ func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest)
 			req.Branch, repo)
 	}
 	id := made.Commit.SHA
-	if err := w.verify(ctx, req, made); err != nil {
+	if err := w.verifyCommit(ctx, req, made); err != nil {
 		return "", forge.Undo(ctx, w.branches, req, id, err)
 	}
 	w.fresh.add(repo, req.Branch)
@@ -92,7 +92,8 @@ func (w commitWriter) toFault(ctx context.Context, req gitprovider.CommitRequest
 	case statusIs(err, http.StatusConflict, http.StatusUnprocessableEntity):
 		return fault.Wrap(err, fault.Conflict,
 			"%s did not make the branch %s in %s: it exists already, or the base branch %s "+
-				"has moved since it was read%s", w.api.base.Host, req.Branch, repo, req.Snapshot.Base, refused(err).said())
+				"has moved since it was read%s", w.api.base.Host, req.Branch, repo, req.Snapshot.Base,
+			asRefusal(err).messageSuffix())
 	case statusIs(err, http.StatusForbidden):
 		if why := w.conflictingBranch(ctx, req, err); why != nil {
 			return why
@@ -130,7 +131,7 @@ func (w commitWriter) conflictingBranch(ctx context.Context, req gitprovider.Com
 	}
 	// The text is git's own, which the server passes on. It is used only if the check above found nothing: the conflicting
 	// branch may be gone again.
-	if strings.Contains(refused(cause).message, "cannot lock ref") {
+	if strings.Contains(asRefusal(cause).message, "cannot lock ref") {
 		return fault.Wrap(cause, fault.Conflict,
 			"the branch %s could not be made in %s: somebody changed a branch at the same "+
 				"moment; try again", req.Branch, repo)
@@ -138,13 +139,14 @@ func (w commitWriter) conflictingBranch(ctx context.Context, req gitprovider.Com
 	return nil
 }
 
-// verify demands that the commit is on the base that the gates saw and holds exactly the approved change. The server
-// rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all silently.
+// verifyCommit demands that the commit is on the base that the gates saw and holds exactly the approved change. The
+// server rewrites odd paths, filters contents (Git LFS) and takes the base as it is when the request arrives, all
+// silently.
 //
 // The best proof costs no request: the id of the root tree follows from the snapshot and the change. Where it differs
 // (git keeps file modes from long ago that a snapshot does not show) the files that the answer lists decide, and, since
 // it lists 30 at most, the commit's own tree.
-func (w commitWriter) verify(ctx context.Context, req gitprovider.CommitRequest, made filesChanged) error {
+func (w commitWriter) verifyCommit(ctx context.Context, req gitprovider.CommitRequest, made filesChanged) error {
 	if len(made.Commit.Parents) != 1 || made.Commit.Parents[0] == nil ||
 		made.Commit.Parents[0].SHA != req.Snapshot.BaseCommit {
 		return forge.BaseMoved(req.Snapshot, nil)
@@ -322,7 +324,7 @@ func (w commitWriter) append(ctx context.Context, req gitprovider.CommitRequest)
 	if out.Parent != req.Snapshot.BaseCommit { // what else the branch has now is somebody else's
 		return out, nil
 	}
-	if err := w.verify(ctx, req, made); err != nil {
+	if err := w.verifyCommit(ctx, req, made); err != nil {
 		return out, err
 	}
 	w.paths.Appended(req, out.ID)
@@ -347,7 +349,7 @@ func (w commitWriter) notAppended(ctx context.Context, req gitprovider.CommitReq
 	case tip != req.Snapshot.BaseCommit || statusIs(err, http.StatusConflict, http.StatusUnprocessableEntity):
 		return fault.Wrap(err, fault.Conflict,
 			"%s did not add to the branch %s of %s: somebody has changed it since it was read%s",
-			w.api.base.Host, req.Branch, repo, refused(err).said())
+			w.api.base.Host, req.Branch, repo, asRefusal(err).messageSuffix())
 	case statusIs(err, http.StatusForbidden):
 		if why := w.api.forbiddenByRule(ctx, repo, req.Branch, err); why != nil {
 			return why

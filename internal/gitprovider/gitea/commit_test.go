@@ -78,41 +78,41 @@ func TestCommitSendsWhatGuardsItAndDatesIt(t *testing.T) {
 
 func TestCommitRefusals(t *testing.T) {
 	t.Parallel()
-	free := routes{baseRefs: refsAt("main", baseCommit), ourRefs: refused(404, "not found")}
+	free := routes{baseRefs: refsAt("main", baseCommit), ourRefs: asRefusal(404, "not found")}
 	for name, tc := range map[string]struct {
 		answer reply
 		there  routes
 		want   fault.Code
 		says   string
 	}{
-		"a branch that exists is a conflict": {refused(422, "branch already exists [name: x]"), nil, fault.Conflict,
+		"a branch that exists is a conflict": {asRefusal(422, "branch already exists [name: x]"), nil, fault.Conflict,
 			ourBranch},
 		"losing a race is a conflict though the status says forbidden": {
-			refused(403, "cannot lock ref 'refs/heads/x': reference already exists"), free, fault.Conflict, "same moment"},
-		"losing a race is a conflict however it is worded": {refused(403, "verboten"),
+			asRefusal(403, "cannot lock ref 'refs/heads/x': reference already exists"), free, fault.Conflict, "same moment"},
+		"losing a race is a conflict however it is worded": {asRefusal(403, "verboten"),
 			routes{baseRefs: refsAt("main", baseCommit), ourRefs: refsAt(ourBranch, otherID)}, fault.Conflict, "exists"},
-		"a branch above is a conflict": {refused(403, "verboten"),
+		"a branch above is a conflict": {asRefusal(403, "verboten"),
 			routes{baseRefs: refsAt("main", baseCommit), ourRefs: refsAt("claude-ops/check", otherID)}, fault.Conflict,
 			"claude-ops/check "},
-		"a branch below is a conflict": {refused(403, "verboten"),
+		"a branch below is a conflict": {asRefusal(403, "verboten"),
 			routes{baseRefs: refsAt("main", baseCommit), ourRefs: refsAt(ourBranch+"/more", otherID)}, fault.Conflict, "/more"},
-		"a base that moved is a conflict": {refused(403, "verboten"),
-			routes{baseRefs: refsAt("main", otherID), ourRefs: refused(404, "not found")}, fault.Conflict, "moved"},
-		"a protected name is not allowed": {refused(403, "Not allowed to push to protected branch claude-ops/check/disk"),
+		"a base that moved is a conflict": {asRefusal(403, "verboten"),
+			routes{baseRefs: refsAt("main", otherID), ourRefs: asRefusal(404, "not found")}, fault.Conflict, "moved"},
+		"a protected name is not allowed": {asRefusal(403, "Not allowed to push to protected branch claude-ops/check/disk"),
 			free,
 			fault.RepoNotAllowed, "protected branch"},
 		"a signature that is demanded is the server's to make": {
-			refused(403, "branch claude-ops/check/disk is protected from unverified commit "+otherID), free,
+			asRefusal(403, "branch claude-ops/check/disk is protected from unverified commit "+otherID), free,
 			fault.RepoNotAllowed, "SIGNING_KEY"},
-		"a user who may not write is a matter of configuration": {refused(403, "user should have a permission to write"),
+		"a user who may not write is a matter of configuration": {asRefusal(403, "user should have a permission to write"),
 			free,
 			fault.ProviderDisabled, "write access"},
 		"a token without the scope is a matter of configuration": {
-			refused(403, "token does not have at least one of required scope(s), required=[write:repository]"), free,
+			asRefusal(403, "token does not have at least one of required scope(s), required=[write:repository]"), free,
 			fault.ProviderDisabled, "GITEA_TOKEN"},
-		"an archived repository is not allowed": {refused(423, "joe/home-cluster is not allowed to edit"), nil,
+		"an archived repository is not allowed": {asRefusal(423, "joe/home-cluster is not allowed to edit"), nil,
 			fault.RepoNotAllowed, "archived"},
-		"a missing base branch is not found": {refused(404, "branch does not exist"), nil, fault.NotFound,
+		"a missing base branch is not found": {asRefusal(404, "branch does not exist"), nil, fault.NotFound,
 			"base branch main"},
 		"a renamed repository is not found": {
 			reply{status: 301, header: map[string]string{"Location": "/api/v1/repos/joe/new/contents"}}, nil, fault.NotFound,
@@ -124,7 +124,7 @@ func TestCommitRefusals(t *testing.T) {
 		"a proxy that redirects elsewhere is a matter of configuration": {
 			reply{status: 301, header: map[string]string{"Location": "https://other.example/api/v1/x"}}, nil,
 			fault.ProviderDisabled, "other.example"},
-		"a refused token is a matter of configuration": {refused(401, "invalid username, password or token"), nil,
+		"a refused token is a matter of configuration": {asRefusal(401, "invalid username, password or token"), nil,
 			fault.ProviderDisabled, "GITEA_TOKEN"},
 		"a server without the route is a matter of configuration": {reply{status: 404, body: "404 page not found\n"}, nil,
 			fault.ProviderDisabled, "GITEA_URL"},
@@ -189,7 +189,7 @@ func TestCommitOfSomethingElseIsUndone(t *testing.T) {
 		"on a base that had moved":                    {otherParent, reply{status: 204}, fault.Conflict},
 		"with bytes that the server changed":          {otherFile, reply{status: 204}, fault.ContentDenied},
 		"with a path that the server changed":         {otherPath, reply{status: 204}, fault.ContentDenied},
-		"and says so if the branch cannot be removed": {otherParent, refused(403, "branch protected"), fault.UpstreamError},
+		"and says so if the branch cannot be removed": {otherParent, asRefusal(403, "branch protected"), fault.UpstreamError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,8 +275,8 @@ func TestCommitChecksTheSnapshotBeforeItSendsAnything(t *testing.T) {
 func TestDeleteBranchDoesNotMindThatSomebodyWasFaster(t *testing.T) {
 	t.Parallel()
 	s := serve(t, routes{
-		branchRefs:  []reply{{body: refsAt(ourBranch, madeCommit)}, refused(404, "not found")},
-		deleteRoute: refused(403, "branch is gone"), "GET " + repoPath: repository(),
+		branchRefs:  []reply{{body: refsAt(ourBranch, madeCommit)}, asRefusal(404, "not found")},
+		deleteRoute: asRefusal(403, "branch is gone"), "GET " + repoPath: repository(),
 	})
 	wantCode(t, s.provider(t).DeleteBranch(t.Context(), ref(), ourBranch, madeCommit), "")
 	if !slices.ContainsFunc(s.faults.Requests(), func(r httpfault.Seen) bool { return r.Method == http.MethodDelete }) {

@@ -51,18 +51,18 @@ func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, numbe
 func (d discussion) withReviews(ctx context.Context, repo gitprovider.RepoRef, number int) (pr *gitea.PullRequest,
 	reviews []foundReview, err error) {
 	err = forge.Together(
-		forge.Into(&pr, func() (*gitea.PullRequest, error) { return d.pulls.read(ctx, repo, number) }),
+		forge.Into(&pr, func() (*gitea.PullRequest, error) { return d.pulls.readPull(ctx, repo, number) }),
 		forge.Into(&reviews, func() ([]foundReview, error) { return d.reviews(ctx, repo, number) }),
 	)
 	return pr, reviews, err
 }
 
-func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
+func (d discussion) postComment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
 	var made struct{ ID int64 } // read, so that something else than the server's answer is noticed
 	err := d.api.post(ctx, d.api.repoURL(repo, "issues", strconv.Itoa(number), "comments"),
 		map[string]string{"body": text}, &made)
 	if statusIs(err, http.StatusInternalServerError) { // its answer for a number that does not exist
-		if _, lookErr := d.pulls.read(ctx, repo, number); isMissing(lookErr) {
+		if _, lookErr := d.pulls.readPull(ctx, repo, number); isMissing(lookErr) {
 			return lookErr
 		}
 	}
@@ -78,7 +78,7 @@ type reviewComment struct {
 	Before int    `json:"old_position"`
 }
 
-func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int,
+func (d discussion) postReplies(ctx context.Context, repo gitprovider.RepoRef, number int,
 	replies []gitprovider.LineReply) error {
 	in := struct {
 		Event    string          `json:"event"`
@@ -288,10 +288,10 @@ type reviewNumbers struct {
 // less than reading the server's description of its API.
 const fewUnknown = 5
 
-// of gives what tells whether a pull request may have a review. A server that gives the number for any of the list
-// leaves out nothing but zeros, and so does one whose description of its API has it. Otherwise only a pull request to
-// which nothing has happened since it was opened counts as one without: a review is a change of it.
-func (n reviewNumbers) of(ctx context.Context, list []*gitea.PullRequest) func(*gitea.PullRequest) bool {
+// mayHaveReview gives what tells whether a pull request may have a review. A server that gives the number for any of
+// the list leaves out nothing but zeros, and so does one whose description of its API has it. Otherwise only a pull
+// request to which nothing has happened since it was opened counts as one without: a review is a change of it.
+func (n reviewNumbers) mayHaveReview(ctx context.Context, list []*gitea.PullRequest) func(*gitea.PullRequest) bool {
 	unsure := 0
 	for _, pr := range list {
 		if pr.ReviewComments == unknownReviews && !isUntouched(pr) {

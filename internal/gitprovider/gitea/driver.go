@@ -5,32 +5,31 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
-	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Driver is Gitea and Forgejo.
-func Driver() driver.Driver {
-	return driver.Driver{
+func Driver() forge.Driver {
+	return forge.Driver{
 		Name: Name,
-		Variables: []driver.Variable{
+		Variables: []forge.Variable{
 			{Name: urlVariable, Meaning: "address of a Gitea or Forgejo server", Server: true, Needed: true},
 			{Name: tokenVariable, Meaning: "token of Gitea or Forgejo; without it the provider is off", Secret: true,
 				Server: true, Needed: true},
 		},
 		Read: readSettings, Hosts: hosts, New: fromSettings,
-		Webhooks: webhook.Source{
+		Webhooks: forge.Source{
 			Name: Name, Title: "Gitea or Forgejo",
-			Signatures: []webhook.Signature{{Header: "X-Gitea-Signature"}, {Header: "X-Forgejo-Signature"}},
+			Signatures: []forge.Signature{{Header: "X-Gitea-Signature"}, {Header: "X-Forgejo-Signature"}},
 			Headers:    []string{"X-Gitea-", "X-Forgejo-"},
 			Events:     []string{"push", "pull_request", "pull_request_sync", "pull_request_approved", "pull_request_rejected"},
 		},
 	}
 }
 
-func readSettings(e driver.Environment) driver.Settings {
-	out := driver.AddressAndToken(e, urlVariable, "", tokenVariable)
+func readSettings(e forge.Environment) forge.Settings {
+	out := forge.AddressAndToken(e, urlVariable, "", tokenVariable)
 	if out.URL != nil && strings.HasSuffix(out.URL.Path, "/api/v1/") {
 		out.URL, out.Problem = nil, urlVariable+" is the address of the API; give that of the installation, without api/v1"
 	}
@@ -41,10 +40,10 @@ func hosts(base *url.URL) []string {
 	if base == nil {
 		return nil
 	}
-	return driver.Hosts(base)
+	return forge.Hosts(base)
 }
 
-func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *transport.Transport, error) {
+func fromSettings(s forge.Settings, r forge.Runtime) (gitprovider.Provider, *transport.Transport, error) {
 	client, err := r.Client(s, transport.Options{Name: Name,
 		Variables: transport.Variables{Token: tokenVariable, Address: urlVariable}, Scheme: "token"})
 	if err != nil {

@@ -41,8 +41,8 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 // Error implements error. No refusal leaves the package; see toFault.
 func (r *refusal) Error() string { return fmt.Sprintf("status %d: %s", r.status, r.message) }
 
-// refused finds the refusal in an error, or nil.
-func refused(err error) *refusal {
+// asRefusal finds the refusal in an error, or nil.
+func asRefusal(err error) *refusal {
 	var r *refusal
 	errors.As(err, &r)
 	return r
@@ -50,7 +50,7 @@ func refused(err error) *refusal {
 
 // statusIs reports whether err is a refusal by one of the statuses.
 func statusIs(err error, statuses ...int) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && slices.Contains(statuses, r.status)
 }
 
@@ -65,19 +65,19 @@ func ignoreStatus(err error, statuses ...int) error {
 // isMissing reports whether the API itself answered that the thing does not exist. The text 404 of an unknown route
 // does not count.
 func isMissing(err error) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && r.status == http.StatusNotFound && r.isJSON
 }
 
 // lacksRoute reports whether the server does not know the route: an older version, or something between us and it.
 func lacksRoute(err error) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && !r.isJSON && (r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed)
 }
 
 // lacksScope reports whether the token was refused for a scope that it lacks.
 func lacksScope(err error) bool {
-	return statusIs(err, http.StatusForbidden) && refused(err).isScope()
+	return statusIs(err, http.StatusForbidden) && asRefusal(err).isScope()
 }
 
 // quotable returns the message unless the status is one at which Gitea tells administrators about its own files.
@@ -88,8 +88,8 @@ func (r *refusal) quotable() string {
 	return r.message
 }
 
-// said returns the server's message, to be appended to a sentence; "" if there is none.
-func (r *refusal) said() string {
+// messageSuffix returns the server's message, to be appended to a sentence; "" if there is none.
+func (r *refusal) messageSuffix() string {
 	if r == nil || r.message == "" {
 		return ""
 	}
@@ -117,7 +117,7 @@ func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 	if err == nil {
 		return nil
 	}
-	r := refused(err)
+	r := asRefusal(err)
 	if r == nil {
 		return fault.From(err)
 	}
@@ -130,7 +130,7 @@ func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 	host := a.base.Host
 	switch r.status {
 	case http.StatusNotFound, http.StatusGone:
-		return a.missing(r, repo, what)
+		return a.notFoundError(r, repo, what)
 	case http.StatusForbidden:
 		return a.forbidden(r, repo)
 	case http.StatusLocked:
@@ -143,7 +143,8 @@ func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 			"%s takes no request that large (413); propose less at once, or have its "+
 				"limit raised", host)
 	default:
-		return fault.Wrap(err, fault.Conflict, "%s refused the request for %s (%d)%s", host, repo, r.status, r.said())
+		return fault.Wrap(err, fault.Conflict, "%s refused the request for %s (%d)%s", host, repo, r.status,
+			r.messageSuffix())
 	}
 }
 
@@ -165,7 +166,7 @@ func (a *api) moved(r *refusal, repo gitprovider.RepoRef) error {
 		r.status)
 }
 
-func (a *api) missing(r *refusal, repo gitprovider.RepoRef, what string) error {
+func (a *api) notFoundError(r *refusal, repo gitprovider.RepoRef, what string) error {
 	host := a.base.Host
 	if below := strings.Trim(a.base.Path, "/"); !r.isJSON && below != "" {
 		return fault.Wrap(r, fault.ProviderDisabled,
@@ -195,35 +196,35 @@ func (a *api) forbidden(r *refusal, repo gitprovider.RepoRef) error {
 	if r.isScope() {
 		return fault.Wrap(r, fault.ProviderDisabled,
 			"%s lacks a scope that this needs (%s and %s are enough for everything)%s",
-			tokenVariable, scopeRepository, scopeIssue, r.said())
+			tokenVariable, scopeRepository, scopeIssue, r.messageSuffix())
 	}
 	if forge.Mentions(r.message, "limited to public") {
 		return fault.Wrap(r, fault.ProviderDisabled,
 			"%s is limited to public repositories, and %s is private; make a token for public and "+
-				"private ones%s", tokenVariable, repo, r.said())
+				"private ones%s", tokenVariable, repo, r.messageSuffix())
 	}
 	if r.isAccount() {
 		return fault.Wrap(r, fault.ProviderDisabled,
 			"the user of %s may not sign in at %s%s; sign in as that user, or have an "+
 				"administrator unblock or activate the account, or use another user's token", tokenVariable, a.base.Host,
-			strings.TrimSuffix(r.said(), "."))
+			strings.TrimSuffix(r.messageSuffix(), "."))
 	}
 	if r.isSigning() {
 		return fault.Wrap(r, fault.RepoNotAllowed, "a rule of %s demands signed commits, and %s signs none for the user of "+
-			"%s%s; %s", repo, a.base.Host, tokenVariable, r.said(), signingAdvice)
+			"%s%s; %s", repo, a.base.Host, tokenVariable, r.messageSuffix(), signingAdvice)
 	}
 	if forge.Mentions(r.message, "protected branch") {
 		return fault.Wrap(r, fault.RepoNotAllowed, "a rule of %s forbids it%s; have the branches %s exempted from the rule",
-			repo, r.said(),
+			repo, r.messageSuffix(),
 			gitprovider.BranchPrefix+"**")
 	}
 	return fault.Wrap(r, fault.ProviderDisabled,
 		"%s does not let the user of %s do this in %s (403)%s; give that user write "+
-			"access to the repository", a.base.Host, tokenVariable, repo, r.said())
+			"access to the repository", a.base.Host, tokenVariable, repo, r.messageSuffix())
 }
 
-// repository reads a repository. After a rename the server redirects, and the answer has the name of now.
-func (a *api) repository(ctx context.Context, ref gitprovider.RepoRef) (*gitea.Repository, error) {
+// readRepository reads a repository. After a rename the server redirects, and the answer has the name of now.
+func (a *api) readRepository(ctx context.Context, ref gitprovider.RepoRef) (*gitea.Repository, error) {
 	repo, err := call(ctx, a, func(c *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
 		return c.GetRepo(ref.Owner, ref.Name)
 	})
@@ -252,7 +253,7 @@ func (a *api) switchedOff(from *gitea.Repository, repo gitprovider.RepoRef) erro
 // requests, is not an error.
 func (a *api) toFaultOfPull(ctx context.Context, err error, repo gitprovider.RepoRef, what string, empty bool) error {
 	if isMissing(err) {
-		if from, lookErr := a.repository(ctx, repo); lookErr == nil {
+		if from, lookErr := a.readRepository(ctx, repo); lookErr == nil {
 			if off := a.switchedOff(from, repo); off != nil || empty && from.Empty {
 				return off
 			}
@@ -270,18 +271,18 @@ const signingAdvice = "have the server's administrator let it sign commits (SIGN
 // a rule for branches of this name or for files keeps it off, or a hook of the server's. nil means that the user may
 // not write, or that it could not be looked at.
 func (a *api) forbiddenByRule(ctx context.Context, repo gitprovider.RepoRef, branch string, cause error) error {
-	r := refused(cause)
+	r := asRefusal(cause)
 	// as for coming too often
 	if r == nil || r.isScope() || r.isAccount() || r.isSigning() || a.http.StatusFault(r.resp, r.quotable()) != nil {
 		return nil
 	}
-	from, err := a.repository(ctx, repo)
+	from, err := a.readRepository(ctx, repo)
 	if err != nil || from.Permissions == nil || !from.Permissions.Push {
 		return nil
 	}
 	return fault.Wrap(cause, fault.RepoNotAllowed,
 		"a rule of %s keeps the branch %s from being changed, although the user of %s "+
 			"may write to the repository%s; in its settings, under branch protection, let that user push to %s, and leave the files "+
-			"of proposals out of the protected file patterns", repo, branch, tokenVariable, r.said(), gitprovider.BranchPrefix+
+			"of proposals out of the protected file patterns", repo, branch, tokenVariable, r.messageSuffix(), gitprovider.BranchPrefix+
 			"**")
 }

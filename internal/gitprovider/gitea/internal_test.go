@@ -89,7 +89,7 @@ func TestLabelIDsAreUsedAllOrNone(t *testing.T) {
 		names []string
 		want  []int64
 	}{{[]string{"a"}, []int64{7}}, {[]string{"a", "b"}, nil}, {[]string{"old"}, nil}, {nil, nil}} {
-		if got := ids.known(lower, tc.names); !slices.Equal(got, tc.want) {
+		if got := ids.cachedIDs(lower, tc.names); !slices.Equal(got, tc.want) {
 			t.Errorf("%v: got %v, want %v", tc.names, got, tc.want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestFreshBranchesAreTakenOnce(t *testing.T) {
 	t.Parallel()
 	fresh, repo := newFreshBranches(), gitprovider.RepoRef{Owner: "joe", Name: "x"}
 	fresh.add(repo, "b")
-	if !fresh.take(repo, "b") || fresh.take(repo, "b") || fresh.take(repo, "other") {
+	if !fresh.consume(repo, "b") || fresh.consume(repo, "b") || fresh.consume(repo, "other") {
 		t.Error("a fresh branch is not taken exactly once")
 	}
 }

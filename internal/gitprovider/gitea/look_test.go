@@ -107,11 +107,11 @@ func TestSnapshotRefusals(t *testing.T) {
 		want   fault.Code
 		says   string
 	}{
-		"a missing repository, whatever else fails": {routes{"GET " + repoPath: refused(404, "not found"),
+		"a missing repository, whatever else fails": {routes{"GET " + repoPath: asRefusal(404, "not found"),
 			tree: reply{status: 500}},
 			fault.NotFound, "joe/home-cluster"},
 		"pull requests that are switched off": {routes{"GET " + repoPath: off, tree: fine,
-			"GET " + repoPath + "/pulls": refused(404, "not found")}, fault.RepoNotAllowed, "switched off"},
+			"GET " + repoPath + "/pulls": asRefusal(404, "not found")}, fault.RepoNotAllowed, "switched off"},
 		"a tree without a commit": {routes{tree: object{"sha": "main"}}, fault.UpstreamError, "which commit"},
 		"another program at the address": {routes{"GET " + repoPath: reply{status: 404, body: "<html>nginx</html>"},
 			tree: fine},

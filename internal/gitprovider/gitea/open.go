@@ -31,14 +31,14 @@ type opener struct {
 	fresh  *freshBranches
 }
 
-func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitea.PullRequest, error) {
-	fresh := o.fresh.take(spec.Repo, spec.Head)
+func (o opener) submitPull(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitea.PullRequest, error) {
+	fresh := o.fresh.consume(spec.Repo, spec.Head)
 	if !fresh {
 		if there, err := o.checkBefore(ctx, spec); err != nil || there != nil {
 			return there, err
 		}
 	}
-	made, err := o.create(ctx, spec)
+	made, err := o.createPull(ctx, spec)
 	switch {
 	case err == nil:
 		return o.checkAfter(ctx, spec, made, fresh)
@@ -86,14 +86,14 @@ func (o opener) commitsAhead(ctx context.Context, spec gitprovider.PullRequestSp
 	return compared.TotalCommits, nil
 }
 
-func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitea.PullRequest, error) {
+func (o opener) createPull(ctx context.Context, spec gitprovider.PullRequestSpec) (*gitea.PullRequest, error) {
 	title := spec.Title
 	if spec.Draft {
 		title = draftPrefix + title
 	}
 	made, err := call(ctx, o.api, func(c *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
 		return c.CreatePullRequest(spec.Repo.Owner, spec.Repo.Name, gitea.CreatePullRequestOption{
-			Head: spec.Head, Base: spec.Base, Title: title, Body: spec.Body, Labels: o.labels.known(spec.Repo, spec.Labels),
+			Head: spec.Head, Base: spec.Base, Title: title, Body: spec.Body, Labels: o.labels.cachedIDs(spec.Repo, spec.Labels),
 		})
 	})
 	if err == nil && made.Index < 1 {
@@ -149,8 +149,8 @@ func (f *freshBranches) add(repo gitprovider.RepoRef, branch string) {
 	f.names.Put(freshKey(repo, branch), true)
 }
 
-// take reports whether the branch is fresh, to the first who asks.
-func (f *freshBranches) take(repo gitprovider.RepoRef, branch string) bool {
+// consume reports whether the branch is fresh, to the first who asks.
+func (f *freshBranches) consume(repo gitprovider.RepoRef, branch string) bool {
 	fresh, _ := f.names.Take(freshKey(repo, branch))
 	return fresh
 }
@@ -216,7 +216,7 @@ func (l labels) excluded(ctx context.Context, repo gitprovider.RepoRef, number i
 
 // setAll adds labels by their names. The server silently ignores unknown ones, so the answer is compared.
 func (l labels) setAll(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) error {
-	missing, err := l.add(ctx, repo, number, names)
+	missing, err := l.addLabels(ctx, repo, number, names)
 	switch {
 	case err != nil || len(missing) == 0:
 		return err
@@ -232,7 +232,7 @@ func (l labels) setAll(ctx context.Context, repo gitprovider.RepoRef, number int
 			return l.api.toFault(err, repo, "")
 		}
 	}
-	missing, err = l.add(ctx, repo, number, missing)
+	missing, err = l.addLabels(ctx, repo, number, missing)
 	if err == nil && len(missing) > 0 {
 		return fault.New(fault.UpstreamError, "%s did not take the label %s for %s of %s", l.api.base.Host,
 			strings.Join(missing, ", "), pullName(number), repo)
@@ -240,9 +240,9 @@ func (l labels) setAll(ctx context.Context, repo gitprovider.RepoRef, number int
 	return err
 }
 
-// add returns the names that the pull request does not have afterwards. Versions that take ids alone refuse names
+// addLabels returns the names that the pull request does not have afterwards. Versions that take ids alone refuse names
 // or fail over them; then the ids are looked up.
-func (l labels) add(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
+func (l labels) addLabels(ctx context.Context, repo gitprovider.RepoRef, number int, names []string) ([]string, error) {
 	ctx = transport.Repeatable(ctx)
 	var have []*gitea.Label
 	at := l.api.repoURL(repo, "issues", strconv.Itoa(number), "labels")
@@ -283,8 +283,9 @@ func (l labels) defined(ctx context.Context, repo gitprovider.RepoRef) ([]*gitea
 	return out, err
 }
 
-// missing looks among the labels of the repository and then, for what is missing, of the organization that owns it.
-func (l labels) missing(ctx context.Context, repo gitprovider.RepoRef, owner string, wanted []string) ([]string,
+// missingLabels looks among the labels of the repository and then, for what is missing, of the organization that owns
+// it.
+func (l labels) missingLabels(ctx context.Context, repo gitprovider.RepoRef, owner string, wanted []string) ([]string,
 	error) {
 	if len(wanted) == 0 {
 		return nil, nil
@@ -348,8 +349,8 @@ func (l *labelIDs) add(repo gitprovider.RepoRef, labels []*gitea.Label) {
 	})
 }
 
-// known gives the ids of the labels, if all of them are known: a creation that sets some would save nothing.
-func (l *labelIDs) known(repo gitprovider.RepoRef, names []string) []int64 {
+// cachedIDs gives the ids of the labels, if all of them are known: a creation that sets some would save nothing.
+func (l *labelIDs) cachedIDs(repo gitprovider.RepoRef, names []string) []int64 {
 	have, _ := l.repos.Get(forge.RepoKey(repo))
 	var ids []int64
 	for _, name := range names {
@@ -410,7 +411,7 @@ func (a assigner) requestReviews(ctx context.Context, repo gitprovider.RepoRef, 
 	if err != nil || len(teams) == 0 && (len(refused) == 0 || len(refused) < len(names)) {
 		return append(refused, foreign...), err
 	}
-	pr, err := a.pulls.read(ctx, repo, number) // which may be what is missing
+	pr, err := a.pulls.readPull(ctx, repo, number) // which may be what is missing
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -65,7 +64,7 @@ type Options struct {
 	// CreateLabels lets Label make the labels that a repository lacks. Without it they are not_found.
 	CreateLabels func() bool // asked each time; nil: they are not
 	// Paths remembers the files of pull requests beyond the process; nil keeps them in the process alone.
-	Paths driver.PathMemory
+	Paths forge.PathMemory
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Sleep waits for d or until ctx ends; nil means to wait by a timer.
@@ -84,7 +83,7 @@ type Provider struct {
 	commits    commitWriter
 	opener     opener
 	labels     labels
-	status     status
+	status     statusReader
 	discussion discussion
 	assigner   assigner
 	examiner   examiner
@@ -119,7 +118,7 @@ func New(opts Options) *Provider {
 		snapshots: snapshots{a, trees, branches, pulls},
 		commits:   commitWriter{api: a, branches: branches, trees: trees, paths: paths, fresh: fresh, now: clock.Now},
 		opener:    opener{a, pulls, ids, fresh},
-		status:    status{a, pulls, discussion, clock.Sleep},
+		status:    statusReader{a, pulls, discussion, clock.Sleep},
 		assigner:  assigner{a, pulls},
 		examiner:  examiner{a, branches, labels},
 	}
@@ -134,7 +133,7 @@ func (p *Provider) Name() string { return Name }
 //
 // Beside the port's codes: repo_not_allowed for a repository whose pull requests are switched off.
 func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	snap, err := p.snapshots.read(ctx, q)
+	snap, err := p.snapshots.readSnapshot(ctx, q)
 	return snap, p.api.toFault(err, q.Repo, "")
 }
 
@@ -158,7 +157,7 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 // Beside the port's codes: repo_not_allowed if the repository is archived or the user may not open pull requests.
 func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
 	error) {
-	pr, err := p.opener.open(ctx, spec)
+	pr, err := p.opener.submitPull(ctx, spec)
 	if err != nil {
 		return gitprovider.PullRequest{}, p.api.toFault(err, spec.Repo, "the branch "+spec.Head+" or "+spec.Base)
 	}
@@ -175,7 +174,7 @@ func (p *Provider) Label(ctx context.Context, repo gitprovider.RepoRef, number i
 		return err
 	}
 	if len(labels) == 0 {
-		_, err := p.pulls.read(ctx, repo, number)
+		_, err := p.pulls.readPull(ctx, repo, number)
 		return p.api.toFault(err, repo, pullName(number))
 	}
 	return p.api.toFault(p.labels.set(ctx, repo, number, labels), repo, pullName(number))
@@ -231,7 +230,7 @@ func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number 
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return gitprovider.Status{}, err
 	}
-	status, err := p.status.read(ctx, repo, number)
+	status, err := p.status.readStatus(ctx, repo, number)
 	if err != nil {
 		return gitprovider.Status{}, p.api.toFaultOfPull(ctx, err, repo, pullName(number), false)
 	}
@@ -269,7 +268,7 @@ func (p *Provider) ReadBlob(ctx context.Context, repo gitprovider.RepoRef, id st
 // ListFiles implements gitprovider.FileLister with one request for each 1000 entries.
 func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile,
 	bool, error) {
-	files, complete, err := p.trees.list(ctx, at, folder)
+	files, complete, err := p.trees.listTree(ctx, at, folder)
 	return files, complete, p.api.toFault(err, at.Repo, "the folder "+folder)
 }
 
@@ -326,7 +325,7 @@ func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
-	return p.api.toFault(p.discussion.comment(ctx, repo, number, text), repo, pullName(number))
+	return p.api.toFault(p.discussion.postComment(ctx, repo, number, text), repo, pullName(number))
 }
 
 // Checks implements gitprovider.CheckReader with one request for each page of statuses.
@@ -343,7 +342,7 @@ func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number i
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
-	return p.api.toFault(p.discussion.reply(ctx, repo, number, replies), repo, pullName(number))
+	return p.api.toFault(p.discussion.postReplies(ctx, repo, number, replies), repo, pullName(number))
 }
 
 // Remarks implements gitprovider.RemarkReader with three requests side by side, and then one for each of at most

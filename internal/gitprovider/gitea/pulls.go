@@ -55,8 +55,8 @@ func (p pulls) withPaths(ctx context.Context, repo gitprovider.RepoRef,
 	return out, nil
 }
 
-// read reads one pull request.
-func (p pulls) read(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitea.PullRequest, error) {
+// readPull reads one pull request.
+func (p pulls) readPull(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitea.PullRequest, error) {
 	pr, err := call(ctx, p.api, func(c *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
 		return c.GetPullRequest(repo.Owner, repo.Name, int64(number))
 	})
@@ -66,9 +66,9 @@ func (p pulls) read(ctx context.Context, repo gitprovider.RepoRef, number int) (
 	return pr, err
 }
 
-// list reads pull requests. No filter by label is ever sent: the server drops names that it does not know, and without
-// a known one lists everything.
-func (p pulls) list(repo gitprovider.RepoRef, state gitea.StateType, sort string) pageReader[*gitea.PullRequest] {
+// listPulls reads pull requests. No filter by label is ever sent: the server drops names that it does not know, and
+// without a known one lists everything.
+func (p pulls) listPulls(repo gitprovider.RepoRef, state gitea.StateType, sort string) pageReader[*gitea.PullRequest] {
 	return func(ctx context.Context, number int) (page[*gitea.PullRequest], error) {
 		query := atPage(number)
 		query.Set("state", string(state))
@@ -78,7 +78,7 @@ func (p pulls) list(repo gitprovider.RepoRef, state gitea.StateType, sort string
 		out := page[*gitea.PullRequest]{total: totalOf(header)}
 		out.date, _ = http.ParseTime(header.Get("Date"))
 		for _, one := range withoutNulls(from) {
-			out.items = append(out.items, one.plain())
+			out.items = append(out.items, one.pullRequest())
 		}
 		p.labels.learn(repo, out.items...)
 		return out, err
@@ -94,7 +94,7 @@ type listedPull struct {
 // unknownReviews stands for a number of reviews that the server did not tell.
 const unknownReviews = -1
 
-func (l *listedPull) plain() *gitea.PullRequest {
+func (l *listedPull) pullRequest() *gitea.PullRequest {
 	l.ReviewComments = unknownReviews
 	if l.Reviews != nil {
 		l.ReviewComments = *l.Reviews
@@ -102,11 +102,12 @@ func (l *listedPull) plain() *gitea.PullRequest {
 	return &l.PullRequest
 }
 
-// open reads every open pull request, oldest first. Pages are cut by position, so one that is closed in between
-// makes another be skipped; then everything is read again, and the call fails rather than give an incomplete list.
-func (p pulls) open(ctx context.Context, repo gitprovider.RepoRef) ([]*gitea.PullRequest, error) {
+// readOpenPulls reads every open pull request, oldest first. Pages are cut by position, so one that is closed in
+// between makes another be skipped; then everything is read again, and the call fails rather than give an incomplete
+// list.
+func (p pulls) readOpenPulls(ctx context.Context, repo gitprovider.RepoRef) ([]*gitea.PullRequest, error) {
 	for range listAttempts {
-		prs, settled, err := p.list(repo, gitea.StateOpen, "oldest").all(ctx)
+		prs, settled, err := p.listPulls(repo, gitea.StateOpen, "oldest").all(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +126,7 @@ func byNumber(a, b *gitea.PullRequest) int { return int(a.Index - b.Index) }
 // openOf gives the open pull requests that are wanted, with their files. One whose head branch is gone is not open.
 func (p pulls) openOf(ctx context.Context, repo gitprovider.RepoRef, wanted func(gitprovider.PullRequest) bool) (
 	[]gitprovider.PullRequest, error) {
-	all, err := p.open(ctx, repo)
+	all, err := p.readOpenPulls(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ func (p pulls) closed(ctx context.Context, repo gitprovider.RepoRef, since time.
 	}
 	began := p.now()
 	var before time.Time // by the server's clock
-	read := p.list(repo, gitea.StateClosed, "recentupdate")
+	read := p.listPulls(repo, gitea.StateClosed, "recentupdate")
 	seen := map[int64]bool{}
 	for number := 1; number <= maxPages; number++ {
 		next, err := read(ctx, number)
@@ -190,7 +191,7 @@ func (p pulls) openFor(ctx context.Context, repo gitprovider.RepoRef, base, head
 	case err == nil && fits(&first):
 		return &first, nil
 	}
-	open, err := p.open(ctx, repo)
+	open, err := p.readOpenPulls(ctx, repo)
 	if at := slices.IndexFunc(open, fits); at >= 0 { // oldest first
 		return open[at], nil
 	}
@@ -202,18 +203,18 @@ func (p pulls) openFor(ctx context.Context, repo gitprovider.RepoRef, base, head
 // branches that were made a moment ago. That there is none is known only at the end of the list, whose pages are read
 // side by side.
 func (p pulls) byHead(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitprovider.PullRequest, error) {
-	read := p.list(repo, gitea.StateAll, "")
+	read := p.listPulls(repo, gitea.StateAll, "")
 	first, err := read(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	found := newest(first.items, branch)
+	found := newestPull(first.items, branch)
 	if found == nil || foundAtTheEnd(first, found) {
-		all, _, err := read.after(ctx, first)
+		all, _, err := read.remainingPages(ctx, first)
 		if err != nil {
 			return nil, err
 		}
-		if found = newest(all, branch); found == nil {
+		if found = newestPull(all, branch); found == nil {
 			return nil, nil
 		}
 	}
@@ -224,7 +225,7 @@ func (p pulls) byHead(ctx context.Context, repo gitprovider.RepoRef, branch stri
 	return &prs[0], nil
 }
 
-func newest(prs []*gitea.PullRequest, branch string) *gitea.PullRequest {
+func newestPull(prs []*gitea.PullRequest, branch string) *gitea.PullRequest {
 	var found *gitea.PullRequest
 	for _, pr := range prs {
 		if headBranch(pr) == branch && (found == nil || pr.Index > found.Index) {
@@ -242,7 +243,7 @@ func foundAtTheEnd(first page[*gitea.PullRequest], found *gitea.PullRequest) boo
 
 // withdraw looks, and then closes and writes the body in one request.
 func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprovider.Withdrawal) error {
-	from, err := p.read(ctx, repo, w.Number)
+	from, err := p.readPull(ctx, repo, w.Number)
 	if err != nil {
 		return err
 	}
@@ -367,11 +368,11 @@ func timeOf(t *time.Time) time.Time {
 // listKnown is openOf without files that would cost a request.
 func (p pulls) listKnown(ctx context.Context, repo gitprovider.RepoRef, wanted func(gitprovider.PullRequest) bool) (
 	out gitprovider.KnownList, err error) {
-	all, err := p.open(ctx, repo)
+	all, err := p.readOpenPulls(ctx, repo)
 	if err != nil {
 		return out, err
 	}
-	reviewed := p.reviews.of(ctx, all)
+	reviewed := p.reviews.mayHaveReview(ctx, all)
 	all = slices.DeleteFunc(all, func(pr *gitea.PullRequest) bool { return headGone(pr) || !wanted(p.convert(pr)) })
 	files, end := p.files.batched(ctx, repo, all)
 	defer end()

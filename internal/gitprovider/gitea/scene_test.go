@@ -285,8 +285,8 @@ func ref() gitprovider.RepoRef { return gitprovider.RepoRef{Owner: "joe", Name: 
 
 type object = map[string]any
 
-// refused is an error as the API words it.
-func refused(status int, message string) reply {
+// asRefusal is an error as the API words it.
+func asRefusal(status int, message string) reply {
 	return reply{status: status, body: object{"message": message, "url": "https://gitea.example/api/swagger"}}
 }
 

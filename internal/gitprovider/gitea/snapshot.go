@@ -32,7 +32,7 @@ type firstRound struct {
 	lastNumber int
 }
 
-func (s snapshots) read(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+func (s snapshots) readSnapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	if q.FilesOnly {
 		return s.files(ctx, q)
 	}
@@ -81,14 +81,14 @@ func (s snapshots) firstRound(ctx context.Context, q gitprovider.SnapshotQuery) 
 	var repoErr, baseErr error
 	err := forge.Together(
 		func() error {
-			l.repo, repoErr = s.api.repository(ctx, q.Repo)
+			l.repo, repoErr = s.api.readRepository(ctx, q.Repo)
 			return repoErr
 		},
 		func() error {
 			l.base, baseErr = s.trees.branch(ctx, q.Repo, q.Base, q.Paths)
 			return baseErr
 		},
-		forge.Into(&l.open, func() ([]*gitea.PullRequest, error) { return s.pulls.open(ctx, q.Repo) }),
+		forge.Into(&l.open, func() ([]*gitea.PullRequest, error) { return s.pulls.readOpenPulls(ctx, q.Repo) }),
 		func() (err error) {
 			l.closed, l.lastNumber, err = s.pulls.closed(ctx, q.Repo, q.ClosedSince)
 			return err
@@ -183,7 +183,7 @@ func (s snapshots) foreign(ctx context.Context, snap *gitprovider.Snapshot, open
 	pages := make([]page[*gitea.ChangedFile], len(unread))
 	errs := make([]error, len(unread))
 	_ = forge.Each(ctx, unread, func(ctx context.Context, i int, pr *gitea.PullRequest) error { // none fails
-		pages[i], errs[i] = files.list(snap.Repo, pr)(ctx, 1)
+		pages[i], errs[i] = files.listChangedFiles(snap.Repo, pr)(ctx, 1)
 		return nil
 	})
 	for i, pr := range unread {

@@ -11,20 +11,21 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// status reads one pull request with its reviews and checks.
-type status struct {
+// statusReader reads one pull request with its reviews and checks.
+type statusReader struct {
 	api        *api
 	pulls      pulls
 	discussion discussion
 	sleep      func(context.Context, time.Duration)
 }
 
-func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+func (s statusReader) readStatus(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status,
+	error) {
 	var out gitprovider.Status
 	from, reviews, err := s.discussion.withReviews(ctx, repo, number)
 	if err == nil {
 		from, err = forge.Settled(ctx, from, inTransit, settlingStep, s.sleep, func() (*gitea.PullRequest, error) {
-			return s.pulls.read(ctx, repo, number)
+			return s.pulls.readPull(ctx, repo, number)
 		})
 	}
 	if err != nil {
@@ -42,7 +43,7 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 			}
 			return err
 		},
-		forge.Into(&out.Paths, func() ([]string, error) { return s.pulls.files.read(ctx, repo, from) }),
+		forge.Into(&out.Paths, func() ([]string, error) { return s.pulls.files.readChangedFiles(ctx, repo, from) }),
 		forge.Into(&out.Checks, func() (gitprovider.Checks, error) { return s.api.checks(ctx, repo, out.HeadCommit) }),
 		func() error { return s.discussion.readLines(ctx, repo, number, reviews) },
 	)

@@ -411,11 +411,11 @@ func TestLabelRefusals(t *testing.T) {
 		want   fault.Code
 		says   string
 	}{
-		"a number that does not exist": {routes{labelsRoute: refused(404, "not found")}, fault.NotFound, "#1"},
-		"a user who may not": {routes{labelsRoute: refused(403, "write permission is required")}, fault.ProviderDisabled,
+		"a number that does not exist": {routes{labelsRoute: asRefusal(404, "not found")}, fault.NotFound, "#1"},
+		"a user who may not": {routes{labelsRoute: asRefusal(403, "write permission is required")}, fault.ProviderDisabled,
 			"access"},
 		"a label that cannot be made": {routes{labelsRoute: reply{body: []object{}},
-			"POST " + repoPath + "/labels": refused(403, "user should be an owner")}, fault.ProviderDisabled, "owner"},
+			"POST " + repoPath + "/labels": asRefusal(403, "user should be an owner")}, fault.ProviderDisabled, "owner"},
 		"a label that is made and not taken": {routes{labelsRoute: reply{body: []object{}},
 			"POST " + repoPath + "/labels": reply{status: 201, body: object{"id": 9, "name": "x"}}}, fault.UpstreamError, "x"},
 	} {

@@ -70,7 +70,7 @@ func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string
 	if err != nil {
 		return baseTree{}, err
 	}
-	return t.complete(ctx, repo, first, paths)
+	return t.readTree(ctx, repo, first, paths)
 }
 
 // commit is branch for a commit.
@@ -80,11 +80,11 @@ func (t trees) commit(ctx context.Context, repo gitprovider.RepoRef, id string, 
 	if err != nil {
 		return baseTree{}, err
 	}
-	return t.complete(ctx, repo, first, paths)
+	return t.readTree(ctx, repo, first, paths)
 }
 
-// complete takes what is wanted from the first page, and reads further ones if they are needed.
-func (t trees) complete(ctx context.Context, repo gitprovider.RepoRef, first gitea.GitTreeResponse,
+// readTree takes what is wanted from the first page, and reads further ones if they are needed.
+func (t trees) readTree(ctx context.Context, repo gitprovider.RepoRef, first gitea.GitTreeResponse,
 	paths []gitprovider.Path) (
 	baseTree, error) {
 	if !isObjectID(first.SHA) {
@@ -96,7 +96,7 @@ func (t trees) complete(ctx context.Context, repo gitprovider.RepoRef, first git
 	var err error
 	switch {
 	case !first.Truncated:
-		out.add("", first.Entries, folders)
+		out.addEntries("", first.Entries, folders)
 	case len(first.Entries) > 0 && first.TotalCount <= maxTreePages*len(first.Entries):
 		err = t.furtherPages(ctx, repo, &out, first, folders)
 	default:
@@ -116,8 +116,8 @@ func foldersOf(paths []gitprovider.Path) map[string]bool {
 	return folders
 }
 
-// add takes over the entries, relative to dir, whose folder is wanted.
-func (b *baseTree) add(dir string, entries []gitea.GitEntry, folders map[string]bool) {
+// addEntries takes over the entries, relative to dir, whose folder is wanted.
+func (b *baseTree) addEntries(dir string, entries []gitea.GitEntry, folders map[string]bool) {
 	for _, e := range entries {
 		path := e.Path
 		if dir != "" {
@@ -174,7 +174,7 @@ func (t trees) furtherPages(ctx context.Context, repo gitprovider.RepoRef, into 
 		return err
 	})
 	for _, entries := range pages {
-		into.add("", entries, folders)
+		into.addEntries("", entries, folders)
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (t trees) walk(ctx context.Context, repo gitprovider.RepoRef, into *baseTre
 		}
 		var below []folder
 		for i, at := range level {
-			into.add(at.path, lists[i], folders)
+			into.addEntries(at.path, lists[i], folders)
 			for _, e := range lists[i] {
 				path := strings.TrimPrefix(at.path+"/"+e.Path, "/")
 				if folders[path] && entryOf(e).Kind == gitprovider.KindDir {
@@ -216,8 +216,8 @@ func (t trees) folder(ctx context.Context, repo gitprovider.RepoRef, id string) 
 	return entries, err
 }
 
-// list reads every plain file below a folder, page by page as far as it lists at all.
-func (t trees) list(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile, bool,
+// listTree reads every plain file below a folder, page by page as far as it lists at all.
+func (t trees) listTree(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile, bool,
 	error) {
 	id, prefix := at.BaseCommit, ""
 	if folder != "" {

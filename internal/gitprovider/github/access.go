@@ -37,7 +37,7 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 	err := forge.Together(
 		forge.Into(&who, func() (identity, error) { return e.whoAmI(ctx, repo) }),
 		func() (err error) {
-			node, access.MissingLabels, err = e.repository(ctx, repo, base, labels)
+			node, access.MissingLabels, err = e.readRepository(ctx, repo, base, labels)
 			return err
 		},
 		forge.Into(&workflows, func() (*bool, error) { return e.hasWorkflows(ctx, repo) }),
@@ -134,7 +134,7 @@ func (e examiner) whoAmI(ctx context.Context, repo gitprovider.RepoRef) (identit
 	}
 	var user gogithub.User
 	resp, err := e.api.get(ctx, transport.URL(e.api.root, "user"), needMetadata, &user)
-	if refused(err) != nil {
+	if asRefusal(err) != nil {
 		return identity{}, nil
 	}
 	if err != nil {
@@ -156,7 +156,7 @@ func (e examiner) whoAmI(ctx context.Context, repo gitprovider.RepoRef) (identit
 func (e examiner) hasWorkflows(ctx context.Context, repo gitprovider.RepoRef) (*bool, error) {
 	var list gogithub.Workflows
 	_, err := e.api.get(ctx, page(e.api.repoURL(repo, "actions", "workflows"), 1), needActions, &list)
-	if refused(err) != nil {
+	if asRefusal(err) != nil {
 		return nil, nil
 	}
 	if err != nil {
@@ -174,29 +174,29 @@ func (e examiner) branchRules(ctx context.Context, repo gitprovider.RepoRef, bra
 	ok bool,
 	err error) {
 	_, err = e.api.get(ctx, page(e.api.repoURL(repo, "rules", "branches", branch), 1), needMetadata, &rules)
-	if refused(err) != nil {
+	if asRefusal(err) != nil {
 		return nil, false, nil
 	}
 	return rules, err == nil, err
 }
 
-// repository reads GraphQL's facts about the repository and its base branch, and which of the labels it lacks.
-func (e examiner) repository(ctx context.Context, repo gitprovider.RepoRef, base string,
+// readRepository reads GraphQL's facts about the repository and its base branch, and which of the labels it lacks.
+func (e examiner) readRepository(ctx context.Context, repo gitprovider.RepoRef, base string,
 	names []string) (node *accessNode,
 	missing []string, err error) {
 	q := newQuery(repo)
-	q.add("isArchived isFork isPrivate viewerPermission")
+	q.selectField("isArchived isFork isPrivate viewerPermission")
 	if base == "" {
-		q.add("defaultBranchRef { " + accessFields + " }")
+		q.selectField("defaultBranchRef { " + accessFields + " }")
 	} else {
-		q.text("base", branchRef(base))
-		q.add("defaultBranchRef { name } base: ref(qualifiedName: $base) { " + accessFields + " }")
+		q.textVariable("base", branchRef(base))
+		q.selectField("defaultBranchRef { name } base: ref(qualifiedName: $base) { " + accessFields + " }")
 	}
 	if len(names) > 0 {
-		q.add("labels(first: 100) { pageInfo { hasNextPage endCursor } nodes { name } }")
+		q.selectField("labels(first: 100) { pageInfo { hasNextPage endCursor } nodes { name } }")
 	}
 	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && len(e.Path) > 1 }
-	node, err = ask[accessNode](ctx, e.api, q, needMetadata)
+	node, err = queryRepository[accessNode](ctx, e.api, q, needMetadata)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -236,7 +236,7 @@ func (e examiner) lacking(ctx context.Context, repo gitprovider.RepoRef) ([]stri
 	denied := make([]bool, len(probes))
 	err := forge.Each(ctx, probes, func(ctx context.Context, i int, p probe) error {
 		err := e.api.post(ctx, e.api.repoURL(repo, p.path...), p.need, p.body, nil)
-		no := refused(err)
+		no := asRefusal(err)
 		if no == nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (e examiner) ping(ctx context.Context) error {
 	}
 	answer := struct{ Resources *gogithub.RateLimits }{}
 	_, err := e.api.get(ctx, transport.URL(e.api.root, "rate_limit"), needMetadata, &answer)
-	if no := refused(err); no != nil && no.status == http.StatusNotFound && no.says("rate limiting is not enabled") {
+	if no := asRefusal(err); no != nil && no.status == http.StatusNotFound && no.says("rate limiting is not enabled") {
 		return nil
 	}
 	if err == nil && answer.Resources == nil {

@@ -60,8 +60,8 @@ func graphQLAddress(api *url.URL) *url.URL {
 	return transport.URL(&root, "graphql")
 }
 
-// request is one REST request.
-type request struct {
+// restRequest is one REST request.
+type restRequest struct {
 	method string
 	url    *url.URL
 	body   any    // sent as JSON; nil for none
@@ -77,7 +77,7 @@ const pageSize = 100
 
 // send sends a REST request and decodes the JSON of its answer into out; a *[]byte gets the bytes as they are, nil
 // nothing.
-func (a *api) send(ctx context.Context, r request, out any) (resp *gogithub.Response, err error) {
+func (a *api) send(ctx context.Context, r restRequest, out any) (resp *gogithub.Response, err error) {
 	if r.method != http.MethodGet {
 		ctx = transport.ForWrite(ctx)
 	}
@@ -93,7 +93,7 @@ func (a *api) send(ctx context.Context, r request, out any) (resp *gogithub.Resp
 func (a *api) withNewToken(ctx context.Context, n need, do func() error) error {
 	err := do()
 	for wait := time.Second; wait <= 3*time.Second; wait += time.Second {
-		r := refused(err)
+		r := asRefusal(err)
 		isOfToken := r != nil && (r.status == http.StatusUnauthorized ||
 			n != needActions && r.says("resource not accessible by integration")) // an installation need not grant it
 		if !isOfToken || a.app == nil || !a.app.IsNew(transport.UseOf(ctx)) || ctx.Err() != nil {
@@ -105,7 +105,7 @@ func (a *api) withNewToken(ctx context.Context, n need, do func() error) error {
 	return err
 }
 
-func (a *api) sendOnce(ctx context.Context, r request, out any) (*gogithub.Response, error) {
+func (a *api) sendOnce(ctx context.Context, r restRequest, out any) (*gogithub.Response, error) {
 	client := a.client()
 	req, err := client.NewRequest(r.method, r.url.String(), r.body)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *api) sendOnce(ctx context.Context, r request, out any) (*gogithub.Respo
 }
 
 func (a *api) get(ctx context.Context, u *url.URL, n need, out any) (*gogithub.Response, error) {
-	return a.send(ctx, request{method: http.MethodGet, url: u, need: n}, out)
+	return a.send(ctx, restRequest{method: http.MethodGet, url: u, need: n}, out)
 }
 
 // postTo is post to a pull request, which may be new.
@@ -142,7 +142,7 @@ func (a *api) postTo(ctx context.Context, repo gitprovider.RepoRef, number int, 
 }
 
 func (a *api) post(ctx context.Context, u *url.URL, n need, body, out any) error {
-	_, err := a.send(ctx, request{method: http.MethodPost, url: u, body: body, need: n}, out)
+	_, err := a.send(ctx, restRequest{method: http.MethodPost, url: u, body: body, need: n}, out)
 	return err
 }
 
@@ -155,7 +155,7 @@ func (a *api) changePull(ctx context.Context, repo gitprovider.RepoRef, number i
 	var now forge.Changed
 	at := a.repoURL(repo, "pulls", strconv.Itoa(number))
 	err := a.fresh.onPull(ctx, repo, number, func() error {
-		_, err := a.send(ctx, request{method: http.MethodPatch, url: at, body: fields, need: needPulls}, &now)
+		_, err := a.send(ctx, restRequest{method: http.MethodPatch, url: at, body: fields, need: needPulls}, &now)
 		return err
 	})
 	return now.PullState(), a.refusals.pullMissing(err, repo, number)
@@ -241,12 +241,12 @@ func (a *api) graphqlOnce(ctx context.Context, op operation, out any) error {
 	if isNull(answer.Data) {
 		return notJSON(errors.New("neither data nor errors"))
 	}
-	return decode(answer.Data, out)
+	return decodeJSON(answer.Data, out)
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }
 
-func decode(raw json.RawMessage, out any) error {
+func decodeJSON(raw json.RawMessage, out any) error {
 	if err := json.Unmarshal(raw, out); err != nil {
 		return notJSON(err)
 	}
@@ -258,7 +258,7 @@ func decodeField(object map[string]json.RawMessage, name string, out any) error 
 	if isNull(object[name]) {
 		return nil
 	}
-	return decode(object[name], out)
+	return decodeJSON(object[name], out)
 }
 
 // query builds a GraphQL query about one repository. Every value travels in a variable; documents hold only names that
@@ -273,8 +273,8 @@ type query struct {
 
 func newQuery(repo gitprovider.RepoRef) *query {
 	q := &query{types: map[string]string{}, values: map[string]any{}}
-	q.text("owner", repo.Owner)
-	q.text("name", repo.Name)
+	q.textVariable("owner", repo.Owner)
+	q.textVariable("name", repo.Name)
 	return q
 }
 
@@ -282,19 +282,19 @@ func (q *query) variable(name, kind string, value any) {
 	q.types[name], q.values[name] = kind, value
 }
 
-func (q *query) text(name, value string) { q.variable(name, "String!", value) }
+func (q *query) textVariable(name, value string) { q.variable(name, "String!", value) }
 
-// after makes a variable of a cursor and gives the argument that names it; "" for the first page.
-func (q *query) after(cursor string) string {
+// cursorArgument makes a variable of a cursor and gives the argument that names it; "" for the first page.
+func (q *query) cursorArgument(cursor string) string {
 	if cursor == "" {
 		return ""
 	}
-	q.text("after", cursor)
+	q.textVariable("after", cursor)
 	return ", after: $after"
 }
 
-// add selects a field of the repository.
-func (q *query) add(field string) { q.fields = append(q.fields, field) }
+// selectField selects a field of the repository.
+func (q *query) selectField(field string) { q.fields = append(q.fields, field) }
 
 func (q *query) fragment(text string) { q.fragments += text }
 
@@ -308,8 +308,8 @@ func (q *query) operation(n need) operation {
 	return operation{document: document, variables: q.values, need: n, tolerate: q.tolerate}
 }
 
-// ask sends a query and gives what it answers about the repository; not_found if there is none.
-func ask[T any](ctx context.Context, a *api, q *query, n need) (*T, error) {
+// queryRepository sends a query and gives what it answers about the repository; not_found if there is none.
+func queryRepository[T any](ctx context.Context, a *api, q *query, n need) (*T, error) {
 	var data struct{ Repository *T }
 	if err := a.graphql(ctx, q.operation(n), &data); err != nil {
 		return nil, err

@@ -41,10 +41,10 @@ func (n *refNode) tip() string {
 // Tip implements forge.Branches. It learns the repository's node id besides.
 func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch string) (string, error) {
 	q := newQuery(repo)
-	q.add("id")
+	q.selectField("id")
 	if gitprovider.CheckBranchName(branch) == nil { // git has no other branches
-		q.text("ref", branchRef(branch))
-		q.add("ref(qualifiedName: $ref) { target { oid } }")
+		q.textVariable("ref", branchRef(branch))
+		q.selectField("ref(qualifiedName: $ref) { target { oid } }")
 	}
 	var from *struct {
 		ID  string
@@ -52,10 +52,10 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 	}
 	// A branch that GitHub does not show yet is not gone: it would be left behind. After the waits it is: somebody may
 	// have removed it.
-	_, err := b.api.fresh.wait(ctx, branchObject(repo, branch),
+	_, err := b.api.fresh.retryUntilKnown(ctx, branchObject(repo, branch),
 		func(err error) bool { return err == nil && from.Ref == nil },
 		func() (err error) {
-			from, err = ask[struct {
+			from, err = queryRepository[struct {
 				ID  string
 				Ref *refNode
 			}](ctx, b.api, q, needContents)
@@ -69,18 +69,18 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 		return f
 	})
 	if tip := from.Ref.tip(); tip != "" { // it is there, though other servers may not know it yet
-		b.api.fresh.add(object(repo, tip))
+		b.api.fresh.add(objectKey(repo, tip))
 	}
 	return from.Ref.tip(), nil
 }
 
 // repositoryID gives a repository's node id, from the last snapshot of it if there was one.
 func (b branches) repositoryID(ctx context.Context, repo gitprovider.RepoRef) (string, error) {
-	if known := b.facts.of(repo); known.id != "" {
+	if known := b.facts.cached(repo); known.id != "" {
 		return known.id, nil
 	}
 	_, err := b.Tip(ctx, repo, "")
-	return b.facts.of(repo).id, err
+	return b.facts.cached(repo).id, err
 }
 
 const removeDocument = `mutation($input: UpdateRefsInput!) { updateRefs(input: $input) { clientMutationId } }`
@@ -110,7 +110,7 @@ func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, 
 // lacksUpdateRefs reports whether an Enterprise Server is too old for the mutation. It checks a document before it does
 // anything.
 func lacksUpdateRefs(err error) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && r.code != "" && r.says("updaterefs")
 }
 
@@ -143,7 +143,7 @@ func (b branches) moveByID(ctx context.Context, repo gitprovider.RepoRef, branch
 	input := map[string]any{"refId": ref.ID, "oid": commit, "force": false}
 	var data struct{ UpdateRef *struct{} }
 	err = b.api.graphql(ctx, mutation(moveByIDDocument, map[string]any{"input": input}), &data)
-	if r := refused(err); r != nil && r.says("fast forward") {
+	if r := asRefusal(err); r != nil && r.says("fast forward") {
 		return fault.Wrap(err, fault.Conflict, "the branch %s has moved since it was read; somebody has added to it", branch)
 	}
 	return err
@@ -152,12 +152,15 @@ func (b branches) moveByID(ctx context.Context, repo gitprovider.RepoRef, branch
 // node returns a branch with its node id; not_found if there is none.
 func (b branches) node(ctx context.Context, repo gitprovider.RepoRef, branch string) (*refNode, error) {
 	q := newQuery(repo)
-	q.text("ref", branchRef(branch))
-	q.add("ref(qualifiedName: $ref) { id target { oid } }")
+	q.textVariable("ref", branchRef(branch))
+	q.selectField("ref(qualifiedName: $ref) { id target { oid } }")
 	var ref *refNode
-	_, err := b.api.fresh.wait(ctx, branchObject(repo, branch), func(err error) bool { return err == nil && ref == nil },
+	_, err := b.api.fresh.retryUntilKnown(ctx, branchObject(repo, branch), func(err error) bool {
+		return err == nil &&
+			ref == nil
+	},
 		func() error {
-			from, err := ask[struct{ Ref *refNode }](ctx, b.api, q, needContents)
+			from, err := queryRepository[struct{ Ref *refNode }](ctx, b.api, q, needContents)
 			if err == nil {
 				ref = from.Ref
 			}
@@ -190,10 +193,10 @@ func (b branches) ours(ctx context.Context, repo gitprovider.RepoRef) (map[strin
 
 func (b branches) page(ctx context.Context, repo gitprovider.RepoRef, cursor string) (*connection[refNode], error) {
 	q := newQuery(repo)
-	q.text("prefix", branchRef(gitprovider.BranchPrefix))
-	q.add("refs(refPrefix: $prefix, first: " + strconv.Itoa(pageSize) + q.after(cursor) +
+	q.textVariable("prefix", branchRef(gitprovider.BranchPrefix))
+	q.selectField("refs(refPrefix: $prefix, first: " + strconv.Itoa(pageSize) + q.cursorArgument(cursor) +
 		") { pageInfo { hasNextPage endCursor } nodes { prefix name target { oid } } }")
-	from, err := ask[struct{ Refs *connection[refNode] }](ctx, b.api, q, needContents)
+	from, err := queryRepository[struct{ Refs *connection[refNode] }](ctx, b.api, q, needContents)
 	if err != nil {
 		return nil, err
 	}
@@ -228,17 +231,18 @@ func (n commitNode) author() string {
 	return n.Author.Name
 }
 
-func (h history) read(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
+func (h history) readCommitInfo(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo,
+	error) {
 	none := gitprovider.CommitInfo{}
 	q := newQuery(repo)
 	q.variable("oid", "GitObjectID!", id)
-	q.add("object(oid: $oid) { ... on Commit { oid message committedDate author { name user { login } } parents(first: " +
+	q.selectField("object(oid: $oid) { ... on Commit { oid message committedDate author { name user { login } } parents(first: " +
 		"10) { nodes { oid } } } }")
 	var n *commitNode
-	late, err := h.api.fresh.wait(ctx, object(repo, id),
+	late, err := h.api.fresh.retryUntilKnown(ctx, objectKey(repo, id),
 		func(err error) bool { return err == nil && n == nil },
 		func() error {
-			from, err := ask[struct{ Object *commitNode }](ctx, h.api, q, needContents)
+			from, err := queryRepository[struct{ Object *commitNode }](ctx, h.api, q, needContents)
 			if err == nil {
 				n = from.Object
 			}
@@ -305,12 +309,12 @@ func (h history) folders(ctx context.Context, repo gitprovider.RepoRef, from, to
 		for i, dir := range dirs {
 			if commit != "" {
 				alias := side + strconv.Itoa(i)
-				q.text(alias, commit+":"+dir)
-				q.add(alias + ": object(expression: $" + alias + ") { ... on Tree { entries { name mode oid } } }")
+				q.textVariable(alias, commit+":"+dir)
+				q.selectField(alias + ": object(expression: $" + alias + ") { ... on Tree { entries { name mode oid } } }")
 			}
 		}
 	}
-	answer, err := ask[map[string]json.RawMessage](ctx, h.api, q, needContents)
+	answer, err := queryRepository[map[string]json.RawMessage](ctx, h.api, q, needContents)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,11 +23,11 @@ type changedFiles struct {
 // meanwhile taken up a part of the head's commits, so that fewer files differ, shows only when the head changes.
 func versionOf(head, base string) string { return head + " " + base }
 
-func (n *pullNode) version() string { return versionOf(n.HeadRefOid, n.BaseRefName) }
+func (n *pullNode) changesVersion() string { return versionOf(n.HeadRefOid, n.BaseRefName) }
 
 // recall gives what is known of a node's files.
 func (f changedFiles) recall(repo gitprovider.RepoRef, n *pullNode) ([]string, bool) {
-	return f.known.Get(repo, n.Number, n.version())
+	return f.known.Get(repo, n.Number, n.changesVersion())
 }
 
 // simplePaths gives the files that came along with a node. ok is false if they did not, or are not all: of a rename
@@ -46,14 +46,14 @@ func (n *pullNode) simplePaths() (paths []string, ok bool) {
 	return paths, true
 }
 
-// keep remembers the files that came along with the nodes.
-func (f changedFiles) keep(repo gitprovider.RepoRef, nodes []*pullNode) {
+// cachePaths remembers the files that came along with the nodes.
+func (f changedFiles) cachePaths(repo gitprovider.RepoRef, nodes []*pullNode) {
 	for _, n := range nodes {
 		if n == nil {
 			continue
 		}
 		if paths, ok := n.simplePaths(); ok {
-			f.known.Put(repo, n.Number, n.version(), paths)
+			f.known.Put(repo, n.Number, n.changesVersion(), paths)
 		}
 	}
 }
@@ -62,17 +62,17 @@ func (f changedFiles) keep(repo gitprovider.RepoRef, nodes []*pullNode) {
 func (f changedFiles) convert(ctx context.Context, repo gitprovider.RepoRef,
 	nodes []*pullNode) ([]gitprovider.PullRequest,
 	error) {
-	f.keep(repo, nodes)
+	f.cachePaths(repo, nodes)
 	for _, n := range nodes {
 		f.api.fresh.addPull(repo, n)
 	}
-	if err := f.read(ctx, repo, f.unread(repo, nodes)); err != nil {
+	if err := f.readChangedFiles(ctx, repo, f.unread(repo, nodes)); err != nil {
 		return nil, err
 	}
 	out := make([]gitprovider.PullRequest, len(nodes))
 	err := forge.Each(ctx, nodes, func(ctx context.Context, i int, n *pullNode) (err error) {
 		out[i] = n.pullRequest()
-		out[i].Paths, err = f.list(ctx, repo, n)
+		out[i].Paths, err = f.listChangedFiles(ctx, repo, n)
 		return err
 	})
 	return out, err
@@ -92,9 +92,9 @@ func (f changedFiles) unread(repo gitprovider.RepoRef, nodes []*pullNode) []*pul
 // filesAtOnce is the number of pull requests that one query compares: GitHub gives a query 10 seconds.
 const filesAtOnce = 50
 
-// read asks for the files of the nodes, fills them in and remembers them. What GraphQL does not tell, or not in full,
-// REST has to list.
-func (f changedFiles) read(ctx context.Context, repo gitprovider.RepoRef, nodes []*pullNode) error {
+// readChangedFiles asks for the files of the nodes, fills them in and remembers them. What GraphQL does not tell, or
+// not in full, REST has to list.
+func (f changedFiles) readChangedFiles(ctx context.Context, repo gitprovider.RepoRef, nodes []*pullNode) error {
 	chunks := slices.Collect(slices.Chunk(nodes, filesAtOnce))
 	return forge.Each(ctx, chunks, func(ctx context.Context, _ int, chunk []*pullNode) error {
 		return f.readChunk(ctx, repo, chunk)
@@ -124,13 +124,13 @@ func (f changedFiles) readChunk(ctx context.Context, repo gitprovider.RepoRef, c
 		return fault.New(fault.UpstreamError, "GitHub showed %d pull requests instead of %d; try again later",
 			len(data.Nodes), len(chunk))
 	}
-	f.keep(repo, data.Nodes)
+	f.cachePaths(repo, data.Nodes)
 	for i, n := range data.Nodes {
 		if n == nil {
 			continue
 		}
 		// A head that moved since the list was read has other files: they count for the new one alone.
-		if chunk[i].Files = n.Files; n.version() != chunk[i].version() {
+		if chunk[i].Files = n.Files; n.changesVersion() != chunk[i].changesVersion() {
 			*chunk[i] = *n
 		}
 	}
@@ -140,8 +140,8 @@ func (f changedFiles) readChunk(ctx context.Context, repo gitprovider.RepoRef, c
 // maxFilePages is GitHub's limit: it lists at most 3000 files (docs.github.com, "List pull requests files").
 const maxFilePages = 30
 
-// list gives the changed files from memory, or reads them by REST, which tells both names of a rename.
-func (f changedFiles) list(ctx context.Context, repo gitprovider.RepoRef, n *pullNode) ([]string, error) {
+// listChangedFiles gives the changed files from memory, or reads them by REST, which tells both names of a rename.
+func (f changedFiles) listChangedFiles(ctx context.Context, repo gitprovider.RepoRef, n *pullNode) ([]string, error) {
 	if paths, known := f.recall(repo, n); known {
 		return paths, nil
 	}
@@ -169,6 +169,6 @@ func (f changedFiles) list(ctx context.Context, repo gitprovider.RepoRef, n *pul
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	f.known.Put(repo, n.Number, n.version(), paths)
+	f.known.Put(repo, n.Number, n.changesVersion(), paths)
 	return paths, nil
 }

@@ -36,7 +36,7 @@ func (w commitWriter) commit(ctx context.Context, req gitprovider.CommitRequest)
 	if err != nil {
 		return "", err
 	}
-	w.api.fresh.add(object(req.Snapshot.Repo, id))
+	w.api.fresh.add(objectKey(req.Snapshot.Repo, id))
 	w.files.known.Committed(req, versionOf(id, req.Snapshot.Base))
 	return id, nil
 }
@@ -48,11 +48,12 @@ func (w commitWriter) onBranch(ctx context.Context, req gitprovider.CommitReques
 		return "", err
 	}
 	var id, base string
-	late, err := w.api.fresh.wait(ctx, branchObject(req.Snapshot.Repo, req.Branch), branchUnknown, func() (err error) {
-		id, base, err = w.createCommit(ctx, req)
-		return err
-	})
-	if r := refused(err); late && r.kind == "NOT_FOUND" { // one that moved is somebody's
+	late, err := w.api.fresh.retryUntilKnown(ctx, branchObject(req.Snapshot.Repo, req.Branch), branchUnknown,
+		func() (err error) {
+			id, base, err = w.createCommit(ctx, req)
+			return err
+		})
+	if r := asRefusal(err); late && r.kind == "NOT_FOUND" { // one that moved is somebody's
 		return "", notYet("the branch "+req.Branch, err)
 	}
 	if err != nil {
@@ -66,7 +67,7 @@ func (w commitWriter) onBranch(ctx context.Context, req gitprovider.CommitReques
 
 // branchUnknown reports whether a refusal can mean that GitHub does not know a branch, or its commit.
 func branchUnknown(err error) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && (r.kind == "STALE_DATA" || r.kind == "NOT_FOUND" && !r.says("to a repository"))
 }
 
@@ -102,7 +103,7 @@ const createRefDocument = `mutation($input: CreateRefInput!, $base: String!) {
 // branch has moved.
 func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitRequest, repoID, at string) error {
 	var data struct{ CreateRef *struct{ Ref *refPayload } }
-	err := w.api.fresh.waitFor(ctx, object(req.Snapshot.Repo, at), "the commit", commitUnknown, func() error {
+	err := w.api.fresh.waitFor(ctx, objectKey(req.Snapshot.Repo, at), "the commit", commitUnknown, func() error {
 		return w.api.graphql(ctx, mutation(createRefDocument, map[string]any{
 			"input": map[string]any{"repositoryId": repoID, "name": branchRef(req.Branch), "oid": at},
 			"base":  branchRef(req.Snapshot.Base),
@@ -112,14 +113,14 @@ func (w commitWriter) createRef(ctx context.Context, req gitprovider.CommitReque
 		w.api.fresh.add(branchObject(req.Snapshot.Repo, req.Branch))
 	}
 	if err != nil {
-		if r := refused(err); r != nil && r.kind == "UNPROCESSABLE" && r.fault.Code == fault.Conflict {
+		if r := asRefusal(err); r != nil && r.kind == "UNPROCESSABLE" && r.fault.Code == fault.Conflict {
 			if r.says("already exists") { // though it may not be shown yet
 				w.api.fresh.add(branchObject(req.Snapshot.Repo, req.Branch))
 			}
 			r.fault = fault.New(fault.Conflict,
 				"the branch %s cannot be created: %s; it exists, or one above or below it does, "+
 					"or the base commit is gone; choose another title, or have that branch removed (no title helps where it is "+
-					"the branch claude-ops)", req.Branch, fault.Said(r.said))
+					"the branch claude-ops)", req.Branch, fault.Said(r.message))
 		}
 		return err
 	}
@@ -208,7 +209,7 @@ func (w commitWriter) treeCommit(ctx context.Context, req gitprovider.CommitRequ
 func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, kind, of string, body any) (string,
 	error) {
 	var made struct{ SHA string }
-	err := w.api.fresh.waitFor(ctx, object(repo, of), "a folder", commitUnknown, func() error {
+	err := w.api.fresh.waitFor(ctx, objectKey(repo, of), "a folder", commitUnknown, func() error {
 		return w.api.post(ctx, w.api.repoURL(repo, "git", kind), needContents, body, &made)
 	})
 	if err != nil {
@@ -217,13 +218,13 @@ func (w commitWriter) makeObject(ctx context.Context, repo gitprovider.RepoRef, 
 	if made.SHA == "" {
 		return "", fault.New(fault.UpstreamError, "GitHub did not say which object it made; try again")
 	}
-	w.api.fresh.add(object(repo, made.SHA))
+	w.api.fresh.add(objectKey(repo, made.SHA))
 	return made.SHA, nil
 }
 
 // commitUnknown reports whether a refusal can mean that GitHub does not know a commit or a tree.
 func commitUnknown(err error) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && (r.status == http.StatusUnprocessableEntity || r.status == http.StatusNotFound ||
 		r.kind == "UNPROCESSABLE" || r.kind == "NOT_FOUND") && r.says("does not exist", "not found", "could not resolve to")
 }
@@ -279,7 +280,7 @@ func (w commitWriter) append(ctx context.Context, req gitprovider.CommitRequest)
 				return err
 			})
 		if err == nil {
-			w.api.fresh.add(object(req.Snapshot.Repo, id))
+			w.api.fresh.add(objectKey(req.Snapshot.Repo, id))
 		}
 		return id, notAppended(req, err)
 	}
@@ -305,7 +306,7 @@ func (w commitWriter) moveBranch(ctx context.Context, req gitprovider.CommitRequ
 		}},
 	}
 	var data struct{ UpdateRefs *struct{} }
-	return w.api.fresh.waitFor(ctx, object(req.Snapshot.Repo, commit), "the commit", commitUnknown, func() error {
+	return w.api.fresh.waitFor(ctx, objectKey(req.Snapshot.Repo, commit), "the commit", commitUnknown, func() error {
 		err := w.api.graphql(ctx, mutation(moveDocument, map[string]any{"input": input}), &data)
 		if lacksUpdateRefs(err) {
 			return w.branches.moveByID(ctx, req.Snapshot.Repo, req.Branch, commit)
@@ -316,7 +317,7 @@ func (w commitWriter) moveBranch(ctx context.Context, req gitprovider.CommitRequ
 
 // notAppended tells a branch that is gone from a repository that is.
 func notAppended(req gitprovider.CommitRequest, err error) error {
-	r := refused(err)
+	r := asRefusal(err)
 	switch {
 	case r == nil:
 		return err
@@ -330,6 +331,6 @@ func notAppended(req gitprovider.CommitRequest, err error) error {
 }
 
 func noSuchRef(err error) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && r.kind == "NOT_FOUND" && r.says("to a ref")
 }

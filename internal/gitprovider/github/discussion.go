@@ -30,11 +30,11 @@ const detailFields = `labels(first: 100) { nodes { name } } assignees(first: 100
 func (d discussion) details(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Details, error) {
 	var pr struct {
 		Labels         labelList
-		Assignees      connection[person]
+		Assignees      connection[userNode]
 		ReviewRequests connection[struct {
 			RequestedReviewer *struct{ Login, CombinedSlug string }
 		}]
-		LatestReviews connection[struct{ Author *person }]
+		LatestReviews connection[struct{ Author *userNode }]
 	}
 	if err := d.pulls.one(ctx, repo, number, newQuery(repo), detailFields, "reviewRequests", &pr); err != nil {
 		return gitprovider.Details{}, err
@@ -80,7 +80,7 @@ const (
 // remarkNode is a comment or a review; of the latter a pending one was not submitted.
 type remarkNode struct {
 	ID                     string
-	Author                 *person
+	Author                 *userNode
 	AuthorAssociation      string
 	Body, State            string
 	CreatedAt, SubmittedAt *time.Time
@@ -100,12 +100,12 @@ func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, numbe
 	var nodes []*remarkNode
 	known := map[string]bool{}
 	for _, n := range slices.Concat(pr.Reviews.Nodes, opinions, pr.Comments.Nodes) {
-		if !n.said().IsZero() && !known[n.ID] {
+		if !n.remarkTime().IsZero() && !known[n.ID] {
 			known[n.ID] = true
 			nodes = append(nodes, n)
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b *remarkNode) int { return a.said().Compare(b.said()) })
+	slices.SortStableFunc(nodes, func(a, b *remarkNode) int { return a.remarkTime().Compare(b.remarkTime()) })
 	writes, err := d.whoWrites(ctx, repo, nodes, opinions)
 	if err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (d discussion) remarks(ctx context.Context, repo gitprovider.RepoRef, numbe
 // is asked, the latest first: members and collaborators may have leave to read alone, and private members look like
 // strangers. An owner needs no question, a bot gets none.
 func (d discussion) whoWrites(ctx context.Context, repo gitprovider.RepoRef,
-	nodes, opinions []*remarkNode) (map[person]bool, error) {
-	writes := map[person]bool{}
+	nodes, opinions []*remarkNode) (map[userNode]bool, error) {
+	writes := map[userNode]bool{}
 	for _, n := range opinions {
 		if n != nil && n.Author != nil {
 			writes[*n.Author] = true
@@ -140,7 +140,7 @@ func (d discussion) whoWrites(ctx context.Context, repo gitprovider.RepoRef,
 			ask = append(ask, who.Login)
 		}
 	}
-	answers, err := d.writers.of(ctx, repo, ask)
+	answers, err := d.writers.haveWriteAccess(ctx, repo, ask)
 	for _, n := range nodes {
 		writes[*n.Author] = writes[*n.Author] || !n.Author.isBot() && answers[n.Author.Login]
 	}
@@ -167,8 +167,10 @@ type writer struct {
 	seen time.Time
 }
 
-// of tells it of people by their logins, with a request for each of the first writersAsked who are not known.
-func (w writers) of(ctx context.Context, repo gitprovider.RepoRef, logins []string) (map[string]bool, error) {
+// haveWriteAccess tells it of people by their logins, with a request for each of the first writersAsked who are not
+// known.
+func (w writers) haveWriteAccess(ctx context.Context, repo gitprovider.RepoRef, logins []string) (map[string]bool,
+	error) {
 	out := map[string]bool{}
 	var unknown []string
 	for _, login := range logins {
@@ -182,7 +184,7 @@ func (w writers) of(ctx context.Context, repo gitprovider.RepoRef, logins []stri
 	unknown = unknown[:min(len(unknown), writersAsked)]
 	may := make([]bool, len(unknown))
 	err := forge.Each(ctx, unknown, func(ctx context.Context, i int, login string) (err error) {
-		may[i], err = w.ask(ctx, repo, login)
+		may[i], err = w.fetchWriteAccess(ctx, repo, login)
 		return err
 	})
 	if err != nil {
@@ -199,19 +201,19 @@ func writerKey(repo gitprovider.RepoRef, login string) string {
 	return forge.RepoKey(repo) + "\n" + strings.ToLower(login)
 }
 
-// ask asks GitHub. A refusal is a no: of somebody who is gone, or where the token may not know.
-func (w writers) ask(ctx context.Context, repo gitprovider.RepoRef, login string) (bool, error) {
+// fetchWriteAccess asks GitHub. A refusal is a no: of somebody who is gone, or where the token may not know.
+func (w writers) fetchWriteAccess(ctx context.Context, repo gitprovider.RepoRef, login string) (bool, error) {
 	var answer struct{ Permission string }
 	at := w.api.repoURL(repo, "collaborators", login, "permission")
 	_, err := w.api.get(ctx, at, needMetadata, &answer)
-	if no := refused(err); no != nil && no.status != http.StatusUnauthorized {
+	if no := asRefusal(err); no != nil && no.status != http.StatusUnauthorized {
 		return false, nil
 	}
 	return answer.Permission == "admin" || answer.Permission == "write", err
 }
 
-// said returns the time of a remark: zero if it is hidden, or not submitted.
-func (n *remarkNode) said() time.Time {
+// remarkTime returns the time of a remark: zero if it is hidden, or not submitted.
+func (n *remarkNode) remarkTime() time.Time {
 	if n == nil || n.Author == nil || n.IsMinimized {
 		return time.Time{}
 	}
@@ -225,14 +227,14 @@ func (n *remarkNode) said() time.Time {
 
 // remark converts a node.
 func (n *remarkNode) remark() gitprovider.Remark {
-	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Body: n.Body, At: n.said()}
+	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Body: n.Body, At: n.remarkTime()}
 	if n.SubmittedAt != nil {
 		out.State = reviewState(n.State)
 	}
 	return out
 }
 
-func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
+func (d discussion) postComment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
 	}
@@ -241,8 +243,8 @@ func (d discussion) comment(ctx context.Context, repo gitprovider.RepoRef, numbe
 	return d.pulls.api.postTo(ctx, repo, number, at, map[string]string{"body": text}, &made)
 }
 
-// reply answers below the first comment of each conversation: GitHub takes no answers to answers.
-func (d discussion) reply(ctx context.Context, repo gitprovider.RepoRef, number int,
+// postReplies answers below the first comment of each conversation: GitHub takes no answers to answers.
+func (d discussion) postReplies(ctx context.Context, repo gitprovider.RepoRef, number int,
 	replies []gitprovider.LineReply) error {
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return err
@@ -290,7 +292,7 @@ type threadNode struct {
 
 type lineNode struct {
 	FullDatabaseID    string
-	Author            *person
+	Author            *userNode
 	Body              string
 	IsMinimized       bool
 	OriginalCommit    *struct{ Oid string }
@@ -306,7 +308,7 @@ func (n threadsNode) byReview() map[string][]gitprovider.LineComment {
 		}
 		for _, c := range t.Comments.Nodes {
 			if c != nil && c.PullRequestReview != nil && !c.IsMinimized {
-				one := t.comment(c, n.LinesHead)
+				one := t.lineComment(c, n.LinesHead)
 				if first := t.Comments.Nodes[0]; first != nil && first != c {
 					one.Thread = first.FullDatabaseID
 				}
@@ -317,9 +319,9 @@ func (n threadsNode) byReview() map[string][]gitprovider.LineComment {
 	return out
 }
 
-// comment returns one comment of a conversation. A line is counted in the head, or, where that has moved on, in the
+// lineComment returns one comment of a conversation. A line is counted in the head, or, where that has moved on, in the
 // commit that it was written for.
-func (t *threadNode) comment(c *lineNode, head string) gitprovider.LineComment {
+func (t *threadNode) lineComment(c *lineNode, head string) gitprovider.LineComment {
 	out := gitprovider.LineComment{
 		ID: c.FullDatabaseID, Path: t.Path, Line: t.Line, Commit: head, Before: t.DiffSide == "LEFT", Resolved: t.IsResolved,
 		Body: strings.ReplaceAll(c.Body, "\r\n", "\n"),
@@ -373,7 +375,7 @@ func (d discussion) askReviewStates(ctx context.Context, repo gitprovider.RepoRe
 				fresh = append(fresh, number)
 			}
 			q.variable(alias, "Int!", number)
-			q.add(alias + ": pullRequest(number: $" + alias + ") { " + opinionFields + "}")
+			q.selectField(alias + ": pullRequest(number: $" + alias + ") { " + opinionFields + "}")
 		}
 	}
 	if len(q.fields) == 0 {
@@ -384,7 +386,7 @@ func (d discussion) askReviewStates(ctx context.Context, repo gitprovider.RepoRe
 	}
 	var from *map[string]json.RawMessage
 	read := func() (err error) {
-		from, err = ask[map[string]json.RawMessage](ctx, d.pulls.api, q, needPullsRead)
+		from, err = queryRepository[map[string]json.RawMessage](ctx, d.pulls.api, q, needPullsRead)
 		return err
 	}
 	missing := func(err error) bool {

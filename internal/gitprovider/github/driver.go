@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
-	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
@@ -25,10 +24,10 @@ const (
 )
 
 // Driver is GitHub, github.com as well as Enterprise servers.
-func Driver() driver.Driver {
-	return driver.Driver{
+func Driver() forge.Driver {
+	return forge.Driver{
 		Name: Name,
-		Variables: []driver.Variable{
+		Variables: []forge.Variable{
 			{Name: urlVariable, Meaning: "the API of GitHub Enterprise; unset means GitHub's own", Server: true},
 			{Name: tokenVariable, Meaning: "token of GitHub; without it the provider is off", Secret: true, Server: true,
 				Needed: true},
@@ -36,24 +35,24 @@ func Driver() driver.Driver {
 			{Name: keyVariable, Meaning: "private key of the GitHub App, in PEM", Secret: true, Server: true},
 		},
 		Read: readSettings, Hosts: hosts, New: fromSettings,
-		Webhooks: webhook.Source{
+		Webhooks: forge.Source{
 			Name: Name, Title: "GitHub",
-			Signatures: []webhook.Signature{{Header: "X-Hub-Signature-256", Prefix: "sha256="}},
+			Signatures: []forge.Signature{{Header: "X-Hub-Signature-256", Prefix: "sha256="}},
 			Headers:    []string{"X-GitHub-"},
 			Events:     []string{"push", "pull_request", "pull_request_review", "check_suite", "status"},
 		},
 	}
 }
 
-func readSettings(e driver.Environment) driver.Settings {
-	s := driver.AddressAndToken(e, urlVariable, defaultAPI, tokenVariable)
+func readSettings(e forge.Environment) forge.Settings {
+	s := forge.AddressAndToken(e, urlVariable, defaultAPI, tokenVariable)
 	app, err := readApp(e, s.Token)
 	if app == nil && err == nil {
 		return s
 	}
-	s = driver.Settings{App: app, Configured: true}
+	s = forge.Settings{App: app, Configured: true}
 	if err == nil {
-		s.URL, err = driver.ParseURL(urlVariable, cmp.Or(e.Get(urlVariable), defaultAPI))
+		s.URL, err = forge.ParseURL(urlVariable, cmp.Or(e.Get(urlVariable), defaultAPI))
 	}
 	if err != nil {
 		s.Problem = err.Error()
@@ -63,7 +62,7 @@ func readSettings(e driver.Environment) driver.Settings {
 
 // readApp reads the variables of the app. They go together: one alone is a problem, since a token that is set besides
 // may do more than the app, and is not taken in its stead.
-func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
+func readApp(e forge.Environment, token forge.Secret) (*forge.App, error) {
 	id, key := e.Get(appVariable), e.Secret(keyVariable)
 	switch {
 	case id == "" && key.Text == "":
@@ -79,7 +78,7 @@ func readApp(e driver.Environment, token driver.Secret) (*driver.App, error) {
 	if token.Text != "" {
 		e.Warn("%s is not used, since %s is set: requests are made in the name of the app", tokenVariable, appVariable)
 	}
-	return &driver.App{ID: id, Key: key}, nil
+	return &forge.App{ID: id, Key: key}, nil
 }
 
 // hosts returns github.com for api.github.com, the same with data residency (api.NAME.ghe.com), and an Enterprise
@@ -91,10 +90,10 @@ func hosts(api *url.URL) []string {
 	if web, isAPI := strings.CutPrefix(api.Hostname(), "api."); isAPI {
 		return []string{web}
 	}
-	return driver.Hosts(api)
+	return forge.Hosts(api)
 }
 
-func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *transport.Transport, error) {
+func fromSettings(s forge.Settings, r forge.Runtime) (gitprovider.Provider, *transport.Transport, error) {
 	o := transport.Options{Name: Name, Variables: transport.Variables{Token: tokenVariable, Address: urlVariable},
 		Scheme: "Bearer"}
 	app, err := newApp(s, r)
@@ -114,7 +113,7 @@ func fromSettings(s driver.Settings, r driver.Runtime) (gitprovider.Provider, *t
 
 // newApp returns the app in whose name requests are made, nil without one. Its tokens are redacted like those of the
 // configuration.
-func newApp(s driver.Settings, r driver.Runtime) (*githubapp.App, error) {
+func newApp(s forge.Settings, r forge.Runtime) (*githubapp.App, error) {
 	if s.App == nil {
 		return nil, nil
 	}

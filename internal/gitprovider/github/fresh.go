@@ -27,15 +27,17 @@ const (
 	maxNew = 4096
 )
 
-// object names a branch, a git object or a pull request of a repository.
-func object(repo gitprovider.RepoRef, name string) string { return forge.RepoKey(repo) + "\n" + name }
+// objectKey names a branch, a git object or a pull request of a repository.
+func objectKey(repo gitprovider.RepoRef, name string) string {
+	return forge.RepoKey(repo) + "\n" + name
+}
 
 func branchObject(repo gitprovider.RepoRef, branch string) string {
-	return object(repo, branchRef(branch))
+	return objectKey(repo, branchRef(branch))
 }
 
 func pullObject(repo gitprovider.RepoRef, number int) string {
-	return object(repo, "#"+strconv.Itoa(number))
+	return objectKey(repo, "#"+strconv.Itoa(number))
 }
 
 func (o newObjects) add(object string) { o.made.Put(object, o.now()) }
@@ -55,8 +57,8 @@ func (o newObjects) addPull(repo gitprovider.RepoRef, n *pullNode) {
 // gone notes that the object was removed.
 func (o newObjects) gone(object string) { o.made.Take(object) }
 
-// shown notes that GitHub knows the object.
-func (o newObjects) shown(object string) { o.made.Put(object, time.Time{}) }
+// markShown notes that GitHub knows the object.
+func (o newObjects) markShown(object string) { o.made.Put(object, time.Time{}) }
 
 // wasShown reports whether GitHub is known to know it.
 func (o newObjects) wasShown(object string) bool {
@@ -69,9 +71,9 @@ func (o newObjects) has(object string) bool {
 	return known && o.now().Sub(made) < newFor
 }
 
-// wait calls do, and if GitHub does not know the new object yet, again after 1, 2 and 4 seconds. unknown tells whether
-// what do came to can mean that. It returns what do came to last; late is true if that is still unknown.
-func (o newObjects) wait(ctx context.Context, object string, unknown func(error) bool,
+// retryUntilKnown calls do, and if GitHub does not know the new object yet, again after 1, 2 and 4 seconds. unknown
+// tells whether what do came to can mean that. It returns what do came to last; late is true if that is still unknown.
+func (o newObjects) retryUntilKnown(ctx context.Context, object string, unknown func(error) bool,
 	do func() error) (late bool, err error) {
 	return o.waitWhile(ctx, func(err error) bool { return unknown(err) && o.has(object) }, do)
 }
@@ -91,7 +93,7 @@ func (o newObjects) waitWhile(ctx context.Context, unknown func(error) bool, do 
 
 // waitFor is wait with an error that says that the object may still appear: the caller has to look again later.
 func (o newObjects) waitFor(ctx context.Context, object, what string, unknown func(error) bool, do func() error) error {
-	late, err := o.wait(ctx, object, unknown, do)
+	late, err := o.retryUntilKnown(ctx, object, unknown, do)
 	if late {
 		return notYet(what, err)
 	}
@@ -120,7 +122,7 @@ const unknownNode = "could not resolve to a node"
 
 // pullUnknown reports whether a refusal can mean that GitHub does not know a pull request.
 func pullUnknown(err error) bool {
-	no := refused(err)
+	no := asRefusal(err)
 	switch {
 	case no == nil:
 		return false
@@ -150,7 +152,7 @@ func newRepositoryFacts() *repositoryFacts {
 	return &repositoryFacts{forge.NewLRU[string, facts](maxRepositories, nil)}
 }
 
-func (r *repositoryFacts) of(repo gitprovider.RepoRef) facts {
+func (r *repositoryFacts) cached(repo gitprovider.RepoRef) facts {
 	known, _ := r.known.Get(forge.RepoKey(repo))
 	return known
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// lists reads the open pull requests with a label or a mark.
-type lists struct {
+// pullLists reads the open pull requests with a label or a mark.
+type pullLists struct {
 	pulls pulls
 	facts *repositoryFacts
 	kept  *forge.LRU[string, listing] // by listingKey
 	now   func() time.Time
 }
 
-func (l lists) open(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest, error) {
+func (l pullLists) readOpenPulls(ctx context.Context, repo gitprovider.RepoRef,
+	label string) ([]gitprovider.PullRequest, error) {
 	began := l.now()
 	changed, last, ok, err := l.changed(ctx, repo, label)
 	if err != nil {
@@ -29,7 +30,7 @@ func (l lists) open(ctx context.Context, repo gitprovider.RepoRef, label string)
 		return l.pulls.files.convert(ctx, repo, withoutForks(changed))
 	}
 	list := labelledPulls(label)
-	list.files = !l.facts.of(repo).filesRead
+	list.files = !l.facts.cached(repo).filesRead
 	first, marked, err := l.firstPage(ctx, repo, list)
 	if tooMuch(err) {
 		list = list.smaller()
@@ -45,7 +46,7 @@ func (l lists) open(ctx context.Context, repo gitprovider.RepoRef, label string)
 	all = mergeListed(all, marked, label)
 	prs, err := l.pulls.files.convert(ctx, repo, withoutForks(all))
 	if err == nil {
-		l.keep(repo, label, all, last, began)
+		l.cacheListing(repo, label, all, last, began)
 		l.facts.noteFilesRead(repo)
 	}
 	return prs, err
@@ -64,8 +65,8 @@ type ownBranches = connection[struct{ AssociatedPullRequests pullConnection }]
 
 // selectOwn adds a page of our branches to a query. after is the argument that names its cursor.
 func selectOwn(q *query, size int, after string) {
-	q.text("ours", branchRef(gitprovider.BranchPrefix))
-	q.add("branches: refs(refPrefix: $ours, first: " + strconv.Itoa(size) + after +
+	q.textVariable("ours", branchRef(gitprovider.BranchPrefix))
+	q.selectField("branches: refs(refPrefix: $ours, first: " + strconv.Itoa(size) + after +
 		") { pageInfo { hasNextPage endCursor } " +
 		"nodes { associatedPullRequests(states: [OPEN], first: " + strconv.Itoa(pullsOfBranch) +
 		") { nodes { ...pull } } } }")
@@ -74,12 +75,12 @@ func selectOwn(q *query, size int, after string) {
 // firstPage reads the first page of the list, and in the same request the open pull requests of our branches: a mark is
 // true only on such a branch, so that those whose label is missing are found without reading everybody's. Each further
 // 100 branches cost a request, up to maxRefPages.
-func (l lists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list pullList) (first *pullConnection,
+func (l pullLists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list pullList) (first *pullConnection,
 	own []*pullNode,
 	err error) {
 	q := list.query(repo, "")
 	selectOwn(q, list.size, "")
-	from, err := ask[struct {
+	from, err := queryRepository[struct {
 		Pulls    *pullConnection
 		Branches *ownBranches
 	}](ctx, l.pulls.api, q, needPullsRead)
@@ -95,9 +96,9 @@ func (l lists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list pul
 			return nil, nil
 		}
 		q := newQuery(repo)
-		selectOwn(q, list.size, q.after(last.PageInfo.EndCursor))
+		selectOwn(q, list.size, q.cursorArgument(last.PageInfo.EndCursor))
 		q.fragment(pullFragment)
-		next, err := ask[struct{ Branches *ownBranches }](ctx, l.pulls.api, q, needPullsRead)
+		next, err := queryRepository[struct{ Branches *ownBranches }](ctx, l.pulls.api, q, needPullsRead)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +179,8 @@ func changedPulls() pullList {
 // not read before or is so short that to read it costs one request, too, if too much has changed since, or if what
 // comes out has not as many with the label as GitHub says: then it has to be read whole, and last is the last change
 // that was seen before that, if any was.
-func (l lists) changed(ctx context.Context, repo gitprovider.RepoRef, label string) (nodes []*pullNode, last time.Time,
+func (l pullLists) changed(ctx context.Context, repo gitprovider.RepoRef, label string) (nodes []*pullNode,
+	last time.Time,
 	ok bool,
 	err error) {
 	known, found := l.kept.Get(listingKey(repo, label))
@@ -198,7 +200,7 @@ func (l lists) changed(ctx context.Context, repo gitprovider.RepoRef, label stri
 	if !reaches(changed, known.last.Add(-changedMargin)) {
 		return nil, last, false, nil
 	}
-	nodes = known.with(changed.Nodes, label)
+	nodes = known.withChanges(changed.Nodes, label)
 	labelled := 0
 	for _, n := range nodes {
 		if n.labelled(label) {
@@ -213,13 +215,13 @@ func (l lists) changed(ctx context.Context, repo gitprovider.RepoRef, label stri
 }
 
 // changes reads what was changed last, and how many pull requests are in the list.
-func (l lists) changes(ctx context.Context, repo gitprovider.RepoRef, label string) (*pullConnection, int, error) {
+func (l pullLists) changes(ctx context.Context, repo gitprovider.RepoRef, label string) (*pullConnection, int, error) {
 	q, list := newQuery(repo), changedPulls()
-	q.text("label", label)
-	q.add("labelled: pullRequests(states: [OPEN], labels: [$label], first: 1) { totalCount }")
-	q.add(list.field("changed", list.size, ""))
+	q.textVariable("label", label)
+	q.selectField("labelled: pullRequests(states: [OPEN], labels: [$label], first: 1) { totalCount }")
+	q.selectField(list.pageSelection("changed", list.size, ""))
 	q.fragment(pullFragment)
-	from, err := ask[struct {
+	from, err := queryRepository[struct {
 		Labelled *struct{ TotalCount int }
 		Changed  *pullConnection
 	}](ctx, l.pulls.api, q, needPullsRead)
@@ -240,8 +242,8 @@ func reaches(c *pullConnection, at time.Time) bool {
 	return !c.PageInfo.HasNextPage || c.Nodes[len(c.Nodes)-1].UpdatedAt.Before(at)
 }
 
-// with returns the list after changes.
-func (l listing) with(changed []*pullNode, label string) []*pullNode {
+// withChanges returns the list after changes.
+func (l listing) withChanges(changed []*pullNode, label string) []*pullNode {
 	now := map[int]*pullNode{}
 	for _, n := range changed {
 		now[n.Number] = n
@@ -258,9 +260,9 @@ func (l listing) with(changed []*pullNode, label string) []*pullNode {
 
 func (n *pullNode) labelled(label string) bool { return labelKeys(n.Labels.names())[labelKey(label)] }
 
-// keep remembers a list that was read whole. last is a change that was seen before it was read; zero: the last one in
-// the list is.
-func (l lists) keep(repo gitprovider.RepoRef, label string, nodes []*pullNode, last, began time.Time) {
+// cacheListing remembers a list that was read whole. last is a change that was seen before it was read; zero: the last
+// one in the list is.
+func (l pullLists) cacheListing(repo gitprovider.RepoRef, label string, nodes []*pullNode, last, began time.Time) {
 	if last.IsZero() {
 		for _, n := range nodes {
 			last = later(last, n.UpdatedAt)

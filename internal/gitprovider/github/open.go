@@ -23,7 +23,7 @@ type opener struct {
 	pulls pulls
 }
 
-func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
+func (o opener) submitPull(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest, error) {
 	none := gitprovider.PullRequest{}
 	var pr gitprovider.PullRequest
 	head, looked := branchObject(spec.Repo, spec.Head), false
@@ -39,13 +39,13 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (git
 	}
 	err := o.api.fresh.waitFor(ctx, head, "the branch "+forge.Clean(spec.Head), unknown,
 		func() (err error) {
-			pr, err = o.create(ctx, spec, spec.Draft)
-			if r := refused(err); r != nil && spec.Draft && r.says("draft pull requests") {
-				pr, err = o.create(ctx, spec, false)
+			pr, err = o.createPull(ctx, spec, spec.Draft)
+			if r := asRefusal(err); r != nil && spec.Draft && r.says("draft pull requests") {
+				pr, err = o.createPull(ctx, spec, false)
 			}
 			return err
 		})
-	r := refused(err)
+	r := asRefusal(err)
 	if r == nil || r.status != http.StatusUnprocessableEntity {
 		return pr, err
 	}
@@ -63,9 +63,9 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (git
 		return *found, nil
 	case r.says("no commits between"):
 		return none, forge.NothingToPropose(spec)
-	case r.names("head"):
+	case r.namesField("head"):
 		return none, fault.New(fault.NotFound, "the repository %s has no branch %s", spec.Repo, forge.Clean(spec.Head))
-	case r.names("base"):
+	case r.namesField("base"):
 		return none, forge.NoBase(spec.Repo, spec.Base, "")
 	}
 	return none, err
@@ -73,19 +73,19 @@ func (o opener) open(ctx context.Context, spec gitprovider.PullRequestSpec) (git
 
 // headUnknown reports whether a refusal can mean that GitHub does not know a branch yet, or its commit.
 func headUnknown(err error) bool {
-	r := refused(err)
-	return r != nil && r.status == http.StatusUnprocessableEntity && (r.says("no commits between") || r.names("head"))
+	r := asRefusal(err)
+	return r != nil && r.status == http.StatusUnprocessableEntity && (r.says("no commits between") || r.namesField("head"))
 }
 
 // isNew reports whether the head branch has a commit of the last minute that is not the base's: another process may
 // have made it.
 func (o opener) isNew(ctx context.Context, spec gitprovider.PullRequestSpec) bool {
 	q := newQuery(spec.Repo)
-	q.text("head", branchRef(spec.Head))
-	q.text("base", branchRef(spec.Base))
-	q.add("head: ref(qualifiedName: $head) { target { oid ... on Commit { committedDate } } }")
-	q.add("base: ref(qualifiedName: $base) { target { oid } }")
-	from, err := ask[struct {
+	q.textVariable("head", branchRef(spec.Head))
+	q.textVariable("base", branchRef(spec.Base))
+	q.selectField("head: ref(qualifiedName: $head) { target { oid ... on Commit { committedDate } } }")
+	q.selectField("base: ref(qualifiedName: $base) { target { oid } }")
+	from, err := queryRepository[struct {
 		Head *struct {
 			Target struct {
 				Oid           string
@@ -98,7 +98,7 @@ func (o opener) isNew(ctx context.Context, spec gitprovider.PullRequestSpec) boo
 		o.api.fresh.now().Sub(from.Head.Target.CommittedDate).Abs() < newFor
 }
 
-func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, draft bool) (gitprovider.PullRequest,
+func (o opener) createPull(ctx context.Context, spec gitprovider.PullRequestSpec, draft bool) (gitprovider.PullRequest,
 	error) {
 	none := gitprovider.PullRequest{}
 	body := &gogithub.NewPullRequest{
@@ -122,7 +122,7 @@ func (o opener) create(ctx context.Context, spec gitprovider.PullRequestSpec, dr
 		pr.Labels = append(pr.Labels, label.GetName())
 	}
 	o.api.fresh.add(pullObject(spec.Repo, pr.Number))
-	o.api.fresh.shown(branchObject(spec.Repo, spec.Head))
+	o.api.fresh.markShown(branchObject(spec.Repo, spec.Head))
 	pr.Paths, _ = o.pulls.files.known.Opened(spec.Repo, pr.Number, versionOf(pr.HeadCommit, pr.Base))
 	return pr, nil
 }
@@ -178,7 +178,7 @@ func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, n
 	var missing []string
 	if !mayCreate(l.create) {
 		var err error
-		if missing, err = l.missing(ctx, repo, names); err != nil {
+		if missing, err = l.missingLabels(ctx, repo, names); err != nil {
 			return err
 		}
 	}
@@ -196,9 +196,9 @@ func (l labels) set(ctx context.Context, repo gitprovider.RepoRef, number int, n
 	return nil
 }
 
-// missing tells which labels do not exist: from a fresh snapshot, or by asking.
-func (l labels) missing(ctx context.Context, repo gitprovider.RepoRef, names []string) ([]string, error) {
-	if known := l.facts.of(repo); l.now().Sub(known.seen) <= labelsFresh {
+// missingLabels tells which labels do not exist: from a fresh snapshot, or by asking.
+func (l labels) missingLabels(ctx context.Context, repo gitprovider.RepoRef, names []string) ([]string, error) {
+	if known := l.facts.cached(repo); l.now().Sub(known.seen) <= labelsFresh {
 		names = lacking(known.labels, names)
 	}
 	return l.absent(ctx, repo, names)
@@ -212,10 +212,10 @@ func (l labels) absent(ctx context.Context, repo gitprovider.RepoRef, names []st
 	q := newQuery(repo)
 	for i, name := range names {
 		alias := "label" + strconv.Itoa(i)
-		q.text(alias, name)
-		q.add(alias + ": label(name: $" + alias + ") { name }")
+		q.textVariable(alias, name)
+		q.selectField(alias + ": label(name: $" + alias + ") { name }")
 	}
-	answer, err := ask[map[string]*struct{ Name string }](ctx, l.api, q, needIssues)
+	answer, err := queryRepository[map[string]*struct{ Name string }](ctx, l.api, q, needIssues)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func (a assigner) review(ctx context.Context, repo gitprovider.RepoRef, number i
 	no, err = forge.RefusedNames(names, isUnprocessable, func(names ...string) error {
 		ask := func() error {
 			err := a.requestReview(ctx, repo, number, names)
-			if r := refused(err); r != nil && len(names) == 1 && isTeam(names[0]) && r.says(unknownNode) {
+			if r := asRefusal(err); r != nil && len(names) == 1 && isTeam(names[0]) && r.says(unknownNode) {
 				withoutTeams = "to name a team, the token needs the organisation's permission \"Members: read\""
 			}
 			return err
@@ -306,7 +306,7 @@ func (a assigner) review(ctx context.Context, repo gitprovider.RepoRef, number i
 			return ask()
 		}
 		asked = true
-		late, err := a.api.fresh.wait(ctx, pullObject(repo, number), pullUnknown, ask)
+		late, err := a.api.fresh.retryUntilKnown(ctx, pullObject(repo, number), pullUnknown, ask)
 		if late && !slices.ContainsFunc(names, isTeam) {
 			return notYet(pullWords(number), err)
 		}
@@ -316,7 +316,7 @@ func (a assigner) review(ctx context.Context, repo gitprovider.RepoRef, number i
 }
 
 func isUnprocessable(err error) bool {
-	r := refused(err)
+	r := asRefusal(err)
 	return r != nil && r.fault.Code == fault.InvalidArgument
 }
 

@@ -53,12 +53,12 @@ type Provider struct {
 	branches   branches
 	pulls      pulls
 	snapshots  snapshots
-	lists      lists
+	lists      pullLists
 	commits    commitWriter
 	history    history
 	opener     opener
 	labels     labels
-	status     status
+	status     statusReader
 	discussion discussion
 	assigner   assigner
 	examiner   examiner
@@ -93,11 +93,11 @@ func New(opts Options) *Provider {
 	return &Provider{
 		branches: branches, pulls: pulls, labels: labels, history: history{a}, assigner: assigner{a, opts.App != nil},
 		snapshots: snapshots{api: a, pulls: pulls, facts: facts, trees: trees, now: clock.Now},
-		lists: lists{pulls: pulls, facts: facts, kept: forge.NewLRU[string](maxListings, weightOfListing),
+		lists: pullLists{pulls: pulls, facts: facts, kept: forge.NewLRU[string](maxListings, weightOfListing),
 			now: clock.Now},
 		commits:    commitWriter{api: a, branches: branches, files: files, trees: trees},
 		opener:     opener{a, pulls},
-		status:     status{pulls, clock.Sleep},
+		status:     statusReader{pulls, clock.Sleep},
 		discussion: discussion{pulls, writers{a, forge.NewLRU[string, writer](maxWriters, nil), clock.Now}},
 		examiner:   examiner{a, labels, opts.App},
 	}
@@ -123,7 +123,7 @@ func publish(err error) error {
 // Snapshot implements gitprovider.Provider with one query. Further requests follow only for further pages of pull
 // requests, for the files of those that were never seen before, and for contents that GraphQL cannot carry.
 func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	snapshot, err := p.snapshots.read(about(ctx, q.Repo), q)
+	snapshot, err := p.snapshots.readSnapshot(about(ctx, q.Repo), q)
 	return snapshot, publish(err)
 }
 
@@ -147,7 +147,7 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 // repository, invalid_argument for what GitHub takes for malformed.
 func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullRequestSpec) (gitprovider.PullRequest,
 	error) {
-	pr, err := p.opener.open(about(ctx, spec.Repo), spec)
+	pr, err := p.opener.submitPull(about(ctx, spec.Repo), spec)
 	return pr, publish(err)
 }
 
@@ -187,14 +187,14 @@ func (p *Provider) DeleteBranch(ctx context.Context, repo gitprovider.RepoRef, b
 // heads that are new; see lists.changed.
 func (p *Provider) ListOpen(ctx context.Context, repo gitprovider.RepoRef, label string) ([]gitprovider.PullRequest,
 	error) {
-	prs, err := p.lists.open(about(ctx, repo), repo, label)
+	prs, err := p.lists.readOpenPulls(about(ctx, repo), repo, label)
 	return prs, publish(err)
 }
 
 // Status implements gitprovider.Provider with one query, and further ones for further pages of reviews and checks.
 // Whether a pull request can be merged is asked up to three times more within 2.4 s, then Mergeable stays nil.
 func (p *Provider) Status(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
-	status, err := p.status.read(about(ctx, repo), repo, number)
+	status, err := p.status.readStatus(about(ctx, repo), repo, number)
 	if err != nil {
 		return gitprovider.Status{}, publish(err)
 	}
@@ -218,7 +218,7 @@ func (p *Provider) OpenOurs(ctx context.Context, repo gitprovider.RepoRef, below
 // with its parent.
 func (p *Provider) ReadCommit(ctx context.Context, repo gitprovider.RepoRef, id string) (gitprovider.CommitInfo,
 	error) {
-	info, err := p.history.read(about(ctx, repo), repo, id)
+	info, err := p.history.readCommitInfo(about(ctx, repo), repo, id)
 	return info, publish(err)
 }
 
@@ -231,7 +231,7 @@ func (p *Provider) ReadBlob(ctx context.Context, repo gitprovider.RepoRef, id st
 // ListFiles implements gitprovider.FileLister with one request, which tells of at most 100,000 entries.
 func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile,
 	bool, error) {
-	files, complete, err := p.snapshots.list(about(ctx, at.Repo), at, folder)
+	files, complete, err := p.snapshots.listTree(about(ctx, at.Repo), at, folder)
 	return files, complete, publish(err)
 }
 
@@ -282,7 +282,7 @@ func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number
 
 // Comment implements gitprovider.Reviser.
 func (p *Provider) Comment(ctx context.Context, repo gitprovider.RepoRef, number int, text string) error {
-	return publish(p.discussion.comment(about(ctx, repo), repo, number, text))
+	return publish(p.discussion.postComment(about(ctx, repo), repo, number, text))
 }
 
 // Checks implements gitprovider.CheckReader with one query, and one for each further 100 contexts.
@@ -295,7 +295,7 @@ func (p *Provider) Checks(ctx context.Context, repo gitprovider.RepoRef, number 
 // Reply implements gitprovider.Replier with a request for each.
 func (p *Provider) Reply(ctx context.Context, repo gitprovider.RepoRef, number int,
 	replies []gitprovider.LineReply) error {
-	return publish(p.discussion.reply(about(ctx, repo), repo, number, replies))
+	return publish(p.discussion.postReplies(about(ctx, repo), repo, number, replies))
 }
 
 // Remarks implements gitprovider.RemarkReader with one query over the newest 50 comments, as many reviews, and the last

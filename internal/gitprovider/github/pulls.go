@@ -56,8 +56,8 @@ func labelledPulls(label string) pullList {
 	return list
 }
 
-// field returns the selection of one page. after is the argument that names its cursor.
-func (l pullList) field(alias string, size int, after string) string {
+// pageSelection returns the selection of one page. after is the argument that names its cursor.
+func (l pullList) pageSelection(alias string, size int, after string) string {
 	nodes := "...pull"
 	if l.files {
 		nodes += " ...changed"
@@ -66,8 +66,8 @@ func (l pullList) field(alias string, size int, after string) string {
 		") { pageInfo { hasNextPage endCursor } nodes { " + nodes + " } }"
 }
 
-// ended reports whether a page reaches behind the list's end.
-func (l pullList) ended(at *pullConnection) bool {
+// reachesEnd reports whether a page reaches behind the list's end.
+func (l pullList) reachesEnd(at *pullConnection) bool {
 	last := len(at.Nodes) - 1
 	return !l.end.IsZero() && last >= 0 && at.Nodes[last] != nil && at.Nodes[last].UpdatedAt.Before(l.end)
 }
@@ -76,9 +76,9 @@ func (l pullList) ended(at *pullConnection) bool {
 func (l pullList) query(repo gitprovider.RepoRef, cursor string) *query {
 	q := newQuery(repo)
 	for name, value := range l.strings {
-		q.text(name, value)
+		q.textVariable(name, value)
 	}
-	q.add(l.field("pulls", l.size, q.after(cursor)))
+	q.selectField(l.pageSelection("pulls", l.size, q.cursorArgument(cursor)))
 	q.fragment(pullFragment)
 	if l.files {
 		q.fragment(changedFragment)
@@ -89,7 +89,7 @@ func (l pullList) query(repo gitprovider.RepoRef, cursor string) *query {
 // page reads one page of the list, which it makes smaller if that is too much for GitHub.
 func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list *pullList, cursor string) (*pullConnection,
 	error) {
-	from, err := ask[struct{ Pulls *pullConnection }](ctx, p.api, list.query(repo, cursor), needPullsRead)
+	from, err := queryRepository[struct{ Pulls *pullConnection }](ctx, p.api, list.query(repo, cursor), needPullsRead)
 	if tooMuch(err) && !list.isSmall() {
 		*list = list.smaller()
 		return p.page(ctx, repo, list, cursor)
@@ -108,7 +108,7 @@ func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list *pullLis
 func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullList, first *pullConnection) ([]*pullNode,
 	error) {
 	all, err := follow(first, func(last *pullConnection) (*pullConnection, error) {
-		if list.ended(last) {
+		if list.reachesEnd(last) {
 			return nil, nil
 		}
 		return p.page(ctx, repo, &list, last.PageInfo.EndCursor)
@@ -185,12 +185,12 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 		return err
 	}
 	q.variable("number", "Int!", number)
-	q.add("pullRequest(number: $number) { " + fields + " }")
+	q.selectField("pullRequest(number: $number) { " + fields + " }")
 	q.tolerate = func(e graphError) bool { return e.Type == "FORBIDDEN" && hidden != "" && e.under(hidden) }
 	var from *struct{ PullRequest json.RawMessage }
 	looked := false
 	unknown := func(err error) bool {
-		if r := refused(err); r != nil && r.says("to a pullrequest") && !looked &&
+		if r := asRefusal(err); r != nil && r.says("to a pullrequest") && !looked &&
 			!p.api.fresh.has(pullObject(repo, number)) {
 			looked = true
 			p.noteNewest(ctx, repo)
@@ -198,10 +198,10 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 		return pullUnknown(err)
 	}
 	err := p.api.fresh.waitFor(ctx, pullObject(repo, number), pullWords(number), unknown, func() (err error) {
-		from, err = ask[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
+		from, err = queryRepository[struct{ PullRequest json.RawMessage }](ctx, p.api, q, needPullsRead)
 		return err
 	})
-	if r := refused(err); r != nil && r.kind == "NOT_FOUND" && r.fault.Code == fault.NotFound && r.says("pullrequest") {
+	if r := asRefusal(err); r != nil && r.kind == "NOT_FOUND" && r.fault.Code == fault.NotFound && r.says("pullrequest") {
 		return forge.NoPullRequest(repo, number)
 	}
 	switch {
@@ -210,16 +210,16 @@ func (p pulls) one(ctx context.Context, repo gitprovider.RepoRef, number int, q 
 	case isNull(from.PullRequest):
 		return forge.NoPullRequest(repo, number)
 	}
-	return decode(from.PullRequest, out)
+	return decodeJSON(from.PullRequest, out)
 }
 
 // noteNewest notes the newest pull requests that are new: another process may have opened the one that is asked for.
 // The list may show it before it can be asked for by its number. Failures say nothing.
 func (p pulls) noteNewest(ctx context.Context, repo gitprovider.RepoRef) {
 	q := newQuery(repo)
-	q.add("newest: pullRequests(first: " + strconv.Itoa(findPage) + ", orderBy: {field: CREATED_AT, direction: DESC}) { " +
+	q.selectField("newest: pullRequests(first: " + strconv.Itoa(findPage) + ", orderBy: {field: CREATED_AT, direction: DESC}) { " +
 		"nodes { number createdAt isCrossRepository headRefName } }")
-	from, err := ask[struct{ Newest *pullConnection }](ctx, p.api, q, needPullsRead)
+	from, err := queryRepository[struct{ Newest *pullConnection }](ctx, p.api, q, needPullsRead)
 	if err != nil || from.Newest == nil {
 		return
 	}
@@ -265,14 +265,14 @@ const changedFragment = `
 fragment changed on PullRequest { files(first: 100) { pageInfo { hasNextPage } nodes { path changeType } } }
 `
 
-// person is an account; nil if it is gone. Kind is "" where it was not asked for: User, Bot and others. A bot may have
-// the name of a person.
-type person struct {
+// userNode is an account; nil if it is gone. Kind is "" where it was not asked for: User, Bot and others. A bot may
+// have the name of a person.
+type userNode struct {
 	Login string
 	Kind  string `json:"__typename"`
 }
 
-func (p person) isBot() bool { return p.Kind == "Bot" }
+func (p userNode) isBot() bool { return p.Kind == "Bot" }
 
 // pullNode is a pull request as GraphQL answers it.
 type pullNode struct {
@@ -289,8 +289,8 @@ type pullNode struct {
 	UpdatedAt         time.Time
 	ClosedAt          *time.Time
 	MergedAt          *time.Time
-	Author            *person
-	HeadRepository    *struct{ Owner person }
+	Author            *userNode
+	HeadRepository    *struct{ Owner userNode }
 	Repository        struct {
 		DatabaseID                       int64
 		IsArchived, IsLocked, IsDisabled bool

@@ -30,12 +30,12 @@ const (
 // refusal is a definite negative answer of GitHub: nothing was done. Its fault applies unless the calling method knows
 // better.
 type refusal struct {
-	status int    // of REST; 0 for GraphQL
-	kind   string // of GraphQL's error: NOT_FOUND, UNPROCESSABLE and the like
-	code   string // of a document that GraphQL does not understand
-	said   string // GitHub's words, cleaned and capped
-	errors []gogithub.Error
-	fault  *fault.Error
+	status  int    // of REST; 0 for GraphQL
+	kind    string // of GraphQL's error: NOT_FOUND, UNPROCESSABLE and the like
+	code    string // of a document that GraphQL does not understand
+	message string // GitHub's words, cleaned and capped
+	errors  []gogithub.Error
+	fault   *fault.Error
 }
 
 // Error implements error.
@@ -45,10 +45,10 @@ func (r *refusal) Error() string { return r.fault.Error() }
 func (r *refusal) Unwrap() error { return r.fault }
 
 // says reports whether GitHub's words hold one of the phrases, letter case aside.
-func (r *refusal) says(phrases ...string) bool { return forge.Mentions(r.said, phrases...) }
+func (r *refusal) says(phrases ...string) bool { return forge.Mentions(r.message, phrases...) }
 
-// names reports whether REST's validation found fault with the field.
-func (r *refusal) names(field string) bool {
+// namesField reports whether REST's validation found fault with the field.
+func (r *refusal) namesField(field string) bool {
 	for _, e := range r.errors {
 		if e.Field == field {
 			return true
@@ -57,8 +57,8 @@ func (r *refusal) names(field string) bool {
 	return false
 }
 
-// refused finds the refusal in an error, or nil.
-func refused(err error) *refusal {
+// asRefusal finds the refusal in an error, or nil.
+func asRefusal(err error) *refusal {
 	var r *refusal
 	errors.As(err, &r)
 	return r
@@ -72,8 +72,8 @@ type refusals struct {
 	now       func() time.Time
 }
 
-// said prepares GitHub's text for a message: cleaned, and without the token, which an answer might echo.
-func (r refusals) said(message string) string { return forge.Clean(r.transport.Scrub(message)) }
+// cleanMessage prepares GitHub's text for a message: cleaned, and without the token, which an answer might echo.
+func (r refusals) cleanMessage(message string) string { return forge.Clean(r.transport.Scrub(message)) }
 
 // saidBy returns the message of a REST refusal and of its validation errors.
 func (r refusals) saidBy(e *gogithub.ErrorResponse) string {
@@ -86,7 +86,7 @@ func (r refusals) saidBy(e *gogithub.ErrorResponse) string {
 			said = append(said, detail.Field+" is "+detail.Code)
 		}
 	}
-	return r.said(strings.Join(said, "; "))
+	return r.cleanMessage(strings.Join(said, "; "))
 }
 
 // translate classifies an error of the client: a refusal, or an unknown outcome.
@@ -124,7 +124,7 @@ const secondaryWait = time.Minute
 // fromLimit returns a rate limit.
 func (r refusals) fromLimit(resp *http.Response, message string, wait time.Duration) error {
 	if resp != nil && len(resp.Header) > 0 {
-		if f := r.transport.StatusFault(resp, r.said(message)); f != nil {
+		if f := r.transport.StatusFault(resp, r.cleanMessage(message)); f != nil {
 			return f
 		}
 	}
@@ -144,9 +144,9 @@ func (r refusals) fromAnswer(e *gogithub.ErrorResponse, n need) error {
 	known := r.transport.StatusFault(e.Response, said)
 	switch {
 	case known != nil && known.Code == fault.ProviderDisabled: // of the configuration: nothing was done
-		return &refusal{status: status, said: said, fault: known}
+		return &refusal{status: status, message: said, fault: known}
 	case status >= 300 && status < 400 && writes: // transport does not repeat a write elsewhere, so nothing was done
-		return &refusal{status: status, said: said, fault: fault.New(fault.Conflict,
+		return &refusal{status: status, message: said, fault: fault.New(fault.Conflict,
 			"the repository was renamed or moved meanwhile, and nothing was done; try again")}
 	case known != nil:
 		if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
@@ -158,7 +158,7 @@ func (r refusals) fromAnswer(e *gogithub.ErrorResponse, n need) error {
 	if id := e.Response.Header.Get("X-GitHub-Request-Id"); id != "" {
 		f.Message += " (request id " + forge.Clean(id) + ")"
 	}
-	return &refusal{status: status, said: said, errors: e.Errors, fault: f}
+	return &refusal{status: status, message: said, errors: e.Errors, fault: f}
 }
 
 // errGaveUp is the cause of a failure that GitHub's gateway tells, or GraphQL in its stead: as a rule of a query that
@@ -201,7 +201,7 @@ func (r refusals) notFound() *fault.Error {
 
 // pullMissing names the pull request in a not_found: which of repository and number is missing, REST does not tell.
 func (r refusals) pullMissing(err error, repo gitprovider.RepoRef, number int) error {
-	if no := refused(err); no != nil && no.fault.Code == fault.NotFound {
+	if no := asRefusal(err); no != nil && no.fault.Code == fault.NotFound {
 		return fault.New(fault.NotFound, "GitHub has no pull request %d in %s, or %s may not see it", number, repo, r.token)
 	}
 	return err
@@ -300,8 +300,8 @@ func shares(a, b string) bool {
 // translateGraphQL tells what an error of a GraphQL answer means. One without a type is a failure inside GitHub, after
 // which a mutation may have been done.
 func (r refusals) translateGraphQL(e graphError, resp *http.Response, op operation) error {
-	said := r.said(e.Message)
-	out := &refusal{kind: e.Type, code: e.Extensions.Code, said: said}
+	said := r.cleanMessage(e.Message)
+	out := &refusal{kind: e.Type, code: e.Extensions.Code, message: said}
 	switch {
 	case e.Extensions.SAML:
 		out.fault = r.fromWords("saml enforcement", op.need)

@@ -40,7 +40,7 @@ type snapshotQuery struct {
 type repositoryNode struct {
 	ID, Name             string
 	DatabaseID           int64
-	Owner                person
+	Owner                userNode
 	URL                  string
 	IsArchived, IsLocked bool
 	IsDisabled, IsFork   bool
@@ -64,21 +64,21 @@ const (
 	recentClosed = 20
 )
 
-func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+func (s snapshots) readSnapshot(ctx context.Context, query gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	q := newSnapshotQuery(query)
 	if query.FilesOnly {
 		return s.files(ctx, q)
 	}
-	q.open.files = !s.facts.of(query.Repo).filesRead
-	err := s.ask(ctx, q)
+	q.open.files = !s.facts.cached(query.Repo).filesRead
+	err := s.querySnapshot(ctx, q)
 	if tooMuch(err) { // then only ours are compared, afterwards
 		q.open, q.closed, q.small = q.open.smaller(), q.closed.smaller(), true
-		err = s.ask(ctx, q)
+		err = s.querySnapshot(ctx, q)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.begin(q)
+	out, err := s.snapshotFromQuery(q)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +105,10 @@ func (s snapshots) read(ctx context.Context, query gitprovider.SnapshotQuery) (*
 
 // files reads a branch without pull requests.
 func (s snapshots) files(ctx context.Context, q *snapshotQuery) (*gitprovider.Snapshot, error) {
-	if err := s.ask(ctx, q); err != nil {
+	if err := s.querySnapshot(ctx, q); err != nil {
 		return nil, err
 	}
-	out, err := s.begin(q)
+	out, err := s.snapshotFromQuery(q)
 	if err == nil && q.Contents {
 		out.Contents, err = s.contents(ctx, out.Repo, q.base().Target, q.Paths)
 	}
@@ -128,38 +128,38 @@ func newSnapshotQuery(query gitprovider.SnapshotQuery) *snapshotQuery {
 	return q
 }
 
-// ask sends the query.
-func (s snapshots) ask(ctx context.Context, sq *snapshotQuery) error {
+// querySnapshot sends the query.
+func (s snapshots) querySnapshot(ctx context.Context, sq *snapshotQuery) error {
 	q := newQuery(sq.Repo)
-	q.add(
+	q.selectField(
 		"id databaseId name owner { login } url isArchived isLocked isDisabled isFork labels(first: 100) { nodes { name } }")
 	commit := sq.commitFields(q)
 	if sq.Base == "" {
-		q.add("defaultBranchRef { name " + commit + " }")
+		q.selectField("defaultBranchRef { name " + commit + " }")
 	} else {
-		q.add("defaultBranchRef { name }")
-		q.text("base", branchRef(sq.Base))
-		q.add("base: ref(qualifiedName: $base) { name " + commit + " }")
+		q.selectField("defaultBranchRef { name }")
+		q.textVariable("base", branchRef(sq.Base))
+		q.selectField("base: ref(qualifiedName: $base) { name " + commit + " }")
 	}
 	for i, branch := range sq.Branches {
 		if gitprovider.CheckBranchName(branch) != nil {
 			continue // git has no such branch
 		}
 		alias := "tip" + strconv.Itoa(i)
-		q.text(alias, branchRef(branch))
-		q.add(alias + ": ref(qualifiedName: $" + alias + ") { target { oid } }")
+		q.textVariable(alias, branchRef(branch))
+		q.selectField(alias + ": ref(qualifiedName: $" + alias + ") { target { oid } }")
 	}
 	if sq.FilesOnly {
 		return s.send(ctx, sq, q)
 	}
 	// Before the open ones, so that none is opened between them that is in neither.
-	q.add("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
-	q.add(sq.open.field("open", sq.open.size, ""))
+	q.selectField("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
+	q.selectField(sq.open.pageSelection("open", sq.open.size, ""))
 	if !sq.open.files && !sq.small {
-		q.add(sq.recent.field("recent", recentOpen, ""))
+		q.selectField(sq.recent.pageSelection("recent", recentOpen, ""))
 	}
 	if !sq.ClosedSince.IsZero() {
-		q.add(sq.closed.field("closed", recentClosed, ""))
+		q.selectField(sq.closed.pageSelection("closed", recentClosed, ""))
 	}
 	q.fragment(pullFragment)
 	if !sq.small {
@@ -172,22 +172,22 @@ func (s snapshots) send(ctx context.Context, sq *snapshotQuery, q *query) error 
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
 	read := func() error {
 		sq.repository = repositoryNode{}
-		answer, err := ask[json.RawMessage](ctx, s.api, q, needContents)
+		answer, err := queryRepository[json.RawMessage](ctx, s.api, q, needContents)
 		if err != nil {
 			return err
 		}
-		if err := decode(*answer, &sq.repository); err != nil {
+		if err := decodeJSON(*answer, &sq.repository); err != nil {
 			return err
 		}
-		return decode(*answer, &sq.dynamic)
+		return decodeJSON(*answer, &sq.dynamic)
 	}
 	noBase := func(err error) bool { return err == nil && sq.base() == nil }
-	_, err := s.api.fresh.wait(ctx, branchObject(sq.Repo, sq.Base), noBase, read)
+	_, err := s.api.fresh.retryUntilKnown(ctx, branchObject(sq.Repo, sq.Base), noBase, read)
 	return err
 }
 
-// begin fills in what the query has answered already, and remembers what later calls need.
-func (s snapshots) begin(q *snapshotQuery) (*gitprovider.Snapshot, error) {
+// snapshotFromQuery fills in what the query has answered already, and remembers what later calls need.
+func (s snapshots) snapshotFromQuery(q *snapshotQuery) (*gitprovider.Snapshot, error) {
 	r := q.repository
 	ref := gitprovider.RepoRef{Owner: r.Owner.Login, Name: r.Name, Remote: q.Repo.Remote}
 	base := q.base()
@@ -234,7 +234,7 @@ func (s snapshots) begin(q *snapshotQuery) (*gitprovider.Snapshot, error) {
 		return f
 	})
 	if r.Recent != nil {
-		s.pulls.files.keep(ref, r.Recent.Nodes)
+		s.pulls.files.cachePaths(ref, r.Recent.Nodes)
 	}
 	return out, nil
 }
@@ -299,7 +299,7 @@ type fileNode struct {
 func (s *snapshotQuery) commitFields(q *query) string {
 	var b strings.Builder
 	file := func(alias, path, object string) {
-		q.text(alias, path)
+		q.textVariable(alias, path)
 		b.WriteString(" " + alias + ": file(path: $" + alias + ") { name mode oid object { " + object + " } }")
 	}
 	b.WriteString("target { oid ... on Commit { tree { oid entries { name mode oid } }")
@@ -387,7 +387,7 @@ func (s snapshots) content(ctx context.Context, repo gitprovider.RepoRef, file f
 		return []byte(*text), nil
 	}
 	var raw []byte
-	_, err := s.api.send(ctx, request{
+	_, err := s.api.send(ctx, restRequest{
 		method: http.MethodGet, url: s.api.repoURL(repo, "git", "blobs", file.Oid), accept: rawBlob, need: needContents,
 	}, &raw)
 	if err != nil {
@@ -405,7 +405,7 @@ func (s snapshots) blob(ctx context.Context, repo gitprovider.RepoRef, id string
 		return nil, fault.New(fault.NotFound, "%.100q is not an object id", id)
 	}
 	var raw []byte
-	_, err := s.api.send(ctx, request{
+	_, err := s.api.send(ctx, restRequest{
 		method: http.MethodGet, url: s.api.repoURL(repo, "git", "blobs", id), accept: rawBlob, need: needContents,
 	}, &raw)
 	switch {
@@ -419,8 +419,9 @@ func (s snapshots) blob(ctx context.Context, repo gitprovider.RepoRef, id string
 	return raw, nil
 }
 
-// list reads every plain file below a folder in one request.
-func (s snapshots) list(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile, bool,
+// listTree reads every plain file below a folder in one request.
+func (s snapshots) listTree(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile,
+	bool,
 	error) {
 	id, prefix := at.BaseCommit, ""
 	if folder != "" {
@@ -435,7 +436,7 @@ func (s snapshots) list(ctx context.Context, at *gitprovider.Snapshot, folder st
 	}
 	where := s.api.repoURL(at.Repo, "git", "trees", id)
 	where.RawQuery = "recursive=1"
-	_, err := s.api.send(ctx, request{method: http.MethodGet, url: where, need: needContents}, &answer)
+	_, err := s.api.send(ctx, restRequest{method: http.MethodGet, url: where, need: needContents}, &answer)
 	if err != nil {
 		return nil, false, err
 	}
@@ -467,16 +468,16 @@ func (s snapshots) readOpen(ctx context.Context, q *snapshotQuery, out *gitprovi
 			others = append(others, n)
 		}
 	}
-	files.keep(out.Repo, ours)
-	files.keep(out.Repo, others)
+	files.cachePaths(out.Repo, ours)
+	files.cachePaths(out.Repo, others)
 	unread := files.unread(out.Repo, ours)
-	if more := newest(files.unread(out.Repo, others)); len(more) > 0 {
+	if more := newestPulls(files.unread(out.Repo, others)); len(more) > 0 {
 		// Failing to read the files of others is not an error: those are counted as unread, and ours are read separately.
-		if files.read(ctx, out.Repo, slices.Concat(unread, more)) == nil {
+		if files.readChangedFiles(ctx, out.Repo, slices.Concat(unread, more)) == nil {
 			unread = nil
 		}
 	}
-	if err := files.read(ctx, out.Repo, unread); err != nil {
+	if err := files.readChangedFiles(ctx, out.Repo, unread); err != nil {
 		return err
 	}
 	if out.Open, err = files.convert(ctx, out.Repo, ours); err != nil {
@@ -488,8 +489,8 @@ func (s snapshots) readOpen(ctx context.Context, q *snapshotQuery, out *gitprovi
 	return nil
 }
 
-// newest gives the latest MaxForeign of the nodes.
-func newest(nodes []*pullNode) []*pullNode {
+// newestPulls gives the latest MaxForeign of the nodes.
+func newestPulls(nodes []*pullNode) []*pullNode {
 	slices.SortFunc(nodes, func(a, b *pullNode) int { return cmp.Compare(b.Number, a.Number) })
 	return nodes[:min(len(nodes), gitprovider.MaxForeign)]
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
-// status reads one pull request with its reviews and checks.
-type status struct {
+// statusReader reads one pull request with its reviews and checks.
+type statusReader struct {
 	pulls pulls
 	sleep func(context.Context, time.Duration)
 }
@@ -40,7 +40,7 @@ func rollupFields(after string) string {
 type statusNode struct {
 	pullNode
 	Mergeable string
-	MergedBy  *person
+	MergedBy  *userNode
 	threadsNode
 	Reviews  *connection[reviewNode]
 	Comments connection[remarkNode]
@@ -56,7 +56,7 @@ type statusNode struct {
 
 type reviewNode struct {
 	ID          string
-	Author      *person
+	Author      *userNode
 	State, Body string
 	SubmittedAt *time.Time
 }
@@ -99,20 +99,22 @@ func (n *statusNode) reportsOn(commit string) bool {
 	return n.Commits != nil && len(n.Commits.Nodes) > 0 && n.Commits.Nodes[0].Commit.Oid == commit
 }
 
-// ask reads fields of one pull request. Checks that the token may not see count as not reported: fine-grained tokens
-// cannot be given the permission for all of them.
-func (s status) ask(ctx context.Context, repo gitprovider.RepoRef, number int, q *query, fields string) (*statusNode,
+// queryPull reads fields of one pull request. Checks that the token may not see count as not reported: fine-grained
+// tokens cannot be given the permission for all of them.
+func (s statusReader) queryPull(ctx context.Context, repo gitprovider.RepoRef, number int, q *query,
+	fields string) (*statusNode,
 	error) {
 	var n statusNode
 	err := s.pulls.one(ctx, repo, number, q, fields, "statusCheckRollup", &n)
 	return &n, err
 }
 
-func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status, error) {
+func (s statusReader) readStatus(ctx context.Context, repo gitprovider.RepoRef, number int) (gitprovider.Status,
+	error) {
 	none := gitprovider.Status{}
 	q := newQuery(repo)
 	q.fragment(pullFragment + changedFragment)
-	n, err := s.ask(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+commentFields+
+	n, err := s.queryPull(ctx, repo, number, q, "...pull ...changed mergeable mergedBy { login } "+commentFields+
 		threadFields()+
 		reviewFields("")+
 		rollupFields(""))
@@ -133,7 +135,7 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 	}
 	var comments []gitprovider.Remark
 	for _, c := range n.Comments.Nodes {
-		if !c.said().IsZero() {
+		if !c.remarkTime().IsZero() {
 			comments = append(comments, c.remark())
 		}
 	}
@@ -151,10 +153,10 @@ func (s status) read(ctx context.Context, repo gitprovider.RepoRef, number int) 
 // It begins to find out when it is asked for the first time.
 const settlingStep = 400 * time.Millisecond
 
-func (s status) mergeable(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) (*bool, error) {
+func (s statusReader) mergeable(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) (*bool, error) {
 	unknown := func(answer string) bool { return answer == "UNKNOWN" }
 	answer, err := forge.Settled(ctx, n.Mergeable, unknown, settlingStep, s.sleep, func() (string, error) {
-		again, err := s.ask(ctx, repo, n.Number, newQuery(repo), "mergeable")
+		again, err := s.queryPull(ctx, repo, n.Number, newQuery(repo), "mergeable")
 		return again.Mergeable, err
 	})
 	yes := answer == "MERGEABLE"
@@ -165,10 +167,11 @@ func (s status) mergeable(ctx context.Context, repo gitprovider.RepoRef, n *stat
 }
 
 // reviews reads all pages, which GitHub gives oldest first.
-func (s status) reviews(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) ([]gitprovider.Review, error) {
+func (s statusReader) reviews(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) ([]gitprovider.Review,
+	error) {
 	all, err := follow(n.Reviews, func(last *connection[reviewNode]) (*connection[reviewNode], error) {
 		q := newQuery(repo)
-		next, err := s.ask(ctx, repo, n.Number, q, reviewFields(q.after(last.PageInfo.EndCursor)))
+		next, err := s.queryPull(ctx, repo, n.Number, q, reviewFields(q.cursorArgument(last.PageInfo.EndCursor)))
 		return next.Reviews, err
 	})
 	var out []gitprovider.Review
@@ -203,7 +206,7 @@ func reviewState(s string) gitprovider.ReviewState {
 }
 
 // checks reads all pages of what CI reported on the head; nothing if the node shows another commit's.
-func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusNode,
+func (s statusReader) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusNode,
 	head string) (gitprovider.Checks, error) {
 	if !n.reportsOn(head) {
 		return gitprovider.Checks{State: gitprovider.ChecksNone}, nil
@@ -211,7 +214,7 @@ func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusN
 	sum := n.rollup()
 	all, err := follow(sum.Contexts, func(last *connection[contextNode]) (*connection[contextNode], error) {
 		q := newQuery(repo)
-		next, err := s.ask(ctx, repo, n.Number, q, rollupFields(q.after(last.PageInfo.EndCursor)))
+		next, err := s.queryPull(ctx, repo, n.Number, q, rollupFields(q.cursorArgument(last.PageInfo.EndCursor)))
 		return next.rollup().Contexts, err
 	})
 	current := withoutSuperseded(all)
@@ -239,18 +242,18 @@ func (s status) checks(ctx context.Context, repo gitprovider.RepoRef, n *statusN
 func withoutSuperseded(all []*contextNode) []*contextNode {
 	newest := map[string]*contextNode{}
 	for _, c := range all {
-		if known := newest[c.key()]; known == nil || !c.started().Before(known.started()) {
-			newest[c.key()] = c
+		if known := newest[c.checkKey()]; known == nil || !c.started().Before(known.started()) {
+			newest[c.checkKey()] = c
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(c *contextNode) bool {
-		return c.Name != "" && newest[c.key()].CheckSuite.ID != c.CheckSuite.ID
+		return c.Name != "" && newest[c.checkKey()].CheckSuite.ID != c.CheckSuite.ID
 	})
 }
 
-// key identifies the runs of one check. Where the workflow is not shown, only runs of one suite share a key: two
+// checkKey identifies the runs of one check. Where the workflow is not shown, only runs of one suite share a key: two
 // workflows may have jobs of the same name.
-func (n *contextNode) key() string {
+func (n *contextNode) checkKey() string {
 	suite, app := n.CheckSuite, ""
 	if suite.App != nil {
 		app = suite.App.Slug
@@ -292,9 +295,10 @@ func (n *contextNode) failing() (gitprovider.FailedCheck, bool) {
 }
 
 // checksOf reads what CI reported on a commit, if that is the head of a pull request.
-func (s status) checksOf(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (gitprovider.Checks,
+func (s statusReader) checksOf(ctx context.Context, repo gitprovider.RepoRef, number int,
+	head string) (gitprovider.Checks,
 	error) {
-	n, err := s.ask(ctx, repo, number, newQuery(repo), "number "+rollupFields(""))
+	n, err := s.queryPull(ctx, repo, number, newQuery(repo), "number "+rollupFields(""))
 	if err != nil {
 		return gitprovider.Checks{State: gitprovider.ChecksNone}, err
 	}

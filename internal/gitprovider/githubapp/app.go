@@ -50,7 +50,7 @@ type App struct {
 	installations *forge.LRU[string, cachedInstallation] // by repository
 
 	mu      sync.Mutex
-	tokens  map[key]*slot
+	tokens  map[tokenKey]*slot
 	retired []retired
 }
 
@@ -75,19 +75,19 @@ func New(o Options) *App {
 	}
 	return &App{
 		api: o.API, client: o.Client, learn: o.Learn, now: o.Now,
-		tokens: map[key]*slot{}, installations: forge.NewLRU[string, cachedInstallation](maxInstallations, nil),
+		tokens: map[tokenKey]*slot{}, installations: forge.NewLRU[string, cachedInstallation](maxInstallations, nil),
 	}
 }
 
-// key says which requests share a token.
-type key struct {
+// tokenKey says which requests share a token.
+type tokenKey struct {
 	repo    string // in lower case, as GitHub compares names
 	write   bool
 	members bool
 }
 
-func keyOf(use transport.Use) key {
-	return key{strings.ToLower(use.Owner + "/" + use.Repo), use.Write, use.Members}
+func keyOf(use transport.Use) tokenKey {
+	return tokenKey{strings.ToLower(use.Owner + "/" + use.Repo), use.Write, use.Members}
 }
 
 // slot is the place of one token. Who holds turn may ask for another.
@@ -198,7 +198,7 @@ func (a *App) Refused(use transport.Use, token string) bool {
 	return true
 }
 
-func (a *App) slot(k key) *slot {
+func (a *App) slot(k tokenKey) *slot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.tokens[k]
@@ -219,21 +219,21 @@ func (a *App) current(s *slot) string {
 	return s.token
 }
 
-// made is a token that GitHub made.
-type made struct {
+// issuedToken is a token that GitHub made.
+type issuedToken struct {
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // obtain has a token made. If GitHub refuses it for what an installation seen some time ago does not allow any more,
 // the installation is looked up anew, once.
-func (a *App) obtain(ctx context.Context, use transport.Use) (made, error) {
+func (a *App) obtain(ctx context.Context, use transport.Use) (issuedToken, error) {
 	for fresh := false; ; fresh = true {
 		in, cached, err := a.installation(ctx, use.Owner, use.Repo, fresh)
 		if err != nil {
-			return made{}, err
+			return issuedToken{}, err
 		}
-		out, outdated, err := a.request(ctx, in, use)
+		out, outdated, err := a.requestToken(ctx, in, use)
 		if outdated && cached && !fresh {
 			continue
 		}
@@ -241,10 +241,11 @@ func (a *App) obtain(ctx context.Context, use transport.Use) (made, error) {
 	}
 }
 
-// request asks for a token of an installation. outdated says that the error may come from the installation being
+// requestToken asks for a token of an installation. outdated says that the error may come from the installation being
 // another now.
-func (a *App) request(ctx context.Context, in installation, use transport.Use) (out made, outdated bool, err error) {
-	ask, err := wanted(in.Permissions, use)
+func (a *App) requestToken(ctx context.Context, in installation, use transport.Use) (out issuedToken, outdated bool,
+	err error) {
+	ask, err := tokenPermissions(in.Permissions, use)
 	if err != nil {
 		return out, true, err
 	}
@@ -253,28 +254,28 @@ func (a *App) request(ctx context.Context, in installation, use transport.Use) (
 	if in.repository != 0 {
 		body = map[string]any{"repository_ids": []int64{in.repository}, "permissions": ask}
 	}
-	status, said, err := a.ask(ctx, http.MethodPost, u, body, &out)
+	status, said, err := a.sendAsApp(ctx, http.MethodPost, u, body, &out)
 	switch {
 	case err != nil:
-		return made{}, false, err
+		return issuedToken{}, false, err
 	case status == http.StatusNotFound:
-		return made{}, true, fault.New(fault.NotFound,
+		return issuedToken{}, true, fault.New(fault.NotFound,
 			"the GitHub App is not installed for %s any more; install it there, with access "+
 				"to %s", use.Owner, use.Repo)
 	case status == http.StatusForbidden && forge.Mentions(said, "suspended"):
-		return made{}, true, suspended(use.Owner)
+		return issuedToken{}, true, suspended(use.Owner)
 	case status == http.StatusForbidden:
-		return made{}, true, fault.New(fault.ProviderDisabled,
+		return issuedToken{}, true, fault.New(fault.ProviderDisabled,
 			"GitHub makes no token for the installation of the GitHub App for %s (403): %s; look at the installation's "+
 				"settings, and at the owner's rules for apps", use.Owner, fault.Said(a.client.Scrub(said)))
 	case status == http.StatusUnprocessableEntity:
-		return made{}, true, fault.New(fault.ProviderDisabled,
+		return issuedToken{}, true, fault.New(fault.ProviderDisabled,
 			"GitHub makes no token for %s/%s: its installation of the GitHub App "+
 				"leaves the repository out, or does not grant %v any more; look at the installation's settings", use.Owner,
 			use.Repo,
 			ask.list())
 	case out.Token == "" || out.ExpiresAt.IsZero():
-		return made{}, false, notGitHub(nil)
+		return issuedToken{}, false, notGitHub(nil)
 	}
 	return out, false, nil
 }
@@ -304,14 +305,15 @@ func optional(use transport.Use) []string {
 	return []string{"actions", "checks", "statuses"}
 }
 
-// wanted selects the permissions to request for a token from those that the installation grants. GitHub refuses the
-// whole token for one permission that is not granted, so a missing one is reported here instead: provider_disabled.
-func wanted(granted permissions, use transport.Use) (permissions, error) {
+// tokenPermissions selects the permissions to request for a token from those that the installation grants. GitHub
+// refuses the whole token for one permission that is not granted, so a missing one is reported here instead:
+// provider_disabled.
+func tokenPermissions(granted permissions, use transport.Use) (permissions, error) {
 	out := permissions{"metadata": "read"}
 	var lacks []string
 	for name, level := range required(use) {
 		if !granted.covers(name, level) {
-			lacks = append(lacks, shown(name, level))
+			lacks = append(lacks, permissionLabel(name, level))
 		}
 		out[name] = level
 	}
@@ -334,8 +336,8 @@ func (p permissions) covers(name, level string) bool {
 	return slices.Index(levels, p[name]) >= slices.Index(levels, level)
 }
 
-// shown returns a permission as GitHub's pages name it: "Pull requests: read and write".
-func shown(name, level string) string {
+// permissionLabel returns a permission as GitHub's pages name it: "Pull requests: read and write".
+func permissionLabel(name, level string) string {
 	words := strings.ReplaceAll(name, "_", " ")
 	if level == "write" {
 		level = "read and write"

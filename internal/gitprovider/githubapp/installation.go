@@ -49,7 +49,8 @@ func (a *App) installation(ctx context.Context, owner, repo string, fresh bool) 
 			return known.installation, true, nil
 		}
 	}
-	status, at, err := a.ask(ctx, http.MethodGet, transport.URL(a.api, "repos", owner, repo, "installation"), nil, &in)
+	status, at, err := a.sendAsApp(ctx, http.MethodGet, transport.URL(a.api, "repos", owner, repo, "installation"), nil,
+		&in)
 	switch {
 	case err != nil:
 		return in, false, err
@@ -84,7 +85,7 @@ func (a *App) Installed(ctx context.Context, owner string) (bool, error) {
 		transport.URL(a.api, "orgs", owner, "installation"), transport.URL(a.api, "users", owner, "installation"),
 	} {
 		var in installation
-		status, _, err := a.ask(ctx, http.MethodGet, u, nil, &in)
+		status, _, err := a.sendAsApp(ctx, http.MethodGet, u, nil, &in)
 		switch {
 		case err != nil:
 			return false, err
@@ -133,7 +134,7 @@ func (a *App) Grant(ctx context.Context, owner, repo string) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	_, lacks := wanted(in.Permissions, transport.Use{Owner: owner, Repo: repo, Write: true})
+	_, lacks := tokenPermissions(in.Permissions, transport.Use{Owner: owner, Repo: repo, Write: true})
 	return Grant{
 		Login: in.AppSlug + "[bot]", Permissions: in.Permissions.list(), All: in.Selection == "all", Settings: in.HTMLURL,
 		CanPropose: lacks == nil,
@@ -145,7 +146,7 @@ func (a *App) Ping(ctx context.Context) error {
 	var app struct {
 		Slug string `json:"slug"`
 	}
-	status, _, err := a.ask(ctx, http.MethodGet, transport.URL(a.api, "app"), nil, &app)
+	status, _, err := a.sendAsApp(ctx, http.MethodGet, transport.URL(a.api, "app"), nil, &app)
 	if err == nil && (status != http.StatusOK || app.Slug == "") {
 		return notGitHub(nil)
 	}
@@ -155,10 +156,12 @@ func (a *App) Ping(ctx context.Context) error {
 // apiVersion is the version of the REST API that the requests are written for.
 const apiVersion = "2022-11-28"
 
-// ask makes a request in the name of the app and decodes the answer of a success into out. words are the path where it
-// was found after redirects, or what GitHub said: 403, 404 and 422 are for the caller to understand and no errors.
-// Every other refusal is a *fault.Error. A token that is made twice does no harm, so each request may be repeated.
-func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any) (status int, words string, err error) {
+// sendAsApp makes a request in the name of the app and decodes the answer of a success into out. words are the path
+// where it was found after redirects, or what GitHub said: 403, 404 and 422 are for the caller to understand and no
+// errors. Every other refusal is a *fault.Error. A token that is made twice does no harm, so each request may be
+// repeated.
+func (a *App) sendAsApp(ctx context.Context, method string, u *url.URL, body, out any) (status int, words string,
+	err error) {
 	var content io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
@@ -189,7 +192,7 @@ func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any)
 		}
 		return resp.StatusCode, resp.Request.URL.Path, nil
 	}
-	said := message(raw)
+	said := githubMessage(raw)
 	if resp.StatusCode == http.StatusUnauthorized {
 		return 0, "", a.unsigned(resp, said)
 	}
@@ -207,8 +210,8 @@ func (a *App) ask(ctx context.Context, method string, u *url.URL, body, out any)
 	return 0, "", notGitHub(nil)
 }
 
-// message returns GitHub's message, cleaned for quoting.
-func message(raw []byte) string {
+// githubMessage returns GitHub's message, cleaned for quoting.
+func githubMessage(raw []byte) string {
 	var said struct {
 		Message string `json:"message"`
 	}

@@ -99,7 +99,7 @@ func Exchange(ctx context.Context, client *transport.Transport, api *url.URL, co
 		return made, fault.New(fault.NotFound,
 			"GitHub does not know the code that the browser came back with; it is good once, for an hour. Make the app again")
 	case resp.StatusCode != http.StatusCreated:
-		if known := client.StatusFault(resp, message(raw)); known != nil {
+		if known := client.StatusFault(resp, githubMessage(raw)); known != nil {
 			return made, known
 		}
 		return made, notGitHub(nil)

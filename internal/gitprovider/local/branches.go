@@ -27,7 +27,7 @@ func refConfig() []string {
 
 // refCommand runs git in the repository itself, to read references.
 func (repo *repository) refCommand(ctx context.Context, accept []int, args ...string) ([]byte, int, error) {
-	return repo.git.run(ctx, command{
+	return repo.git.runGit(ctx, gitCommand{
 		gitDir: repo.gitDir, config: refConfig(), args: args, accept: accept,
 	})
 }
@@ -124,7 +124,7 @@ func (repo *repository) baseBranch(ctx context.Context, have branches, asked str
 // BranchTip implements gitprovider.Provider. It waits for writes that are under way, those of a process that was killed
 // meanwhile included: what it answers does not change by itself any more.
 func (p *Provider) BranchTip(ctx context.Context, ref gitprovider.RepoRef, branch string) (string, error) {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +146,7 @@ func (p *Provider) DeleteBranch(ctx context.Context, ref gitprovider.RepoRef, br
 	if !isID(tip) {
 		return fault.New(fault.InvalidArgument, "the expected commit of the branch %s is not an object id", branch)
 	}
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (p *Provider) Lateness() time.Duration { return 0 }
 // OurBranches implements gitprovider.Settler. It does not wait for writers: a branch that was just made belongs to the
 // process that made it.
 func (p *Provider) OurBranches(ctx context.Context, ref gitprovider.RepoRef) (map[string]string, error) {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +279,7 @@ func (repo *repository) readLoose(ctx context.Context, dir string, tips map[stri
 			return false, nil
 		}
 	}
-	entries, err := layout{ctx: ctx, repo: repo}.list(at)
+	entries, err := layout{ctx: ctx, repo: repo}.listFolder(at)
 	if err != nil {
 		return false, err
 	}
@@ -349,17 +349,17 @@ type transaction struct {
 	admitted func(ctx context.Context) error
 }
 
-// verify demands that a branch points to old.
-func (t *transaction) verify(branch, old string) { t.add("verify", branch, old) }
+// verifyBranch demands that a branch points to old.
+func (t *transaction) verifyBranch(branch, old string) { t.addUpdate("verify", branch, old) }
 
-// create makes a branch, which must not exist.
-func (t *transaction) create(branch, tip string) { t.add("create", branch, tip) }
+// createBranch makes a branch, which must not exist.
+func (t *transaction) createBranch(branch, tip string) { t.addUpdate("create", branch, tip) }
 
 // update moves a branch from old.
-func (t *transaction) update(branch, tip, old string) { t.add("update", branch, tip, old) }
+func (t *transaction) update(branch, tip, old string) { t.addUpdate("update", branch, tip, old) }
 
 // remove deletes a branch that points to old.
-func (t *transaction) remove(branch, old string) { t.add("delete", branch, old) }
+func (t *transaction) remove(branch, old string) { t.addUpdate("delete", branch, old) }
 
 // git waits for the locks of branches (see refConfig), and not always for that of HEAD, which it takes when HEAD names
 // one of the branches. So we do.
@@ -395,9 +395,9 @@ func (t *transaction) leftLock(repo *repository) string {
 	return ""
 }
 
-// add writes one line. A symbolic reference is changed itself, never its target: a branch of ours that somebody
+// addUpdate writes one line. A symbolic reference is changed itself, never its target: a branch of ours that somebody
 // replaced by a link to another branch must not lead a write there.
-func (t *transaction) add(verb, branch string, fields ...string) {
+func (t *transaction) addUpdate(verb, branch string, fields ...string) {
 	t.branches = append(t.branches, branch)
 	t.script.WriteString("option no-deref\x00" + verb + " " + headsPrefix + branch + "\x00")
 	for _, f := range fields {
@@ -426,7 +426,7 @@ func (repo *repository) update(ctx context.Context, t *transaction, reason strin
 	patience, cancel := context.WithTimeout(ctx, headWait)
 	defer cancel()
 	for {
-		_, _, err = repo.git.run(context.WithoutCancel(ctx), command{
+		_, _, err = repo.git.runGit(context.WithoutCancel(ctx), gitCommand{
 			gitDir: repo.gitDir, config: refConfig(), stdin: strings.NewReader(script), lock: lock,
 			args: []string{"update-ref", "--stdin", "-z", "-m", reason},
 		})

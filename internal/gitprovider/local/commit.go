@@ -24,7 +24,7 @@ func (p *Provider) Commit(ctx context.Context, req gitprovider.CommitRequest) (g
 	if err := checkCommit(req); err != nil {
 		return none, err
 	}
-	repo, err := p.open(ctx, req.Snapshot.Repo)
+	repo, err := p.openRepository(ctx, req.Snapshot.Repo)
 	if err != nil {
 		return none, err
 	}
@@ -51,8 +51,8 @@ func (repo *repository) createBranch(ctx context.Context, req gitprovider.Commit
 	var err error
 	for range attempts {
 		t := &transaction{}
-		t.verify(req.Snapshot.Base, req.Snapshot.BaseCommit)
-		t.create(req.Branch, id)
+		t.verifyBranch(req.Snapshot.Base, req.Snapshot.BaseCommit)
+		t.createBranch(req.Branch, id)
 		if err = repo.update(ctx, t, "claude-ops: proposed"); err == nil {
 			return nil
 		}
@@ -76,7 +76,7 @@ func (repo *repository) remember(req gitprovider.CommitRequest, id string) {
 	for _, path := range req.Changes.Paths() { // sorted
 		c.paths = append(c.paths, path.String())
 	}
-	repo.comparisons.put(repo.gitDir, pair{req.Snapshot.BaseCommit, id}, c)
+	repo.comparisons.store(repo.gitDir, pair{req.Snapshot.BaseCommit, id}, c)
 }
 
 // checkCommit is CommitRequest.Check, and that git can be asked about the base.
@@ -100,7 +100,7 @@ func makeCommit(ctx context.Context, p *Provider, repo *repository, req gitprovi
 		return "", err
 	}
 	defer w.close()
-	o, err := w.open(ctx)
+	o, err := w.openObjects(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +111,7 @@ func makeCommit(ctx context.Context, p *Provider, repo *repository, req gitprovi
 	d, problem := draftCommit(o, req, p.author.stamp(when), w.idLen)
 	if problem == nil {
 		if problem = w.unpack(ctx, d.pack); problem == nil {
-			problem = d.verify(o, req, w.idLen)
+			problem = d.verifyCommit(o, req, w.idLen)
 		}
 	}
 	return d.id, o.close(problem)
@@ -143,21 +143,21 @@ func draftCommit(o *objects, req gitprovider.CommitRequest, stamp string, idLen 
 		case c.Action == gitprovider.ActionDelete:
 			err = trees.remove(path)
 		case req.Snapshot.Tree[path].Executable:
-			err = trees.put(path, modeExecutable, d.pack.add(packedBlob, "blob", []byte(c.Content)))
+			err = trees.putFile(path, modeExecutable, d.pack.addObject(packedBlob, "blob", []byte(c.Content)))
 		default:
-			err = trees.put(path, modeFile, d.pack.add(packedBlob, "blob", []byte(c.Content)))
+			err = trees.putFile(path, modeFile, d.pack.addObject(packedBlob, "blob", []byte(c.Content)))
 		}
 		if err != nil {
 			return d, err
 		}
 	}
-	if d.tree, err = trees.write(d.pack); err != nil {
+	if d.tree, err = trees.packTrees(d.pack); err != nil {
 		return d, err
 	}
 	d.body = fmt.Appendf(nil, "tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", d.tree, req.Snapshot.BaseCommit,
 		stamp, stamp,
 		strings.TrimRight(req.Message, "\n"))
-	d.id = d.pack.add(packedCommit, "commit", d.body)
+	d.id = d.pack.addObject(packedCommit, "commit", d.body)
 	return d, nil
 }
 
@@ -167,7 +167,7 @@ func (w *workspace) unpack(ctx context.Context, p *pack) error {
 	if err != nil {
 		return fault.From(err)
 	}
-	_, _, err = w.run(ctx, bytes.NewReader(raw), nil, "unpack-objects", "-q")
+	_, _, err = w.runGit(ctx, bytes.NewReader(raw), nil, "unpack-objects", "-q")
 	return err
 }
 
@@ -228,10 +228,10 @@ type difference struct {
 	status           string // A, M, D or T
 }
 
-// verify reads the new commit back from the repository and holds it against the change set: every approved file differs
-// from the base in the approved way, in bytes and mode, and no other file differs. Only then may a reference point to
-// the commit.
-func (d draft) verify(o *objects, req gitprovider.CommitRequest, idLen int) error {
+// verifyCommit reads the new commit back from the repository and holds it against the change set: every approved file
+// differs from the base in the approved way, in bytes and mode, and no other file differs. Only then may a reference
+// point to the commit.
+func (d draft) verifyCommit(o *objects, req gitprovider.CommitRequest, idLen int) error {
 	body, err := o.contents(d.id)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (d draft) verify(o *objects, req gitprovider.CommitRequest, idLen int) erro
 			"git has another commit than was written")
 	}
 	c := treeComparison{o, idLen, map[string]difference{}}
-	if err := c.compare("", d.base, d.tree); err != nil {
+	if err := c.compareTrees("", d.base, d.tree); err != nil {
 		return err
 	}
 	for _, change := range req.Changes.Changes() {
@@ -271,8 +271,8 @@ type treeComparison struct {
 	found   map[string]difference // by path
 }
 
-// compare compares two trees; "" is an empty one.
-func (c treeComparison) compare(dir, before, after string) error {
+// compareTrees compares two trees; "" is an empty one.
+func (c treeComparison) compareTrees(dir, before, after string) error {
 	was, err := c.entries(before)
 	if err != nil {
 		return err
@@ -293,7 +293,7 @@ func (c treeComparison) compare(dir, before, after string) error {
 
 // entry compares what two trees have under one name.
 func (c treeComparison) entry(path string, was, is treeEntry) error {
-	if was.id == is.id && canonical(was.mode) == canonical(is.mode) {
+	if was.id == is.id && canonicalMode(was.mode) == canonicalMode(is.mode) {
 		return nil
 	}
 	if was.isFolder() || is.isFolder() {
@@ -304,11 +304,11 @@ func (c treeComparison) entry(path string, was, is treeEntry) error {
 		if is.isFolder() {
 			after, is = is.id, treeEntry{}
 		}
-		if err := c.compare(path, before, after); err != nil {
+		if err := c.compareTrees(path, before, after); err != nil {
 			return err
 		}
 	}
-	d := difference{oldMode: canonical(was.mode), newMode: canonical(is.mode), newID: is.id}
+	d := difference{oldMode: canonicalMode(was.mode), newMode: canonicalMode(is.mode), newID: is.id}
 	switch {
 	case was.id == "" && is.id == "":
 		return nil
@@ -366,7 +366,7 @@ func checkDifference(c gitprovider.Change, d difference, sample string) error {
 func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id string) (gitprovider.CommitInfo, error) {
 	none := gitprovider.CommitInfo{}
 	missing := fault.New(fault.NotFound, "the repository %s has no commit %.100q", ref, id)
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return none, err
 	}
@@ -378,13 +378,14 @@ func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id s
 		return none, err
 	}
 	defer w.close()
-	if _, code, err := w.run(ctx, nil, []int{1, 128}, "cat-file", "-e", id+"^{commit}"); err != nil || code != 0 {
+	if _, code, err := w.runGit(ctx, nil, []int{1, 128}, "cat-file", "-e", id+"^{commit}"); err != nil || code != 0 {
 		if err == nil {
 			err = missing
 		}
 		return none, err
 	}
-	out, _, err := w.run(ctx, nil, nil, "show", "--no-patch", "--no-show-signature", "--format=%H%n%P%n%ct%n%an%n%B", id)
+	out, _, err := w.runGit(ctx, nil, nil, "show", "--no-patch", "--no-show-signature", "--format=%H%n%P%n%ct%n%an%n%B",
+		id)
 	if err != nil {
 		return none, err
 	}
@@ -392,7 +393,7 @@ func (p *Provider) ReadCommit(ctx context.Context, ref gitprovider.RepoRef, id s
 	if err != nil {
 		return none, err
 	}
-	out, _, err = w.run(ctx, nil, nil, "diff-tree", "--root", "-r", "-z", "-m", "--first-parent", "--no-commit-id",
+	out, _, err = w.runGit(ctx, nil, nil, "diff-tree", "--root", "-r", "-z", "-m", "--first-parent", "--no-commit-id",
 		"--name-only",
 		"--no-renames", id)
 	if err != nil {
@@ -419,7 +420,7 @@ func parseCommit(text string) (gitprovider.CommitInfo, error) {
 
 // ReadBlob implements gitprovider.BlobReader.
 func (p *Provider) ReadBlob(ctx context.Context, ref gitprovider.RepoRef, id string) ([]byte, error) {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -432,7 +433,7 @@ func (p *Provider) ReadBlob(ctx context.Context, ref gitprovider.RepoRef, id str
 		return nil, err
 	}
 	defer w.close()
-	o, err := w.open(ctx)
+	o, err := w.openObjects(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -41,8 +41,8 @@ func newRunner(program, temp string, timeout time.Duration, committer identity) 
 	return &runner{git: &git.Runner{Program: program}, temp: temp, timeout: timeout, committer: committer}
 }
 
-// command is one call of git.
-type command struct {
+// gitCommand is one call of git.
+type gitCommand struct {
 	gitDir string
 	config []string // key=value pairs that override the git directory's configuration
 	env    []string
@@ -67,13 +67,13 @@ func (e *exitError) Error() string {
 	return fmt.Sprintf("git %s: exit code %d: %s", e.name, e.code, e.stderr)
 }
 
-// run gives the output and the exit code of a command.
-func (g *runner) run(ctx context.Context, c command) (out []byte, code int, err error) {
+// runGit gives the output and the exit code of a command.
+func (g *runner) runGit(ctx context.Context, c gitCommand) (out []byte, code int, err error) {
 	result, err := g.git.Run(ctx, g.callOf(c), g.limits(c))
 	return result.Out, result.Code, g.outcome(ctx, c, result, err)
 }
 
-func (g *runner) callOf(c command) git.Call {
+func (g *runner) callOf(c gitCommand) git.Call {
 	call := git.Call{
 		GitDir: c.gitDir, Config: c.config, Env: append(g.committer.environ("COMMITTER"), c.env...), Args: c.args,
 		Stdin: c.stdin,
@@ -84,12 +84,12 @@ func (g *runner) callOf(c command) git.Call {
 	return call
 }
 
-func (g *runner) limits(c command) git.Limits {
+func (g *runner) limits(c gitCommand) git.Limits {
 	return git.Limits{Time: g.timeout, Output: cmp.Or(c.limit, maxOutput), Said: maxStderr}
 }
 
 // outcome turns the end of a command into nil or a *fault.Error.
-func (g *runner) outcome(ctx context.Context, c command, result git.Result, err error) error {
+func (g *runner) outcome(ctx context.Context, c gitCommand, result git.Result, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fault.From(ctx.Err())
@@ -108,15 +108,15 @@ func (g *runner) outcome(ctx context.Context, c command, result git.Result, err 
 	}
 	const usageError = 129 // git's exit code for an option that it does not know
 	if result.Code == usageError && c.args[0] != "version" {
-		if _, err := g.version(ctx); err != nil {
+		if _, err := g.gitVersion(ctx); err != nil {
 			return err
 		}
 	}
-	return failed(&exitError{c.args[0], result.Code, result.Said})
+	return gitFailure(&exitError{c.args[0], result.Code, result.Said})
 }
 
-// failed returns the error of a git command that should not have failed.
-func failed(e *exitError) error {
+// gitFailure returns the error of a git command that should not have failed.
+func gitFailure(e *exitError) error {
 	if strings.Contains(e.stderr, "No space left on device") || strings.Contains(e.stderr, "Disk quota exceeded") {
 		return fault.Wrap(e, fault.UpstreamError, "git %s found no room on the disk; ask the operator to make room", e.name)
 	}
@@ -219,18 +219,18 @@ func configuration(idLen int, objects fs.FileMode) string {
 // close removes the workspace. A leftover in the temporary folder does no harm.
 func (w *workspace) close() { _ = files.Temporary{Path: w.dir}.Remove() }
 
-// run runs git in the workspace.
-func (w *workspace) run(ctx context.Context, stdin io.Reader, accept []int, args ...string) ([]byte, int, error) {
-	return w.git.run(ctx, w.command(stdin, accept, args...))
+// runGit runs git in the workspace.
+func (w *workspace) runGit(ctx context.Context, stdin io.Reader, accept []int, args ...string) ([]byte, int, error) {
+	return w.git.runGit(ctx, w.newCommand(stdin, accept, args...))
 }
 
-func (w *workspace) command(stdin io.Reader, accept []int, args ...string) command {
-	return command{gitDir: w.dir, env: w.env, args: args, stdin: stdin, accept: accept}
+func (w *workspace) newCommand(stdin io.Reader, accept []int, args ...string) gitCommand {
+	return gitCommand{gitDir: w.dir, env: w.env, args: args, stdin: stdin, accept: accept}
 }
 
 // id runs a command that answers one object id.
 func (w *workspace) id(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
-	out, _, err := w.run(ctx, stdin, nil, args...)
+	out, _, err := w.runGit(ctx, stdin, nil, args...)
 	if err != nil {
 		return "", err
 	}
@@ -256,10 +256,10 @@ func (w *workspace) isAncestor(ctx context.Context, a, b string) (bool, error) {
 	if !isID(a) {
 		return false, nil
 	}
-	if _, code, err := w.run(ctx, nil, []int{1}, "cat-file", "-e", a); err != nil || code != 0 {
+	if _, code, err := w.runGit(ctx, nil, []int{1}, "cat-file", "-e", a); err != nil || code != 0 {
 		return false, err
 	}
-	_, code, err := w.run(ctx, nil, []int{1}, "merge-base", "--is-ancestor", a, b)
+	_, code, err := w.runGit(ctx, nil, []int{1}, "merge-base", "--is-ancestor", a, b)
 	return err == nil && code == 0, err
 }
 

@@ -46,7 +46,7 @@ func (repo *repository) checkLayout(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{"config", "config.worktree"} {
-		if err := l.settings(filepath.Join(repo.gitDir, name)); err != nil {
+		if err := l.checkConfig(filepath.Join(repo.gitDir, name)); err != nil {
 			return err
 		}
 	}
@@ -55,13 +55,13 @@ func (repo *repository) checkLayout(ctx context.Context) error {
 
 // top looks at what lies directly in the git directory.
 func (l layout) top() error {
-	entries, err := l.list(l.repo.gitDir)
+	entries, err := l.listFolder(l.repo.gitDir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
 		if !unopened(entry.Name()) && !entry.Type().IsRegular() && !entry.IsDir() {
-			return l.refuse(filepath.Join(l.repo.gitDir, entry.Name()), entry.Type())
+			return l.unsafeFileError(filepath.Join(l.repo.gitDir, entry.Name()), entry.Type())
 		}
 	}
 	return nil
@@ -75,7 +75,7 @@ func unopened(name string) bool {
 
 // walk looks at everything below a folder, which need not be there.
 func (l layout) walk(dir string) error {
-	entries, err := l.list(dir)
+	entries, err := l.listFolder(dir)
 	if err != nil {
 		return err
 	}
@@ -87,15 +87,15 @@ func (l layout) walk(dir string) error {
 				return err
 			}
 		case !entry.Type().IsRegular():
-			return l.refuse(path, entry.Type())
+			return l.unsafeFileError(path, entry.Type())
 		}
 	}
 	return nil
 }
 
-// list reads a folder, which need not be there. A link to a folder is none.
-func (l layout) list(dir string) ([]fs.DirEntry, error) {
-	f, err := l.open(dir)
+// listFolder reads a folder, which need not be there. A link to a folder is none.
+func (l layout) listFolder(dir string) ([]fs.DirEntry, error) {
+	f, err := l.openUnlinked(dir)
 	if f == nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func (l layout) list(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// open opens a folder; nil if there is none, or a file.
-func (l layout) open(dir string) (*os.File, error) {
+// openUnlinked opens a folder; nil if there is none, or a file.
+func (l layout) openUnlinked(dir string) (*os.File, error) {
 	for try := 1; ; try++ {
 		if l.ctx.Err() != nil {
 			return nil, fault.From(l.ctx.Err())
@@ -122,7 +122,7 @@ func (l layout) open(dir string) (*os.File, error) {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(statErr, fs.ErrNotExist), statErr == nil && info.Mode().IsRegular():
 			return nil, nil // git has removed it since it was seen, or has put a reference in its place
 		case statErr == nil && !info.IsDir():
-			return nil, l.refuse(dir, info.Mode().Type())
+			return nil, l.unsafeFileError(dir, info.Mode().Type())
 		case errors.Is(err, syscall.ENOTDIR) && try < maxOpens:
 			continue // git has put a folder in the place of a reference meanwhile
 		}
@@ -140,7 +140,7 @@ func (l layout) objects(dir string) error {
 		return err
 	}
 	file := filepath.Join(dir, "info", "alternates")
-	text, err := l.read(file)
+	text, err := l.readSmallFile(file)
 	if err != nil {
 		return err
 	}
@@ -168,18 +168,18 @@ func (l layout) objects(dir string) error {
 	return nil
 }
 
-// settings looks at a file of configuration and at those that it includes.
-func (l layout) settings(file string) error {
+// checkConfig looks at a file of configuration and at those that it includes.
+func (l layout) checkConfig(file string) error {
 	if l.seen[file] {
 		return nil
 	}
 	l.seen[file] = true
-	text, err := l.read(file)
+	text, err := l.readSmallFile(file)
 	if err != nil || !strings.Contains(strings.ToLower(text), "include") {
 		return err
 	}
 	const none = 1
-	out, _, err := l.repo.git.run(l.ctx, command{
+	out, _, err := l.repo.git.runGit(l.ctx, gitCommand{
 		gitDir: "", stdin: strings.NewReader(text), accept: []int{none}, limit: maxSettings,
 		args: []string{"config", "--file", "-", "--no-includes", "--null", "--get-regexp", `^include(if\..*)?\.path$`},
 	})
@@ -203,15 +203,15 @@ func (l layout) settings(file string) error {
 		if err != nil {
 			return unreadable(err)
 		}
-		if err := l.settings(resolved); err != nil {
+		if err := l.checkConfig(resolved); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read reads a small file, which need not be there, and must be regular.
-func (l layout) read(file string) (string, error) {
+// readSmallFile reads a small file, which need not be there, and must be regular.
+func (l layout) readSmallFile(file string) (string, error) {
 	text, _, err := files.ReadUnlinked(file, maxSettings)
 	switch {
 	case err == nil:
@@ -222,13 +222,13 @@ func (l layout) read(file string) (string, error) {
 		return "", l.refusef("%s is larger than 1 MiB; the operator has to make it smaller", file)
 	}
 	if info, statErr := files.Lstat(file); statErr == nil && !info.Mode().IsRegular() {
-		return "", l.refuse(file, info.Mode().Type())
+		return "", l.unsafeFileError(file, info.Mode().Type())
 	}
 	return "", unreadable(err)
 }
 
-// refuse says what is in the way.
-func (l layout) refuse(path string, mode fs.FileMode) error {
+// unsafeFileError says what is in the way.
+func (l layout) unsafeFileError(path string, mode fs.FileMode) error {
 	what, todo := "no regular file", "remove it"
 	switch {
 	case mode&fs.ModeSymlink != 0:

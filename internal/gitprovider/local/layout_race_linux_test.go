@@ -37,7 +37,7 @@ func TestAFolderInTheReferencesPlaceIsNoFault(t *testing.T) {
 	})
 	l := layout{ctx: t.Context(), repo: &repository{root: dir, gitDir: dir}}
 	for range 20_000 {
-		if _, err := l.list(folder); err != nil {
+		if _, err := l.listFolder(folder); err != nil {
 			t.Error(err)
 			break
 		}

@@ -86,7 +86,7 @@ func TestALockLastsUntilTheCommandThatInheritedItHasEnded(t *testing.T) {
 		}
 	}}
 	g := newRunner("", "", lockWait, identity{})
-	if out, _, err := g.run(t.Context(), command{args: []string{"stripspace"}, lock: lock, stdin: in}); err != nil ||
+	if out, _, err := g.runGit(t.Context(), gitCommand{args: []string{"stripspace"}, lock: lock, stdin: in}); err != nil ||
 		string(out) != "done\n" {
 		t.Fatalf("%q, %v", out, err)
 	}

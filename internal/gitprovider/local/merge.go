@@ -79,9 +79,9 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 		return Merged{}, fault.New(fault.NotFound, "the base branch %s is gone; restore it or close the pull request",
 			pr.Base)
 	}
-	compared, err := repo.compare(ctx, []pair{k})
+	compared, err := repo.compareHeads(ctx, []pair{k})
 	if err != nil {
-		return Merged{}, repo.named(ctx, pr, k, err)
+		return Merged{}, repo.explainFailure(ctx, pr, k, err)
 	}
 	if compared[k].unrelated {
 		return Merged{}, fault.New(fault.Conflict,
@@ -100,7 +100,7 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 		return Merged{}, err
 	}
 	inUse := out[pr.Branch] != "" || seen.branches.head == pr.Branch
-	recorded, _, err := r.p.pulls.records.PR(ctx, repo.key(), number)
+	recorded, _, err := r.p.pulls.records.PR(ctx, repo.recordKey(), number)
 	if err != nil {
 		return Merged{}, err
 	}
@@ -156,7 +156,7 @@ func (repo *repository) leftToPerson(ctx context.Context, pr gitprovider.PullReq
 		return err
 	}
 	if len(merge.elsewhere) > 0 {
-		return merge.refusal(pr)
+		return merge.mergeProblem(pr)
 	}
 	return fault.New(fault.Conflict,
 		"the base branch %s is checked out in %s, so it is not moved behind that work tree's back; run there: git merge "+
@@ -202,7 +202,7 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 
 // mayMerge looks at what people said.
 func (r *Reviewer) mayMerge(ctx context.Context, repo *repository, pr gitprovider.PullRequest, force bool) error {
-	recorded, reviews, err := r.p.pulls.records.PR(ctx, repo.key(), pr.Number)
+	recorded, reviews, err := r.p.pulls.records.PR(ctx, repo.recordKey(), pr.Number)
 	if err != nil || force {
 		return err
 	}
@@ -254,15 +254,15 @@ func (p *Provider) mergeCommit(ctx context.Context, repo *repository, pr gitprov
 	if err != nil {
 		return "", err
 	}
-	if err := merge.refusal(pr); err != nil {
+	if err := merge.mergeProblem(pr); err != nil {
 		return "", err
 	}
 	author := p.person(n.Who)
 	date := fmt.Sprintf("%d +0000", p.now().Unix())
-	c := w.command(strings.NewReader(mergeMessage(pr, n)), nil, "commit-tree", "-p", k.base, "-p", k.head, merge.tree)
+	c := w.newCommand(strings.NewReader(mergeMessage(pr, n)), nil, "commit-tree", "-p", k.base, "-p", k.head, merge.tree)
 	c.env = append(slices.Clone(c.env), author.environ("AUTHOR")...)
 	c.env = append(c.env, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
-	out, _, err := p.git.run(ctx, c)
+	out, _, err := p.git.runGit(ctx, c)
 	if err != nil {
 		return "", err
 	}
@@ -369,8 +369,8 @@ type treeMerge struct {
 	conflicts, elsewhere []string
 }
 
-// refusal says why the merge is not made; nil if it may be.
-func (m treeMerge) refusal(pr gitprovider.PullRequest) error {
+// mergeProblem says why the merge is not made; nil if it may be.
+func (m treeMerge) mergeProblem(pr gitprovider.PullRequest) error {
 	switch {
 	case len(m.conflicts) > 0:
 		return fault.New(fault.Conflict, "%s conflicts with %s in %s; close the pull request, or resolve the conflict "+
@@ -388,7 +388,8 @@ func (m treeMerge) refusal(pr gitprovider.PullRequest) error {
 // mergeTree merges two commits. paths are the files that the pull request shows as changed: git follows renames of the
 // base, so that what a merge writes is held against them. Merge drivers that a repository configures do not take part.
 func (w *workspace) mergeTree(ctx context.Context, k pair, paths []string) (treeMerge, error) {
-	out, code, err := w.run(ctx, nil, []int{1}, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", k.base,
+	out, code, err := w.runGit(ctx, nil, []int{1}, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages",
+		k.base,
 		k.head)
 	if err != nil {
 		return treeMerge{}, err
@@ -396,26 +397,26 @@ func (w *workspace) mergeTree(ctx context.Context, k pair, paths []string) (tree
 	fields := splitZ(out)
 	switch {
 	case len(fields) == 0:
-		return treeMerge{}, failed(&exitError{"merge-tree", code, "no answer"})
+		return treeMerge{}, gitFailure(&exitError{"merge-tree", code, "no answer"})
 	case code != 0 && len(fields) == 1:
 		return treeMerge{conflicts: []string{"files that git does not name"}}, nil
 	case code != 0:
-		return treeMerge{conflicts: quoted(fields[1:])}, nil
+		return treeMerge{conflicts: quotePaths(fields[1:])}, nil
 	}
 	tree, err := w.parseID([]byte(fields[0]))
 	if err != nil {
 		return treeMerge{}, err
 	}
-	out, _, err = w.run(ctx, nil, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", k.base, tree)
+	out, _, err = w.runGit(ctx, nil, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", k.base, tree)
 	if err != nil {
 		return treeMerge{}, err
 	}
 	elsewhere := slices.DeleteFunc(splitZ(out), func(path string) bool { return slices.Contains(paths, path) })
-	return treeMerge{tree: tree, elsewhere: quoted(elsewhere)}, nil
+	return treeMerge{tree: tree, elsewhere: quotePaths(elsewhere)}, nil
 }
 
-// quoted quotes paths for a message, at most ten.
-func quoted(paths []string) (out []string) {
+// quotePaths quotes paths for a message, at most ten.
+func quotePaths(paths []string) (out []string) {
 	const most = 10
 	for i, path := range paths {
 		if i == most {
@@ -431,7 +432,7 @@ func (repo *repository) mergeable(ctx context.Context, k pair) (bool, error) {
 	if k.base == "" || k.head == "" {
 		return false, nil
 	}
-	compared, err := repo.compare(ctx, []pair{k})
+	compared, err := repo.compareHeads(ctx, []pair{k})
 	if err != nil || compared[k].unrelated {
 		return false, err
 	}

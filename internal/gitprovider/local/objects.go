@@ -28,13 +28,13 @@ import (
 type objects struct {
 	ctx  context.Context // of the call that opened it, and which it does not outlive
 	git  *runner
-	call command
-	talk *git.Talk
+	call gitCommand
+	talk *git.ObjectReader
 	out  *bufio.Reader
 }
 
-// object says what an object is.
-type object struct {
+// objectInfo says what an object is.
+type objectInfo struct {
 	id, kind string
 	size     int64
 }
@@ -50,11 +50,11 @@ func onceMore(read func() error) error {
 	return err
 }
 
-// open starts the process; close must follow.
-func (w *workspace) open(ctx context.Context) (*objects, error) {
-	o := &objects{ctx: ctx, git: w.git, call: w.command(nil, nil, "cat-file", "--batch-command")}
+// openObjects starts the process; close must follow.
+func (w *workspace) openObjects(ctx context.Context) (*objects, error) {
+	o := &objects{ctx: ctx, git: w.git, call: w.newCommand(nil, nil, "cat-file", "--batch-command")}
 	var err error
-	if o.talk, err = w.git.git.Talk(ctx, w.git.callOf(o.call), w.git.limits(o.call)); err != nil {
+	if o.talk, err = w.git.git.OpenObjectReader(ctx, w.git.callOf(o.call), w.git.limits(o.call)); err != nil {
 		return nil, w.git.outcome(ctx, o.call, git.Result{}, err)
 	}
 	o.out = bufio.NewReader(o.talk.Out)
@@ -77,9 +77,9 @@ func (o *objects) close(problem error) error {
 }
 
 // info says what an object is.
-func (o *objects) info(name string) (object, error) {
+func (o *objects) info(name string) (objectInfo, error) {
 	if _, err := fmt.Fprintf(o.talk.In, "info %s\n", name); err != nil {
-		return object{}, err
+		return objectInfo{}, err
 	}
 	return o.header()
 }
@@ -104,20 +104,20 @@ func (o *objects) contents(name string) ([]byte, error) {
 }
 
 // header reads "<id> <type> <size>", or "<name> missing".
-func (o *objects) header() (object, error) {
+func (o *objects) header() (objectInfo, error) {
 	line, err := o.out.ReadString('\n')
 	if err != nil {
-		return object{}, err
+		return objectInfo{}, err
 	}
 	fields := strings.Fields(line)
 	if len(fields) != 3 {
-		return object{}, fmt.Errorf("%w: %.100q", errMissing, line)
+		return objectInfo{}, fmt.Errorf("%w: %.100q", errMissing, line)
 	}
 	size, err := strconv.ParseInt(fields[2], 10, 64)
 	if err != nil {
-		return object{}, fmt.Errorf("unexpected answer %.100q", line)
+		return objectInfo{}, fmt.Errorf("unexpected answer %.100q", line)
 	}
-	return object{id: fields[0], kind: fields[1], size: size}, nil
+	return objectInfo{id: fields[0], kind: fields[1], size: size}, nil
 }
 
 // pack is a set of whole objects in the form of git's pack files (gitformat-pack(5)), for git unpack-objects.
@@ -135,8 +135,8 @@ const (
 	packedBlob   = 3
 )
 
-// add adds an object and returns its id.
-func (p *pack) add(kind byte, name string, body []byte) string {
+// addObject adds an object and returns its id.
+func (p *pack) addObject(kind byte, name string, body []byte) string {
 	p.count++
 	size := len(body)
 	head := kind<<4 | byte(size&15)
@@ -275,7 +275,7 @@ func readContents(o *objects, tree gitprovider.Tree, paths []gitprovider.Path) (
 // treeEntry is one entry of a tree object, as it is written there.
 type treeEntry struct{ mode, name, id string }
 
-func (e treeEntry) isFolder() bool { return e.id != "" && canonical(e.mode) == modeFolder }
+func (e treeEntry) isFolder() bool { return e.id != "" && canonicalMode(e.mode) == modeFolder }
 
 const (
 	modeFolder     = "040000"
@@ -283,8 +283,8 @@ const (
 	modeExecutable = "100755"
 )
 
-// canonical returns a mode as git shows it. Old repositories hold modes such as 100664, which git takes for 100644.
-func canonical(mode string) string {
+// canonicalMode returns a mode as git shows it. Old repositories hold modes such as 100664, which git takes for 100644.
+func canonicalMode(mode string) string {
 	switch mode {
 	case "":
 		return "000000"
@@ -318,8 +318,8 @@ func editTree(o *objects, root string, idLen int) (*treeEditor, error) {
 	return e, err
 }
 
-// put puts a file in, with the folders above it.
-func (e *treeEditor) put(path, mode, id string) error {
+// putFile puts a file in, with the folders above it.
+func (e *treeEditor) putFile(path, mode, id string) error {
 	dir, name := splitPath(path)
 	f, err := e.folder(dir, true)
 	if err != nil {
@@ -366,8 +366,8 @@ func (e *treeEditor) folder(path string, make bool) (*folder, error) {
 	return f, nil
 }
 
-// write adds the trees that have changed to the pack, and returns the root's id.
-func (e *treeEditor) write(p *pack) (string, error) {
+// packTrees adds the trees that have changed to the pack, and returns the root's id.
+func (e *treeEditor) packTrees(p *pack) (string, error) {
 	paths := make([]string, 0, len(e.folders))
 	for path := range e.folders {
 		paths = append(paths, path)
@@ -387,7 +387,7 @@ func (e *treeEditor) write(p *pack) (string, error) {
 			return "", err
 		}
 		if path == "" {
-			root = p.add(packedTree, "tree", body)
+			root = p.addObject(packedTree, "tree", body)
 			continue
 		}
 		dir, name := splitPath(path)
@@ -400,7 +400,7 @@ func (e *treeEditor) write(p *pack) (string, error) {
 			delete(above.entries, name) // git has no empty folders
 			continue
 		}
-		above.entries[name] = treeEntry{"40000", name, p.add(packedTree, "tree", body)}
+		above.entries[name] = treeEntry{"40000", name, p.addObject(packedTree, "tree", body)}
 	}
 	return root, nil
 }

@@ -72,7 +72,7 @@ type Provider struct {
 	author      identity
 	comparisons *comparisons
 	pulls       *pulls
-	place       place
+	place       rootIdentity
 	now         func() time.Time
 	page        func(ref gitprovider.RepoRef, number int) string
 }
@@ -131,10 +131,10 @@ func oldestGit() string { return "2.38" }
 
 // GitVersion returns the version of the git command, such as 2.39.5. provider_disabled if there is none or it is too
 // old; in the latter case the version is returned as well.
-func (p *Provider) GitVersion(ctx context.Context) (string, error) { return p.git.version(ctx) }
+func (p *Provider) GitVersion(ctx context.Context) (string, error) { return p.git.gitVersion(ctx) }
 
-func (g *runner) version(ctx context.Context) (string, error) {
-	out, _, err := g.run(ctx, command{args: []string{"version"}, limit: 1 << 10})
+func (g *runner) gitVersion(ctx context.Context) (string, error) {
+	out, _, err := g.runGit(ctx, gitCommand{args: []string{"version"}, limit: 1 << 10})
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +163,7 @@ func newEnough(version string) bool {
 // that this process runs as. There is no token, and there are no labels to be missing.
 func (p *Provider) Examine(ctx context.Context, ref gitprovider.RepoRef, base string, _ []string) (gitprovider.Access,
 	error) {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return gitprovider.Access{}, err
 	}
@@ -298,7 +298,7 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 
 // files is Snapshot of a branch without its pull requests.
 func (p *Provider) files(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	repo, err := p.open(ctx, q.Repo)
+	repo, err := p.openRepository(ctx, q.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +327,7 @@ func (repo *repository) readTree(ctx context.Context, snap *gitprovider.Snapshot
 		return err
 	}
 	defer w.close()
-	o, err := w.open(ctx)
+	o, err := w.openObjects(ctx)
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func (repo *repository) readTree(ctx context.Context, snap *gitprovider.Snapshot
 // ListFiles implements gitprovider.FileLister.
 func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, folder string) ([]gitprovider.ListedFile,
 	bool, error) {
-	repo, err := p.open(ctx, at.Repo)
+	repo, err := p.openRepository(ctx, at.Repo)
 	if err != nil {
 		return nil, false, err
 	}
@@ -357,7 +357,7 @@ func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, fold
 		return nil, false, err
 	}
 	defer w.close()
-	out, _, err := w.run(ctx, nil, nil, "ls-tree", "-r", "-l", "-z", "--full-tree", id)
+	out, _, err := w.runGit(ctx, nil, nil, "ls-tree", "-r", "-l", "-z", "--full-tree", id)
 	if err != nil {
 		return nil, false, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // openPulls opens a repository and reads its pull requests as they are now.
 func (p *Provider) openPulls(ctx context.Context, ref gitprovider.RepoRef) (*repository, pullsNow, error) {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return nil, pullsNow{}, err
 	}
@@ -23,8 +23,8 @@ func (p *Provider) openPulls(ctx context.Context, ref gitprovider.RepoRef) (*rep
 func (p *Provider) openPull(ctx context.Context, ref gitprovider.RepoRef, number int) (
 	repo *repository, pr gitprovider.PullRequest, reviews []gitprovider.Review, err error,
 ) {
-	if repo, err = p.open(ctx, ref); err == nil {
-		pr, reviews, err = p.pulls.records.PR(ctx, repo.key(), number)
+	if repo, err = p.openRepository(ctx, ref); err == nil {
+		pr, reviews, err = p.pulls.records.PR(ctx, repo.recordKey(), number)
 	}
 	return repo, pr, reviews, err
 }
@@ -53,7 +53,7 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 	if k.head == "" {
 		return none, fault.New(fault.NotFound, "the repository %s has no branch %s; commit to it first", repo.ref, spec.Head)
 	}
-	compared, err := repo.compare(ctx, []pair{k})
+	compared, err := repo.compareHeads(ctx, []pair{k})
 	if err != nil {
 		return none, err
 	}
@@ -61,7 +61,7 @@ func (p *Provider) OpenPullRequest(ctx context.Context, spec gitprovider.PullReq
 		return none, fault.New(fault.NoChange, "the branch %s holds nothing that %s does not; there is nothing to propose",
 			spec.Head, spec.Base)
 	}
-	pr, err := p.pulls.records.InsertPR(ctx, repo.key(), gitprovider.PullRequest{
+	pr, err := p.pulls.records.InsertPR(ctx, repo.recordKey(), gitprovider.PullRequest{
 		Title: spec.Title, Body: spec.Body, Branch: spec.Head, HeadCommit: k.head, Base: spec.Base,
 		State:  gitprovider.StateOpen,
 		Labels: missingFrom(nil, spec.Labels), CreatedAt: p.now().UTC(), Paths: slices.Clone(compared[k].paths),
@@ -102,7 +102,7 @@ func (p *Provider) FindByHead(ctx context.Context, ref gitprovider.RepoRef, bran
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.pulls.records.PRs(ctx, repo.key(), "")
+	all, err := p.pulls.records.PRs(ctx, repo.recordKey(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (p *Provider) Status(ctx context.Context, ref gitprovider.RepoRef, number i
 	if err != nil {
 		return gitprovider.Status{}, err
 	}
-	return p.pulls.status(ctx, repo, number, seen)
+	return p.pulls.pullStatus(ctx, repo, number, seen)
 }
 
 // Details implements gitprovider.Editor. There are no assignees and no requests for a review here.
@@ -186,7 +186,7 @@ func (p *Provider) Append(ctx context.Context, req gitprovider.CommitRequest) (g
 	if err := checkCommit(req); err != nil {
 		return none, err
 	}
-	repo, err := p.open(ctx, req.Snapshot.Repo)
+	repo, err := p.openRepository(ctx, req.Snapshot.Repo)
 	if err != nil {
 		return none, err
 	}
@@ -256,7 +256,7 @@ func (p *Provider) SetText(ctx context.Context, ref gitprovider.RepoRef, number 
 
 // Comment implements gitprovider.Reviser. It is in the name of the author of our commits.
 func (p *Provider) Comment(ctx context.Context, ref gitprovider.RepoRef, number int, text string) error {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (p *Provider) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 // Reply implements gitprovider.Replier: one review of the author of our commits, with a comment on the line of each.
 func (p *Provider) Reply(ctx context.Context, ref gitprovider.RepoRef, number int,
 	replies []gitprovider.LineReply) error {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -301,13 +301,13 @@ func remarksOf(reviews []gitprovider.Review) (out []gitprovider.Remark) {
 // ReviewStates implements gitprovider.ReviewLister.
 func (p *Provider) ReviewStates(ctx context.Context, ref gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
-	repo, err := p.open(ctx, ref)
+	repo, err := p.openRepository(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	out := map[int]gitprovider.ReviewState{}
 	for _, number := range numbers[:min(len(numbers), gitprovider.MaxReviewStates)] {
-		_, reviews, err := p.pulls.records.PR(ctx, repo.key(), number)
+		_, reviews, err := p.pulls.records.PR(ctx, repo.recordKey(), number)
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ type pullsNow struct {
 // recorded: a pull request whose head is in the base was merged, one whose branch is gone was closed. Records are read
 // before branches, so that a pull request that is opened meanwhile does not look like one whose branch is gone.
 func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error) {
-	recorded, err := p.records.PRs(ctx, repo.key(), gitprovider.StateOpen)
+	recorded, err := p.records.PRs(ctx, repo.recordKey(), gitprovider.StateOpen)
 	if err != nil {
 		return pullsNow{}, err
 	}
@@ -57,7 +57,7 @@ func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error)
 	if seen.branches, err = repo.branches(ctx); err != nil || len(recorded) == 0 {
 		return seen, err
 	}
-	compared, err := repo.compare(ctx, pairsOf(recorded, seen.branches))
+	compared, err := repo.compareHeads(ctx, pairsOf(recorded, seen.branches))
 	if err != nil && ctx.Err() == nil {
 		compared, err = repo.compareSound(ctx, pairsOf(recorded, seen.branches), err)
 	}
@@ -71,7 +71,7 @@ func (p *pulls) refresh(ctx context.Context, repo *repository) (pullsNow, error)
 		}
 		if state == gitprovider.StateOpen {
 			seen.open = append(seen.open, asOfNow(repo, pr, seen.branches, compared))
-		} else if err := p.end(ctx, repo, pr.Number, state); err != nil {
+		} else if err := p.markEnded(ctx, repo, pr.Number, state); err != nil {
 			return seen, err
 		}
 	}
@@ -91,7 +91,7 @@ func (repo *repository) compareSound(ctx context.Context, pairs []pair, cause er
 	if len(sound) == len(pairs) {
 		return nil, cause
 	}
-	return repo.compare(ctx, sound)
+	return repo.compareHeads(ctx, sound)
 }
 
 // checkHead refuses a commit that the repository does not have, or cannot read. branch is what points to it.
@@ -101,15 +101,15 @@ func (repo *repository) checkHead(ctx context.Context, branch, commit string) er
 		return err
 	}
 	defer w.close()
-	if _, code, err := w.run(ctx, nil, []int{1, 128}, "cat-file", "-e", commit+"^{tree}"); err != nil || code == 0 {
+	if _, code, err := w.runGit(ctx, nil, []int{1, 128}, "cat-file", "-e", commit+"^{tree}"); err != nil || code == 0 {
 		return err
 	}
 	return fault.New(fault.UpstreamError, "the branch %s is at the commit %.12s, which the repository %s lacks or cannot "+
 		"read; have the operator restore it, or remove the branch, which closes the pull request", branch, commit, repo.ref)
 }
 
-// end records how a pull request ended, unless somebody else did.
-func (p *pulls) end(ctx context.Context, repo *repository, number int, state gitprovider.State) error {
+// markEnded records how a pull request ended, unless somebody else did.
+func (p *pulls) markEnded(ctx context.Context, repo *repository, number int, state gitprovider.State) error {
 	return p.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
 		if pr.State == gitprovider.StateOpen {
 			pr.State, pr.ClosedAt = state, p.now().UTC()
@@ -120,13 +120,14 @@ func (p *pulls) end(ctx context.Context, repo *repository, number int, state git
 
 func (p *pulls) change(ctx context.Context, repo *repository, number int,
 	change func(*gitprovider.PullRequest) error) error {
-	return p.records.UpdatePR(ctx, repo.key(), number, change)
+	return p.records.UpdatePR(ctx, repo.recordKey(), number, change)
 }
 
-// status returns a pull request with its reviews. There is no CI, so the checks are always ChecksNone. Whether an open
-// pull request can be merged is computed at once, never nil.
-func (p *pulls) status(ctx context.Context, repo *repository, number int, seen pullsNow) (gitprovider.Status, error) {
-	pr, reviews, err := p.records.PR(ctx, repo.key(), number)
+// pullStatus returns a pull request with its reviews. There is no CI, so the checks are always ChecksNone. Whether an
+// open pull request can be merged is computed at once, never nil.
+func (p *pulls) pullStatus(ctx context.Context, repo *repository, number int, seen pullsNow) (gitprovider.Status,
+	error) {
+	pr, reviews, err := p.records.PR(ctx, repo.recordKey(), number)
 	if err != nil {
 		return gitprovider.Status{}, err
 	}
@@ -140,11 +141,11 @@ func (p *pulls) status(ctx context.Context, repo *repository, number int, seen p
 	k := pair{seen.branches.tips[pr.Base], seen.branches.tips[pr.Branch]}
 	mergeable, err := repo.mergeable(ctx, k)
 	status.Mergeable = &mergeable
-	return status, repo.named(ctx, pr, k, err)
+	return status, repo.explainFailure(ctx, pr, k, err)
 }
 
-// named is a failure about a pull request that says which of its branches is damaged, if one is.
-func (repo *repository) named(ctx context.Context, pr gitprovider.PullRequest, k pair, failure error) error {
+// explainFailure is a failure about a pull request that says which of its branches is damaged, if one is.
+func (repo *repository) explainFailure(ctx context.Context, pr gitprovider.PullRequest, k pair, failure error) error {
 	if failure == nil || fault.CodeOf(failure) == fault.Conflict || ctx.Err() != nil {
 		return failure
 	}
@@ -161,7 +162,7 @@ func (p *pulls) closedSince(ctx context.Context, repo *repository, since time.Ti
 	if since.IsZero() {
 		return nil, nil
 	}
-	closed, err := p.records.PRs(ctx, repo.key(), gitprovider.StateClosed)
+	closed, err := p.records.PRs(ctx, repo.recordKey(), gitprovider.StateClosed)
 	closed = slices.DeleteFunc(closed, func(pr gitprovider.PullRequest) bool {
 		return notOurs(pr) || pr.ClosedAt.Before(since)
 	})
@@ -176,7 +177,7 @@ func notOurs(pr gitprovider.PullRequest) bool { return !gitprovider.MayBeOurs(pr
 // addReview records what a person said.
 func (p *pulls) addReview(ctx context.Context, repo *repository, number int, state gitprovider.ReviewState,
 	n Note) error {
-	return p.records.AddReview(ctx, repo.key(), number, gitprovider.Review{
+	return p.records.AddReview(ctx, repo.recordKey(), number, gitprovider.Review{
 		Author: n.Who, Account: n.Account, State: state, Body: n.Body, SubmittedAt: p.now().UTC(), Comments: n.Comments,
 	})
 }
@@ -259,7 +260,7 @@ func (w *workspace) holds(ctx context.Context, base, head string) (bool, error) 
 	if !isID(head) {
 		return false, nil
 	}
-	if _, code, err := w.run(ctx, nil, []int{1}, "cat-file", "-e", head); err != nil || code != 0 {
+	if _, code, err := w.runGit(ctx, nil, []int{1}, "cat-file", "-e", head); err != nil || code != 0 {
 		return false, err
 	}
 	compared, err := w.compareHeads(ctx, base, []string{head})
@@ -267,7 +268,7 @@ func (w *workspace) holds(ctx context.Context, base, head string) (bool, error) 
 	if err != nil || change.fork == "" || len(change.paths) == 0 {
 		return false, err
 	}
-	out, _, err := w.run(ctx, nil, nil, append([]string{"--literal-pathspecs", "rev-list",
+	out, _, err := w.runGit(ctx, nil, nil, append([]string{"--literal-pathspecs", "rev-list",
 		fmt.Sprintf("--max-count=%d", maxHeld), base, "^" + change.fork, "--"}, change.paths...)...)
 	if err != nil {
 		return false, err
@@ -318,7 +319,7 @@ func (c *comparisons) get(gitDir string, k pair) (comparison, bool) {
 	return found, ok
 }
 
-func (c *comparisons) put(gitDir string, k pair, v comparison) {
+func (c *comparisons) store(gitDir string, k pair, v comparison) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.size++; c.size > maxComparisons {
@@ -330,8 +331,8 @@ func (c *comparisons) put(gitDir string, k pair, v comparison) {
 	c.done[gitDir][k] = v
 }
 
-// compare compares heads with their bases, in two processes for each distinct base whatever the number of heads.
-func (repo *repository) compare(ctx context.Context, pairs []pair) (map[pair]comparison, error) {
+// compareHeads compares heads with their bases, in two processes for each distinct base whatever the number of heads.
+func (repo *repository) compareHeads(ctx context.Context, pairs []pair) (map[pair]comparison, error) {
 	out := map[pair]comparison{}
 	missing := map[string][]string{} // heads by base
 	for _, k := range pairs {
@@ -355,7 +356,7 @@ func (repo *repository) compare(ctx context.Context, pairs []pair) (map[pair]com
 			return nil, err
 		}
 		for head, c := range found {
-			repo.comparisons.put(repo.gitDir, pair{base, head}, c)
+			repo.comparisons.store(repo.gitDir, pair{base, head}, c)
 			out[pair{base, head}] = c
 		}
 	}
@@ -396,7 +397,7 @@ func (w *workspace) compareHeads(ctx context.Context, base string, heads []strin
 // beyond lists the commits that heads reach and base does not, with their parents.
 func (w *workspace) beyond(ctx context.Context, base string, heads []string) (map[string][]string, error) {
 	ask := "^" + base + "\n" + strings.Join(heads, "\n") + "\n"
-	out, _, err := w.run(ctx, strings.NewReader(ask), nil, "rev-list", "--parents", "--stdin")
+	out, _, err := w.runGit(ctx, strings.NewReader(ask), nil, "rev-list", "--parents", "--stdin")
 	if err != nil {
 		return nil, err
 	}
@@ -443,7 +444,7 @@ func (w *workspace) forkOf(ctx context.Context, base, head string, parents map[s
 
 // allPaths lists every file of a commit, sorted.
 func (w *workspace) allPaths(ctx context.Context, commit string) ([]string, error) {
-	out, _, err := w.run(ctx, nil, nil, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+	out, _, err := w.runGit(ctx, nil, nil, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
 	if err != nil {
 		return nil, err
 	}
@@ -459,7 +460,8 @@ func (w *workspace) changedPaths(ctx context.Context, lines string) (map[string]
 	if lines == "" {
 		return nil, nil
 	}
-	out, _, err := w.run(ctx, strings.NewReader(lines), nil, "diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames")
+	out, _, err := w.runGit(ctx, strings.NewReader(lines), nil, "diff-tree", "--stdin", "-r", "-z", "--raw",
+		"--no-renames")
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/system/files"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
 // repository is a git repository below the root.
@@ -32,8 +31,8 @@ type repository struct {
 	page        func(ref gitprovider.RepoRef, number int) string // see Options.Page
 }
 
-// key returns the repository's name in the Records.
-func (repo *repository) key() string { return repo.ref.String() }
+// recordKey returns the repository's name in the Records.
+func (repo *repository) recordKey() string { return repo.ref.String() }
 
 // url returns the address for git clone.
 func (repo *repository) url() string { return (&url.URL{Scheme: "file", Path: repo.dir}).String() }
@@ -47,11 +46,11 @@ func (repo *repository) prURL(number int) string {
 	return repo.url() + "#pr-" + strconv.Itoa(number)
 }
 
-// open finds a repository below the root: owner/name.git or owner/name, letter case aside if nothing is spelled exactly
-// so. Symbolic links are followed, but what they lead to must again be owner/name below the root, and counts under that
-// name: every repository has one identity, and none is outside. What lies in it must not lead outside either; see
-// layout.
-func (p *Provider) open(ctx context.Context, ref gitprovider.RepoRef) (*repository, error) {
+// openRepository finds a repository below the root: owner/name.git or owner/name, letter case aside if nothing is
+// spelled exactly so. Symbolic links are followed, but what they lead to must again be owner/name below the root, and
+// counts under that name: every repository has one identity, and none is outside. What lies in it must not lead outside
+// either; see layout.
+func (p *Provider) openRepository(ctx context.Context, ref gitprovider.RepoRef) (*repository, error) {
 	if ctx.Err() != nil {
 		return nil, fault.From(ctx.Err())
 	}
@@ -256,7 +255,7 @@ func identityOf(root string) (string, error) {
 	id, err := readRoot(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		const everybodyReads = 0o644
-		if err := secretfile.Create(root, RootFile, everybodyReads,
+		if err := files.CreateSecret(root, RootFile, everybodyReads,
 			func() (string, error) { return strings.ToLower(rand.Text()) + "\n", nil }); err != nil {
 			return "", fault.Wrap(err, fault.ProviderDisabled,
 				"the folder of CLAUDEOPS_LOCAL_ROOT has no identity yet, and this user cannot write one there; "+
@@ -273,8 +272,8 @@ func identityOf(root string) (string, error) {
 	return id, nil
 }
 
-// place is the root that a Provider has found, by its identity.
-type place struct {
+// rootIdentity is the root that a Provider has found, by its identity.
+type rootIdentity struct {
 	mu sync.Mutex
 	id string // "" until the first use
 }

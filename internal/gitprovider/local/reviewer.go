@@ -64,7 +64,7 @@ func (r *Reviewer) List(ctx context.Context, ref gitprovider.RepoRef,
 	if err != nil {
 		return nil, err
 	}
-	prs, err := r.p.pulls.records.PRs(ctx, repo.key(), state)
+	prs, err := r.p.pulls.records.PRs(ctx, repo.recordKey(), state)
 	for i := range prs {
 		prs[i] = seen.current(repo, prs[i])
 	}
@@ -88,10 +88,10 @@ func (r *Reviewer) Show(ctx context.Context, ref gitprovider.RepoRef, number int
 		return Detail{}, err
 	}
 	var detail Detail
-	if detail.Status, err = r.p.pulls.status(ctx, repo, number, seen); err != nil {
+	if detail.Status, err = r.p.pulls.pullStatus(ctx, repo, number, seen); err != nil {
 		return Detail{}, err
 	}
-	detail.Diff, detail.DiffTooLarge, err = repo.diff(ctx, seen.branches, detail.PullRequest)
+	detail.Diff, detail.DiffTooLarge, err = repo.pullDiff(ctx, seen.branches, detail.PullRequest)
 	return detail, err
 }
 
@@ -111,17 +111,17 @@ func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 		return err
 	}
 	if len(n.Comments) == 0 {
-		repo, err := r.p.open(ctx, ref)
+		repo, err := r.p.openRepository(ctx, ref)
 		if err != nil {
 			return err
 		}
-		return r.comment(ctx, repo, number, n)
+		return r.addComment(ctx, repo, number, n)
 	}
 	repo, seen, err := r.p.openPulls(ctx, ref)
 	if err != nil {
 		return err
 	}
-	pr, _, err := r.p.pulls.records.PR(ctx, repo.key(), number)
+	pr, _, err := r.p.pulls.records.PR(ctx, repo.recordKey(), number)
 	if err != nil {
 		return err
 	}
@@ -132,10 +132,10 @@ func (r *Reviewer) Comment(ctx context.Context, ref gitprovider.RepoRef, number 
 	if n.Comments, err = repo.placed(ctx, seen.branches, pr, n.Comments); err != nil {
 		return err
 	}
-	return r.comment(ctx, repo, number, n)
+	return r.addComment(ctx, repo, number, n)
 }
 
-func (r *Reviewer) comment(ctx context.Context, repo *repository, number int, n Note) error {
+func (r *Reviewer) addComment(ctx context.Context, repo *repository, number int, n Note) error {
 	if err := n.admitted(ctx); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (r *Reviewer) openPR(ctx context.Context, ref gitprovider.RepoRef, number i
 	if err != nil {
 		return nil, gitprovider.PullRequest{}, seen, err
 	}
-	pr, _, err := r.p.pulls.records.PR(ctx, repo.key(), number)
+	pr, _, err := r.p.pulls.records.PR(ctx, repo.recordKey(), number)
 	if err == nil {
 		err = stillOpen(pr)
 	}
@@ -240,8 +240,8 @@ func (n Note) check(needsBody bool) error {
 	return checkLineComments(n.Comments)
 }
 
-// diff returns the unified diff of a pull request; see Detail.
-func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.PullRequest) (text string,
+// pullDiff returns the unified diff of a pull request; see Detail.
+func (repo *repository) pullDiff(ctx context.Context, have branches, pr gitprovider.PullRequest) (text string,
 	tooLarge bool, err error) {
 	if !isID(pr.HeadCommit) {
 		return "", false, nil
@@ -259,13 +259,13 @@ func (repo *repository) diff(ctx context.Context, have branches, pr gitprovider.
 	if fork != "" {
 		span = []string{fork, pr.HeadCommit}
 	}
-	if _, code, err := w.run(ctx, nil, []int{1}, "cat-file", "-e", pr.HeadCommit); err != nil || code != 0 {
+	if _, code, err := w.runGit(ctx, nil, []int{1}, "cat-file", "-e", pr.HeadCommit); err != nil || code != 0 {
 		return "", false, err
 	}
-	c := w.command(nil, nil, append([]string{"diff-tree", "-p", "-r", "--no-renames", "--no-ext-diff", "--no-textconv",
+	c := w.newCommand(nil, nil, append([]string{"diff-tree", "-p", "-r", "--no-renames", "--no-ext-diff", "--no-textconv",
 		"--no-color", "--no-commit-id"}, span...)...)
 	c.limit = maxDiff
-	out, _, err := repo.git.run(ctx, c)
+	out, _, err := repo.git.runGit(ctx, c)
 	if errors.Is(err, git.ErrTooMuch) {
 		return "", true, nil
 	}
@@ -279,7 +279,7 @@ func (repo *repository) forkOf(ctx context.Context, have branches, pr gitprovide
 	if k.base == "" || pr.State != gitprovider.StateOpen {
 		return "", nil
 	}
-	compared, err := repo.compare(ctx, []pair{k})
+	compared, err := repo.compareHeads(ctx, []pair{k})
 	return compared[k].fork, err
 }
 
@@ -371,7 +371,7 @@ func (repo *repository) fileAt(ctx context.Context, commit, path string) ([]byte
 		return nil, err
 	}
 	defer w.close()
-	entry, code, err := w.run(ctx, nil, []int{128}, "ls-tree", "-z", "--full-tree", commit, "--", path)
+	entry, code, err := w.runGit(ctx, nil, []int{128}, "ls-tree", "-z", "--full-tree", commit, "--", path)
 	if err != nil || code != 0 {
 		return nil, err
 	}
@@ -380,7 +380,7 @@ func (repo *repository) fileAt(ctx context.Context, commit, path string) ([]byte
 	if len(fields) != 3 || string(name) != path || string(fields[1]) != "blob" {
 		return nil, nil
 	}
-	text, _, err := w.run(ctx, nil, nil, "cat-file", "blob", string(fields[2]))
+	text, _, err := w.runGit(ctx, nil, nil, "cat-file", "blob", string(fields[2]))
 	return text, err
 }
 
@@ -388,7 +388,7 @@ func (repo *repository) fileAt(ctx context.Context, commit, path string) ([]byte
 // maxBytes. Those with white space in their names are left out.
 func (r *Reviewer) Texts(ctx context.Context, ref gitprovider.RepoRef, head string, paths []string,
 	maxBytes int) (map[string]string, error) {
-	repo, err := r.p.open(ctx, ref)
+	repo, err := r.p.openRepository(ctx, ref)
 	if err != nil || !isID(head) {
 		return nil, err
 	}
@@ -397,7 +397,7 @@ func (r *Reviewer) Texts(ctx context.Context, ref gitprovider.RepoRef, head stri
 		return nil, err
 	}
 	defer w.close()
-	o, err := w.open(ctx)
+	o, err := w.openObjects(ctx)
 	if err != nil {
 		return nil, err
 	}

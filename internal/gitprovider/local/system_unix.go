@@ -8,7 +8,6 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -29,7 +28,7 @@ func tryLock(gitDir string) (*writeLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken, err := filelock.Try(folder, true)
+	taken, err := files.TryLock(folder, true)
 	switch {
 	case taken, errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EBADF),
 		errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOLCK):

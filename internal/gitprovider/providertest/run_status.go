@@ -63,11 +63,11 @@ func statusMerged(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr := s.Propose("claude-ops/check/disk")
 	s.Merge(pr.Number)
-	s.ended(pr.Number, gitprovider.StateMerged)
+	s.requireClosed(pr.Number, gitprovider.StateMerged)
 }
 
-// ended demands the state of a pull request that is not open.
-func (s *Scene) ended(number int, want gitprovider.State) {
+// requireClosed demands the state of a pull request that is not open.
+func (s *Scene) requireClosed(number int, want gitprovider.State) {
 	s.t.Helper()
 	status := s.Status(number)
 	s.Same("state", status.State, want)
@@ -82,14 +82,14 @@ func statusClosed(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr := s.Propose("claude-ops/check/disk")
 	s.Close(pr.Number)
-	s.ended(pr.Number, gitprovider.StateClosed)
+	s.requireClosed(pr.Number, gitprovider.StateClosed)
 }
 
 func statusBranchGone(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr := s.Propose("claude-ops/check/disk")
 	s.DeleteBranch(pr.Branch)
-	s.ended(pr.Number, gitprovider.StateClosed)
+	s.requireClosed(pr.Number, gitprovider.StateClosed)
 	s.Same("paths", s.Status(pr.Number).Paths, []string{"checks/disk.md"})
 }
 
@@ -98,7 +98,7 @@ func statusMergedAndGone(t *testing.T, h Harness) {
 	pr := s.Propose("claude-ops/check/disk")
 	s.Merge(pr.Number)
 	s.DeleteBranch(pr.Branch)
-	s.ended(pr.Number, gitprovider.StateMerged)
+	s.requireClosed(pr.Number, gitprovider.StateMerged)
 }
 
 func statusPushed(t *testing.T, h Harness) {
@@ -107,7 +107,7 @@ func statusPushed(t *testing.T, h Harness) {
 	head := s.Push(pr.Branch, File{Path: "checks/more.md", Content: "more\n"})
 	s.Same("head", s.Status(pr.Number).HeadCommit, head)
 	s.Merge(pr.Number)
-	s.ended(pr.Number, gitprovider.StateMerged)
+	s.requireClosed(pr.Number, gitprovider.StateMerged)
 }
 
 func statusReviews(t *testing.T, h Harness) {

@@ -24,9 +24,9 @@ func (l *loop) submit(f frame, env envelope) {
 		context.AfterFunc(ctx, func() { stop() })
 	}
 	if !l.calls.admit(c) {
-		defer env.to.end()
+		defer env.to.endOutput()
 		cancel(nil)
-		l.refuse(env, f.size, refusal{reason: ReasonBusy, code: codeServer, id: env.id,
+		l.rejectMessage(env, f.size, messageRejection{reason: ReasonBusy, code: codeServer, id: env.id,
 			message: "The server is busy with other calls; wait for one of them to finish and send this one again."})
 	}
 }
@@ -34,27 +34,27 @@ func (l *loop) submit(f frame, env envelope) {
 // execute runs one call to its answer.
 func (l *loop) execute(c *call) {
 	defer l.calls.done(c)
-	defer c.env.to.end()
+	defer c.env.to.endOutput()
 	// The base ends before the contexts of the calls do, one after the other: the first call that ends may return and give
 	// its place to this one in between.
 	if l.base.Err() != nil || c.ctx.Err() != nil {
 		l.skip(c)
 		return
 	}
-	done := make(chan reply, 1)
-	go l.ask(c.ctx, c.raw, c.env, func(r reply) { done <- r })
+	done := make(chan rpcReply, 1)
+	go l.dispatchMessage(c.ctx, c.raw, c.env, func(r rpcReply) { done <- r })
 	answer := l.await(c, done)
 	if answer.refused != "" && c.env.method == string(mcp.MethodToolsCall) {
 		l.report(c.env, int64(len(c.raw)), answer.refused, answer.err.Message)
 	}
-	if l.calls.leave(c) {
+	if l.calls.endFlight(c) {
 		l.send(c.env, answer)
 	}
 }
 
 // await passes notifications on until the handler is done, so that all of them come before the answer. What the
 // handler sends after its return is never read. A handler that outlasts the end of the server is left behind.
-func (l *loop) await(c *call, done <-chan reply) reply {
+func (l *loop) await(c *call, done <-chan rpcReply) rpcReply {
 	for {
 		select {
 		case note := <-c.connection.notes:
@@ -65,7 +65,7 @@ func (l *loop) await(c *call, done <-chan reply) reply {
 			}
 			return answer
 		case <-l.end.abandon:
-			return failure(codeServer, textCutOff, ReasonShutdown)
+			return errorReply(codeServer, textCutOff, ReasonShutdown)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (l *loop) sendNote(c *call, note mcp.JSONRPCNotification) {
 
 // skip answers a call that was cancelled before it started.
 func (l *loop) skip(c *call) {
-	if l.calls.leave(c) {
+	if l.calls.endFlight(c) {
 		l.drop(c)
 		return
 	}
@@ -94,21 +94,21 @@ func (l *loop) skip(c *call) {
 
 // drop refuses a call that the end of the server overtook.
 func (l *loop) drop(c *call) {
-	l.refuse(c.env, int64(len(c.raw)),
-		refusal{reason: ReasonShutdown, code: codeServer, message: textShutdown, id: c.env.id})
+	l.rejectMessage(c.env, int64(len(c.raw)),
+		messageRejection{reason: ReasonShutdown, code: codeServer, message: textShutdown, id: c.env.id})
 }
 
 // cancelled ends a call that the client takes back.
 func (l *loop) cancelled(id requestID) {
 	if c := l.calls.cancelByClient(id); c != nil { // it was queued, and will not run
 		l.reportCancelled(c)
-		c.env.to.end()
+		c.env.to.endOutput()
 	}
 }
 
 func (l *loop) reportCancelled(c *call) {
-	l.refuse(c.env, int64(len(c.raw)),
-		refusal{reason: ReasonCancelled, message: "The client cancelled the call before it started.", silent: true})
+	l.rejectMessage(c.env, int64(len(c.raw)),
+		messageRejection{reason: ReasonCancelled, message: "The client cancelled the call before it started.", silent: true})
 }
 
 const (
@@ -206,8 +206,8 @@ func (s *scheduler) cancelByClient(id requestID) *call {
 	return c
 }
 
-// leave ends the flight of c's id, so that a late cancellation finds nothing, and tells whether to answer.
-func (s *scheduler) leave(c *call) bool {
+// endFlight ends the flight of c's id, so that a late cancellation finds nothing, and tells whether to answer.
+func (s *scheduler) endFlight(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.inFlightIDs, c.env.id)

@@ -60,7 +60,7 @@ func parseEnvelope(raw []byte, options ...jsontext.Options) (envelope, error) {
 	w.env.top = dec.PeekKind()
 	var err error
 	if w.env.top == '{' {
-		err = w.message()
+		err = w.walkMessage()
 	} else {
 		err = w.skip()
 	}
@@ -82,21 +82,21 @@ type walker struct {
 	env envelope
 }
 
-func (w *walker) message() error {
+func (w *walker) walkMessage() error {
 	seen := newNames("jsonrpc", "id", "method", "params", "result", "error")
 	idInDoubt := false
-	err := w.object(func(name string) error {
-		sound := w.check(seen, name, "the message")
+	err := w.walkObject(func(name string) error {
+		sound := w.checkMember(seen, name, "the message")
 		idInDoubt = idInDoubt || !sound && strings.EqualFold(name, "id")
 		switch name {
 		case "jsonrpc":
-			return w.text(func(s string) { w.env.version = s })
+			return w.readText(func(s string) { w.env.version = s })
 		case "id":
 			w.env.idGiven = true
 			return w.id(&w.env.id)
 		case "method":
 			w.env.methodBad = w.dec.PeekKind() != '"'
-			return w.text(func(s string) { w.env.method = s })
+			return w.readText(func(s string) { w.env.method = s })
 		case "params":
 			return w.params()
 		case "result", "error":
@@ -117,11 +117,11 @@ func (w *walker) params() error {
 		return w.skip()
 	}
 	seen := newNames("name", "arguments", "_meta", "requestId")
-	return w.object(func(name string) error {
-		w.check(seen, name, "params")
+	return w.walkObject(func(name string) error {
+		w.checkMember(seen, name, "params")
 		switch name {
 		case "name":
-			return w.text(func(s string) { p.name, p.named = s, true })
+			return w.readText(func(s string) { p.name, p.named = s, true })
 		case "requestId":
 			return w.id(&p.cancels)
 		case "arguments":
@@ -135,8 +135,8 @@ func (w *walker) params() error {
 	})
 }
 
-// object reads an object; member is called after each name and must consume the value.
-func (w *walker) object(member func(name string) error) error {
+// walkObject reads an object; member is called after each name and must consume the value.
+func (w *walker) walkObject(member func(name string) error) error {
 	if _, err := w.dec.ReadToken(); err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func (w *walker) object(member func(name string) error) error {
 	return err
 }
 
-// text hands a string to set and passes over any other value.
-func (w *walker) text(set func(string)) error {
+// readText hands a string to set and passes over any other value.
+func (w *walker) readText(set func(string)) error {
 	if w.dec.PeekKind() != '"' {
 		return w.skip()
 	}
@@ -187,7 +187,7 @@ func (w *walker) skip() error {
 		}
 		depth := w.dec.StackDepth()
 		if depth > maxDepth && w.env.flaw == nil {
-			w.env.note(&flaw{ReasonTooDeep, fmt.Sprintf("The message nests deeper than %d levels; flatten it.", maxDepth)})
+			w.env.setFlaw(&flaw{ReasonTooDeep, fmt.Sprintf("The message nests deeper than %d levels; flatten it.", maxDepth)})
 		}
 		if depth == start {
 			return nil
@@ -195,22 +195,25 @@ func (w *walker) skip() error {
 	}
 }
 
-func (e *envelope) note(f *flaw) {
+func (e *envelope) setFlaw(f *flaw) {
 	if e.flaw == nil {
 		e.flaw = f
 	}
 }
 
-// names watches the known members of one object for repetition and for spellings that differ only in case.
-type names struct {
+// memberNames watches the known members of one object for repetition and for spellings that differ only in case.
+type memberNames struct {
 	known []string
 	seen  []bool
 }
 
-func newNames(known ...string) *names { return &names{known: known, seen: make([]bool, len(known))} }
+func newNames(known ...string) *memberNames {
+	return &memberNames{known: known, seen: make([]bool, len(known))}
+}
 
-// check reports whether a name is sound: unlike every known one, or spelled as it is and there for the first time.
-func (n *names) check(name string) (sound bool, known string) {
+// checkMember reports whether a name is sound: unlike every known one, or spelled as it is and there for the first
+// time.
+func (n *memberNames) checkMember(name string) (sound bool, known string) {
 	for i, known := range n.known {
 		if !strings.EqualFold(name, known) {
 			continue
@@ -223,16 +226,16 @@ func (n *names) check(name string) (sound bool, known string) {
 	return true, ""
 }
 
-// check notes a name that is not sound. The message is made for the first one only: there may be as many as fit the
-// message.
-func (w *walker) check(seen *names, name, where string) (sound bool) {
-	sound, known := seen.check(name)
+// checkMember notes a name that is not sound. The message is made for the first one only: there may be as many as fit
+// the message.
+func (w *walker) checkMember(seen *memberNames, name, where string) (sound bool) {
+	sound, known := seen.checkMember(name)
 	switch {
 	case sound || w.env.flaw != nil:
 	case name != known:
-		w.env.note(&flaw{ReasonInvalidRequest, fmt.Sprintf("The member %q of %s must be spelled %q.", name, where, known)})
+		w.env.setFlaw(&flaw{ReasonInvalidRequest, fmt.Sprintf("The member %q of %s must be spelled %q.", name, where, known)})
 	default:
-		w.env.note(&flaw{ReasonDuplicateKey, fmt.Sprintf("The member %q of %s is given twice; give it once.", name, where)})
+		w.env.setFlaw(&flaw{ReasonDuplicateKey, fmt.Sprintf("The member %q of %s is given twice; give it once.", name, where)})
 	}
 	return sound
 }
@@ -269,17 +272,17 @@ func newRequestID(kind jsontext.Kind, text string) requestID {
 	return requestID{raw: strconv.FormatInt(n, 10)}
 }
 
-// within returns the id as one of a scope.
-func (id requestID) within(scope uint64) requestID {
+// withScope returns the id as one of a scope.
+func (id requestID) withScope(scope uint64) requestID {
 	id.scope = scope
 	return id
 }
 
-func (id requestID) known() bool { return id.raw != "" }
+func (id requestID) isSet() bool { return id.raw != "" }
 
 // json returns the id as it goes into an answer: null when unknown.
 func (id requestID) json() json.RawMessage {
-	if !id.known() {
+	if !id.isSet() {
 		return jsonNull()
 	}
 	return json.RawMessage(id.raw)
@@ -354,7 +357,7 @@ func split(raw []byte, env envelope) (envelope []byte, arguments json.RawMessage
 }
 
 // checkSize refuses a message that is large beside its arguments.
-func checkSize(raw []byte, env envelope) *refusal {
+func checkSize(raw []byte, env envelope) *messageRejection {
 	size := len(raw)
 	if p := env.params; env.method == string(mcp.MethodToolsCall) {
 		size -= p.to - p.from

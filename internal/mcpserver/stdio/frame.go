@@ -135,11 +135,11 @@ type lineOrError struct {
 
 func readLines(in io.Reader, limit int) *lineReader {
 	r := &lineReader{in: in, ready: make(chan lineOrError), stopped: make(chan struct{})}
-	go r.run(newFramer(in, limit))
+	go r.readLoop(newFramer(in, limit))
 	return r
 }
 
-func (r *lineReader) run(framer *framer) {
+func (r *lineReader) readLoop(framer *framer) {
 	for {
 		f, err := framer.next()
 		select {

@@ -17,14 +17,14 @@ import (
 //
 // An answer carries the id of its request only where that is beyond doubt: never for a text that is not JSON, and never
 // an id that another request in flight owns, because its client would take the refusal for the answer to that request.
-func inspect(f frame, limit int, inFlight func(requestID) bool) (envelope, *refusal) {
+func inspect(f frame, limit int, inFlight func(requestID) bool) (envelope, *messageRejection) {
 	if f.tooLong {
 		return inspectTooLong(f, limit, inFlight)
 	}
 	env, err := parseEnvelope(f.raw)
 	switch {
 	case !utf8.Valid(f.raw):
-		return env, &refusal{reason: ReasonBadUTF8, code: mcp.PARSE_ERROR,
+		return env, &messageRejection{reason: ReasonBadUTF8, code: mcp.PARSE_ERROR,
 			message: "The message is not valid UTF-8; encode it as UTF-8 and send it again."}
 	case err != nil:
 		return halfCharacter(f.raw, env, err, inFlight)
@@ -35,7 +35,7 @@ func inspect(f frame, limit int, inFlight func(requestID) bool) (envelope, *refu
 		return env, invalidRequest(requestID{}, ReasonInvalidRequest, "A message must be a JSON-RPC 2.0 object.")
 	}
 	refused := checkEnvelope(f.raw, &env)
-	if !env.id.known() || !inFlight(env.id) {
+	if !env.id.isSet() || !inFlight(env.id) {
 		return env, refused
 	}
 	switch {
@@ -48,15 +48,15 @@ func inspect(f frame, limit int, inFlight func(requestID) bool) (envelope, *refu
 	return env, refused
 }
 
-func inspectTooLong(f frame, limit int, inFlight func(requestID) bool) (envelope, *refusal) {
+func inspectTooLong(f frame, limit int, inFlight func(requestID) bool) (envelope, *messageRejection) {
 	env, _ := parseEnvelope(f.raw) // it breaks off at the end of the head
-	if !env.id.known() {
+	if !env.id.isSet() {
 		env.id = trailingID(f.tail)
 	}
 	r := invalidRequest(env.id, ReasonTooLarge, fmt.Sprintf(
 		"The message has %d bytes and the limit is %d; send less at once, for example fewer or smaller files.",
 		f.size, limit))
-	if env.id.known() && inFlight(env.id) {
+	if env.id.isSet() && inFlight(env.id) {
 		r.id = requestID{}
 	}
 	return env, r
@@ -64,32 +64,32 @@ func inspectTooLong(f frame, limit int, inFlight func(requestID) bool) (envelope
 
 // halfCharacter refuses a line that is JSON but for an escape such as \ud800, which some encoders write: its grammar is
 // sound, so its id is beyond doubt. Any other line is malformed; env holds the fields that were read.
-func halfCharacter(raw []byte, env envelope, err error, inFlight func(requestID) bool) (envelope, *refusal) {
+func halfCharacter(raw []byte, env envelope, err error, inFlight func(requestID) bool) (envelope, *messageRejection) {
 	whole, wholeErr := parseEnvelope(raw, jsontext.AllowInvalidUTF8(true))
 	if wholeErr != nil || whole.top != '{' {
 		return env, malformed(err)
 	}
 	r := malformed(err)
 	r.code, r.message = mcp.INVALID_REQUEST, `The message has an escape such as \ud800, which is half of a character; send whole characters.`
-	if !strings.ContainsRune(whole.id.raw, utf8.RuneError) && whole.id.known() && !inFlight(whole.id) {
+	if !strings.ContainsRune(whole.id.raw, utf8.RuneError) && whole.id.isSet() && !inFlight(whole.id) {
 		r.id = whole.id
 	}
 	return whole, r
 }
 
-func malformed(err error) *refusal {
+func malformed(err error) *messageRejection {
 	where := ""
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
 		where = fmt.Sprintf(" (see byte %d)", syntax.ByteOffset)
 	}
-	return &refusal{reason: ReasonMalformed, code: mcp.PARSE_ERROR,
+	return &messageRejection{reason: ReasonMalformed, code: mcp.PARSE_ERROR,
 		message: "The line is not one valid JSON value" + where + "; send each JSON-RPC message complete on one line."}
 }
 
 // checkEnvelope holds an object to JSON-RPC 2.0 and to MCP's additions.
-func checkEnvelope(raw []byte, env *envelope) *refusal {
-	bad := func(message string) *refusal { return invalidRequest(env.id, ReasonInvalidRequest, message) }
+func checkEnvelope(raw []byte, env *envelope) *messageRejection {
+	bad := func(message string) *messageRejection { return invalidRequest(env.id, ReasonInvalidRequest, message) }
 	isRequest := env.method != "" || env.methodBad
 	switch {
 	case env.flaw != nil:
@@ -100,7 +100,7 @@ func checkEnvelope(raw []byte, env *envelope) *refusal {
 		return bad(`The member "jsonrpc" must be "2.0".`)
 	case env.response && !isRequest:
 		return nil
-	case env.idGiven && !env.id.known():
+	case env.idGiven && !env.id.isSet():
 		return bad(fmt.Sprintf("The id must be a string of at most %d bytes or an integer; null is not allowed.",
 			maxIDLength))
 	case env.response:
@@ -117,7 +117,7 @@ func checkEnvelope(raw []byte, env *envelope) *refusal {
 	return nil
 }
 
-func checkToolCall(env *envelope) *refusal {
+func checkToolCall(env *envelope) *messageRejection {
 	message := ""
 	switch args := env.params.arguments; {
 	case !env.params.named || env.params.name == "":
@@ -127,7 +127,7 @@ func checkToolCall(env *envelope) *refusal {
 	default:
 		return nil
 	}
-	return &refusal{reason: ReasonInvalidParams, code: mcp.INVALID_PARAMS, message: message, id: env.id}
+	return &messageRejection{reason: ReasonInvalidParams, code: mcp.INVALID_PARAMS, message: message, id: env.id}
 }
 
 // Reason says why a message never became an ordinary tool result. The texts are stable: they go to the audit and, as
@@ -167,8 +167,8 @@ type Rejection struct {
 	Message string // the sentence sent to the client
 }
 
-// refusal is the answer to a message that goes no further.
-type refusal struct {
+// messageRejection is the answer to a message that goes no further.
+type messageRejection struct {
 	reason  Reason
 	code    int // JSON-RPC error code
 	message string
@@ -187,12 +187,13 @@ const (
 		"before you repeat it."
 )
 
-// refuse reports the message to the hook and the log and then answers it, in this order: every answer is on record.
-func (l *loop) refuse(env envelope, size int64, r refusal) {
+// rejectMessage reports the message to the hook and the log and then answers it, in this order: every answer is on
+// record.
+func (l *loop) rejectMessage(env envelope, size int64, r messageRejection) {
 	l.report(env, size, r.reason, r.message)
 	if !r.silent {
 		env.id = r.id
-		l.send(env, failure(r.code, r.message, r.reason))
+		l.send(env, errorReply(r.code, r.message, r.reason))
 	}
 }
 
@@ -215,8 +216,8 @@ func (l *loop) report(env envelope, size int64, reason Reason, message string) {
 	l.opts.OnReject(context.WithoutCancel(l.base), rejection)
 }
 
-func invalidRequest(id requestID, reason Reason, message string) *refusal {
-	return &refusal{reason: reason, code: mcp.INVALID_REQUEST, message: message, id: id}
+func invalidRequest(id requestID, reason Reason, message string) *messageRejection {
+	return &messageRejection{reason: reason, code: mcp.INVALID_REQUEST, message: message, id: id}
 }
 
 func shorten(s string) string {

@@ -189,7 +189,7 @@ func TestAWaitingLineComesAfterTheNotificationsThatWereSentBeforeIt(t *testing.T
 		sent := make(chan struct{})
 		go func() { w.send([]byte("line\n")); close(sent) }()
 		synctest.Wait() // until the line is offered
-		go w.run()
+		go w.writeLoop()
 		<-sent
 		close(w.quit)
 		<-w.done
@@ -203,7 +203,7 @@ func TestAWaitingLineComesAfterTheNotificationsThatWereSentBeforeIt(t *testing.T
 func TestNothingIsWrittenAfterAFailedWrite(t *testing.T) {
 	out := &failingOnce{}
 	w := newWriter(out, nil, nil, slog.New(slog.DiscardHandler))
-	go w.run()
+	go w.writeLoop()
 	for range 3 {
 		w.send([]byte("line\n"))
 	}

@@ -14,23 +14,23 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// reply is a JSON-RPC response without its id: a result or an error.
-type reply struct {
+// rpcReply is a JSON-RPC response without its id: a result or an error.
+type rpcReply struct {
 	result  any
 	err     *mcp.JSONRPCErrorDetails
 	refused Reason // why there is no ordinary result; empty for a result
 }
 
-func failure(code int, message string, reason Reason) reply {
+func errorReply(code int, message string, reason Reason) rpcReply {
 	details := mcp.NewJSONRPCErrorDetails(code, message, map[string]any{"reason": reason})
-	return reply{err: &details, refused: reason}
+	return rpcReply{err: &details, refused: reason}
 }
 
-func internalFailure() reply { return failure(mcp.INTERNAL_ERROR, textInternal, ReasonInternal) }
+func internalFailure() rpcReply { return errorReply(mcp.INTERNAL_ERROR, textInternal, ReasonInternal) }
 
-// ask lets mcp-go answer a message. A message without an id gets the zero reply, which is not to be sent. Whatever
-// happens inside, a panic and runtime.Goexit included, the caller gets a reply that is fit for the client.
-func (l *loop) ask(ctx context.Context, raw []byte, env envelope, deliver func(reply)) {
+// dispatchMessage lets mcp-go answer a message. A message without an id gets the zero reply, which is not to be sent.
+// Whatever happens inside, a panic and runtime.Goexit included, the caller gets a reply that is fit for the client.
+func (l *loop) dispatchMessage(ctx context.Context, raw []byte, env envelope, deliver func(rpcReply)) {
 	answer := internalFailure()
 	defer func() {
 		if p := recover(); p != nil {
@@ -40,16 +40,16 @@ func (l *loop) ask(ctx context.Context, raw []byte, env envelope, deliver func(r
 		deliver(answer)
 	}()
 	message, arguments := split(raw, env)
-	var own failed
+	var own handlerError
 	ctx = context.WithValue(withArguments(ctx, arguments), failedKey{}, &own)
 	answer = l.translate(l.srv.HandleMessage(ctx, message), env)
 	if answer.err != nil && own.details != nil {
-		answer = reply{err: own.details, refused: ReasonProtocol}
+		answer = rpcReply{err: own.details, refused: ReasonProtocol}
 	}
 }
 
-// failed is the error that a handler wants its client to get.
-type failed struct{ details *mcp.JSONRPCErrorDetails }
+// handlerError is the error that a handler wants its client to get.
+type handlerError struct{ details *mcp.JSONRPCErrorDetails }
 
 type failedKey struct{}
 
@@ -57,22 +57,22 @@ type failedKey struct{}
 // they are. An error that a handler makes otherwise is replaced, since it may show what is inside.
 func Fail(ctx context.Context, code int, message string, data any) error {
 	details := mcp.NewJSONRPCErrorDetails(code, message, data)
-	if f, ok := ctx.Value(failedKey{}).(*failed); ok {
+	if f, ok := ctx.Value(failedKey{}).(*handlerError); ok {
 		f.details = &details
 	}
 	return errors.New(message)
 }
 
 // translate turns mcp-go's answer into ours. Texts that would show Go internals are logged and replaced.
-func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) reply {
+func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) rpcReply {
 	switch m := message.(type) {
 	case mcp.JSONRPCResponse:
-		return reply{result: m.Result}
+		return rpcReply{result: m.Result}
 	case mcp.JSONRPCError:
-		answer := reply{err: &m.Error, refused: ReasonProtocol}
+		answer := rpcReply{err: &m.Error, refused: ReasonProtocol}
 		switch m.Error.Code {
 		case mcp.INVALID_REQUEST: // params that do not decode; the text is the decoder's
-			answer = failure(mcp.INVALID_PARAMS, fmt.Sprintf("The params of %s do not have the types that MCP gives them.",
+			answer = errorReply(mcp.INVALID_PARAMS, fmt.Sprintf("The params of %s do not have the types that MCP gives them.",
 				shorten(env.method)), ReasonInvalidParams)
 		case mcp.INTERNAL_ERROR, mcp.PARSE_ERROR: // an error that a handler returned; a parse error cannot happen
 			answer = internalFailure()
@@ -84,7 +84,7 @@ func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) reply {
 		return answer
 	case nil:
 		if !env.idGiven {
-			return reply{}
+			return rpcReply{}
 		}
 	}
 	l.log.Error("mcp-go gave no usable answer", slog.String("method", shorten(env.method)),
@@ -93,7 +93,7 @@ func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) reply {
 }
 
 // send writes the reply to a message under its id. A result that cannot be encoded becomes an internal error.
-func (l *loop) send(env envelope, r reply) {
+func (l *loop) send(env envelope, r rpcReply) {
 	id := env.id
 	line, err := r.encode(id)
 	if err != nil {
@@ -105,7 +105,7 @@ func (l *loop) send(env envelope, r reply) {
 	}
 }
 
-func (r reply) encode(id requestID) ([]byte, error) {
+func (r rpcReply) encode(id requestID) ([]byte, error) {
 	switch {
 	case r.err != nil:
 		return encodeLine(struct {
@@ -140,7 +140,7 @@ type writer struct {
 // outlet takes the output of one message: lines, and the end.
 type outlet interface {
 	send(line []byte)
-	end()
+	endOutput()
 }
 
 // outLine is a line on its way out.
@@ -156,13 +156,13 @@ func newWriter(out io.Writer, notes <-chan mcp.JSONRPCNotification, gone <-chan 
 	}
 }
 
-// run writes until quit is closed or a Write fails.
-func (w *writer) run() {
+// writeLoop writes until quit is closed or a Write fails.
+func (w *writer) writeLoop() {
 	defer close(w.done)
 	for {
 		select {
 		case note := <-w.notes:
-			w.note(note)
+			w.writeNotification(note)
 		case line := <-w.lines:
 			w.pendingNotes() // sent before the answer, so written before it
 			w.write(line.text)
@@ -178,11 +178,11 @@ func (w *writer) run() {
 
 func (w *writer) pendingNotes() {
 	for range len(w.notes) {
-		w.note(<-w.notes)
+		w.writeNotification(<-w.notes)
 	}
 }
 
-func (w *writer) note(note mcp.JSONRPCNotification) {
+func (w *writer) writeNotification(note mcp.JSONRPCNotification) {
 	if w.also != nil {
 		w.also(note)
 	}
@@ -221,8 +221,8 @@ func (w *writer) send(text []byte) {
 	}
 }
 
-// end implements outlet. It does nothing, since the output of other messages follows.
-func (w *writer) end() {}
+// endOutput implements outlet. It does nothing, since the output of other messages follows.
+func (w *writer) endOutput() {}
 
 // encodeLine encodes v as one line of JSON with its newline. '<', '>' and '&' are not escaped, as both json.Marshal and
 // the MarshalJSON methods of mcp-go would have it; U+2028 and U+2029 are, since some readers take them for line ends.

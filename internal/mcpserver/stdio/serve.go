@@ -49,11 +49,11 @@ import (
 // calls run.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServer, opts Options) error {
 	l := newLoop(ctx, out, srv, opts)
-	return l.serve(ctx, func() error { return l.read(ctx, in) })
+	return l.runLoop(ctx, func() error { return l.readMessages(ctx, in) })
 }
 
-// serve answers what read hands to handle, until it returns.
-func (l *loop) serve(ctx context.Context, read func() error) error {
+// runLoop answers what read hands to handle, until it returns.
+func (l *loop) runLoop(ctx context.Context, read func() error) error {
 	srv := l.srv
 	defer l.cut(errShutdown)
 	if err := srv.RegisterSession(l.base, l.connection); err != nil {
@@ -61,8 +61,8 @@ func (l *loop) serve(ctx context.Context, read func() error) error {
 	}
 	defer srv.UnregisterSession(context.WithoutCancel(l.base), l.connection.SessionID())
 
-	go l.out.run()
-	stop := context.AfterFunc(ctx, func() { l.end.within(l.opts.ShutdownTimeout) })
+	go l.out.writeLoop()
+	stop := context.AfterFunc(ctx, func() { l.end.limitTo(l.opts.ShutdownTimeout) })
 	defer stop()
 	readErr := read()
 	l.drain(ctx)
@@ -92,15 +92,15 @@ func newLoop(ctx context.Context, out io.Writer, srv *server.MCPServer, opts Opt
 	return l
 }
 
-// read handles line after line. The error is that of in.
-func (l *loop) read(ctx context.Context, in io.Reader) error {
+// readMessages handles line after line. The error is that of in.
+func (l *loop) readMessages(ctx context.Context, in io.Reader) error {
 	lines := readLines(in, l.opts.MaxMessage)
 	defer lines.stop()
-	return l.take(ctx, lines.ready)
+	return l.handleLines(ctx, lines.ready)
 }
 
-// take handles what is ready, in order, until there is an error.
-func (l *loop) take(ctx context.Context, ready <-chan lineOrError) error {
+// handleLines handles what is ready, in order, until there is an error.
+func (l *loop) handleLines(ctx context.Context, ready <-chan lineOrError) error {
 	for ctx.Err() == nil {
 		select {
 		case line := <-ready:
@@ -125,8 +125,9 @@ func (l *loop) handle(f frame) {
 	if !f.tooLong && len(bytes.Trim(f.raw, " \t\r")) == 0 {
 		return
 	}
-	env, refused := inspect(f, l.opts.MaxMessage, func(id requestID) bool { return l.calls.inFlight(id.within(f.scope)) })
-	env.id, env.to = env.id.within(f.scope), f.to
+	env, refused := inspect(f, l.opts.MaxMessage,
+		func(id requestID) bool { return l.calls.inFlight(id.withScope(f.scope)) })
+	env.id, env.to = env.id.withScope(f.scope), f.to
 	if f.to == nil {
 		env.to = l.out
 	}
@@ -134,17 +135,17 @@ func (l *loop) handle(f frame) {
 		l.submit(f, env)
 		return
 	}
-	defer env.to.end()
+	defer env.to.endOutput()
 	switch {
 	case refused != nil:
-		l.refuse(env, f.size, *refused)
+		l.rejectMessage(env, f.size, *refused)
 	case env.response:
 		l.log.Debug("a response to no request of ours was ignored")
 	case env.method == string(mcp.MethodNotificationCancelled) && !env.idGiven:
 		l.cancelled(env.params.cancels)
 	default:
 		l.opts.Turns.Do(func() {
-			l.ask(l.base, f.raw, env, func(r reply) {
+			l.dispatchMessage(l.base, f.raw, env, func(r rpcReply) {
 				if env.idGiven {
 					l.send(env, r)
 				}
@@ -164,7 +165,7 @@ func asksForLong() []string {
 // drain waits for the calls in flight within the limits that Serve documents.
 func (l *loop) drain(ctx context.Context) {
 	idle := l.calls.close()
-	l.end.within(l.opts.DrainTimeout)
+	l.end.limitTo(l.opts.DrainTimeout)
 	stopping, failed, gone := ctx.Done(), l.out.failed, l.opts.Gone
 	for {
 		select {
@@ -183,7 +184,7 @@ func (l *loop) drain(ctx context.Context) {
 		}
 		for _, c := range l.calls.dropQueued() {
 			l.drop(c)
-			c.env.to.end()
+			c.env.to.endOutput()
 		}
 	}
 }
@@ -192,7 +193,7 @@ func (l *loop) drain(ctx context.Context) {
 // is gone.
 func (l *loop) finishWriting() error {
 	close(l.out.quit)
-	defer l.end.stop()
+	defer l.end.cancelLimits()
 	select {
 	case <-l.out.done:
 	case <-l.end.gone:
@@ -271,7 +272,7 @@ func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, note
 	opts Options) error {
 	l := newLoop(ctx, notes, srv, opts)
 	l.out.also = l.tellStreams
-	return l.serve(ctx, func() error {
+	return l.runLoop(ctx, func() error {
 		l.receive(ctx, messages)
 		return nil
 	})
@@ -287,7 +288,7 @@ func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
 				return
 			}
 			f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)),
-				to: said{x}, until: x.Context}
+				to: exchangeOutlet{x}, until: x.Context}
 			if x.Alone {
 				scope++
 				f.scope = scope
@@ -302,11 +303,11 @@ func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
 	}
 }
 
-// said is the outlet of an exchange.
-type said struct{ exchange.Exchange }
+// exchangeOutlet is the outlet of an exchange.
+type exchangeOutlet struct{ exchange.Exchange }
 
-func (s said) send(line []byte) { s.Say(line) }
-func (s said) end()             { s.End() }
+func (s exchangeOutlet) send(line []byte) { s.Say(line) }
+func (s exchangeOutlet) endOutput()       { s.End() }
 
 // tellStreams passes a notification on to the streams whose clients asked for it, each tagged with the id of its
 // request.
@@ -354,20 +355,20 @@ func newEnding(cut func()) *ending {
 	return &ending{cut: cut, abandon: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// within sets a limit. The earliest of several limits counts.
-func (e *ending) within(limit time.Duration) {
-	e.after(limit, func() {
+// limitTo sets a limit. The earliest of several limits counts.
+func (e *ending) limitTo(limit time.Duration) {
+	e.schedule(limit, func() {
 		e.once.Do(func() {
 			e.cut()
-			e.after(unwindTime, func() {
+			e.schedule(unwindTime, func() {
 				close(e.abandon)
-				e.after(flushTime, func() { close(e.gone) })
+				e.schedule(flushTime, func() { close(e.gone) })
 			})
 		})
 	})
 }
 
-func (e *ending) after(d time.Duration, do func()) {
+func (e *ending) schedule(d time.Duration, do func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.stopped {
@@ -375,8 +376,8 @@ func (e *ending) after(d time.Duration, do func()) {
 	}
 }
 
-// stop calls the limits off.
-func (e *ending) stop() {
+// cancelLimits calls the limits off.
+func (e *ending) cancelLimits() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true

@@ -350,7 +350,7 @@ func TestACallDoesNotStartBetweenTheEndOfTheServerAndThatOfItsContext(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		var seen rejections
 		l := newLoop(t.Context(), io.Discard, newServer(nil), Options{Workers: 1, OnReject: seen.hook})
-		go l.out.run()
+		go l.out.writeLoop()
 		defer close(l.out.quit)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		l.cut(errShutdown)

@@ -94,7 +94,7 @@ func flatten(at string, schema map[string]any, into map[string]string) {
 	for name, property := range properties {
 		property := property.(map[string]any) //nolint:forcetypeassert // a schema that is not an object fails the test loudly
 		key := strings.TrimPrefix(at+"."+name, ".")
-		into[key] = kindOf(property)
+		into[key] = propertyKind(property)
 		if !slices.Contains(required, any(name)) {
 			into[key] = "?" + into[key]
 		}
@@ -105,7 +105,7 @@ func flatten(at string, schema map[string]any, into map[string]string) {
 	}
 }
 
-func kindOf(property map[string]any) string {
+func propertyKind(property map[string]any) string {
 	kind, _ := property["type"].(string)
 	if _, nullable := property["anyOf"]; nullable {
 		return "null"
@@ -142,9 +142,9 @@ func Plain[In, Out any](o operation.Operation, raw bool, handle operation.Handle
 		Redact:    func(text string) string { return text }, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now, NewID: func() string { return "plain" },
 	})
-	way := operation.Way[In]{}
+	way := operation.CallSpec[In]{}
 	if raw {
-		way.Decode, o.Needs.Gated = operation.Unread[In], true
+		way.Decode, o.Needs.OwnGates = operation.RawArguments[In], true
 	}
 	return operation.Define(func() *operation.Kernel { return kernel }, "", o, way, handle)
 }

@@ -149,7 +149,7 @@ func schemaOf(t reflect.Type) *schema {
 		s.set("type", "array")
 		s.set("items", schemaOf(t.Elem()))
 	case reflect.Struct:
-		s.object(t)
+		s.describeStruct(t)
 	case reflect.Map:
 		s.set("type", "object")
 		if t.Elem().Kind() != reflect.Interface {
@@ -162,7 +162,7 @@ func schemaOf(t reflect.Type) *schema {
 	return s
 }
 
-func (s *schema) object(t reflect.Type) {
+func (s *schema) describeStruct(t reflect.Type) {
 	properties, required := &schema{}, []string{}
 	for _, f := range operation.Fields(t) {
 		properties.set(f.JSON, fieldSchema(f))

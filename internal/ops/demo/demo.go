@@ -62,20 +62,20 @@ type story struct {
 
 // Run plays the whole demo. The error says which step failed.
 func Run(ctx context.Context, o Options) error {
-	s, err := begin(ctx, o, nil)
+	s, err := newStory(ctx, o, nil)
 	if err != nil {
 		return err
 	}
 	if err := s.play(ctx, s.steps()); err != nil {
 		return err
 	}
-	s.say("\nThe demo is done. Its repository and records stay in %s\n", s.Dir)
+	s.printf("\nThe demo is done. Its repository and records stay in %s\n", s.Dir)
 	s.sayCommands("Look around at the command line")
 	return nil
 }
 
-// begin makes the repository, with more files than the procedures.
-func begin(ctx context.Context, o Options, more map[string]string) (*story, error) {
+// newStory makes the repository, with more files than the procedures.
+func newStory(ctx context.Context, o Options, more map[string]string) (*story, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func begin(ctx context.Context, o Options, more map[string]string) (*story, erro
 	return &story{sandbox: b}, b.prepare(ctx)
 }
 
-func (s *story) play(ctx context.Context, steps []step) error {
+func (s *story) play(ctx context.Context, steps []demoStep) error {
 	for _, step := range steps {
 		s.heading(step.title)
 		if err := step.play(ctx); err != nil {
@@ -121,31 +121,31 @@ func (b *sandbox) prepare(ctx context.Context) error {
 	if len(entries) > 0 {
 		return FolderError{fmt.Errorf("%s is not empty; name an empty or missing folder with --dir", b.Dir)}
 	}
-	b.say("Claude Ops demo, in %s\n", b.Dir)
-	b.say("A repository %s/%s is made from the project's own checks, playbooks and manifest.\n", owner, repo)
+	b.printf("Claude Ops demo, in %s\n", b.Dir)
+	b.printf("A repository %s/%s is made from the project's own checks, playbooks and manifest.\n", owner, repo)
 	return b.makeRepository(ctx)
 }
 
 // sayCommands says what to type next. Without these variables, commands are about the person's own records.
 func (b *sandbox) sayCommands(title string) {
-	b.say("\n%s:\n\n", title)
-	b.say("  export CLAUDEOPS_STATE_DIR=%s\n  export CLAUDEOPS_LOCAL_ROOT=%s\n  export CLAUDEOPS_TIER=2\n",
-		quoted(b.state), quoted(b.root))
+	b.printf("\n%s:\n\n", title)
+	b.printf("  export CLAUDEOPS_STATE_DIR=%s\n  export CLAUDEOPS_LOCAL_ROOT=%s\n  export CLAUDEOPS_TIER=2\n",
+		shellQuote(b.state), shellQuote(b.root))
 	for _, command := range []string{
 		"audit list", "pr list --repo " + owner + "/" + repo, "review show 1 --repo " + owner + "/" + repo,
 		"token create --name NAME --max-tier 2 --scopes propose,review,read",
 	} {
-		b.say("  %s %s\n", b.Command, command)
+		b.printf("  %s %s\n", b.Command, command)
 	}
 }
 
-// quoted returns a word as a shell takes it.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// shellQuote returns a word as a shell takes it.
+func shellQuote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-func (b *sandbox) repository() string { return filepath.Join(b.root, owner, repo+".git") }
+func (b *sandbox) repositoryPath() string { return filepath.Join(b.root, owner, repo+".git") }
 
-// environment returns all that the child processes get.
-func (b *sandbox) environment(tier string, dryRun bool) []string {
+// childEnv returns all that the child processes get.
+func (b *sandbox) childEnv(tier string, dryRun bool) []string {
 	return []string{
 		"PATH=" + b.Path, "HOME=" + b.Dir, "USER=demo-person",
 		"CLAUDEOPS_LOCAL_ROOT=" + b.root, "CLAUDEOPS_STATE_DIR=" + b.state, "CLAUDEOPS_REPOS_DIR=" + b.Dir,
@@ -157,7 +157,7 @@ var errUnexpected = errors.New("not what must happen")
 
 // makeRepository makes the bare repository with one commit that holds the procedures, by one git fast-import.
 func (b *sandbox) makeRepository(ctx context.Context) error {
-	if err := files.MkdirAll(b.repository(), 0o755); err != nil {
+	if err := files.MkdirAll(b.repositoryPath(), 0o755); err != nil {
 		return err
 	}
 	if _, err := b.git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
@@ -201,7 +201,7 @@ func data(b *bytes.Buffer, content []byte) {
 
 // git runs git in the demo repository.
 func (b *sandbox) git(ctx context.Context, stdin []byte, args ...string) (string, error) {
-	result, err := b.runner.Run(ctx, git.Call{Dir: b.repository(), Stdin: bytes.NewReader(stdin), Args: args},
+	result, err := b.runner.Run(ctx, git.Call{Dir: b.repositoryPath(), Stdin: bytes.NewReader(stdin), Args: args},
 		git.Limits{})
 	if err == nil && result.Code != 0 {
 		err = fmt.Errorf("git %s: exit status %d: %s", args[0], result.Code, result.Said)
@@ -214,7 +214,7 @@ type connection struct{ client *client.Client }
 
 // connect spawns the server at a tier and shakes hands.
 func (b *sandbox) connect(ctx context.Context, tier string, dryRun bool) (*connection, error) {
-	env := b.environment(tier, dryRun)
+	env := b.childEnv(tier, dryRun)
 	spawn := func(ctx context.Context, command string, _ []string, args []string) (*exec.Cmd, error) {
 		return processtree.Cmd(ctx, processtree.Command{Path: command, Args: append([]string{command}, args...), Env: env}),
 			nil
@@ -234,8 +234,8 @@ func (b *sandbox) connect(ctx context.Context, tier string, dryRun bool) (*conne
 
 func (c *connection) close() error { return c.client.Close() }
 
-// reply is a tool's answer.
-type reply struct {
+// toolAnswer is a tool's answer.
+type toolAnswer struct {
 	isError    bool
 	text       string
 	structured map[string]any
@@ -243,15 +243,15 @@ type reply struct {
 }
 
 // call calls a tool and decodes its structured content.
-func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (reply, error) {
+func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (toolAnswer, error) {
 	var req mcp.CallToolRequest
 	req.Params.Name = tool
 	req.Params.Arguments = arguments
 	result, err := c.client.CallTool(ctx, req)
 	if err != nil {
-		return reply{}, err
+		return toolAnswer{}, err
 	}
-	out := reply{isError: result.IsError}
+	out := toolAnswer{isError: result.IsError}
 	for _, part := range result.Content {
 		if text, ok := part.(mcp.TextContent); ok {
 			out.text += text.Text
@@ -274,14 +274,14 @@ func (c *connection) call(ctx context.Context, tool string, arguments map[string
 	return out, nil
 }
 
-// person runs a claudeops command as the person at the keyboard would, and returns what it prints.
-func (s *story) person(ctx context.Context, args ...string) (string, error) {
-	s.say("$ claudeops %s\n", shellWords(args))
-	return s.command(ctx, "", s.environment("1", false), args)
+// runAsPerson runs a claudeops command as the person at the keyboard would, and returns what it prints.
+func (s *story) runAsPerson(ctx context.Context, args ...string) (string, error) {
+	s.printf("$ claudeops %s\n", shellWords(args))
+	return s.runCommand(ctx, "", s.childEnv("1", false), args)
 }
 
-// command runs claudeops in a folder, "" for the one that the demo was started in, and shows what it prints.
-func (s *story) command(ctx context.Context, dir string, env, args []string) (string, error) {
+// runCommand runs claudeops in a folder, "" for the one that the demo was started in, and shows what it prints.
+func (s *story) runCommand(ctx context.Context, dir string, env, args []string) (string, error) {
 	const most = 1 << 20 // bytes of its answer
 	ran, err := processtree.Run(ctx, processtree.Spec{
 		Command: processtree.Command{Path: s.Binary, Args: append([]string{s.Binary}, args...), Dir: dir, Env: env,
@@ -313,29 +313,29 @@ type transcript struct {
 	step int // number of the last heading
 }
 
-func (t *transcript) say(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
+func (t *transcript) printf(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
 
 func (t *transcript) heading(title string) {
 	t.step++
-	t.say("\n=== %d. %s\n", t.step, title)
+	t.printf("\n=== %d. %s\n", t.step, title)
 }
 
 // indent prints a block, each line behind two spaces.
 func (t *transcript) indent(text string) {
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		t.say("  %s\n", line)
+		t.printf("  %s\n", line)
 	}
 }
 
-// asked prints a tool call in short: file contents are cut to their size.
-func (t *transcript) asked(tool string, arguments map[string]any) {
-	t.say("agent> %s %v/%v\n", tool, arguments["repo_owner"], arguments["repo_name"])
+// printCall prints a tool call in short: file contents are cut to their size.
+func (t *transcript) printCall(tool string, arguments map[string]any) {
+	t.printf("agent> %s %v/%v\n", tool, arguments["repo_owner"], arguments["repo_name"])
 	if title, ok := arguments["title"]; ok {
-		t.say("         title: %v\n", title)
+		t.printf("         title: %v\n", title)
 	}
 	files, _ := arguments["files"].([]map[string]any)
 	for _, f := range files {
 		content, _ := f["content"].(string)
-		t.say("         %v %v (%d bytes)\n", f["action"], f["path"], len(content))
+		t.printf("         %v %v (%d bytes)\n", f["action"], f["path"], len(content))
 	}
 }

@@ -41,31 +41,31 @@ type life struct {
 
 // RunLife plays the life of one procedure. The error says which step failed.
 func RunLife(ctx context.Context, o Options) error {
-	s, err := begin(ctx, o, map[string]string{"agentpack.yaml": configText, skillFile: atFirst})
+	s, err := newStory(ctx, o, map[string]string{"agentpack.yaml": configText, skillFile: atFirst})
 	if err != nil {
 		return err
 	}
 	l := &life{story: s}
 	for _, name := range []string{project, elsewhere + "/.aam", "registry", filepath.Dir(checkout)} {
-		if err := files.MkdirAll(l.at(name), 0o755); err != nil {
+		if err := files.MkdirAll(l.demoPath(name), 0o755); err != nil {
 			return err
 		}
 	}
 	if err := l.play(ctx, l.steps()); err != nil {
 		return err
 	}
-	s.say("\nThe demo is done. Its repository, project and records stay in %s\n", s.Dir)
+	s.printf("\nThe demo is done. Its repository, project and records stay in %s\n", s.Dir)
 	return nil
 }
 
-func (l *life) steps() []step {
-	return []step{
+func (l *life) steps() []demoStep {
+	return []demoStep{
 		{"A skill is deployed to Claude Code and Codex", l.deploy},
 		{"An agent finds it to be wrong, and corrects it where it is", l.correct},
 		{"A person proposes the correction to where it comes from", l.proposeIt},
-		{"Another person asks for more, on a line", l.comment},
+		{"Another person asks for more, on a line", l.commentPull},
 		{"The agent revises, and answers", l.revise},
-		{"It is approved and merged", l.merge},
+		{"It is approved and merged", l.mergePull},
 		{"It is deployed, and nothing has drifted", l.deployAgain},
 		{"It is packaged and published", l.publish},
 		{"It is installed in another project", l.install},
@@ -77,21 +77,21 @@ func (l *life) steps() []step {
 	}
 }
 
-// at returns a path below the demo's folder.
-func (l *life) at(name string) string { return filepath.Join(l.Dir, filepath.FromSlash(name)) }
+// demoPath returns a path below the demo's folder.
+func (l *life) demoPath(name string) string { return filepath.Join(l.Dir, filepath.FromSlash(name)) }
 
 // operator runs claudeops in a folder as who may deploy and install.
 func (l *life) operator(ctx context.Context, folder string, args ...string) (string, error) {
-	l.say("%s$ claudeops %s\n", folder, shellWords(args))
-	return l.command(ctx, l.at(folder), append(l.environment("3", false), "CLAUDEOPS_TOOLSETS=pr,deploy,packages",
+	l.printf("%s$ claudeops %s\n", folder, shellWords(args))
+	return l.runCommand(ctx, l.demoPath(folder), append(l.childEnv("3", false), "CLAUDEOPS_TOOLSETS=pr,deploy,packages",
 		"CLAUDEOPS_ALLOW_WRITE=true"), args)
 }
 
 // git runs git in a folder.
 func (l *life) git(ctx context.Context, folder string, args ...string) error {
-	l.say("%s$ git %s\n", folder, shellWords(args))
-	result, err := l.runner.Run(ctx, git.Call{Dir: l.at(folder), Args: args,
-		Remote: &git.Remote{URL: trust.Said(l.repository())}}, git.Limits{})
+	l.printf("%s$ git %s\n", folder, shellWords(args))
+	result, err := l.runner.Run(ctx, git.Call{Dir: l.demoPath(folder), Args: args,
+		Remote: &git.Remote{URL: trust.Said(l.repositoryPath())}}, git.Limits{})
 	if err == nil && result.Code != 0 {
 		err = fmt.Errorf("git %s: exit status %d: %s", args[0], result.Code, result.Said)
 	}
@@ -101,7 +101,7 @@ func (l *life) git(ctx context.Context, folder string, args ...string) error {
 // holds returns an error unless both agents would read a text in the project.
 func (l *life) holds(want string) error {
 	for _, name := range []string{forClaude, forCodex} {
-		text, _, err := files.ReadPath(l.at(project+"/"+name), 1<<20)
+		text, _, err := files.ReadPath(l.demoPath(project+"/"+name), 1<<20)
 		if err != nil || string(text) != want {
 			return fmt.Errorf("%w: %s has %q, %w", errUnexpected, name, text, err)
 		}
@@ -110,27 +110,27 @@ func (l *life) holds(want string) error {
 }
 
 func (l *life) deploy(ctx context.Context) error {
-	if err := l.git(ctx, filepath.Dir(checkout), "clone", "--quiet", l.repository(), "repo"); err != nil {
+	if err := l.git(ctx, filepath.Dir(checkout), "clone", "--quiet", l.repositoryPath(), "repo"); err != nil {
 		return err
 	}
 	out, err := l.operator(ctx, project, "deploy", "apply", "--yes")
 	if err != nil {
 		return err
 	}
-	l.before = after(out, "snapshot ")
+	l.before = wordAfter(out, "snapshot ")
 	return l.holds(atFirst)
 }
 
-// after returns the word after a text, without a final dot.
-func after(out, text string) string {
+// wordAfter returns the word after a text, without a final dot.
+func wordAfter(out, text string) string {
 	_, rest, _ := strings.Cut(out, text)
 	word, _, _ := strings.Cut(rest, " ")
 	return strings.TrimRight(strings.TrimSpace(word), ".")
 }
 
 func (l *life) correct(ctx context.Context) error {
-	l.say("agent> writes %s: it is told to keep a week of journals\n", forClaude)
-	if err := files.Replace(l.at(project+"/"+forClaude), []byte(corrected), 0o644); err != nil {
+	l.printf("agent> writes %s: it is told to keep a week of journals\n", forClaude)
+	if err := files.Replace(l.demoPath(project+"/"+forClaude), []byte(corrected), 0o644); err != nil {
 		return err
 	}
 	if _, err := l.operator(ctx, project, "deploy", "status", "--only", "modified"); err != nil {
@@ -149,7 +149,7 @@ func (l *life) proposeIt(ctx context.Context) error {
 	return err
 }
 
-func (l *life) comment(ctx context.Context) error {
+func (l *life) commentPull(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"comment", "1", "--line", skillFile + ":7:Is the disk free then? Say how to see it."},
 		{"request-changes", "1", "--comment", "One question."},
@@ -164,7 +164,7 @@ func (l *life) comment(ctx context.Context) error {
 
 // revise revises over MCP, as agents do.
 func (l *life) revise(ctx context.Context) error {
-	read, err := l.ask(ctx, "2", false, "get_pr_status",
+	read, err := l.callTool(ctx, "2", false, "get_pr_status",
 		map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1, "include": []string{"files"}})
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func firstComment(status map[string]any) string {
 	return ""
 }
 
-func (l *life) merge(ctx context.Context) error {
+func (l *life) mergePull(ctx context.Context) error {
 	for _, verb := range []string{"approve", "merge"} {
 		if _, err := l.operator(ctx, project, "review", verb, "1", "--repo", owner+"/"+repo); err != nil {
 			return err
@@ -221,11 +221,11 @@ func (l *life) deployAgain(ctx context.Context) error {
 }
 
 func (l *life) publish(ctx context.Context) error {
-	if err := l.git(ctx, ".", "clone", "--quiet", l.repository(), packing); err != nil {
+	if err := l.git(ctx, ".", "clone", "--quiet", l.repositoryPath(), packing); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
-		{"registry", "add", "team", l.at("registry")},
+		{"registry", "add", "team", l.demoPath("registry")},
 		{"create", "--name", skill, "--version", "1.0.0", "--description", "Frees room on full disks"}, {"publish"},
 	} {
 		if _, err := l.operator(ctx, packing, append([]string{"packages"}, args...)...); err != nil {
@@ -241,7 +241,7 @@ func (l *life) install(ctx context.Context) error {
 			return err
 		}
 	}
-	text, _, err := files.ReadPath(l.at(elsewhere+"/"+forClaude), 1<<20)
+	text, _, err := files.ReadPath(l.demoPath(elsewhere+"/"+forClaude), 1<<20)
 	if err == nil && string(text) != revised {
 		err = fmt.Errorf("%w: installed was %q", errUnexpected, text)
 	}

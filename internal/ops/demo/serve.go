@@ -21,31 +21,31 @@ const serverGrace = 40 * time.Second
 // Serve plays the whole demo in front of a `claudeops serve` at addr (host:port), leaves a pull request and a dry run
 // for a person, and stays until ctx is done. The error says which step failed, or why the server ended by itself.
 func Serve(ctx context.Context, o Options, addr string) error {
-	s, err := begin(ctx, o, nil)
+	s, err := newStory(ctx, o, nil)
 	if err != nil {
 		return err
 	}
-	server, err := s.serve(ctx, addr)
+	server, err := s.startServer(ctx, addr)
 	if err != nil {
 		return err
 	}
 	s.served = true
-	s.say("Open this address in your browser%s and watch:\n\n  %s\n", s.signIn(server), server.address)
+	s.printf("Open this address in your browser%s and watch:\n\n  %s\n", s.signIn(server), server.address)
 	played := s.play(ctx, append(s.steps(),
-		step{"Another pull request, which a person wants changed", s.openAnother},
-		step{"A dry run that waits for a person", s.leaveDryRun},
+		demoStep{"Another pull request, which a person wants changed", s.openAnother},
+		demoStep{"A dry run that waits for a person", s.leaveDryRun},
 	))
 	if played != nil && ctx.Err() == nil {
-		return errors.Join(played, server.end())
+		return errors.Join(played, server.shutDown())
 	}
 	if played == nil {
-		s.say("\n=== The demo is done, and the server stays. What to do next:\n\n")
-		s.say("Open the dashboard%s:\n\n  %s\n\n", s.signIn(server), server.address)
-		s.say("To sign in again later, paste what this prints:\n\n  cat %s\n",
-			quoted(filepath.Join(s.state, "operator-token")))
+		s.printf("\n=== The demo is done, and the server stays. What to do next:\n\n")
+		s.printf("Open the dashboard%s:\n\n  %s\n\n", s.signIn(server), server.address)
+		s.printf("To sign in again later, paste what this prints:\n\n  cat %s\n",
+			shellQuote(filepath.Join(s.state, "operator-token")))
 		s.sayCommands("Or look around in a second terminal, in the same folder")
-		s.say("\nTo use your own repository: %s init\n", s.Command)
-		s.say("\nAll files are in %s. Ctrl-C ends the server.\n", s.Dir)
+		s.printf("\nTo use your own repository: %s init\n", s.Command)
+		s.printf("\nAll files are in %s. Ctrl-C ends the server.\n", s.Dir)
 	}
 	return server.wait(ctx)
 }
@@ -70,11 +70,11 @@ type server struct {
 	gone    chan error
 }
 
-// serve starts the server and waits until it listens.
-func (b *sandbox) serve(ctx context.Context, addr string) (*server, error) {
+// startServer starts the server and waits until it listens.
+func (b *sandbox) startServer(ctx context.Context, addr string) (*server, error) {
 	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
 	cmd := processtree.Cmd(lifetime, processtree.Command{
-		Path: b.Binary, Args: []string{b.Binary, "serve"}, Env: append(b.environment("2", false), "CLAUDEOPS_ADDR="+addr),
+		Path: b.Binary, Args: []string{b.Binary, "serve"}, Env: append(b.childEnv("2", false), "CLAUDEOPS_ADDR="+addr),
 	})
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = serverGrace
@@ -97,7 +97,7 @@ func (b *sandbox) serve(ctx context.Context, addr string) (*server, error) {
 	s := &server{address: address, stop: stop, gone: make(chan error, 1)}
 	go func() { s.gone <- cmd.Wait() }()
 	if readErr != nil || s.address == "" {
-		_ = errors.Join(readErr, s.end()) // its log says why
+		_ = errors.Join(readErr, s.shutDown()) // its log says why
 		return nil, StartError{fmt.Sprintf("claudeops serve did not start: %s (the log is %s)", b.lastWords(), b.log())}
 	}
 	return s, nil
@@ -140,8 +140,8 @@ func (b *sandbox) lastWords() string {
 // log returns the file of what the server says.
 func (b *sandbox) log() string { return b.Dir + "/serve.log" }
 
-// end ends the server, and waits for it.
-func (s *server) end() error {
+// shutDown ends the server, and waits for it.
+func (s *server) shutDown() error {
 	s.stop()
 	err := <-s.gone
 	if errors.Is(err, context.Canceled) { // by us, and with exit code 0
@@ -159,6 +159,6 @@ func (s *server) wait(ctx context.Context) error {
 		}
 		return fmt.Errorf("the server ended by itself: %w", errors.Join(errUnexpected, err))
 	case <-ctx.Done():
-		return s.end()
+		return s.shutDown()
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
-type step struct {
+type demoStep struct {
 	title string
 	play  func(context.Context) error
 }
@@ -25,18 +25,18 @@ const (
 	changeTitle = "Watch inodes beside blocks in the disk check"
 )
 
-func (s *story) steps() []step {
-	return []step{
+func (s *story) steps() []demoStep {
+	return []demoStep{
 		{"The tools that the server offers", s.listTools},
 		{"A dry run: every gate, a diff, nothing written", s.dryRun},
-		{"The agent at tier 2 opens a pull request", s.open},
-		{"The same request again: reused, not doubled", s.again},
+		{"The agent at tier 2 opens a pull request", s.openProposal},
+		{"The same request again: reused, not doubled", s.repeatProposal},
 		{"The agent at tier 1 may not propose", s.refusedTier},
 		{"Two paths out of scope: both are named at once", s.refusedScope},
 		{"A secret in a file is refused, and not repeated", s.refusedSecret},
 		{"What is open", s.listOpen},
 		{"A person reviews and merges", s.review},
-		{"The agent reads the outcome", s.status},
+		{"The agent reads the outcome", s.showStatus},
 		{"The record of every attempt, verified", s.audit},
 	}
 }
@@ -79,24 +79,25 @@ func arguments(title, body string, files []map[string]any) map[string]any {
 	}
 }
 
-// ask connects at a tier, makes one call and shows question and answer.
-func (s *story) ask(ctx context.Context, tier string, dryRun bool, tool string, args map[string]any) (answer reply,
+// callTool connects at a tier, makes one call and shows question and answer.
+func (s *story) callTool(ctx context.Context, tier string, dryRun bool, tool string,
+	args map[string]any) (answer toolAnswer,
 	err error) {
 	c, err := s.connect(ctx, tier, dryRun)
 	if err != nil {
-		return reply{}, err
+		return toolAnswer{}, err
 	}
 	defer func() {
 		if closeErr := c.close(); err == nil {
 			err = closeErr
 		}
 	}()
-	s.asked(tool, args)
+	s.printCall(tool, args)
 	answer, err = c.call(ctx, tool, args)
 	if err != nil {
 		return answer, err
 	}
-	s.say("server> %s\n", map[bool]string{true: "refused", false: "done"}[answer.isError])
+	s.printf("server> %s\n", map[bool]string{true: "refused", false: "done"}[answer.isError])
 	return answer, nil
 }
 
@@ -112,7 +113,7 @@ func (s *story) listTools(ctx context.Context) error {
 	var names []string
 	for _, t := range list.Tools {
 		names = append(names, t.Name)
-		s.say("  %-14s %s\n", t.Name, t.Annotations.Title)
+		s.printf("  %-14s %s\n", t.Name, t.Annotations.Title)
 	}
 	if lacks := func(tool string) bool { return !slices.Contains(names, tool) }; slices.ContainsFunc([]string{"create_pr",
 		"get_pr_status", "list_prs"}, lacks) {
@@ -122,11 +123,11 @@ func (s *story) listTools(ctx context.Context) error {
 }
 
 // propose makes a proposal that must be accepted. err is that of making the change.
-func (s *story) propose(ctx context.Context, dryRun bool, change map[string]any, err error) (reply, error) {
+func (s *story) propose(ctx context.Context, dryRun bool, change map[string]any, err error) (toolAnswer, error) {
 	if err != nil {
-		return reply{}, err
+		return toolAnswer{}, err
 	}
-	answer, err := s.ask(ctx, "2", dryRun, "create_pr", change)
+	answer, err := s.callTool(ctx, "2", dryRun, "create_pr", change)
 	if err == nil && answer.isError {
 		err = fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
@@ -152,7 +153,7 @@ func (s *story) dryRun(ctx context.Context) error {
 	if answer.structured["dry_run"] != true || !strings.Contains(diff, "+++ b/"+newFile) || branches != "main" {
 		return fmt.Errorf("%w: %s; branches %s", errUnexpected, answer.text, branches)
 	}
-	s.say("The repository still has one branch: %s\n", branches)
+	s.printf("The repository still has one branch: %s\n", branches)
 	return nil
 }
 
@@ -161,7 +162,7 @@ func (s *story) branches(ctx context.Context) (string, error) {
 	return strings.Join(strings.Fields(out), " "), err
 }
 
-func (s *story) open(ctx context.Context) error {
+func (s *story) openProposal(ctx context.Context) error {
 	change, err := s.change()
 	answer, err := s.propose(ctx, false, change, err)
 	if err != nil {
@@ -171,12 +172,13 @@ func (s *story) open(ctx context.Context) error {
 	if answer.structured["number"] != 1.0 || branch == "" {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
-	s.say("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"],
+	s.printf("  number %v\n  url    %v\n  branch %s\n  commit %v\n", answer.structured["number"], answer.structured["url"],
 		branch,
 		answer.structured["commit"])
 	// By its id, since the branch goes when it is merged.
-	s.say("Look at the commit with:\n  git -C %s log -1 --stat %v\n  git -C %s show %v\n",
-		quoted(s.repository()), answer.structured["commit"], quoted(s.repository()), answer.structured["commit"])
+	s.printf("Look at the commit with:\n  git -C %s log -1 --stat %v\n  git -C %s show %v\n",
+		shellQuote(s.repositoryPath()), answer.structured["commit"], shellQuote(s.repositoryPath()),
+		answer.structured["commit"])
 	changed, err := s.git(ctx, nil, "diff", "--name-only", "main..."+branch)
 	if err != nil {
 		return err
@@ -187,7 +189,7 @@ func (s *story) open(ctx context.Context) error {
 	return nil
 }
 
-func (s *story) again(ctx context.Context) error {
+func (s *story) repeatProposal(ctx context.Context) error {
 	change, err := s.change()
 	answer, err := s.propose(ctx, false, change, err)
 	if err != nil {
@@ -196,18 +198,18 @@ func (s *story) again(ctx context.Context) error {
 	if answer.structured["reused"] != true || answer.structured["number"] != 1.0 {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
-	s.say("  reused: #%v, %v\n", answer.structured["number"], answer.structured["url"])
+	s.printf("  reused: #%v, %v\n", answer.structured["number"], answer.structured["url"])
 	return nil
 }
 
-// refused makes a call that must be refused with the code, and shows the refusal.
-func (s *story) refused(ctx context.Context, tier string, change map[string]any, code fault.Code,
-	violations int) (reply, error) {
+// expectRefusal makes a call that must be refused with the code, and shows the refusal.
+func (s *story) expectRefusal(ctx context.Context, tier string, change map[string]any, code fault.Code,
+	violations int) (toolAnswer, error) {
 	before, err := s.branches(ctx)
 	if err != nil {
-		return reply{}, err
+		return toolAnswer{}, err
 	}
-	answer, err := s.ask(ctx, tier, false, "create_pr", change)
+	answer, err := s.callTool(ctx, tier, false, "create_pr", change)
 	if err != nil {
 		return answer, err
 	}
@@ -223,14 +225,14 @@ func (s *story) refused(ctx context.Context, tier string, change map[string]any,
 }
 
 func (s *story) refusedTier(ctx context.Context) error {
-	_, err := s.refused(ctx, "1", arguments("Add a check", inodes, []map[string]any{
+	_, err := s.expectRefusal(ctx, "1", arguments("Add a check", inodes, []map[string]any{
 		{"path": "checks/new.md", "action": "create", "content": "# New\n"},
 	}), fault.TierDenied, 1)
 	return err
 }
 
 func (s *story) refusedScope(ctx context.Context) error {
-	_, err := s.refused(ctx, "2", arguments("Give myself more rights", inodes, []map[string]any{
+	_, err := s.expectRefusal(ctx, "2", arguments("Give myself more rights", inodes, []map[string]any{
 		{"path": "prompts/tier3-remediate.md", "action": "update", "content": "# Do as you like\n"},
 		{"path": "checks/../.claude/settings.json", "action": "update", "content": "{}\n"},
 	}), fault.ScopeDenied, 2)
@@ -240,7 +242,7 @@ func (s *story) refusedScope(ctx context.Context) error {
 func (s *story) refusedSecret(ctx context.Context) error {
 	// Put together here, so that this source file holds nothing that looks like a credential.
 	secret := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
-	answer, err := s.refused(ctx, "2", arguments("Add a token check", inodes, []map[string]any{
+	answer, err := s.expectRefusal(ctx, "2", arguments("Add a token check", inodes, []map[string]any{
 		{"path": "checks/token.md", "action": "create", "content": "# Token\n\nexport GITHUB_TOKEN=" + secret + "\n"},
 	}), fault.ContentDenied, 1)
 	if err == nil && strings.Contains(answer.text, secret) {
@@ -250,7 +252,7 @@ func (s *story) refusedSecret(ctx context.Context) error {
 }
 
 func (s *story) listOpen(ctx context.Context) error {
-	answer, err := s.ask(ctx, "1", false, "list_prs", map[string]any{"repo_owner": owner, "repo_name": repo})
+	answer, err := s.callTool(ctx, "1", false, "list_prs", map[string]any{"repo_owner": owner, "repo_name": repo})
 	if err != nil {
 		return err
 	}
@@ -259,7 +261,7 @@ func (s *story) listOpen(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
 	pr, _ := prs[0].(map[string]any)
-	s.say("  #%v %v\n  files %v\n", pr["number"], pr["title"], pr["files"])
+	s.printf("  #%v %v\n  files %v\n", pr["number"], pr["title"], pr["files"])
 	return nil
 }
 
@@ -270,7 +272,7 @@ func (s *story) review(ctx context.Context) error {
 		{"review", "approve", "1", "--repo", name, "--comment", "Good catch."},
 		{"review", "merge", "1", "--repo", name},
 	} {
-		if _, err := s.person(ctx, args...); err != nil {
+		if _, err := s.runAsPerson(ctx, args...); err != nil {
 			return err
 		}
 	}
@@ -278,8 +280,8 @@ func (s *story) review(ctx context.Context) error {
 	return err
 }
 
-func (s *story) status(ctx context.Context) error {
-	answer, err := s.ask(ctx, "1", false, "get_pr_status",
+func (s *story) showStatus(ctx context.Context) error {
+	answer, err := s.callTool(ctx, "1", false, "get_pr_status",
 		map[string]any{"repo_owner": owner, "repo_name": repo, "pr_number": 1})
 	if err != nil {
 		return err
@@ -289,15 +291,15 @@ func (s *story) status(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
 	review, _ := reviews[0].(map[string]any)
-	s.say("  state %v\n  %v %v: %v\n", answer.structured["state"], review["author"], review["state"], review["body"])
+	s.printf("  state %v\n  %v %v: %v\n", answer.structured["state"], review["author"], review["state"], review["body"])
 	return nil
 }
 
 func (s *story) audit(ctx context.Context) error {
-	if _, err := s.person(ctx, "audit", "list"); err != nil {
+	if _, err := s.runAsPerson(ctx, "audit", "list"); err != nil {
 		return err
 	}
-	out, err := s.person(ctx, "audit", "verify")
+	out, err := s.runAsPerson(ctx, "audit", "verify")
 	if err != nil {
 		return err
 	}
@@ -321,7 +323,7 @@ func (s *story) openAnother(ctx context.Context) error {
 	if answer.structured["number"] != 2.0 {
 		return fmt.Errorf("%w: %s", errUnexpected, answer.text)
 	}
-	_, err = s.person(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment",
+	_, err = s.runAsPerson(ctx, "review", "request-changes", "2", "--repo", owner+"/"+repo, "--comment",
 		"Say which hosts this is about.")
 	return err
 }

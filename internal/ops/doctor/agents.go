@@ -9,9 +9,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/keyfile"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
-	"github.com/claudeops/claudeops/internal/system/filemodes"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -111,13 +108,13 @@ func (d *Doctor) commands() Finding {
 // workingCopies says whether there are checks for an agent to carry out.
 func (d *Doctor) workingCopies() Finding {
 	const name = "agents' working copies"
-	offers := mounted.Repos{Dir: d.Config.Mounted.Dir}.Offers()
+	offers := config.Repos{Dir: d.Config.Mounted.Dir}.Offers()
 	if len(offers.Repositories) == 0 {
 		return Finding{Name: name, Status: Warning, Detail: "there are none below " + d.Config.Mounted.Dir +
 			", so agents see no checks and no playbooks",
 			Do: "put working copies there, or name their folder in CLAUDEOPS_REPOS_DIR"}
 	}
-	if !slices.ContainsFunc(offers.Repositories, func(r mounted.Repository) bool { return len(r.Checks) > 0 }) {
+	if !slices.ContainsFunc(offers.Repositories, func(r config.Repository) bool { return len(r.Checks) > 0 }) {
 		return Finding{Name: name, Status: Warning, Detail: "none below " + d.Config.Mounted.Dir +
 			" has a check, so agents have nothing to look at", Do: "add files such as checks/disk.md"}
 	}
@@ -145,8 +142,8 @@ func (d *Doctor) connector() Finding {
 
 // Guarded returns the files and folders that an agent must not be able to write, and those of secrets not even to read.
 // scripts are the places of the operator's scripts.
-func Guarded(c config.Config, scripts []string) []filemodes.Subject {
-	out := []filemodes.Subject{
+func Guarded(c config.Config, scripts []string) []files.ModeSubject {
+	out := []files.ModeSubject{
 		{What: "the environment file", Path: c.EnvironmentFile, Secret: true},
 		{What: "the policy file", Path: c.Permissions.PolicyFile},
 		{What: "the prompts", Path: c.Sessions.PromptsDir, Tree: true},
@@ -157,34 +154,34 @@ func Guarded(c config.Config, scripts []string) []filemodes.Subject {
 	}
 	if dir := c.Records.Dir; dir != "" {
 		out = append(out,
-			filemodes.Subject{What: "the state folder", Path: dir},
-			filemodes.Subject{What: "the key of the marks", Path: filepath.Join(dir, keyfile.Name), Secret: true},
-			filemodes.Subject{What: "the key that seals what providers have given", Path: filepath.Join(dir, keyfile.Grants),
+			files.ModeSubject{What: "the state folder", Path: dir},
+			files.ModeSubject{What: "the key of the marks", Path: filepath.Join(dir, config.MarkKeyName), Secret: true},
+			files.ModeSubject{What: "the key that seals what providers have given", Path: filepath.Join(dir, config.GrantsKeyName),
 				Secret: true},
-			filemodes.Subject{What: "the operator's token", Path: filepath.Join(dir, config.OperatorTokenFile), Secret: true},
-			filemodes.Subject{What: "the records", Path: filepath.Join(dir, "claudeops.db"), Secret: true},
+			files.ModeSubject{What: "the operator's token", Path: filepath.Join(dir, config.OperatorTokenFile), Secret: true},
+			files.ModeSubject{What: "the records", Path: filepath.Join(dir, "claudeops.db"), Secret: true},
 		)
 	}
 	for _, path := range c.Permissions.Confinement.Secret {
 		if path != c.Permissions.Confinement.Scripts {
-			out = append(out, filemodes.Subject{What: "the file of a secret", Path: path, Secret: true})
+			out = append(out, files.ModeSubject{What: "the file of a secret", Path: path, Secret: true})
 		}
 	}
 	for _, path := range scripts {
-		out = append(out, filemodes.Subject{What: "the scripts", Path: path, Tree: true})
+		out = append(out, files.ModeSubject{What: "the scripts", Path: path, Tree: true})
 	}
 	return out
 }
 
 // Repositories lists the files of local repositories that only pull requests may change. Of their objects only the
 // folder counts: objects are read-only, and named by their contents.
-func Repositories(root string) (out []filemodes.Subject) {
+func Repositories(root string) (out []files.ModeSubject) {
 	if root == "" {
 		return nil
 	}
 	for _, path := range files.Glob(root, "*/*.git") {
 		for _, part := range []string{"HEAD", "config", "packed-refs", "objects", "refs", "hooks"} {
-			out = append(out, filemodes.Subject{What: "a local repository", Path: filepath.Join(path, part),
+			out = append(out, files.ModeSubject{What: "a local repository", Path: filepath.Join(path, part),
 				Tree: part == "refs" || part == "hooks"})
 		}
 	}
@@ -200,7 +197,7 @@ func modes(d *Doctor) Finding {
 		scripts = d.Boundary.Scripts()
 	}
 	var found []string
-	for _, p := range filemodes.Look(filemodes.User{}, Guarded(d.Config, scripts)) {
+	for _, p := range files.FindModeProblems(files.ModeUser{}, Guarded(d.Config, scripts)) {
 		found = append(found, p.String())
 	}
 	f := Finding{Name: name, Status: OK,

@@ -15,10 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // Records checks the records; *store.Store implements it.
@@ -70,7 +69,7 @@ type Server struct {
 // Boundary holds the questions about the boundary between agents and us.
 type Boundary struct {
 	// Held returns the boundary that applies; an error names the setting that cannot be used. nil: agents are not checked.
-	Held func() (confine.Boundary, error)
+	Held func() (sandbox.Boundary, error)
 	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that
 	// no session can start; "" for none. nil: that is not looked at.
 	Exposed func() string
@@ -96,7 +95,7 @@ type Options struct {
 	OtherRecords []string
 	Notifying    []string // names of the targets of notifications
 	// MergeMCP merges our MCP servers with those that mounted working copies offer.
-	MergeMCP func(offers mounted.Offers) (mcpconfig.Result, error)
+	MergeMCP func(offers config.Offers) (mcpconfig.Result, error)
 	Redact   func(text string) string
 	Boundary Boundary
 	SignIn   []SignIn // providers by which people sign in
@@ -110,13 +109,13 @@ func New(o Options) *Doctor { return &Doctor{o} }
 
 // Look checks what is configured, without network access.
 func (d *Doctor) Look(ctx context.Context) []Finding {
-	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.key(), modes(d)}
+	out := []Finding{d.tier(), d.switches(), d.policy(), d.records(ctx), d.sinks(ctx), d.checkMarkKey(), modes(d)}
 	out = append(out, d.providers(ctx)...)
 	out = append(out, d.git(ctx), OtherRecords(d.OtherRecords), d.defaultProvider())
-	out = append(out, d.list()...)
-	for _, repo := range d.named() {
+	out = append(out, d.checkAllowlist()...)
+	for _, repo := range d.exactRepositories() {
 		if d.providerOf(repo) == "local" {
-			out = append(out, d.ask(ctx, repo)...)
+			out = append(out, d.examineRepository(ctx, repo)...)
 		}
 	}
 	out = append(out, d.mounted(), d.notifications(ctx), d.sessions())

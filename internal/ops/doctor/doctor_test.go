@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/system/confine"
 	"github.com/claudeops/claudeops/internal/system/identity"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -287,34 +287,34 @@ func TestNobodyIsToldToRequireAReviewWhereOneIsRequired(t *testing.T) {
 func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 	tests := []struct {
 		name     string
-		boundary confine.Boundary
+		boundary sandbox.Boundary
 		err      error
 		required bool
 		broken   string
 		status   string
 		says     []string
 	}{
-		{name: "a user", boundary: confine.Boundary{Kind: confine.User, Account: "agents", ABI: 7}, required: true,
+		{name: "a user", boundary: sandbox.Boundary{Kind: sandbox.User, Account: "agents", ABI: 7}, required: true,
 			status: OK, says: []string{"user agents, with landlock (ABI 7)"}},
-		{name: "landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 7, Why: "no user"}, required: true,
+		{name: "landlock", boundary: sandbox.Boundary{Kind: sandbox.Landlock, ABI: 7, Why: "no user"}, required: true,
 			status: OK, says: []string{"landlock (ABI 7); no user"}},
-		{name: "a limited network", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 7,
+		{name: "a limited network", boundary: sandbox.Boundary{Kind: sandbox.Landlock, ABI: 7,
 			Net: "TCP to ports 53, 443; UDP to anywhere"}, required: true, status: OK,
 			says: []string{"network: TCP to ports 53, 443; UDP to anywhere"}},
 		{name: "users that cannot be claimed where a boundary is required",
-			boundary: confine.Boundary{Kind: confine.User, Account: "agents",
+			boundary: sandbox.Boundary{Kind: sandbox.User, Account: "agents",
 				Missing: []string{"two claudeops could give agents the same user"}}, required: true, status: Problem,
 			says: []string{"the same user", "stops agents' sessions"}},
-		{name: "none", boundary: confine.Boundary{Kind: confine.None, Why: "an old kernel"}, status: Warning,
+		{name: "none", boundary: sandbox.Boundary{Kind: sandbox.None, Why: "an old kernel"}, status: Warning,
 			says: []string{"none; an old kernel", "can do what the user of claudeops can"}},
-		{name: "none where one is required", boundary: confine.Boundary{Kind: confine.None}, required: true, status: Problem,
+		{name: "none where one is required", boundary: sandbox.Boundary{Kind: sandbox.None}, required: true, status: Problem,
 			says: []string{"stops agents' sessions", "sessions.require_boundary"}},
-		{name: "none where the policy cannot be read", boundary: confine.Boundary{Kind: confine.None}, broken: "line 3",
+		{name: "none where the policy cannot be read", boundary: sandbox.Boundary{Kind: sandbox.None}, broken: "line 3",
 			status: Problem, says: []string{"stops agents' sessions"}},
-		{name: "an old landlock", boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}},
+		{name: "an old landlock", boundary: sandbox.Boundary{Kind: sandbox.Landlock, ABI: 3, Missing: []string{"signals"}},
 			status: Warning, says: []string{"lacking: signals"}},
 		{name: "an old landlock where one is required",
-			boundary: confine.Boundary{Kind: confine.Landlock, ABI: 3, Missing: []string{"signals"}}, required: true,
+			boundary: sandbox.Boundary{Kind: sandbox.Landlock, ABI: 3, Missing: []string{"signals"}}, required: true,
 			status: Problem, says: []string{"stops agents' sessions"}},
 		{name: "a setting that is not valid", err: errors.New("CLAUDEOPS_AGENT_USER is x"), status: Problem,
 			says: []string{"CLAUDEOPS_AGENT_USER is x stops agents' sessions"}},
@@ -322,7 +322,7 @@ func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDoctor(&forge{Fake: forgetest.NewFake()})
-			d.Boundary.Held = func() (confine.Boundary, error) { return test.boundary, test.err }
+			d.Boundary.Held = func() (sandbox.Boundary, error) { return test.boundary, test.err }
 			d.Rules.Policy.Agents.RequireBoundary, d.Rules.Problem = test.required, test.broken
 			f := boundary(d)
 			if f.Status != test.status || f.Blocks {

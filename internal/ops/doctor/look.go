@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/identity"
@@ -26,7 +24,7 @@ func (d *Doctor) tier() Finding {
 			"set CLAUDEOPS_TIER to 2 or 3 for an agent that may")
 	}
 	return Finding{Name: "tier", Status: OK,
-		Detail: fmt.Sprintf("tier %s may change up to %s in one pull request", tier, plural.Files(limit))}
+		Detail: fmt.Sprintf("tier %s may change up to %s in one pull request", tier, fault.CountFiles(limit))}
 }
 
 // held returns a finding about a choice of the operator's that stops pull requests.
@@ -117,8 +115,8 @@ func (d *Doctor) skew() []Finding {
 // mostSkew is by how much clocks may differ that are kept in step.
 const mostSkew = 5 * time.Second
 
-// key returns the key of the marks. Without one the first proposal makes it, in the state folder.
-func (d *Doctor) key() Finding {
+// checkMarkKey returns the key of the marks. Without one the first proposal makes it, in the state folder.
+func (d *Doctor) checkMarkKey() Finding {
 	key, err := d.Key()
 	switch {
 	case err != nil:
@@ -346,7 +344,7 @@ func (d *Doctor) mounted() Finding {
 		}
 		return f
 	}
-	offers := mounted.Repos{Dir: dir}.Offers()
+	offers := config.Repos{Dir: dir}.Offers()
 	problems := len(offers.Problems)
 	for _, r := range offers.Repositories {
 		problems += len(r.Problems)

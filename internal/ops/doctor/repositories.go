@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// list judges the allowlist: an entry that no repository can match is a mistake in spelling.
-func (d *Doctor) list() (out []Finding) {
+// checkAllowlist judges the allowlist: an entry that no repository can match is a mistake in spelling.
+func (d *Doctor) checkAllowlist() (out []Finding) {
 	const name = "allowlist"
 	if d.Rules.ReposProblem != "" {
 		return []Finding{blocks(name, d.Rules.ReposProblem, "correct CLAUDEOPS_REPOS")}
@@ -78,8 +78,8 @@ func exact(r policy.RepoPattern) (repo gitprovider.RepoRef, one bool) {
 	return repo, problems == nil
 }
 
-// named returns the repositories that the allowlist writes out, once each.
-func (d *Doctor) named() (out []gitprovider.RepoRef) {
+// exactRepositories returns the repositories that the allowlist writes out, once each.
+func (d *Doctor) exactRepositories() (out []gitprovider.RepoRef) {
 	for _, r := range d.Rules.Policy.AllRepositories() {
 		repo, one := exact(r)
 		if one && !slices.ContainsFunc(out,
@@ -121,19 +121,19 @@ func (d *Doctor) Online(ctx context.Context, repos []gitprovider.RepoRef) []Find
 		}
 	}
 	asked := slices.Clone(repos)
-	for _, repo := range d.named() {
+	for _, repo := range d.exactRepositories() {
 		given := slices.ContainsFunc(repos,
 			func(o gitprovider.RepoRef) bool { return strings.EqualFold(o.String(), repo.String()) })
 		if !given && d.providerOf(repo) != "local" {
 			asked = append(asked, repo)
 		}
 	}
-	if len(asked) == 0 && len(d.named()) == 0 {
+	if len(asked) == 0 && len(d.exactRepositories()) == 0 {
 		out = append(out, Finding{Name: "online", Status: Off,
 			Detail: "no repository is named", Do: "give --repo owner/name, or name them in CLAUDEOPS_REPOS"})
 	}
 	for _, repo := range asked {
-		out = append(out, d.ask(ctx, repo)...)
+		out = append(out, d.examineRepository(ctx, repo)...)
 	}
 	return d.fit(out)
 }
@@ -170,8 +170,8 @@ func ProviderDown(name string, code fault.Code, reason string) Finding {
 	return f
 }
 
-// ask examines our access to one repository.
-func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
+// examineRepository examines our access to one repository.
+func (d *Doctor) examineRepository(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 	name := "repository " + repo.String()
 	resolution, err := d.Registry.Resolve(repo)
 	if err != nil {
@@ -192,7 +192,7 @@ func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 	}
 	filters, err := filteredPaths(ctx, provider, resolution.Repo, access.Base)
 	if err != nil {
-		return append(d.judge(name, provider.Name(), access), Finding{Name: name, Status: Warning,
+		return append(d.checkAccess(name, provider.Name(), access), Finding{Name: name, Status: Warning,
 			Detail: "its " + gitprovider.AttributesName + " could not be read: " + fault.From(err).Message})
 	}
 	if len(filters) > 0 {
@@ -200,7 +200,7 @@ func (d *Doctor) ask(ctx context.Context, repo gitprovider.RepoRef) []Finding {
 			" takes " + strings.Join(filters, ", ") + ": changes of such files are refused",
 			Do: "take out of it what agents should change"})
 	}
-	return d.judge(name, provider.Name(), access)
+	return d.checkAccess(name, provider.Name(), access)
 }
 
 // filteredPaths are the patterns that the attributes at the root of a branch give a filter, such as Git LFS; at most
@@ -231,8 +231,8 @@ func filteredPaths(ctx context.Context, provider gitprovider.Provider, repo gitp
 	return filters, nil
 }
 
-// judge says what we may do in a repository: enough to propose, and no more.
-func (d *Doctor) judge(name, provider string, a gitprovider.Access) []Finding {
+// checkAccess says what we may do in a repository: enough to propose, and no more.
+func (d *Doctor) checkAccess(name, provider string, a gitprovider.Access) []Finding {
 	out := []Finding{{Name: name, Status: OK, Detail: whose(provider, a) + "; the base branch is " + a.Base}}
 	stops := func(applies bool, detail, do string) {
 		if applies {

@@ -131,7 +131,7 @@ func (d *Deliverer) SessionNotices(r sessions.Record) []record.Notice {
 // does not touch the outbox, so that a process that has none leaves the notices to one that has.
 func (d *Deliverer) Deliver(ctx context.Context) (delivered, pending int, err error) {
 	p := d.newPass()
-	err = p.run(ctx)
+	err = p.deliverDue(ctx)
 	return p.delivered, p.pending, err
 }
 
@@ -142,7 +142,7 @@ func (d *Deliverer) Kick(ctx context.Context) {
 	if len(d.senders) == 0 {
 		return
 	}
-	d.start.Do(func() { d.running.Go(func() { d.run(context.WithoutCancel(ctx)) }) })
+	d.start.Do(func() { d.running.Go(func() { d.deliverLoop(context.WithoutCancel(ctx)) }) })
 	select {
 	case d.kick <- struct{}{}:
 	default: // one is asked for already
@@ -164,7 +164,7 @@ func (d *Deliverer) Close() {
 	}
 }
 
-func (d *Deliverer) run(ctx context.Context) {
+func (d *Deliverer) deliverLoop(ctx context.Context) {
 	wait := passInterval
 	for {
 		select {
@@ -183,7 +183,7 @@ func (d *Deliverer) boundedPass(ctx context.Context) (wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	p := d.newPass()
-	err := p.run(ctx)
+	err := p.deliverDue(ctx)
 	d.waiting = err != nil || p.pending > 0
 	if err != nil {
 		d.options.Log.Warn("notices cannot be read or settled", "error", err)
@@ -224,8 +224,8 @@ func (d *Deliverer) newPass() *pass {
 	return &pass{Deliverer: d, queues: map[string]*targetQueue{}}
 }
 
-// run claims and delivers until nothing is due. What is not delivered is due later, so it comes to an end.
-func (p *pass) run(ctx context.Context) error {
+// deliverDue claims and delivers until nothing is due. What is not delivered is due later, so it comes to an end.
+func (p *pass) deliverDue(ctx context.Context) error {
 	if len(p.senders) == 0 {
 		return nil
 	}
@@ -245,10 +245,10 @@ func (p *pass) run(ctx context.Context) error {
 // slow one holds up itself alone.
 func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 	for _, n := range claimed {
-		target, delivery, err := open(n.Payload)
+		target, delivery, err := decodeNotice(n.Payload)
 		if err != nil {
 			// Perhaps a newer program wrote it, and one will come that can read it.
-			p.settle(ctx, n, target, &failure{Text: err.Error()})
+			p.recordAttempt(ctx, n, target, &deliveryFailure{Text: err.Error()})
 			continue
 		}
 		q := p.queues[target]
@@ -262,7 +262,7 @@ func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 	for _, q := range p.queues {
 		wg.Go(func() {
 			for _, one := range q.queue {
-				p.try(ctx, q, one)
+				p.attemptDelivery(ctx, q, one)
 			}
 			q.queue = nil
 		})
@@ -270,36 +270,36 @@ func (p *pass) deliver(ctx context.Context, claimed []record.PendingNotice) {
 	wg.Wait()
 }
 
-// try makes one attempt. After a target has failed, its other notices wait for a later pass: a target that stalls is
-// not waited for again and again, one that asked for peace gets it.
-func (p *pass) try(ctx context.Context, q *targetQueue, one opened) {
+// attemptDelivery makes one attempt. After a target has failed, its other notices wait for a later pass: a target that
+// stalls is not waited for again and again, one that asked for peace gets it.
+func (p *pass) attemptDelivery(ctx context.Context, q *targetQueue, one opened) {
 	switch {
 	case q.sender == nil:
-		p.settle(ctx, one.notice, q.target, &failure{Text: "no target of this name is configured here"})
+		p.recordAttempt(ctx, one.notice, q.target, &deliveryFailure{Text: "no target of this name is configured here"})
 	case ctx.Err() != nil:
-		p.record(ctx, one.notice, q.target, record.NoticeSettlement{RetryAt: p.options.Now(),
+		p.recordSettlement(ctx, one.notice, q.target, record.NoticeSettlement{RetryAt: p.options.Now(),
 			Error: "this program is ending"})
 	case !q.nextAt.IsZero():
 		q.nextAt = q.nextAt.Add(spacing)
-		p.record(ctx, one.notice, q.target, record.NoticeSettlement{
+		p.recordSettlement(ctx, one.notice, q.target, record.NoticeSettlement{
 			RetryAt: q.nextAt, Error: "not tried: the target failed a moment before",
 		})
 	default:
 		f := failureOf(q.sender.Send(ctx, one.delivery))
 		if f != nil && !f.Permanent {
-			q.nextAt = p.options.Now().Add(f.wait())
+			q.nextAt = p.options.Now().Add(f.retryDelay())
 		}
-		p.settle(ctx, one.notice, q.target, f)
+		p.recordAttempt(ctx, one.notice, q.target, f)
 	}
 }
 
-// settle records the end of an attempt.
-func (p *pass) settle(ctx context.Context, n record.PendingNotice, target string, f *failure) {
-	p.record(ctx, n, target, settlement(n, f, p.options.Now(), p.options.Rand()))
+// recordAttempt records the end of an attempt.
+func (p *pass) recordAttempt(ctx context.Context, n record.PendingNotice, target string, f *deliveryFailure) {
+	p.recordSettlement(ctx, n, target, settlement(n, f, p.options.Now(), p.options.Rand()))
 }
 
-// record writes a settlement to the outbox, the counts and the log, even if the caller is gone meanwhile.
-func (p *pass) record(ctx context.Context, n record.PendingNotice, target string, s record.NoticeSettlement) {
+// recordSettlement writes a settlement to the outbox, the counts and the log, even if the caller is gone meanwhile.
+func (p *pass) recordSettlement(ctx context.Context, n record.PendingNotice, target string, s record.NoticeSettlement) {
 	log := p.options.Log.With("notice", n.ID, "event", n.Event, "target", target)
 	switch {
 	case s.Delivered:
@@ -370,7 +370,7 @@ func partialBackoff(attempts int) time.Duration {
 // settlement returns the settlement of a notice after an attempt, successful if f is nil. random, in [0,1), chooses
 // within the jitter. The last attempt is maxAge after the notice was made, however long a target asked to wait; an
 // older notice, which no process was there to send, gets one.
-func settlement(n record.PendingNotice, f *failure, now time.Time, random float64) record.NoticeSettlement {
+func settlement(n record.PendingNotice, f *deliveryFailure, now time.Time, random float64) record.NoticeSettlement {
 	if f == nil {
 		return record.NoticeSettlement{Delivered: true}
 	}
@@ -385,7 +385,7 @@ func settlement(n record.PendingNotice, f *failure, now time.Time, random float6
 		wait = partialBackoff(n.Attempts)
 	}
 	wait = time.Duration(float64(wait) * (1 - jitter + 2*jitter*random))
-	s.RetryAt = now.Add(max(wait, f.wait()))
+	s.RetryAt = now.Add(max(wait, f.retryDelay()))
 	if s.RetryAt.After(last) {
 		s.RetryAt = last
 	}

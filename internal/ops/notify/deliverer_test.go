@@ -30,7 +30,7 @@ func deliver(t *testing.T, d *Deliverer, delivered, pending int) {
 	}
 }
 
-func down(context.Context, Delivery) error { return &failure{Text: "down"} }
+func down(context.Context, Delivery) error { return &deliveryFailure{Text: "down"} }
 
 func TestAFailingTargetDoesNotMakeOthersSendAgain(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestATargetThatAsksForPeaceGetsIt(t *testing.T) {
 	t.Parallel()
 	now, box := noon(), &outbox{}
 	s := &fakeSender{name: "webhook", fail: func(context.Context, Delivery) error {
-		return &failure{Text: "busy", RetryAfter: 2 * time.Minute}
+		return &deliveryFailure{Text: "busy", RetryAfter: 2 * time.Minute}
 	}}
 	box.addMessages(t, now, 3, "webhook")
 	deliver(t, New(box, []Sender{s}, steady(&now)), 0, 3)
@@ -103,7 +103,7 @@ func TestAMessageThatATargetNeverTakesDoesNotBlockOthers(t *testing.T) {
 	now, box := noon(), &outbox{}
 	s := &fakeSender{name: "webhook", fail: func(_ context.Context, d Delivery) error {
 		if d.Message.RequestID == "A" {
-			return &failure{Text: "cannot"}
+			return &deliveryFailure{Text: "cannot"}
 		}
 		return nil
 	}}
@@ -123,7 +123,7 @@ func TestAPermanentFailureIsGivenUpAtOnceAndHoldsUpNobody(t *testing.T) {
 	var log bytes.Buffer
 	s := &fakeSender{name: "webhook", fail: func(_ context.Context, d Delivery) error {
 		if d.Message.RequestID == "A" {
-			return &failure{Text: "webhook (h) answered 400", Permanent: true}
+			return &deliveryFailure{Text: "webhook (h) answered 400", Permanent: true}
 		}
 		return nil
 	}}
@@ -255,7 +255,7 @@ func TestAStalledTargetHoldsUpItselfAlone(t *testing.T) {
 		box := &outbox{}
 		slow := &fakeSender{name: "apprise-ntfy", fail: func(context.Context, Delivery) error {
 			time.Sleep(sendTimeout)
-			return &failure{Text: "stalled"}
+			return &deliveryFailure{Text: "stalled"}
 		}}
 		quick := &fakeSender{name: "webhook"}
 		box.addMessages(t, time.Now(), 5, "apprise-ntfy", "webhook")
@@ -422,7 +422,7 @@ func TestARetriedNoticeIsTriedLessAndLessOftenForADay(t *testing.T) {
 	now := noon()
 	var waits []string
 	for {
-		s := settlement(n, &failure{Text: "down"}, now, 0.5)
+		s := settlement(n, &deliveryFailure{Text: "down"}, now, 0.5)
 		if s.Error != "down" || s.Delivered {
 			t.Fatalf("settlement %+v", s)
 		}
@@ -451,15 +451,15 @@ func TestJitterKeepsTheScheduleInShape(t *testing.T) {
 	for _, random := range []float64{0, 0.999} {
 		now, steps := noon(), 0
 		for now.Sub(noon()) < 30*time.Minute {
-			now = settlement(record.PendingNotice{CreatedAt: noon()}, &failure{}, now, random).RetryAt
+			now = settlement(record.PendingNotice{CreatedAt: noon()}, &deliveryFailure{}, now, random).RetryAt
 			steps++
 		}
 		if steps < 4 || steps > 5 {
 			t.Errorf("with random %v the fourth wait ends after %d attempts", random, steps)
 		}
 	}
-	short := settlement(record.PendingNotice{CreatedAt: noon()}, &failure{}, noon(), 0).RetryAt.Sub(noon())
-	long := settlement(record.PendingNotice{CreatedAt: noon()}, &failure{}, noon(), 0.999).RetryAt.Sub(noon())
+	short := settlement(record.PendingNotice{CreatedAt: noon()}, &deliveryFailure{}, noon(), 0).RetryAt.Sub(noon())
+	long := settlement(record.PendingNotice{CreatedAt: noon()}, &deliveryFailure{}, noon(), 0.999).RetryAt.Sub(noon())
 	if short != 8*time.Second || long < 11*time.Second || long > 12*time.Second {
 		t.Errorf("the first wait is between %s and %s, want 8s and 12s", short, long)
 	}
@@ -470,27 +470,28 @@ func TestJitterKeepsTheScheduleInShape(t *testing.T) {
 
 func TestSettlement(t *testing.T) {
 	t.Parallel()
-	down := func(f failure) *failure { return &f }
+	down := func(f deliveryFailure) *deliveryFailure { return &f }
 	tests := []struct {
 		name     string
 		age      time.Duration
 		attempts int
-		failure  *failure
+		failure  *deliveryFailure
 		giveUp   bool
 		wait     time.Duration
 	}{
 		{"success", 0, 0, nil, false, 0},
-		{"a permanent failure is not tried again", 0, 0, down(failure{Permanent: true}), true, 0},
-		{"the target may ask for more time", 0, 0, down(failure{RetryAfter: time.Hour}), false, time.Hour},
-		{"the target may not ask for less", 0, 0, down(failure{RetryAfter: time.Second}), false, 10 * time.Second},
-		{"the target may not ask for ever", 0, 0, down(failure{RetryAfter: 1000 * time.Hour}), false, maxRetryAfter},
-		{"nonsense of a sender is not a wait", 0, 0, down(failure{RetryAfter: -time.Hour}), false, 10 * time.Second},
-		{"the last attempt is after a day", 23 * time.Hour, 9, down(failure{RetryAfter: 3 * time.Hour}), false, time.Hour},
-		{"a day is enough", 24 * time.Hour, 9, down(failure{}), true, 0},
-		{"an old notice gets one attempt", 100 * time.Hour, 0, down(failure{}), true, 0},
-		{"told in part once", 0, 0, down(failure{Partial: true}), false, 5 * time.Minute},
-		{"told in part twice", 5 * time.Minute, 1, down(failure{Partial: true}), false, 2 * time.Hour},
-		{"told in part three times", 2 * time.Hour, 2, down(failure{Partial: true}), true, 0},
+		{"a permanent failure is not tried again", 0, 0, down(deliveryFailure{Permanent: true}), true, 0},
+		{"the target may ask for more time", 0, 0, down(deliveryFailure{RetryAfter: time.Hour}), false, time.Hour},
+		{"the target may not ask for less", 0, 0, down(deliveryFailure{RetryAfter: time.Second}), false, 10 * time.Second},
+		{"the target may not ask for ever", 0, 0, down(deliveryFailure{RetryAfter: 1000 * time.Hour}), false, maxRetryAfter},
+		{"nonsense of a sender is not a wait", 0, 0, down(deliveryFailure{RetryAfter: -time.Hour}), false, 10 * time.Second},
+		{"the last attempt is after a day", 23 * time.Hour, 9, down(deliveryFailure{RetryAfter: 3 * time.Hour}), false,
+			time.Hour},
+		{"a day is enough", 24 * time.Hour, 9, down(deliveryFailure{}), true, 0},
+		{"an old notice gets one attempt", 100 * time.Hour, 0, down(deliveryFailure{}), true, 0},
+		{"told in part once", 0, 0, down(deliveryFailure{Partial: true}), false, 5 * time.Minute},
+		{"told in part twice", 5 * time.Minute, 1, down(deliveryFailure{Partial: true}), false, 2 * time.Hour},
+		{"told in part three times", 2 * time.Hour, 2, down(deliveryFailure{Partial: true}), true, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,14 +13,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
 
-// version is the version of Message. It changes when a field changes its meaning or goes; new fields do not change it.
-const version = 1
+// messageVersion is the version of Message. It changes when a field changes its meaning or goes; new fields do not
+// change it.
+const messageVersion = 1
 
 // maxPayload is the largest JSON document that marshal makes and parse reads, in bytes.
 const maxPayload = 512 << 10
@@ -89,7 +90,7 @@ func fromAttempt(event record.Event, a record.Attempt) Message {
 // (content.Clean) and cut to its bounds, and a URL that is none left out. It fails if the event is unknown or the time
 // has no RFC 3339 form.
 func marshal(m Message) ([]byte, error) {
-	if !known(m.Event) {
+	if !isKnownEvent(m.Event) {
 		return nil, fmt.Errorf("notify: there is no event %q", m.Event)
 	}
 	out, err := encode(m.normal())
@@ -99,23 +100,23 @@ func marshal(m Message) ([]byte, error) {
 	return out, nil
 }
 
-// parse reads what marshal wrote. Unknown fields are ignored; another version or an unknown event is an error, whose
-// text holds nothing of raw. What it returns is cleaned and bounded as by marshal.
-func parse(raw []byte) (m Message, err error) {
+// parseMessage reads what marshal wrote. Unknown fields are ignored; another version or an unknown event is an error,
+// whose text holds nothing of raw. What it returns is cleaned and bounded as by marshal.
+func parseMessage(raw []byte) (m Message, err error) {
 	switch {
 	case len(raw) > maxPayload:
 		return Message{}, fmt.Errorf("notify: the message is larger than %d bytes", maxPayload)
 	case json.Unmarshal(raw, &m) != nil:
 		return Message{}, errors.New("notify: the message is not the JSON object that it should be")
-	case m.Version != version:
-		return Message{}, fmt.Errorf("notify: the message has version %d, this program reads version %d", m.Version, version)
-	case !known(m.Event):
+	case m.Version != messageVersion:
+		return Message{}, fmt.Errorf("notify: the message has version %d, this program reads version %d", m.Version, messageVersion)
+	case !isKnownEvent(m.Event):
 		return Message{}, errors.New("notify: the message is about an event that this program does not know")
 	}
 	return m.normal(), nil
 }
 
-func known(event record.Event) bool {
+func isKnownEvent(event record.Event) bool {
 	return slices.Contains([]record.Event{record.EventOpened, record.EventRevised, record.EventRefused, record.EventMerged,
 		record.EventClosed,
 		record.EventDeployed, record.EventDeployWaits}, event) || aboutSession(event)
@@ -145,21 +146,22 @@ func fromSession(r sessions.Record) (Message, bool) {
 
 // normal returns m in its written form. Doing it twice changes nothing.
 func (m Message) normal() Message {
-	m.Version, m.Untrusted = version, untrusted
+	m.Version, m.Untrusted = messageVersion, untrusted
 	m.Time = m.Time.UTC().Truncate(time.Millisecond)
-	m.RequestID, m.Provider = content.Clean(m.RequestID, maxID), content.Clean(m.Provider, maxName)
-	m.Repository = content.Clean(m.Repository, maxRepo)
-	m.Title, m.Branch = content.Clean(m.Title, maxTitle), content.Clean(m.Branch, maxBranch)
-	m.Caller, m.Code = content.Clean(m.Caller, maxName), fault.Code(content.Clean(string(m.Code), maxName))
-	m.Message, m.Session = content.Clean(m.Message, maxMessage), content.Clean(m.Session, maxID)
-	m.Who, m.Did, m.Reason = content.Clean(m.Who, maxName), content.Clean(m.Did, maxName), content.Clean(m.Reason, maxName)
+	m.RequestID, m.Provider = textscan.Clean(m.RequestID, maxID), textscan.Clean(m.Provider, maxName)
+	m.Repository = textscan.Clean(m.Repository, maxRepo)
+	m.Title, m.Branch = textscan.Clean(m.Title, maxTitle), textscan.Clean(m.Branch, maxBranch)
+	m.Caller, m.Code = textscan.Clean(m.Caller, maxName), fault.Code(textscan.Clean(string(m.Code), maxName))
+	m.Message, m.Session = textscan.Clean(m.Message, maxMessage), textscan.Clean(m.Session, maxID)
+	m.Who, m.Did, m.Reason = textscan.Clean(m.Who, maxName), textscan.Clean(m.Did, maxName), textscan.Clean(m.Reason,
+		maxName)
 	m.Number, m.Tier, m.PathsOmitted = max(m.Number, 0), max(m.Tier, 0), max(m.PathsOmitted, 0)
 	if !showable(m.URL) {
 		m.URL = ""
 	}
 	paths := make([]string, 0, min(len(m.Paths), maxPaths))
 	for _, path := range m.Paths[:min(len(m.Paths), maxPaths)] {
-		paths = append(paths, content.Clean(path, maxPath))
+		paths = append(paths, textscan.Clean(path, maxPath))
 	}
 	m.PathsOmitted += len(m.Paths) - len(paths)
 	m.Paths = paths
@@ -214,8 +216,8 @@ func notices(m Message, targets ...string) ([]record.Notice, error) {
 	return out, nil
 }
 
-// open reads the payload of a notice. Its errors hold nothing of the payload.
-func open(payload []byte) (target string, d Delivery, err error) {
+// decodeNotice reads the payload of a notice. Its errors hold nothing of the payload.
+func decodeNotice(payload []byte) (target string, d Delivery, err error) {
 	var e envelope
 	if err := json.Unmarshal(payload, &e); err != nil {
 		return "", Delivery{}, errors.New("the notice is not the JSON object that it should be")
@@ -223,7 +225,7 @@ func open(payload []byte) (target string, d Delivery, err error) {
 	if e.Target == "" {
 		return "", Delivery{}, errors.New("the notice names no target")
 	}
-	m, err := parse(e.Message)
+	m, err := parseMessage(e.Message)
 	if err != nil {
 		return "", Delivery{}, err
 	}
@@ -283,7 +285,7 @@ func inRepository(m Message) string {
 	if m.Repository == "" {
 		return ""
 	}
-	return " in " + plain(m.Repository, maxRepo)
+	return " in " + inlineText(m.Repository, maxRepo)
 }
 
 // Title says in one line what happened and where. Of what agents wrote it holds at most the repository's name, as Text
@@ -303,9 +305,9 @@ func Text(m Message) string {
 	}
 	lines := []string{opening(m)}
 	if m.Event == record.EventRefused || m.Event == record.EventDeployWaits {
-		reason := "Code: " + plain(string(m.Code), maxName)
+		reason := "Code: " + inlineText(string(m.Code), maxName)
 		if m.Message != "" {
-			reason += fmt.Sprintf(` "%s"`, plain(m.Message, maxMessage))
+			reason += fmt.Sprintf(` "%s"`, inlineText(m.Message, maxMessage))
 		}
 		lines = append(lines, reason)
 	}
@@ -316,7 +318,7 @@ func Text(m Message) string {
 		lines = append(lines, m.URL)
 	}
 	if m.RequestID != "" {
-		lines = append(lines, "Request "+plain(m.RequestID, maxID))
+		lines = append(lines, "Request "+inlineText(m.RequestID, maxID))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -331,9 +333,9 @@ func textOfSession(m Message) string {
 		text += " Further ones are not reported until one ends otherwise."
 	}
 	if m.Message != "" {
-		text += fmt.Sprintf("\nReason: \"%s\"", plain(m.Message, maxMessage))
+		text += fmt.Sprintf("\nReason: \"%s\"", inlineText(m.Message, maxMessage))
 	}
-	return text + "\nSession " + plain(m.Session, maxID)
+	return text + "\nSession " + inlineText(m.Session, maxID)
 }
 
 // opening is the act as a sentence, and what a person has to do. Names and titles stand in quotes: others chose them.
@@ -342,11 +344,11 @@ func opening(m Message) string {
 	if m.Event == record.EventRefused {
 		act.Number = 0
 	}
-	text := act.Sentence(func(text string) string { return plain(text, maxTitle) }) + "."
+	text := act.Sentence(func(text string) string { return inlineText(text, maxTitle) }) + "."
 	if m.Who == "" {
 		text = "Somebody" + text
 	} else {
-		text = fmt.Sprintf(`"%s"%s`, plain(m.Who, maxName), text)
+		text = fmt.Sprintf(`"%s"%s`, inlineText(m.Who, maxName), text)
 	}
 	switch m.Event {
 	case record.EventOpened, record.EventRevised:
@@ -356,7 +358,7 @@ func opening(m Message) string {
 	}
 	var where []string
 	if m.Provider != "" {
-		where = append(where, "on "+plain(m.Provider, maxName))
+		where = append(where, "on "+inlineText(m.Provider, maxName))
 	}
 	if m.Tier > 0 {
 		where = append(where, fmt.Sprintf("at tier %d", m.Tier))
@@ -370,7 +372,7 @@ func opening(m Message) string {
 func fileList(m Message) string {
 	var shown []string
 	for _, path := range m.Paths[:min(len(m.Paths), shownPaths)] {
-		shown = append(shown, plain(path, shownPath))
+		shown = append(shown, inlineText(path, shownPath))
 	}
 	text := strings.Join(shown, ", ")
 	if more := len(m.Paths) - len(shown) + m.PathsOmitted; more > 0 {
@@ -379,20 +381,20 @@ func fileList(m Message) string {
 	return text
 }
 
-// plain prepares a text of others for the middle of a line of ours: cleaned, of at most runes runes, on one line,
+// inlineText prepares a text of others for the middle of a line of ours: cleaned, of at most runes runes, on one line,
 // unable to end our quotes, and without what Markdown, HTML or a chat's own syntax would act on. Characters become ones
 // that look alike, so that a person still reads what was written. An underscore stays: names of files are full of them,
 // and at worst it makes a word italic.
-func plain(text string, runes int) string {
+func inlineText(text string, runes int) string {
 	return strings.NewReplacer(
 		"\n", " ", "\r", " ", "\t", " ", `"`, "'", "`", "'", "@", "＠", "<", "‹", ">", "›", "[", "(", "]", ")", "*", "∗", "~",
 		"∼",
 		"|", "¦", `\`, "⧵", "://", ": //",
-	).Replace(content.Clean(text, runes))
+	).Replace(textscan.Clean(text, runes))
 }
 
-// kind returns Apprise's notification type of an event: it chooses a colour or an icon.
-func kind(event record.Event) string {
+// notificationType returns Apprise's notification type of an event: it chooses a colour or an icon.
+func notificationType(event record.Event) string {
 	switch event {
 	case record.EventMerged, record.EventDeployed:
 		return "success"

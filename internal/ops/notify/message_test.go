@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -64,7 +64,7 @@ func TestMarshalCleansAndBounds(t *testing.T) {
 	if len(raw) > maxPayload {
 		t.Errorf("%d bytes, more than maxPayload", len(raw))
 	}
-	got, err := parse(raw)
+	got, err := parseMessage(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestMarshalCleansAndBounds(t *testing.T) {
 	if len(got.Paths) != maxPaths || got.PathsOmitted != 50 {
 		t.Errorf("%d paths and %d omitted, want 100 and 50", len(got.Paths), got.PathsOmitted)
 	}
-	if got.URL != "" || got.Number != 0 || got.Untrusted != untrusted || got.Version != version {
+	if got.URL != "" || got.Number != 0 || got.Untrusted != untrusted || got.Version != messageVersion {
 		t.Errorf("url %.20q, number %d, untrusted %q, version %d", got.URL, got.Number, got.Untrusted, got.Version)
 	}
 	for name, text := range map[string]string{
@@ -160,7 +160,7 @@ func TestParseRefuses(t *testing.T) {
 	for name, raw := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := parse([]byte(raw))
+			_, err := parseMessage([]byte(raw))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -173,7 +173,7 @@ func TestParseRefuses(t *testing.T) {
 
 func TestParseIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
-	m, err := parse([]byte(`{"version":1,"event":"closed","time":"2026-03-14T11:00:00Z","number":3,"mood":"good"}`))
+	m, err := parseMessage([]byte(`{"version":1,"event":"closed","time":"2026-03-14T11:00:00Z","number":3,"mood":"good"}`))
 	if err != nil || m.Number != 3 || m.Event != record.EventClosed {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -214,7 +214,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"version":1,"event":"closed","time":"0000-01-01T00:00:00+23:59","url":"file:///a#b"}`))
 	f.Add([]byte(`{"version":1,"event":"merged","paths":null,"paths_omitted":9223372036854775807}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		m, err := parse(raw)
+		m, err := parseMessage(raw)
 		if err != nil {
 			return
 		}
@@ -223,7 +223,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return // a time before year 0 in UTC
 		}
-		back, err := parse(again)
+		back, err := parseMessage(again)
 		if err != nil {
 			t.Fatalf("Parse refuses what Marshal wrote: %v\n%s", err, again)
 		}
@@ -244,7 +244,7 @@ func checkText(t *testing.T, m Message) {
 		t.Errorf("others' text makes lines of its own: %q, %q", title, text)
 	}
 	for _, shown := range []string{title, text} {
-		if hidden := content.Hidden(shown); hidden != nil {
+		if hidden := textscan.Hidden(shown); hidden != nil {
 			t.Errorf("%q hides %v", shown, hidden)
 		}
 		if !utf8.ValidString(shown) || len(shown) > 32<<10 {
@@ -347,7 +347,7 @@ func TestOthersTextCannotActInAChat(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := plain(tt.text, 200); got != tt.want {
+			if got := inlineText(tt.text, 200); got != tt.want {
 				t.Errorf("plain(%q) = %q, want %q", tt.text, got, tt.want)
 			}
 			checkText(t, Message{
@@ -365,7 +365,7 @@ func TestKindOfNotification(t *testing.T) {
 		record.EventDeployed: "success", record.EventDeployWaits: "warning", record.EventSessionFailed: "warning",
 		record.EventSessionSkipped: "warning", record.EventSessionLimit: "warning", record.EventSessionLogin: "warning",
 	} {
-		if got := kind(event); got != want {
+		if got := notificationType(event); got != want {
 			t.Errorf("kind(%s) = %s, want %s", event, got, want)
 		}
 	}
@@ -399,7 +399,7 @@ func TestWhatPeopleAreToldOfTheEndOfASession(t *testing.T) {
 			t.Errorf("%s: %d notices", title, len(made))
 			continue
 		}
-		_, delivery, err := open(made[0].Payload)
+		_, delivery, err := decodeNotice(made[0].Payload)
 		if err != nil || Title(delivery.Message) != title || Text(delivery.Message) != c.text {
 			t.Errorf("%v: %q, %q; want %q", err, Title(delivery.Message), Text(delivery.Message), c.text)
 		}

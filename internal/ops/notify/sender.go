@@ -40,9 +40,9 @@ type Delivery struct {
 	Body    []byte // the JSON form of Message, the same at each attempt; not to be changed
 }
 
-// failure says why a delivery did not succeed. It holds no secret: the target's name, its host at most, and what
-// happened in our own words.
-type failure struct {
+// deliveryFailure says why a delivery did not succeed. It holds no secret: the target's name, its host at most, and
+// what happened in our own words.
+type deliveryFailure struct {
 	Text       string        // one sentence without a full stop
 	Permanent  bool          // another attempt cannot succeed
 	Partial    bool          // some of the recipients behind the target may have been notified, and will be again
@@ -50,21 +50,21 @@ type failure struct {
 }
 
 // Error implements error.
-func (f *failure) Error() string { return f.Text }
+func (f *deliveryFailure) Error() string { return f.Text }
 
-// wait is RetryAfter within its bounds.
-func (f *failure) wait() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
+// retryDelay is RetryAfter within its bounds.
+func (f *deliveryFailure) retryDelay() time.Duration { return min(max(f.RetryAfter, 0), maxRetryAfter) }
 
 // failureOf converts err to a failure, nil for nil. The text of a foreign error is not shown: it may hold a URL.
-func failureOf(err error) *failure {
+func failureOf(err error) *deliveryFailure {
 	if err == nil {
 		return nil
 	}
-	var f *failure
+	var f *deliveryFailure
 	if errors.As(err, &f) {
 		return f
 	}
-	return &failure{Text: "the sender failed for a reason that is not shown, since it may hold a secret"}
+	return &deliveryFailure{Text: "the sender failed for a reason that is not shown, since it may hold a secret"}
 }
 
 // SenderOptions vary how messages are sent. The zero value is ready for use.
@@ -89,7 +89,7 @@ func (t Targets) Senders(o SenderOptions) []Sender {
 		case one.server != nil:
 			out = append(out, &appriseAPI{name: one.name, post: newPoster(one.name, one.server, o), url: one.notify})
 		default:
-			out = append(out, &command{name: one.name, url: one.notify, timeout: o.Timeout, options: o.Command})
+			out = append(out, &appriseCommand{name: one.name, url: one.notify, timeout: o.Timeout, options: o.Command})
 		}
 	}
 	return out
@@ -127,13 +127,13 @@ func (p poster) post(ctx context.Context, body []byte, header http.Header) (int,
 	header.Set("Content-Type", "application/json")
 	answer, err := p.client.Do(ctx, transport.Request{Method: http.MethodPost, URL: p.url, Header: header, Body: body})
 	if err != nil {
-		return 0, 0, &failure{Text: p.label + " " + reason(err)}
+		return 0, 0, &deliveryFailure{Text: p.label + " " + deliveryProblem(err)}
 	}
 	return answer.Status, p.retryAfter(answer.Header), nil
 }
 
-// reason says why no answer came, in words of ours.
-func reason(err error) string {
+// deliveryProblem says why no answer came, in words of ours.
+func deliveryProblem(err error) string {
 	var (
 		dns     *net.DNSError
 		timeout net.Error
@@ -158,9 +158,9 @@ func reason(err error) string {
 	return "could not be reached"
 }
 
-// refused turns a status other than success into a failure.
-func (p poster) refused(status int, retryAfter time.Duration) *failure {
-	f := &failure{Text: fmt.Sprintf("%s answered %d", p.label, status)}
+// statusFailure turns a status other than success into a failure.
+func (p poster) statusFailure(status int, retryAfter time.Duration) *deliveryFailure {
+	f := &deliveryFailure{Text: fmt.Sprintf("%s answered %d", p.label, status)}
 	switch {
 	case status >= 500:
 		f.RetryAfter = retryAfter
@@ -215,7 +215,7 @@ func (a *appriseAPI) Name() string { return a.name }
 // Send implements Sender.
 func (a *appriseAPI) Send(ctx context.Context, d Delivery) error {
 	body, err := encode(appriseRequest{
-		URLs: a.url, Title: Title(d.Message), Body: Text(d.Message), Type: kind(d.Message.Event), Format: "text",
+		URLs: a.url, Title: Title(d.Message), Body: Text(d.Message), Type: notificationType(d.Message.Event), Format: "text",
 	})
 	if err != nil {
 		return err
@@ -225,13 +225,13 @@ func (a *appriseAPI) Send(ctx context.Context, d Delivery) error {
 	case err != nil:
 		return err
 	case status == http.StatusNoContent:
-		return &failure{Permanent: true, Text: a.post.label +
+		return &deliveryFailure{Permanent: true, Text: a.post.label +
 			" answered 204: it has no configuration under this key, or cannot use the URL that it was given"}
 	case status == http.StatusFailedDependency:
-		return &failure{Partial: a.url == "", Text: a.post.label +
+		return &deliveryFailure{Partial: a.url == "", Text: a.post.label +
 			" answered 424: it could not tell everyone; its own log says whom"}
 	case status/100 != 2:
-		return a.post.refused(status, retryAfter)
+		return a.post.statusFailure(status, retryAfter)
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func (w *webhook) Send(ctx context.Context, d Delivery) error {
 		return err
 	}
 	if status/100 != 2 {
-		return w.post.refused(status, retryAfter)
+		return w.post.statusFailure(status, retryAfter)
 	}
 	return nil
 }
@@ -314,8 +314,8 @@ func CommandEnvironment(lookup func(string) (string, bool)) []string {
 // endGrace is how long the command may take to end when it is told to.
 const endGrace = time.Second
 
-// command runs the apprise command for one notification URL.
-type command struct {
+// appriseCommand runs the apprise command for one notification URL.
+type appriseCommand struct {
 	name    string
 	url     string
 	timeout time.Duration
@@ -323,16 +323,16 @@ type command struct {
 }
 
 // Name implements Sender.
-func (c *command) Name() string { return c.name }
+func (c *appriseCommand) Name() string { return c.name }
 
 // Send implements Sender. The URL reaches the command by a file that only this user can read and that is removed
 // afterwards (a process that is killed in between leaves it), the text by standard input. The title stands among the
 // arguments, where other users of the machine can see it, which is why Title says so little. The command's output may
 // hold the URL and is thrown away.
-func (c *command) Send(ctx context.Context, d Delivery) error {
+func (c *appriseCommand) Send(ctx context.Context, d Delivery) error {
 	path, err := processtree.Find(cmp.Or(c.options.Path, "apprise"))
 	if err != nil {
-		return c.failure(false, "was not found; install it, or name an Apprise API server in CLAUDEOPS_APPRISE_URLS")
+		return c.commandFailure(false, "was not found; install it, or name an Apprise API server in CLAUDEOPS_APPRISE_URLS")
 	}
 	folder, err := files.MakeTemporary(c.options.TempDir, "claudeops-apprise-")
 	var config string
@@ -341,7 +341,7 @@ func (c *command) Send(ctx context.Context, d Delivery) error {
 		config, err = folder.Write("urls.conf", []byte(c.url+"\n"))
 	}
 	if err != nil {
-		return c.failure(false,
+		return c.commandFailure(false,
 			"cannot be told the URL: its private file could not be written; check the space and permissions of the "+
 				"folder for temporary files")
 	}
@@ -349,7 +349,7 @@ func (c *command) Send(ctx context.Context, d Delivery) error {
 		Command: processtree.Command{
 			Path: path,
 			Args: []string{path, "--config=" + config, "--title=" + Title(d.Message),
-				"--notification-type=" + kind(d.Message.Event), "--input-format=text"},
+				"--notification-type=" + notificationType(d.Message.Event), "--input-format=text"},
 			Env:   append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8"}, c.options.Env...),
 			Stdin: strings.NewReader(Text(d.Message)),
 		},
@@ -357,19 +357,19 @@ func (c *command) Send(ctx context.Context, d Delivery) error {
 	})
 	switch {
 	case err != nil:
-		return c.failure(false, "could not be started")
+		return c.commandFailure(false, "could not be started")
 	case ran.Exit == processtree.Exit{}:
 		return nil
 	case ran.TimedOut, ran.Canceled:
-		return c.failure(false, "did not finish in time and was ended")
+		return c.commandFailure(false, "did not finish in time and was ended")
 	default:
 		code := ran.Exit.Code
 		const usage, nobody = 2, 3 // apprise(1), "EXIT STATUS"; 1 is a failure, which may pass
-		return c.failure(code == usage || code == nobody,
+		return c.commandFailure(code == usage || code == nobody,
 			fmt.Sprintf("failed (exit code %d); run it by hand with -v to see why", code))
 	}
 }
 
-func (c *command) failure(permanent bool, what string) error {
-	return &failure{Permanent: permanent, Text: c.name + ": the apprise command " + what}
+func (c *appriseCommand) commandFailure(permanent bool, what string) error {
+	return &deliveryFailure{Permanent: permanent, Text: c.name + ": the apprise command " + what}
 }

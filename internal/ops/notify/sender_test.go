@@ -38,7 +38,7 @@ func delivery(t *testing.T) Delivery {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, d, err := open(made[0].Payload)
+	_, d, err := decodeNotice(made[0].Payload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +46,10 @@ func delivery(t *testing.T) Delivery {
 }
 
 // failureFrom sends and wants a Failure without a secret.
-func failureFrom(t *testing.T, ctx context.Context, s Sender) *failure {
+func failureFrom(t *testing.T, ctx context.Context, s Sender) *deliveryFailure {
 	t.Helper()
 	err := s.Send(ctx, delivery(t))
-	var f *failure
+	var f *deliveryFailure
 	if !errors.As(err, &f) {
 		t.Fatalf("Send gives %v, want a Failure", err)
 	}
@@ -287,7 +287,7 @@ func TestDeliveryIDsDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, d, err := open(made[0].Payload)
+		_, d, err := decodeNotice(made[0].Payload)
 		if err != nil {
 			t.Fatal(err)
 		}

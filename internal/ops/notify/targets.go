@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Settings are the configured values, as the operator wrote them; empty means unset.
@@ -28,10 +28,10 @@ type Settings struct {
 
 // Targets are the configured targets of notifications. They hold secrets: printing them prints only their names. The
 // zero value has none.
-type Targets struct{ list []target }
+type Targets struct{ list []notifyTarget }
 
-// target is one entry of the configuration.
-type target struct {
+// notifyTarget is one entry of the configuration.
+type notifyTarget struct {
 	name   string
 	server *url.URL // the webhook or the Apprise API server; nil for the command
 	notify string   // the notification URL for the command, or for a server that keeps no configuration; "" for neither
@@ -83,7 +83,7 @@ func ParseTargets(s Settings) (Targets, []string) {
 
 type parser struct {
 	allowPlain bool
-	targets    []target
+	targets    []notifyTarget
 	counts     map[string]int // of each kind, for the names
 	problems   []string
 }
@@ -92,8 +92,8 @@ func (p *parser) problem(format string, args ...any) {
 	p.problems = append(p.problems, fmt.Sprintf(format, args...))
 }
 
-// add names the target after its kind and keeps it.
-func (p *parser) add(kind string, t target) {
+// addTarget names the target after its kind and keeps it.
+func (p *parser) addTarget(kind string, t notifyTarget) {
 	p.counts[kind]++
 	t.name = kind
 	if n := p.counts[kind]; n > 1 {
@@ -132,7 +132,7 @@ func (p *parser) apprise(entries []string) {
 			server, keyed := p.server(where, entry)
 			switch {
 			case keyed:
-				p.add("apprise-api", target{server: server})
+				p.addTarget("apprise-api", notifyTarget{server: server})
 			case server != nil && relay != nil:
 				p.problem("%s is a second server that ends in /notify: only the first one is used", where)
 			case server != nil:
@@ -147,10 +147,10 @@ func (p *parser) apprise(entries []string) {
 		}
 	}
 	for _, entry := range notify {
-		p.add("apprise-"+schemeOf(entry), target{server: relay, notify: entry})
+		p.addTarget("apprise-"+schemeOf(entry), notifyTarget{server: relay, notify: entry})
 	}
 	if relay != nil && len(notify) == 0 {
-		p.add("apprise-api", target{server: relay})
+		p.addTarget("apprise-api", notifyTarget{server: relay})
 	}
 }
 
@@ -177,7 +177,7 @@ func (p *parser) http(where, text string) *url.URL {
 		p.problem("%s is not a URL of the form https://HOST/PATH", where)
 		return nil
 	}
-	if !p.allowPlain && !weborigin.Confidential(u) {
+	if !p.allowPlain && !transport.IsConfidential(u) {
 		p.problem("%s would send over plain http beyond this machine: use https, or set CLAUDEOPS_NOTIFY_PLAIN_HTTP=true if "+
 			"the network between is trusted", where)
 		return nil
@@ -204,7 +204,7 @@ func (p *parser) webhook(text, secret string) {
 	case len(secret) < minSecret:
 		p.problem("CLAUDEOPS_WEBHOOK_SECRET is shorter than %d bytes: it can be guessed from one webhook", minSecret)
 	}
-	p.add("webhook", target{server: u, secret: secret, hook: true})
+	p.addTarget("webhook", notifyTarget{server: u, secret: secret, hook: true})
 }
 
 // printable says whether text is short enough for a URL and holds nothing that a line of a configuration file cannot.

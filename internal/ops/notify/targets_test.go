@@ -230,13 +230,13 @@ func TestAnswersOfAnAppriseAPI(t *testing.T) {
 	tests := []struct {
 		name, more string
 		status     int
-		want       failure
+		want       deliveryFailure
 	}{
-		{"204 says that there is nobody to tell", "/ops", 204, failure{Permanent: true}},
-		{"424 of many may pass, but has told some", "/ops", 424, failure{Partial: true}},
-		{"424 of one may pass", " discord://id/" + sentinel, 424, failure{}},
-		{"404 will not change", "/ops", 404, failure{Permanent: true}},
-		{"500 may change", "/ops", 500, failure{}},
+		{"204 says that there is nobody to tell", "/ops", 204, deliveryFailure{Permanent: true}},
+		{"424 of many may pass, but has told some", "/ops", 424, deliveryFailure{Partial: true}},
+		{"424 of one may pass", " discord://id/" + sentinel, 424, deliveryFailure{}},
+		{"404 will not change", "/ops", 404, deliveryFailure{Permanent: true}},
+		{"500 may change", "/ops", 500, deliveryFailure{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -93,7 +92,7 @@ func (c *Cache) index(r Registry) (kept cachedIndex, fresh, ok bool) {
 		kept = cachedIndex{}
 		return err == nil && json.Unmarshal(content, &kept) == nil && len(kept.Manifest) > 0
 	}
-	found := read(c.read(indexName(r)))
+	found := read(c.readCached(indexName(r)))
 	for i := 0; i < len(c.forges) && !found; i++ {
 		found = read(readPlain(c.forges[i], forgesName(r.Name))) && kept.URL == r.URL
 	}
@@ -105,8 +104,8 @@ func (c *Cache) index(r Registry) (kept cachedIndex, fresh, ok bool) {
 	return kept, known && age >= 0 && age < time.Duration(r.TTL)*time.Second, true
 }
 
-// keep writes an index. What cannot be written is asked for again next time.
-func (c *Cache) keep(r Registry, manifest []byte, etag string) error {
+// storeIndex writes an index. What cannot be written is asked for again next time.
+func (c *Cache) storeIndex(r Registry, manifest []byte, etag string) error {
 	at, err := json.Marshal(c.now().UnixMilli())
 	if err != nil {
 		return err
@@ -116,7 +115,7 @@ func (c *Cache) keep(r Registry, manifest []byte, etag string) error {
 	if err != nil {
 		return err
 	}
-	return c.write(indexName(r), content)
+	return c.writeCached(indexName(r), content)
 }
 
 // download returns the cached content with a checksum.
@@ -125,13 +124,13 @@ func (c *Cache) download(checksum string) ([]byte, bool) {
 	if name == "" {
 		return nil, false
 	}
-	content, err := c.read(name)
+	content, err := c.readCached(name)
 	return content, err == nil && checksumOf(content) == checksum
 }
 
 // keepDownload keeps content, which has the checksum.
 func (c *Cache) keepDownload(checksum string, content []byte) error {
-	return c.write(downloadName(checksum), content)
+	return c.writeCached(downloadName(checksum), content)
 }
 
 // momentOf reads a time as files of the cache have it: milliseconds or seconds since 1970, or RFC 3339.
@@ -243,7 +242,7 @@ func (c *Cache) clear(what CacheClearing, pretend bool) (Cleared, error) {
 		return out, err
 	}
 	err = c.change(func(root *files.Writing) error {
-		list, err := c.list(root)
+		list, err := c.cachedFiles(root)
 		if err != nil {
 			return err
 		}
@@ -311,8 +310,8 @@ func cacheFolders() []string {
 	return []string{cacheFolder, cacheFolder + "/registries", cacheFolder + "/downloads"}
 }
 
-// open opens the cache's own folder, to be read.
-func (c *Cache) open() (*files.Dir, error) {
+// openCacheDir opens the cache's own folder, to be read.
+func (c *Cache) openCacheDir() (*files.Dir, error) {
 	if c.dir == "" {
 		return nil, errNotCached
 	}
@@ -355,9 +354,9 @@ func (c *Cache) openWriting() (*files.Writing, error) {
 	return root.Folder(cacheFolder)
 }
 
-// read reads a file of the cache.
-func (c *Cache) read(name string) ([]byte, error) {
-	root, err := c.open()
+// readCached reads a file of the cache.
+func (c *Cache) readCached(name string) ([]byte, error) {
+	root, err := c.openCacheDir()
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +379,7 @@ func (c *Cache) change(do func(root *files.Writing) error) error {
 	}
 	defer func() { _ = lock.Close() }()
 	for deadline := time.Now().Add(cacheLockWait); ; time.Sleep(cacheLockPoll) {
-		taken, err := filelock.Try(lock, true)
+		taken, err := files.TryLock(lock, true)
 		if taken {
 			return do(root)
 		}
@@ -390,13 +389,13 @@ func (c *Cache) change(do func(root *files.Writing) error) error {
 	}
 }
 
-// write replaces a file of the cache at once, and removes the oldest others that leave no room for it.
-func (c *Cache) write(name string, content []byte) error {
+// writeCached replaces a file of the cache at once, and removes the oldest others that leave no room for it.
+func (c *Cache) writeCached(name string, content []byte) error {
 	if int64(len(content)) > min(c.maxBytes, maxEntryBytes) || name == "" {
 		return errNotCached
 	}
 	return c.change(func(root *files.Writing) error {
-		list, err := c.list(root)
+		list, err := c.cachedFiles(root)
 		if err != nil {
 			return err
 		}
@@ -419,8 +418,8 @@ func (c *Cache) write(name string, content []byte) error {
 	})
 }
 
-// list returns the list of files, read again if another process has changed it.
-func (c *Cache) list(root *files.Writing) (*cacheList, error) {
+// cachedFiles returns the list of files, read again if another process has changed it.
+func (c *Cache) cachedFiles(root *files.Writing) (*cacheList, error) {
 	info, err := root.Lstat(cacheListName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -527,7 +526,7 @@ func statAll(root *files.Dir, names []string) (out []cached) {
 
 // entries lists the cache's files.
 func (c *Cache) entries() ([]cached, error) {
-	root, err := c.open()
+	root, err := c.openCacheDir()
 	if errors.Is(err, errNotCached) || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

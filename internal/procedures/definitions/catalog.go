@@ -49,8 +49,8 @@ func newCatalog(o options) *Catalog {
 	return &Catalog{opts: o, validator: newValidator(), memory: &memory{read: map[string]Summary{}}}
 }
 
-// with returns a catalog with other options that shares what this one has read.
-func (c *Catalog) with(o options) *Catalog {
+// withOptions returns a catalog with other options that shares what this one has read.
+func (c *Catalog) withOptions(o options) *Catalog {
 	return &Catalog{opts: o, validator: c.validator, memory: c.memory}
 }
 
@@ -86,16 +86,16 @@ func (s stamp) holds(f file) bool {
 }
 
 // places returns the folders of definitions on this machine, in the order of resolution.
-func (c *Catalog) places() []place {
-	var out []place
+func (c *Catalog) places() []definitionRoot {
+	var out []definitionRoot
 	if c.opts.Project != "" {
-		out = append(out, place{source: Local, root: c.opts.Project, below: ".fractary"},
-			place{source: Local, root: c.opts.Project, below: claudeFolder})
+		out = append(out, definitionRoot{source: Local, root: c.opts.Project, below: ".fractary"},
+			definitionRoot{source: Local, root: c.opts.Project, below: claudeFolder})
 	}
 	if c.opts.Home != "" {
-		out = append(out, place{source: Global, root: filepath.Join(c.opts.Home, ".fractary", "registry")})
+		out = append(out, definitionRoot{source: Global, root: filepath.Join(c.opts.Home, ".fractary", "registry")})
 		if c.opts.Home != c.opts.Project {
-			out = append(out, place{source: Global, root: c.opts.Home, below: claudeFolder})
+			out = append(out, definitionRoot{source: Global, root: c.opts.Home, below: claudeFolder})
 		}
 	}
 	return out

@@ -198,7 +198,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 	got := map[string]any{
 		"chain": merged.Chain, "tools": d.Tools, "tags": d.Tags, "prompt": d.Prompt, "author": d.Author, "extends": d.Extends,
 		"version": d.Version,
-		"config":  d.tree.get("config").plain(),
+		"config":  d.tree.get("config").jsonValue(),
 	}
 	want := map[string]any{
 		"chain": []string{"child@1.0.0", "parent@1.4.0", "root@0.1.0"}, "tools": []string{"grep", "print"},
@@ -480,7 +480,8 @@ func TestPluginsOfProjectAndUser(t *testing.T) {
 		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !plugins[0].named("faber") || !plugins[0].named("@org/faber") || plugins[0].Manifest.Agents[0].Name != "writer" ||
+	if !plugins[0].matchesName("faber") || !plugins[0].matchesName("@org/faber") ||
+		plugins[0].Manifest.Agents[0].Name != "writer" ||
 		plugins[0].Manifest.Tools[0].Name != "print" {
 		t.Errorf("%+v", plugins[0])
 	}

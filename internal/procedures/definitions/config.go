@@ -74,23 +74,23 @@ type Registry struct {
 	named trust.Operator[*url.URL] // its address, if it is one of the web and the operator has named it
 }
 
-// asked reports whether the registry may be asked and is switched on.
-func (r Registry) asked() bool { return r.Unused == "" && !r.Disabled }
+// isQueried reports whether the registry may be asked and is switched on.
+func (r Registry) isQueried() bool { return r.Unused == "" && !r.Disabled }
 
 // loadConfig reads the configuration. *Error with CONFIG_ERROR for a file that cannot be read or is malformed.
 func loadConfig(o ConfigOptions) (Config, error) {
-	operators, projects, err := o.read()
+	operators, projects, err := o.readConfigs()
 	if err != nil {
 		return Config{}, err
 	}
 	m := merger{options: o, operators: operators, projects: projects}
-	return m.merge(), nil
+	return m.mergeConfigs(), nil
 }
 
 // TokenVariables returns the variables with tokens that the operator's file names for its registries. What a project's
 // file names is not among them.
 func TokenVariables(o ConfigOptions) (names []string, err error) {
-	operators, _, err := o.read()
+	operators, _, err := o.readConfigs()
 	for _, r := range operators.registries {
 		if r.TokenEnv != "" && r.withDefaults(defaultTTL).unfit() == "" {
 			names = append(names, r.TokenEnv)
@@ -148,7 +148,7 @@ func (c Config) Values(defaults bool) map[string]any {
 	registries := []any{}
 	for _, r := range c.Registries {
 		entry := map[string]any{
-			"name": r.Name, "type": r.Type, "url": withoutPassword(r.URL), "enabled": r.asked(), "priority": r.Priority,
+			"name": r.Name, "type": r.Type, "url": withoutPassword(r.URL), "enabled": r.isQueried(), "priority": r.Priority,
 			"cache_ttl": r.TTL,
 		}
 		if r.TokenEnv != "" {
@@ -223,10 +223,10 @@ func configNames() []string {
 	return []string{filepath.Join(".fractary", "config.json"), filepath.Join(".fractary", "config.yaml")}
 }
 
-// read reads the operator's file and the project's, as far as they are there. One that FRACTARY_CONFIG names must be
-// there. If it lies outside of the project, it is the only one; inside, it is the project's. Of a project that is the
-// user's home, the file is the operator's.
-func (o ConfigOptions) read() (operators, projects configFile, err error) {
+// readConfigs reads the operator's file and the project's, as far as they are there. One that FRACTARY_CONFIG names
+// must be there. If it lies outside of the project, it is the only one; inside, it is the project's. Of a project that
+// is the user's home, the file is the operator's.
+func (o ConfigOptions) readConfigs() (operators, projects configFile, err error) {
 	projects = noFile()
 	if o.File != "" {
 		name := o.File
@@ -294,13 +294,13 @@ func firstConfig(dir string, read func(name string) ([]byte, error)) (configFile
 }
 
 func configError(name string, err error) *Error {
-	e := newError(ConfigError, "the configuration %s %s", name, reason(err)).With("file", name)
+	e := newError(ConfigError, "the configuration %s %s", name, pathlessError(err)).With("file", name)
 	e.Cause = err
 	return e.Suggest("correct the file, or point FRACTARY_CONFIG to another")
 }
 
-// reason returns an error without the name of its file.
-func reason(err error) string {
+// pathlessError returns an error without the name of its file.
+func pathlessError(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {
 		return "cannot be read: " + of.Err.Error()
@@ -313,7 +313,7 @@ func readConfig(name string, read func() ([]byte, error)) (configFile, error) {
 	if err != nil {
 		return noFile(), configError(name, err)
 	}
-	d := parse(name+".yaml", content) // JSON is YAML
+	d := parseDefinition(name+".yaml", content) // JSON is YAML
 	if d.root == nil || len(d.problems) > 0 {
 		first := d.problems[0]
 		return noFile(), configError(name, fmt.Errorf("line %d: %s", first.Line, first.Message))
@@ -323,17 +323,17 @@ func readConfig(name string, read func() ([]byte, error)) (configFile, error) {
 		root = forge
 	}
 	checks := checker{}
-	checks.check(root, "", configSchema())
+	checks.checkValue(root, "", configSchema())
 	if len(checks.problems) > 0 {
 		first := checks.problems[0]
 		return noFile(), configError(name, fmt.Errorf("line %d: %s %s", first.Line, first.Field, first.Message))
 	}
 	f := configFile{
 		name: name, chooses: root.get("registries") != nil, cacheDir: root.get("cache").get("directory").string(),
-		ttl: number(root.get("cache").get("ttl"), unset), resolution: readResolution(root.get("resolution")),
+		ttl: intOr(root.get("cache").get("ttl"), unset), resolution: readResolution(root.get("resolution")),
 		given: map[string]any{},
 	}
-	if given, ok := hideSecrets(root.plain()).(map[string]any); ok {
+	if given, ok := hideSecrets(root.jsonValue()).(map[string]any); ok {
 		f.given = given
 	}
 	entries := itemsOf(root.get("registries"))
@@ -359,23 +359,23 @@ func readResolution(v *value) Resolution {
 }
 
 func configSchema() *shape {
-	return &shape{kinds: []kind{kindMapping}, fields: []field{
+	return &shape{kinds: []yamlKind{kindMapping}, fields: []mappingKey{
 		{"registries", false, listOf(mappingOf(
-			field{"name", true, nonEmptyText()},
-			field{"type", false, oneOf("manifest", "stockyard")},
-			field{"url", true, nonEmptyText()},
-			field{"enabled", false, flag()},
-			field{"priority", false, between(1, 1e9, kindInteger)},
-			field{"cache_ttl", false, between(0, 1e9, kindInteger)},
-			field{"auth", false, mappingOf(
-				field{"type", false, oneOf("bearer", "apikey")},
-				field{"token_env", false, nonEmptyText()},
+			mappingKey{"name", true, nonEmptyText()},
+			mappingKey{"type", false, oneOf("manifest", "stockyard")},
+			mappingKey{"url", true, nonEmptyText()},
+			mappingKey{"enabled", false, flag()},
+			mappingKey{"priority", false, between(1, 1e9, kindInteger)},
+			mappingKey{"cache_ttl", false, between(0, 1e9, kindInteger)},
+			mappingKey{"auth", false, mappingOf(
+				mappingKey{"type", false, oneOf("bearer", "apikey")},
+				mappingKey{"token_env", false, nonEmptyText()},
 			)},
 		))},
-		{"cache", false, mappingOf(field{"directory", false, nonEmptyText()},
-			field{"ttl", false, between(0, 1e9, kindInteger)})},
-		{"resolution", false, mappingOf(field{"local", false, flag()}, field{"global", false, flag()},
-			field{"stockyard", false, flag()})},
+		{"cache", false, mappingOf(mappingKey{"directory", false, nonEmptyText()},
+			mappingKey{"ttl", false, between(0, 1e9, kindInteger)})},
+		{"resolution", false, mappingOf(mappingKey{"local", false, flag()}, mappingKey{"global", false, flag()},
+			mappingKey{"stockyard", false, flag()})},
 	}}
 }
 
@@ -383,7 +383,7 @@ func configSchema() *shape {
 func readRegistry(v *value, dir string) (Registry, error) {
 	r := Registry{
 		Name: v.get("name").string(), Type: v.get("type").string(), URL: v.get("url").string(),
-		Priority: number(v.get("priority"), unset), TTL: number(v.get("cache_ttl"), unset),
+		Priority: intOr(v.get("priority"), unset), TTL: intOr(v.get("cache_ttl"), unset),
 		TokenEnv: v.get("auth").get("token_env").string(), AuthType: v.get("auth").get("type").string(), dir: dir,
 	}
 	if r.Type == "" {
@@ -408,7 +408,7 @@ func itemsOf(v *value) []*value {
 	return v.items
 }
 
-func number(v *value, otherwise int) int {
+func intOr(v *value, otherwise int) int {
 	if v == nil {
 		return otherwise
 	}

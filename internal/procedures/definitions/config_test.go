@@ -32,7 +32,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 		}
 		out := append([]string{}, c.Sources...)
 		for _, r := range c.Registries {
-			out = append(out, fmt.Sprint(r.Name, " ", r.asked()))
+			out = append(out, fmt.Sprint(r.Name, " ", r.isQueried()))
 		}
 		return out
 	}
@@ -73,7 +73,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 		t.Errorf("a link of the project that leaves it: %v", err)
 	}
 	c, err := loadConfig(ConfigOptions{Project: home, Home: home})
-	if err != nil || len(c.Registries) != 1 || !c.Registries[0].asked() {
+	if err != nil || len(c.Registries) != 1 || !c.Registries[0].isQueried() {
 		t.Errorf("where the project is the user's home: %+v, %v", c.Registries, err)
 	}
 }
@@ -315,7 +315,7 @@ func loaded(t *testing.T, admitted sources.List, operators, projects string) (li
 	}
 	for _, r := range c.Registries {
 		lines = append(lines, fmt.Sprintf("%s %s priority %d ttl %d token %q asked %t", r.Name, r.Type, r.Priority, r.TTL,
-			r.TokenEnv, r.asked()))
+			r.TokenEnv, r.isQueried()))
 	}
 	return lines, c
 }

@@ -103,7 +103,7 @@ func (d *Definition) parameters() map[string]any {
 
 // output returns a tool's JSON Schema of its output; nil if it says none.
 func (d *Definition) output() map[string]any {
-	out, _ := d.tree.get("output").plain().(map[string]any)
+	out, _ := d.tree.get("output").jsonValue().(map[string]any)
 	return out
 }
 
@@ -130,7 +130,7 @@ func parameterJSONSchema(p *value) map[string]any {
 			nested := objectSchema(e.value)
 			out["properties"], out["required"] = nested["properties"], nested["required"]
 		default:
-			out[e.key] = e.value.plain()
+			out[e.key] = e.value.jsonValue()
 		}
 	}
 	return out
@@ -148,9 +148,9 @@ type document struct {
 	problems Problems
 }
 
-// parse reads a file by the ending of its name: .md has a header of YAML between lines of three hyphens. What cannot be
-// read at all leaves root nil and says why in problems.
-func parse(name string, content []byte) document {
+// parseDefinition reads a file by the ending of its name: .md has a header of YAML between lines of three hyphens. What
+// cannot be read at all leaves root nil and says why in problems.
+func parseDefinition(name string, content []byte) document {
 	d := document{markdown: path.Ext(name) == ".md"}
 	if problem, bad := unreadable(content); bad {
 		d.problems = Problems{problem}
@@ -169,7 +169,7 @@ func parse(name string, content []byte) document {
 		}
 		before = 1
 	}
-	d.read(text, before)
+	d.parseYAML(text, before)
 	return d.in(name)
 }
 
@@ -209,8 +209,8 @@ func unreadable(content []byte) (Problem, bool) {
 	return p, true
 }
 
-// read parses one YAML document, which must be a mapping.
-func (d *document) read(text []byte, before int) {
+// parseYAML parses one YAML document, which must be a mapping.
+func (d *document) parseYAML(text []byte, before int) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var node, more yaml.Node
 	err := decoder.Decode(&node)
@@ -271,22 +271,22 @@ const (
 	maxDepth  = 100
 )
 
-// kind is the kind of a YAML value.
-type kind string
+// yamlKind is the kind of a YAML value.
+type yamlKind string
 
 const (
-	kindNull    kind = "null"
-	kindString  kind = "a string"
-	kindInteger kind = "an integer"
-	kindNumber  kind = "a number"
-	kindBoolean kind = "true or false"
-	kindList    kind = "a list"
-	kindMapping kind = "a mapping"
+	kindNull    yamlKind = "null"
+	kindString  yamlKind = "a string"
+	kindInteger yamlKind = "an integer"
+	kindNumber  yamlKind = "a number"
+	kindBoolean yamlKind = "true or false"
+	kindList    yamlKind = "a list"
+	kindMapping yamlKind = "a mapping"
 )
 
 // value is a value of YAML with its place in the file.
 type value struct {
-	kind         kind
+	kind         yamlKind
 	text         string // of a scalar, as YAML understands it
 	items        []*value
 	entries      []entry // of a mapping, in the order of the file
@@ -336,21 +336,21 @@ func (v *value) strings() []string {
 	return out
 }
 
-// plain returns the value as encoding/json has it. Whole numbers stay whole.
-func (v *value) plain() any {
+// jsonValue returns the value as encoding/json has it. Whole numbers stay whole.
+func (v *value) jsonValue() any {
 	switch {
 	case v == nil || v.kind == kindNull:
 		return nil
 	case v.kind == kindList:
 		out := make([]any, len(v.items))
 		for i, item := range v.items {
-			out[i] = item.plain()
+			out[i] = item.jsonValue()
 		}
 		return out
 	case v.kind == kindMapping:
 		out := make(map[string]any, len(v.entries))
 		for _, e := range v.entries {
-			out[e.key] = e.value.plain()
+			out[e.key] = e.value.jsonValue()
 		}
 		return out
 	case v.kind == kindBoolean:
@@ -433,15 +433,15 @@ func (c *converter) mapping(v *value, n *yaml.Node, field string, depth int) {
 			continue
 		}
 		if key.Tag == "!!merge" {
-			c.merge(v, made, key, field)
+			c.mergeKey(v, made, key, field)
 			continue
 		}
 		at := entry{key: key.Value, value: made, line: key.Line + c.lineOffset, column: key.Column}
-		c.add(v, at, key, field)
+		c.addEntry(v, at, key, field)
 	}
 }
 
-func (c *converter) add(v *value, e entry, key *yaml.Node, field string) {
+func (c *converter) addEntry(v *value, e entry, key *yaml.Node, field string) {
 	for i, known := range v.entries {
 		if known.key != e.key {
 			continue
@@ -457,7 +457,7 @@ func (c *converter) add(v *value, e entry, key *yaml.Node, field string) {
 	v.entries = append(v.entries, e)
 }
 
-func (c *converter) merge(v, from *value, key *yaml.Node, field string) {
+func (c *converter) mergeKey(v, from *value, key *yaml.Node, field string) {
 	sources := []*value{from}
 	if from.kind == kindList {
 		sources = from.items
@@ -469,12 +469,12 @@ func (c *converter) merge(v, from *value, key *yaml.Node, field string) {
 		}
 		for _, e := range source.entries {
 			e.merged = true
-			c.add(v, e, key, field)
+			c.addEntry(v, e, key, field)
 		}
 	}
 }
 
-func scalar(n *yaml.Node) (kind, string) {
+func scalar(n *yaml.Node) (yamlKind, string) {
 	switch n.ShortTag() {
 	case "!!null":
 		return kindNull, ""

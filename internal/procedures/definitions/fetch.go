@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -124,7 +123,7 @@ func (f *fetcher) client(r Registry, token string) *transport.Client {
 			if f.known != nil {
 				besides = f.known(u)
 			}
-			if own == nil || !weborigin.Same(own, u) {
+			if own == nil || !transport.SameOrigin(own, u) {
 				return besides
 			}
 			h := transport.Host{Private: f.known == nil || besides.Value().Private}
@@ -228,7 +227,7 @@ func unreadableRegistry(r Registry, name string, err error) *Error {
 	if errors.Is(err, fs.ErrPermission) {
 		code = PermissionDenied
 	}
-	e := newError(code, "the registry %q: %s %s", r.Name, name, reason(err)).With("registry", r.Name)
+	e := newError(code, "the registry %q: %s %s", r.Name, name, pathlessError(err)).With("registry", r.Name)
 	e.Cause = err
 	return e
 }

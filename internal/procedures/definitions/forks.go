@@ -59,11 +59,11 @@ func originOf(f *Found) (Origin, bool) {
 			LastMerged: v.get("mergedAt").string(),
 		}, true
 	}
-	return f.file.metadata()
+	return f.file.readOrigin()
 }
 
-// metadata reads the fork's metadata.json; only a definition with a folder of its own has one.
-func (f file) metadata() (Origin, bool) {
+// readOrigin reads the fork's metadata.json; only a definition with a folder of its own has one.
+func (f file) readOrigin() (Origin, bool) {
 	stem := strings.TrimSuffix(path.Base(f.rel), path.Ext(f.rel))
 	if stem != string(f.kind) {
 		return Origin{}, false
@@ -269,7 +269,7 @@ func differences(f Fork, upstream *Found) []Difference {
 	slices.Sort(keys)
 	for _, key := range keys {
 		mine, theirs := local.get(key), other.get(key)
-		d := Difference{Field: key, Local: mine.plain(), Upstream: theirs.plain(), Change: Modified}
+		d := Difference{Field: key, Local: mine.jsonValue(), Upstream: theirs.jsonValue(), Change: Modified}
 		switch {
 		case theirs == nil:
 			d.Change = Added

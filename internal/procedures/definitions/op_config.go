@@ -24,8 +24,8 @@ type ConfigValue struct {
 	Notes  []string `json:"notes,omitempty" doc:"What files say that is not used, and why"`
 }
 
-func (s set) configGet() operation.Operation {
-	return reading(s, named("config_get", "config get", "Read a setting", "Show one value of the configuration",
+func (s toolDeps) configGet() operation.Operation {
+	return reading(s, readOperation("config_get", "config get", "Read a setting", "Show one value of the configuration",
 		"Read one value of the effective configuration, defaults included; exists is false for a key that is not there. "+
 			"Values of secrets are hidden."), nil,
 		func(_ context.Context, v *view, in ConfigGetRequest) (ConfigValue, error) {
@@ -69,8 +69,8 @@ type ConfigShowAnswer struct {
 	Notes   []string    `json:"notes,omitempty" doc:"What files say that is not used, and why"`
 }
 
-func (s set) configShow() operation.Operation {
-	return reading(s, named("config_show", "config show", "Show the configuration", "Show the whole configuration",
+func (s toolDeps) configShow() operation.Operation {
+	return reading(s, readOperation("config_show", "config show", "Show the configuration", "Show the whole configuration",
 		"Show the effective configuration: registries, cache, and which sources names are resolved in; sources are the "+
 			"files that it was read from. Without "+
 			"includeDefaults, sections that the files do not have are left out."), nil,
@@ -122,8 +122,8 @@ type RegistryList struct {
 	Notes      []string        `json:"notes,omitempty" doc:"What files say that is not used, and why"`
 }
 
-func (s set) configRegistryList() operation.Operation {
-	return reading(s, named("config_registry_list", "config registry-list", "List registries",
+func (s toolDeps) configRegistryList() operation.Operation {
+	return reading(s, readOperation("config_registry_list", "config registry-list", "List registries",
 		"List the configured registries",
 		"List the configured registries in the order in which they are asked; authenticated says whether a token is set for one. "+
 			"not_used says why one is never asked: a project's file may only choose among the operator's. None is contacted."),
@@ -132,7 +132,7 @@ func (s set) configRegistryList() operation.Operation {
 			out := RegistryList{Registries: []RegistryEntry{}, Notes: v.notes(nil, nil)}
 			for _, r := range v.config.Registries {
 				out.Registries = append(out.Registries, RegistryEntry{
-					r.Name, withoutPassword(r.URL), r.Priority, v.registries.fetcher.tokenOf(r) != "", !r.asked(), r.Unused,
+					r.Name, withoutPassword(r.URL), r.Priority, v.registries.fetcher.tokenOf(r) != "", !r.isQueried(), r.Unused,
 				})
 			}
 			return out, nil
@@ -162,8 +162,8 @@ type CacheStatsAnswer struct {
 	Notes     []string        `json:"notes,omitempty" doc:"What files say that is not used, and why"`
 }
 
-func (s set) cacheStats() operation.Operation {
-	return reading(s, named("cache_stats", "cache stats", "Look at the cache", "Show what the cache holds",
+func (s toolDeps) cacheStats() operation.Operation {
+	return reading(s, readOperation("cache_stats", "cache stats", "Look at the cache", "Show what the cache holds",
 		"Say how much is cached of registries: manifests are their indexes, downloads what was fetched by checksum; and where."), nil,
 		func(_ context.Context, v *view, _ NoArguments) (CacheStatsAnswer, error) {
 			stats, err := v.cache.stats()
@@ -200,17 +200,19 @@ type CacheClearAnswer struct {
 	DryRun  bool           `json:"dry_run,omitempty" doc:"Nothing was removed"`
 }
 
-func (s set) cacheClear() operation.Operation {
-	o := named("cache_clear", "cache clear", "Clear the cache", "Remove what is cached of registries",
+func (s toolDeps) cacheClear() operation.Operation {
+	o := readOperation("cache_clear", "cache clear", "Clear the cache", "Remove what is cached of registries",
 		"Remove what is cached of registries; it is fetched again when it is needed. Needs tier 2. With dry_run in the "+
 			"answer nothing was removed.")
-	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Harmless: true,
+	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, CacheOnly: true,
 		Dry: operation.DryTried}
 	o.Tool.Destructive, o.Tool.Repeatable = true, true
-	way := operation.Way[CacheClearRequest]{Roots: func(CacheClearRequest) []string { return s.service().cacheDirs() }}
+	way := operation.CallSpec[CacheClearRequest]{
+		Roots: func(CacheClearRequest) []string { return s.service().cacheDirs() },
+	}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(_ context.Context, call operation.Call, in CacheClearRequest) (CacheClearAnswer, error) {
-			v, err := s.service().open()
+			v, err := s.service().loadView()
 			if err != nil {
 				return CacheClearAnswer{}, faultOf(err)
 			}
@@ -229,7 +231,7 @@ func (s set) cacheClear() operation.Operation {
 }
 
 func cacheError(dir string, err error) *Error {
-	e := newError(PermissionDenied, "the cache %s %s", dir, reason(err)).With("path", dir)
+	e := newError(PermissionDenied, "the cache %s %s", dir, pathlessError(err)).With("path", dir)
 	e.Cause = err
 	return e.Suggest("correct the rights of the folder, or point FRACTARY_CACHE_DIR to another")
 }

@@ -39,8 +39,8 @@ type ForkList struct {
 	Notes []string    `json:"notes,omitempty" doc:"Registries that did not answer, and what was left out"`
 }
 
-func (s set) forkList() operation.Operation {
-	return reading(s, named("fork_list", "fork list", "List forks", "List forked agents and tools",
+func (s toolDeps) forkList() operation.Operation {
+	return reading(s, readOperation("fork_list", "fork list", "List forks", "List forked agents and tools",
 		"List the agents and tools of the project and of the user's registry that were forked from others, with the "+
 			"version that each was forked from, and "+
 			"whether upstream has a higher one."), nil,
@@ -86,8 +86,8 @@ type ForkInfo struct {
 	Registry          string          `json:"registry,omitempty" doc:"The registry that has upstream's highest version"`
 }
 
-func (s set) forkInfo() operation.Operation {
-	return reading(s, named("fork_info", "fork info", "Read a fork", "Show where a fork comes from",
+func (s toolDeps) forkInfo() operation.Operation {
+	return reading(s, readOperation("fork_info", "fork info", "Read a fork", "Show where a fork comes from",
 		"Read where a forked agent or tool comes from: upstream's name, the version that was forked, the highest that "+
 			"there is now, when it was forked and last merged. "+
 			"VALIDATION_ERROR for a definition that is not a fork."), nil,
@@ -128,8 +128,8 @@ type ForkCheckAnswer struct {
 	Notes      []string     `json:"notes,omitempty" doc:"Registries that did not answer, and what was left out"`
 }
 
-func (s set) forkCheck() operation.Operation {
-	return reading(s, named("fork_check", "fork check", "Check forks", "Check forks for upstream's updates",
+func (s toolDeps) forkCheck() operation.Operation {
+	return reading(s, readOperation("fork_check", "fork check", "Check forks", "Check forks for upstream's updates",
 		"List the forks whose upstream has a higher version than the one that was forked or merged last. breakingChanges "+
 			"says that its major number is higher. "+
 			"See what differs with fractary_forge_fork_diff."), nil,
@@ -185,8 +185,8 @@ type ForkDiffAnswer struct {
 	Notes           []string     `json:"notes,omitempty" doc:"What was left out"`
 }
 
-func (s set) forkDiff() operation.Operation {
-	return reading(s, named("fork_diff", "fork diff", "Compare a fork", "Show how a fork differs from its upstream",
+func (s toolDeps) forkDiff() operation.Operation {
+	return reading(s, readOperation("fork_diff", "fork diff", "Compare a fork", "Show how a fork differs from its upstream",
 		"Compare a fork with the version of upstream that it was forked from, field by field: added only the fork has, "+
 			"removed only upstream. unified is the same as a "+
 			"diff of YAML from upstream to the fork."), nil,

@@ -31,8 +31,8 @@ type PluginList struct {
 	Notes   []string      `json:"notes,omitempty" doc:"What could not be read or was left out"`
 }
 
-func (s set) pluginList() operation.Operation {
-	return reading(s, named("plugin_list", "plugin list", "List plugins", "List installed plugins",
+func (s toolDeps) pluginList() operation.Operation {
+	return reading(s, readOperation("plugin_list", "plugin list", "List plugins", "List installed plugins",
 		"List the plugins that are installed in the project and for the user, with scope and path. hasUpdate and "+
 			"latestVersion are there for those that a "+
 			"configured registry has, the first one that has the name. notes names registries that did not answer."), nil,
@@ -112,8 +112,8 @@ type PluginInfo struct {
 	Registry          string            `json:"registry,omitempty" doc:"The registry that it comes from"`
 }
 
-func (s set) pluginInfo() operation.Operation {
-	return reading(s, named("plugin_info", "plugin info", "Read a plugin", "Show a plugin",
+func (s toolDeps) pluginInfo() operation.Operation {
+	return reading(s, readOperation("plugin_info", "plugin info", "Read a plugin", "Show a plugin",
 		"Read one plugin: what it is, the names of its agents, tools, workflows, hooks and commands, what it depends on, "+
 			"and where it is installed. With remote, the "+
 			"first of the configured registries that has the name is taken, and availableVersions lists what it has; the "+
@@ -152,7 +152,7 @@ func (s set) pluginInfo() operation.Operation {
 func installedAs(all []Installed, ref Reference) (place *PluginPlace, fits *Installed) {
 	for _, scope := range []Scope{LocalScope, GlobalScope} {
 		for _, p := range all {
-			if p.Scope != scope || !p.named(ref.Name) {
+			if p.Scope != scope || !p.matchesName(ref.Name) {
 				continue
 			}
 			at := &PluginPlace{p.Scope, p.Path, p.Manifest.Version}
@@ -247,8 +247,9 @@ type SearchAnswer struct {
 	Notes   []string       `json:"notes,omitempty" doc:"Registries that did not answer, and what was left out"`
 }
 
-func (s set) pluginSearch() operation.Operation {
-	return reading(s, named("plugin_search", "plugin search", "Search plugins", "Search the registries for plugins",
+func (s toolDeps) pluginSearch() operation.Operation {
+	return reading(s, readOperation("plugin_search", "plugin search", "Search plugins",
+		"Search the registries for plugins",
 		"Search the configured registries for plugins whose name, description or tags hold the query: exact names first, "+
 			"then those that begin with it. A name is that of the first registry that has it; of "+
 			"several versions the highest. notes names registries that did not answer; if none did, the call fails with the "+

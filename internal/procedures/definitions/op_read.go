@@ -66,11 +66,12 @@ const listDescription = " of the project, of the user's registry and of configur
 	"preferred one's is listed. total counts all that " +
 	"match; page with limit and offset. notes names files that are broken and registries that did not answer; they are left out."
 
-func (s set) agentList() operation.Operation {
-	return reading(s, named("agent_list", "agent list", "List agents", "List agents", "List the agents"+listDescription+
-		" Claude Code's own agents (.claude/agents) are listed too; they have no version."), nil,
+func (s toolDeps) agentList() operation.Operation {
+	return reading(s, readOperation("agent_list", "agent list", "List agents", "List agents",
+		"List the agents"+listDescription+
+			" Claude Code's own agents (.claude/agents) are listed too; they have no version."), nil,
 		func(ctx context.Context, v *view, in ListRequest) (AgentList, error) {
-			list, err := v.list(ctx, Agent, in)
+			list, err := v.listByKind(ctx, Agent, in)
 			agents := make([]AgentEntry, 0, len(list.Tools))
 			for _, e := range list.Tools {
 				agents = append(agents, AgentEntry{e.Name, e.Version, e.Description, e.Tags, e.Source, e.Path, e.Registry,
@@ -80,13 +81,15 @@ func (s set) agentList() operation.Operation {
 		})
 }
 
-func (s set) toolList() operation.Operation {
-	return reading(s, named("tool_list", "tool list", "List tools", "List tools", "List the definitions of tools"+
+func (s toolDeps) toolList() operation.Operation {
+	return reading(s, readOperation("tool_list", "tool list", "List tools", "List tools", "List the definitions of tools"+
 		listDescription), nil,
-		func(ctx context.Context, v *view, in ListRequest) (ToolList, error) { return v.list(ctx, Tool, in) })
+		func(ctx context.Context, v *view, in ListRequest) (ToolList, error) {
+			return v.listByKind(ctx, Tool, in)
+		})
 }
 
-func (v *view) list(ctx context.Context, kind Kind, in ListRequest) (ToolList, error) {
+func (v *view) listByKind(ctx context.Context, kind Kind, in ListRequest) (ToolList, error) {
 	found, problems, err := v.catalog.List(ctx, kind, sourceOf(in.Source))
 	if err != nil {
 		return ToolList{}, err
@@ -163,8 +166,8 @@ type ToolInfo struct {
 	Registry     string         `json:"registry,omitempty" doc:"The registry that it comes from"`
 }
 
-func (s set) agentInfo() operation.Operation {
-	return reading(s, named("agent_info", "agent info", "Read an agent", "Show an agent with what it extends",
+func (s toolDeps) agentInfo() operation.Operation {
+	return reading(s, readOperation("agent_info", "agent info", "Read an agent", "Show an agent with what it extends",
 		"Read one agent: prompt, tools, tags, version, and where it is. What it extends is merged in. dependencies are the "+
 			"agent that it extends and its "+
 			"tools, with the versions that they resolve to here. The project is looked at first, then the user's registry "+
@@ -186,8 +189,8 @@ func (s set) agentInfo() operation.Operation {
 		})
 }
 
-func (s set) toolInfo() operation.Operation {
-	return reading(s, named("tool_info", "tool info", "Read a tool", "Show a tool with what it extends",
+func (s toolDeps) toolInfo() operation.Operation {
+	return reading(s, readOperation("tool_info", "tool info", "Read a tool", "Show a tool with what it extends",
 		"Read the definition of one tool: description, and its parameters and output as JSON Schema. What it extends is "+
 			"merged in. The project is looked at "+
 			"first, then the user's registry (the highest version that satisfies version), then the first of the configured "+
@@ -294,18 +297,19 @@ const validateDescription = " against its schema, given by path or by name. Ever
 	"that is invalid is an " +
 	"answer with valid: false, no error of the call."
 
-func (s set) agentValidate() operation.Operation {
-	return s.validate(Agent, named("agent_validate", "agent validate", "Validate an agent",
+func (s toolDeps) agentValidate() operation.Operation {
+	return s.validate(Agent, readOperation("agent_validate", "agent validate", "Validate an agent",
 		"Check an agent against its schema",
 		"Check an agent (YAML or Markdown)"+validateDescription))
 }
 
-func (s set) toolValidate() operation.Operation {
-	return s.validate(Tool, named("tool_validate", "tool validate", "Validate a tool", "Check a tool against its schema",
+func (s toolDeps) toolValidate() operation.Operation {
+	return s.validate(Tool, readOperation("tool_validate", "tool validate", "Validate a tool",
+		"Check a tool against its schema",
 		"Check the definition of a tool (YAML or Markdown)"+validateDescription))
 }
 
-func (s set) validate(kind Kind, o operation.Operation) operation.Operation {
+func (s toolDeps) validate(kind Kind, o operation.Operation) operation.Operation {
 	return reading(s, o, ValidateRequest.check, func(ctx context.Context, v *view, in ValidateRequest) (ValidateAnswer,
 		error) {
 		if in.Path == "" && knownExtension(path.Ext(in.Name)) {

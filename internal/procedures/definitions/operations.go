@@ -36,17 +36,17 @@ const maxNotes = 20
 //go:embed schema/*.json
 var schemas embed.FS
 
-// set holds the dependencies of the tools.
-type set struct {
+// toolDeps holds the dependencies of the tools.
+type toolDeps struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
 }
 
 // Toolset returns the 18 tools of Forge's published contract. kernel and service are called for each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
-	s := set{kernel, service}
+	s := toolDeps{kernel, service}
 	return operation.Toolset{
-		Name: ToolsetName, Schemas: schemas, Form: form(),
+		Name: ToolsetName, Schemas: schemas, Form: operationForm(),
 		Instructions: "Look at definitions of agents and tools and at plugins with fractary_forge_*: list and info find " +
 			"them, validate checks one " +
 			"before you propose a change to it, fork_check says what upstream has changed.",
@@ -63,8 +63,8 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	}
 }
 
-// named returns the common part of a tool that reads. command is the part after `claudeops definitions`.
-func named(name, command, title, summary, description string) operation.Operation {
+// readOperation returns the common part of a tool that reads. command is the part after `claudeops definitions`.
+func readOperation(name, command, title, summary, description string) operation.Operation {
 	return operation.Operation{
 		Name: "fractary_forge_" + name, Summary: summary, Effect: operation.Read,
 		Needs:   operation.Needs{Tier: gitprovider.TierObserve},
@@ -74,15 +74,15 @@ func named(name, command, title, summary, description string) operation.Operatio
 
 // reading completes a tool that reads.
 func reading[In, Out any](
-	s set, o operation.Operation, check func(in In) *operation.Fault,
+	s toolDeps, o operation.Operation, check func(in In) *operation.Fault,
 	handle func(ctx context.Context, v *view, in In) (Out, error),
 ) operation.Operation {
-	way := operation.Way[In]{Check: check, Timeout: callTimeout}
+	way := operation.CallSpec[In]{Check: check, Timeout: callTimeout}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, _ operation.Call, in In) (Out, error) {
 			return limited(ctx, func() (Out, error) {
 				var none Out
-				v, err := s.service().open()
+				v, err := s.service().loadView()
 				if err != nil {
 					return none, faultOf(err)
 				}
@@ -164,8 +164,8 @@ type Failure struct {
 	Suggestions []string       `json:"suggestions"`
 }
 
-// form returns the form of the contract's errors.
-func form() *operation.Form {
+// operationForm returns the form of the contract's errors.
+func operationForm() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Failure](),
 		Failure: func(_ operation.Operation, err error, requestID string) any {

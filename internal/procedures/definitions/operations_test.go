@@ -66,7 +66,7 @@ func (b *bench) ask(tool, arguments string) map[string]any {
 		if o.Name != "fractary_forge_"+tool {
 			continue
 		}
-		answer, err := o.Handle(b.Context(), operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+		answer, err := o.Handle(b.Context(), operation.Call{Ceiling: operation.UncappedTier, Arguments: []byte(arguments)})
 		if err != nil {
 			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
 		}

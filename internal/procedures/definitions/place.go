@@ -14,9 +14,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
-// place is a folder below which definitions lie. Every access goes through a files.Dir, which follows no symbolic link
-// out of it.
-type place struct {
+// definitionRoot is a folder below which definitions lie. Every access goes through a files.Dir, which follows no
+// symbolic link out of it.
+type definitionRoot struct {
 	source Source
 	root   string // absolute
 	below  string // where the folders of kinds lie, from the root
@@ -24,7 +24,7 @@ type place struct {
 
 // file is a file that should hold a definition.
 type file struct {
-	place   place
+	place   definitionRoot
 	kind    Kind
 	name    string // of the definition, as folder or file is named
 	version string // of the folder, in the global registry
@@ -39,10 +39,10 @@ func (f file) path() string { return filepath.Join(f.place.root, filepath.FromSl
 func extensions() []string { return []string{".md", ".yaml", ".yml"} }
 
 // isClaudes reports whether the place has agents of Claude Code, each in a file of Markdown.
-func (p place) isClaudes() bool { return p.below == claudeFolder }
+func (p definitionRoot) isClaudes() bool { return p.below == claudeFolder }
 
 // open opens the place's root; nil if it does not exist.
-func (p place) open() (*files.Dir, error) {
+func (p definitionRoot) open() (*files.Dir, error) {
 	root, err := files.OpenDir(p.root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -52,7 +52,7 @@ func (p place) open() (*files.Dir, error) {
 
 // files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a
 // definition is not a problem. More than maxDefinitions entries are a *limitError.
-func (p place) files(kind Kind, only string) (found []file, problems Problems, err error) {
+func (p definitionRoot) files(kind Kind, only string) (found []file, problems Problems, err error) {
 	if p.isClaudes() && kind != Agent {
 		return nil, nil, nil
 	}
@@ -85,7 +85,7 @@ func (p place) files(kind Kind, only string) (found []file, problems Problems, e
 		if only != "" && p.nameOf(e) != only || isHidden(e) {
 			continue
 		}
-		f, problem := p.look(root, near, kind, folder, e)
+		f, problem := p.inspectEntry(root, near, kind, folder, e)
 		if problem != nil {
 			problems = append(problems, *problem)
 		}
@@ -121,7 +121,7 @@ func unreachable(name string, err error) Problem {
 }
 
 // nameOf returns the name of the definition that an entry may hold.
-func (p place) nameOf(e fs.DirEntry) string {
+func (p definitionRoot) nameOf(e fs.DirEntry) string {
 	name := e.Name()
 	if ext := path.Ext(name); knownExtension(ext) {
 		name = strings.TrimSuffix(name, ext)
@@ -133,7 +133,7 @@ func (p place) nameOf(e fs.DirEntry) string {
 }
 
 // names lists the names of a kind's definitions, as far as they are known without looking into folders.
-func (p place) names(kind Kind) []string {
+func (p definitionRoot) names(kind Kind) []string {
 	root, err := p.open()
 	if err != nil || root == nil {
 		return nil
@@ -155,8 +155,8 @@ func (p place) names(kind Kind) []string {
 // isHidden reports whether an entry is what editors and file systems put beside a definition, such as ._x.yaml.
 func isHidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
-// look says which definition an entry of a kind's folder holds, if any. near is that folder.
-func (p place) look(root, near *files.Dir, kind Kind, folder string, e fs.DirEntry) (*file, *Problem) {
+// inspectEntry says which definition an entry of a kind's folder holds, if any. near is that folder.
+func (p definitionRoot) inspectEntry(root, near *files.Dir, kind Kind, folder string, e fs.DirEntry) (*file, *Problem) {
 	info, err := e.Info()
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		info, err = root.Stat(path.Join(folder, e.Name()))

@@ -29,8 +29,8 @@ type Installed struct {
 	Folder   string
 }
 
-// named reports whether a name means the plugin: its own, or its folder's.
-func (p Installed) named(name string) bool { return p.Manifest.Name == name || p.Folder == name }
+// matchesName reports whether a name means the plugin: its own, or its folder's.
+func (p Installed) matchesName(name string) bool { return p.Manifest.Name == name || p.Folder == name }
 
 // Plugins lists the installed plugins by name, those of the project first, and those that cannot be read as problems.
 func (c *Catalog) Plugins(scope Scope) ([]Installed, Problems, error) {
@@ -54,7 +54,7 @@ func (c *Catalog) Plugins(scope Scope) ([]Installed, Problems, error) {
 	return out, problems, nil
 }
 
-func (p place) plugins(scope Scope) ([]Installed, Problems, error) {
+func (p definitionRoot) plugins(scope Scope) ([]Installed, Problems, error) {
 	root, err := p.open()
 	if err != nil {
 		return nil, Problems{unreachable(p.root, err)}, nil
@@ -203,7 +203,7 @@ type Remote struct {
 // preferred to the one that has the plugin is returned.
 func (r *Registries) Plugin(ctx context.Context, ref Reference) (Remote, error) {
 	all := r.indexes(ctx)
-	at := slices.IndexFunc(all, func(one asked) bool {
+	at := slices.IndexFunc(all, func(one registryResult) bool {
 		return one.err == nil && slices.ContainsFunc(one.index.Plugins,
 			func(p IndexPlugin) bool { return p.Name == ref.Name })
 	})
@@ -239,7 +239,7 @@ func (r *Registries) Plugin(ctx context.Context, ref Reference) (Remote, error) 
 	return Remote{Manifest: *manifest, Index: best, Versions: versions}, nil
 }
 
-func (r *Registries) pluginNotFound(ref Reference, versions []string, all []asked) error {
+func (r *Registries) pluginNotFound(ref Reference, versions []string, all []registryResult) error {
 	searched, failed := []string{}, failuresOf(all)
 	for _, one := range all {
 		if one.err == nil {

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // registriesAtOnce limits the registries, and the plugins of each, that are asked concurrently.
@@ -35,7 +35,7 @@ type Registries struct {
 
 // newRegistries takes what the configuration lists. transport carries requests; token reads an environment variable.
 func newRegistries(c Config, cache *Cache, transport http.RoundTripper, token func(string) string) *Registries {
-	list := slices.DeleteFunc(slices.Clone(c.Registries), func(r Registry) bool { return !r.asked() })
+	list := slices.DeleteFunc(slices.Clone(c.Registries), func(r Registry) bool { return !r.isQueried() })
 	if !c.Resolution.Stockyard {
 		list = nil
 	}
@@ -75,16 +75,16 @@ type IndexPlugin struct {
 	registry Registry
 }
 
-// asked is a registry with its index, or why it has none.
-type asked struct {
+// registryResult is a registry with its index, or why it has none.
+type registryResult struct {
 	Registry
 	index *Index
 	err   error
 }
 
 // indexes reads the index of every registry. They are in the order of preference.
-func (r *Registries) indexes(ctx context.Context) []asked {
-	out := make([]asked, len(r.list))
+func (r *Registries) indexes(ctx context.Context) []registryResult {
+	out := make([]registryResult, len(r.list))
 	var group errgroup.Group
 	group.SetLimit(registriesAtOnce)
 	for i, registry := range r.list {
@@ -99,7 +99,7 @@ func (r *Registries) indexes(ctx context.Context) []asked {
 }
 
 // failuresOf lists why registries did not answer.
-func failuresOf(all []asked) (failed []error) {
+func failuresOf(all []registryResult) (failed []error) {
 	for _, one := range all {
 		if one.err != nil {
 			failed = append(failed, one.err)
@@ -138,7 +138,7 @@ func (r *Registries) index(ctx context.Context, registry Registry) (*Index, erro
 		return nil, err
 	}
 	if at.url != nil {
-		_ = r.cache.keep(registry, got.content, got.etag) // else it is asked for again next time
+		_ = r.cache.storeIndex(registry, got.content, got.etag) // else it is asked for again next time
 	}
 	return index, nil
 }
@@ -287,7 +287,7 @@ func (r *Registries) refer(registry Registry, at, what string) (location, error)
 	case l.url == nil && index.url != nil:
 		return l, newError(PermissionDenied, "%s: the registry %q names a file of this machine", what,
 			registry.Name).With("registry", registry.Name)
-	case l.url == nil || index.url != nil && weborigin.Same(index.url, l.url) && sameUser(index.url, l.url):
+	case l.url == nil || index.url != nil && transport.SameOrigin(index.url, l.url) && sameUser(index.url, l.url):
 		return l, nil
 	case !r.fetcher.admits(l.url):
 		return l, newError(PermissionDenied, "%s: the registry %q names %s, %s", what, registry.Name, l,
@@ -423,13 +423,13 @@ func (r *Registries) components(ctx context.Context, kind Kind) ([]Summary, Prob
 	for _, o := range offers.found {
 		out = append(out, Summary{
 			Kind: kind, Name: o.item.Name, Version: o.item.Version, Description: o.item.Description, Tags: o.plugin.Tags,
-			Source: Stockyard, Path: o.address(), Registry: o.plugin.registry.Name,
+			Source: Stockyard, Path: o.sourceAddress(), Registry: o.plugin.registry.Name,
 		})
 	}
 	return out, failures(offers.failed)
 }
 
-func (o offered) address() string {
+func (o offered) sourceAddress() string {
 	if l, err := o.plugin.registry.refer(o.item.Source); err == nil && o.item.Source != "" {
 		return l.String()
 	}
@@ -472,7 +472,7 @@ func (r *Registries) component(ctx context.Context, v *Validator, kind Kind, ref
 			failed = append(failed, newError(ValidationError, "%s", problems[0]))
 			continue
 		}
-		return &Found{Definition: definition, Source: Stockyard, Registry: registry.Name, Path: o.address(),
+		return &Found{Definition: definition, Source: Stockyard, Registry: registry.Name, Path: o.sourceAddress(),
 			Problems: problems}, nil
 	}
 	reasons := failures(failed)

@@ -168,7 +168,7 @@ func TestARegistryThatHangsIsNamedAndDelaysAListByItsTimeLimitOnly(t *testing.T)
 		".fractary/agents/f.yaml":    agentYAML("f", "1.0.0", "fork_of: {name: far, version: 1.0.0}"),
 		".fractary/agents/g.yaml":    agentYAML("g", "1.0.0", "fork_of: {name: far, version: 2.0.0}"),
 	})
-	c := w.with(o)
+	c := w.withOptions(o)
 	listed, problems, err := c.List(t.Context(), Agent, "")
 	names := []string{}
 	for _, s := range listed {

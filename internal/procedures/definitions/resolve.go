@@ -123,7 +123,7 @@ func (c *Catalog) similar(kind Kind, name string) []string {
 	return out
 }
 
-func (c *Catalog) resolveIn(p place, kind Kind, ref Reference, missing *notFoundError) (*Found, error) {
+func (c *Catalog) resolveIn(p definitionRoot, kind Kind, ref Reference, missing *notFoundError) (*Found, error) {
 	candidates, problems, err := p.files(kind, ref.Name)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (c *Catalog) resolveIn(p place, kind Kind, ref Reference, missing *notFound
 }
 
 // saying lists the files that say a name, whatever theirs is.
-func (c *Catalog) saying(p place, kind Kind, name string) ([]file, error) {
+func (c *Catalog) saying(p definitionRoot, kind Kind, name string) ([]file, error) {
 	all, _, err := p.files(kind, "")
 	if err != nil {
 		return nil, err
@@ -360,12 +360,12 @@ func (c *Catalog) validatePath(ctx context.Context, kind Kind, name string, stri
 }
 
 func unreadableFile(kind Kind, name string, err error) *Error {
-	e := newError(ValidationError, "%s %s", name, reason(err)).With("path", name)
+	e := newError(ValidationError, "%s %s", name, pathlessError(err)).With("path", name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e = newError(notFoundCode(kind), "there is no file %s", name).With("path", name)
 	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes"):
-		e = newError(PermissionDenied, "%s %s", name, reason(err)).With("path", name)
+		e = newError(PermissionDenied, "%s %s", name, pathlessError(err)).With("path", name)
 	}
 	e.Cause = err
 	return e
@@ -382,7 +382,7 @@ func (c *Catalog) judged(ctx context.Context, f *Found, strict bool) Validation 
 	if strict && f.Definition.Format != ClaudeCode { // what that refers to is Claude Code's
 		if f.Definition.Extends != "" {
 			if _, err := c.Merge(ctx, f); err != nil {
-				out.Problems = append(out.Problems, f.at("extends", "", err.Error()))
+				out.Problems = append(out.Problems, f.problemAt("extends", "", err.Error()))
 			}
 		}
 		out.Problems = append(out.Problems, c.unresolved(ctx, f)...)
@@ -408,14 +408,14 @@ func (c *Catalog) unresolved(ctx context.Context, f *Found) Problems {
 			continue
 		}
 		if _, err := c.resolve(ctx, Tool, ref, ""); err != nil {
-			out = append(out, f.at(key, strconv.Itoa(i), err.Error()))
+			out = append(out, f.problemAt(key, strconv.Itoa(i), err.Error()))
 		}
 	}
 	return out
 }
 
-// at returns an error at a field, or at one item of its list.
-func (f *Found) at(field, item, message string) Problem {
+// problemAt returns an error at a field, or at one item of its list.
+func (f *Found) problemAt(field, item, message string) Problem {
 	p := Problem{File: f.Path, Field: field, Message: message, Severity: SeverityError}
 	v := f.Definition.tree.get(field)
 	if i, err := strconv.Atoi(item); err == nil && v != nil && i < len(v.items) {

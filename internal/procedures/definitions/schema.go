@@ -13,22 +13,24 @@ import (
 
 // The schemas below are those of Fractary Forge's definitions: which fields there are, and what they hold.
 
-func text() *shape         { return &shape{kinds: []kind{kindString}} }
-func nonEmptyText() *shape { return &shape{kinds: []kind{kindString}, notEmpty: true} }
-func flag() *shape         { return &shape{kinds: []kind{kindBoolean}} }
-func anyMapping() *shape   { return &shape{kinds: []kind{kindMapping}} }
+func textShape() *shape    { return &shape{kinds: []yamlKind{kindString}} }
+func nonEmptyText() *shape { return &shape{kinds: []yamlKind{kindString}, notEmpty: true} }
+func flag() *shape         { return &shape{kinds: []yamlKind{kindBoolean}} }
+func anyMapping() *shape   { return &shape{kinds: []yamlKind{kindMapping}} }
 
-func oneOf(values ...string) *shape { return &shape{kinds: []kind{kindString}, oneOf: values} }
+func oneOf(values ...string) *shape { return &shape{kinds: []yamlKind{kindString}, oneOf: values} }
 
-func listOf(item *shape) *shape { return &shape{kinds: []kind{kindList}, items: item} }
+func listOf(item *shape) *shape { return &shape{kinds: []yamlKind{kindList}, items: item} }
 
-func mappingOf(fields ...field) *shape { return &shape{kinds: []kind{kindMapping}, fields: fields} }
-
-func matching(pattern, want string) *shape {
-	return &shape{kinds: []kind{kindString}, pattern: regexp.MustCompile(pattern), want: want}
+func mappingOf(fields ...mappingKey) *shape {
+	return &shape{kinds: []yamlKind{kindMapping}, fields: fields}
 }
 
-func version() *shape {
+func matching(pattern, want string) *shape {
+	return &shape{kinds: []yamlKind{kindString}, pattern: regexp.MustCompile(pattern), want: want}
+}
+
+func versionShape() *shape {
 	return matching(`^\d+\.\d+\.\d+$`, "a version of three numbers, such as 1.2.0")
 }
 
@@ -38,71 +40,71 @@ func agentName() *shape {
 
 func toolName() *shape { return matching(`^[a-zA-Z0-9\-_]+$`, "a name of letters, digits, - and _") }
 
-func between(low, high float64, kinds ...kind) *shape {
+func between(low, high float64, kinds ...yamlKind) *shape {
 	return &shape{kinds: kinds, min: &low, max: &high}
 }
 
 // origin returns the keys by which a definition says what it was forked from; see forks.go.
-func origin() []field {
-	return []field{{"fork_of", false, anyMapping()}, {"fork", false, anyMapping()}}
+func origin() []mappingKey {
+	return []mappingKey{{"fork_of", false, anyMapping()}, {"fork", false, anyMapping()}}
 }
 
 // agentSchema returns the schema of an agent. In Markdown the body is the prompt.
 func agentSchema() *shape {
-	return mappingOf(append([]field{
+	return mappingOf(append([]mappingKey{
 		{"name", true, agentName()},
 		{"type", true, oneOf(string(Agent))},
-		{"description", true, text()},
+		{"description", true, textShape()},
 		{"llm", true, mappingOf(
-			field{"provider", true, oneOf("anthropic", "openai", "google")},
-			field{"model", true, nonEmptyText()},
-			field{"temperature", false, between(0, 1, kindNumber, kindInteger)},
-			field{"max_tokens", false, between(1, 200_000, kindInteger)},
+			mappingKey{"provider", true, oneOf("anthropic", "openai", "google")},
+			mappingKey{"model", true, nonEmptyText()},
+			mappingKey{"temperature", false, between(0, 1, kindNumber, kindInteger)},
+			mappingKey{"max_tokens", false, between(1, 200_000, kindInteger)},
 		)},
 		{"tools", true, listOf(nonEmptyText())},
-		{"version", true, version()},
-		{"tags", true, listOf(text())},
+		{"version", true, versionShape()},
+		{"tags", true, listOf(textShape())},
 		{"extends", false, nonEmptyText()},
-		{"system_prompt", false, text()},
+		{"system_prompt", false, textShape()},
 		{"custom_tools", false, listOf(toolSchema())},
 		{"caching", false, cachingSchema()},
 		{"config", false, anyMapping()},
-		{"author", false, text()},
-		{"license", false, text()},
+		{"author", false, textShape()},
+		{"license", false, textShape()},
 	}, origin()...)...)
 }
 
 func cachingSchema() *shape {
 	return mappingOf(
-		field{"enabled", true, flag()},
-		field{"cache_sources", false, listOf(mappingOf(
-			field{"type", true, oneOf("file", "glob", "inline", "codex")},
-			field{"label", true, text()},
-			field{"path", false, text()},
-			field{"pattern", false, text()},
-			field{"content", false, text()},
-			field{"uri", false, text()},
-			field{"ttl", false, between(0, 1e9, kindInteger, kindNumber)},
+		mappingKey{"enabled", true, flag()},
+		mappingKey{"cache_sources", false, listOf(mappingOf(
+			mappingKey{"type", true, oneOf("file", "glob", "inline", "codex")},
+			mappingKey{"label", true, textShape()},
+			mappingKey{"path", false, textShape()},
+			mappingKey{"pattern", false, textShape()},
+			mappingKey{"content", false, textShape()},
+			mappingKey{"uri", false, textShape()},
+			mappingKey{"ttl", false, between(0, 1e9, kindInteger, kindNumber)},
 		))},
 	)
 }
 
 // toolSchema returns the schema of a tool. In Markdown the body is the extended description.
 func toolSchema() *shape {
-	return mappingOf(append([]field{
+	return mappingOf(append([]mappingKey{
 		{"name", true, toolName()},
 		{"type", true, oneOf(string(Tool))},
-		{"description", true, text()},
-		{"parameters", true, &shape{kinds: []kind{kindMapping}, values: parameterSchema(maxParameterDepth)}},
+		{"description", true, textShape()},
+		{"parameters", true, &shape{kinds: []yamlKind{kindMapping}, values: parameterSchema(maxParameterDepth)}},
 		{"implementation", true, implementationSchema()},
-		{"version", true, version()},
-		{"tags", true, listOf(text())},
+		{"version", true, versionShape()},
+		{"tags", true, listOf(textShape())},
 		{"extends", false, nonEmptyText()},
-		{"extended_description", false, text()},
+		{"extended_description", false, textShape()},
 		{"depends_on", false, listOf(nonEmptyText())},
 		{"output", false, anyMapping()},
-		{"author", false, text()},
-		{"license", false, text()},
+		{"author", false, textShape()},
+		{"license", false, textShape()},
 	}, origin()...)...)
 }
 
@@ -114,36 +116,37 @@ func parameterTypes() []string {
 }
 
 func parameterSchema(depth int) *shape {
-	fields := []field{
+	fields := []mappingKey{
 		{"type", true, oneOf(parameterTypes()...)},
 		{"required", true, flag()},
-		{"description", false, text()},
+		{"description", false, textShape()},
 		{"default", false, &shape{}},
 		{"enum", false, listOf(&shape{})},
 		{"items", false, anyMapping()},
 	}
 	properties := anyMapping()
 	if depth > 0 {
-		properties = &shape{kinds: []kind{kindMapping}, pick: func(*value) *shape {
-			return &shape{kinds: []kind{kindMapping}, values: parameterSchema(depth - 1)}
+		properties = &shape{kinds: []yamlKind{kindMapping}, pick: func(*value) *shape {
+			return &shape{kinds: []yamlKind{kindMapping}, values: parameterSchema(depth - 1)}
 		}}
 	}
-	return mappingOf(append(fields, field{"properties", false, properties})...)
+	return mappingOf(append(fields, mappingKey{"properties", false, properties})...)
 }
 
 // implementationSchema depends on the implementation's type. What belongs to a type stands beside it, or below a key of
 // its name, as Forge's own programs write it: {type: bash, bash: {command: ls}}. The key alone says the type, too.
 func implementationSchema() *shape {
-	kinds := map[string][]field{
+	kinds := map[string][]mappingKey{
 		"bash":   {{"command", true, nonEmptyText()}, {"sandbox", false, anyMapping()}},
 		"python": {{"module", true, nonEmptyText()}, {"function", true, nonEmptyText()}},
 		"http": {
 			{"method", true, oneOf("GET", "POST", "PUT", "DELETE")}, {"url", true, nonEmptyText()},
-			{"headers", false, &shape{kinds: []kind{kindMapping}, values: text()}}, {"body_template", false, text()},
+			{"headers", false, &shape{kinds: []yamlKind{kindMapping}, values: textShape()}}, {"body_template", false,
+				textShape()},
 		},
 	}
 	return &shape{pick: func(v *value) *shape {
-		which := field{"type", true, oneOf("bash", "python", "http")}
+		which := mappingKey{"type", true, oneOf("bash", "python", "http")}
 		name := v.get("type").string()
 		for own := range kinds {
 			if v.get("type") == nil && v.get(own) != nil { // the key says the type
@@ -152,12 +155,12 @@ func implementationSchema() *shape {
 		}
 		fields, known := kinds[name]
 		if !known {
-			return &shape{kinds: []kind{kindMapping}, fields: []field{which}}
+			return &shape{kinds: []yamlKind{kindMapping}, fields: []mappingKey{which}}
 		}
 		if v.get(name) != nil {
-			return mappingOf(which, field{name, true, mappingOf(fields...)})
+			return mappingOf(which, mappingKey{name, true, mappingOf(fields...)})
 		}
-		return mappingOf(slices.Concat([]field{which}, fields)...)
+		return mappingOf(slices.Concat([]mappingKey{which}, fields)...)
 	}}
 }
 
@@ -187,20 +190,20 @@ func formatOf(kind Kind, name string) Format {
 
 // claudeSchema returns the schema of Claude Code's agents.
 func claudeSchema() *shape {
-	textOrList := &shape{kinds: []kind{kindString, kindList}, items: nonEmptyText()}
+	textOrList := &shape{kinds: []yamlKind{kindString, kindList}, items: nonEmptyText()}
 	out := mappingOf(
-		field{"name", true, nonEmptyText()},
-		field{"description", true, nonEmptyText()},
-		field{"tools", false, textOrList},
-		field{"disallowedTools", false, textOrList},
-		field{"model", false, nonEmptyText()},
-		field{"system_prompt", false, text()}, // the text below the header; see withBody
+		mappingKey{"name", true, nonEmptyText()},
+		mappingKey{"description", true, nonEmptyText()},
+		mappingKey{"tools", false, textOrList},
+		mappingKey{"disallowedTools", false, textOrList},
+		mappingKey{"model", false, nonEmptyText()},
+		mappingKey{"system_prompt", false, textShape()}, // the text below the header; see withBody
 	)
 	for _, more := range []string{
 		"background", "color", "effort", "hooks", "initialPrompt", "isolation", "maxTurns", "mcpServers", "memory",
 		"permissionMode", "skills",
 	} {
-		out.fields = append(out.fields, field{more, false, &shape{}})
+		out.fields = append(out.fields, mappingKey{more, false, &shape{}})
 	}
 	return out
 }

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 )
 
@@ -57,8 +57,8 @@ type view struct {
 	files      *Catalog // of project and home, whatever the configuration says
 }
 
-// open reads the configuration. CONFIG_ERROR for one that cannot be read.
-func (s *Service) open() (*view, error) {
+// loadView reads the configuration. CONFIG_ERROR for one that cannot be read.
+func (s *Service) loadView() (*view, error) {
 	var admitted sources.List
 	if s.settings.Sources != nil {
 		admitted = s.settings.Sources()
@@ -81,20 +81,20 @@ func (s *Service) open() (*view, error) {
 		v.registries.fetcher.tokenOf(r) // from now on Token keeps it out of answers
 	}
 	o := options{Project: s.settings.Project, Home: s.settings.Home, Registries: v.registries, Now: s.settings.Now}
-	v.files = s.catalog.with(o)
+	v.files = s.catalog.withOptions(o)
 	if !config.Resolution.Local {
 		o.Project = ""
 	}
 	if !config.Resolution.Global {
 		o.Home = ""
 	}
-	v.catalog = s.catalog.with(o)
+	v.catalog = s.catalog.withOptions(o)
 	return v, nil
 }
 
 // cacheDirs returns the folder of the cache; none if the configuration cannot be read, which the call then says.
 func (s *Service) cacheDirs() []string {
-	v, err := s.open()
+	v, err := s.loadView()
 	if err != nil || v.config.CacheDir == "" {
 		return nil
 	}
@@ -126,10 +126,10 @@ const (
 )
 
 // Error is a failure in the words of Forge's contract.
-type Error = contract.Error[Code]
+type Error = fault.ContractError[Code]
 
 func newError(code Code, format string, args ...any) *Error {
-	return contract.New(code, format, args...)
+	return fault.NewContractError(code, format, args...)
 }
 
 // notFoundCode returns the code for a definition of a kind that is not there.
@@ -175,7 +175,7 @@ func timed[Out any](ctx context.Context, do func(ctx context.Context) (Out, erro
 }
 
 func (s *Service) selected(ctx context.Context, sel Selection) (Listing, error) {
-	v, err := s.open()
+	v, err := s.loadView()
 	if err != nil {
 		return Listing{}, faultOf(err)
 	}
@@ -219,7 +219,7 @@ func (sel Selection) selects(f Summary) bool {
 func (s *Service) Forked(ctx context.Context) ([]Fork, Problems, error) {
 	var problems Problems
 	forks, err := timed(ctx, func(ctx context.Context) ([]Fork, error) {
-		v, err := s.open()
+		v, err := s.loadView()
 		if err != nil {
 			return nil, faultOf(err)
 		}
@@ -258,7 +258,7 @@ func (s *Service) Inspect(ctx context.Context, kind Kind, ref Reference, source 
 }
 
 func (s *Service) inspect(ctx context.Context, kind Kind, ref Reference, source Source) (Detail, error) {
-	v, err := s.open()
+	v, err := s.loadView()
 	if err != nil {
 		return Detail{}, faultOf(err)
 	}

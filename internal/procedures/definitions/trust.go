@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -20,8 +19,8 @@ import (
 // registries by name or by address, puts them in another order, switches off and shortens times. What else it says is
 // listed as not used.
 
-// refusal says why an address of a project's file is not used, and what admits it.
-func refusal(address string) string {
+// addressProblem says why an address of a project's file is not used, and what admits it.
+func addressProblem(address string) string {
 	return strings.TrimPrefix(sources.Refusal(address), "not used: ")
 }
 
@@ -38,7 +37,7 @@ func (r Registry) unfit() string {
 	case sources.Reserved(r.TokenEnv):
 		return "auth.token_env is " + r.TokenEnv +
 			", which holds a secret of Claude Ops or of the model; name a variable that is for the registry alone"
-	case withSecret && l.url != nil && !weborigin.Confidential(l.url):
+	case withSecret && l.url != nil && !transport.IsConfidential(l.url):
 		return "its token would go over plain http; use https"
 	}
 	return ""
@@ -51,7 +50,7 @@ type merger struct {
 	out                 Config
 }
 
-func (m *merger) merge() Config {
+func (m *merger) mergeConfigs() Config {
 	m.out = Config{TTL: defaultTTL, Resolution: m.operators.resolution, given: map[string]any{}}
 	for _, f := range []configFile{m.operators, m.projects} {
 		if f.name != "" {
@@ -132,7 +131,7 @@ func (m *merger) registries() {
 		}
 		if l, err := r.location(); err == nil && l.url != nil {
 			own[i].named = trust.Said(l.url)
-			origins[weborigin.Of(l.url)] = true
+			origins[transport.Origin(l.url)] = true
 		}
 	}
 	ttl := defaultTTL
@@ -151,7 +150,7 @@ func (m *merger) registries() {
 		return cmp.Or(rankUnused(a)-rankUnused(b), a.Priority-b.Priority)
 	})
 	m.out.known = func(u *url.URL) trust.Operator[transport.Host] {
-		if origins[weborigin.Of(u)] {
+		if origins[transport.Origin(u)] {
 			return trust.Said(transport.Host{Private: true})
 		}
 		source, admitted := m.options.Sources.Find(u.String())
@@ -191,7 +190,7 @@ func (r Registry) withDefaults(ttl int) Registry {
 func (m *merger) chosen(own []Registry) (out []Registry) {
 	taken := map[string]bool{}
 	for _, wanted := range m.projects.registries {
-		r, why := m.choose(own, wanted)
+		r, why := m.matchRegistry(own, wanted)
 		if why != "" {
 			wanted = wanted.withDefaults(m.out.TTL)
 			wanted.Unused = why
@@ -219,18 +218,19 @@ func (m *merger) chosen(own []Registry) (out []Registry) {
 	return out
 }
 
-// choose finds the registry of the operator that an entry of the project's file means, or says why there is none.
-func (m *merger) choose(own []Registry, wanted Registry) (r Registry, why string) {
+// matchRegistry finds the registry of the operator that an entry of the project's file means, or says why there is
+// none.
+func (m *merger) matchRegistry(own []Registry, wanted Registry) (r Registry, why string) {
 	for _, r := range own {
 		if r.Name == wanted.Name {
-			if !r.at(wanted) {
+			if !r.hasAddressOf(wanted) {
 				return Registry{}, "the operator's registry of this name has another address"
 			}
 			return r, ""
 		}
 	}
 	for _, r := range own {
-		if r.at(wanted) {
+		if r.hasAddressOf(wanted) {
 			return r, ""
 		}
 	}
@@ -240,7 +240,7 @@ func (m *merger) choose(own []Registry, wanted Registry) (r Registry, why string
 	}
 	_, source, admitted := m.options.Sources.Pick(trust.Project[string]{Data: wanted.URL})
 	if err != nil || !admitted {
-		return Registry{}, refusal(withoutPassword(wanted.URL))
+		return Registry{}, addressProblem(withoutPassword(wanted.URL))
 	}
 	r = wanted.withDefaults(m.out.TTL)
 	if l.url != nil {
@@ -250,8 +250,8 @@ func (m *merger) choose(own []Registry, wanted Registry) (r Registry, why string
 	return r, r.unfit()
 }
 
-// at reports whether an entry of the project's file has the registry's address. It may leave out a password.
-func (r Registry) at(wanted Registry) bool {
+// hasAddressOf reports whether an entry of the project's file has the registry's address. It may leave out a password.
+func (r Registry) hasAddressOf(wanted Registry) bool {
 	mine, err := r.location()
 	if err != nil {
 		return false
@@ -267,6 +267,6 @@ func (r Registry) at(wanted Registry) bool {
 	if b.User != nil && (a.User == nil || a.User.String() != b.User.String()) {
 		return false
 	}
-	return weborigin.Same(&a, &b) && cmp.Or(a.EscapedPath(), "/") == cmp.Or(b.EscapedPath(), "/") &&
+	return transport.SameOrigin(&a, &b) && cmp.Or(a.EscapedPath(), "/") == cmp.Or(b.EscapedPath(), "/") &&
 		a.RawQuery == b.RawQuery
 }

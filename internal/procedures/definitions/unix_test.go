@@ -106,7 +106,7 @@ func (b *bench) everyToolAnyhow() {
 	for _, o := range b.toolset().Operations {
 		for _, arguments := range []string{`{}`, `{"name":"mine"}`, `{"plugin":"p","remote":true}`, `{"query":""}`,
 			`{"key":"registries"}`} {
-			_, _ = o.Handle(b.Context(), operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+			_, _ = o.Handle(b.Context(), operation.Call{Ceiling: operation.UncappedTier, Arguments: []byte(arguments)})
 		}
 	}
 	_, _ = b.service.Select(b.Context(), Selection{})
@@ -138,7 +138,8 @@ func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
 		within(t, o.Name, func() {
 			arguments := map[string]string{"fractary_forge_plugin_search": `{"query":"x"}`,
 				"fractary_forge_agent_info": `{"name":"x"}`}[o.Name]
-			if _, err := o.Handle(ctx, operation.Call{Ceiling: operation.Unlimited, Arguments: []byte(arguments)}); err == nil {
+			if _, err := o.Handle(ctx, operation.Call{Ceiling: operation.UncappedTier,
+				Arguments: []byte(arguments)}); err == nil {
 				t.Errorf("%s answered", o.Name)
 			}
 		})

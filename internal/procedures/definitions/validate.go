@@ -30,7 +30,7 @@ func newValidator() *Validator {
 // Validate reads a file and lists what is wrong with it, unknown fields included. The name's ending says how it is
 // read: .md, or YAML for all others. definition is nil if nothing could be read.
 func (v *Validator) Validate(kind Kind, name string, content []byte) (definition *Definition, problems Problems) {
-	d := parse(name, content)
+	d := parseDefinition(name, content)
 	if formatOf(kind, name) == ClaudeCode {
 		d = d.leniently(name, content)
 	}
@@ -48,11 +48,11 @@ func (v *Validator) validate(kind Kind, d document, name string) (definition *De
 	c := checker{}
 	if definition.Format = formatOf(kind, name); definition.Format == ClaudeCode {
 		definition.Tools, definition.Extends = wordsOf(d.root.get("tools")), ""
-		c.check(d.root, "", v.claude)
+		c.checkValue(d.root, "", v.claude)
 		c.checkClaude(definition, d)
 		return definition, append(d.problems, inFile(name, c.problems)...), inFile(name, c.unknown)
 	}
-	c.check(d.root, "", v.schemas[kind])
+	c.checkValue(d.root, "", v.schemas[kind])
 	c.checkPrompt(definition, d)
 	c.looksLikeClaude(d)
 	if at := d.root.get("description"); at != nil && at.kind == kindString && definition.Description == "" {
@@ -131,12 +131,12 @@ func (p Problem) String() string {
 type Problems []Problem
 
 // Errors returns the problems of severity error.
-func (ps Problems) Errors() Problems { return ps.of(SeverityError) }
+func (ps Problems) Errors() Problems { return ps.bySeverity(SeverityError) }
 
 // Warnings returns the problems of severity warning.
-func (ps Problems) Warnings() Problems { return ps.of(SeverityWarning) }
+func (ps Problems) Warnings() Problems { return ps.bySeverity(SeverityWarning) }
 
-func (ps Problems) of(s Severity) Problems {
+func (ps Problems) bySeverity(s Severity) Problems {
 	out := Problems{}
 	for _, p := range ps {
 		if p.Severity == s {
@@ -156,7 +156,7 @@ func (ps Problems) sorted() Problems {
 
 // shape is a schema's constraint on a value. The zero value accepts anything.
 type shape struct {
-	kinds    []kind // one of them; none: any
+	kinds    []yamlKind // one of them; none: any
 	pattern  *regexp.Regexp
 	want     string   // the pattern in words, with an example
 	oneOf    []string // a string's values
@@ -164,13 +164,13 @@ type shape struct {
 	notEmpty bool
 
 	items  *shape              // of a list
-	fields []field             // of a mapping; nil: any keys
+	fields []mappingKey        // of a mapping; nil: any keys
 	values *shape              // of a mapping whose keys are names
 	pick   func(*value) *shape // a shape that depends on the value, such as on its key `type`
 }
 
-// field is one key of a mapping.
-type field struct {
+// mappingKey is one key of a mapping.
+type mappingKey struct {
 	name     string
 	required bool
 	shape    *shape
@@ -192,8 +192,8 @@ func (c *checker) fail(v *value, field, suggestion, format string, args ...any) 
 	})
 }
 
-// check holds a value against a shape and lists every difference.
-func (c *checker) check(v *value, at string, s *shape) {
+// checkValue holds a value against a shape and lists every difference.
+func (c *checker) checkValue(v *value, at string, s *shape) {
 	if s == nil {
 		return
 	}
@@ -215,7 +215,7 @@ func (c *checker) check(v *value, at string, s *shape) {
 		c.checkNumber(v, at, s)
 	case kindList:
 		for i, item := range v.items {
-			c.check(item, join(at, strconv.Itoa(i)), s.items)
+			c.checkValue(item, join(at, strconv.Itoa(i)), s.items)
 		}
 	case kindMapping:
 		c.checkMapping(v, at, s)
@@ -247,7 +247,7 @@ func (c *checker) checkNumber(v *value, at string, s *shape) {
 func (c *checker) checkMapping(v *value, at string, s *shape) {
 	if s.values != nil {
 		for _, e := range v.entries {
-			c.check(e.value, join(at, e.key), s.values)
+			c.checkValue(e.value, join(at, e.key), s.values)
 		}
 		return
 	}
@@ -261,11 +261,11 @@ func (c *checker) checkMapping(v *value, at string, s *shape) {
 			c.fail(v, join(at, f.name), "add `"+f.name+": ...`", "is missing")
 		case given == nil || given.kind == kindNull && !f.required:
 		default:
-			c.check(given, join(at, f.name), f.shape)
+			c.checkValue(given, join(at, f.name), f.shape)
 		}
 	}
 	for _, e := range v.entries {
-		if !slices.ContainsFunc(s.fields, func(f field) bool { return f.name == e.key }) {
+		if !slices.ContainsFunc(s.fields, func(f mappingKey) bool { return f.name == e.key }) {
 			c.unknown = append(c.unknown, Problem{
 				Line: e.line, Column: e.column, Field: join(at, e.key), Message: unknownField, Severity: SeverityWarning,
 				Suggestion: nearest(e.key, s.fields),
@@ -274,7 +274,7 @@ func (c *checker) checkMapping(v *value, at string, s *shape) {
 	}
 }
 
-func kindNames(kinds []kind) string {
+func kindNames(kinds []yamlKind) string {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = string(k)
@@ -291,7 +291,7 @@ func short(text string) string {
 }
 
 // nearest suggests the known field that differs least from a key.
-func nearest(key string, fields []field) string {
+func nearest(key string, fields []mappingKey) string {
 	best, least := "", 3
 	for _, f := range fields {
 		if d := levenshtein.ComputeDistance(strings.ToLower(key), f.name); d < least {

@@ -173,7 +173,7 @@ func FuzzValidate(f *testing.F) {
 				t.Error("nothing was read, and nothing is wrong")
 			}
 			if definition != nil {
-				_ = definition.tree.plain()
+				_ = definition.tree.jsonValue()
 				_ = definition.parameters()
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
 )
 
@@ -30,9 +30,9 @@ const (
 	abandoned = 30 * time.Minute
 )
 
-// folderOf returns the folder with the files of a commit, after a call of Folder.
-func (g *Git) folderOf(s *GitSource, commit string) string {
-	return filepath.Join(g.cache, change.Hash([]byte(s.URL)), commit)
+// commitFolder returns the folder with the files of a commit, after a call of Folder.
+func (g *Git) commitFolder(s *GitSource, commit string) string {
+	return filepath.Join(g.cache, fileset.Hash([]byte(s.URL)), commit)
 }
 
 // Folder returns the folder of the cache with the files of a source at a commit, all of them, whatever its Subdir. They
@@ -40,9 +40,9 @@ func (g *Git) folderOf(s *GitSource, commit string) string {
 // maxFileBytes, is refused, and nothing of it is kept.
 func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, error) {
 	if !isCommit(commit) {
-		return "", gitFailed(s, "%q is not a commit", change.Short(commit))
+		return "", gitFailed(s, "%q is not a commit", fileset.Short(commit))
 	}
-	folder := g.folderOf(s, commit)
+	folder := g.commitFolder(s, commit)
 	unlock, err := g.busy.lock(ctx, folder)
 	if err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func (g *Git) Folder(ctx context.Context, s *GitSource, commit string) (string, 
 	case err != nil:
 		return "", ioError(folder, err)
 	case !info.IsDir():
-		return "", change.NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"},
+		return "", fileset.NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"},
 			"%s is not a folder; move it away", folder).With("path", folder)
 	}
 	touch(folder)
@@ -92,7 +92,7 @@ func (g *Git) fetch(ctx context.Context, s *GitSource, commit, folder string) er
 		err = g.extract(ctx, repo, commit, tree)
 	}
 	if err != nil {
-		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", shown(s.URL), commit, reason(err)).Because(err)
+		return gitFailed(s, "the files of %s at %.12s cannot be used: %s", withoutUserinfo(s.URL), commit, pathlessError(err)).Because(err)
 	}
 	// another process may have been faster
 	if err := files.Rename(tree, folder); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -111,11 +111,11 @@ func firstOf(failure string, err error) string {
 // fetchInto fetches a commit into a new bare repository: alone if the server gives it so, or else with the branch or
 // tag that has it.
 func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) error {
-	if _, failure, err := g.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", repo); err != nil ||
+	if _, failure, err := g.runGit(ctx, "", nil, "init", "--bare", "--quiet", "--template=", repo); err != nil ||
 		failure != "" {
 		return gitFailed(s, "git init: %s", firstOf(failure, err)).Because(err)
 	}
-	ctx, cancel := within(ctx, s, g.limits.fetch)
+	ctx, cancel := withCallTimeout(ctx, s, g.limits.fetch)
 	defer cancel()
 	ctx, watched := g.watch(ctx, repo)
 	defer watched()
@@ -127,19 +127,19 @@ func (g *Git) fetchInto(ctx context.Context, s *GitSource, commit, repo string) 
 			Args: append([]string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"}, what...),
 		})
 		if err != nil {
-			return remoteFailed(s, "the repository "+shown(s.URL)+" cannot be fetched", err)
+			return remoteFailed(s, "the repository "+withoutUserinfo(s.URL)+" cannot be fetched", err)
 		}
-		if _, missing, err := g.run(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" &&
+		if _, missing, err := g.runGit(ctx, repo, nil, "cat-file", "-e", commit+"^{commit}"); err == nil && missing == "" &&
 			failure == "" {
 			if size, err := files.Size(repo); err != nil || size > g.limits.scratch {
-				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", shown(s.URL),
+				return gitFailed(s, "the repository %s cannot be fetched: it sends more than %d MiB", withoutUserinfo(s.URL),
 					g.limits.scratch>>20).Because(err)
 			}
 			return nil
 		}
 		last = failure
 	}
-	return gitFailed(s, "the repository %s does not have the commit %s: %s", shown(s.URL), commit,
+	return gitFailed(s, "the repository %s does not have the commit %s: %s", withoutUserinfo(s.URL), commit,
 		lastLine(last)).With("stderr", last)
 }
 

@@ -22,8 +22,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // imported is a repository made by git fast-import, and the commit of its branch main.
@@ -81,7 +81,7 @@ func TestARepositoryThatIsTooLargeIsRefused(t *testing.T) {
 		"many files":        {commitOf("x", 101), "it has more than 100 files"},
 	} {
 		g := testGit(t)
-		if l := g.limits; l.file != change.MaxFileBytes || l.files != maxCommitFiles || l.bytes != maxCommitBytes ||
+		if l := g.limits; l.file != fileset.MaxFileBytes || l.files != maxCommitFiles || l.bytes != maxCommitBytes ||
 			l.cache != defaultCacheBytes {
 			t.Fatalf("the limits of every day: %+v", l)
 		}
@@ -107,7 +107,7 @@ func TestARepositoryThatIsTooLargeIsRefused(t *testing.T) {
 // A repository decides by its attributes what an archive of it has, so that the bounds are held while it is read, too.
 func TestAnArchiveIsHeldToItsBounds(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{change.MaxFileBytes, change.MaxFileBytes + 1} {
+	for _, size := range []int64{fileset.MaxFileBytes, fileset.MaxFileBytes + 1} {
 		header := fmt.Sprintf("%-100s%-8s%-8s%-8s%011o ", "x", "0000644", "0000000", "0000000", size)
 		block := append([]byte(header), bytes.Repeat([]byte{0}, 512-len(header))...)
 		copy(block[136:], "00000000000 ")
@@ -123,7 +123,7 @@ func TestAnArchiveIsHeldToItsBounds(t *testing.T) {
 		}
 		copy(block[148:], fmt.Sprintf("%06o\x00 ", sum))
 		err := extract(bytes.NewReader(block), filepath.Join(t.TempDir(), "out"), defaultGitLimits())
-		if large := size > change.MaxFileBytes; err == nil || strings.Contains(err.Error(), "x has more than") != large {
+		if large := size > fileset.MaxFileBytes; err == nil || strings.Contains(err.Error(), "x has more than") != large {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 	if _, err := g.Folder(t.Context(), s, commits[3]); err != nil {
 		t.Fatal(err)
 	}
-	if change.Exists(folders[1]) || !change.Exists(folders[0]) || !change.Exists(folders[2]) {
+	if fileset.Exists(folders[1]) || !fileset.Exists(folders[0]) || !fileset.Exists(folders[2]) {
 		t.Errorf("the one that was used least recently goes: %v", cached(t, g))
 	}
 	if _, err := g.Folder(t.Context(), s, commits[0]); err != nil { // is used now
@@ -196,7 +196,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 	if _, err := g.Folder(t.Context(), s, commits[4]); err != nil {
 		t.Fatal(err)
 	}
-	if !change.Exists(folders[0]) || change.Exists(folders[2]) {
+	if !fileset.Exists(folders[0]) || fileset.Exists(folders[2]) {
 		t.Errorf("the next: %v", cached(t, g))
 	}
 	if size, err := files.Size(g.cache); err != nil || size > g.limits.cache {
@@ -221,7 +221,7 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"aa/.new-1": false, "aa/.new-2": true, ".checkout-1": false,
 		".checkout-2": true} {
-		if change.Exists(filepath.Join(g.cache, name)) != want {
+		if fileset.Exists(filepath.Join(g.cache, name)) != want {
 			t.Errorf("%s is there: %t", name, !want)
 		}
 	}

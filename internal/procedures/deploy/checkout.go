@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
 )
 
@@ -30,11 +30,11 @@ type Checkout struct {
 // E_CHECKOUT_NOT_READY says what a person has to do: reason_code not_a_checkout, detached, no_remote, changed_files,
 // diverged or busy.
 func (s *Service) Update(ctx context.Context) (Checkout, error) {
-	if err := s.ready(); err != nil {
+	if err := s.checkHome(); err != nil {
 		return Checkout{}, faultOf(err)
 	}
 	if why := s.engine.Closed(); why != "" {
-		return Checkout{}, faultOf(change.NewError(notAllowed, "read_only", []string{"ask_operator"},
+		return Checkout{}, faultOf(fileset.NewError(notAllowed, "read_only", []string{"ask_operator"},
 			"nothing is written: %s", why))
 	}
 	c, err := s.setup.Git.update(ctx, s.setup.repo(""))
@@ -53,7 +53,7 @@ type checkout struct {
 }
 
 func notReady(why, next, format string, args ...any) *Error {
-	return change.NewError(CheckoutNotReady, why, []string{next, "retry_command"}, format, args...)
+	return fileset.NewError(CheckoutNotReady, why, []string{next, "retry_command"}, format, args...)
 }
 
 func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
@@ -96,7 +96,7 @@ func (c *checkout) call(ctx context.Context, env, args []string) (out []byte, fa
 func (c *checkout) in(ctx context.Context, args ...string) (out string, ok bool, err error) {
 	text, failure, err := c.call(ctx, nil, args)
 	if err != nil {
-		return "", false, change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s",
+		return "", false, fileset.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s",
 			err).Because(err)
 	}
 	return strings.TrimSpace(string(text)), failure == "", nil
@@ -106,7 +106,7 @@ func (c *checkout) in(ctx context.Context, args ...string) (out string, ok bool,
 func (c *checkout) over(ctx context.Context, env []string, args ...string) (out string, failure string, err error) {
 	text, failure, err := c.call(ctx, append(slices.Clone(c.env), env...), args)
 	if err != nil {
-		err = change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
+		err = fileset.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
 	return strings.TrimSpace(string(text)), failure, err
 }
@@ -115,7 +115,7 @@ func (c *checkout) over(ctx context.Context, env []string, args ...string) (out 
 func (c *checkout) must(ctx context.Context, env []string, args ...string) (string, error) {
 	out, failure, err := c.over(ctx, env, args...)
 	if err == nil && failure != "" {
-		err = change.NewError(GitFailed, "git_failed", []string{"check_checkout", "retry_command"}, "git %s in %s: %s",
+		err = fileset.NewError(GitFailed, "git_failed", []string{"check_checkout", "retry_command"}, "git %s in %s: %s",
 			args[0], c.dir, lastLine(failure)).With("stderr", failure)
 	}
 	return out, err
@@ -149,7 +149,7 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 	if strings.HasPrefix(source.URL, "./") || strings.HasPrefix(source.URL, "../") {
 		source.URL = filepath.Join(c.dir, source.URL)
 	}
-	if err := source.complete("of the checkout"); err != nil || source.URL == "" {
+	if err := source.normalize("of the checkout"); err != nil || source.URL == "" {
 		return nil, notReady("no_remote", "add_remote",
 			"the branch %s of %s follows no repository that could be fetched from", branch, c.dir).Because(err)
 	}
@@ -162,9 +162,9 @@ func (c *checkout) prepare(ctx context.Context) error {
 	if len(c.From) == 64 {
 		format = "sha256"
 	}
-	if _, failure, err := c.git.run(ctx, "", nil, "init", "--bare", "--quiet", "--template=", "--object-format="+format,
+	if _, failure, err := c.git.runGit(ctx, "", nil, "init", "--bare", "--quiet", "--template=", "--object-format="+format,
 		c.scratch); err != nil || failure != "" {
-		return change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git init: %s",
+		return fileset.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git init: %s",
 			firstOf(failure, err)).Because(err)
 	}
 	at := map[string]string{}
@@ -200,7 +200,7 @@ func (c *checkout) prepare(ctx context.Context) error {
 
 // fetch brings the newest commit among the checkout's objects.
 func (c *checkout) fetch(ctx context.Context, s *GitSource) error {
-	bounded, cancel := within(ctx, s, c.git.limits.fetch)
+	bounded, cancel := withCallTimeout(ctx, s, c.git.limits.fetch)
 	defer cancel()
 	bounded, stop := c.git.watch(bounded, c.objects)
 	defer stop()
@@ -209,10 +209,10 @@ func (c *checkout) fetch(ctx context.Context, s *GitSource) error {
 		"+refs/heads/" + s.Ref + ":refs/heads/to",
 	}})
 	if err != nil {
-		return change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
+		return fileset.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
 	if failure != "" {
-		return gitFailed(s, "the branch %s of %s cannot be fetched: %s", s.Ref, shown(s.URL),
+		return gitFailed(s, "the branch %s of %s cannot be fetched: %s", s.Ref, withoutUserinfo(s.URL),
 			lastLine(failure)).With("stderr", failure)
 	}
 	c.To, err = c.must(ctx, nil, "rev-parse", "--verify", "refs/heads/to^{commit}")
@@ -234,7 +234,7 @@ func (c *checkout) forward(ctx context.Context) error {
 		return err
 	}
 	if c.To == c.From {
-		return c.refuse(before)
+		return c.checkUnchanged(before)
 	}
 	move := []string{"read-tree", "-m", "-u", c.From, c.To}
 	if len(before) > 0 { // a git that was killed on its way from the one to the other may have left it so
@@ -242,7 +242,7 @@ func (c *checkout) forward(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.refuse(slices.DeleteFunc(before,
+		if err := c.checkUnchanged(slices.DeleteFunc(before,
 			func(name string) bool { return !slices.Contains(after, name) })); err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (c *checkout) forward(ctx context.Context) error {
 // maxDirty bounds the files that a refusal names.
 const maxDirty = 20
 
-func (c *checkout) refuse(names []string) error {
+func (c *checkout) checkUnchanged(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (c *checkout) differs(ctx context.Context, commit string) ([]string, error)
 			return nil, err
 		}
 		for _, name := range strings.FieldsFunc(out, func(r rune) bool { return r == 0 }) {
-			names = append(names, fmt.Sprintf("%s%s", change.Short(name), look.mark))
+			names = append(names, fmt.Sprintf("%s%s", fileset.Short(name), look.mark))
 		}
 	}
 	slices.Sort(names)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // configName is the configuration's file in its repository.
@@ -37,21 +37,23 @@ const (
 
 // The targets.
 const (
-	Codex      change.TargetName = "codex"
-	ClaudeCode change.TargetName = "claude_code"
-	Cursor     change.TargetName = "cursor"
-	VSCode     change.TargetName = "vscode"
+	Codex      fileset.TargetName = "codex"
+	ClaudeCode fileset.TargetName = "claude_code"
+	Cursor     fileset.TargetName = "cursor"
+	VSCode     fileset.TargetName = "vscode"
 )
 
 // TargetNames lists them, sorted.
-func TargetNames() []change.TargetName { return []change.TargetName{ClaudeCode, Codex, Cursor, VSCode} }
+func TargetNames() []fileset.TargetName {
+	return []fileset.TargetName{ClaudeCode, Codex, Cursor, VSCode}
+}
 
 // Config is an agentpack.yaml. Keys that it does not know are ignored.
 type Config struct {
-	Version  int                              `yaml:"version"`
-	Profiles map[string]Profile               `yaml:"profiles"`
-	Targets  map[change.TargetName]TargetConf `yaml:"targets"`
-	Modules  []Module                         `yaml:"modules"`
+	Version  int                               `yaml:"version"`
+	Profiles map[string]Profile                `yaml:"profiles"`
+	Targets  map[fileset.TargetName]TargetConf `yaml:"targets"`
+	Modules  []Module                          `yaml:"modules"`
 }
 
 // Profile selects modules.
@@ -96,12 +98,12 @@ func (t TargetConf) flag(name string, otherwise bool) (bool, error) {
 
 // Module is a part of the procedures.
 type Module struct {
-	ID      string              `yaml:"id"`
-	Type    ModuleType          `yaml:"type"`
-	Enabled *bool               `yaml:"enabled"` // nil: true
-	Tags    []string            `yaml:"tags"`
-	Targets []change.TargetName `yaml:"targets"` // none: all
-	Source  Source              `yaml:"source"`
+	ID      string               `yaml:"id"`
+	Type    ModuleType           `yaml:"type"`
+	Enabled *bool                `yaml:"enabled"` // nil: true
+	Tags    []string             `yaml:"tags"`
+	Targets []fileset.TargetName `yaml:"targets"` // none: all
+	Source  Source               `yaml:"source"`
 }
 
 // Source says where a module's files are: exactly one of the two.
@@ -147,10 +149,10 @@ func loadConfig(repo string, own bool) (*Config, error) {
 	case errors.Is(err, files.ErrTooLarge):
 		return nil, invalidConfig("%s has more than %d bytes", name, maxConfigBytes).With("path", name)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, change.NewError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"},
+		return nil, fileset.NewError(ConfigMissing, "config_missing", []string{"run_init", "retry_command"},
 			"there is no %s; a person makes one with: claudeops deploy init", name).With("path", name)
 	case err != nil:
-		return nil, invalidConfig("%s cannot be read: %s", name, reason(err)).With("path", name).Because(err)
+		return nil, invalidConfig("%s cannot be read: %s", name, pathlessError(err)).With("path", name).Because(err)
 	}
 	c, err := parseConfig(text)
 	if e := errorOf(err); e != nil {
@@ -184,7 +186,7 @@ func parseConfig(text []byte) (*Config, error) {
 		return nil, invalidConfig("agentpack.yaml is empty; it needs version: 1, and a profile named default")
 	}
 	if c.Version != 1 {
-		return nil, change.NewError(ConfigUnsupported, "config_unsupported_version", []string{"fix_config", "retry_command"},
+		return nil, fileset.NewError(ConfigUnsupported, "config_unsupported_version", []string{"fix_config", "retry_command"},
 			"agentpack.yaml has the version %d; 1 is supported", c.Version).With("version", c.Version).With("supported",
 			[]int{1})
 	}
@@ -193,7 +195,7 @@ func parseConfig(text []byte) (*Config, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Targets)) {
 		t := c.Targets[name]
-		if err := t.complete(name); err != nil {
+		if err := t.normalize(name); err != nil {
 			return nil, err
 		}
 		c.Targets[name] = t
@@ -203,7 +205,7 @@ func parseConfig(text []byte) (*Config, error) {
 	}
 	ids := map[string]bool{}
 	for i := range c.Modules {
-		if err := c.Modules[i].complete(ids); err != nil {
+		if err := c.Modules[i].normalize(ids); err != nil {
 			return nil, err
 		}
 	}
@@ -211,14 +213,14 @@ func parseConfig(text []byte) (*Config, error) {
 	return &c, nil
 }
 
-func unsupportedTarget(name change.TargetName) *Error {
-	return change.NewError(TargetUnsupported, "target_unsupported", []string{"fix_config", "retry_command"},
+func unsupportedTarget(name fileset.TargetName) *Error {
+	return fileset.NewError(TargetUnsupported, "target_unsupported", []string{"fix_config", "retry_command"},
 		"the target %q is not supported; %v are", name, TargetNames()).
 		With("target", name).With("supported", TargetNames())
 }
 
-// complete checks a target and fills in what it leaves out.
-func (t *TargetConf) complete(name change.TargetName) error {
+// normalize checks a target and fills in what it leaves out.
+func (t *TargetConf) normalize(name fileset.TargetName) error {
 	t.Mode, t.Scope = cmp.Or(t.Mode, "files"), cmp.Or(t.Scope, "project")
 	switch {
 	case !slices.Contains(TargetNames(), name):
@@ -233,8 +235,8 @@ func (t *TargetConf) complete(name change.TargetName) error {
 	return nil
 }
 
-// complete checks a module and fills in what it leaves out. ids are those of the modules before it.
-func (m *Module) complete(ids map[string]bool) error {
+// normalize checks a module and fills in what it leaves out. ids are those of the modules before it.
+func (m *Module) normalize(ids map[string]bool) error {
 	switch {
 	case strings.TrimSpace(m.ID) == "":
 		return invalidConfig("a module has no id")
@@ -254,18 +256,18 @@ func (m *Module) complete(ids map[string]bool) error {
 	if m.Source.LocalPath != nil {
 		return m.Source.LocalPath.check(m.ID)
 	}
-	return m.Source.Git.complete(m.ID)
+	return m.Source.Git.normalize(m.ID)
 }
 
 func (p *LocalPath) check(id string) error {
-	if why := change.Leaves(p.Path); why != "" {
+	if why := fileset.Leaves(p.Path); why != "" {
 		return invalidConfig("the module %s: local_path %q %s", id, p.Path, why)
 	}
 	return nil
 }
 
-// complete checks the arguments for git: nothing may act as an option, or name another way to run programs.
-func (g *GitSource) complete(id string) error {
+// normalize checks the arguments for git: nothing may act as an option, or name another way to run programs.
+func (g *GitSource) normalize(id string) error {
 	g.Ref = cmp.Or(g.Ref, "main")
 	switch scheme, _, hasScheme := strings.Cut(g.URL, "://"); {
 	case g.URL == "" || strings.HasPrefix(g.URL, "-") || strings.ContainsAny(g.URL, "\n\x00") ||
@@ -276,8 +278,8 @@ func (g *GitSource) complete(id string) error {
 			scheme)
 	case strings.HasPrefix(g.Ref, "-") || strings.ContainsAny(g.Ref, " ~^:?*[\\\n\x00") || strings.Contains(g.Ref, ".."):
 		return invalidConfig("the module %s: git.ref %q is not a branch, a tag or a commit", id, g.Ref)
-	case g.Subdir != "" && change.Leaves(g.Subdir) != "":
-		return invalidConfig("the module %s: git.subdir %q %s", id, g.Subdir, change.Leaves(g.Subdir))
+	case g.Subdir != "" && fileset.Leaves(g.Subdir) != "":
+		return invalidConfig("the module %s: git.subdir %q %s", id, g.Subdir, fileset.Leaves(g.Subdir))
 	}
 	return nil
 }
@@ -302,8 +304,8 @@ func (c *Config) Select(profile string) ([]Module, error) {
 }
 
 // For returns the configured targets that a call asks for, sorted; all of them for "all" and "".
-func (c *Config) For(target string) ([]change.TargetName, error) {
-	name := change.TargetName(target)
+func (c *Config) For(target string) ([]fileset.TargetName, error) {
+	name := fileset.TargetName(target)
 	switch {
 	case target == "" || target == "all":
 		return slices.Sorted(maps.Keys(c.Targets)), nil
@@ -313,11 +315,11 @@ func (c *Config) For(target string) ([]change.TargetName, error) {
 	if _, ok := c.Targets[name]; !ok {
 		return nil, invalidConfig("the target %s is not configured in agentpack.yaml", name).With("target", name)
 	}
-	return []change.TargetName{name}, nil
+	return []fileset.TargetName{name}, nil
 }
 
-// reason returns an error without the name of its file.
-func reason(err error) string {
+// pathlessError returns an error without the name of its file.
+func pathlessError(err error) string {
 	var of *fs.PathError
 	if errors.As(err, &of) {
 		return of.Err.Error()

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -113,7 +113,7 @@ func TestConfigRefusals(t *testing.T) {
 func TestNamesOfModulesMachinesAndProjects(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
-		fsKey("instructions:a"): "instructions_a--" + change.Hash([]byte("instructions:a"))[:10],
+		fsKey("instructions:a"): "instructions_a--" + fileset.Hash([]byte("instructions:a"))[:10],
 		fsKey(""):               "module--e3b0c44298", fsKey(strings.Repeat("é", 70))[:66]: strings.Repeat("_", 64) + "--",
 		skillName("skill:look"): "look", skillName("look"): "look", skillName("skill:../../x"): "skill_______x",
 		skillName("skill:/x"): "skill__x", skillName("skill:.x"): "skill__x",
@@ -203,7 +203,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = root.Close() }()
-			got, err := overlaid(t.Context(), root, m, change.Tree{"SKILL.md": {Content: change.Bytes([]byte("upstream\n"))}},
+			got, err := overlaid(t.Context(), root, m, fileset.Tree{"SKILL.md": {Content: fileset.Bytes([]byte("upstream\n"))}},
 				levelsIn(root, "box", "p"), fakePatch)
 			if codeOf(err) != c.code || string(bytesOf(top(got)["SKILL.md"].Content)) != c.want {
 				t.Errorf("%q, %v", bytesOf(top(got)["SKILL.md"].Content), err)
@@ -213,18 +213,18 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 }
 
 // top returns a module's files with all layers.
-func top(layers []layer) change.Tree {
+func top(layers []layer) fileset.Tree {
 	if len(layers) == 0 {
 		return nil
 	}
 	return layers[len(layers)-1].tree
 }
 
-func desired(t *testing.T, targets map[change.TargetName]TargetConf, modules ...rendered) map[string]string {
+func desired(t *testing.T, targets map[fileset.TargetName]TargetConf, modules ...rendered) map[string]string {
 	t.Helper()
-	d := change.NewDesired(change.Agentpack, "repo", "/p")
+	d := fileset.NewDesired(fileset.Agentpack, "repo", "/p")
 	for name, conf := range targets {
-		if err := conf.complete(name); err != nil {
+		if err := conf.normalize(name); err != nil {
 			t.Fatal(err)
 		}
 		if err := render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil, &broken{}); err != nil {
@@ -241,9 +241,9 @@ func desired(t *testing.T, targets map[change.TargetName]TargetConf, modules ...
 func TestRenderEachTarget(t *testing.T) {
 	t.Parallel()
 	module := func(id string, of ModuleType, files ...string) rendered {
-		m := rendered{Module: Module{ID: id, Type: of}, tree: change.Tree{}}
+		m := rendered{Module: Module{ID: id, Type: of}, tree: fileset.Tree{}}
 		for i := 0; i+1 < len(files); i += 2 {
-			m.tree[files[i]] = change.TreeFile{Content: change.Bytes([]byte(files[i+1]))}
+			m.tree[files[i]] = fileset.TreeFile{Content: fileset.Bytes([]byte(files[i+1]))}
 		}
 		return m
 	}
@@ -258,7 +258,7 @@ func TestRenderEachTarget(t *testing.T) {
 		return "---\ndescription: \"agentpack: " + id + "\"\nglobs: []\nalwaysApply: true\n---\n\n" + text
 	}
 	for name, c := range map[string]struct {
-		target change.TargetName
+		target fileset.TargetName
 		conf   TargetConf
 		want   map[string]string
 	}{
@@ -280,15 +280,15 @@ func TestRenderEachTarget(t *testing.T) {
 		"vscode": {VSCode, TargetConf{}, map[string]string{"/p/.github/copilot-instructions.md": both,
 			"/p/.github/prompts/ask.prompt.md": "ask"}},
 	} {
-		if diff := cmp.Diff(c.want, desired(t, map[change.TargetName]TargetConf{c.target: c.conf}, modules...)); diff != "" {
+		if diff := cmp.Diff(c.want, desired(t, map[fileset.TargetName]TargetConf{c.target: c.conf}, modules...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	d := change.NewDesired(change.Agentpack, "repo", "/p")
+	d := fileset.NewDesired(fileset.Agentpack, "repo", "/p")
 	conf := TargetConf{Scope: "project"}
 	err := render(d, ClaudeCode, conf, []rendered{module("c1", Command, "x.md", "1"), module("c2", Command, "x.md", "1")},
 		Places{Project: "/p"}, nil, &broken{})
-	if f := d.Files[change.FileKey{Target: ClaudeCode, Path: "/p/.claude/commands/x.md"}]; err != nil ||
+	if f := d.Files[fileset.FileKey{Target: ClaudeCode, Path: "/p/.claude/commands/x.md"}]; err != nil ||
 		fmt.Sprint(f.Modules) != "[c1 c2]" {
 		t.Errorf("the same bytes of two modules: %+v, %v", f, err)
 	}
@@ -322,9 +322,9 @@ func TestModulesAreChecked(t *testing.T) {
 			map[string]string{"a.md": "---\ndescription: d\nallowed-tools: [Read, 'Bash(git:*)']\n---\n!`git status`"}, true},
 		"shell that is not allowed": {Command, map[string]string{"a.md": "---\ndescription: d\n---\n!bash ls"}, false},
 	} {
-		tree := change.Tree{}
+		tree := fileset.Tree{}
 		for p, text := range c.files {
-			tree[p] = change.TreeFile{Content: change.Bytes([]byte(text))}
+			tree[p] = fileset.TreeFile{Content: fileset.Bytes([]byte(text))}
 		}
 		if err := checkModule(Module{ID: "m", Type: c.of}, tree); (err == nil) != c.ok || err != nil &&
 			codeOf(err) != ConfigInvalid {
@@ -341,7 +341,7 @@ func codeOf(err error) Code {
 	return ""
 }
 
-func bytesOf(c change.Content) []byte {
+func bytesOf(c fileset.Content) []byte {
 	b, _ := c.Bytes()
 	return b
 }
@@ -488,11 +488,11 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		for _, m := range c.Modules {
-			if p := m.Source.LocalPath; p != nil && change.Leaves(p.Path) != "" {
+			if p := m.Source.LocalPath; p != nil && fileset.Leaves(p.Path) != "" {
 				t.Errorf("the path %q leaves the repository", p.Path)
 			}
 			if g := m.Source.Git; g != nil && (strings.HasPrefix(g.URL, "-") || strings.HasPrefix(g.Ref, "-") ||
-				g.Subdir != "" && change.Leaves(g.Subdir) != "") {
+				g.Subdir != "" && fileset.Leaves(g.Subdir) != "") {
 				t.Errorf("git is handed %+v", g)
 			}
 			if name := skillName(m.ID); strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
@@ -571,7 +571,7 @@ func TestAModuleHasNothingThatGitTakesForItsOwnFolder(t *testing.T) {
 					t.Errorf("%s%+q: %v", at, name, err)
 				}
 			}
-			if _, _, err := s.Apply(t.Context(), Request{}, change.Approval{}, false); codeOf(err) != ConfigInvalid {
+			if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); codeOf(err) != ConfigInvalid {
 				t.Errorf("%s%+q was deployed: %v", at, name, err)
 			}
 		}

@@ -8,17 +8,17 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // ExplainedFile is a file of a target, and what it is made of.
 type ExplainedFile struct {
-	Target change.TargetName `json:"target"`
-	Path   string            `json:"path"`
+	Target fileset.TargetName `json:"target"`
+	Path   string             `json:"path"`
 	// Drift says how it differs from what was deployed; "" if it does not.
-	Drift change.DriftKind `json:"drift,omitempty"`
-	Parts []ExplainedPart  `json:"parts"`
+	Drift fileset.DriftKind `json:"drift,omitempty"`
+	Parts []ExplainedPart   `json:"parts"`
 }
 
 // ExplainedPart is one module's part of a file.
@@ -56,7 +56,7 @@ func (s *Service) Explain(ctx context.Context, r Request, name string, line int)
 		return nil, err
 	}
 	for _, target := range traced.Targets {
-		key := change.FileKey{Target: target, Path: name}
+		key := fileset.FileKey{Target: target, Path: name}
 		of, wanted := traced.files[key]
 		if !wanted {
 			continue
@@ -74,11 +74,11 @@ func (s *Service) Explain(ctx context.Context, r Request, name string, line int)
 	}
 	switch {
 	case len(out) == 0:
-		return nil, change.NewError(FileUnknown, "file_unknown", []string{"look_at_plan"},
+		return nil, fileset.NewError(FileUnknown, "file_unknown", []string{"look_at_plan"},
 			"no module gives %s; claudeops deploy diff lists the files of all modules that are not in place, claudeops deploy "+
 				"status the others that are not as they were deployed", name).With("path", name)
 	case len(out[0].Parts) == 0:
-		return nil, change.NewError(FileUnknown, "line_unknown", []string{"fix_arguments"},
+		return nil, fileset.NewError(FileUnknown, "line_unknown", []string{"fix_arguments"},
 			"no module gives line %d of %s: it is beyond the file's end, or stands between the parts of two modules", line,
 			name).With("path", name)
 	}
@@ -95,7 +95,7 @@ func (s *Service) absolute(name string) string {
 		name = filepath.Join(p.Project, name)
 	}
 	folder, base := filepath.Split(filepath.Clean(name))
-	if real, err := change.RealPath(folder); err == nil { // the project's path has no links
+	if real, err := fileset.RealPath(folder); err == nil { // the project's path has no links
 		if _, inside := under(p.Project, real); inside {
 			return filepath.Join(real, base)
 		}
@@ -111,13 +111,13 @@ func under(folder, name string) (rel string, ok bool) {
 
 // traced is a desired state with the origins of its files.
 type traced struct {
-	*change.Desired
+	*fileset.Desired
 	*trace
 	from reading
 }
 
 func (s *Service) traced(ctx context.Context, r Request) (t traced, err error) {
-	if err := s.ready(); err != nil {
+	if err := s.checkHome(); err != nil {
 		return t, err
 	}
 	t.trace, t.from = newTrace(), s.setup.inPlace(r)
@@ -156,7 +156,7 @@ func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err
 }
 
 // layers returns the layers that change a file of a module; line is 0 for none.
-func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, err error) {
+func (s *Service) layers(from reading, p filePart, line int) (out []ExplainedLayer, err error) {
 	var texts []string
 	for i, l := range p.module.layers {
 		content, has := l.tree[p.file]
@@ -169,8 +169,9 @@ func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, 
 		switch {
 		case i == 0:
 			kept := s.placeOf(from, p.module, p.file)
-			one = ExplainedLayer{Level: "upstream", How: "source", Repository: shown(kept.address), Commit: kept.commit,
-				File: kept.path}
+			one = ExplainedLayer{Level: "upstream", How: "source", Repository: withoutUserinfo(kept.address),
+				Commit: kept.commit,
+				File:   kept.path}
 		case patch != "":
 			one.How, one.File = "patches", patch
 		case len(out) == 0:
@@ -186,20 +187,20 @@ func (s *Service) layers(from reading, p part, line int) (out []ExplainedLayer, 
 	return out, nil
 }
 
-// place is the place of a module's file, without overlays.
-type place struct {
+// sourceLocation is the place of a module's file, without overlays.
+type sourceLocation struct {
 	address string // of the repository; "" for the configuration's own
 	commit  string
 	path    string // in the repository, with slashes
 }
 
 // placeOf returns the place of a module's file. The source of a module may be the file itself.
-func (s *Service) placeOf(from reading, m rendered, file string) place {
-	var out place
+func (s *Service) placeOf(from reading, m rendered, file string) sourceLocation {
+	var out sourceLocation
 	dir, name := from.dir, ""
 	if g := m.Source.Git; g != nil {
 		out.address, out.commit, name = g.URL, m.commit, g.Subdir
-		dir = s.setup.Git.folderOf(g, m.commit)
+		dir = s.setup.Git.commitFolder(g, m.commit)
 	} else {
 		name = m.Source.LocalPath.Path
 	}
@@ -269,24 +270,24 @@ func lineBefore(before, after string, line int) (at int, kept bool) {
 func withoutEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 
 // trace notes what the files of targets are made of. A nil one notes nothing.
-type trace struct{ files map[change.FileKey]madeOf }
+type trace struct{ files map[fileset.FileKey]madeOf }
 
-func newTrace() *trace { return &trace{files: map[change.FileKey]madeOf{}} }
+func newTrace() *trace { return &trace{files: map[fileset.FileKey]madeOf{}} }
 
-func (t *trace) note(target change.TargetName, root, rel string, of madeOf) {
+func (t *trace) recordOrigin(target fileset.TargetName, root, rel string, of madeOf) {
 	if t != nil {
-		t.files[change.FileKey{Target: target, Path: filepath.Join(root, filepath.FromSlash(rel))}] = of
+		t.files[fileset.FileKey{Target: target, Path: filepath.Join(root, filepath.FromSlash(rel))}] = of
 	}
 }
 
 // madeOf are the parts of a target's file, in their order, and the text after the last one.
 type madeOf struct {
-	parts []part
+	parts []filePart
 	after string
 }
 
-// part is a module's file in one of a target.
-type part struct {
+// filePart is a module's file in one of a target.
+type filePart struct {
 	module rendered
 	file   string // of the module, with slashes
 	before string // text between the part before, or the beginning, and this one
@@ -294,7 +295,7 @@ type part struct {
 }
 
 // text returns the text of the module's file, as it is in the target's.
-func (p part) text() (string, error) {
+func (p filePart) text() (string, error) {
 	content, err := p.module.tree[p.file].Content.Bytes()
 	if err != nil || !p.line {
 		return string(content), err

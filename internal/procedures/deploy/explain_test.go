@@ -13,7 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // layered is a configuration whose skill has a file of each kind of layer, and two modules in one file.
@@ -201,7 +201,7 @@ func (f *forge) preview(commit string) (Preview, error) {
 func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	if _, _, err := f.service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+	if _, _, err := f.service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
 	operationtest.WriteFiles(t, f.dir, map[string]string{"project/AGENTS.md": "a person's\n"})
@@ -212,7 +212,7 @@ func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	})
 	before := f.tree("project")
 	p, err := f.preview(head)
-	if err != nil || !p.Concerned || p.Plan.Summary() != (change.Summary{Update: 2}) || p.Adopts != 1 ||
+	if err != nil || !p.Concerned || p.Plan.Summary() != (fileset.Summary{Update: 2}) || p.Adopts != 1 ||
 		len(p.Pending) != 0 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -280,7 +280,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	operationtest.WriteFiles(t, repo,
 		map[string]string{configName: "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {claude_code: {}}\n" +
 			"modules: [{id: far, type: command, tags: [base], source: {git: {url: '" + url + "', subdir: fix.md}}}]\n"})
-	if _, _, err := f.service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+	if _, _, err := f.service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
 	git(t, module, "checkout", "-q", "-b", "proposal")
@@ -289,7 +289,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	head := git(t, module, "rev-parse", "HEAD")
 	git(t, module, "checkout", "-q", "main")
 	p, err := f.service.Preview(t.Context(), Candidate{"gitea", "ann", "skills", head})
-	if err != nil || !p.Concerned || p.Plan.Summary() != (change.Summary{Update: 1}) {
+	if err != nil || !p.Concerned || p.Plan.Summary() != (fileset.Summary{Update: 1}) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	main := git(t, module, "rev-parse", "main")
@@ -354,9 +354,9 @@ func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
 	t.Parallel()
 	b, _ := proposing(t, layered())
 	proposed := map[string]string{
-		"modules/look/SKILL.md": change.Hash([]byte("---\nname: look\ndescription: Look well\n---\n")),
-		"modules/b/AGENTS.md":   change.Hash([]byte("# More\nand more\n")),
-		"README.md":             change.Hash([]byte("x")),
+		"modules/look/SKILL.md": fileset.Hash([]byte("---\nname: look\ndescription: Look well\n---\n")),
+		"modules/b/AGENTS.md":   fileset.Hash([]byte("# More\nand more\n")),
+		"README.md":             fileset.Hash([]byte("x")),
 	}
 	where := func(owner string) (out []string) {
 		t.Helper()

@@ -20,10 +20,9 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 	sysgit "github.com/claudeops/claudeops/internal/system/git"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
 // Git runs the git command for modules of other repositories. Neither the user's configuration nor that of a repository
@@ -35,7 +34,7 @@ type Git struct {
 	token func(address string) string
 	// credentials is the file that git otherwise signs in with over HTTPS; "" for none.
 	credentials string
-	stored      *secretfile.File // the same, for registering its secrets; nil if they are not registered
+	stored      *files.SecretFile // the same, for registering its secrets; nil if they are not registered
 	limits      gitLimits
 	now         func() time.Time
 	busy        keyedLocks // one fetch of a commit at a time
@@ -51,8 +50,9 @@ func newGit(program, userHome, agentpackHome string, env []string) *Git {
 }
 
 func gitFailed(g *GitSource, format string, args ...any) *Error {
-	return change.NewError(GitFailed, "git_failed", []string{"check_source", "retry_command"}, format, args...).With("url",
-		shown(g.URL)).With("ref", g.Ref)
+	return fileset.NewError(GitFailed, "git_failed", []string{"check_source", "retry_command"}, format,
+		args...).With("url",
+		withoutUserinfo(g.URL)).With("ref", g.Ref)
 }
 
 // resolve returns the commit that a source means now: a branch, a tag, or the commit itself.
@@ -60,7 +60,7 @@ func (g *Git) resolve(ctx context.Context, s *GitSource) (string, error) {
 	if isCommit(s.Ref) {
 		return s.Ref, nil
 	}
-	ctx, cancel := within(ctx, s, g.limits.ask)
+	ctx, cancel := withCallTimeout(ctx, s, g.limits.ask)
 	defer cancel()
 	out, failure, err := g.remote(ctx, s,
 		sysgit.Call{Args: []string{"ls-remote", "--", s.URL, "refs/heads/" + s.Ref, "refs/tags/" + s.Ref,
@@ -69,7 +69,8 @@ func (g *Git) resolve(ctx context.Context, s *GitSource) (string, error) {
 		return "", remoteFailed(s, "git cannot be run", err)
 	}
 	if failure != "" {
-		return "", gitFailed(s, "the repository %s cannot be read: %s", shown(s.URL), lastLine(failure)).With("stderr",
+		return "", gitFailed(s, "the repository %s cannot be read: %s", withoutUserinfo(s.URL),
+			lastLine(failure)).With("stderr",
 			failure)
 	}
 	found := map[string]string{}
@@ -83,7 +84,7 @@ func (g *Git) resolve(ctx context.Context, s *GitSource) (string, error) {
 			return commit, nil
 		}
 	}
-	return "", gitFailed(s, "the repository %s has no branch and no tag %s", shown(s.URL), s.Ref)
+	return "", gitFailed(s, "the repository %s has no branch and no tag %s", withoutUserinfo(s.URL), s.Ref)
 }
 
 // lastLine returns the line of git's words that says what is wrong: the last that begins as such, or the last of all.
@@ -98,11 +99,11 @@ func lastLine(text string) string {
 }
 
 // Files returns the files of a source at a commit.
-func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (change.Tree, error) {
+func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (fileset.Tree, error) {
 	return g.files(ctx, s, commit, reading{})
 }
 
-func (g *Git) files(ctx context.Context, s *GitSource, commit string, from reading) (change.Tree, error) {
+func (g *Git) files(ctx context.Context, s *GitSource, commit string, from reading) (fileset.Tree, error) {
 	folder, err := g.Folder(ctx, s, commit)
 	if err != nil {
 		return nil, err
@@ -113,15 +114,15 @@ func (g *Git) files(ctx context.Context, s *GitSource, commit string, from readi
 		return nil, ioError(folder, err)
 	}
 	defer func() { _ = root.Close() }()
-	if tree := change.RecordedTree(root, s.Subdir, recorded, from.hashes); tree != nil {
+	if tree := fileset.RecordedTree(root, s.Subdir, recorded, from.hashes); tree != nil {
 		return tree, nil
 	}
-	tree, ok, err := change.ReadTree(root, path.Join(".", s.Subdir), from.hashes)
+	tree, ok, err := fileset.ReadTree(root, path.Join(".", s.Subdir), from.hashes)
 	switch {
 	case err != nil:
-		return nil, gitFailed(s, "the files of %s at %s cannot be used: %s", shown(s.URL), commit[:12], err)
+		return nil, gitFailed(s, "the files of %s at %s cannot be used: %s", withoutUserinfo(s.URL), commit[:12], err)
 	case !ok:
-		return nil, gitFailed(s, "the repository %s has no %s at %s", shown(s.URL), s.Subdir, commit[:12])
+		return nil, gitFailed(s, "the repository %s has no %s at %s", withoutUserinfo(s.URL), s.Subdir, commit[:12])
 	}
 	return tree, nil
 }
@@ -149,11 +150,11 @@ func (g *Git) Patch(ctx context.Context, name, before, patch string) (after, fai
 	if err := files.Create(file, []byte(before), 0o600); err != nil {
 		return "", "", err
 	}
-	_, failure, err = g.run(ctx, dir, []byte(parts.alone(name)), "apply", "--whitespace=nowarn", "-")
+	_, failure, err = g.runGit(ctx, dir, []byte(parts.alone(name)), "apply", "--whitespace=nowarn", "-")
 	if err != nil || failure != "" {
 		return "", failure, err
 	}
-	text, _, err := files.ReadPath(file, change.MaxFileBytes)
+	text, _, err := files.ReadPath(file, fileset.MaxFileBytes)
 	if err == nil && string(text) == before {
 		return "", "the patch changes nothing", nil
 	}
@@ -176,7 +177,7 @@ func defaultGitLimits() gitLimits {
 	return gitLimits{
 		ask: 30 * time.Second, fetch: 5 * time.Minute, silence: 30 * time.Second, scratch: maxCommitBytes,
 		cache: defaultCacheBytes,
-		files: maxCommitFiles, bytes: maxCommitBytes, file: change.MaxFileBytes,
+		files: maxCommitFiles, bytes: maxCommitBytes, file: fileset.MaxFileBytes,
 	}
 }
 
@@ -187,9 +188,9 @@ const (
 	maxGitError = 64 << 10
 )
 
-// run runs git in a folder, "" for one outside of every repository, and returns its output; failure is its message if
-// it failed.
-func (g *Git) run(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string,
+// runGit runs git in a folder, "" for one outside of every repository, and returns its output; failure is its message
+// if it failed.
+func (g *Git) runGit(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string,
 	err error) {
 	return g.call(ctx, sysgit.Call{Dir: dir, Stdin: bytes.NewReader(input), Args: args})
 }
@@ -216,16 +217,16 @@ func (e lateError) Error() string {
 	return fmt.Sprintf("%s did not answer to the end within %s", e.address, e.limit)
 }
 
-// within bounds a call to another repository.
-func within(ctx context.Context, s *GitSource, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, lateError{shown(s.URL), limit})
+// withCallTimeout bounds a call to another repository.
+func withCallTimeout(ctx context.Context, s *GitSource, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, lateError{withoutUserinfo(s.URL), limit})
 }
 
 // fits returns an error if a commit has more than is taken. entries may be folders, too.
 func (l gitLimits) fits(entries, most int, size, largest int64, name string) error {
 	switch {
 	case largest > l.file:
-		return tooMuch("%s has more than %d bytes", change.Short(name), l.file)
+		return tooMuch("%s has more than %d bytes", fileset.Short(name), l.file)
 	case entries > most:
 		return tooMuch("it has more than %d files", most)
 	case size > l.bytes:
@@ -237,7 +238,7 @@ func (l gitLimits) fits(entries, most int, size, largest int64, name string) err
 // learnStored has learn told the secrets of the file of credentials, and later those that it comes to hold.
 func (g *Git) learnStored(learn func(secrets ...string)) {
 	if g.credentials != "" && learn != nil {
-		g.stored = secretfile.New(g.credentials, "", func(text string) { learn(secretfile.InAddresses(text)...) })
+		g.stored = files.NewSecretFile(g.credentials, "", func(text string) { learn(files.SecretsInAddresses(text)...) })
 	}
 }
 
@@ -256,7 +257,7 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 	info, err := files.Stat(g.credentials)
 	switch {
 	case err != nil:
-		return nil, "the file of git's credentials cannot be read: " + reason(err), nil
+		return nil, "the file of git's credentials cannot be read: " + pathlessError(err), nil
 	case !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return nil, "the file of git's credentials " + g.credentials +
 			" may be read by others than its owner; chmod 600 mends it", nil
@@ -276,7 +277,7 @@ func remoteFailed(s *GitSource, what string, err error) *Error {
 	}
 	refused := notNamed(s.URL,
 		"the repository %s is not read: %s, which its source does not admit; claudeops sources allow --private does",
-		shown(s.URL), err)
+		withoutUserinfo(s.URL), err)
 	if origin, err := sources.OriginOf(s.URL); err == nil {
 		refused = refused.With("allow", "claudeops sources allow "+origin+" --private")
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // manyFiles is a configuration of skills with 300 files.
@@ -55,7 +55,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) } // so that the files of the test count as settled
 	service := NewService(b.settings)
-	if _, _, err := service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+	if _, _, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := changesOf(t, service); got != nil {
@@ -103,7 +103,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
 	}
-	if _, done, err := service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil ||
+	if _, done, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil ||
 		len(done.Steps) != 6 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -117,7 +117,7 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	b := newBench(t, manyFiles())
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) }
-	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := changesOf(t, NewService(b.settings)); got != nil {
@@ -151,7 +151,7 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 		t.Fatal("the plan is not deceived")
 	}
 	before := b.tree("project")
-	if _, done, err := s.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil || done != nil {
+	if _, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil || done != nil {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
@@ -283,7 +283,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			// so that the files of the test count as settled
 			b.settings.Now = func() time.Time { return time.Now().Add(time.Hour) }
 			service := NewService(b.settings)
-			if _, _, err := service.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+			if _, _, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
@@ -297,12 +297,12 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 				t.Fatalf("the plan is not known: %v, %v", p, err)
 			}
 			c.change(t, filepath.Join(b.dir, filepath.FromSlash(c.path)))
-			want := planned(t, func(ctx context.Context, r Request) (*change.Plan, error) {
+			want := planned(t, func(ctx context.Context, r Request) (*fileset.Plan, error) {
 				d, err := NewService(b.settings).desire(ctx, r, nil)
 				if err != nil {
 					return nil, err
 				}
-				p, err := change.NewEngine(b.settings.Home, time.Now).Plan(t.Context(), d)
+				p, err := fileset.NewEngine(b.settings.Home, time.Now).Plan(t.Context(), d)
 				return p, err
 			})
 			if (len(want) == 0) != c.quiet {
@@ -319,7 +319,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 }
 
 // planned returns the changes of a plan, or its error.
-func planned(t *testing.T, plan func(context.Context, Request) (*change.Plan, error)) (out []string) {
+func planned(t *testing.T, plan func(context.Context, Request) (*fileset.Plan, error)) (out []string) {
 	t.Helper()
 	p, err := plan(t.Context(), Request{})
 	if err != nil {
@@ -380,7 +380,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.ReportMetric(float64(m.Sys)/(1<<20), "MiB-sys")
 	}
 	b.Run("cold", func(b *testing.B) { plan(b, 10_000) })
-	if _, _, err := service.Apply(b.Context(), Request{}, change.Approval{}, false); err != nil {
+	if _, _, err := service.Apply(b.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		b.Fatal(err)
 	}
 	git(b, project, "add", "-A")

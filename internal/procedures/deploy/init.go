@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/plural"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -24,10 +24,10 @@ type InitData struct {
 
 // initConfig is a configuration as it is written.
 type initConfig struct {
-	Version  int                              `yaml:"version"`
-	Profiles map[string]initProfile           `yaml:"profiles"`
-	Targets  map[change.TargetName]initTarget `yaml:"targets"`
-	Modules  []initModule                     `yaml:"modules"`
+	Version  int                               `yaml:"version"`
+	Profiles map[string]initProfile            `yaml:"profiles"`
+	Targets  map[fileset.TargetName]initTarget `yaml:"targets"`
+	Modules  []initModule                      `yaml:"modules"`
 }
 
 type initProfile struct {
@@ -41,10 +41,10 @@ type initTarget struct {
 }
 
 type initModule struct {
-	ID      string              `yaml:"id"`
-	Type    ModuleType          `yaml:"type"`
-	Tags    []string            `yaml:"tags"`
-	Targets []change.TargetName `yaml:"targets"`
+	ID      string               `yaml:"id"`
+	Type    ModuleType           `yaml:"type"`
+	Tags    []string             `yaml:"tags"`
+	Targets []fileset.TargetName `yaml:"targets"`
 	Source  struct {
 		LocalPath LocalPath `yaml:"local_path"`
 	} `yaml:"source"`
@@ -52,7 +52,7 @@ type initModule struct {
 
 // initPlace is a place where files of a type may exist already.
 type initPlace struct {
-	target change.TargetName
+	target fileset.TargetName
 	of     ModuleType
 	path   string // of one file, or of a folder with one module in each entry
 }
@@ -74,7 +74,7 @@ func initPlaces(user bool) []initPlace {
 // initializer collects modules.
 type initializer struct {
 	config  initConfig
-	files   map[string]change.TreeFile // of the modules, by their path in the repository
+	files   map[string]fileset.TreeFile // of the modules, by their path in the repository
 	leftOut []string
 }
 
@@ -82,15 +82,15 @@ type initializer struct {
 // folders: each becomes a module for the target that it was found at, so that a plan changes nothing. It writes below
 // AGENTPACK_HOME/repo alone. E_CONFIG_INVALID if there is a configuration already.
 func (s *Service) Init(user bool) (InitData, error) {
-	if err := s.ready(); err != nil {
+	if err := s.checkHome(); err != nil {
 		return InitData{}, err
 	}
 	if why := s.engine.Closed(); why != "" {
-		return InitData{}, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
+		return InitData{}, fileset.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
 	}
 	repo := s.setup.repo("")
 	name := filepath.Join(repo, configName)
-	if change.Exists(name) {
+	if fileset.Exists(name) {
 		return InitData{}, invalidConfig("there is a configuration already: %s", name).With("path", name)
 	}
 	from, scope := s.setup.Places.Project, "project"
@@ -102,16 +102,16 @@ func (s *Service) Init(user bool) (InitData, error) {
 		return InitData{}, ioError(from, err)
 	}
 	defer func() { _ = root.Close() }()
-	i := initializer{files: map[string]change.TreeFile{}, config: initConfig{
+	i := initializer{files: map[string]fileset.TreeFile{}, config: initConfig{
 		Version: 1, Profiles: map[string]initProfile{"default": {IncludeTags: []string{"base"}}},
-		Targets: map[change.TargetName]initTarget{}, Modules: []initModule{},
+		Targets: map[fileset.TargetName]initTarget{}, Modules: []initModule{},
 	}}
 	for _, p := range initPlaces(user) {
-		if err := i.take(root, p, scope); err != nil {
+		if err := i.importModules(root, p, scope); err != nil {
 			return InitData{}, invalidConfig("%s cannot be read: %s", p.path, err)
 		}
 	}
-	if err := i.write(repo, name); err != nil {
+	if err := i.writeModules(repo, name); err != nil {
 		return InitData{}, err
 	}
 	out := InitData{Path: name, Modules: []string{}, LeftOut: append([]string{}, i.leftOut...)}
@@ -121,13 +121,13 @@ func (s *Service) Init(user bool) (InitData, error) {
 	return out, nil
 }
 
-// take makes modules of what is at a place.
-func (i *initializer) take(root *files.Dir, p initPlace, scope string) error {
-	tree, ok, err := change.ReadTree(root, p.path, nil)
+// importModules makes modules of what is at a place.
+func (i *initializer) importModules(root *files.Dir, p initPlace, scope string) error {
+	tree, ok, err := fileset.ReadTree(root, p.path, nil)
 	if err != nil || !ok {
 		return err
 	}
-	modules := map[string]change.Tree{}
+	modules := map[string]fileset.Tree{}
 	for _, rel := range tree.Paths() {
 		name, inner, nested := strings.Cut(rel, "/")
 		if p.of == Instructions {
@@ -135,14 +135,14 @@ func (i *initializer) take(root *files.Dir, p initPlace, scope string) error {
 		} else if p.of != Skill {
 			inner = name
 		}
-		if change.IsManifest(path.Base(rel)) || nested != (p.of == Skill) {
-			if !change.IsManifest(path.Base(rel)) {
+		if fileset.IsManifest(path.Base(rel)) || nested != (p.of == Skill) {
+			if !fileset.IsManifest(path.Base(rel)) {
 				i.leftOut = append(i.leftOut, path.Join(p.path, rel)+": lies in no place of a "+string(p.of))
 			}
 			continue
 		}
 		if modules[name] == nil {
-			modules[name] = change.Tree{}
+			modules[name] = fileset.Tree{}
 		}
 		modules[name][inner] = tree[rel]
 	}
@@ -151,13 +151,13 @@ func (i *initializer) take(root *files.Dir, p initPlace, scope string) error {
 		options = map[string]any{"write_user_skills": scope == "user", "write_repo_skills": scope == "project"}
 	}
 	for _, name := range sortedNames(modules) {
-		i.add(p, strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".prompt"), modules[name],
+		i.addModule(p, strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".prompt"), modules[name],
 			initTarget{"files", scope, options})
 	}
 	return nil
 }
 
-func sortedNames(modules map[string]change.Tree) (names []string) {
+func sortedNames(modules map[string]fileset.Tree) (names []string) {
 	for name := range modules {
 		names = append(names, name)
 	}
@@ -165,9 +165,9 @@ func sortedNames(modules map[string]change.Tree) (names []string) {
 	return names
 }
 
-func (i *initializer) add(p initPlace, name string, tree change.Tree, target initTarget) {
+func (i *initializer) addModule(p initPlace, name string, tree fileset.Tree, target initTarget) {
 	m := initModule{ID: string(p.of) + ":" + name, Type: p.of, Tags: []string{"base"},
-		Targets: []change.TargetName{p.target}}
+		Targets: []fileset.TargetName{p.target}}
 	same := slices.IndexFunc(i.config.Modules, func(other initModule) bool { return other.ID == m.ID })
 	switch err := checkModule(Module{ID: m.ID, Type: m.Type}, tree); {
 	case err != nil:
@@ -193,7 +193,7 @@ func (i *initializer) add(p initPlace, name string, tree change.Tree, target ini
 	i.config.Modules = append(i.config.Modules, m)
 }
 
-func (i *initializer) sameFiles(folder string, tree change.Tree) bool {
+func (i *initializer) sameFiles(folder string, tree fileset.Tree) bool {
 	for rel, f := range tree {
 		if known, ok := i.files[path.Join(folder, rel)]; !ok || known.Content.SHA256() != f.Content.SHA256() {
 			return false
@@ -202,25 +202,25 @@ func (i *initializer) sameFiles(folder string, tree change.Tree) bool {
 	return true
 }
 
-// write writes the modules, and the configuration last.
-func (i *initializer) write(repo, name string) error {
+// writeModules writes the modules, and the configuration last.
+func (i *initializer) writeModules(repo, name string) error {
 	var text bytes.Buffer
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(i.config); err != nil {
-		return change.NewError(Unexpected, "", nil, "the configuration cannot be written").Because(err)
+		return fileset.NewError(Unexpected, "", nil, "the configuration cannot be written").Because(err)
 	}
 	for rel, f := range i.files {
 		content, err := f.Content.Bytes()
 		if err != nil {
 			return err
 		}
-		if err := change.WriteBelow(repo, filepath.Join(repo, filepath.FromSlash(rel)), content, f.Executable,
+		if err := fileset.WriteBelow(repo, filepath.Join(repo, filepath.FromSlash(rel)), content, f.Executable,
 			"init"); err != nil {
 			return err
 		}
 	}
-	return change.WriteBelow(repo, name,
-		append([]byte(fmt.Sprintf("# Made from %s by claudeops deploy init.\n", plural.Files(len(i.files)))), text.Bytes()...), false,
+	return fileset.WriteBelow(repo, name,
+		append([]byte(fmt.Sprintf("# Made from %s by claudeops deploy init.\n", fault.CountFiles(len(i.files)))), text.Bytes()...), false,
 		"init")
 }

@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // checkModule holds a module's files against what its type needs. E_CONFIG_INVALID says what is missing.
-func checkModule(m Module, t change.Tree) error {
+func checkModule(m Module, t fileset.Tree) error {
 	switch m.Type {
 	case Instructions:
 		if _, ok := t["AGENTS.md"]; !ok {
@@ -43,7 +43,7 @@ func checkModule(m Module, t change.Tree) error {
 // skillFile is the file that makes a folder a skill.
 const skillFile = "SKILL.md"
 
-func checkSkill(m Module, t change.Tree) error {
+func checkSkill(m Module, t fileset.Tree) error {
 	file, ok := t[skillFile]
 	if !ok {
 		return invalidConfig("the module %s has no SKILL.md", m.ID).With("module_id", m.ID)
@@ -87,16 +87,16 @@ type broken struct{ problems []*Error }
 
 // isOfModule reports whether an error says that a module is invalid.
 func isOfModule(err error) bool {
-	e := contract.Of[Code](err)
+	e := fault.ContractErrorOf[Code](err)
 	return e != nil && e.Code == ConfigInvalid && e.Details["module_id"] != nil
 }
 
-// note keeps an error that says that a module is invalid, and returns any other.
-func (b *broken) note(err error) error {
+// collectInvalid keeps an error that says that a module is invalid, and returns any other.
+func (b *broken) collectInvalid(err error) error {
 	if !isOfModule(err) {
 		return err
 	}
-	e := contract.Of[Code](err)
+	e := fault.ContractErrorOf[Code](err)
 	same := func(known *Error) bool { return known.Message == e.Message }
 	if !slices.ContainsFunc(b.problems, same) {
 		b.problems = append(b.problems, e)
@@ -156,7 +156,7 @@ func FileKind() gitprovider.FileKind {
 
 func skillProblems(content string) []gitprovider.FileProblem {
 	if err := checkSkill(Module{ID: "of this file"},
-		change.Tree{skillFile: {Content: change.Bytes([]byte(content))}}); err != nil {
+		fileset.Tree{skillFile: {Content: fileset.Bytes([]byte(content))}}); err != nil {
 		return []gitprovider.FileProblem{gitprovider.NewFileProblem(errorOf(err).Message)}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // StatusRequest says what to compare with what was deployed.
@@ -31,23 +31,23 @@ type DriftSummary struct {
 	Extra    int `json:"extra"`
 }
 
-func (s *DriftSummary) add(k change.DriftKind) {
+func (s *DriftSummary) countKind(k fileset.DriftKind) {
 	switch k {
-	case change.Modified:
+	case fileset.Modified:
 		s.Modified++
-	case change.Missing:
+	case fileset.Missing:
 		s.Missing++
-	case change.Extra:
+	case fileset.Extra:
 		s.Extra++
 	}
 }
 
 // RootSummary counts the drift of a folder.
 type RootSummary struct {
-	Target    change.TargetName `json:"target"`
-	Root      string            `json:"root"`
-	RootPosix string            `json:"root_posix"`
-	Summary   DriftSummary      `json:"summary"`
+	Target    fileset.TargetName `json:"target"`
+	Root      string             `json:"root"`
+	RootPosix string             `json:"root_posix"`
+	Summary   DriftSummary       `json:"summary"`
 }
 
 // NextAction is a possible action on a finding.
@@ -58,22 +58,22 @@ type NextAction struct {
 
 // StatusData says what is not as it was deployed.
 type StatusData struct {
-	Profile       string              `json:"profile"`
-	Targets       []change.TargetName `json:"targets"`
-	Drift         []change.Drift      `json:"drift"`
-	Summary       DriftSummary        `json:"summary"`
-	SummaryByRoot []RootSummary       `json:"summary_by_root"`
-	SummaryTotal  *DriftSummary       `json:"summary_total,omitempty" doc:"Without the filter only"`
-	NextActions   []string            `json:"next_actions,omitempty"`
-	Detailed      []NextAction        `json:"next_actions_detailed,omitempty"`
+	Profile       string               `json:"profile"`
+	Targets       []fileset.TargetName `json:"targets"`
+	Drift         []fileset.Drift      `json:"drift"`
+	Summary       DriftSummary         `json:"summary"`
+	SummaryByRoot []RootSummary        `json:"summary_by_root"`
+	SummaryTotal  *DriftSummary        `json:"summary_total,omitempty" doc:"Without the filter only"`
+	NextActions   []string             `json:"next_actions,omitempty"`
+	Detailed      []NextAction         `json:"next_actions_detailed,omitempty"`
 }
 
-func (s set) status() operation.Operation {
-	o := named(ToolStatus, "See drift", "Say which files are not as they were deployed",
+func (s toolDeps) statusOperation() operation.Operation {
+	o := readOperation(ToolStatus, "See drift", "Say which files are not as they were deployed",
 		"Say which files are not as they were deployed: modified, missing, or extra, which nobody has deployed. only "+
 			"filters. Changes nothing.")
-	way := operation.Way[StatusRequest]{Timeout: readTimeout, Check: func(in StatusRequest) *operation.Fault {
-		return bounded(map[string]string{"repo": in.Repo, "profile": in.Profile, "machine": in.Machine})
+	way := operation.CallSpec[StatusRequest]{Timeout: readTimeout, Check: func(in StatusRequest) *operation.Fault {
+		return checkArgumentLengths(map[string]string{"repo": in.Repo, "profile": in.Profile, "machine": in.Machine})
 	}}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, in StatusRequest) (out Envelope[StatusData], err error) {
@@ -84,7 +84,7 @@ func (s set) status() operation.Operation {
 			ctx, fetched := noting(ctx)
 			defer func() { fetched.noteTo(call, operation.Note{}) }()
 			plan := PlanRequest{Repo: in.Repo, Profile: in.Profile, Target: in.Target, Machine: in.Machine}
-			targets, list, warnings, err := service.Status(ctx, plan.request())
+			targets, list, warnings, err := service.Status(ctx, plan.planInput())
 			if err != nil {
 				return out, faultOf(err)
 			}
@@ -93,17 +93,17 @@ func (s set) status() operation.Operation {
 }
 
 // statusData counts and filters drift.
-func statusData(profile string, targets []change.TargetName, list []change.Drift, only []string) StatusData {
-	data := StatusData{Profile: profile, Targets: append([]change.TargetName{}, targets...), Drift: []change.Drift{},
+func statusData(profile string, targets []fileset.TargetName, list []fileset.Drift, only []string) StatusData {
+	data := StatusData{Profile: profile, Targets: append([]fileset.TargetName{}, targets...), Drift: []fileset.Drift{},
 		SummaryByRoot: []RootSummary{}}
 	var total DriftSummary
 	for _, item := range list {
-		total.add(item.Kind)
+		total.countKind(item.Kind)
 		if len(only) > 0 && !slices.Contains(only, string(item.Kind)) {
 			continue
 		}
 		data.Drift = append(data.Drift, item)
-		data.Summary.add(item.Kind)
+		data.Summary.countKind(item.Kind)
 		at := slices.IndexFunc(data.SummaryByRoot,
 			func(r RootSummary) bool { return r.Target == item.Target && r.Root == item.Root })
 		if at < 0 {
@@ -111,7 +111,7 @@ func statusData(profile string, targets []change.TargetName, list []change.Drift
 			data.SummaryByRoot = append(data.SummaryByRoot, RootSummary{Target: item.Target, Root: item.Root,
 				RootPosix: item.RootPosix})
 		}
-		data.SummaryByRoot[at].Summary.add(item.Kind)
+		data.SummaryByRoot[at].Summary.countKind(item.Kind)
 	}
 	if len(only) > 0 {
 		data.SummaryTotal = &total
@@ -133,28 +133,28 @@ const (
 
 // FileDiff is the change of a file.
 type FileDiff struct {
-	Target     change.TargetName `json:"target"`
-	Root       string            `json:"root"`
-	Path       string            `json:"path"`
-	Op         change.Op         `json:"op"`
-	BeforeHash *string           `json:"before_hash" doc:"sha256:HEX"`
-	AfterHash  *string           `json:"after_hash"`
-	Unified    *string           `json:"unified" doc:"Unified diff; null for files that are not text or too large"`
+	Target     fileset.TargetName `json:"target"`
+	Root       string             `json:"root"`
+	Path       string             `json:"path"`
+	Op         fileset.Op         `json:"op"`
+	BeforeHash *string            `json:"before_hash" doc:"sha256:HEX"`
+	AfterHash  *string            `json:"after_hash"`
+	Unified    *string            `json:"unified" doc:"Unified diff; null for files that are not text or too large"`
 }
 
 // DiffData is a plan with what changes in each file.
 type DiffData struct {
-	Profile string              `json:"profile"`
-	Targets []change.TargetName `json:"targets"`
-	Changes []change.Change     `json:"changes"`
-	Summary change.Summary      `json:"summary"`
-	Files   []FileDiff          `json:"files"`
+	Profile string               `json:"profile"`
+	Targets []fileset.TargetName `json:"targets"`
+	Changes []fileset.Change     `json:"changes"`
+	Summary fileset.Summary      `json:"summary"`
+	Files   []FileDiff           `json:"files"`
 }
 
-func (s set) diff() operation.Operation {
-	o := named(ToolDiff, "Show what a deployment would change", "Show the lines that a deployment would change",
+func (s toolDeps) diffOperation() operation.Operation {
+	o := readOperation(ToolDiff, "Show what a deployment would change", "Show the lines that a deployment would change",
 		"The same as plan, with a unified diff for each file in files[].unified. Changes nothing.")
-	way := operation.Way[PlanRequest]{Check: PlanRequest.check, Timeout: readTimeout}
+	way := operation.CallSpec[PlanRequest]{Check: PlanRequest.check, Timeout: readTimeout}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, in PlanRequest) (out Envelope[DiffData], err error) {
 			service := s.service()
@@ -173,7 +173,7 @@ func (s set) diff() operation.Operation {
 }
 
 // Diff shows what changes in each file, in the plan's order. A warning names each that is not shown.
-func Diff(p *change.Plan) (files []FileDiff, warnings []string, err error) {
+func Diff(p *fileset.Plan) (files []FileDiff, warnings []string, err error) {
 	files = []FileDiff{}
 	total := 0
 	for _, c := range p.Changes {
@@ -203,7 +203,7 @@ func Diff(p *change.Plan) (files []FileDiff, warnings []string, err error) {
 	return files, warnings, nil
 }
 
-func unified(c change.Change, before, after []byte) string {
+func unified(c fileset.Change, before, after []byte) string {
 	from, to := "a"+c.PathPosix, "b"+c.PathPosix
 	if c.Before == nil {
 		from = "/dev/null"
@@ -250,13 +250,13 @@ type ExplainData struct {
 	Files []ExplainedFile `json:"files"`
 }
 
-func (s set) explain() operation.Operation {
+func (s toolDeps) explain() operation.Operation {
 	o := beside(NameExplain, "Say which module and which overlay gives a file, or one of its lines",
 		"Say which module gives a file that agents read, from which file of which repository and commit, and which "+
 			"overlays change it. With a line: which\n"+
 			"of these gives the line. It is about the files that a deployment would put in place now.")
-	way := operation.Way[ExplainRequest]{Timeout: readTimeout, Check: func(in ExplainRequest) *operation.Fault {
-		return bounded(map[string]string{"repo": in.Repo, "profile": in.Profile, "machine": in.Machine})
+	way := operation.CallSpec[ExplainRequest]{Timeout: readTimeout, Check: func(in ExplainRequest) *operation.Fault {
+		return checkArgumentLengths(map[string]string{"repo": in.Repo, "profile": in.Profile, "machine": in.Machine})
 	}}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, in ExplainRequest) (out Envelope[ExplainData], err error) {
@@ -289,18 +289,20 @@ type GitignoreFix struct {
 
 // DoctorData lists the obstacles to a deployment.
 type DoctorData struct {
-	MachineID      string              `json:"machine_id"`
-	Roots          []change.RootHealth `json:"roots"`
-	GitignoreFixes []GitignoreFix      `json:"gitignore_fixes"`
-	NextActions    []string            `json:"next_actions,omitempty"`
+	MachineID      string               `json:"machine_id"`
+	Roots          []fileset.RootHealth `json:"roots"`
+	GitignoreFixes []GitignoreFix       `json:"gitignore_fixes"`
+	NextActions    []string             `json:"next_actions,omitempty"`
 }
 
-func (s set) doctor() operation.Operation {
-	o := named(ToolDoctor, "Look what stands in the way", "Say what would stop a deployment",
+func (s toolDeps) doctor() operation.Operation {
+	o := readOperation(ToolDoctor, "Look what stands in the way", "Say what would stop a deployment",
 		"Look at the folders that are deployed to: whether they are there and can be written, and whether git would commit "+
 			"the manifests in them. Changes nothing.")
-	way := operation.Way[DoctorRequest]{Timeout: readTimeout,
-		Check: func(in DoctorRequest) *operation.Fault { return bounded(map[string]string{"repo": in.Repo}) }}
+	way := operation.CallSpec[DoctorRequest]{Timeout: readTimeout,
+		Check: func(in DoctorRequest) *operation.Fault {
+			return checkArgumentLengths(map[string]string{"repo": in.Repo})
+		}}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, in DoctorRequest) (out Envelope[DoctorData], err error) {
 			service := s.service()
@@ -323,15 +325,15 @@ func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warni
 	if err != nil {
 		return data, nil, err
 	}
-	data = DoctorData{MachineID: s.setup.machineID(r.Machine), Roots: []change.RootHealth{},
+	data = DoctorData{MachineID: s.setup.machineID(r.Machine), Roots: []fileset.RootHealth{},
 		GitignoreFixes: []GitignoreFix{}}
 	for _, root := range d.Roots {
 		h := d.Health(root)
 		data.Roots = append(data.Roots, h)
 		if h.Suggestion != nil && !h.Exists {
-			data.NextActions = append(data.NextActions, "mkdir -p "+quoted(root.Dir))
+			data.NextActions = append(data.NextActions, "mkdir -p "+shellQuote(root.Dir))
 		}
-		manifest := change.ManifestPath(root.Dir, root.Target)
+		manifest := fileset.ManifestPath(root.Dir, root.Target)
 		if ignored, knows := s.setup.Git.ignores(ctx, manifest); knows && !ignored {
 			warnings = append(warnings,
 				fmt.Sprintf(
@@ -342,8 +344,8 @@ func (s *Service) Doctor(ctx context.Context, r Request) (data DoctorData, warni
 	return data, warnings, nil
 }
 
-// quoted returns a path as a shell reads it as one word.
-func quoted(name string) string {
+// shellQuote returns a path as a shell reads it as one word.
+func shellQuote(name string) string {
 	if plain := strings.NewReplacer("/", "", ".", "").Replace(name); safe(plain) == plain {
 		return name
 	}

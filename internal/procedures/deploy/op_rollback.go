@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // RollbackRequest says where to go back to.
@@ -24,23 +24,23 @@ type RollbackRequest struct {
 
 // RollbackData says what was gone back to, or would have been.
 type RollbackData struct {
-	RolledBackTo    string          `json:"rolled_back_to"`
-	EventSnapshotID string          `json:"event_snapshot_id,omitempty" doc:"The snapshot of this rollback, which can be gone back from in the same way"`
-	Changes         []change.Change `json:"changes,omitempty" doc:"In a dry run: what it would change"`
-	Summary         *change.Summary `json:"summary,omitempty" doc:"In a dry run"`
+	RolledBackTo    string           `json:"rolled_back_to"`
+	EventSnapshotID string           `json:"event_snapshot_id,omitempty" doc:"The snapshot of this rollback, which can be gone back from in the same way"`
+	Changes         []fileset.Change `json:"changes,omitempty" doc:"In a dry run: what it would change"`
+	Summary         *fileset.Summary `json:"summary,omitempty" doc:"In a dry run"`
 }
 
-func (s set) rollback() operation.Operation {
-	o := named(ToolRollback, "Roll back", "Put back the files of an earlier deployment",
+func (s toolDeps) rollback() operation.Operation {
+	o := readOperation(ToolRollback, "Roll back", "Put back the files of an earlier deployment",
 		"Put back the files of a snapshot in this project and in the user's folders, byte for byte, and what stood there "+
 			"before of files that were adopted since. "+
 			"What is there now is kept, so that rolling back to the snapshot before undoes it. to is the snapshot_id that "+
 			"deploy_apply gave.")
 	o.Effect, o.Needs.Yes, o.Tool.Destructive, o.Tool.Repeatable = operation.Write, true, true, true
-	way := operation.Way[RollbackRequest]{
+	way := operation.CallSpec[RollbackRequest]{
 		Timeout: writeTimeout,
 		Check: func(in RollbackRequest) *operation.Fault {
-			return bounded(map[string]string{"repo": in.Repo, "to": in.To})
+			return checkArgumentLengths(map[string]string{"repo": in.Repo, "to": in.To})
 		},
 	}
 	return operation.Define(s.kernel, ToolsetName, o, way,
@@ -95,12 +95,12 @@ const NameRollBack = "roll_back_deployment"
 // Operations remove old snapshots, and roll back to one as its plan was shown.
 func (a Acts) Operations() []operation.Operation {
 	return []operation.Operation{
-		operation.Define(a.Kernel, "", pruned(), operation.Way[PruneRequest]{Timeout: operation.Unbounded}, a.prune),
+		operation.Define(a.Kernel, "", pruned(), operation.CallSpec[PruneRequest]{Timeout: operation.Unbounded}, a.prune),
 		operation.Define(a.Kernel, "", operation.Operation{
 			Name: NameRollBack, Action: "deploy.rollback",
 			Summary: "Put back the files of a snapshot as the plan that was shown says", Effect: operation.Write,
 			Needs: operation.Needs{For: operation.Person, Scope: access.Operate, Writable: true},
-		}, operation.Way[ShownRollback]{Timeout: operation.Unbounded}, a.rollBack),
+		}, operation.CallSpec[ShownRollback]{Timeout: operation.Unbounded}, a.rollBack),
 	}
 }
 
@@ -125,7 +125,7 @@ func pruned() operation.Operation {
 				"back to. Snapshots of deployments that replaced a person's file stay, with the file. With --dry-run it prints " +
 				"what would go.",
 			Said: func(out any, _ bool) string {
-				p, verb := out.(change.Pruned), "Removed"
+				p, verb := out.(fileset.Pruned), "Removed"
 				if p.DryRun {
 					verb = "This is a dry run. It would remove"
 				}
@@ -136,12 +136,13 @@ func pruned() operation.Operation {
 }
 
 // removed describes what pruning removes.
-func removed(p change.Pruned) string {
-	return plural.Of(p.Snapshots, "snapshot", "snapshots") + ", " + plural.Of(p.Objects, "content", "contents") + " and " +
-		plural.Of(p.Commits, "commit", "commits") + " of the cache"
+func removed(p fileset.Pruned) string {
+	return fault.Count(p.Snapshots, "snapshot", "snapshots") + ", " + fault.Count(p.Objects, "content",
+		"contents") + " and " +
+		fault.Count(p.Commits, "commit", "commits") + " of the cache"
 }
 
-func (a Acts) prune(ctx context.Context, call operation.Call, in PruneRequest) (change.Pruned, error) {
+func (a Acts) prune(ctx context.Context, call operation.Call, in PruneRequest) (fileset.Pruned, error) {
 	if in.Keep == 0 {
 		in.Keep = keepSnapshots
 	}
@@ -163,12 +164,13 @@ const keepCommits = 30 * 24 * time.Hour
 // Prune removes all snapshots except the newest keep, at least one, and the contents that no snapshot needs any more:
 // every snapshot that is left can be rolled back to, byte for byte. A snapshot of a deployment that replaced a person's
 // file stays, with the file, however old it is. With dryRun it only counts. The next call finishes one that was killed.
-func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out change.Pruned, err error) {
-	if err := s.ready(); err != nil {
+func (s *Service) Prune(ctx context.Context, keep int, dryRun bool) (out fileset.Pruned, err error) {
+	if err := s.checkHome(); err != nil {
 		return out, faultOf(err)
 	}
 	if why := s.engine.Closed(); why != "" && !dryRun {
-		return out, faultOf(change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s", why))
+		return out, faultOf(fileset.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is removed: %s",
+			why))
 	}
 	out, err = s.engine.Prune(ctx, keep, dryRun)
 	if err == nil {

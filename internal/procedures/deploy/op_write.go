@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // ApplyRequest says what to deploy.
@@ -30,24 +29,24 @@ func (r ApplyRequest) plan() PlanRequest {
 
 // ApplyData says what was deployed, or would have been.
 type ApplyData struct {
-	Applied    bool                `json:"applied"`
-	Reason     string              `json:"reason,omitempty" doc:"no_changes if there was nothing to do"`
-	SnapshotID string              `json:"snapshot_id,omitempty" doc:"For rollback"`
-	Previous   string              `json:"previous_snapshot_id,omitempty" doc:"For a rollback to what was there before"`
-	Profile    string              `json:"profile"`
-	Targets    []change.TargetName `json:"targets"`
-	Changes    []change.Change     `json:"changes"`
-	Summary    change.Summary      `json:"summary"`
+	Applied    bool                 `json:"applied"`
+	Reason     string               `json:"reason,omitempty" doc:"no_changes if there was nothing to do"`
+	SnapshotID string               `json:"snapshot_id,omitempty" doc:"For rollback"`
+	Previous   string               `json:"previous_snapshot_id,omitempty" doc:"For a rollback to what was there before"`
+	Profile    string               `json:"profile"`
+	Targets    []fileset.TargetName `json:"targets"`
+	Changes    []fileset.Change     `json:"changes"`
+	Summary    fileset.Summary      `json:"summary"`
 }
 
-func (s set) apply() operation.Operation {
-	o := named(ToolApply, "Deploy", "Put procedures in place for the agents of this machine",
+func (s toolDeps) apply() operation.Operation {
+	o := readOperation(ToolApply, "Deploy", "Put procedures in place for the agents of this machine",
 		"Put the modules in place for Codex, Claude Code, Cursor and VS Code: all of the plan or nothing of it. Call plan "+
 			"or diff first, and ask a person. "+
 			"Files that were there before are replaced only with adopt: true. snapshot_id is for rollback. With dry_run "+
 			"nothing is changed.")
 	o.Effect, o.Needs.Yes, o.Tool.Destructive, o.Tool.Repeatable = operation.Write, true, true, true
-	way := operation.Way[ApplyRequest]{
+	way := operation.CallSpec[ApplyRequest]{
 		Timeout: writeTimeout, DryRun: func(in ApplyRequest) bool { return in.DryRun },
 		Check: func(in ApplyRequest) *operation.Fault { return in.plan().check() },
 	}
@@ -60,7 +59,7 @@ func (s set) apply() operation.Operation {
 			ctx, fetched := noting(ctx)
 			var note operation.Note
 			defer func() { fetched.noteTo(call, note) }()
-			p, done, err := service.Apply(ctx, in.plan().request(), change.Approval{Adopt: in.Adopt}, call.DryRun)
+			p, done, err := service.Apply(ctx, in.plan().planInput(), fileset.Approval{Adopt: in.Adopt}, call.DryRun)
 			if err != nil {
 				return out, faultOf(err)
 			}
@@ -78,7 +77,7 @@ func (s set) apply() operation.Operation {
 }
 
 // changedMeanwhile returns warnings about files that were changed while they were being deployed.
-func changedMeanwhile(d *change.Done) (out []string) {
+func changedMeanwhile(d *fileset.Done) (out []string) {
 	if d == nil {
 		return nil
 	}
@@ -92,10 +91,10 @@ func changedMeanwhile(d *change.Done) (out []string) {
 const maxNoted = 100
 
 // changed counts the changes of a deployment or a rollback.
-func changed(done *change.Done) string { return plural.Of(len(done.Steps), "change", "changes") }
+func changed(done *fileset.Done) string { return fault.Count(len(done.Steps), "change", "changes") }
 
 // noteOf returns the audit's note about a deployment or a rollback.
-func noteOf(done *change.Done) operation.Note {
+func noteOf(done *fileset.Done) operation.Note {
 	n := operation.Note{Message: fmt.Sprintf("%s, snapshot %s: %s", done.Kind, done.ID, changed(done))}
 	if done.RolledBackTo != "" {
 		n.Message += ", back to " + done.RolledBackTo
@@ -119,25 +118,25 @@ type UpdateRequest struct {
 
 // UpdateData says which modules have newer commits, and what a deployment would change with them.
 type UpdateData struct {
-	Written bool                `json:"written" doc:"The lock file names the commits now"`
-	Lock    string              `json:"lock" doc:"The lock file"`
-	Modules []ModuleUpdate      `json:"modules"`
-	Targets []change.TargetName `json:"targets"`
-	Changes []change.Change     `json:"changes" doc:"Of a deployment with these commits"`
-	Summary change.Summary      `json:"summary"`
+	Written bool                 `json:"written" doc:"The lock file names the commits now"`
+	Lock    string               `json:"lock" doc:"The lock file"`
+	Modules []ModuleUpdate       `json:"modules"`
+	Targets []fileset.TargetName `json:"targets"`
+	Changes []fileset.Change     `json:"changes" doc:"Of a deployment with these commits"`
+	Summary fileset.Summary      `json:"summary"`
 }
 
-func (s set) update() operation.Operation {
+func (s toolDeps) update() operation.Operation {
 	o := beside(NameUpdate, "Lock modules of other repositories to their newest commits",
 		"Look for the newest commits of the modules of other repositories, and show what a deployment would change with "+
 			"them. With yes, the lock file\n"+
 			"names these commits from then on. Nothing is deployed: deploy apply does that.")
 	o.Effect = operation.Write
-	way := operation.Way[UpdateRequest]{
+	way := operation.CallSpec[UpdateRequest]{
 		Timeout: writeTimeout, DryRun: func(in UpdateRequest) bool { return !in.Yes },
 		Roots: func(UpdateRequest) []string { return []string{s.service().setup.repo("")} },
 		Check: func(in UpdateRequest) *operation.Fault {
-			return bounded(map[string]string{"profile": in.Profile, "machine": in.Machine})
+			return checkArgumentLengths(map[string]string{"profile": in.Profile, "machine": in.Machine})
 		},
 	}
 	return operation.Define(s.kernel, ToolsetName, o, way,
@@ -206,7 +205,7 @@ type ProposeRequest struct {
 	Machine string   `json:"machine,omitempty" doc:"Machine id for machine overlays. Omit to auto-detect."`
 }
 
-func (s set) proposeDrift() operation.Operation {
+func (s toolDeps) proposeDrift() operation.Operation {
 	o := beside(NamePropose, "Propose what was changed in a target to the repository that it comes from",
 		"Make a pull request of files that a person or an agent has changed where they were deployed, to the repository of "+
 			"their modules, or of the overlay\n"+
@@ -215,10 +214,11 @@ func (s set) proposeDrift() operation.Operation {
 			"nothing newer is overwritten. Files that are missing, or extra in the folder of a skill, are proposed only by "+
 			"name. Nothing is changed in a target.")
 	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, Dry: operation.DryTried,
-		Gated: true}
-	way := operation.Way[ProposeRequest]{Timeout: operation.Unbounded, Check: func(in ProposeRequest) *operation.Fault {
-		return bounded(map[string]string{"profile": in.Profile, "machine": in.Machine})
-	}}
+		OwnGates: true}
+	way := operation.CallSpec[ProposeRequest]{Timeout: operation.Unbounded,
+		Check: func(in ProposeRequest) *operation.Fault {
+			return checkArgumentLengths(map[string]string{"profile": in.Profile, "machine": in.Machine})
+		}}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, in ProposeRequest) (out Envelope[Proposed], err error) {
 			if call.Scopes != nil && !call.Scopes.Has(access.Propose) {
@@ -234,14 +234,14 @@ func (s set) proposeDrift() operation.Operation {
 			call.Records(func(context.Context, *fault.Error) error { return nil }) // the use case records what it judges
 			done, warnings, err := s.propose(ctx, call, proposalOf(draft, in))
 			if err != nil {
-				return out, refused(err)
+				return out, toolRefusal(err)
 			}
 			return enveloped(NamePropose, service.version, done, warnings), nil
 		})
 }
 
-// refused returns a refusal of the use case in agentpack's form.
-func refused(err error) error {
+// toolRefusal returns a refusal of the use case in agentpack's form.
+func toolRefusal(err error) error {
 	e := fault.From(err)
 	details := map[string]any{"reason_code": string(e.Code), "next_actions": []string{"follow_message"}}
 	if len(e.Violations) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // ToolsetName is the toolset's name in CLAUDEOPS_TOOLSETS.
@@ -49,8 +49,8 @@ const (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// set holds the dependencies of the tools.
-type set struct {
+// toolDeps holds the dependencies of the tools.
+type toolDeps struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
 	propose Proposer
@@ -60,14 +60,15 @@ type set struct {
 // are called for each call.
 func Toolset(version string, kernel func() *operation.Kernel, service func() *Service,
 	propose Proposer) operation.Toolset {
-	s := set{kernel, service, propose}
+	s := toolDeps{kernel, service, propose}
 	return operation.Toolset{
-		Name: ToolsetName, Schemas: schemas, Form: form(version),
+		Name: ToolsetName, Schemas: schemas, Form: operationForm(version),
 		Instructions: "Put procedures in place for the agents of this machine: plan and diff say what deploy_apply would " +
 			"change, status what has drifted, " +
 			"doctor what stands in the way. deploy_apply and rollback need yes: true.",
 		Operations: operation.WithExamples([]operation.Operation{
-			s.plan(), s.diff(), s.status(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift(), s.update(),
+			s.plan(), s.diffOperation(), s.statusOperation(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift(),
+			s.update(),
 		}, examples()),
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
@@ -76,8 +77,8 @@ func Toolset(version string, kernel func() *operation.Kernel, service func() *Se
 	}
 }
 
-// named begins a tool.
-func named(name, title, summary, description string) operation.Operation {
+// readOperation begins a tool.
+func readOperation(name, title, summary, description string) operation.Operation {
 	return operation.Operation{
 		Name: name, Summary: summary, Effect: operation.Read,
 		Needs:   operation.Needs{Tier: gitprovider.TierObserve, Dry: operation.DryTried},
@@ -87,11 +88,11 @@ func named(name, title, summary, description string) operation.Operation {
 
 // beside begins an operation that is in no contract.
 func beside(name, summary, description string) operation.Operation {
-	return named(name, "", summary, description)
+	return readOperation(name, "", summary, description)
 }
 
 // words returns the command that a person types after claudeops deploy.
-func (c command) words() string {
+func (c toolCommand) words() string {
 	if c.name == "deploy" {
 		return "apply"
 	}
@@ -107,7 +108,7 @@ type PlanRequest struct {
 	DryRun  bool   `json:"dry_run,omitempty" default:"false" doc:"No effect: nothing is written anyway"`
 }
 
-func (r PlanRequest) request() Request {
+func (r PlanRequest) planInput() Request {
 	return Request{Repo: r.Repo, Profile: r.profile(), Target: r.Target, Machine: r.Machine}
 }
 
@@ -121,8 +122,8 @@ func (r PlanRequest) profile() string {
 // maxPath bounds a path in the arguments, in bytes.
 const maxArgument = 4096
 
-// bounded refuses texts that are longer than any path.
-func bounded(texts map[string]string) *operation.Fault {
+// checkArgumentLengths refuses texts that are longer than any path.
+func checkArgumentLengths(texts map[string]string) *operation.Fault {
 	for _, name := range []string{"repo", "profile", "machine", "to"} {
 		if len(texts[name]) > maxArgument {
 			return operation.Invalid(name, "`%s` has %d bytes; at most %d are possible", name, len(texts[name]), maxArgument)
@@ -132,38 +133,38 @@ func bounded(texts map[string]string) *operation.Fault {
 }
 
 func (r PlanRequest) check() *operation.Fault {
-	return bounded(map[string]string{"repo": r.Repo, "profile": r.Profile, "machine": r.Machine})
+	return checkArgumentLengths(map[string]string{"repo": r.Repo, "profile": r.Profile, "machine": r.Machine})
 }
 
 // PlanData says what a deployment would change.
 type PlanData struct {
-	Profile string              `json:"profile"`
-	Targets []change.TargetName `json:"targets"`
-	Changes []change.Change     `json:"changes"`
-	Summary change.Summary      `json:"summary"`
+	Profile string               `json:"profile"`
+	Targets []fileset.TargetName `json:"targets"`
+	Changes []fileset.Change     `json:"changes"`
+	Summary fileset.Summary      `json:"summary"`
 }
 
-func dataOf(profile string, p *change.Plan) PlanData {
-	return PlanData{profile, append([]change.TargetName{}, p.Targets...), append([]change.Change{}, p.Changes...),
+func dataOf(profile string, p *fileset.Plan) PlanData {
+	return PlanData{profile, append([]fileset.TargetName{}, p.Targets...), append([]fileset.Change{}, p.Changes...),
 		p.Summary()}
 }
 
 // planned returns the plan that a call asks for. The audit has a row if something was fetched for it.
-func (s set) planned(ctx context.Context, call operation.Call, service *Service, in PlanRequest) (p *change.Plan,
+func (s toolDeps) planned(ctx context.Context, call operation.Call, service *Service, in PlanRequest) (p *fileset.Plan,
 	err error) {
 	if in.Repo, err = service.fromCaller(call, in.Repo); err != nil {
 		return nil, err
 	}
 	ctx, fetched := noting(ctx)
 	defer func() { fetched.noteTo(call, operation.Note{}) }()
-	return service.Plan(ctx, in.request())
+	return service.Plan(ctx, in.planInput())
 }
 
-func (s set) plan() operation.Operation {
-	o := named(ToolPlan, "Plan a deployment", "Say which files a deployment would change",
+func (s toolDeps) plan() operation.Operation {
+	o := readOperation(ToolPlan, "Plan a deployment", "Say which files a deployment would change",
 		"Say which files deploy_apply would create, update and delete. update_kind adopt_update marks files that were "+
 			"there before and need adopt. Changes nothing.")
-	way := operation.Way[PlanRequest]{Check: PlanRequest.check, Timeout: readTimeout}
+	way := operation.CallSpec[PlanRequest]{Check: PlanRequest.check, Timeout: readTimeout}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, in PlanRequest) (out Envelope[PlanData], err error) {
 			service := s.service()
@@ -195,19 +196,19 @@ type EnvelopeFailure struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// command identifies a tool by the names of agentpack's command line.
-type command struct {
+// toolCommand identifies a tool by the names of agentpack's command line.
+type toolCommand struct {
 	name string
 	id   string
 	path []string
 }
 
-func commandOf(tool string) command {
+func commandOf(tool string) toolCommand {
 	if tool == ToolApply {
-		return command{"deploy", "deploy --apply", []string{"deploy", "--apply"}}
+		return toolCommand{"deploy", "deploy --apply", []string{"deploy", "--apply"}}
 	}
 	tool = strings.TrimPrefix(tool, "deploy_") // of those that are not in the contract
-	return command{tool, tool, []string{tool}}
+	return toolCommand{tool, tool, []string{tool}}
 }
 
 // enveloped returns an answer that succeeded.
@@ -227,8 +228,8 @@ const (
 	answerTooLarge   Code = "E_ANSWER_TOO_LARGE"
 )
 
-// form returns the form of agentpack's answers.
-func form(version string) *operation.Form {
+// operationForm returns the form of agentpack's answers.
+func operationForm(version string) *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Envelope[map[string]any]](),
 		Failure: func(o operation.Operation, err error, requestID string) any {
@@ -242,7 +243,7 @@ func form(version string) *operation.Form {
 	}
 }
 
-func failureOf(c command, f *operation.Fault, requestID string) EnvelopeFailure {
+func failureOf(c toolCommand, f *operation.Fault, requestID string) EnvelopeFailure {
 	out := EnvelopeFailure{Code: Code(f.Code), Message: f.General.Message, Details: maps.Clone(f.Details)}
 	if out.Details == nil {
 		out.Details = map[string]any{}

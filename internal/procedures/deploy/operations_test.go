@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // bench is the toolset over a home and a project, with an audit in memory.
@@ -82,7 +82,7 @@ func (b *bench) ask(tool, arguments string) Envelope[map[string]any] {
 		answer, err := o.Handle(
 			b.Context(),
 			operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: or.Or(b.door, record.DoorMCP)}},
-				Ceiling: operation.Unlimited, Arguments: []byte(arguments)},
+				Ceiling: operation.UncappedTier, Arguments: []byte(arguments)},
 		)
 		if err != nil {
 			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
@@ -220,7 +220,7 @@ func TestTheLifeOfADeployment(t *testing.T) {
 	want := map[string]any{
 		"target": "claude_code", "op": "create", "path": b.dir + "/project/.claude/commands/fix.md",
 		"path_posix":    b.dir + "/project/.claude/commands/fix.md",
-		"before_sha256": nil, "after_sha256": change.Hash([]byte("---\ndescription: Fix\n---\nFix it.\n")),
+		"before_sha256": nil, "after_sha256": fileset.Hash([]byte("---\ndescription: Fix\n---\nFix it.\n")),
 		"reason": "is not there",
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
@@ -360,7 +360,7 @@ func TestAReadOnlyServerFinishesNothing(t *testing.T) {
 	b := newBench(t, life())
 	service := NewService(b.settings)
 	service.engine.KillAt(func(step string) bool { return strings.HasPrefix(step, "step 1") })
-	if _, _, err := service.Apply(t.Context(), Request{}, change.Approval{}, false); !change.WasKilled(err) {
+	if _, _, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); !fileset.WasKilled(err) {
 		t.Fatal(err)
 	}
 	half := b.tree("project")

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Level is one of the places of overlays, low to high.
@@ -28,8 +28,8 @@ const (
 // overlay holds a repository folder's changes to a module.
 type overlay struct {
 	level   Level
-	dir     string      // in the repository, with slashes
-	files   change.Tree // that replace or add; of kind dir
+	dir     string       // in the repository, with slashes
+	files   fileset.Tree // that replace or add; of kind dir
 	patches []patchFile
 }
 
@@ -71,7 +71,7 @@ func levelsIn(root *files.Dir, machine, project string) (out []overlay) {
 // readOverlay reads an overlay's folder; ok is false if there is none. E_CONFIG_INVALID if its kind is unknown, or it
 // has files of both kinds.
 func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
-	whole, ok, err := change.ReadTree(root, o.dir, nil)
+	whole, ok, err := fileset.ReadTree(root, o.dir, nil)
 	if err != nil {
 		return o, false, invalidConfig("the overlay %s cannot be read: %s", o.dir, err).With("overlay_dir", o.dir)
 	}
@@ -82,7 +82,7 @@ func readOverlay(root *files.Dir, o overlay) (_ overlay, ok bool, err error) {
 	if err != nil {
 		return o, false, err
 	}
-	patches, _, err := change.ReadTree(root, path.Join(o.dir, ".agentpack", "patches"), nil)
+	patches, _, err := fileset.ReadTree(root, path.Join(o.dir, ".agentpack", "patches"), nil)
 	if err != nil {
 		return o, false, invalidConfig("the patches of the overlay %s cannot be read: %s", o.dir, err).With("overlay_dir",
 			o.dir)
@@ -144,8 +144,8 @@ func (p patchFile) bad() string {
 }
 
 // apply lays an overlay over a module's files.
-func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch patcher) (change.Tree, error) {
-	out := change.Tree{}
+func (o overlay) apply(ctx context.Context, id string, base fileset.Tree, patch patcher) (fileset.Tree, error) {
+	out := fileset.Tree{}
 	for p, f := range base {
 		out[p] = f
 	}
@@ -167,16 +167,16 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch p
 		}
 		after, failure, err := patch(ctx, p.rel, string(before), p.text)
 		if err != nil {
-			return nil, change.NewError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).Because(err)
+			return nil, fileset.NewError(Unexpected, "", nil, "the patch %s could not be applied: %s", p.file, err).Because(err)
 		}
 		if failure != "" {
-			return nil, change.NewError(OverlayPatchFailed, "overlay_patch_apply_failed",
+			return nil, fileset.NewError(OverlayPatchFailed, "overlay_patch_apply_failed",
 				[]string{"regenerate_patch", "switch_to_dir_overlay", "retry_command"},
 				"the patch %s does not apply to %s of the module %s", p.file, p.rel, id).With("module_id", id).With("scope",
 				string(o.level)).
 				With("overlay_dir", o.dir).With("patch_file", p.file).With("relpath", p.rel).With("stderr", failure)
 		}
-		f.Content = change.Bytes([]byte(after))
+		f.Content = fileset.Bytes([]byte(after))
 		out[p.rel] = f
 	}
 	return out, nil
@@ -184,12 +184,12 @@ func (o overlay) apply(ctx context.Context, id string, base change.Tree, patch p
 
 // layer is one of the places that a module's files come from: its source, or an overlay.
 type layer struct {
-	overlay             // zero for the source
-	tree    change.Tree // with the layers below it
+	overlay              // zero for the source
+	tree    fileset.Tree // with the layers below it
 }
 
 // overlaid returns the layers of a module, from its source, of the levels that there are.
-func overlaid(ctx context.Context, root *files.Dir, m Module, base change.Tree, there []overlay,
+func overlaid(ctx context.Context, root *files.Dir, m Module, base fileset.Tree, there []overlay,
 	patch patcher) ([]layer, error) {
 	out := []layer{{tree: base}}
 	for _, level := range there {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // moduleLines are lines of the kinds that procedures have, with some that look like parts of a patch.
@@ -210,9 +210,9 @@ func TestPatchesOfEachForm(t *testing.T) {
 			g := newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
 			o := overlay{dir: "o", patches: []patchFile{{file: "o/x.patch", rel: c.rel, text: text}}}
 			why := o.patches[0].bad()
-			var got change.Tree
+			var got fileset.Tree
 			if why == "" {
-				if got, err = o.apply(t.Context(), "m", change.Tree{c.rel: {Content: change.Bytes([]byte(c.before))}},
+				if got, err = o.apply(t.Context(), "m", fileset.Tree{c.rel: {Content: fileset.Bytes([]byte(c.before))}},
 					g.Patch); err != nil {
 					e := errorOf(err)
 					why = err.Error() + fmt.Sprint(e.Details["stderr"])
@@ -292,7 +292,7 @@ func FuzzOverlay(f *testing.F) {
 	m := Module{ID: "m", Type: Skill}
 	f.Fuzz(func(t *testing.T, kind, name, text string) {
 		clean := filepath.ToSlash(filepath.Clean(name))
-		if change.Leaves(name) != "" || len(clean) > 200 || strings.HasSuffix(name, "/") || clean == "." ||
+		if fileset.Leaves(name) != "" || len(clean) > 200 || strings.HasSuffix(name, "/") || clean == "." ||
 			clean == ".agentpack" || clean == ".agentpack/overlay.json" ||
 			strings.HasPrefix(clean, ".agentpack/overlay.json/") {
 			return
@@ -308,7 +308,7 @@ func FuzzOverlay(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer func() { _ = root.Close() }()
-		base := change.Tree{"SKILL.md": {Content: change.Bytes([]byte("a\n"))}}
+		base := fileset.Tree{"SKILL.md": {Content: fileset.Bytes([]byte("a\n"))}}
 		got, err := overlaid(t.Context(), root, m, base, levelsIn(root, "box", "p"), fakePatch)
 		if err != nil {
 			if codeOf(err) == "" {
@@ -317,7 +317,7 @@ func FuzzOverlay(f *testing.F) {
 			return
 		}
 		for _, p := range top(got).Paths() {
-			if change.Leaves(p) != "" || strings.HasPrefix(p, ".agentpack") || strings.HasPrefix(p, ".git/") {
+			if fileset.Leaves(p) != "" || strings.HasPrefix(p, ".agentpack") || strings.HasPrefix(p, ".git/") {
 				t.Errorf("the module has %q", p)
 			}
 		}

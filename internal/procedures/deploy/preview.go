@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Candidate is a commit that may come into a repository, such as the head of a pull request.
@@ -24,10 +24,10 @@ type Candidate struct {
 // repository.
 type Preview struct {
 	Concerned bool // false: neither the configuration nor a module comes from the repository, and nothing else is said
-	Plan      *change.Plan
+	Plan      *fileset.Plan
 	Files     []FileDiff // in the plan's order
 	// Pending are the files that a deployment would change in the same way without the candidate.
-	Pending  map[change.FileKey]bool
+	Pending  map[fileset.FileKey]bool
 	Adopts   int // files that were there before, and that the deployment would replace
 	Warnings []string
 }
@@ -36,7 +36,7 @@ type Preview struct {
 // named (Settings.Repos), or, if none is named, the one whose address the checkout AGENTPACK_HOME/repo was cloned from,
 // or that of a module. It reads the configuration and starts git once, at most.
 func (s *Service) Concerns(ctx context.Context, provider, owner, name string) (bool, error) {
-	if err := s.ready(); err != nil {
+	if err := s.checkHome(); err != nil {
 		return false, err
 	}
 	if own, err := s.configuration(ctx, provider, owner, name); own || err != nil {
@@ -118,28 +118,28 @@ func faulted(err error) error {
 }
 
 // pending returns the files that a deployment changes already as a plan does.
-func (s *Service) pending(ctx context.Context, with *change.Plan) map[change.FileKey]bool {
+func (s *Service) pending(ctx context.Context, with *fileset.Plan) map[fileset.FileKey]bool {
 	now, err := s.Plan(ctx, Request{})
 	if err != nil {
 		return nil // the page of deployments says why
 	}
-	after := map[change.FileKey]string{}
+	after := map[fileset.FileKey]string{}
 	for _, c := range now.Changes {
-		after[change.FileKey{Target: c.Target, Path: c.Path}] = string(c.Op) + c.Content().SHA256()
+		after[fileset.FileKey{Target: c.Target, Path: c.Path}] = string(c.Op) + c.Content().SHA256()
 	}
-	out := map[change.FileKey]bool{}
+	out := map[fileset.FileKey]bool{}
 	for _, c := range with.Changes {
-		key := change.FileKey{Target: c.Target, Path: c.Path}
+		key := fileset.FileKey{Target: c.Target, Path: c.Path}
 		out[key] = after[key] == string(c.Op)+c.Content().SHA256()
 	}
-	maps.DeleteFunc(out, func(_ change.FileKey, same bool) bool { return !same })
+	maps.DeleteFunc(out, func(_ fileset.FileKey, same bool) bool { return !same })
 	return out
 }
 
 // candidate returns the reading of the configuration if the candidate is part of it.
 func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, warnings []string, err error) {
 	if !isCommit(c.Commit) {
-		return from, nil, change.NewError(GitFailed, "git_failed", []string{"retry_command"},
+		return from, nil, fileset.NewError(GitFailed, "git_failed", []string{"retry_command"},
 			"it is not known which commit is the head of the pull request")
 	}
 	repo := s.setup.repo("")
@@ -209,35 +209,35 @@ func (s Setup) chooseOf(current *Config) func(Module) (*GitSource, error) {
 		if known[m.Source.Git.URL] {
 			return m.Source.Git.operators(), nil // as the configuration in place, which is the operator's
 		}
-		chosen, err := s.choose(m)
+		chosen, err := s.admitSource(m)
 		if err != nil {
 			err = notNamed(m.Source.Git.URL,
 				"the module %s comes from %s, which neither the configuration in place uses nor the operator has admitted; "+
 					"nothing is fetched from there before the pull request is merged, so that what it would change is not known", m.ID,
-				change.Short(m.Source.Git.URL)).
+				fileset.Short(m.Source.Git.URL)).
 				With("module_id", m.ID).With("url", m.Source.Git.URL)
 		}
 		return chosen, err
 	}
 }
 
-// Standing says what a target has of a repository's file.
-type Standing string
+// FileState says what a target has of a repository's file.
+type FileState string
 
 // What there is.
 const (
-	AsProposed     Standing = "as proposed"
-	AnotherVersion Standing = "another version"  // as it was deployed
-	ChangedInPlace Standing = "changed in place" // neither of these
-	NotThere       Standing = "not there"
+	AsProposed     FileState = "as proposed"
+	AnotherVersion FileState = "another version"  // as it was deployed
+	ChangedInPlace FileState = "changed in place" // neither of these
+	NotThere       FileState = "not there"
 )
 
 // Whereabouts is a file of a repository in a target.
 type Whereabouts struct {
 	File   string // of the repository
-	Target change.TargetName
+	Target fileset.TargetName
 	Path   string // of the target's file
-	Has    Standing
+	Has    FileState
 }
 
 // WhereIs says what the targets have of files of a repository; hashes are the SHA-256 of their proposed contents, by
@@ -256,15 +256,15 @@ func (s *Service) WhereIs(ctx context.Context, provider, owner, name string,
 	if err != nil {
 		return nil, faultOf(err)
 	}
-	drifted := map[change.FileKey]bool{}
+	drifted := map[fileset.FileKey]bool{}
 	for _, item := range list {
-		drifted[change.FileKey{Target: item.Target, Path: item.Path}] = item.Kind == change.Modified
+		drifted[fileset.FileKey{Target: item.Target, Path: item.Path}] = item.Kind == fileset.Modified
 	}
 	own, err := s.configuration(ctx, provider, owner, name)
 	if err != nil {
 		return nil, faultOf(err)
 	}
-	keys := slices.SortedFunc(maps.Keys(t.files), func(a, b change.FileKey) int {
+	keys := slices.SortedFunc(maps.Keys(t.files), func(a, b fileset.FileKey) int {
 		return strings.Compare(string(a.Target)+"\x00"+a.Path, string(b.Target)+"\x00"+b.Path)
 	})
 	for _, key := range keys {
@@ -287,13 +287,13 @@ func (s *Service) WhereIs(ctx context.Context, provider, owner, name string,
 
 // standing compares a part of a target's file with a proposed content. drifted says that the file is not as it was
 // deployed.
-func standing(p *change.Plan, key change.FileKey, of madeOf, i int, hash string, drifted bool) (Standing, error) {
+func standing(p *fileset.Plan, key fileset.FileKey, of madeOf, i int, hash string, drifted bool) (FileState, error) {
 	content, err := p.Read(key.Path)
 	if err != nil {
 		return "", ioError(key.Path, err)
 	}
 	now, whole := of.apart(string(content))
-	same := func(text string) bool { return change.Hash([]byte(text)) == hash }
+	same := func(text string) bool { return fileset.Hash([]byte(text)) == hash }
 	switch {
 	case content == nil:
 		return NotThere, nil
@@ -337,7 +337,7 @@ const mergesName = "merges.json"
 
 // ReadMerges reads what is remembered. What cannot be read counts as nothing: the merges that are seen from now on are
 // deployed.
-func ReadMerges(s change.State) (Merges, error) {
+func ReadMerges(s fileset.State) (Merges, error) {
 	m := Merges{Position: -1}
 	text, err := s.ReadFile(mergesName)
 	if err != nil || text == nil {
@@ -350,15 +350,15 @@ func ReadMerges(s change.State) (Merges, error) {
 }
 
 // WriteMerges remembers, on disk.
-func WriteMerges(s change.State, m Merges) error { return s.WriteJSON(mergesName, m) }
+func WriteMerges(s fileset.State, m Merges) error { return s.WriteJSON(mergesName, m) }
 
 // LockMerges keeps other processes of this machine from deploying merges until unlock is called, or this process ends.
 // ok is false if another has it.
-func LockMerges(s change.State) (unlock func(), ok bool, err error) { return s.TryLock("merges.lock") }
+func LockMerges(s fileset.State) (unlock func(), ok bool, err error) { return s.TryLock("merges.lock") }
 
 // Waiting returns the merge that waits for a person; nil if there is none.
 func (s *Service) Waiting() (*DueMerge, error) {
-	if err := s.ready(); err != nil {
+	if err := s.checkHome(); err != nil {
 		return nil, faultOf(err)
 	}
 	m, err := ReadMerges(s.engine.State())

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Request says what is to be planned.
@@ -68,17 +68,17 @@ type reading struct {
 	// commit is the commit of a module's repository that is used where the lock file has none; nil, and "", for what its
 	// ref means now.
 	commit func(*GitSource) string
-	hashes *change.Hashes    // nil: every file is read
-	stat   *change.StatCache // of all that was read; nil if it is not cached
-	lock   *lockFile         // in place of the lock file; nil for that
-	trace  *trace            // of the files' origins; nil if they are not needed
+	hashes *fileset.Hashes    // nil: every file is read
+	stat   *fileset.StatCache // of all that was read; nil if it is not cached
+	lock   *lockFile          // in place of the lock file; nil for that
+	trace  *trace             // of the files' origins; nil if they are not needed
 }
 
 // own reports whether the folder that is read is the operator's own, rather than a project's or a commit's.
 func (r reading) own() bool { return r.choose == nil }
 
 // Desire reads the configuration and says which files should be there.
-func (s Setup) Desire(ctx context.Context, r Request) (*change.Desired, error) {
+func (s Setup) Desire(ctx context.Context, r Request) (*fileset.Desired, error) {
 	return s.desire(ctx, r, s.inPlace(r))
 }
 
@@ -88,13 +88,13 @@ func (s Setup) inPlace(r Request) reading {
 	if s.own(r) {
 		return reading{repo: repo, dir: repo, trusted: true}
 	}
-	return reading{repo: repo, dir: repo, choose: s.choose}
+	return reading{repo: repo, dir: repo, choose: s.admitSource}
 }
 
 // own reports whether a request means the operator's own configuration.
 func (s Setup) own(r Request) bool { return s.repo(r.Repo) == s.repo("") }
 
-func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Desired, error) {
+func (s Setup) desire(ctx context.Context, r Request, from reading) (*fileset.Desired, error) {
 	from.stat.Tree(from.dir, configName)
 	config, err := loadConfig(from.dir, from.own())
 	if err != nil {
@@ -113,11 +113,11 @@ func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Des
 		return nil, err
 	}
 	var bad broken
-	read, err := s.read(ctx, from, modules, targets, s.machineID(r.Machine), &bad)
+	read, err := s.readModules(ctx, from, modules, targets, s.machineID(r.Machine), &bad)
 	if err != nil {
 		return nil, err
 	}
-	d := change.NewDesired(change.Agentpack, from.repo, s.Places.Project, targets...)
+	d := fileset.NewDesired(fileset.Agentpack, from.repo, s.Places.Project, targets...)
 	places := s.Places
 	places.Trusted = from.trusted
 	for _, t := range targets {
@@ -133,12 +133,12 @@ func (s Setup) desire(ctx context.Context, r Request, from reading) (*change.Des
 }
 
 // meantFor reports whether a module is for a target.
-func (m Module) meantFor(t change.TargetName) bool {
+func (m Module) meantFor(t fileset.TargetName) bool {
 	return len(m.Targets) == 0 || slices.Contains(m.Targets, t)
 }
 
 // rendersFor reports whether a target makes files of the module's type.
-func (m Module) rendersFor(t change.TargetName) bool {
+func (m Module) rendersFor(t fileset.TargetName) bool {
 	switch t {
 	case Codex:
 		return m.Type != Command
@@ -152,9 +152,10 @@ func (m Module) rendersFor(t change.TargetName) bool {
 	return false
 }
 
-// read reads the modules that one of the targets needs, side by side, with their overlays. Those that are broken are
-// left in bad.
-func (s Setup) read(ctx context.Context, from reading, modules []Module, targets []change.TargetName, machine string,
+// readModules reads the modules that one of the targets needs, side by side, with their overlays. Those that are broken
+// are left in bad.
+func (s Setup) readModules(ctx context.Context, from reading, modules []Module, targets []fileset.TargetName,
+	machine string,
 	bad *broken) ([]rendered, error) {
 	from.stat.Tree(from.dir, lockName)
 	lock, err := from.lock, error(nil)
@@ -174,7 +175,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(s.AtOnce, runtime.GOMAXPROCS(0)))
 	for i, m := range modules {
-		needed := slices.ContainsFunc(targets, func(t change.TargetName) bool { return m.meantFor(t) && m.rendersFor(t) })
+		needed := slices.ContainsFunc(targets, func(t fileset.TargetName) bool { return m.meantFor(t) && m.rendersFor(t) })
 		if !needed {
 			continue
 		}
@@ -207,7 +208,7 @@ func (s Setup) read(ctx context.Context, from reading, modules []Module, targets
 		return nil, err
 	}
 	for i, problem := range problems {
-		if bad.note(problem) == nil && problem != nil {
+		if bad.collectInvalid(problem) == nil && problem != nil {
 			out[i] = rendered{}
 		}
 	}
@@ -240,7 +241,7 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 // files returns a module's files without overlays. known is the commit of a module of another repository, if it is
 // known; commit is the one that was read, "" for a module of the configuration's own.
 func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading,
-	known func(*GitSource) string) (tree change.Tree, commit string, err error) {
+	known func(*GitSource) string) (tree fileset.Tree, commit string, err error) {
 	if g := m.Source.Git; g != nil {
 		if g = g.operators(); !from.own() {
 			chosen, err := from.choose(m)
@@ -258,11 +259,11 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 		tree, err = s.Git.files(ctx, g, commit, from)
 		return tree, commit, err
 	}
-	if tree := change.RecordedTree(root, m.Source.LocalPath.Path, from.stat.Tree(root.Name(), m.Source.LocalPath.Path),
+	if tree := fileset.RecordedTree(root, m.Source.LocalPath.Path, from.stat.Tree(root.Name(), m.Source.LocalPath.Path),
 		from.hashes); tree != nil {
 		return tree, "", nil
 	}
-	tree, ok, err := change.ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path), from.hashes)
+	tree, ok, err := fileset.ReadTree(root, filepath.ToSlash(m.Source.LocalPath.Path), from.hashes)
 	switch {
 	case err != nil:
 		return nil, "", invalidConfig("the module %s cannot be read: %s", m.ID, err).With("module_id", m.ID)
@@ -278,7 +279,7 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 // the sources that it names only those are used that the operator has admitted (internal/settings/sources).
 
 func notNamed(address, format string, args ...any) *Error {
-	e := change.NewError(SourceNotAllowed, "source_not_allowed", []string{"ask_operator"}, format, args...).With("source",
+	e := fileset.NewError(SourceNotAllowed, "source_not_allowed", []string{"ask_operator"}, format, args...).With("source",
 		address)
 	if origin, err := sources.OriginOf(address); err == nil {
 		e = e.With("allow", "claudeops sources allow "+origin)
@@ -311,10 +312,10 @@ func (s *Service) fromCaller(call operation.Call, repo string) (string, error) {
 		return repo, nil
 	}
 	name, own := s.setup.repo(repo), s.setup.repo("")
-	if real, err := change.RealPath(name); err == nil {
+	if real, err := fileset.RealPath(name); err == nil {
 		name = real
 	}
-	if real, err := change.RealPath(own); name == own || err == nil && name == real {
+	if real, err := fileset.RealPath(own); name == own || err == nil && name == real {
 		return "", nil
 	}
 	if _, _, listed := s.setup.admitted().Pick(trust.Caller[string]{Argument: filepath.ToSlash(name)}); listed {
@@ -327,14 +328,14 @@ func (s *Service) fromCaller(call operation.Call, repo string) (string, error) {
 	return "", refused
 }
 
-// choose says whether a source that a project's configuration names may be used: one that the operator has admitted, at
-// its true place. The source that it returns is read with less: no server leads it on to another address, and it has no
-// private one that the operator has not admitted.
-func (s Setup) choose(m Module) (*GitSource, error) {
+// admitSource says whether a source that a project's configuration names may be used: one that the operator has
+// admitted, at its true place. The source that it returns is read with less: no server leads it on to another address,
+// and it has no private one that the operator has not admitted.
+func (s Setup) admitSource(m Module) (*GitSource, error) {
 	list, address := s.admitted(), m.Source.Git.URL
 	picked, source, ok := list.Pick(trust.Project[string]{Data: address})
 	if local, is := localPath(address); ok && is {
-		if real, err := change.RealPath(local); err == nil {
+		if real, err := fileset.RealPath(local); err == nil {
 			_, ok = list.Find(filepath.ToSlash(real))
 		}
 	}
@@ -375,7 +376,7 @@ func fetching(ctx context.Context, address string) {
 	if !ok {
 		return
 	}
-	address = shown(address)
+	address = withoutUserinfo(address)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !slices.Contains(f.list, address) {
@@ -383,17 +384,17 @@ func fetching(ctx context.Context, address string) {
 	}
 }
 
-// shown returns an address as texts have it: without what one signs in with.
-func shown(address string) string {
+// withoutUserinfo returns an address as texts have it: without what one signs in with.
+func withoutUserinfo(address string) string {
 	if u, err := url.Parse(address); err == nil && u.User != nil && u.Scheme != "ssh" {
 		u.User = nil
 		address = u.String()
 	}
-	return change.Short(address)
+	return fileset.Short(address)
 }
 
-// said returns the audit's text about it; "" if nothing was fetched.
-func (f *fetches) said() string {
+// auditText returns the audit's text about it; "" if nothing was fetched.
+func (f *fetches) auditText() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.list) == 0 {
@@ -405,7 +406,7 @@ func (f *fetches) said() string {
 
 // noteTo adds it to the row of a call.
 func (f *fetches) noteTo(call operation.Call, n operation.Note) {
-	if said := f.said(); said != "" {
+	if said := f.auditText(); said != "" {
 		n.Message = strings.TrimPrefix(n.Message+"; "+said, "; ")
 	}
 	if n.Message != "" || len(n.Paths) > 0 {
@@ -417,5 +418,5 @@ func (f *fetches) noteTo(call operation.Call, n operation.Note) {
 func Fetched(ctx context.Context, f func(ctx context.Context) error) (said string, err error) {
 	ctx, noted := noting(ctx)
 	err = f(ctx)
-	return noted.said(), err
+	return noted.auditText(), err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 func git(t testing.TB, dir string, args ...string) string {
@@ -386,7 +386,7 @@ func TestALockFileNamesCommitsAlone(t *testing.T) {
 			t.Errorf("%q: %s", commit, said)
 		}
 	}
-	if change.Exists(outside) || len(b.fetched()) > 0 {
+	if fileset.Exists(outside) || len(b.fetched()) > 0 {
 		t.Errorf("something was written: %v", b.fetched())
 	}
 }

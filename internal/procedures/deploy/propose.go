@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Draft holds changes that somebody made in targets, as a change of the repository that the files come from.
@@ -45,7 +45,7 @@ type DraftFile struct {
 type drafting struct {
 	service *Service
 	traced  traced
-	state   change.State
+	state   fileset.State
 	read    func(name string) ([]byte, error)
 	byHome  map[Home][]DraftFile
 }
@@ -72,7 +72,7 @@ func (s *Service) draftOf(ctx context.Context, r Request, names []string) (Draft
 	}
 	d := drafting{service: s, traced: t, state: s.engine.State(), read: p.Read, byHome: map[Home][]DraftFile{}}
 	for _, item := range drift {
-		if err := d.take(ctx, item); err != nil {
+		if err := d.addDrift(ctx, item); err != nil {
 			return Draft{}, err
 		}
 	}
@@ -80,13 +80,13 @@ func (s *Service) draftOf(ctx context.Context, r Request, names []string) (Draft
 }
 
 func nothingToPropose(why, next, format string, args ...any) *Error {
-	return change.NewError(NothingToPropose, why, []string{next, "retry_command"}, format, args...)
+	return fileset.NewError(NothingToPropose, why, []string{next, "retry_command"}, format, args...)
 }
 
 // chosen returns the drift that is to be proposed.
-func (s *Service) chosen(drift []change.Drift, names []string) (out []change.Drift, err error) {
+func (s *Service) chosen(drift []fileset.Drift, names []string) (out []fileset.Drift, err error) {
 	for _, item := range drift {
-		if len(names) == 0 && item.Kind == change.Modified {
+		if len(names) == 0 && item.Kind == fileset.Modified {
 			out = append(out, item)
 		}
 	}
@@ -111,12 +111,12 @@ func (s *Service) chosen(drift []change.Drift, names []string) (out []change.Dri
 	return out, nil
 }
 
-// take adds the change of a file.
-func (d *drafting) take(ctx context.Context, item change.Drift) error {
-	if item.Kind == change.Extra {
+// addDrift adds the change of a file.
+func (d *drafting) addDrift(ctx context.Context, item fileset.Drift) error {
+	if item.Kind == fileset.Extra {
 		return d.extra(ctx, item)
 	}
-	of, wanted := d.traced.files[change.FileKey{Target: item.Target, Path: item.Path}]
+	of, wanted := d.traced.files[fileset.FileKey{Target: item.Target, Path: item.Path}]
 	if !wanted {
 		return nothingToPropose("not_wanted", "deploy_first", "no module gives %s any more; the next deployment removes it",
 			item.Path).With("path", item.Path)
@@ -127,7 +127,7 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 			"%s is made of other modules than those that were deployed; deploy, which keeps what is there in a snapshot, and "+
 				"change it again", item.Path).With("path", item.Path)
 	}
-	if item.Kind == change.Missing {
+	if item.Kind == fileset.Missing {
 		if len(of.parts) > 1 {
 			return nothingToPropose("several_modules", "change_modules",
 				"%s is made of %d modules, so it is not clear which one should go; remove it from %s", item.Path, len(of.parts),
@@ -135,7 +135,7 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 		}
 		return d.edit(ctx, item, of.parts[0], before[0], nil)
 	}
-	text, err := d.text(item)
+	text, err := d.driftedText(item)
 	if err != nil {
 		return err
 	}
@@ -155,8 +155,8 @@ func (d *drafting) take(ctx context.Context, item change.Drift) error {
 	return nil
 }
 
-// text returns the present text of a drifted file.
-func (d *drafting) text(item change.Drift) (string, error) {
+// driftedText returns the present text of a drifted file.
+func (d *drafting) driftedText(item fileset.Drift) (string, error) {
 	content, err := d.read(item.Path)
 	if err != nil {
 		return "", ioError(item.Path, err)
@@ -169,9 +169,9 @@ func (d *drafting) text(item change.Drift) (string, error) {
 }
 
 // edit proposes a new text for a module's file; nil removes it. before is the deployed text of that part.
-func (d *drafting) edit(ctx context.Context, item change.Drift, p part, before string, after *string) error {
-	file := DraftFile{Action: gitprovider.ActionDelete, From: d.shown(item), Module: p.module.ID}
-	tree := change.Tree{}
+func (d *drafting) edit(ctx context.Context, item fileset.Drift, p filePart, before string, after *string) error {
+	file := DraftFile{Action: gitprovider.ActionDelete, From: d.portablePath(item), Module: p.module.ID}
+	tree := fileset.Tree{}
 	for rel, f := range p.module.tree {
 		tree[rel] = f
 	}
@@ -185,7 +185,7 @@ func (d *drafting) edit(ctx context.Context, item change.Drift, p part, before s
 	}
 	if after != nil {
 		file.Action, file.Content = gitprovider.ActionUpdate, *after
-		tree[p.file] = change.TreeFile{Content: change.Bytes([]byte(*after))}
+		tree[p.file] = fileset.TreeFile{Content: fileset.Bytes([]byte(*after))}
 	}
 	file.BaseSHA = blobName(before)
 	if err := checkModule(p.module.Module, tree); err != nil {
@@ -196,11 +196,11 @@ func (d *drafting) edit(ctx context.Context, item change.Drift, p part, before s
 	if err != nil {
 		return err
 	}
-	return d.add(home, file)
+	return d.addDraftFile(home, file)
 }
 
 // home finds where a part is kept: in the highest overlay that has it, or in the module's source.
-func (d *drafting) home(ctx context.Context, p part, file *DraftFile) (Home, error) {
+func (d *drafting) home(ctx context.Context, p filePart, file *DraftFile) (Home, error) {
 	for _, l := range slices.Backward(p.module.layers[1:]) {
 		if patch := l.patchOf(p.file); patch != "" {
 			return Home{}, nothingToPropose("patched", "change_patch",
@@ -215,7 +215,7 @@ func (d *drafting) home(ctx context.Context, p part, file *DraftFile) (Home, err
 	return d.source(ctx, p, file)
 }
 
-func (d *drafting) source(ctx context.Context, p part, file *DraftFile) (Home, error) {
+func (d *drafting) source(ctx context.Context, p filePart, file *DraftFile) (Home, error) {
 	kept := d.service.placeOf(d.traced.from, p.module, p.file)
 	file.Path = kept.path
 	if kept.address == "" {
@@ -229,7 +229,7 @@ func (d *drafting) source(ctx context.Context, p part, file *DraftFile) (Home, e
 }
 
 // extra proposes a file that somebody has put into the folder of a skill.
-func (d *drafting) extra(ctx context.Context, item change.Drift) error {
+func (d *drafting) extra(ctx context.Context, item fileset.Drift) error {
 	for key, of := range d.traced.files {
 		p := of.parts[0]
 		if key.Target != item.Target || p.module.Type != Skill || p.file != skillFile {
@@ -239,25 +239,25 @@ func (d *drafting) extra(ctx context.Context, item change.Drift) error {
 		if !inside {
 			continue
 		}
-		text, err := d.text(item)
+		text, err := d.driftedText(item)
 		if err != nil {
 			return err
 		}
 		p.file = rel
-		file := DraftFile{Action: gitprovider.ActionCreate, Content: text, From: d.shown(item), Module: p.module.ID}
+		file := DraftFile{Action: gitprovider.ActionCreate, Content: text, From: d.portablePath(item), Module: p.module.ID}
 		home, err := d.source(ctx, p, &file)
 		if err != nil {
 			return err
 		}
-		return d.add(home, file)
+		return d.addDraftFile(home, file)
 	}
 	return nothingToPropose("no_module", "add_module",
 		"%s lies in the folder of no skill; give it a module in %s, and propose that", item.Path, configName).With("path",
 		item.Path)
 }
 
-// add refuses two changes of one file that are not the same.
-func (d *drafting) add(home Home, file DraftFile) error {
+// addDraftFile refuses two changes of one file that are not the same.
+func (d *drafting) addDraftFile(home Home, file DraftFile) error {
 	for i, other := range d.byHome[home] {
 		switch {
 		case other.Path != file.Path:
@@ -309,8 +309,8 @@ func (d *drafting) draft() (out Draft, err error) {
 	return out, nil
 }
 
-// shown returns a file of a target without the names of this machine's folders.
-func (d *drafting) shown(item change.Drift) string {
+// portablePath returns a file of a target without the names of this machine's folders.
+func (d *drafting) portablePath(item fileset.Drift) string {
 	name := path.Base(item.PathPosix)
 	for prefix, folder := range map[string]string{"": d.service.setup.Places.Project, "~/": d.service.setup.Places.Home} {
 		if rel, inside := under(folder, item.Path); inside {
@@ -365,7 +365,7 @@ func homeOf(address string) (Home, error) {
 	parts := strings.FieldsFunc(address, func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
 	if len(parts) < 2 {
 		return Home{}, nothingToPropose("no_repository", "look_at_config",
-			"the address %s does not end with the owner and the name of a repository", shown(address))
+			"the address %s does not end with the owner and the name of a repository", withoutUserinfo(address))
 	}
 	home := Home{Owner: parts[len(parts)-2], Name: parts[len(parts)-1]}
 	if u, err := url.Parse(address); err == nil && u.Scheme != "" && u.Scheme != "file" {
@@ -386,7 +386,7 @@ func (g *Git) follows(ctx context.Context, dir string) string {
 	ctx, cancel := context.WithTimeout(ctx, localTime)
 	defer cancel()
 	said := func(args ...string) string {
-		out, failure, err := g.run(ctx, dir, nil, args...)
+		out, failure, err := g.runGit(ctx, dir, nil, args...)
 		if err != nil || failure != "" {
 			return ""
 		}

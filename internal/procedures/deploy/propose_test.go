@@ -273,7 +273,7 @@ func TestProposingNeedsItsScope(t *testing.T) {
 	b, got := proposing(t, life())
 	b.change("project/AGENTS.md", "# Other rules\n")
 	o := operation.Named(b.toolset().Operations, NamePropose)
-	_, err := o.Handle(t.Context(), operation.Call{Ceiling: operation.Unlimited, Scopes: access.Scopes{access.Operate},
+	_, err := o.Handle(t.Context(), operation.Call{Ceiling: operation.UncappedTier, Scopes: access.Scopes{access.Operate},
 		Arguments: []byte(`{}`)})
 	if fault.CodeOf(err) != fault.Forbidden || len(*got) != 0 {
 		t.Errorf("%v", err)

@@ -11,8 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Places are the folders of users and projects.
@@ -26,14 +26,14 @@ type Places struct {
 // rendered is a module with its files.
 type rendered struct {
 	Module
-	tree   change.Tree
+	tree   fileset.Tree
 	commit string  // of a module of another repository
 	layers []layer // what its files are made of, from the lowest; the last one's tree is tree
 }
 
 // render says which files a target should have. modules are those that are meant for it, by id.
 // What is wrong with a module's files is left in bad, so that all of it is named at once.
-func render(d *change.Desired, name change.TargetName, conf TargetConf, modules []rendered, p Places, t *trace,
+func render(d *fileset.Desired, name fileset.TargetName, conf TargetConf, modules []rendered, p Places, t *trace,
 	bad *broken) error {
 	r := renderer{desired: d, target: name, conf: conf, modules: modules, trace: t, bad: bad}
 	switch name {
@@ -50,15 +50,15 @@ func render(d *change.Desired, name change.TargetName, conf TargetConf, modules 
 }
 
 type renderer struct {
-	desired *change.Desired
-	target  change.TargetName
+	desired *fileset.Desired
+	target  fileset.TargetName
 	conf    TargetConf
 	modules []rendered
 	trace   *trace
 	bad     *broken
 }
 
-func (r *renderer) of(t ModuleType) []rendered {
+func (r *renderer) modulesOfType(t ModuleType) []rendered {
 	return slices.DeleteFunc(slices.Clone(r.modules), func(m rendered) bool { return m.Type != t })
 }
 
@@ -79,8 +79,8 @@ func (r *renderer) root(base, dir string, scan bool) string {
 
 // whole puts a module's file in place as it is.
 func (r *renderer) whole(root, rel string, m rendered, file string) error {
-	r.trace.note(r.target, root, rel, madeOf{parts: []part{{module: m, file: file}}})
-	return r.bad.note(r.desired.Add(r.target, root, rel, m.tree[file], m.ID))
+	r.trace.recordOrigin(r.target, root, rel, madeOf{parts: []filePart{{module: m, file: file}}})
+	return r.bad.collectInvalid(r.desired.Add(r.target, root, rel, m.tree[file], m.ID))
 }
 
 // joined puts a text in place that is made of the texts of modules.
@@ -93,18 +93,19 @@ func (r *renderer) joined(root, rel string, of madeOf) error {
 	for _, p := range of.parts {
 		ids = append(ids, p.module.ID)
 	}
-	r.trace.note(r.target, root, rel, of)
-	return r.bad.note(r.desired.Add(r.target, root, rel, change.TreeFile{Content: change.Bytes([]byte(text))}, ids...))
+	r.trace.recordOrigin(r.target, root, rel, of)
+	return r.bad.collectInvalid(r.desired.Add(r.target, root, rel, fileset.TreeFile{Content: fileset.Bytes([]byte(text))},
+		ids...))
 }
 
 // instructions writes one file of all modules of instructions: a single one unchanged, several in marks that name them.
 func (r *renderer) instructions(root, rel string) error {
-	modules := r.of(Instructions)
+	modules := r.modulesOfType(Instructions)
 	if len(modules) == 0 {
 		return nil
 	}
 	if len(modules) == 1 {
-		return r.joined(root, rel, madeOf{parts: []part{{module: modules[0], file: instructionsName}}})
+		return r.joined(root, rel, madeOf{parts: []filePart{{module: modules[0], file: instructionsName}}})
 	}
 	var of madeOf
 	for _, m := range modules {
@@ -112,7 +113,7 @@ func (r *renderer) instructions(root, rel string) error {
 		if len(of.parts) > 0 {
 			before = partEnd + "\n\n---\n\n" + before
 		}
-		of.parts = append(of.parts, part{module: m, file: instructionsName, before: before, line: true})
+		of.parts = append(of.parts, filePart{module: m, file: instructionsName, before: before, line: true})
 	}
 	of.after = partEnd
 	return r.joined(root, rel, of)
@@ -132,7 +133,7 @@ func withNewline(text string) string {
 
 // single writes modules of one file each, under names that rename gives them.
 func (r *renderer) single(root string, t ModuleType, rename func(string) string) error {
-	for _, m := range r.of(t) {
+	for _, m := range r.modulesOfType(t) {
 		for _, rel := range m.tree.Paths() {
 			if err := r.whole(root, rename(rel), m, rel); err != nil {
 				return err
@@ -145,7 +146,7 @@ func (r *renderer) single(root string, t ModuleType, rename func(string) string)
 func asIs(name string) string { return name }
 
 func (r *renderer) skills(root string) error {
-	for _, m := range r.of(Skill) {
+	for _, m := range r.modulesOfType(Skill) {
 		name := skillName(m.ID)
 		for _, rel := range m.tree.Paths() {
 			if err := r.whole(root, name+"/"+rel, m, rel); err != nil {
@@ -170,7 +171,7 @@ func (r *renderer) codexHome(p Places) (home, base string, err error) {
 	}
 	home = filepath.Clean(home)
 	for _, base := range []string{p.Project, p.Home, p.CodexHome} {
-		if change.Below(base, home) {
+		if fileset.Below(base, home) {
 			return home, base, nil
 		}
 	}
@@ -249,14 +250,14 @@ func (r *renderer) claude(p Places) error {
 func (r *renderer) cursor(p Places) error {
 	return r.when("write_rules", true, func() error {
 		root := r.root(p.Project, filepath.Join(p.Project, ".cursor", "rules"), true)
-		for _, m := range r.of(Instructions) {
+		for _, m := range r.modulesOfType(Instructions) {
 			description, err := json.Marshal("agentpack: " + m.ID)
 			if err != nil {
 				return err
 			}
 			header := fmt.Sprintf("---\ndescription: %s\nglobs: []\nalwaysApply: true\n---\n\n", description)
 			err = r.joined(root, fsKey(m.ID)+".mdc",
-				madeOf{parts: []part{{module: m, file: instructionsName, before: header, line: true}}})
+				madeOf{parts: []filePart{{module: m, file: instructionsName, before: header, line: true}}})
 			if err != nil {
 				return err
 			}
@@ -289,7 +290,7 @@ func fsKey(id string) string {
 	if len(key) > 64 {
 		key = key[:64]
 	}
-	return key + "--" + change.Hash([]byte(id))[:10]
+	return key + "--" + fileset.Hash([]byte(id))[:10]
 }
 
 // safe replaces each character other than a letter, a digit, - and _ by _.
@@ -352,5 +353,5 @@ func projectID(origin, dir string) string {
 		}
 		text = strings.ToLower(text)
 	}
-	return change.Hash([]byte(text))[:16]
+	return fileset.Hash([]byte(text))[:16]
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // The user's folders go back from whatever project they were written.
@@ -22,8 +22,8 @@ func TestARollbackOfTheUsersFolders(t *testing.T) {
 	here := NewService(b.settings)
 	b.settings.Folder = filepath.Join(b.dir, "other")
 	there := NewService(b.settings)
-	apply := func(s *Service) *change.Done {
-		_, done, err := s.Apply(t.Context(), Request{}, change.Approval{}, false)
+	apply := func(s *Service) *fileset.Done {
+		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
 		if err != nil || done == nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, life())
 	s := NewService(b.settings)
-	_, done, err := s.Apply(t.Context(), Request{}, change.Approval{}, false)
+	_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,8 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 	if _, _, err := s.Rollback(t.Context(), done.ID, ""); codeOf(err) != PermissionDenied {
 		t.Errorf("rollback: %v", err)
 	}
-	if _, _, err := s.Apply(t.Context(), Request{}, change.Approval{Adopt: true}, false); codeOf(err) != PermissionDenied {
+	if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{Adopt: true},
+		false); codeOf(err) != PermissionDenied {
 		t.Errorf("apply: %v", err)
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
@@ -97,12 +98,12 @@ func TestThePlanOfARollbackHasItsLines(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, commandText("before"))
 	s := NewService(b.settings)
-	_, first, err := s.Apply(t.Context(), Request{}, change.Approval{}, false)
+	_, first, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	operationtest.WriteFiles(t, b.dir, commandText("after"))
-	if _, _, err := s.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+	if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
 	p, err := s.PlanRollback(t.Context(), first.ID)
@@ -141,7 +142,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 			operationtest.WriteFiles(t, b.dir,
 				map[string]string{"project/.claude/commands/fix.md": fmt.Sprintf("drift %d\n", i)})
 		}
-		_, done, err := s.Apply(t.Context(), Request{}, change.Approval{Adopt: true}, false)
+		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 			t.Errorf("%d: %v (-want +got):\n%s", i, err, diff)
 		}
 	}
-	if text, err := s.engine.State().Kept(change.Hash([]byte("a person's\n"))); err != nil ||
+	if text, err := s.engine.State().Kept(fileset.Hash([]byte("a person's\n"))); err != nil ||
 		string(text) != "a person's\n" {
 		t.Errorf("the adopted file is lost: %v", err)
 	}
@@ -191,7 +192,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 	s := NewService(b.settings)
 	for i := range 3 {
 		operationtest.WriteFiles(t, b.dir, commandText(fmt.Sprint(i)))
-		if _, _, err := s.Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+		if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -244,7 +245,7 @@ func TestPruningLeavesTheWayBack(t *testing.T) {
 	first := ""
 	for i := range 6 {
 		operationtest.WriteFiles(t, b.dir, commandText(strings.Repeat("x", i+1)))
-		_, done, err := s.Apply(t.Context(), Request{}, change.Approval{Adopt: true}, false)
+		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@
 // rolls back (docs/guides/deploy.md).
 //
 // It reads agentpack.yaml, selects modules, applies overlays and renders for each target the files that should be
-// there. The engine in internal/system/change puts them in place, and those of packages as well. Errors are *Error, or
+// there. The engine in internal/system/fileset puts them in place, and those of packages as well. Errors are *Error, or
 // the engine's.
 package deploy
 
@@ -21,10 +21,10 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Settings configures a Service.
@@ -90,11 +90,11 @@ func MachineNames(lookup func(name string) (string, bool), hostname func() (stri
 // Service serves one project on this machine, for all protocols.
 type Service struct {
 	setup   Setup
-	engine  *change.Engine
+	engine  *fileset.Engine
 	version string
 	repos   []string
 	last    lastDesired
-	plans   *change.PlanCache
+	plans   *fileset.PlanCache
 }
 
 // NewService makes a Service. It looks only for the folder of the project.
@@ -109,40 +109,40 @@ func NewService(s Settings) *Service {
 	git := newGit(s.Git.Path, s.UserHome, home, s.Git.Env)
 	git.git.Reaped, git.credentials = s.Git.Reaped, s.Git.Credentials
 	git.learnStored(s.Git.Learn)
-	engine := change.NewEngine(home, s.Now)
+	engine := fileset.NewEngine(home, s.Now)
 	known, unchanged := filepath.Join(home, "cache", "hashes"), filepath.Join(home, "cache", "unchanged")
 	engine.NoWriting = s.NoWriting
 	if engine.Closed() != "" {
 		known, unchanged = "", ""
 	}
-	engine.Hashes = change.NewHashes(known, s.Now)
+	engine.Hashes = fileset.NewHashes(known, s.Now)
 	setup := Setup{
 		Home: home, Places: Places{Home: s.UserHome, CodexHome: s.CodexHome, Project: projectOf(s.Folder)},
 		Machine: s.Machine, Origin: git.Origin, Git: git, Sources: s.Sources,
 	}
 	git.token = func(address string) string { return setup.tokenAt(address, s.Git.Token) }
-	return &Service{engine: engine, version: s.Version, repos: s.Repos, plans: change.NewPlanCache(unchanged, touch),
+	return &Service{engine: engine, version: s.Version, repos: s.Repos, plans: fileset.NewPlanCache(unchanged, touch),
 		setup: setup}
 }
 
 // Engine puts files in place; other toolsets use it too.
-func (s *Service) Engine() *change.Engine { return s.engine }
+func (s *Service) Engine() *fileset.Engine { return s.engine }
 
-// ready returns an error if this program does not know where the user's files are.
-func (s *Service) ready() error {
+// checkHome returns an error if this program does not know where the user's files are.
+func (s *Service) checkHome() error {
 	if s.setup.Places.Home == "" {
 		return invalidConfig("HOME is not set to an absolute path, so that nothing is known of the user's folders")
 	}
 	project := s.setup.Places.Project
-	if now, err := change.RealPath(project); err == nil && now != project {
-		return change.NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"},
+	if now, err := fileset.RealPath(project); err == nil && now != project {
+		return fileset.NewError(PermissionDenied, "path_in_the_way", []string{"remove_path", "retry_command"},
 			"the project %s leads to another folder by now: start again in the one that is meant", project).With("path", project)
 	}
 	return nil
 }
 
 // Status compares with what was deployed.
-func (s *Service) Status(ctx context.Context, r Request) (targets []change.TargetName, list []change.Drift,
+func (s *Service) Status(ctx context.Context, r Request) (targets []fileset.TargetName, list []fileset.Drift,
 	warnings []string, err error) {
 	d, err := s.desire(ctx, r, s.engine.Hashes)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Service) Status(ctx context.Context, r Request) (targets []change.Targe
 }
 
 // Plan says what a deployment would change.
-func (s *Service) Plan(ctx context.Context, r Request) (*change.Plan, error) {
+func (s *Service) Plan(ctx context.Context, r Request) (*fileset.Plan, error) {
 	p, said, err := s.planAgain(ctx, r)
 	if p == nil && err == nil {
 		p, err = s.fullPlan(ctx, r)
@@ -166,8 +166,8 @@ func (s *Service) Plan(ctx context.Context, r Request) (*change.Plan, error) {
 
 // planAgain returns the plan that another process has kept, if nothing has changed since; nil if there is none. said
 // tells what a killed process began and this call has finished.
-func (s *Service) planAgain(ctx context.Context, r Request) (p *change.Plan, said string, err error) {
-	if err := s.ready(); err != nil {
+func (s *Service) planAgain(ctx context.Context, r Request) (p *fileset.Plan, said string, err error) {
+	if err := s.checkHome(); err != nil {
 		return nil, "", err
 	}
 	if !s.setup.own(r) || !s.plans.CanAnswer() {
@@ -181,7 +181,7 @@ func (s *Service) planAgain(ctx context.Context, r Request) (p *change.Plan, sai
 }
 
 // fullPlan is Plan, made of what is in place.
-func (s *Service) fullPlan(ctx context.Context, r Request) (*change.Plan, error) {
+func (s *Service) fullPlan(ctx context.Context, r Request) (*fileset.Plan, error) {
 	d, err := s.desire(ctx, r, s.engine.Hashes)
 	if err != nil {
 		return nil, err
@@ -197,8 +197,8 @@ func (s *Service) fullPlan(ctx context.Context, r Request) (*change.Plan, error)
 }
 
 // Apply deploys. done is nil if nothing had to be done, or in a dry run.
-func (s *Service) Apply(ctx context.Context, r Request, approval change.Approval, dryRun bool) (p *change.Plan,
-	done *change.Done, err error) {
+func (s *Service) Apply(ctx context.Context, r Request, approval fileset.Approval, dryRun bool) (p *fileset.Plan,
+	done *fileset.Done, err error) {
 	d, err := s.desire(ctx, r, nil) // the files that are read now are the ones that are written
 	if err != nil {
 		return nil, nil, err
@@ -211,43 +211,43 @@ func (s *Service) Apply(ctx context.Context, r Request, approval change.Approval
 }
 
 // Rollback puts back the files of a snapshot in the project and in the user's folders; see Engine.Rollback.
-func (s *Service) Rollback(ctx context.Context, id, plan string) (done *change.Done, warnings []string, err error) {
-	if err := s.ready(); err != nil {
+func (s *Service) Rollback(ctx context.Context, id, plan string) (done *fileset.Done, warnings []string, err error) {
+	if err := s.checkHome(); err != nil {
 		return nil, nil, err
 	}
 	return s.engine.Rollback(ctx, id, s.reach(), plan)
 }
 
 // PlanRollback says what Rollback would change. E_SNAPSHOT_NOT_FOUND for an id that is none.
-func (s *Service) PlanRollback(ctx context.Context, id string) (*change.Plan, error) {
-	if err := s.ready(); err != nil {
+func (s *Service) PlanRollback(ctx context.Context, id string) (*fileset.Plan, error) {
+	if err := s.checkHome(); err != nil {
 		return nil, err
 	}
 	return s.engine.PlanRollback(ctx, id, s.reach())
 }
 
 // reach returns the project, and the folders of the user.
-func (s *Service) reach() change.Reach {
+func (s *Service) reach() fileset.Scope {
 	p := s.setup.Places
-	return change.Reach{Project: p.Project,
+	return fileset.Scope{Project: p.Project,
 		User: slices.DeleteFunc([]string{p.Home, p.CodexHome}, func(dir string) bool { return dir == "" })}
 }
 
-func (s *Service) desire(ctx context.Context, r Request, known *change.Hashes) (*change.Desired, error) {
-	if err := s.ready(); err != nil {
+func (s *Service) desire(ctx context.Context, r Request, known *fileset.Hashes) (*fileset.Desired, error) {
+	if err := s.checkHome(); err != nil {
 		return nil, err
 	}
 	from := s.setup.inPlace(r)
 	if known == nil || !s.setup.own(r) { // what a project's configuration may choose from can change at any time
 		return s.setup.desire(ctx, r, from)
 	}
-	if d := s.last.again(r); d != nil {
+	if d := s.last.lookup(r); d != nil {
 		return d, nil
 	}
 	from.hashes, from.stat = known, known.NewStatCache()
 	d, err := s.setup.desire(ctx, r, from)
 	if err == nil {
-		s.last.note(r, d, from.stat)
+		s.last.store(r, d, from.stat)
 	}
 	return d, err
 }
@@ -258,11 +258,11 @@ func (s *Service) Project() string { return s.setup.Places.Project }
 // projectOf returns the repository that a folder lies in, or the folder itself. Links are resolved, so that one project
 // has one name.
 func projectOf(folder string) string {
-	if real, err := change.RealPath(folder); err == nil {
+	if real, err := fileset.RealPath(folder); err == nil {
 		folder = real
 	}
 	for dir := folder; ; dir = filepath.Dir(dir) {
-		if change.Exists(filepath.Join(dir, ".git")) {
+		if fileset.Exists(filepath.Join(dir, ".git")) {
 			return dir
 		}
 		if dir == filepath.Dir(dir) {
@@ -284,12 +284,12 @@ func (g *Git) origin(ctx context.Context, dir string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, localTime)
 	defer cancel()
-	out, failure, err := g.run(ctx, dir, nil, "config", "--local", "--no-includes", "--get", "remote.origin.url")
-	if err != nil && ctx.Err() == nil && !change.Exists(dir) {
+	out, failure, err := g.runGit(ctx, dir, nil, "config", "--local", "--no-includes", "--get", "remote.origin.url")
+	if err != nil && ctx.Err() == nil && !fileset.Exists(dir) {
 		return "", nil
 	}
 	if err != nil {
-		return "", change.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s",
+		return "", fileset.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s",
 			err).Because(err)
 	}
 	if failure != "" {
@@ -326,19 +326,19 @@ func (g *Git) ignores(ctx context.Context, name string) (ignored, knows bool) {
 		dir = filepath.Dir(dir)
 	}
 	top := projectOf(dir)
-	if !change.Exists(filepath.Join(top, ".git")) || !soundGit(top) {
+	if !fileset.Exists(filepath.Join(top, ".git")) || !soundGit(top) {
 		return false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, localTime) // the folder is a project's: whatever git may wait for there
 	defer cancel()
-	out, _, err := g.run(ctx, top, nil, "check-ignore", "--no-index", "--", name)
+	out, _, err := g.runGit(ctx, top, nil, "check-ignore", "--no-index", "--", name)
 	return len(out) > 0, err == nil
 }
 
 // Snapshots lists what was deployed and rolled back, the newest first, at most most. One that cannot be read is left
 // out.
-func (s *Service) Snapshots(most int) (out []*change.Snapshot, err error) {
-	if err := s.ready(); err != nil {
+func (s *Service) Snapshots(most int) (out []*fileset.Snapshot, err error) {
+	if err := s.checkHome(); err != nil {
 		return nil, err
 	}
 	ids, err := s.engine.State().IDs()
@@ -359,27 +359,27 @@ func (s *Service) Snapshots(most int) (out []*change.Snapshot, err error) {
 // Code classifies an error, in agentpack's published words. E_LOCKED, E_PLAN_CHANGED, E_SNAPSHOT_NOT_FOUND,
 // E_CHECKOUT_NOT_READY, E_SOURCE_NOT_ALLOWED, E_FILE_UNKNOWN, E_NOTHING_TO_PROPOSE, E_PROPOSAL_REFUSED
 // and E_GIT_FAILED are ours.
-type Code = change.Code
+type Code = fileset.Code
 
 // The codes.
 const (
 	ConfirmRequired      Code = "E_CONFIRM_REQUIRED"
-	AdoptConfirmRequired      = change.AdoptConfirmRequired
+	AdoptConfirmRequired      = fileset.AdoptConfirmRequired
 	ConfigMissing        Code = "E_CONFIG_MISSING"
-	ConfigInvalid             = change.ConfigInvalid
+	ConfigInvalid             = fileset.ConfigInvalid
 	ConfigUnsupported    Code = "E_CONFIG_UNSUPPORTED_VERSION"
 	TargetUnsupported    Code = "E_TARGET_UNSUPPORTED"
-	DesiredStateConflict      = change.DesiredStateConflict
+	DesiredStateConflict      = fileset.DesiredStateConflict
 	OverlayPatchFailed   Code = "E_OVERLAY_PATCH_APPLY_FAILED"
 	LockfileInvalid      Code = "E_LOCKFILE_INVALID"
 	LockfileUnsupported  Code = "E_LOCKFILE_UNSUPPORTED_VERSION"
-	PermissionDenied          = change.PermissionDenied
-	Unexpected                = change.Unexpected
-	SnapshotNotFound          = change.SnapshotNotFound
+	PermissionDenied          = fileset.PermissionDenied
+	Unexpected                = fileset.Unexpected
+	SnapshotNotFound          = fileset.SnapshotNotFound
 	GitFailed            Code = "E_GIT_FAILED"
 	CheckoutNotReady     Code = "E_CHECKOUT_NOT_READY"
-	Locked                    = change.Locked
-	PlanChanged               = change.PlanChanged
+	Locked                    = fileset.Locked
+	PlanChanged               = fileset.PlanChanged
 	SourceNotAllowed     Code = "E_SOURCE_NOT_ALLOWED"
 	FileUnknown          Code = "E_FILE_UNKNOWN"
 	NothingToPropose     Code = "E_NOTHING_TO_PROPOSE"
@@ -387,34 +387,34 @@ const (
 )
 
 // Error is a failure in agentpack's words, the engine's included.
-type Error = change.Error
+type Error = fileset.Error
 
 // errorOf returns the failure that an error is of; nil if it is of none.
-func errorOf(err error) *Error { return contract.Of[Code](err) }
+func errorOf(err error) *Error { return fault.ContractErrorOf[Code](err) }
 
 // ioError gives an error of the file system its code; one that has a code keeps it.
 func ioError(name string, err error) error {
 	if errorOf(err) != nil {
 		return err
 	}
-	return change.IOError(name, err)
+	return fileset.IOError(name, err)
 }
 
 // invalidConfig is the error for a configuration with an invalid value.
 func invalidConfig(format string, args ...any) *Error {
-	return change.NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
+	return fileset.NewError(ConfigInvalid, "config_invalid", []string{"fix_config", "retry_command"}, format, args...)
 }
 
 // lastDesired caches the last desired state; it is valid while none of its inputs has changed.
 type lastDesired struct {
 	mu      sync.Mutex
 	request Request
-	desired *change.Desired
-	stat    *change.StatCache
+	desired *fileset.Desired
+	stat    *fileset.StatCache
 }
 
-// again returns the cached state for a request; nil if it has to be made.
-func (l *lastDesired) again(r Request) *change.Desired {
+// lookup returns the cached state for a request; nil if it has to be made.
+func (l *lastDesired) lookup(r Request) *fileset.Desired {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.desired == nil || l.request != r {
@@ -430,16 +430,16 @@ func (l *lastDesired) again(r Request) *change.Desired {
 	return l.desired
 }
 
-func (l *lastDesired) stats(desired *change.Desired) []*change.StatCache {
+func (l *lastDesired) stats(desired *fileset.Desired) []*fileset.StatCache {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.desired != desired {
 		return nil
 	}
-	return []*change.StatCache{l.stat}
+	return []*fileset.StatCache{l.stat}
 }
 
-func (l *lastDesired) note(r Request, d *change.Desired, s *change.StatCache) {
+func (l *lastDesired) store(r Request, d *fileset.Desired, s *fileset.StatCache) {
 	if !s.Whole() {
 		return
 	}
@@ -465,15 +465,15 @@ func (s *Service) question(r Request) string {
 // Overview describes the deployments of a machine to a person.
 type Overview struct {
 	Project  string
-	Roots    []change.RootHealth
-	Plan     *change.Plan
+	Roots    []fileset.RootHealth
+	Plan     *fileset.Plan
 	Drift    []DriftDiff
 	Warnings []string
 }
 
 // DriftDiff is a file that is not as it was deployed, and how.
 type DriftDiff struct {
-	change.Drift
+	fileset.Drift
 	Unified *string // from the deployed version to the present one; nil for files that are not text or too large
 }
 
@@ -507,7 +507,7 @@ func (s *Service) Look(ctx context.Context) (o Overview, err error) {
 }
 
 // driftText returns a difference with its header, as a file of a larger one.
-func driftText(item change.Drift, before, after []byte) string {
+func driftText(item fileset.Drift, before, after []byte) string {
 	from, to := "a"+item.PathPosix, "b"+item.PathPosix
 	if item.Expected == nil {
 		from = "/dev/null"
@@ -520,7 +520,7 @@ func driftText(item change.Drift, before, after []byte) string {
 }
 
 // deployed returns the content that a drifted file had; nil if it is not kept.
-func deployed(s change.State, item change.Drift) []byte {
+func deployed(s fileset.State, item fileset.Drift) []byte {
 	if item.Expected == nil {
 		return nil
 	}
@@ -532,7 +532,7 @@ func deployed(s change.State, item change.Drift) []byte {
 }
 
 // current returns the content that a drifted file has; nil if it cannot be read.
-func current(p *change.Plan, item change.Drift) []byte {
+func current(p *fileset.Plan, item fileset.Drift) []byte {
 	if item.Actual == nil {
 		return nil
 	}

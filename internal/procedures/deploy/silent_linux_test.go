@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // silent is a server that accepts and says nothing. accepted has an entry for each connection.
@@ -169,7 +169,7 @@ func TestTheProjectsGitConfigurationTakesNoPart(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if change.Exists(ran) {
+	if fileset.Exists(ran) {
 		t.Error("a program ran that the project's configuration names")
 	}
 }

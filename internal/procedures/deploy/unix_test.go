@@ -19,7 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // limitedProcess does its work in a process of its own that may write a limited number of bytes, as on a full disk.
@@ -59,7 +59,7 @@ func (l limitedProcess) run() error {
 	if l.To != "" {
 		_, _, err = s.Rollback(context.Background(), l.To, "")
 	} else {
-		_, _, err = s.Apply(context.Background(), Request{}, change.Approval{Adopt: true}, false)
+		_, _, err = s.Apply(context.Background(), Request{}, fileset.Approval{Adopt: true}, false)
 	}
 	fmt.Printf("%s %v\n", codeOf(err), err)
 	return nil
@@ -117,13 +117,13 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 			t.Fatalf("%d bytes: something was changed (-before +after):\n%s", limit, diff)
 		}
 	}
-	_, first, err := NewService(b.settings).Apply(t.Context(), Request{}, change.Approval{Adopt: true}, false)
+	_, first, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	deployed := b.withoutState()
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/m/s1/big.md": "small now\n"})
-	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, change.Approval{}, false); err != nil {
+	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
 	before = b.withoutState()
@@ -249,7 +249,7 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 			return inTime(t, kind+", "+tool, func() Envelope[map[string]any] { return b.ask(tool, arguments) })
 		}
 		operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift"})
-		put("agentpack/state/objects/" + change.Hash([]byte("# Rules\n")))
+		put("agentpack/state/objects/" + fileset.Hash([]byte("# Rules\n")))
 		if out := ask(ToolRollback, `{"yes":true,"to":"`+first+`"}`); out.OK {
 			t.Errorf("%s as a kept content: %+v", kind, out)
 		}
@@ -280,7 +280,7 @@ func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 			url, commit := b.private("far")
 			operationtest.WriteFiles(t, b.dir,
 				map[string]string{"agentpack/repo/" + configName: moduleOf(url, ", ref: "+commit)})
-			name := filepath.Join(b.dir, "agentpack", "cache", "git", change.Hash([]byte(url)), commit, inside)
+			name := filepath.Join(b.dir, "agentpack", "cache", "git", fileset.Hash([]byte(url)), commit, inside)
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 				t.Fatal(err)
 			}

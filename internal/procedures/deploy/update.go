@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // ModuleUpdate is a module of another repository, and the commit that its ref means now.
@@ -33,7 +33,7 @@ func (u ModuleUpdate) Newer() bool { return u.From != u.To }
 // Updates are modules at their newest commits, and what a deployment would change with them.
 type Updates struct {
 	Modules  []ModuleUpdate
-	Plan     *change.Plan
+	Plan     *fileset.Plan
 	Warnings []string
 
 	repo string
@@ -46,7 +46,7 @@ func (u Updates) lockPath() string { return filepath.Join(u.repo, lockName) }
 // Newest looks for the newest commits of modules of other repositories; ids names them, none means all that follow a
 // branch or a tag. It writes nothing but the cache.
 func (s *Service) Newest(ctx context.Context, r Request, ids []string) (u Updates, err error) {
-	if err := s.ready(); err != nil {
+	if err := s.checkHome(); err != nil {
 		return u, err
 	}
 	from := s.setup.inPlace(Request{})
@@ -63,10 +63,10 @@ func (s *Service) Newest(ctx context.Context, r Request, ids []string) (u Update
 	if err != nil {
 		return u, err
 	}
-	if u.Modules, err = s.newest(ctx, modules, lock); err != nil {
+	if u.Modules, err = s.latestCommits(ctx, modules, lock); err != nil {
 		return u, err
 	}
-	from.lock = lock.with(modules, u.Modules)
+	from.lock = lock.withUpdates(modules, u.Modules)
 	desired, err := s.setup.desire(ctx, r, from)
 	if err != nil {
 		return u, err
@@ -87,7 +87,7 @@ func following(c *Config, ids []string) (out []Module, err error) {
 		at := slices.IndexFunc(c.Modules, func(m Module) bool { return m.ID == id })
 		switch {
 		case at < 0:
-			return nil, operation.Invalid("modules", "%s has no module %s", configName, change.Short(id))
+			return nil, operation.Invalid("modules", "%s has no module %s", configName, fileset.Short(id))
 		case c.Modules[at].Source.Git == nil:
 			return nil, operation.Invalid("modules",
 				"the module %s is of the configuration's own repository, which is brought forward as a whole", id)
@@ -108,24 +108,25 @@ func following(c *Config, ids []string) (out []Module, err error) {
 // maxAsked bounds the servers that are asked at the same time.
 const maxAsked = 8
 
-// newest asks what the modules' refs mean now.
-func (s *Service) newest(ctx context.Context, modules []Module, lock *lockFile) ([]ModuleUpdate, error) {
+// latestCommits asks what the modules' refs mean now.
+func (s *Service) latestCommits(ctx context.Context, modules []Module, lock *lockFile) ([]ModuleUpdate, error) {
 	out := make([]ModuleUpdate, len(modules))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxAsked)
 	for i, m := range modules {
 		group.Go(func() error {
 			commit, err := s.setup.Git.resolve(ctx, m.Source.Git.operators())
-			out[i] = ModuleUpdate{Module: m.ID, URL: shown(m.Source.Git.URL), Ref: m.Source.Git.Ref, From: lock.commit(m),
-				To: commit}
+			out[i] = ModuleUpdate{Module: m.ID, URL: withoutUserinfo(m.Source.Git.URL), Ref: m.Source.Git.Ref,
+				From: lock.commit(m),
+				To:   commit}
 			return err
 		})
 	}
 	return out, group.Wait()
 }
 
-// with returns the lock with modules at other commits.
-func (l *lockFile) with(modules []Module, updates []ModuleUpdate) *lockFile {
+// withUpdates returns the lock with modules at other commits.
+func (l *lockFile) withUpdates(modules []Module, updates []ModuleUpdate) *lockFile {
 	out := &lockFile{Version: 1}
 	for _, locked := range l.Modules {
 		if !slices.ContainsFunc(modules, func(m Module) bool { return m.ID == locked.ID }) {
@@ -219,7 +220,7 @@ func (s *Service) newEntries(ctx context.Context, from reading, config *Config, 
 	return nil
 }
 
-func entryOf(m Module, tree change.Tree, commit string) (json.RawMessage, error) {
+func entryOf(m Module, tree fileset.Tree, commit string) (json.RawMessage, error) {
 	entry := fullEntry{lockedModule: lockedModule{ID: m.ID, Type: m.Type, Resolved: m.Source, Version: "local",
 		SHA256: tree.Hash()}, Files: []lockedFile{}}
 	if m.Source.Git != nil {
@@ -238,14 +239,14 @@ func (s *Service) writeLock(u Updates) (written bool, err error) {
 		return false, nil
 	}
 	if why := s.engine.Closed(); why != "" {
-		return false, change.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
+		return false, fileset.NewError(notAllowed, "read_only", []string{"ask_operator"}, "nothing is written: %s", why)
 	}
-	return true, change.WriteBelow(u.repo, u.lockPath(), u.lock, false, "update")
+	return true, fileset.WriteBelow(u.repo, u.lockPath(), u.lock, false, "update")
 }
 
 // committed says what is to do with a lock file in a repository; "" if it is in none.
 func (s *Service) committed(u Updates) string {
-	if !change.Exists(filepath.Join(u.repo, ".git")) {
+	if !fileset.Exists(filepath.Join(u.repo, ".git")) {
 		return ""
 	}
 	return "commit and push " + u.lockPath() +
@@ -286,18 +287,18 @@ func readLock(repo string, own bool) (*lockFile, error) {
 	}
 	next := []string{"regenerate_lockfile", "retry_command"}
 	if err != nil {
-		return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s is broken: %s", name,
-			reason(err)).With("path", name).Because(err)
+		return nil, fileset.NewError(LockfileInvalid, "lockfile_invalid", next, "%s is broken: %s", name,
+			pathlessError(err)).With("path", name).Because(err)
 	}
 	if l.Version != 1 {
-		return nil, change.NewError(LockfileUnsupported, "lockfile_unsupported_version", next,
+		return nil, fileset.NewError(LockfileUnsupported, "lockfile_unsupported_version", next,
 			"%s has the version %d; 1 is supported", name, l.Version).
 			With("path", name).With("version", l.Version).With("supported", []int{1})
 	}
 	for _, m := range l.Modules {
 		if g := m.Resolved.Git; g != nil && !isCommit(g.Commit) {
-			return nil, change.NewError(LockfileInvalid, "lockfile_invalid", next, "%s: the commit %q of the module %s is none",
-				name, change.Short(g.Commit), m.ID).With("path", name).With("module_id", m.ID)
+			return nil, fileset.NewError(LockfileInvalid, "lockfile_invalid", next, "%s: the commit %q of the module %s is none",
+				name, fileset.Short(g.Commit), m.ID).With("path", name).With("module_id", m.ID)
 		}
 	}
 	return &l, nil

@@ -312,7 +312,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := b.registry.metadata(Name{Bare: "p"})
+	m, err := b.registry.readMetadata(Name{Bare: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}

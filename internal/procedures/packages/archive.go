@@ -60,7 +60,7 @@ func pack(root *files.Dir, list []packedFile) ([]byte, error) {
 	for _, f := range list {
 		content, _, err := root.Read(f.name, maxUnpackedBytes)
 		if err != nil {
-			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, reason(err)).Because(err)
+			return nil, newError(ManifestInvalid, "%s cannot be packed: %s", f.name, pathlessError(err)).Because(err)
 		}
 		if total += int64(len(content)); total > maxUnpackedBytes {
 			return nil, newError(ManifestInvalid, "the package has more than %d bytes",
@@ -100,7 +100,7 @@ func packedFiles(root *files.Dir) ([]packedFile, error) {
 	names := newEntryNames()
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).Because(err)
+			return newError(ManifestInvalid, "%s cannot be read: %s", name, pathlessError(err)).Because(err)
 		}
 		if skip, why := packable(name, d); skip || why != nil {
 			return why
@@ -118,7 +118,7 @@ func packedFiles(root *files.Dir) ([]packedFile, error) {
 		out = append(out, f)
 		return nil
 	})
-	if at := names.repository(); err == nil && at != "" {
+	if at := names.hiddenRepository(); err == nil && at != "" {
 		return nil, newError(ManifestInvalid, "git takes %+q for a repository, whose config can name programs",
 			at).Suggest("move it out of the package")
 	}
@@ -154,7 +154,7 @@ func packedFileOf(name string, d fs.DirEntry) (packedFile, error) {
 	}
 	info, err := d.Info()
 	if err != nil {
-		return packedFile{}, newError(ManifestInvalid, "%s cannot be read: %s", name, reason(err)).Because(err)
+		return packedFile{}, newError(ManifestInvalid, "%s cannot be read: %s", name, pathlessError(err)).Because(err)
 	}
 	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
 		return packedFile{}, newError(ManifestInvalid, "%s has a mode that gives the rights of its owner to all who run it",
@@ -179,8 +179,8 @@ type File struct {
 	Executable bool
 }
 
-// refused returns the error of an archive that breaks the rules.
-func refused(format string, args ...any) error {
+// archiveError returns the error of an archive that breaks the rules.
+func archiveError(format string, args ...any) error {
 	return newError(IntegrityError, "the archive is refused: "+format, args...)
 }
 
@@ -190,12 +190,12 @@ func refused(format string, args ...any) error {
 // root.
 func Unpack(archive []byte) (*Packed, error) {
 	if len(archive) > maxArchiveBytes {
-		return nil, refused("it has %d bytes; at most %d", len(archive), maxArchiveBytes)
+		return nil, archiveError("it has %d bytes; at most %d", len(archive), maxArchiveBytes)
 	}
 	packed := bytes.NewReader(archive)
 	zip, err := gzip.NewReader(packed)
 	if err != nil {
-		return nil, refused("it is not a tar.gz")
+		return nil, archiveError("it is not a tar.gz")
 	}
 	zip.Multistream(false)
 	unpacked := io.LimitReader(zip, maxUnpackedBytes+(maxEntries+2)*2*512)
@@ -206,20 +206,20 @@ func Unpack(archive []byte) (*Packed, error) {
 			break
 		}
 		if err != nil {
-			return nil, refused("it cannot be read to its end")
+			return nil, archiveError("it cannot be read to its end")
 		}
 		if n >= maxEntries {
-			return nil, refused("it has more than %d entries", maxEntries)
+			return nil, archiveError("it has more than %d entries", maxEntries)
 		}
-		if err := u.take(h); err != nil {
+		if err := u.extractEntry(h); err != nil {
 			return nil, err
 		}
 	}
 	if err := nothingFollows(unpacked, packed); err != nil {
 		return nil, err
 	}
-	if at := u.names.repository(); at != "" {
-		return nil, refused("git takes %+q for a repository, whose config can name programs", at)
+	if at := u.names.hiddenRepository(); at != "" {
+		return nil, archiveError("git takes %+q for a repository, whose config can name programs", at)
 	}
 	slices.SortFunc(u.out.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return &u.out, u.out.readManifest()
@@ -233,13 +233,13 @@ func nothingFollows(unpacked io.Reader, packed *bytes.Reader) error {
 		n, err := unpacked.Read(buffer)
 		switch {
 		case len(bytes.Trim(buffer[:n], "\x00")) > 0:
-			return refused("something follows its last entry")
+			return archiveError("something follows its last entry")
 		case errors.Is(err, io.EOF) && packed.Len() > 0:
-			return refused("something follows the end of its compressed part, or it is larger than it may be")
+			return archiveError("something follows the end of its compressed part, or it is larger than it may be")
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return refused("it cannot be read to its end")
+			return archiveError("it cannot be read to its end")
 		}
 	}
 }
@@ -252,31 +252,31 @@ type unpacking struct {
 	total int64
 }
 
-// take reads one entry.
-func (u *unpacking) take(h *tar.Header) error {
+// extractEntry reads one entry.
+func (u *unpacking) extractEntry(h *tar.Header) error {
 	const rights = 0o7000 // set-user-id, set-group-id, sticky
 	name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
 	switch {
 	case h.Mode&rights != 0:
-		return refused("%+q has a mode that gives the rights of its owner to all who run it", name)
+		return archiveError("%+q has a mode that gives the rights of its owner to all who run it", name)
 	case h.Typeflag == tar.TypeDir && (name == "" || name == "."):
 		return nil
 	case badEntry(name) != "":
-		return refused("%s", badEntry(name))
+		return archiveError("%s", badEntry(name))
 	case h.Typeflag == tar.TypeDir:
 		return nil
 	case h.Typeflag != tar.TypeReg:
-		return refused("%q is a link or a device", name)
+		return archiveError("%q is a link or a device", name)
 	}
 	if why := u.names.add(name); why != "" {
-		return refused("%s", why)
+		return archiveError("%s", why)
 	}
 	if u.total += h.Size; u.total > maxUnpackedBytes {
-		return refused("it unpacks to more than %d bytes", maxUnpackedBytes)
+		return archiveError("it unpacks to more than %d bytes", maxUnpackedBytes)
 	}
 	content, err := io.ReadAll(u.in)
 	if err != nil {
-		return refused("it cannot be read to its end")
+		return archiveError("it cannot be read to its end")
 	}
 	u.out.Files = append(u.out.Files, File{Name: name, Content: content, Executable: h.Mode&0o100 != 0})
 	return nil
@@ -285,11 +285,11 @@ func (u *unpacking) take(h *tar.Header) error {
 func (p *Packed) readManifest() error {
 	i := slices.IndexFunc(p.Files, func(f File) bool { return f.Name == manifestName })
 	if i < 0 {
-		return refused("it has no %s at its root", manifestName)
+		return archiveError("it has no %s at its root", manifestName)
 	}
 	m, problems, _ := readManifest(p.Files[i].Content)
 	if len(problems) > 0 {
-		return refused("its %s is broken: %s", manifestName, strings.Join(problems, "; "))
+		return archiveError("its %s is broken: %s", manifestName, strings.Join(problems, "; "))
 	}
 	p.Manifest = m
 	return nil
@@ -370,9 +370,9 @@ func comparable(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// repository returns a folder that git takes for a repository without a folder .git: in it, or below it, git obeys its
-// config, which can name programs. "" if there is none.
-func (n *entryNames) repository() string {
+// hiddenRepository returns a folder that git takes for a repository without a folder .git: in it, or below it, git
+// obeys its config, which can name programs. "" if there is none.
+func (n *entryNames) hiddenRepository() string {
 	for key, head := range n.files {
 		if path.Base(key) != "head" {
 			continue

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Integrity is the result of checking the files of an installed package.
@@ -35,8 +35,8 @@ type Offer struct {
 	Dependants  []string // installed packages that need it, directly or indirectly
 }
 
-// Shelf is a part of the packages that there are.
-type Shelf struct {
+// PackageListPage is a part of the packages that there are.
+type PackageListPage struct {
 	Offers     []Offer
 	Total      int      // that fit, on all pages
 	Registries []string // the configured ones
@@ -58,17 +58,17 @@ func NewBrowser(s *Service) *Browser { return &Browser{s} }
 
 // Browse lists the packages of all registries, and those that are installed, by name. A registry that cannot be read is
 // a problem of the answer; a configuration or a lock file that cannot be used is an error, which is a fault.
-func (b *Browser) Browse(_ context.Context, q Browsing) (Shelf, error) {
-	v, err := b.service.open()
+func (b *Browser) Browse(_ context.Context, q Browsing) (PackageListPage, error) {
+	v, err := b.service.loadView()
 	if err != nil {
-		return Shelf{}, general(err)
+		return PackageListPage{}, general(err)
 	}
-	out := Shelf{Workspace: v.workspace.exists()}
+	out := PackageListPage{Workspace: v.workspace.exists()}
 	entries := map[string]match{}
 	out.Problems = v.unused()
 	for _, r := range v.used() {
 		out.Registries = append(out.Registries, r.Name)
-		found, err := search([]Registry{r}, q.Text, "")
+		found, err := searchIndexes([]Registry{r}, q.Text, "")
 		if err != nil {
 			out.Problems = append(out.Problems, messageOf(err))
 		}
@@ -99,7 +99,7 @@ func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 	if err != nil {
 		return Offer{}, general(err)
 	}
-	v, err := b.service.open()
+	v, err := b.service.loadView()
 	if err != nil {
 		return Offer{}, general(err)
 	}
@@ -126,7 +126,7 @@ func (v *view) offer(m match) Offer {
 		return out
 	}
 	for _, r := range v.used() {
-		if known, err := r.metadata(name); r.Name == m.Registry && err == nil {
+		if known, err := r.readMetadata(name); r.Name == m.Registry && err == nil {
 			out.Versions = slices.Clone(known.Versions)
 			slices.SortStableFunc(out.Versions, func(a, b Published) int { return compareVersions(b.Version, a.Version) })
 		}
@@ -184,7 +184,7 @@ const (
 // Holding lists the packages that have a file with one of some contents, by their SHA-256 in hexadecimal: the installed
 // ones, and of small registries the newest version of each package. complete is false if some were not looked at.
 func (b *Browser) Holding(ctx context.Context, hashes []string) (out []Holder, complete bool, err error) {
-	v, err := b.service.open()
+	v, err := b.service.loadView()
 	if err != nil {
 		return nil, false, general(err)
 	}
@@ -201,7 +201,7 @@ func (b *Browser) Holding(ctx context.Context, hashes []string) (out []Holder, c
 	complete = true
 	looked := 0
 	for _, r := range v.used() {
-		found, err := search([]Registry{r}, "", "")
+		found, err := searchIndexes([]Registry{r}, "", "")
 		if err != nil {
 			complete = false
 			continue
@@ -231,7 +231,7 @@ func archiveHas(r Registry, m match, hashes []string) (has, read bool) {
 	if err != nil {
 		return false, false
 	}
-	metadata, err := r.metadata(name)
+	metadata, err := r.readMetadata(name)
 	if err != nil {
 		return false, false
 	}
@@ -243,6 +243,9 @@ func archiveHas(r Registry, m match, hashes []string) (has, read bool) {
 	if err != nil {
 		return false, false
 	}
-	return slices.ContainsFunc(packed.Files, func(f File) bool { return slices.Contains(hashes, change.Hash(f.Content)) }),
+	return slices.ContainsFunc(packed.Files, func(f File) bool {
+			return slices.Contains(hashes,
+				fileset.Hash(f.Content))
+		}),
 		true
 }

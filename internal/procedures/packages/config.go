@@ -34,8 +34,8 @@ type setting struct {
 	allowed []string // values of a text; nil: any
 }
 
-// settings lists the keys.
-func settings() []setting {
+// settingKeys lists the keys.
+func settingKeys() []setting {
 	return []setting{
 		{"default_platform", "cursor", platformNames()},
 		{"active_platforms", []any{"cursor"}, platformNames()},
@@ -74,7 +74,7 @@ const maxConfigBytes = 1 << 20
 // the file and what is wrong in it.
 func loadConfig(home, project string) (Config, error) {
 	c := Config{values: map[string]any{}, sources: map[string]Source{}}
-	for _, s := range settings() {
+	for _, s := range settingKeys() {
 		c.values[s.key], c.sources[s.key] = s.initial, SourceDefault
 	}
 	var errs []error
@@ -107,8 +107,8 @@ func (c *Config) overlay(dir string, source Source) error {
 		return err
 	}
 	var wrong []string
-	for _, s := range settings() {
-		value, has := at(document, s.key)
+	for _, s := range settingKeys() {
+		value, has := lookupKey(document, s.key)
 		if !has || value == nil {
 			continue
 		}
@@ -163,7 +163,7 @@ func readConfig(dir string) (map[string]any, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %s", dir, reason(err))
+		return nil, fmt.Errorf("%s cannot be read: %s", dir, pathlessError(err))
 	}
 	defer func() { _ = root.Close() }()
 	text, _, err := root.Read(filepath.Join(workspaceName, "config.yaml"), maxConfigBytes)
@@ -171,7 +171,7 @@ func readConfig(dir string) (map[string]any, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %s", configFile(dir), reason(err))
+		return nil, fmt.Errorf("%s cannot be read: %s", configFile(dir), pathlessError(err))
 	}
 	var document map[string]any
 	if _, err := strictyaml.Decode(text, &document, strictyaml.Options{}); err != nil {
@@ -180,8 +180,8 @@ func readConfig(dir string) (map[string]any, error) {
 	return document, nil
 }
 
-// at returns the value of a key with a dot or none.
-func at(document map[string]any, key string) (any, bool) {
+// lookupKey returns the value of a key with a dot or none.
+func lookupKey(document map[string]any, key string) (any, bool) {
 	section, rest, nested := strings.Cut(key, ".")
 	value, has := document[section]
 	if !nested || !has {
@@ -312,14 +312,14 @@ func (c Config) section(prefix string) map[string]any {
 
 func unknownKey(key string) error {
 	var known []string
-	for _, s := range settings() {
+	for _, s := range settingKeys() {
 		known = append(known, s.key)
 	}
 	return newError(InvalidArgument, "there is no setting %q; there are %s", key,
 		strings.Join(known, ", ")).With("valid_keys", known)
 }
 
-func (c Config) text(key string) string {
+func (c Config) stringValue(key string) string {
 	text, _ := c.values[key].(string)
 	return text
 }
@@ -327,7 +327,7 @@ func (c Config) text(key string) string {
 // platforms returns the platforms into which packages are put when the caller names none.
 func (c Config) platforms() []string {
 	if c.sources["active_platforms"] == SourceDefault && c.sources["default_platform"] != SourceDefault {
-		return []string{c.text("default_platform")}
+		return []string{c.stringValue("default_platform")}
 	}
 	var out []string
 	for _, entry := range c.values["active_platforms"].([]any) {
@@ -356,12 +356,12 @@ func registriesOf(list []any) []RegistryConfig {
 // setConfig changes one value in the user's file, which keeps what else it has, or only checks it. AAM_INVALID_ARGUMENT
 // for a key that does not exist and for a value that the key cannot have.
 func setConfig(home, key, text string, checkOnly bool) (any, error) {
-	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
+	i := slices.IndexFunc(settingKeys(), func(s setting) bool { return s.key == key })
 	if i < 0 {
 		return nil, unknownKey(key)
 	}
-	s := settings()[i]
-	value, why := s.parse(text)
+	s := settingKeys()[i]
+	value, why := s.parseValue(text)
 	if why == "" {
 		why = s.check(value)
 	}
@@ -372,25 +372,25 @@ func setConfig(home, key, text string, checkOnly bool) (any, error) {
 		return value, nil
 	}
 	return value, editConfig(home, func(document *yaml.Node) error {
-		return put(document, strings.Split(key, "."), value)
+		return setValue(document, strings.Split(key, "."), value)
 	})
 }
 
 // mayCallerSet returns AAM_PERMISSION_DENIED for a value of the user's file that only a person sets: one that makes
 // installations less secure, and a platform that puts files outside of projects. An invalid value is left to setConfig.
 func mayCallerSet(home, key, text string) error {
-	i := slices.IndexFunc(settings(), func(s setting) bool { return s.key == key })
+	i := slices.IndexFunc(settingKeys(), func(s setting) bool { return s.key == key })
 	if i < 0 {
 		return nil
 	}
-	value, why := settings()[i].parse(text)
+	value, why := settingKeys()[i].parseValue(text)
 	own, err := loadConfig(home, "")
-	if err != nil || why != "" || settings()[i].check(value) != "" {
+	if err != nil || why != "" || settingKeys()[i].check(value) != "" {
 		return err
 	}
 	denied := newError(PermissionDenied, "%s becomes %s only if a person says so", key,
 		text).Suggest("a person runs: claudeops packages config set")
-	if settings()[i].loosens(own.values[key], value) {
+	if settingKeys()[i].loosens(own.values[key], value) {
 		return denied
 	}
 	names, isList := value.([]any)
@@ -405,8 +405,8 @@ func mayCallerSet(home, key, text string) error {
 	return nil
 }
 
-// parse reads a value as it is typed.
-func (s setting) parse(text string) (value any, why string) {
+// parseValue reads a value as it is typed.
+func (s setting) parseValue(text string) (value any, why string) {
 	switch {
 	case s.key == "registries":
 		return nil, "registries are added with aam_registry_add"
@@ -456,7 +456,7 @@ func addRegistry(home string, r RegistryConfig) error {
 			}
 		}
 		registries = append(registries, map[string]any{"name": r.Name, "url": r.URL, "type": r.Type, "default": r.Default})
-		return put(document, []string{"registries"}, registries)
+		return setValue(document, []string{"registries"}, registries)
 	})
 }
 
@@ -470,7 +470,7 @@ func editConfig(home string, change func(document *yaml.Node) error) error {
 	}
 	text, err := readBelow(home, configFile(home), maxConfigBytes)
 	if err != nil {
-		return newError(PermissionDenied, "%s cannot be read: %s", configFile(home), reason(err)).Because(err)
+		return newError(PermissionDenied, "%s cannot be read: %s", configFile(home), pathlessError(err)).Because(err)
 	}
 	var file yaml.Node
 	if err := yaml.Unmarshal(text, &file); err != nil {
@@ -490,13 +490,13 @@ func editConfig(home string, change func(document *yaml.Node) error) error {
 		return newError(InternalError, "the configuration cannot be written").Because(err)
 	}
 	if err := writeBelow(home, configFile(home), out); err != nil {
-		return newError(PermissionDenied, "%s cannot be written: %s", configFile(home), reason(err)).Because(err)
+		return newError(PermissionDenied, "%s cannot be written: %s", configFile(home), pathlessError(err)).Because(err)
 	}
 	return nil
 }
 
-// put sets a value in a mapping, and makes the sections on the way.
-func put(mapping *yaml.Node, keys []string, value any) error {
+// setValue sets a value in a mapping, and makes the sections on the way.
+func setValue(mapping *yaml.Node, keys []string, value any) error {
 	var node *yaml.Node
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == keys[0] {
@@ -511,7 +511,7 @@ func put(mapping *yaml.Node, keys []string, value any) error {
 		if node.Kind != yaml.MappingNode {
 			*node = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		}
-		return put(node, keys[1:], value)
+		return setValue(node, keys[1:], value)
 	}
 	comment := node.LineComment
 	if err := node.Encode(value); err != nil {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // childVariable tells the test's own binary to be a process that is killed: the folder, and what it does there.
@@ -243,7 +243,7 @@ func (b *bench) sound() {
 			b.Errorf("%s: %s %s", c.Name, c.Status, c.Message)
 		}
 	}
-	if change.Exists(filepath.Join(b.settings.Project, ".aam", ".tmp")) {
+	if fileset.Exists(filepath.Join(b.settings.Project, ".aam", ".tmp")) {
 		b.Error(".aam/.tmp is left")
 	}
 	lock, err := (workspace{b.settings.Project}).Lock()
@@ -296,7 +296,7 @@ func (b *bench) indexIsTrue() {
 		if err != nil {
 			b.Fatal(err)
 		}
-		m, err := b.registry.metadata(n)
+		m, err := b.registry.readMetadata(n)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -385,7 +385,7 @@ func TestHoldingFindsContentsInPackages(t *testing.T) {
 	b.full("one", "1.1.0", "")
 	b.full("two", "1.1.0", "")
 	of := func(version string) string {
-		return change.Hash([]byte("---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF " + version + "\n"))
+		return fileset.Hash([]byte("---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF " + version + "\n"))
 	}
 	for hash, want := range map[string][]Holder{
 		of("1.0.0"): {{"one", "1.0.0", "dev", true}},

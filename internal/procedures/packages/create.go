@@ -35,7 +35,7 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 	root, err := openFolder(r.Dir, r.Within)
 	if err != nil {
 		return "", nil, newError(InvalidArgument, "%s cannot be read: %s", r.Dir,
-			reason(err)).Because(err).Suggest("name a folder")
+			pathlessError(err)).Because(err).Suggest("name a folder")
 	}
 	defer func() { _ = root.Close() }()
 	if root.Has(manifestName) {
@@ -45,7 +45,7 @@ func (s *Service) Create(ctx context.Context, r Recipe) (string, *Manifest, erro
 	if err != nil {
 		return "", nil, err
 	}
-	installed, err := s.put(ctx, r.Dir)
+	installed, err := s.installedFiles(ctx, r.Dir)
 	if err != nil {
 		return "", nil, err
 	}
@@ -75,7 +75,7 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Name: r.Name, Version: r.Version, Description: r.Description, Author: config.text("author.name"),
+	m := &Manifest{Name: r.Name, Version: r.Version, Description: r.Description, Author: config.stringValue("author.name"),
 		Artifacts: map[ArtifactType][]Artifact{}}
 	for t, list := range found {
 		if len(list) > 0 && (len(r.Types) == 0 || slices.Contains(r.Types, t.singular())) {
@@ -95,7 +95,7 @@ func (r Recipe) manifest(root *files.Dir, config Config, installed map[string]bo
 	}
 	if m.Name == "" {
 		m.Name = artifactName(filepath.Base(r.Dir))
-		if scope := strings.TrimPrefix(config.text("publish.default_scope"), "@"); scope != "" {
+		if scope := strings.TrimPrefix(config.stringValue("publish.default_scope"), "@"); scope != "" {
 			m.Name = "@" + scope + "/" + m.Name
 		}
 	}
@@ -123,11 +123,11 @@ func (m *Manifest) about() string {
 			parts = append(parts, a.Name)
 		}
 	}
-	return cut("Brings " + strings.Join(parts, ", "))
+	return shortDescription("Brings " + strings.Join(parts, ", "))
 }
 
-// cut shortens a description to what a manifest may have.
-func cut(text string) string {
+// shortDescription shortens a description to what a manifest may have.
+func shortDescription(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if utf8.RuneCountInString(text) <= maxDescription {
 		return text
@@ -149,8 +149,8 @@ func artifactName(text string) string {
 	return strings.Trim(name[:min(len(name), 64)], "-")
 }
 
-// put returns the files below a folder that packages have put there, by their path below it.
-func (s *Service) put(ctx context.Context, dir string) (map[string]bool, error) {
+// installedFiles returns the files below a folder that packages have put there, by their path below it.
+func (s *Service) installedFiles(ctx context.Context, dir string) (map[string]bool, error) {
 	out := map[string]bool{}
 	if !s.hasState() {
 		return out, nil
@@ -187,7 +187,7 @@ func scan(root *files.Dir, installed map[string]bool) (map[ArtifactType][]Artifa
 			return nil
 		}
 		if t, artifactPath, artifact := artifactAt(name); t != "" && artifact != "" {
-			out[t] = append(out[t], Artifact{unique(out[t], artifact), artifactPath, cut(aboutFile(root, name))})
+			out[t] = append(out[t], Artifact{unique(out[t], artifact), artifactPath, shortDescription(aboutFile(root, name))})
 		}
 		return nil
 	})

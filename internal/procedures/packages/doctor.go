@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/plural"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Status is the result of a check.
@@ -38,7 +38,7 @@ func (s *Service) diagnose(ctx context.Context) []Check {
 		fmt.Sprintf("%s on %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH), ""}}
 	v, err := s.configured()
 	if err != nil {
-		checks = append(checks, failed("config_valid", err))
+		checks = append(checks, failedCheck("config_valid", err))
 	} else {
 		checks = append(checks, Check{"config_valid", Pass, "Configuration loaded", ""})
 	}
@@ -58,7 +58,7 @@ func (s *Service) diagnose(ctx context.Context) []Check {
 // diagnosis looks at a workspace.
 type diagnosis struct{ *Service }
 
-func failed(name string, err error) Check {
+func failedCheck(name string, err error) Check {
 	c := Check{Name: name, Status: Fail, Message: err.Error()}
 	var e *Error
 	if asError(err, &e) {
@@ -74,13 +74,13 @@ func checkRegistry(r Registry) Check {
 	}
 	index, err := r.Index()
 	if err != nil {
-		return failed(name, err)
+		return failedCheck(name, err)
 	}
 	var broken []string
 	for _, e := range index.Packages {
 		n, err := parseName(e.Name)
 		if err == nil {
-			_, err = r.metadata(n)
+			_, err = r.readMetadata(n)
 		}
 		if err != nil {
 			broken = append(broken, e.Name)
@@ -90,7 +90,7 @@ func checkRegistry(r Registry) Check {
 		return Check{name, Warn, fmt.Sprintf("The index lists packages that cannot be read: %s", few(broken)),
 			"publish them again with a new version, or restore the registry"}
 	}
-	return Check{name, Pass, "Registry accessible, " + plural.Of(len(index.Packages), "package", "packages"), ""}
+	return Check{name, Pass, "Registry accessible, " + fault.Count(len(index.Packages), "package", "packages"), ""}
 }
 
 // few names the first of many.
@@ -108,12 +108,12 @@ func (s diagnosis) checkWorkspace(ctx context.Context) []Check {
 	}
 	lock, err := w.Lock()
 	if err != nil {
-		return []Check{failed("workspace", err)}
+		return []Check{failedCheck("workspace", err)}
 	}
-	out := []Check{{"workspace", Pass, plural.Of(len(lock.Packages), "package", "packages") + " installed", ""}}
+	out := []Check{{"workspace", Pass, fault.Count(len(lock.Packages), "package", "packages") + " installed", ""}}
 	switch t, err := w.pending(); {
 	case err != nil:
-		out = append(out, failed("incomplete_install", err))
+		out = append(out, failedCheck("incomplete_install", err))
 	case t != nil:
 		out = append(out, Check{"incomplete_install", Warn, "An installation or removal was cut off: " + few(t.Touched),
 			"the next installation or removal finishes it"})
@@ -156,7 +156,7 @@ func (s diagnosis) checkPlatforms(ctx context.Context, lock *Lock) Check {
 	}
 	owned, _, err := s.engine().Owned(ctx, owner)
 	if err != nil {
-		return failed(name, fromDeploy(err))
+		return failedCheck(name, fromDeploy(err))
 	}
 	var changed []string
 	for _, f := range owned {
@@ -164,7 +164,7 @@ func (s diagnosis) checkPlatforms(ctx context.Context, lock *Lock) Check {
 			continue
 		}
 		if content, _, err := files.ReadPath(f.Path, maxUnpackedBytes); err != nil ||
-			change.Bytes(content).SHA256() != f.SHA256 {
+			fileset.Bytes(content).SHA256() != f.SHA256 {
 			changed = append(changed, f.Path)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
@@ -100,11 +100,11 @@ func (b *bench) published(name, version string) *Packed {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := b.registry.metadata(n)
+	m, err := b.registry.readMetadata(n)
 	if err != nil {
 		b.Fatal(err)
 	}
-	packed, err := b.registry.Archive(n, *m.version(version))
+	packed, err := b.registry.Archive(n, *m.findVersion(version))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestANameThatIsTooLongIsNoFaultOfRights(t *testing.T) {
 	for want, cause := range map[Code]error{InvalidArgument: syscall.ENAMETOOLONG, PermissionDenied: syscall.EACCES} {
 		err := &fs.PathError{Op: "open", Path: "x", Err: cause}
 		for _, got := range []error{unwritable("x", err), Registry{Name: "r"}.unwritable("x", err)} {
-			if e := contract.Of[Code](got); e == nil || e.Code != want {
+			if e := fault.ContractErrorOf[Code](got); e == nil || e.Code != want {
 				t.Errorf("%v: %v", cause, got)
 			}
 		}

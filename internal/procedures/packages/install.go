@@ -13,9 +13,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Order says what to install.
@@ -64,12 +64,12 @@ func (s *Service) Install(ctx context.Context, o Order) (Done, error) {
 			return Done{}, err
 		}
 	}
-	unlock, notes, err := s.begin(ctx, o.DryRun)
+	unlock, notes, err := s.lockAndRepair(ctx, o.DryRun)
 	if err != nil {
 		return Done{}, err
 	}
 	defer unlock()
-	v, err := s.open()
+	v, err := s.loadView()
 	if err != nil {
 		return Done{}, err
 	}
@@ -78,17 +78,17 @@ func (s *Service) Install(ctx context.Context, o Order) (Done, error) {
 	if o.Upgrade {
 		err = run.parseNames()
 	} else {
-		run.parse()
+		run.parseSpecs()
 	}
 	if err != nil {
 		return Done{}, err
 	}
 	for {
-		choices, err := run.choose(ctx)
+		choices, err := run.resolveAll(ctx)
 		if err != nil {
 			return Done{}, err
 		}
-		err = run.write(ctx)
+		err = run.applyInstall(ctx)
 		if run.giveUp(choices, err) {
 			continue
 		}
@@ -106,13 +106,13 @@ type installing struct {
 	specs   []Spec
 	folders map[string]string // of packages that are installed, or about to be: the name of each
 	fresh   []choice          // to be installed, dependencies first
-	trees   map[string]change.Tree
+	trees   map[string]fileset.Tree
 	models  map[string]*Manifest
 	staged  map[string]bool
 	stage   string // the folder where packages wait; "" before there is one
 }
 
-func (i *installing) parse() {
+func (i *installing) parseSpecs() {
 	for _, text := range i.order.Packages {
 		spec, err := parseSpec(text)
 		if err != nil {
@@ -123,15 +123,15 @@ func (i *installing) parse() {
 	}
 }
 
-// choose resolves and reads every archive, until all that is left can be had.
-func (i *installing) choose(ctx context.Context) ([]choice, error) {
+// resolveAll resolves and reads every archive, until all that is left can be had.
+func (i *installing) resolveAll(ctx context.Context) ([]choice, error) {
 	for len(i.specs) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		choices, err := i.resolve(ctx)
 		if err == nil {
-			err = i.read(ctx, choices)
+			err = i.stageArchives(ctx, choices)
 		}
 		if err == nil {
 			return choices, nil
@@ -148,7 +148,7 @@ func (i *installing) choose(ctx context.Context) ([]choice, error) {
 // giveUp takes an error that is about some of the packages for their failure. It returns false if it is about none of
 // them.
 func (i *installing) giveUp(choices []choice, err error) bool {
-	e := contract.Of[Code](err)
+	e := fault.ContractErrorOf[Code](err)
 	if e == nil {
 		return false
 	}
@@ -210,8 +210,8 @@ func (i *installing) changes(c choice) bool {
 		!slices.Equal(i.targets(c), have.Platforms)
 }
 
-// write makes the new lock file, and carries all of it out.
-func (i *installing) write(ctx context.Context) error {
+// applyInstall makes the new lock file, and carries all of it out.
+func (i *installing) applyInstall(ctx context.Context) error {
 	i.done.Installed = nil
 	if len(i.fresh) == 0 {
 		return nil
@@ -259,10 +259,11 @@ func (i *installing) locked(c choice, name string) Locked {
 	}
 }
 
-// read fetches and checks the archives of what has to be installed, and stages them.
-func (i *installing) read(ctx context.Context, choices []choice) error {
+// stageArchives fetches and checks the archives of what has to be installed, and stages them.
+func (i *installing) stageArchives(ctx context.Context, choices []choice) error {
 	i.cleanUp()
-	i.fresh, i.trees, i.models, i.folders, i.done.Already = nil, map[string]change.Tree{}, map[string]*Manifest{}, nil, nil
+	i.fresh, i.trees, i.models, i.folders, i.done.Already = nil, map[string]fileset.Tree{}, map[string]*Manifest{}, nil,
+		nil
 	i.staged = map[string]bool{}
 	for _, c := range choices {
 		name := c.Name.String()
@@ -307,9 +308,9 @@ func (i *installing) fetch(c choice) error {
 	}
 	i.models[name] = packed.Manifest
 	if i.order.DryRun {
-		tree := change.Tree{}
+		tree := fileset.Tree{}
 		for _, f := range packed.Files {
-			tree[f.Name] = change.TreeFile{Content: change.Bytes(f.Content), Executable: f.Executable}
+			tree[f.Name] = fileset.TreeFile{Content: fileset.Bytes(f.Content), Executable: f.Executable}
 		}
 		i.trees[name] = tree
 		return nil
@@ -324,7 +325,7 @@ func (i *installing) signed() error {
 	if i.view.config.values["security.require_signature"] != true {
 		return nil
 	}
-	switch i.view.config.text("security.on_signature_failure") {
+	switch i.view.config.stringValue("security.on_signature_failure") {
 	case "error":
 		return newError(IntegrityError, "the configuration requires signatures, and packages have none").
 			Suggest("set security.require_signature to false; checksums are verified all the same")
@@ -355,7 +356,7 @@ func (i *installing) folderIsFree(name Name) error {
 }
 
 // stagePackage writes a package to where it waits.
-func (i *installing) stagePackage(name Name, packed *Packed) (change.Tree, error) {
+func (i *installing) stagePackage(name Name, packed *Packed) (fileset.Tree, error) {
 	w := i.view.workspace
 	root, err := files.OpenWriting(w.Project)
 	if err != nil {
@@ -366,18 +367,18 @@ func (i *installing) stagePackage(name Name, packed *Packed) (change.Tree, error
 		i.stage = filepath.ToSlash(filepath.Join(temporary, rand.Text()))
 	}
 	folder := i.stage + "/new/" + name.folder()
-	tree := change.Tree{}
+	tree := fileset.Tree{}
 	for _, f := range packed.Files {
-		tree[f.Name] = change.TreeFile{Content: change.Bytes(f.Content), Executable: f.Executable}
+		tree[f.Name] = fileset.TreeFile{Content: fileset.Bytes(f.Content), Executable: f.Executable}
 	}
-	if at, err := change.Stage(root, folder, tree); err != nil {
+	if at, err := fileset.Stage(root, folder, tree); err != nil {
 		return nil, unwritable(at, err)
 	}
 	return readTree(&root.Dir, folder)
 }
 
-func readTree(root *files.Dir, folder string) (change.Tree, error) {
-	tree, ok, err := change.ReadTree(root, folder, nil)
+func readTree(root *files.Dir, folder string) (fileset.Tree, error) {
+	tree, ok, err := fileset.ReadTree(root, folder, nil)
 	if err != nil || !ok {
 		return nil, newError(IntegrityError, "%s cannot be read", folder).Because(cmp.Or(err, os.ErrNotExist))
 	}
@@ -389,10 +390,10 @@ func readTree(root *files.Dir, folder string) (change.Tree, error) {
 func unwritable(name string, err error) error {
 	if errors.Is(err, syscall.ENAMETOOLONG) {
 		return newError(InvalidArgument, "%s cannot be written: %s", name,
-			reason(err)).Because(err).Suggest("give it a shorter name")
+			pathlessError(err)).Because(err).Suggest("give it a shorter name")
 	}
 	return newError(PermissionDenied, "%s cannot be written: %s", name,
-		reason(err)).Because(err).Suggest("look at the rights of the folder and at the room on the disk")
+		pathlessError(err)).Because(err).Suggest("look at the rights of the folder and at the room on the disk")
 }
 
 // cleanUp removes what was staged and not used. A transaction that could neither be finished nor taken back still needs
@@ -411,7 +412,7 @@ func (i *installing) cleanUp() {
 }
 
 // installedTree returns the files of an installed package, held against what was recorded of them.
-func installedTree(w workspace, name Name, have Locked) (change.Tree, *Manifest, error) {
+func installedTree(w workspace, name Name, have Locked) (fileset.Tree, *Manifest, error) {
 	root, err := files.OpenDir(w.Project)
 	if err != nil {
 		return nil, nil, unwritable(w.Project, err)
@@ -434,7 +435,7 @@ func installedTree(w workspace, name Name, have Locked) (change.Tree, *Manifest,
 }
 
 // changed lists the files that are other than recorded, missing, or too many.
-func (l Locked) changed(tree change.Tree) []string {
+func (l Locked) changed(tree fileset.Tree) []string {
 	if l.FileChecksums == nil {
 		return nil
 	}

@@ -245,7 +245,7 @@ func validate(name, within string) Validation {
 	if err != nil {
 		v.Errors = []string{fmt.Sprintf("No %s found at %s", manifestName, name)}
 		if !errors.Is(err, fs.ErrNotExist) {
-			v.Errors = []string{fmt.Sprintf("%s cannot be read: %s", manifestName, reason(err))}
+			v.Errors = []string{fmt.Sprintf("%s cannot be read: %s", manifestName, pathlessError(err))}
 		}
 		return v
 	}
@@ -287,7 +287,7 @@ func missingArtifacts(root *files.Dir, m *Manifest) (out []string) {
 			case errors.Is(err, fs.ErrNotExist):
 				out = append(out, fmt.Sprintf("Artifact path '%s' does not exist", a.Path))
 			case err != nil:
-				out = append(out, fmt.Sprintf("Artifact path '%s' cannot be read: %s", a.Path, reason(err)))
+				out = append(out, fmt.Sprintf("Artifact path '%s' cannot be read: %s", a.Path, pathlessError(err)))
 			case t == Skills && !info.IsDir():
 				out = append(out, fmt.Sprintf("Artifact path '%s' is a file; a skill is a folder with a SKILL.md", a.Path))
 			case t == Skills:

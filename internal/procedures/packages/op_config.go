@@ -27,8 +27,8 @@ type ConfigData struct {
 	Notes  []string `json:"notes,omitempty"`
 }
 
-func (s set) configGet() operation.Operation {
-	return reading(s, named("config_get", "config get", "Read settings of packages",
+func (s toolDeps) configGet() operation.Operation {
+	return reading(s, readOperation("config_get", "config get", "Read settings of packages",
 		"Show the configuration of packages, or one value",
 		"Read one setting of packages, or with no key all of them. source says whether it is a default, the user's or the project's."),
 		func(_ context.Context, _ operation.Call, in ConfigGetRequest) (ConfigData, error) {
@@ -51,8 +51,8 @@ type ConfigSetRequest struct {
 	Value string `json:"value" positional:"true" required:"true" maxLength:"4096" doc:"Lists are joined with commas"`
 }
 
-func (s set) configSet() operation.Operation {
-	o := named("config_set", "config set", "Change a setting of packages", "Change one value of the user's configuration",
+func (s toolDeps) configSet() operation.Operation {
+	o := readOperation("config_set", "config set", "Change a setting of packages", "Change one value of the user's configuration",
 		"Change one setting in the user's configuration, ~/.aam/config.yaml. The value is checked; an unknown key is "+
 			"refused with the keys that there are. "+
 			"Agents cannot make it less secure.")
@@ -95,8 +95,8 @@ type RegistryListAnswer struct {
 	Notes  []string       `json:"notes,omitempty" doc:"What was left out"`
 }
 
-// Bare implements operation.Bare.
-func (a RegistryListAnswer) Bare() (any, []string) { return a.Result, a.Notes }
+// AsList implements operation.Bare.
+func (a RegistryListAnswer) AsList() (any, []string) { return a.Result, a.Notes }
 
 func registryInfo(r RegistryState) RegistryInfo {
 	out := RegistryInfo{Name: r.Name, URL: r.URL, Type: r.Type, IsDefault: r.Default, Accessible: r.Accessible}
@@ -106,8 +106,8 @@ func registryInfo(r RegistryState) RegistryInfo {
 	return out
 }
 
-func (s set) registryList() operation.Operation {
-	return reading(s, named("registry_list", "registry list", "List registries of packages",
+func (s toolDeps) registryList() operation.Operation {
+	return reading(s, readOperation("registry_list", "registry list", "List registries of packages",
 		"List the configured registries",
 		"List the configured registries in the order in which they are asked."),
 		func(context.Context, operation.Call, NoArguments) (RegistryListAnswer, error) {
@@ -127,8 +127,8 @@ type RegistryAddRequest struct {
 	SetDefault bool   `json:"set_default,omitempty" default:"false" doc:"Publish there unless another one is named"`
 }
 
-func (s set) registryAdd() operation.Operation {
-	o := named("registry_add", "registry add", "Add a registry of packages", "Add a registry to the user's configuration",
+func (s toolDeps) registryAdd() operation.Operation {
+	o := readOperation("registry_add", "registry add", "Add a registry of packages", "Add a registry to the user's configuration",
 		"Add a folder with packages as a registry to the user's configuration. The folder has to be there; it may be "+
 			"empty, and the first publication fills it. "+
 			"Agents can add those alone that the operator has allowed.")
@@ -196,7 +196,7 @@ func (a Acts) Operations() []operation.Operation {
 				return text + "."
 			},
 		},
-	}, operation.Way[RegistryInitRequest]{}, a.init)}
+	}, operation.CallSpec[RegistryInitRequest]{}, a.init)}
 }
 
 func (a Acts) init(ctx context.Context, call operation.Call, in RegistryInitRequest) (MadeRegistry, error) {
@@ -213,7 +213,7 @@ func (a Acts) init(ctx context.Context, call operation.Call, in RegistryInitRequ
 // initRegistry makes a folder with an empty registry and adds it to the user's configuration. AAM_INVALID_ARGUMENT for
 // a name that is taken, and for a folder with something in it.
 func (s *Service) initRegistry(folder, name string, makeDefault, dryRun bool) (MadeRegistry, error) {
-	dir, why := s.settings.folderOf(folder)
+	dir, why := s.settings.registryFolder(folder)
 	if why != "" {
 		return MadeRegistry{}, newError(InvalidArgument, "%s: %s", folder, why)
 	}
@@ -247,7 +247,7 @@ func (s *Service) initRegistry(folder, name string, makeDefault, dryRun bool) (M
 func (s *Service) makeRegistry(dir, name string, dryRun bool) error {
 	unwritten := func(err error) error {
 		return newError(PermissionDenied, "%s cannot be made: %s", dir,
-			reason(err)).Because(err).Suggest("name another folder")
+			pathlessError(err)).Because(err).Suggest("name another folder")
 	}
 	there, err := files.OpenDir(dir)
 	if err == nil {

@@ -30,11 +30,11 @@ type SearchAnswer struct {
 	Notes  []string       `json:"notes,omitempty" doc:"What was left out"`
 }
 
-// Bare implements operation.Bare.
-func (a SearchAnswer) Bare() (any, []string) { return a.Result, a.Notes }
+// AsList implements operation.Bare.
+func (a SearchAnswer) AsList() (any, []string) { return a.Result, a.Notes }
 
-func (s set) search() operation.Operation {
-	return reading(s, named("search", "search", "Search for packages", "Find packages in registries",
+func (s toolDeps) searchOperation() operation.Operation {
+	return reading(s, readOperation("search", "search", "Search for packages", "Find packages in registries",
 		"Find packages in the configured registries by name, keyword and description, best match first. Several words have "+
 			"to fit all. Install one with aam_install."),
 		func(_ context.Context, _ operation.Call, in SearchRequest) (SearchAnswer, error) {
@@ -46,7 +46,7 @@ func (s set) search() operation.Operation {
 			if in.PackageType != nil {
 				kind = *in.PackageType
 			}
-			found, err := search(v.used(), in.Query, kind)
+			found, err := searchIndexes(v.used(), in.Query, kind)
 			if err != nil {
 				return SearchAnswer{}, err
 			}
@@ -89,11 +89,11 @@ type ListAnswer struct {
 	Notes  []string        `json:"notes,omitempty" doc:"What was left out"`
 }
 
-// Bare implements operation.Bare.
-func (a ListAnswer) Bare() (any, []string) { return a.Result, a.Notes }
+// AsList implements operation.Bare.
+func (a ListAnswer) AsList() (any, []string) { return a.Result, a.Notes }
 
-func (s set) list() operation.Operation {
-	return reading(s, named("list", "list", "List installed packages",
+func (s toolDeps) list() operation.Operation {
+	return reading(s, readOperation("list", "list", "List installed packages",
 		"List the packages that are installed in the project",
 		"List the packages that are installed in the project, with version, registry and how many artifacts of each type "+
 			"they bring."),
@@ -128,8 +128,8 @@ type InfoAnswer struct {
 	Registry         string                `json:"registry" doc:"That has it, or that it came from when it was installed"`
 }
 
-func (s set) info() operation.Operation {
-	return reading(s, named("info", "info", "Look at a package", "Show one package",
+func (s toolDeps) info() operation.Operation {
+	return reading(s, readOperation("info", "info", "Look at a package", "Show one package",
 		"Show a package, installed or in a registry: its artifacts with their paths, what it depends on, and whether it is installed."),
 		func(_ context.Context, _ operation.Call, in InfoRequest) (InfoAnswer, error) {
 			version := ""
@@ -178,8 +178,8 @@ type ValidateAnswer struct {
 // Incomplete implements operation.Partial: the command ends with an error for a package that is not valid.
 func (a ValidateAnswer) Incomplete() bool { return !a.Valid }
 
-func (s set) validate() operation.Operation {
-	return reading(s, named("validate", "validate", "Validate a package", "Check a package before it is published",
+func (s toolDeps) validate() operation.Operation {
+	return reading(s, readOperation("validate", "validate", "Validate a package", "Check a package before it is published",
 		"Check the aam.yaml of a folder, and that everything which it lists is there. Errors make the package invalid, "+
 			"warnings do not. An invalid "+
 			"package is an answer with valid: false, no error of the call."),
@@ -227,8 +227,8 @@ type DoctorAnswer struct {
 // Incomplete implements operation.Partial: the command ends with an error where something failed.
 func (a DoctorAnswer) Incomplete() bool { return !a.Healthy }
 
-func (s set) doctor() operation.Operation {
-	return reading(s, named("doctor", "doctor", "Look for problems with packages",
+func (s toolDeps) doctor() operation.Operation {
+	return reading(s, readOperation("doctor", "doctor", "Look for problems with packages",
 		"Check configuration, registries and installed packages",
 		"Check configuration, registries, installed packages and what they have put into platforms; each finding says what "+
 			"to do. Nothing is changed."),

@@ -38,8 +38,8 @@ type InstallAnswer struct {
 // Incomplete implements operation.Partial.
 func (a InstallAnswer) Incomplete() bool { return len(a.Failed) > 0 }
 
-func (s set) install() operation.Operation {
-	o := named("install", "install", "Install packages", "Install packages with what they depend on",
+func (s toolDeps) install() operation.Operation {
+	o := readOperation("install", "install", "Install packages", "Install packages with what they depend on",
 		"Install packages from the configured registries into the project's workspace .aam, with what they depend on, and "+
 			"put their skills, agents, prompts and "+
 			"instructions where the platforms read them. Files of others are never replaced. A package that cannot be had is "+
@@ -97,8 +97,8 @@ type UninstallAnswer struct {
 	Notes             []string `json:"notes,omitempty" doc:"What was left as it is"`
 }
 
-func (s set) uninstall() operation.Operation {
-	o := named("uninstall", "uninstall", "Uninstall a package", "Remove a package and what it has put into platforms",
+func (s toolDeps) uninstall() operation.Operation {
+	o := readOperation("uninstall", "uninstall", "Uninstall a package", "Remove a package and what it has put into platforms",
 		"Remove a package from the project, with what it has put into every platform, and nothing else. What somebody has "+
 			"changed since stays and is named in "+
 			"notes. dependents_warning names the installed packages that need it.")
@@ -130,8 +130,8 @@ type PublishAnswer struct {
 	Notes       []string `json:"notes,omitempty" doc:"What was left out"`
 }
 
-func (s set) publish() operation.Operation {
-	o := named("publish", "publish", "Publish a package", "Publish the package in the project to a registry",
+func (s toolDeps) publish() operation.Operation {
+	o := readOperation("publish", "publish", "Publish a package", "Publish the package in the project to a registry",
 		"Check the package in the project's folder, pack it and publish it to a registry. A version is published once; "+
 			"raise the version in aam.yaml to publish again.")
 	return writing(s, o, func(PublishRequest) []string { return s.project() },
@@ -168,8 +168,8 @@ type CreateAnswer struct {
 	DryRun            bool           `json:"dry_run,omitempty" doc:"Nothing was written"`
 }
 
-func (s set) createPackage() operation.Operation {
-	o := named("create_package", "create", "Make a package", "Write the manifest of a package from what is in a folder",
+func (s toolDeps) createPackage() operation.Operation {
+	o := readOperation("create_package", "create", "Make a package", "Write the manifest of a package from what is in a folder",
 		"Look through a folder for skills, agents, prompts and instructions, and write an aam.yaml that lists them. What "+
 			"installed packages have put there is left out. An "+
 			"aam.yaml that is there is never replaced. Look at it, then publish it with aam_publish.")
@@ -229,7 +229,7 @@ type OutdatedAnswer struct {
 	Notes  []string          `json:"notes,omitempty"`
 }
 
-func (s set) outdated() operation.Operation {
+func (s toolDeps) outdated() operation.Operation {
 	return reading(s, beside("outdated", "List installed packages of which there are newer versions",
 		"List installed packages of which their registry has a newer version. wanted is what packages upgrade comes to: it "+
 			"is older than newest where another\n"+
@@ -268,7 +268,7 @@ type UpgradeAnswer struct {
 // Incomplete implements operation.Partial.
 func (a UpgradeAnswer) Incomplete() bool { return len(a.Failed) > 0 }
 
-func (s set) upgrade() operation.Operation {
+func (s toolDeps) upgrade() operation.Operation {
 	return writing(s, beside("upgrade", "Take installed packages to their newest versions",
 		"Take installed packages to the newest versions that go together, with what they depend on. Named ones alone take "+
 			"nothing else along that they do\n"+
@@ -327,7 +327,7 @@ type AutoremoveAnswer struct {
 	Notes   []string         `json:"notes,omitempty" doc:"What was left as it is"`
 }
 
-func (s set) autoremove() operation.Operation {
+func (s toolDeps) autoremove() operation.Operation {
 	return writing(s, beside("autoremove", "Remove packages that came with others, and that nothing needs any more",
 		"Remove packages that came with others, and that no package needs any more which somebody asked for. What somebody "+
 			"has changed stays, as with\n"+

@@ -31,8 +31,8 @@ const (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// set holds the dependencies of the tools.
-type set struct {
+// toolDeps holds the dependencies of the tools.
+type toolDeps struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
 }
@@ -40,14 +40,14 @@ type set struct {
 // Toolset returns the 13 tools of AAM's published contract, and what people have beside them. kernel and service are
 // called for each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
-	s := set{kernel, service}
+	s := toolDeps{kernel, service}
 	return operation.Toolset{
-		Name: ToolsetName, Schemas: schemas, Form: form(),
+		Name: ToolsetName, Schemas: schemas, Form: operationForm(),
 		Instructions: "Share procedures as packages with aam_*: search and info find them in registries, install puts them " +
 			"and what they depend on into the " +
 			"project, create_package, validate and publish make one of what you have written.",
 		Operations: inWords(operation.WithExamples([]operation.Operation{
-			s.search(), s.list(), s.info(), s.validate(), s.configGet(), s.registryList(), s.doctor(),
+			s.searchOperation(), s.list(), s.info(), s.validate(), s.configGet(), s.registryList(), s.doctor(),
 			s.install(), s.uninstall(), s.publish(), s.createPackage(), s.configSet(), s.registryAdd(),
 			s.outdated(), s.upgrade(), s.autoremove(),
 		}, examples())),
@@ -58,8 +58,8 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	}
 }
 
-// named returns the common part of a tool. command is the part after `claudeops packages`.
-func named(name, command, title, summary, description string) operation.Operation {
+// readOperation returns the common part of a tool. command is the part after `claudeops packages`.
+func readOperation(name, command, title, summary, description string) operation.Operation {
 	return operation.Operation{
 		Name: "aam_" + name, Summary: summary, Effect: operation.Read, Needs: operation.Needs{Tier: gitprovider.TierObserve},
 		Command: ToolsetName + " " + command, Tool: operation.Tool{Title: title, Description: description},
@@ -68,15 +68,15 @@ func named(name, command, title, summary, description string) operation.Operatio
 
 // beside begins an operation that is in no contract, so that no tool leads to it.
 func beside(command, summary, description string) operation.Operation {
-	o := named("", command, "", summary, description)
+	o := readOperation("", command, "", summary, description)
 	o.Name = "packages_" + command
 	return o
 }
 
 // reading completes a tool that reads.
-func reading[In, Out any](s set, o operation.Operation,
+func reading[In, Out any](s toolDeps, o operation.Operation,
 	handle func(ctx context.Context, call operation.Call, in In) (Out, error)) operation.Operation {
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[In]{Timeout: readTimeout},
+	return operation.Define(s.kernel, ToolsetName, o, operation.CallSpec[In]{Timeout: readTimeout},
 		func(ctx context.Context, call operation.Call, in In) (Out, error) {
 			out, err := handle(ctx, call, in)
 			return out, faultOf(err)
@@ -85,11 +85,11 @@ func reading[In, Out any](s set, o operation.Operation,
 
 // writing completes a tool that writes below some folders.
 func writing[In, Out any](
-	s set, o operation.Operation, roots func(in In) []string,
+	s toolDeps, o operation.Operation, roots func(in In) []string,
 	handle func(ctx context.Context, call operation.Call, in In) (Out, error),
 ) operation.Operation {
 	o.Effect, o.Needs.Tier, o.Needs.Dry = operation.Write, gitprovider.TierRemediate, operation.DryTried
-	way := operation.Way[In]{Timeout: writeTimeout, Roots: roots}
+	way := operation.CallSpec[In]{Timeout: writeTimeout, Roots: roots}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, in In) (Out, error) {
 			out, err := handle(ctx, call, in)
@@ -98,10 +98,10 @@ func writing[In, Out any](
 }
 
 // project returns the folder that a tool writes.
-func (s set) project() []string { return []string{s.service().settings.Project} }
+func (s toolDeps) project() []string { return []string{s.service().settings.Project} }
 
 // home returns the folder of the user's configuration.
-func (s set) home() []string {
+func (s toolDeps) home() []string {
 	return []string{filepath.Join(s.service().settings.Home, workspaceName)}
 }
 
@@ -165,35 +165,35 @@ type Problem struct {
 	RequestID string         `json:"request_id,omitempty"`
 }
 
-// form returns the form of the contract's answers and errors.
-func form() *operation.Form {
+// operationForm returns the form of the contract's answers and errors.
+func operationForm() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Failure](),
 		Failure: func(_ operation.Operation, err error, requestID string) any {
 			return failureOf(operation.FaultOf(err), requestID)
 		},
-		Text: text,
+		Text: modelText,
 	}
 }
 
-// text returns the text for a model: an error by its code, a list as a list.
-func text(answer any) string {
+// modelText returns the text for a model: an error by its code, a list as a list.
+func modelText(answer any) string {
 	if f, ok := answer.(Failure); ok {
 		return f.text()
 	}
-	if l, ok := answer.(operation.Bare); ok {
-		list, notes := l.Bare()
-		out := plain(list)
+	if l, ok := answer.(operation.ListAnswer); ok {
+		list, notes := l.AsList()
+		out := plainJSON(list)
 		for _, note := range notes {
 			out += "\n" + note
 		}
 		return out
 	}
-	return plain(answer)
+	return plainJSON(answer)
 }
 
-// plain is JSON without HTML escapes.
-func plain(v any) string {
+// plainJSON is JSON without HTML escapes.
+func plainJSON(v any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -210,7 +210,7 @@ func (f Failure) text() string {
 		fmt.Fprintf(&b, "\nhint: %s", f.Error.Hint)
 	}
 	if len(f.Error.Details) > 0 {
-		fmt.Fprintf(&b, "\ndetails: %s", plain(f.Error.Details))
+		fmt.Fprintf(&b, "\ndetails: %s", plainJSON(f.Error.Details))
 	}
 	if f.Error.RequestID != "" {
 		fmt.Fprintf(&b, "\nrequest id: %s", f.Error.RequestID)

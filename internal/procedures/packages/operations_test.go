@@ -95,7 +95,7 @@ func (b *bench) ask(tool, arguments string) (map[string]any, string) {
 	}
 	o := set.Operations[i]
 	answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: b.door}},
-		Ceiling: operation.Unlimited, Arguments: []byte(arguments)})
+		Ceiling: operation.UncappedTier, Arguments: []byte(arguments)})
 	if err != nil {
 		answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
 	}
@@ -305,7 +305,7 @@ func TestToolsThatWriteNeedTierThreeAndLeave(t *testing.T) {
 func manyPackages(b *testing.B, count int) Registry {
 	b.Helper()
 	r := Registry{Name: "dev", Dir: b.TempDir()}
-	lock, err := r.lock(b.Context())
+	lock, err := r.lockPublishing(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func BenchmarkRegistry(b *testing.B) {
 	r := manyPackages(b, 10_000)
 	b.Run("search cold", func(b *testing.B) {
 		for b.Loop() {
-			if found, err := search([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
+			if found, err := searchIndexes([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
 				b.Fatal(len(found), err)
 			}
 		}
@@ -352,11 +352,11 @@ func BenchmarkRegistry(b *testing.B) {
 	b.Run("search warm", func(b *testing.B) {
 		r := r
 		r.cache = &indexCache{known: map[string]cachedIndex{}}
-		if _, err := search([]Registry{r}, "kind 5", ""); err != nil { // which reads the index
+		if _, err := searchIndexes([]Registry{r}, "kind 5", ""); err != nil { // which reads the index
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if found, err := search([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
+			if found, err := searchIndexes([]Registry{r}, "kind 5", ""); err != nil || len(found) == 0 {
 				b.Fatal(len(found), err)
 			}
 		}
@@ -378,7 +378,7 @@ func BenchmarkRegistry(b *testing.B) {
 func BenchmarkDiamonds(b *testing.B) {
 	const packages, versions = 500, 50
 	r := Registry{Name: "dev", Dir: b.TempDir()}
-	lock, err := r.lock(b.Context())
+	lock, err := r.lockPublishing(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,15 +12,15 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // owner is the owner of packages' files in deploy's ledger. There, a file's source is always the workspace.
-const owner change.Owner = "packages"
+const owner fileset.Owner = "packages"
 
 // targetOf returns a platform in the words of deploy.
-func targetOf(platform string) change.TargetName {
+func targetOf(platform string) fileset.TargetName {
 	switch platform {
 	case "claude":
 		return deploy.ClaudeCode
@@ -54,7 +54,7 @@ func (s *Service) leaving(ctx context.Context, named bool) (mayLeave, error) {
 		}
 		home := real(s.settings.CodexHome)
 		for _, f := range owned {
-			if f.Project == s.settings.Project && len(f.Modules) > 0 && change.Below(home, f.Path) {
+			if f.Project == s.settings.Project && len(f.Modules) > 0 && fileset.Below(home, f.Path) {
 				there[f.Modules[0]] = true
 			}
 		}
@@ -63,14 +63,14 @@ func (s *Service) leaving(ctx context.Context, named bool) (mayLeave, error) {
 }
 
 // contentsOf gives the files of a package.
-type contentsOf func(name Name) (change.Tree, *Manifest, error)
+type contentsOf func(name Name) (fileset.Tree, *Manifest, error)
 
 // desired returns the files that some packages want in platforms, by what a lock file says. A package that it does not
 // have wants none. AAM_NAME_CONFLICT if two want the same file. notes name the packages whose files outside of the
 // project are left out.
-func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave mayLeave) (d *change.Desired,
+func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave mayLeave) (d *fileset.Desired,
 	notes []string, err error) {
-	d = change.NewDesired(owner, s.settings.Project, s.settings.Project, deploy.TargetNames()...)
+	d = fileset.NewDesired(owner, s.settings.Project, s.settings.Project, deploy.TargetNames()...)
 	d.Modules = names
 	d.KeepChanged = true
 	for _, target := range deploy.TargetNames() {
@@ -95,7 +95,7 @@ func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave
 			return nil, nil, err
 		}
 		for _, platform := range locked.Platforms {
-			files, err := place(m, platform, tree)
+			files, err := planArtifacts(m, platform, tree)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -105,7 +105,7 @@ func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave
 					notes = append(notes, leftInProject(name, platform, s.settings.CodexHome))
 				}
 			}
-			if err := s.add(d, files, takers); err != nil {
+			if err := s.addDesired(d, files, takers); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -120,7 +120,7 @@ func leftInProject(name, platform, home string) string {
 			"claudeops packages install %s --platform %s --force", platform, name, home, name, platform)
 }
 
-func (s *Service) add(d *change.Desired, files []placed, takers map[string]string) error {
+func (s *Service) addDesired(d *fileset.Desired, files []placed, takers map[string]string) error {
 	for _, f := range files {
 		if f.section != "" {
 			continue
@@ -155,7 +155,7 @@ const maxNamed = 20
 
 // allowed checks that no file of somebody else would be replaced, and no folder of somebody else's skill be written
 // into.
-func (s *Service) allowed(ctx context.Context, d *change.Desired) (notes []string, err error) {
+func (s *Service) allowed(ctx context.Context, d *fileset.Desired) (notes []string, err error) {
 	owned, warnings, err := s.engine().Owned(ctx, owner)
 	if err != nil {
 		return nil, fromDeploy(err)
@@ -173,7 +173,7 @@ func (s *Service) allowed(ctx context.Context, d *change.Desired) (notes []strin
 		switch by, known := ours[key.Path]; {
 		case known && !slices.Contains(f.Modules, by) && !shared(s.settings.Project, key.Path, f, owned):
 			return nil, twoWant(key.Path, by, f.Modules[0])
-		case !known && change.Exists(key.Path):
+		case !known && fileset.Exists(key.Path):
 			foreign[key.Path] = f.Modules[0]
 		}
 	}
@@ -190,8 +190,8 @@ func (s *Service) allowed(ctx context.Context, d *change.Desired) (notes []strin
 
 // shared reports whether packages of other projects have the same file with the same bytes, as it may be in the user's
 // folders.
-func shared(project, name string, f change.DesiredFile, owned []change.FileState) bool {
-	return !slices.ContainsFunc(owned, func(o change.FileState) bool {
+func shared(project, name string, f fileset.DesiredFile, owned []fileset.FileState) bool {
+	return !slices.ContainsFunc(owned, func(o fileset.FileState) bool {
 		return o.Path == name && (o.Project == project || o.SHA256 != f.Content.SHA256())
 	})
 }
@@ -209,7 +209,7 @@ func inTheWay(foreign map[string]string) error {
 }
 
 // foreignInSkills adds files without an owner in the folders of skills that packages want for themselves.
-func foreignInSkills(d *change.Desired, ours, foreign map[string]string) {
+func foreignInSkills(d *fileset.Desired, ours, foreign map[string]string) {
 	seen := map[string]bool{}
 	for key, f := range d.Files {
 		folder := skillFolder(key.Path)
@@ -256,7 +256,7 @@ func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, na
 		return nil, err
 	}
 	w := workspace{s.settings.Project}
-	d, _, err := s.desired(lock, names, func(n Name) (change.Tree, *Manifest, error) {
+	d, _, err := s.desired(lock, names, func(n Name) (fileset.Tree, *Manifest, error) {
 		m, err := w.manifest(n)
 		if err != nil {
 			return nil, nil, err
@@ -270,7 +270,7 @@ func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, na
 	if len(d.Files) == 0 && !s.hasState() {
 		return nil, nil // nothing was ever put into a platform
 	}
-	plan, done, err := s.engine().Apply(ctx, d, change.Approval{})
+	plan, done, err := s.engine().Apply(ctx, d, fileset.Approval{})
 	if err != nil {
 		return nil, fromDeploy(err)
 	}
@@ -286,27 +286,29 @@ func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, na
 	return notes, nil
 }
 
-func (s *Service) hasState() bool { return change.Exists(filepath.Join(s.settings.State, "state")) }
+func (s *Service) hasState() bool { return fileset.Exists(filepath.Join(s.settings.State, "state")) }
 
-func (s *Service) engine() *change.Engine { return change.NewEngine(s.settings.State, s.settings.Now) }
+func (s *Service) engine() *fileset.Engine {
+	return fileset.NewEngine(s.settings.State, s.settings.Now)
+}
 
 // fromDeploy words an error of deploy's engine as the contract does.
 func fromDeploy(err error) error {
-	var e *change.Error
+	var e *fileset.Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	code := InternalError
 	switch e.Code {
-	case change.DesiredStateConflict, change.AdoptConfirmRequired:
+	case fileset.DesiredStateConflict, fileset.AdoptConfirmRequired:
 		code = NameConflict
-	case change.PermissionDenied:
+	case fileset.PermissionDenied:
 		code = PermissionDenied
-	case change.Locked:
+	case fileset.Locked:
 		code = Busy
-	case change.ConfigInvalid:
+	case fileset.ConfigInvalid:
 		code = IntegrityError
-	case change.Unexpected:
+	case fileset.Unexpected:
 		if _, has := e.Details["path"]; has {
 			code = PermissionDenied
 		}

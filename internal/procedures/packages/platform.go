@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // platformNames returns the platforms that packages are put into, as arguments and configuration name them.
@@ -87,19 +87,19 @@ type placed struct {
 	platform string
 	home     bool
 	path     string // with slashes
-	file     change.TreeFile
+	file     fileset.TreeFile
 	section  string // the words of its marks, such as "look instruction"; "" for a whole file
 }
 
-// place lists what the artifacts of a package want in a platform.
-func place(m *Manifest, platform string, files change.Tree) ([]placed, error) {
+// planArtifacts lists what the artifacts of a package want in a platform.
+func planArtifacts(m *Manifest, platform string, files fileset.Tree) ([]placed, error) {
 	var out []placed
 	for _, t := range artifactTypes() {
 		for _, a := range m.Artifacts[t] {
 			at := spotOf(platform, t)
 			one := placed{pkg: m.Name, platform: platform, home: at.home, path: strings.ReplaceAll(at.path, "NAME", a.Name)}
 			if at.shape == wholeFolder {
-				out = append(out, folderOf(one, a, files)...)
+				out = append(out, artifactFiles(one, a, files)...)
 				continue
 			}
 			text, err := textOf(m, t, a, files)
@@ -111,14 +111,14 @@ func place(m *Manifest, platform string, files change.Tree) ([]placed, error) {
 			} else if text, err = at.head.before(a, text); err != nil {
 				return nil, err
 			}
-			one.file.Content = change.Bytes(text)
+			one.file.Content = fileset.Bytes(text)
 			out = append(out, one)
 		}
 	}
 	return out, nil
 }
 
-func folderOf(to placed, a Artifact, files change.Tree) (out []placed) {
+func artifactFiles(to placed, a Artifact, files fileset.Tree) (out []placed) {
 	from := path.Clean(a.Path) + "/"
 	for name, f := range files {
 		if rest, within := strings.CutPrefix(name, from); within {
@@ -132,7 +132,7 @@ func folderOf(to placed, a Artifact, files change.Tree) (out []placed) {
 }
 
 // textOf returns the text of an artifact that is one file, or of the prompt of an agent in a folder.
-func textOf(m *Manifest, t ArtifactType, a Artifact, files change.Tree) ([]byte, error) {
+func textOf(m *Manifest, t ArtifactType, a Artifact, files fileset.Tree) ([]byte, error) {
 	name := path.Clean(a.Path)
 	if f, ok := files[name]; ok {
 		if t != Agents || path.Base(name) != "agent.yaml" {

@@ -12,42 +12,41 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Publish adds a version and points the tag to it; the first version is tagged latest as well. AAM_VERSION_EXISTS if it
 // is there already, AAM_NAME_CONFLICT if another package has the folder.
 func (r Registry) Publish(ctx context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published,
 	error) {
-	if _, err := r.judge(m, tag); err != nil {
+	if _, err := r.checkPublishable(m, tag); err != nil {
 		return Published{}, err
 	}
-	lock, err := r.lock(ctx)
+	lock, err := r.lockPublishing(ctx)
 	if err != nil {
 		return Published{}, err
 	}
 	defer lock.close()
-	known, err := r.judge(m, tag) // others may have published meanwhile
+	known, err := r.checkPublishable(m, tag) // others may have published meanwhile
 	if err != nil {
 		return Published{}, err
 	}
 	p := published(m, archive, now)
-	folder, err := lock.add(known, m, p, archive, tag)
+	folder, err := lock.publishArchive(known, m, p, archive, tag)
 	if err != nil {
 		return Published{}, err
 	}
 	if err := lock.updateIndex(now, append(lock.unfinished, folder)...); err != nil {
 		return Published{}, err
 	}
-	return p, lock.note()
+	return p, lock.writeUnfinished()
 }
 
 // wouldPublish is Publish without writing.
 func (r Registry) wouldPublish(_ context.Context, m *Manifest, archive []byte, tag string, now time.Time) (Published,
 	error) {
-	_, err := r.judge(m, tag)
+	_, err := r.checkPublishable(m, tag)
 	return published(m, archive, now), err
 }
 
@@ -62,8 +61,8 @@ func published(m *Manifest, archive []byte, now time.Time) Published {
 	return p
 }
 
-// judge says whether a version can be published, and what is known of the package.
-func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
+// checkPublishable says whether a version can be published, and what is known of the package.
+func (r Registry) checkPublishable(m *Manifest, tag string) (known Metadata, err error) {
 	if err := r.reachable(); err != nil {
 		return known, err
 	}
@@ -75,7 +74,7 @@ func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
 		return known, newError(InvalidArgument, "%q is not a tag",
 			tag).Suggest("a tag is a word such as latest or beta, and no version")
 	}
-	if err := r.read(metadataPath(name), &known); err != nil {
+	if err := r.decodeFile(metadataPath(name), &known); err != nil {
 		return known, err
 	}
 	if known.Name != "" && known.Name != m.Name {
@@ -83,24 +82,25 @@ func (r Registry) judge(m *Manifest, tag string) (known Metadata, err error) {
 			m.Name).
 			With("packages", []string{known.Name, m.Name}).Suggest("choose another name")
 	}
-	if known.version(m.Version) != nil {
+	if known.findVersion(m.Version) != nil {
 		return known, newError(VersionExists, "%s %s is published in the registry %q already", m.Name, m.Version, r.Name).
 			Suggest("give it a new version; what is published does not change")
 	}
 	return known, nil
 }
 
-// add writes the archive, then the metadata.
-func (p *publishing) add(known Metadata, m *Manifest, one Published, archive []byte, tag string) (folder string,
+// publishArchive writes the archive, then the metadata.
+func (p *publishing) publishArchive(known Metadata, m *Manifest, one Published, archive []byte,
+	tag string) (folder string,
 	err error) {
 	name, err := parseName(m.Name)
 	if err != nil {
 		return "", err
 	}
-	if err := p.write(archivePath(name, m.Version), archive); err != nil {
+	if err := p.replaceFile(archivePath(name, m.Version), archive); err != nil {
 		return "", err
 	}
-	if err := p.note(append(p.unfinished, name.folder())...); err != nil {
+	if err := p.writeUnfinished(append(p.unfinished, name.folder())...); err != nil {
 		return "", err
 	}
 	known.Name, known.Description, known.Author, known.License = m.Name, m.Description, m.Author, m.License
@@ -148,10 +148,10 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 	}
 	if err != nil {
 		return newError(RegistryUnreachable, "the registry %q: its packages cannot be read: %s", p.Name,
-			reason(err)).Because(err)
+			pathlessError(err)).Because(err)
 	}
 	var index Index
-	if err := p.read("index.yaml", &index); err != nil {
+	if err := p.decodeFile("index.yaml", &index); err != nil {
 		index = Index{} // it is made anew
 	}
 	known := map[string]IndexEntry{}
@@ -168,7 +168,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 			continue
 		}
 		var m Metadata
-		if err := p.read(filepath.Join("packages", folder.Name(), "metadata.yaml"), &m); err != nil || m.Name == "" {
+		if err := p.decodeFile(filepath.Join("packages", folder.Name(), "metadata.yaml"), &m); err != nil || m.Name == "" {
 			continue // a broken package is reported to those who request it
 		}
 		index.Packages = append(index.Packages, m.entry(before, now))
@@ -207,8 +207,8 @@ type publishing struct {
 // unfinishedFile is the file in which publishers note what they have begun.
 const unfinishedFile = ".unfinished"
 
-// lock keeps other publishers of the registry out until it is closed, or the process ends.
-func (r Registry) lock(ctx context.Context) (*publishing, error) {
+// lockPublishing keeps other publishers of the registry out until it is closed, or the process ends.
+func (r Registry) lockPublishing(ctx context.Context) (*publishing, error) {
 	root, err := r.openWriting()
 	if err != nil {
 		return nil, err
@@ -227,10 +227,10 @@ func (r Registry) lock(ctx context.Context) (*publishing, error) {
 
 func (p *publishing) close() { _, _ = p.file.Close(), p.root.Close() }
 
-// note keeps the names of folders.
-func (p *publishing) note(folders ...string) error {
+// writeUnfinished keeps the names of folders.
+func (p *publishing) writeUnfinished(folders ...string) error {
 	if len(folders) > 0 {
-		return p.write(unfinishedFile, []byte(strings.Join(folders, "\n")))
+		return p.replaceFile(unfinishedFile, []byte(strings.Join(folders, "\n")))
 	}
 	if err := p.root.Remove(unfinishedFile); err != nil {
 		return p.unwritable(unfinishedFile, err)
@@ -245,7 +245,7 @@ func waitForLock(ctx context.Context, file *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
 	for {
-		taken, err := filelock.Try(file, true)
+		taken, err := files.TryLock(file, true)
 		if taken || err != nil {
 			return err
 		}
@@ -262,11 +262,11 @@ func (p *publishing) writeYAML(name string, v any) error {
 	if err != nil {
 		return newError(InternalError, "%s cannot be written", name).Because(err)
 	}
-	return p.write(name, text)
+	return p.replaceFile(name, text)
 }
 
-// write replaces a file of the registry at once, and makes its folder.
-func (p *publishing) write(name string, content []byte) error {
+// replaceFile replaces a file of the registry at once, and makes its folder.
+func (p *publishing) replaceFile(name string, content []byte) error {
 	if err := p.root.Put(filepath.ToSlash(name), content, 0o644); err != nil {
 		return p.unwritable(name, err)
 	}
@@ -282,7 +282,7 @@ func (r Registry) unwritable(name string, err error) error {
 		code = InvalidArgument
 	}
 	return newError(code, "the registry %q: %s cannot be written: %s", r.Name, filepath.Join(r.Dir, name),
-		reason(err)).Because(err)
+		pathlessError(err)).Because(err)
 }
 
 // Shared is a package that was published.
@@ -298,7 +298,7 @@ type Shared struct {
 // AAM_VERSION_EXISTS.
 func (s *Service) publishPackage(ctx context.Context, registry, tag string, dryRun bool) (Shared, error) {
 	v := validate(s.settings.Project, "")
-	if v.Manifest == nil && !change.Exists(s.settings.Project+"/"+manifestName) {
+	if v.Manifest == nil && !fileset.Exists(s.settings.Project+"/"+manifestName) {
 		return Shared{}, newError(ManifestNotFound, "%s", v.Errors[0]).Suggest("make one with aam_create_package")
 	}
 	if !v.valid() {
@@ -328,7 +328,7 @@ func (s *Service) publishPackage(ctx context.Context, registry, tag string, dryR
 	}
 	p, err := publish(ctx, packed.Manifest, archive, tag, s.settings.Now())
 	out := Shared{Name: packed.Manifest.Name, Registry: to.Name, Published: p}
-	if change.Exists(filepath.Join(s.settings.Project, gitFolder)) {
+	if fileset.Exists(filepath.Join(s.settings.Project, gitFolder)) {
 		out.Notes = append(out.Notes, "git's own "+gitFolder+" in the folder was left out")
 	}
 	return out, err

@@ -15,8 +15,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Registry is a folder with packages: registry.yaml, index.yaml, and packages/NAME with metadata.yaml and
@@ -103,7 +103,7 @@ func (r Registry) openWriting() (root *files.Writing, err error) {
 	}
 	if err != nil {
 		return nil, newError(RegistryUnreachable, "the registry %q at %s cannot be read: %s", r.Name, r.Dir,
-			reason(err)).Because(err).
+			pathlessError(err)).Because(err).
 			Suggest("check the path, or remove the registry from the configuration")
 	}
 	return root, nil
@@ -124,17 +124,17 @@ func (r Registry) Index() (Index, error) {
 	if err := r.reachable(); err != nil {
 		return Index{}, err
 	}
-	return r.cache.get(r, func() (index Index, err error) { return index, r.read("index.yaml", &index) })
+	return r.cache.get(r, func() (index Index, err error) { return index, r.decodeFile("index.yaml", &index) })
 }
 
-// metadata reads what is known of a package. AAM_PACKAGE_NOT_FOUND if the registry does not have it; another package
-// whose folder has the same name is not it.
-func (r Registry) metadata(name Name) (*Metadata, error) {
+// readMetadata reads what is known of a package. AAM_PACKAGE_NOT_FOUND if the registry does not have it; another
+// package whose folder has the same name is not it.
+func (r Registry) readMetadata(name Name) (*Metadata, error) {
 	if err := r.reachable(); err != nil {
 		return nil, err
 	}
 	var m Metadata
-	if err := r.read(metadataPath(name), &m); err != nil {
+	if err := r.decodeFile(metadataPath(name), &m); err != nil {
 		return nil, err
 	}
 	if m.Name != name.String() {
@@ -146,8 +146,8 @@ func (r Registry) metadata(name Name) (*Metadata, error) {
 // maxRegistryFile bounds index.yaml and metadata.yaml, in bytes.
 const maxRegistryFile = 64 << 20
 
-// read parses a file of the registry; one that does not exist leaves into as it is.
-func (r Registry) read(name string, into any) error {
+// decodeFile parses a file of the registry; one that does not exist leaves into as it is.
+func (r Registry) decodeFile(name string, into any) error {
 	root, err := r.open()
 	if err != nil {
 		return err
@@ -161,7 +161,8 @@ func (r Registry) read(name string, into any) error {
 		_, err = strictyaml.Decode(text, into, strictyaml.Options{Unknown: true})
 	}
 	if err != nil {
-		return newError(RegistryUnreachable, "the registry %q: %s is broken: %s", r.Name, name, reason(err)).Because(err)
+		return newError(RegistryUnreachable, "the registry %q: %s is broken: %s", r.Name, name,
+			pathlessError(err)).Because(err)
 	}
 	return nil
 }
@@ -169,7 +170,7 @@ func (r Registry) read(name string, into any) error {
 // latest returns the version that the tag latest names, or else the highest that is not a prerelease, or else the
 // highest.
 func (m *Metadata) latest() string {
-	if v, ok := m.DistTags["latest"]; ok && m.version(v) != nil {
+	if v, ok := m.DistTags["latest"]; ok && m.findVersion(v) != nil {
 		return v
 	}
 	best := ""
@@ -182,8 +183,8 @@ func (m *Metadata) latest() string {
 	return best
 }
 
-// version returns a version by its text; nil if it is not there.
-func (m *Metadata) version(text string) *Published {
+// findVersion returns a version by its text; nil if it is not there.
+func (m *Metadata) findVersion(text string) *Published {
 	i := slices.IndexFunc(m.Versions, func(p Published) bool { return p.Version == text })
 	if i < 0 {
 		return nil
@@ -213,15 +214,15 @@ func compareVersions(a, b string) int {
 func (s *Service) registries(c Config) []Registry {
 	own := map[string]string{} // folders of the user's registries, by name
 	for _, r := range registriesOf(c.own) {
-		own[r.Name], _ = s.settings.folderOf(r.URL)
+		own[r.Name], _ = s.settings.registryFolder(r.URL)
 	}
 	var out []Registry
 	for _, r := range registriesOf(c.values["registries"].([]any)) {
 		one := Registry{Name: r.Name, settings: r, cache: s.indexes}
-		one.Dir, one.unusable = s.settings.folderOf(r.URL)
+		one.Dir, one.unusable = s.settings.registryFolder(r.URL)
 		switch {
 		case c.sources["registries"] == SourceProject:
-			s.settings.judge(&one, own)
+			s.settings.admitRegistry(&one, own)
 		case one.unusable == "" && s.settings.isRelative(r.URL): // what lies there is the project's
 			one.within = s.settings.Project
 		}
@@ -237,8 +238,8 @@ func (s *Service) registries(c Config) []Registry {
 	return out
 }
 
-// judge decides whether a registry is used that the project's file names.
-func (s Settings) judge(r *Registry, own map[string]string) {
+// admitRegistry decides whether a registry is used that the project's file names.
+func (s Settings) admitRegistry(r *Registry, own map[string]string) {
 	mine, has := own[r.Name]
 	switch {
 	case has && mine != r.Dir:
@@ -263,7 +264,7 @@ func (s Settings) admitted(dir string) bool {
 		return ok
 	}
 	origin, err := url.Parse(source.Origin)
-	return err == nil && change.Below(real(filepath.FromSlash(origin.Path)), real(dir))
+	return err == nil && fileset.Below(real(filepath.FromSlash(origin.Path)), real(dir))
 }
 
 // isRelative reports whether a registry's URL is a path that begins in the project.
@@ -272,8 +273,8 @@ func (s Settings) isRelative(text string) bool {
 		!filepath.IsAbs(filepath.FromSlash(text))
 }
 
-// folderOf returns the folder of a registry's URL; why is set if there is none.
-func (s Settings) folderOf(text string) (dir, why string) {
+// registryFolder returns the folder of a registry's URL; why is set if there is none.
+func (s Settings) registryFolder(text string) (dir, why string) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
 		u, err := url.Parse(text)
@@ -295,7 +296,7 @@ func (s Settings) folderOf(text string) (dir, why string) {
 
 // inProject reports whether a folder lies in the project, links followed.
 func (s Settings) inProject(dir string) bool {
-	return s.Project != "" && change.Below(real(s.Project), real(dir))
+	return s.Project != "" && fileset.Below(real(s.Project), real(dir))
 }
 
 // Archive reads the archive of a version and holds it against its checksum and its name. AAM_INTEGRITY_ERROR if they
@@ -309,7 +310,7 @@ func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 	content, _, err := root.Read(archivePath(name, p.Version), maxArchiveBytes)
 	if err != nil {
 		return nil, newError(IntegrityError, "the registry %q lists %s %s, and its archive cannot be read: %s", r.Name, name,
-			p.Version, reason(err)).Because(err)
+			p.Version, pathlessError(err)).Because(err)
 	}
 	if found := checksum(content); p.Checksum != "" && found != p.Checksum {
 		return nil, newError(IntegrityError,
@@ -348,11 +349,11 @@ type match struct {
 	Score    int
 }
 
-// search finds packages by name, keyword and description in the indexes of registries. An empty query finds all. kind
-// is a type of artifacts in the singular, "" for any. Of a package that several registries have, the first one's is
-// given. The order is by score, then by name. AAM_REGISTRY_UNREACHABLE names a registry that cannot be read. The author
-// is that of the metadata where the index, as other programs write it, has none; see Authored.
-func search(registries []Registry, query, kind string) ([]match, error) {
+// searchIndexes finds packages by name, keyword and description in the indexes of registries. An empty query finds all.
+// kind is a type of artifacts in the singular, "" for any. Of a package that several registries have, the first one's
+// is given. The order is by score, then by name. AAM_REGISTRY_UNREACHABLE names a registry that cannot be read. The
+// author is that of the metadata where the index, as other programs write it, has none; see Authored.
+func searchIndexes(registries []Registry, query, kind string) ([]match, error) {
 	query = strings.ToLower(strings.TrimSpace(query))
 	var out []match
 	seen := map[string]bool{}
@@ -384,7 +385,8 @@ func authored(registries []Registry, found []match) {
 		if m.Author != "" || at < 0 || err != nil {
 			continue
 		}
-		if known, err := registries[at].metadata(name); err == nil { // a broken package is reported to those who request it
+		if known,
+			err := registries[at].readMetadata(name); err == nil { // a broken package is reported to those who request it
 			found[i].Author = known.Author
 		}
 	}

@@ -180,7 +180,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	r := Registry{Name: "dev", Dir: t.TempDir()}
 	publish(t, r, "latest", "@s/p", "1.0.0")
 	publish(t, r, "beta", "@s/p", "1.1.0-beta.1", "other", "^1.0.0")
-	m, err := r.metadata(Name{"s", "p"})
+	m, err := r.readMetadata(Name{"s", "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	if err := tryPublish(t, r, "latest", "s--p", "1.0.0"); codeOfError(err) != NameConflict {
 		t.Errorf("another name for the same folder: %v", err)
 	}
-	if _, err := r.metadata(Name{"", "s--p"}); codeOfError(err) != PackageNotFound {
+	if _, err := r.readMetadata(Name{"", "s--p"}); codeOfError(err) != PackageNotFound {
 		t.Errorf("the other name: %v", err)
 	}
 	for _, tag := range []string{"", "1.0.0", "^1", "a b", "*"} {
@@ -253,7 +253,7 @@ func TestManyPublishAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v", index, err)
 	}
 	for i := range 4 {
-		if m, err := r.metadata(Name{Bare: fmt.Sprintf("p%d", i)}); err != nil || len(m.Versions) != 4 {
+		if m, err := r.readMetadata(Name{Bare: fmt.Sprintf("p%d", i)}); err != nil || len(m.Versions) != 4 {
 			t.Errorf("%+v, %v", m, err)
 		}
 	}
@@ -350,7 +350,7 @@ func TestASearchKnowsAuthors(t *testing.T) {
 		"packages/b/metadata.yaml": "{name: b, author: Bob}\n",
 	})
 	registries := []Registry{{Name: "r", Dir: dir}}
-	found, err := search(registries, "", "")
+	found, err := searchIndexes(registries, "", "")
 	if err != nil || len(found) != 3 {
 		t.Fatalf("%v, %v", found, err)
 	}

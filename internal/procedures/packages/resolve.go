@@ -55,7 +55,7 @@ type candidate struct {
 // for a package or version that no registry has, AAM_DEPENDENCY_CONFLICT with the chain of reasons otherwise. The order
 // is that of dependencies first.
 func (r *resolver) Resolve(ctx context.Context, specs []Spec) ([]choice, error) {
-	wishes, err := r.begin(specs)
+	wishes, err := r.startResolution(specs)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (r *resolver) Resolve(ctx context.Context, specs []Spec) ([]choice, error) 
 		need := pubgrub.Need{Package: s.Name.String(), Constraint: s.Want}
 		wishes = append(wishes, pubgrub.Wish{Need: need, Why: s.Name.String() + " " + s.Want + " is installed"})
 	}
-	places, err := pubgrub.Solve(ctx, (*asked)(r), wishes)
+	places, err := pubgrub.Solve(ctx, (*resolverWorld)(r), wishes)
 	if refusal := (*pubgrub.Refusal)(nil); errors.As(err, &refusal) {
 		return nil, r.conflict(refusal)
 	}
@@ -82,9 +82,9 @@ func (r *resolver) Resolve(ctx context.Context, specs []Spec) ([]choice, error) 
 	return r.ordered(specs, chosen), nil
 }
 
-// begin forgets what was known, and makes wishes of specs. AAM_INVALID_ARGUMENT for one that asks for neither a version
-// nor a tag.
-func (r *resolver) begin(specs []Spec) ([]pubgrub.Wish, error) {
+// startResolution forgets what was known, and makes wishes of specs. AAM_INVALID_ARGUMENT for one that asks for neither
+// a version nor a tag.
+func (r *resolver) startResolution(specs []Spec) ([]pubgrub.Wish, error) {
 	r.known, r.constraints, r.bare = map[string][]candidate{}, map[string]Constraint{}, map[string]bool{}
 	var wishes []pubgrub.Wish
 	for _, s := range specs {
@@ -109,7 +109,7 @@ func (r *resolver) best(s Spec) (candidate, error) {
 	if err != nil {
 		return candidate{}, err
 	}
-	admits, err := (*asked)(r).Admits(s.Name.String(), s.Want)
+	admits, err := (*resolverWorld)(r).Admits(s.Name.String(), s.Want)
 	if err != nil {
 		return candidate{}, err
 	}
@@ -153,7 +153,7 @@ func (r *resolver) candidates(name Name) ([]candidate, error) {
 	}
 	var out []candidate
 	for _, registry := range r.Registries {
-		m, err := registry.metadata(name)
+		m, err := registry.readMetadata(name)
 		if codeOfError(err) == PackageNotFound {
 			continue
 		}
@@ -266,11 +266,11 @@ func (r *resolver) ordered(specs []Spec, chosen map[string]candidate) []choice {
 	return out
 }
 
-// asked is a Resolver as package pubgrub asks it.
-type asked resolver
+// resolverWorld is a Resolver as package pubgrub asks it.
+type resolverWorld resolver
 
 // Package implements pubgrub.World.
-func (w *asked) Package(text string) (pubgrub.Package, error) {
+func (w *resolverWorld) Package(text string) (pubgrub.Package, error) {
 	r := (*resolver)(w)
 	name, err := parseName(text)
 	if err != nil {
@@ -301,7 +301,7 @@ func (w *asked) Package(text string) (pubgrub.Package, error) {
 }
 
 // Admits implements pubgrub.World. What the caller asks for may also be a tag, or nothing: the latest version.
-func (w *asked) Admits(name, constraint string) (func(int) bool, error) {
+func (w *resolverWorld) Admits(name, constraint string) (func(int) bool, error) {
 	r := (*resolver)(w)
 	known := r.known[name]
 	if constraint == "" {
@@ -331,7 +331,7 @@ func (r *resolver) conflict(refusal *pubgrub.Refusal) error {
 	}
 	missing := slices.IndexFunc(refusal.Facts, func(f pubgrub.Fact) bool { return f.Missing && f.Wish == nil })
 	if missing >= 0 && len(wishes) == 1 {
-		return r.missing(refusal, refusal.Facts[missing], wishes[0].Need.Package)
+		return r.missingPackage(refusal, refusal.Facts[missing], wishes[0].Need.Package)
 	}
 	about := mostWanted(refusal.Facts)
 	text := refusal.Error()
@@ -420,8 +420,8 @@ func versionsOf(known []candidate) string {
 	return strings.Join(out, ", ")
 }
 
-// missing returns the error about a package that no registry has, and that another one depends on.
-func (r *resolver) missing(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
+// missingPackage returns the error about a package that no registry has, and that another one depends on.
+func (r *resolver) missingPackage(refusal *pubgrub.Refusal, f pubgrub.Fact, asked string) error {
 	chain := chainTo(refusal.Facts, f)
 	e := newError(PackageNotFound, "no registry has the package %s, which %s depends on", f.Need.Package,
 		strings.Join(chain, " > ")).

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // marks returns the lines between which a section stands in a file that others write, too.
@@ -114,7 +114,7 @@ func (c *changeOfPackages) sections() (edits []textEdit, notes []string, err err
 		}
 		locked.Sections = nil
 		for _, platform := range locked.Platforms {
-			wanted, err := place(c.models[name], platform, c.trees[name])
+			wanted, err := planArtifacts(c.models[name], platform, c.trees[name])
 			if err != nil {
 				return nil, nil, err
 			}
@@ -122,7 +122,7 @@ func (c *changeOfPackages) sections() (edits []textEdit, notes []string, err err
 				if p.section == "" {
 					continue
 				}
-				s, err := e.add(p)
+				s, err := e.insertSection(p)
 				if err != nil {
 					return nil, nil, err
 				}
@@ -132,18 +132,19 @@ func (c *changeOfPackages) sections() (edits []textEdit, notes []string, err err
 		c.after.Packages[name] = locked
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.now)) {
-		if !same(e.before[name], e.now[name]) {
+		if !sameContent(e.before[name], e.now[name]) {
 			edits = append(edits, textEdit{name, e.before[name], e.now[name]})
 		}
 	}
 	return edits, e.notes, nil
 }
 
-// open reads a file of the project, and gives its path without links; one that leads out of the project is refused.
-func (e *editing) open(name string) (string, error) {
+// readTarget reads a file of the project, and gives its path without links; one that leads out of the project is
+// refused.
+func (e *editing) readTarget(name string) (string, error) {
 	target := real(filepath.Join(e.project, filepath.FromSlash(name)))
 	rel, err := filepath.Rel(real(e.project), target)
-	if err != nil || !change.Below(real(e.project), target) {
+	if err != nil || !fileset.Below(real(e.project), target) {
 		return "", newError(PermissionDenied, "%s is a link that leads out of the project",
 			name).Suggest("replace the link by a file")
 	}
@@ -161,7 +162,7 @@ func (e *editing) open(name string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		text = nil
 	case err != nil:
-		return "", newError(PermissionDenied, "%s cannot be read: %s", name, reason(err)).Because(err)
+		return "", newError(PermissionDenied, "%s cannot be read: %s", name, pathlessError(err)).Because(err)
 	case text == nil:
 		text = []byte{}
 	}
@@ -172,7 +173,7 @@ func (e *editing) open(name string) (string, error) {
 // remove takes the sections of a package out.
 func (e *editing) remove(pkg string, sections []Section, replaced bool) error {
 	for _, s := range sections {
-		name, err := e.open(s.Path)
+		name, err := e.readTarget(s.Path)
 		if err != nil {
 			return err
 		}
@@ -208,9 +209,9 @@ func (e *editing) passOn(name, pkg string) {
 	}
 }
 
-// add puts a section into its file.
-func (e *editing) add(p placed) (Section, error) {
-	name, err := e.open(p.path)
+// insertSection puts a section into its file.
+func (e *editing) insertSection(p placed) (Section, error) {
+	name, err := e.readTarget(p.path)
 	if err != nil {
 		return Section{}, err
 	}

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Settings say where a Service finds things.
@@ -90,8 +90,8 @@ func (s *Service) configured() (*view, error) {
 	return &view{config: config, workspace: workspace{s.settings.Project}, registries: s.registries(config)}, err
 }
 
-// open reads configuration and lock file.
-func (s *Service) open() (*view, error) {
+// loadView reads configuration and lock file.
+func (s *Service) loadView() (*view, error) {
 	v, err := s.configured()
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (v *view) unused() (notes []string) {
 
 // real returns a path without links; what does not exist is joined to what does.
 func real(name string) string {
-	if resolved, err := change.RealPath(name); err == nil {
+	if resolved, err := fileset.RealPath(name); err == nil {
 		return resolved
 	}
 	if parent := filepath.Dir(name); parent != name {
@@ -182,10 +182,10 @@ const (
 )
 
 // Error is a failure in the words of AAM's contract.
-type Error = contract.Error[Code]
+type Error = fault.ContractError[Code]
 
 func newError(code Code, format string, args ...any) *Error {
-	return contract.New(code, format, args...)
+	return fault.NewContractError(code, format, args...)
 }
 
 // asError is errors.As for an Error.
@@ -193,7 +193,7 @@ func asError(err error, into **Error) bool { return errors.As(err, into) }
 
 // codeOfError returns the code of an error; "" for nil and for errors of others.
 func codeOfError(err error) Code {
-	if e := contract.Of[Code](err); e != nil {
+	if e := fault.ContractErrorOf[Code](err); e != nil {
 		return e.Code
 	}
 	return ""
@@ -251,7 +251,7 @@ func (s *Service) Info(text, version string) (Detail, error) {
 	if version != "" {
 		spec.Want = version
 	}
-	v, err := s.open()
+	v, err := s.loadView()
 	if err != nil {
 		return Detail{}, err
 	}
@@ -264,7 +264,7 @@ func (s *Service) Info(text, version string) (Detail, error) {
 		}
 	}
 	r := resolver{Registries: v.used(), Unused: v.unused()}
-	if _, err := r.begin([]Spec{spec}); err != nil {
+	if _, err := r.startResolution([]Spec{spec}); err != nil {
 		return Detail{}, err
 	}
 	best, err := r.best(spec)
@@ -312,7 +312,7 @@ func (s *Service) addRegistry(name, url string, makeDefault, confined, dryRun bo
 		return RegistryState{}, newError(InvalidArgument, "%q is not a valid registry name",
 			name).Suggest("use letters, digits, hyphens and dots")
 	}
-	dir, why := s.settings.folderOf(url)
+	dir, why := s.settings.registryFolder(url)
 	switch {
 	case confined && !s.settings.admitted(dir):
 		return RegistryState{}, newError(PermissionDenied, "%s is not a registry that the operator has allowed", dir).

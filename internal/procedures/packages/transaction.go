@@ -10,9 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/change"
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // changeOfPackages is a call's change to a workspace.
@@ -20,7 +19,7 @@ type changeOfPackages struct {
 	workspace workspace
 	before    *Lock
 	after     *Lock
-	trees     map[string]change.Tree // of packages that are installed
+	trees     map[string]fileset.Tree // of packages that are installed
 	models    map[string]*Manifest
 	staged    map[string]bool // packages that wait in the stage
 	touched   []string        // packages that are installed, again perhaps, or removed
@@ -65,7 +64,7 @@ func (s *Service) carryOut(ctx context.Context, c *changeOfPackages, dryRun bool
 	if err != nil {
 		return nil, err
 	}
-	desired, left, err := s.desired(c.after, c.touched, func(name Name) (change.Tree, *Manifest, error) {
+	desired, left, err := s.desired(c.after, c.touched, func(name Name) (fileset.Tree, *Manifest, error) {
 		return c.trees[name.String()], c.models[name.String()], nil
 	}, leave)
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Service) carryOut(ctx context.Context, c *changeOfPackages, dryRun bool
 	if err != nil {
 		return nil, unwritable(transactionFile, err)
 	}
-	last, err := s.finish(ctx, root, t)
+	last, err := s.finishTransaction(ctx, root, t)
 	if err != nil && !errors.As(err, &died{}) {
 		if back := s.takeBack(context.WithoutCancel(ctx), root, t); back != nil {
 			return nil, errors.Join(err, back)
@@ -133,13 +132,14 @@ func (c *changeOfPackages) transaction(edits []textEdit, now time.Time) (*transa
 		return nil, unwritable(c.workspace.lockFile(), err)
 	}
 	if len(c.after.Packages) > 0 {
-		t.After, err = c.after.text(now)
+		t.After, err = c.after.encodeLock(now)
 	}
 	return t, err
 }
 
-// finish does what is left of a transaction, from wherever it was left.
-func (s *Service) finish(ctx context.Context, root *files.Writing, t *transaction) (notes []string, err error) {
+// finishTransaction does what is left of a transaction, from wherever it was left.
+func (s *Service) finishTransaction(ctx context.Context, root *files.Writing, t *transaction) (notes []string,
+	err error) {
 	if err := s.reached("transaction"); err != nil {
 		return nil, err
 	}
@@ -181,11 +181,11 @@ func (s *Service) finish(ctx context.Context, root *files.Writing, t *transactio
 	if err := s.reached("lock"); err != nil {
 		return nil, err
 	}
-	return notes, s.end(root)
+	return notes, s.removeTransaction(root)
 }
 
-// end removes the transaction, then what it had put aside.
-func (s *Service) end(root *files.Writing) error {
+// removeTransaction removes the transaction, then what it had put aside.
+func (s *Service) removeTransaction(root *files.Writing) error {
 	if err := root.Remove(transactionFile); err != nil {
 		return unwritable(transactionFile, err)
 	}
@@ -216,11 +216,11 @@ func (s *Service) takeBack(ctx context.Context, root *files.Writing, t *transact
 	if err := replaceLock(root, t.Before); err != nil {
 		return err
 	}
-	return s.end(root)
+	return s.removeTransaction(root)
 }
 
-// begin takes the lock of the workspace, and repairs what a killed process left. A dry run does neither.
-func (s *Service) begin(ctx context.Context, dryRun bool) (unlock func(), notes []string, err error) {
+// lockAndRepair takes the lock of the workspace, and repairs what a killed process left. A dry run does neither.
+func (s *Service) lockAndRepair(ctx context.Context, dryRun bool) (unlock func(), notes []string, err error) {
 	if dryRun {
 		return func() {}, nil, nil
 	}
@@ -246,7 +246,7 @@ func (w workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 	defer func() { _ = folder.Close() }()
 	file, err := folder.Itself()
 	if err == nil {
-		if _, lockErr := filelock.Try(file, false); lockErr != nil {
+		if _, lockErr := files.TryLock(file, false); lockErr != nil {
 			_ = file.Close()
 			file, err = folder.OpenLock(".lock")
 		}
@@ -257,7 +257,7 @@ func (w workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
 	for {
-		taken, err := filelock.Try(file, true)
+		taken, err := files.TryLock(file, true)
 		switch {
 		case taken:
 			return func() { _ = file.Close() }, nil
@@ -293,7 +293,7 @@ func (s *Service) mend(ctx context.Context, w workspace) (notes []string, err er
 		return nil, nil
 	}
 	said := "a change of the packages that was cut off was finished"
-	if more, err := s.finish(ctx, root, t); err != nil {
+	if more, err := s.finishTransaction(ctx, root, t); err != nil {
 		if back := s.takeBack(ctx, root, t); back != nil {
 			return nil, errors.Join(err, back)
 		}
@@ -389,9 +389,9 @@ func (e textEdit) do(root *files.Writing) (note []string, err error) {
 		now = []byte{}
 	}
 	switch {
-	case same(now, e.After):
+	case sameContent(now, e.After):
 		return nil, nil
-	case !same(now, e.Before):
+	case !sameContent(now, e.Before):
 		return []string{e.Path + " was changed meanwhile; it was left as it is"}, nil
 	case e.After == nil:
 		err = root.Remove(e.Path)
@@ -404,5 +404,5 @@ func (e textEdit) do(root *files.Writing) (note []string, err error) {
 	return nil, nil
 }
 
-// same compares contents; no file is not an empty one.
-func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+// sameContent compares contents; no file is not an empty one.
+func sameContent(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }

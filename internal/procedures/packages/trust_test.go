@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // doors are those whose callers take the project's word for nothing.
@@ -241,7 +241,7 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 func TestOnlyTheUserHasFilesPutOutsideOfTheProject(t *testing.T) {
 	t.Parallel()
 	skill := "../home/.codex/skills/pdf/SKILL.md"
-	there := func(b *bench) bool { return change.Exists(filepath.Join(b.settings.Project, skill)) }
+	there := func(b *bench) bool { return fileset.Exists(filepath.Join(b.settings.Project, skill)) }
 	b := newBench(t)
 	b.full("all", "1.0.0", "")
 	b.full("all", "1.1.0", "")
@@ -302,7 +302,7 @@ func TestAChangeThatAProjectBringsPutsNothingOutside(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(part(answer, "notes")), "cut off was finished") {
 		t.Fatalf("the change was not found: %s", text)
 	}
-	if change.Exists(filepath.Join(brought.settings.Home, ".codex")) {
+	if fileset.Exists(filepath.Join(brought.settings.Home, ".codex")) {
 		t.Error("it put something into the home")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/contract"
-	"github.com/claudeops/claudeops/internal/system/change"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // Outdated is an installed package of which there is something newer.
@@ -23,7 +23,7 @@ type Outdated struct {
 
 // Outdated lists the installed packages that are not the newest, by name. notes say why some cannot be checked.
 func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string, err error) {
-	v, err := s.open()
+	v, err := s.loadView()
 	if err != nil || len(v.lock.Packages) == 0 {
 		return nil, nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 	notes = v.unused()
 	wanted := map[string]string{}
 	choices, err := run.resolve(ctx)
-	if contract.Of[Code](err) == nil && err != nil {
+	if fault.ContractErrorOf[Code](err) == nil && err != nil {
 		return nil, nil, err
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 		wanted[c.Name.String()] = c.Version.Version
 	}
 	r := resolver{Registries: v.used(), Installed: v.lock.Packages}
-	if _, err := r.begin(nil); err != nil {
+	if _, err := r.startResolution(nil); err != nil {
 		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.lock.Packages)) {
@@ -53,7 +53,7 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 		if err != nil { // the lock file has none such
 			return nil, nil, err
 		}
-		newest, err := r.newest(n)
+		newest, err := r.latestVersion(n)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -69,9 +69,9 @@ func (s *Service) Outdated(ctx context.Context) (out []Outdated, notes []string,
 	return out, notes, nil
 }
 
-// newest returns the version that the tag latest of a package names, else its highest release, else its highest
+// latestVersion returns the version that the tag latest of a package names, else its highest release, else its highest
 // version; one that no registry has any more comes last. The zero candidate if there is none.
-func (r *resolver) newest(name Name) (candidate, error) {
+func (r *resolver) latestVersion(name Name) (candidate, error) {
 	known, err := r.candidates(name)
 	if err != nil {
 		return candidate{}, err
@@ -94,7 +94,7 @@ func (r *resolver) newest(name Name) (candidate, error) {
 // latest returns the version that the tag latest of a package names; "" if none does.
 func (v *view) latest(name Name) string {
 	for _, r := range v.used() {
-		m, err := r.metadata(name)
+		m, err := r.readMetadata(name)
 		if err == nil {
 			return m.latest()
 		}
@@ -182,7 +182,7 @@ func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]
 	if !w.exists() {
 		return nil, nil, nil
 	}
-	unlock, notes, err := s.begin(ctx, dryRun)
+	unlock, notes, err := s.lockAndRepair(ctx, dryRun)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -220,7 +220,7 @@ func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]
 		one := Removed{Name: name, Version: locked.Version, Files: len(before[name]) + len(locked.Sections),
 			Dependents: lock.dependents(name), left: left}
 		for _, file := range before[name] {
-			if !dryRun && change.Exists(file) {
+			if !dryRun && fileset.Exists(file) {
 				one.Files-- // somebody has changed it, or another project has it, too
 			}
 		}
@@ -236,12 +236,12 @@ func (s *Service) footprint(ctx context.Context, w workspace, name Name, locked 
 		return nil, unwritable(w.Project, err)
 	}
 	defer func() { _ = root.Close() }()
-	tree, _, err := change.ReadTree(root, packageFolder(name.folder()), nil)
+	tree, _, err := fileset.ReadTree(root, packageFolder(name.folder()), nil)
 	if err != nil {
 		return nil, newError(IntegrityError, "the files of %s cannot be read", name).Because(err)
 	}
 	for file := range tree {
-		out = append(out, w.folderOf(name)+"/"+file)
+		out = append(out, w.packageFolder(name)+"/"+file)
 	}
 	if len(locked.Platforms) == 0 {
 		return out, nil

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // inWords gives the operations that write, and those that judge, what their commands say at a terminal.
 func inWords(all []operation.Operation) []operation.Operation {
 	for i := range all {
-		all[i].Shown.Said = said
+		all[i].Shown.Said = answerText
 	}
 	return all
 }
 
-// said returns an answer in sentences, one a line; "" for one that is shown as a table.
-func said(answer any, _ bool) string {
+// answerText returns an answer in sentences, one a line; "" for one that is shown as a table.
+func answerText(answer any, _ bool) string {
 	var lines, notes []string
 	dry := false
 	switch a := answer.(type) {
@@ -127,7 +127,7 @@ func failedWords(failed []FailedPackage) (lines []string) {
 }
 
 func removedWords(name, version string, files int) string {
-	return fmt.Sprintf("Removed %s %s, and %s.", name, version, plural.Files(files))
+	return fmt.Sprintf("Removed %s %s, and %s.", name, version, fault.CountFiles(files))
 }
 
 // includedWords counts artifacts: "1 skill, 2 agents".
@@ -135,7 +135,7 @@ func includedWords(a CreateAnswer) string {
 	var parts []string
 	for _, t := range artifactTypes() {
 		if n := a.ArtifactsIncluded[string(t)]; n > 0 {
-			parts = append(parts, plural.Of(n, t.singular(), string(t)))
+			parts = append(parts, fault.Count(n, t.singular(), string(t)))
 		}
 	}
 	return strings.Join(orElse(parts, "no artifacts"), ", ")
@@ -146,7 +146,7 @@ func validWords(a ValidateAnswer) []string {
 	if a.PackageName != nil && a.PackageVersion != nil {
 		name = *a.PackageName + " " + *a.PackageVersion
 	}
-	lines := []string{name + " is valid: " + plural.Of(a.ArtifactCount, "artifact", "artifacts") + "."}
+	lines := []string{name + " is valid: " + fault.Count(a.ArtifactCount, "artifact", "artifacts") + "."}
 	if !a.Valid {
 		lines = []string{name + " is not valid."}
 	}

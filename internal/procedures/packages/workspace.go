@@ -14,8 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/claudeops/claudeops/internal/system/change"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // workspaceName is the folder of a project, and of a home, that holds what packages need.
@@ -84,7 +84,7 @@ func (w workspace) need() error {
 func (w workspace) Lock() (*Lock, error) {
 	text, err := readBelow(w.Project, w.lockFile(), maxLockBytes)
 	if err != nil {
-		return nil, newError(ConfigInvalid, "%s cannot be read: %s", w.lockFile(), reason(err)).Because(err)
+		return nil, newError(ConfigInvalid, "%s cannot be read: %s", w.lockFile(), pathlessError(err)).Because(err)
 	}
 	lock, err := parseLock(text)
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *Lock) clone() *Lock {
 	return &out
 }
 
-func (l *Lock) text(now time.Time) ([]byte, error) {
+func (l *Lock) encodeLock(now time.Time) ([]byte, error) {
 	l.ResolvedAt = now.UTC().Format(time.RFC3339)
 	out, err := marshal(l)
 	if err != nil {
@@ -179,18 +179,18 @@ func (l *Lock) unneeded() (out []string) {
 	return out
 }
 
-// folderOf returns the folder of an installed package.
-func (w workspace) folderOf(name Name) string { return filepath.Join(w.packages(), name.folder()) }
+// packageFolder returns the folder of an installed package.
+func (w workspace) packageFolder(name Name) string { return filepath.Join(w.packages(), name.folder()) }
 
 // manifest reads the manifest of an installed package. AAM_INTEGRITY_ERROR if it is not there or broken.
 func (w workspace) manifest(name Name) (*Manifest, error) {
-	text, err := readBelow(w.Project, filepath.Join(w.folderOf(name), manifestName), maxManifestBytes)
+	text, err := readBelow(w.Project, filepath.Join(w.packageFolder(name), manifestName), maxManifestBytes)
 	if err == nil && text == nil {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
 		return nil, newError(IntegrityError, "the manifest of the installed package %s cannot be read: %s", name,
-			reason(err)).Because(err).
+			pathlessError(err)).Because(err).
 			Suggest("install it again with force")
 	}
 	m, problems, _ := readManifest(text)
@@ -202,8 +202,8 @@ func (w workspace) manifest(name Name) (*Manifest, error) {
 	return m, nil
 }
 
-// reason returns an error without the name of its file.
-func reason(err error) string {
+// pathlessError returns an error without the name of its file.
+func pathlessError(err error) string {
 	var of *fs.PathError
 	var link *os.LinkError
 	switch {
@@ -251,7 +251,7 @@ func openFolder(name, within string) (*files.Writing, error) {
 
 // openWithin opens a folder by its absolute path, and follows no link out of dir.
 func openWithin(dir, name string) (*files.Writing, error) {
-	if !change.Below(dir, name) { // it is written under another name of dir
+	if !fileset.Below(dir, name) { // it is written under another name of dir
 		dir, name = real(dir), real(name)
 	}
 	root, rel, err := openBelow(dir, name)

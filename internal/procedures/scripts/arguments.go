@@ -209,7 +209,7 @@ func FromTexts(schema map[string]any, given map[string][]string) (arguments map[
 	properties, _ := schema["properties"].(map[string]any)
 	arguments = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		property, _ := properties[canonical(properties, name)].(map[string]any)
+		property, _ := properties[schemaName(properties, name)].(map[string]any)
 		texts := given[name]
 		if property["type"] == string(Array) {
 			items, _ := property["items"].(map[string]any)
@@ -237,8 +237,8 @@ func FromTexts(schema map[string]any, given map[string][]string) (arguments map[
 	return arguments, problems
 }
 
-// canonical returns the name as the schema has it, letter case aside.
-func canonical(properties map[string]any, name string) string {
+// schemaName returns the name as the schema has it, letter case aside.
+func schemaName(properties map[string]any, name string) string {
 	if _, has := properties[name]; has {
 		return name
 	}

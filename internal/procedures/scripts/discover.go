@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -66,7 +66,7 @@ func discover(s Settings, known map[string]file) (found []Script, skipped []Skip
 		d.file(s.WorkingDir, name, "", usual)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
-		d.file(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, named)
+		d.file(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, inSettings)
 	}
 	slices.SortFunc(d.found, func(a, b Script) int { return strings.Compare(a.Name, b.Name) })
 	return d.found, d.skipped
@@ -91,13 +91,13 @@ type file struct {
 	err         error // why it cannot be run as a script
 }
 
-// asked says why a file is looked at.
-type asked int
+// discoverReason says why a file is looked at.
+type discoverReason int
 
 const (
-	listed asked = iota // it lies in the folder of the scripts
-	usual               // it may be there
-	named               // the settings name it
+	reasonListed discoverReason = iota // it lies in the folder of the scripts
+	usual                              // it may be there
+	inSettings                         // the settings name it
 )
 
 // inspect reads a file of a folder, unless it is known as it is.
@@ -127,7 +127,7 @@ func (d *discovery) skip(path, format string, args ...any) {
 }
 
 func (d *discovery) folder(dir string) {
-	if d.leadsOut(dir) {
+	if d.isOutsideRoot(dir) {
 		d.skip(dir, "lies behind a link that leads out of the working folder; name it in the settings (agent_scripts_dir)")
 		return
 	}
@@ -155,14 +155,14 @@ func (d *discovery) folder(dir string) {
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			d.file(dir, e.Name(), "", listed)
+			d.file(dir, e.Name(), "", reasonListed)
 		}
 	}
 }
 
-// leadsOut reports whether a folder in the working folder lies elsewhere, by a link in it. Who made the link is not
-// asked: it is the operator's settings that name folders outside.
-func (d *discovery) leadsOut(dir string) bool {
+// isOutsideRoot reports whether a folder in the working folder lies elsewhere, by a link in it. Who made the link is
+// not asked: it is the operator's settings that name folders outside.
+func (d *discovery) isOutsideRoot(dir string) bool {
 	top := d.settings.WorkingDir
 	if !isBelow(top, dir) {
 		return false
@@ -188,9 +188,9 @@ func isBelow(top, path string) bool {
 }
 
 // file adds a script. as is the tool's name; "" for one made of the file's.
-func (d *discovery) file(dir, name, as string, why asked) {
+func (d *discovery) file(dir, name, as string, why discoverReason) {
 	path := filepath.Join(dir, name)
-	if why == named && d.leadsOut(dir) {
+	if why == inSettings && d.isOutsideRoot(dir) {
 		d.skip(path, "lies behind a link that leads out of the working folder; name the file itself (extra_tools)")
 		return
 	}
@@ -201,16 +201,16 @@ func (d *discovery) file(dir, name, as string, why asked) {
 	tool := toolName(as)
 	switch missing := errors.Is(f.err, fs.ErrNotExist); {
 	case why == usual && missing:
-	case why == listed && missing:
+	case why == reasonListed && missing:
 		d.skip(path, "is a link to a file that does not exist")
 	case missing:
 		d.skip(path, "does not exist")
 	case !d.settings.admits(as):
-	case f.err != nil && (f.interpreter != "" || f.unread || why == named):
+	case f.err != nil && (f.interpreter != "" || f.unread || why == inSettings):
 		d.skip(path, "%s", f.err)
 	case f.interpreter == "" && f.other != "":
 		d.skip(path, "is for %s; scripts of PowerShell, sh, bash, python3 and node can be run", f.other)
-	case f.interpreter == "" && (why == named || hasScriptEnding(name)):
+	case f.interpreter == "" && (why == inSettings || hasScriptEnding(name)):
 		d.skip(path, "has no first line such as #!/bin/sh, #!/usr/bin/env python3 or node, and is not a .ps1")
 	case f.interpreter == "":
 	case tool == "" || len(tool) > maxNameLength:
@@ -221,7 +221,7 @@ func (d *discovery) file(dir, name, as string, why asked) {
 		d.byName[tool] = true
 		d.found = append(d.found, Script{
 			Name: tool, Path: path, Interpreter: f.interpreter, Hash: f.hash, Description: f.description,
-			ScriptSettings: d.settings.of(as),
+			ScriptSettings: d.settings.forScript(as),
 		})
 	}
 }
@@ -270,7 +270,7 @@ func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 	if strings.EqualFold(filepath.Ext(name), ".ps1") {
 		return PowerShell, ""
 	}
-	start, _ := decode(text[:min(len(text), 1024)])
+	start, _ := decodeScript(text[:min(len(text), 1024)])
 	line, _, _ := strings.Cut(start, "\n")
 	command, ok := strings.CutPrefix(strings.TrimRight(line, "\r"), "#!")
 	if !ok {
@@ -294,7 +294,7 @@ func interpreterOf(name string, text []byte) (i Interpreter, other string) {
 		case "pwsh", "powershell":
 			return PowerShell, ""
 		}
-		return "", content.Clean(word, maxNameLength)
+		return "", textscan.Clean(word, maxNameLength)
 	}
 	return "", other
 }
@@ -342,7 +342,7 @@ type Listing struct {
 }
 
 // List reads the scripts that can be run.
-func List(s Settings) Listing { return newCatalogue(s).list() }
+func List(s Settings) Listing { return newCatalogue(s).discoverScripts() }
 
 // Empty says that there is nothing to run, and why; "" if there is something.
 func (l Listing) Empty() string {
@@ -387,7 +387,7 @@ func (l Listing) names() string {
 	return strings.Join(out, ", ")
 }
 
-func (c *catalogue) list() Listing {
+func (c *catalogue) discoverScripts() Listing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) > 4*maxScripts || len(c.paths) > 4*maxScripts { // of files that are gone

@@ -193,14 +193,14 @@ scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, ou
 	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", s)
 	}
-	if o := s.of("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 ||
+	if o := s.forScript("git_search"); o.Tier != 1 || !o.ReadOnly || o.Timeout.Seconds() != 9 ||
 		o.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", o)
 	}
-	if o := s.of("clean"); o.Tier != 3 || o.Timeout.Seconds() != 5 || o.OutputCap != 10 {
+	if o := s.forScript("clean"); o.Tier != 3 || o.Timeout.Seconds() != 5 || o.OutputCap != 10 {
 		t.Errorf("%+v", o)
 	}
-	if o := s.of("other"); o.Tier != defaultTier || o.ReadOnly {
+	if o := s.forScript("other"); o.Tier != defaultTier || o.ReadOnly {
 		t.Errorf("%+v", o)
 	}
 	for text, want := range map[string]string{
@@ -297,7 +297,7 @@ func TestATextThatIsNoneTakesPlainWords(t *testing.T) {
 	// ends in the middle, half a pair, no character
 	for _, text := range []string{"\xff\xfe\x00", "\xfe\xff\xd8\x00", "\x00\x00\xfe\xff\xff\xff\xff\xff",
 		"\xef\xbb\xbf\xff"} {
-		decoded, mark := decode([]byte(text))
+		decoded, mark := decodeScript([]byte(text))
 		if !strings.HasSuffix(decoded, "\ufffd") || mark == "" {
 			t.Errorf("%q: %q of %s", text, decoded, mark)
 		}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 )
 
 // byteOrderMark is a mark at the beginning of a text that says how the text is encoded.
@@ -32,10 +32,10 @@ func byteOrderMarks() []byteOrderMark {
 	}
 }
 
-// decode returns a script's text in UTF-8, without its byte order mark. mark names the encoding that such a mark gives;
-// "" for none. A text without a mark that is not UTF-8 is read as Windows-1252, as Windows PowerShell does in western
-// locales.
-func decode(text []byte) (decoded, mark string) {
+// decodeScript returns a script's text in UTF-8, without its byte order mark. mark names the encoding that such a mark
+// gives; "" for none. A text without a mark that is not UTF-8 is read as Windows-1252, as Windows PowerShell does in
+// western locales.
+func decodeScript(text []byte) (decoded, mark string) {
 	for _, m := range byteOrderMarks() {
 		rest, has := bytes.CutPrefix(text, []byte(m.bytes))
 		switch {
@@ -62,7 +62,7 @@ func decodedBy(e encoding.Encoding, text []byte) string {
 
 // describe reads what a script says about itself. problem says why such a script cannot run; "" if it can.
 func describe(i Interpreter, text []byte) (d Description, problem string) {
-	decoded, mark := decode(text)
+	decoded, mark := decodeScript(text)
 	switch {
 	case i == PowerShell && strings.ContainsRune(decoded, 0):
 		return Description{Note: "The text of the script holds NULs, such as UTF-16 without a byte order mark, and could " +
@@ -118,7 +118,7 @@ func ParseHeader(text string) Description {
 			} else if d.Note == "" {
 				d.Note = fmt.Sprintf(
 					"The line %q of the script is not `@param name type required|optional description`; give its argument as plain words.",
-					content.Clean(comment, maxQuoted))
+					textscan.Clean(comment, maxQuoted))
 			}
 		case comment == "@param" || comment == "@noparams":
 			said = true

@@ -12,7 +12,7 @@ type tokenKind int
 const (
 	endOfText tokenKind = iota
 	lineEnd
-	comment
+	commentToken
 	word     // a name, a number, an operator of letters
 	variable // $name, ${name}, $env:name
 	constant // a string that means its text as it stands
@@ -56,8 +56,8 @@ func tokens(text string) []token {
 
 func (l *lexer) rest() string { return l.text[l.at:] }
 
-// take advances over n bytes and returns them.
-func (l *lexer) take(n int) string {
+// advanceBy advances over n bytes and returns them.
+func (l *lexer) advanceBy(n int) string {
 	out := l.text[l.at : l.at+n]
 	l.at += n
 	return out
@@ -70,40 +70,40 @@ func (l *lexer) next() token {
 		case size == 0:
 			return token{kind: endOfText}
 		case r == '\n':
-			return token{kind: lineEnd, text: l.take(1)}
+			return token{kind: lineEnd, text: l.advanceBy(1)}
 		case r == '`' && strings.HasPrefix(l.rest(), "`\n"):
-			l.take(2)
+			l.advanceBy(2)
 		case unicode.IsSpace(r) || r == '\u00a0':
-			l.take(size)
+			l.advanceBy(size)
 		default:
-			return l.token()
+			return l.readToken()
 		}
 	}
 }
 
-func (l *lexer) token() token {
+func (l *lexer) readToken() token {
 	rest := l.rest()
 	switch {
 	case strings.HasPrefix(rest, "<#"):
-		return l.block(comment, "<#", "#>")
+		return l.block(commentToken, "<#", "#>")
 	case rest[0] == '#':
 		end := strings.IndexByte(rest, '\n')
 		if end < 0 {
 			end = len(rest)
 		}
-		return token{kind: comment, text: strings.TrimSpace(strings.TrimLeft(l.take(end), "#"))}
+		return token{kind: commentToken, text: strings.TrimSpace(strings.TrimLeft(l.advanceBy(end), "#"))}
 	case strings.HasPrefix(rest, "@'\n"), strings.HasPrefix(rest, "@\"\n"):
 		return l.hereString(rest[1:2])
 	case isQuote(rest, "'\u2018\u2019\u201a\u201b"):
-		return l.quoted("'\u2018\u2019\u201a\u201b", false)
+		return l.readString("'\u2018\u2019\u201a\u201b", false)
 	case isQuote(rest, "\"\u201c\u201d\u201e"):
-		return l.quoted("\"\u201c\u201d\u201e", true)
+		return l.readString("\"\u201c\u201d\u201e", true)
 	case strings.HasPrefix(rest, "@("), strings.HasPrefix(rest, "@{"), strings.HasPrefix(rest, "$("):
-		return token{kind: punct, text: l.take(2)}
+		return token{kind: punct, text: l.advanceBy(2)}
 	case rest[0] == '$':
 		return l.variable()
 	case strings.ContainsRune("()[]{},=;", rune(rest[0])):
-		return token{kind: punct, text: l.take(1)}
+		return token{kind: punct, text: l.advanceBy(1)}
 	}
 	return l.word()
 }
@@ -115,13 +115,13 @@ func isQuote(rest, quotes string) bool {
 
 // block reads to the end mark, or to the end of the text.
 func (l *lexer) block(kind tokenKind, begin, end string) token {
-	l.take(len(begin))
+	l.advanceBy(len(begin))
 	n := strings.Index(l.rest(), end)
 	if n < 0 {
-		return token{kind: kind, text: l.take(len(l.rest()))}
+		return token{kind: kind, text: l.advanceBy(len(l.rest()))}
 	}
-	text := l.take(n)
-	l.take(len(end))
+	text := l.advanceBy(n)
+	l.advanceBy(len(end))
 	return token{kind: kind, text: text}
 }
 
@@ -133,10 +133,10 @@ func (l *lexer) hereString(quote string) token {
 	return t
 }
 
-// quoted reads a string. A quote given twice is one quote of the text; in double quotes ` and $ have a meaning.
-func (l *lexer) quoted(quotes string, expands bool) token {
+// readString reads a string. A quote given twice is one quote of the text; in double quotes ` and $ have a meaning.
+func (l *lexer) readString(quotes string, expands bool) token {
 	_, size := utf8.DecodeRuneInString(l.rest())
-	l.take(size)
+	l.advanceBy(size)
 	t := token{kind: constant}
 	var text strings.Builder
 	for {
@@ -146,18 +146,18 @@ func (l *lexer) quoted(quotes string, expands bool) token {
 			t.kind, t.text = other, text.String()
 			return t
 		case strings.ContainsRune(quotes, r):
-			l.take(size)
+			l.advanceBy(size)
 			if !isQuote(l.rest(), quotes) {
 				t.text = text.String()
 				return t
 			}
 			next, size := utf8.DecodeRuneInString(l.rest())
-			l.take(size)
+			l.advanceBy(size)
 			text.WriteRune(next)
 		case expands && r == '`' && len(l.rest()) > 1:
-			l.take(1)
+			l.advanceBy(1)
 			escaped, size := utf8.DecodeRuneInString(l.rest())
-			l.take(size)
+			l.advanceBy(size)
 			text.WriteString(unescape(escaped))
 		case expands && strings.HasPrefix(l.rest(), "$("):
 			t.kind = template
@@ -166,14 +166,14 @@ func (l *lexer) quoted(quotes string, expands bool) token {
 			if expands && r == '$' && startsVariable(l.rest()) {
 				t.kind = template
 			}
-			text.WriteString(l.take(size))
+			text.WriteString(l.advanceBy(size))
 		}
 	}
 }
 
 // skipExpression passes $( ... ) inside a string.
 func (l *lexer) skipExpression() {
-	l.take(2)
+	l.advanceBy(2)
 	for depth := 1; depth > 0; {
 		switch t := l.next(); {
 		case t.kind == endOfText:
@@ -222,7 +222,7 @@ func (l *lexer) variable() token {
 		}
 		n += size
 	}
-	return token{kind: variable, text: l.take(n)[1:]}
+	return token{kind: variable, text: l.advanceBy(n)[1:]}
 }
 
 func (l *lexer) word() token {
@@ -236,7 +236,7 @@ func (l *lexer) word() token {
 	}
 	if n == 0 {
 		_, size := utf8.DecodeRuneInString(l.rest())
-		return token{kind: other, text: l.take(size)}
+		return token{kind: other, text: l.advanceBy(size)}
 	}
-	return token{kind: word, text: l.take(n)}
+	return token{kind: word, text: l.advanceBy(n)}
 }

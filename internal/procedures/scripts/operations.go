@@ -14,7 +14,7 @@ import (
 )
 
 // operations returns the operations for people on scripts. None is a tool of agents, who have one for each script.
-func (s set) operations() []operation.Operation {
+func (s toolDeps) operations() []operation.Operation {
 	return []operation.Operation{s.listOperation(), s.showOperation(), s.runsOperation(), s.runOperation(),
 		s.startOperation()}
 }
@@ -54,9 +54,9 @@ func itemOf(s Script) ScriptItem {
 	return ScriptItem{s.Name, s.Path, string(s.Interpreter), s.Summary(), s.Tier, s.ReadOnly, len(s.Parameters)}
 }
 
-// look returns an operation that reads. command is "" if a command of its own, with a name as its argument, asks for
-// it.
-func look(name, command, summary, path, id string) operation.Operation {
+// readOperation returns an operation that reads. command is "" if a command of its own, with a name as its argument,
+// asks for it.
+func readOperation(name, command, summary, path, id string) operation.Operation {
 	return operation.Operation{
 		Name: name, Summary: summary, Effect: operation.Read,
 		Needs: operation.Needs{Tier: gitprovider.TierObserve, Scope: access.Read}, Command: command,
@@ -64,9 +64,9 @@ func look(name, command, summary, path, id string) operation.Operation {
 	}
 }
 
-func (s set) listOperation() operation.Operation {
-	o := look("list_scripts", "scripts list", "List the scripts that can be run", "/scripts", "listScripts")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptListRequest]{},
+func (s toolDeps) listOperation() operation.Operation {
+	o := readOperation("list_scripts", "scripts list", "List the scripts that can be run", "/scripts", "listScripts")
+	return operation.Define(s.kernel, ToolsetName, o, operation.CallSpec[ScriptListRequest]{},
 		func(context.Context, operation.Call, ScriptListRequest) (ScriptList, error) {
 			listing := s.service().List()
 			out := ScriptList{Scripts: []ScriptItem{}, Skipped: []SkippedScript{}, Message: listing.Empty(),
@@ -96,13 +96,13 @@ type ScriptDetail struct {
 	InputSchema    map[string]any `json:"input_schema" doc:"JSON Schema of its arguments"`
 }
 
-func (s set) showOperation() operation.Operation {
-	o := look("get_script", "", "Read what a script takes, and how it runs", "/scripts/{name}", "getScript")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRequest]{},
+func (s toolDeps) showOperation() operation.Operation {
+	o := readOperation("get_script", "", "Read what a script takes, and how it runs", "/scripts/{name}", "getScript")
+	return operation.Define(s.kernel, ToolsetName, o, operation.CallSpec[ScriptRequest]{},
 		func(_ context.Context, _ operation.Call, in ScriptRequest) (ScriptDetail, error) {
 			script, missing := s.service().find(in.Name)
 			if missing != nil {
-				return ScriptDetail{}, refused(missing)
+				return ScriptDetail{}, kernelError(missing)
 			}
 			return ScriptDetail{
 				ScriptItem: itemOf(script), Hash: script.Hash, Details: script.Details,
@@ -151,10 +151,10 @@ func runItemOf(r record.ScriptRun) ScriptRunItem {
 	}
 }
 
-func (s set) runsOperation() operation.Operation {
-	o := look("list_script_runs", "scripts runs", "List the runs of scripts, newest first", "/script-runs",
+func (s toolDeps) runsOperation() operation.Operation {
+	o := readOperation("list_script_runs", "scripts runs", "List the runs of scripts, newest first", "/script-runs",
 		"listScriptRuns")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRunsRequest]{},
+	return operation.Define(s.kernel, ToolsetName, o, operation.CallSpec[ScriptRunsRequest]{},
 		func(ctx context.Context, _ operation.Call, in ScriptRunsRequest) (ScriptRunList, error) {
 			runs, err := s.service().Runs(ctx, record.ScriptRunQuery{Script: in.Script, Before: in.Before, Limit: in.Limit})
 			out := ScriptRunList{Runs: []ScriptRunItem{}}
@@ -178,9 +178,9 @@ type ScriptRunDetail struct {
 	Truncated bool   `json:"truncated" doc:"There was more than the script's output cap"`
 }
 
-func (s set) runOperation() operation.Operation {
-	o := look("get_script_run", "", "Read a run of a script, with what it printed", "/script-runs/{id}", "getScriptRun")
-	return operation.Define(s.kernel, ToolsetName, o, operation.Way[ScriptRunRequest]{},
+func (s toolDeps) runOperation() operation.Operation {
+	o := readOperation("get_script_run", "", "Read a run of a script, with what it printed", "/script-runs/{id}", "getScriptRun")
+	return operation.Define(s.kernel, ToolsetName, o, operation.CallSpec[ScriptRunRequest]{},
 		func(ctx context.Context, _ operation.Call, in ScriptRunRequest) (ScriptRunDetail, error) {
 			r, err := s.service().Run(ctx, in.ID)
 			return ScriptRunDetail{runItemOf(r), r.Ending.Stdout, r.Ending.Stderr, r.Ending.Truncated}, asFault(err)
@@ -208,16 +208,17 @@ type StartedScript struct {
 }
 
 // startOperation is for people: the rights of their credential count, not the tier of the server's agent.
-func (s set) startOperation() operation.Operation {
+func (s toolDeps) startOperation() operation.Operation {
 	return operation.Define(s.kernel, "", operation.Operation{
 		Name: "start_script", Summary: "Run a script, as a person", Effect: operation.Exec,
-		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryTried, Gated: true},
+		Needs: operation.Needs{For: operation.People, Scope: access.Operate, Dry: operation.DryTried, OwnGates: true},
 		Route: operation.Route{
 			Method: http.MethodPost, Path: "/script-runs", ID: "startScript", MaxBody: operation.MaxArguments,
 			TooLarge: "give less at once",
 			Notes:    "For people: the token's tier counts, not that of the server's agent. The answer comes when the script has ended.",
 		},
-	}, operation.Way[StartScriptRequest]{Decode: operation.Unread[StartScriptRequest], Timeout: operation.Unbounded}, func(
+	}, operation.CallSpec[StartScriptRequest]{Decode: operation.RawArguments[StartScriptRequest],
+		Timeout: operation.Unbounded}, func(
 		ctx context.Context, call operation.Call, _ StartScriptRequest,
 	) (StartedScript, error) {
 		call.Records(func(context.Context, *fault.Error) error { return nil }) // the script's own call has the row
@@ -265,12 +266,12 @@ func decodeStart(text []byte) (out startOrder, violations []fault.Violation) {
 }
 
 // Start runs a script for the person who calls. begun, if not nil, is called with the run's id when it starts.
-func (s set) start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
+func (s toolDeps) start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
 	error) {
 	out := StartedScript{}
 	script, missing := s.service().find(name)
 	if missing != nil {
-		return out, refused(missing)
+		return out, kernelError(missing)
 	}
 	call.Person = true
 	answer, err := s.tool(script, s.service().catalogue.schema(script), func(id string) {

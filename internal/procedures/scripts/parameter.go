@@ -200,7 +200,7 @@ func (p Pattern) schema() string {
 	}
 	t := translation{rest: p.Text, anyCase: !p.CaseSensitive}
 	for t.rest != "" {
-		if !t.step() {
+		if !t.translatePart() {
 			return ""
 		}
 	}
@@ -217,15 +217,15 @@ type translation struct {
 	anyCase bool
 }
 
-// take moves n bytes over as they are.
-func (t *translation) take(n int) bool {
+// copyBytes moves n bytes over as they are.
+func (t *translation) copyBytes(n int) bool {
 	t.out.WriteString(t.rest[:n])
 	t.rest = t.rest[n:]
 	return true
 }
 
-// step takes the next part; false if it means something else there.
-func (t *translation) step() bool {
+// translatePart takes the next part; false if it means something else there.
+func (t *translation) translatePart() bool {
 	c := t.rest[0]
 	switch {
 	case c == '(':
@@ -233,7 +233,7 @@ func (t *translation) step() bool {
 	case c == '[':
 		return t.class()
 	case c == '{':
-		return t.count()
+		return t.translateCount()
 	case c == '\\':
 		return t.escaped(false)
 	case c == '.': // there it leaves out more than the line end
@@ -247,30 +247,30 @@ func (t *translation) step() bool {
 		t.out.WriteString("[" + string([]byte{c &^ 0x20, c | 0x20}) + "]")
 		return true
 	}
-	return t.take(1)
+	return t.copyBytes(1)
 }
 
 // group reads the opening of a group, with its kind.
 func (t *translation) group() bool {
 	if !strings.HasPrefix(t.rest, "(?") {
-		return t.take(1)
+		return t.copyBytes(1)
 	}
 	for _, known := range []string{"(?:", "(?=", "(?!"} {
 		if strings.HasPrefix(t.rest, known) {
-			return t.take(len(known))
+			return t.copyBytes(len(known))
 		}
 	}
 	return false
 }
 
-// count takes {n}, {n,} or {n,m}.
-func (t *translation) count() bool {
+// translateCount takes {n}, {n,} or {n,m}.
+func (t *translation) translateCount() bool {
 	inner, _, closed := strings.Cut(t.rest[1:], "}")
 	least, most, _ := strings.Cut(inner, ",")
 	if !closed || least == "" || strings.Trim(least+most, "0123456789") != "" {
 		return false
 	}
-	return t.take(len(inner) + 2)
+	return t.copyBytes(len(inner) + 2)
 }
 
 // escaped reads a backslash and the character that it escapes. Letters beyond ASCII do not match \w there, and other
@@ -282,19 +282,19 @@ func (t *translation) escaped(inClass bool) bool {
 	c := t.rest[1]
 	switch {
 	case strings.ContainsRune("dDsStnrfv", rune(c)), strings.ContainsRune(`^$\.*+?()[]{}|/`, rune(c)), c == '-' && inClass:
-		return t.take(2)
+		return t.copyBytes(2)
 	case c >= 0x80 || c == '_' || isLetter(c) || c >= '0' && c <= '9':
 		return false
 	}
 	t.rest = t.rest[1:] // there only what has a meaning is escaped
-	return t.take(1)
+	return t.copyBytes(1)
 }
 
 // class takes [...]. Where letter case does not matter, letters are added in the other case.
 func (t *translation) class() bool {
-	t.take(1)
+	t.copyBytes(1)
 	if strings.HasPrefix(t.rest, "^") {
-		t.take(1)
+		t.copyBytes(1)
 	}
 	if strings.HasPrefix(t.rest, "]") || strings.HasPrefix(t.rest, "-") {
 		return false
@@ -302,7 +302,7 @@ func (t *translation) class() bool {
 	for t.rest != "" {
 		switch c := t.rest[0]; {
 		case c == ']':
-			return t.take(1)
+			return t.copyBytes(1)
 		case c == '[' || strings.HasPrefix(t.rest, "-["), c >= 0x80 && t.anyCase:
 			return false
 		case c == '\\':
@@ -310,7 +310,7 @@ func (t *translation) class() bool {
 				return false // a range from or to what is escaped
 			}
 		default:
-			if !t.span() {
+			if !t.translateRange() {
 				return false
 			}
 		}
@@ -318,8 +318,8 @@ func (t *translation) class() bool {
 	return false
 }
 
-// span takes a character or a range of a class.
-func (t *translation) span() bool {
+// translateRange takes a character or a range of a class.
+func (t *translation) translateRange() bool {
 	low, high, size := t.rest[0], t.rest[0], 1
 	if len(t.rest) > 2 && t.rest[1] == '-' && t.rest[2] != ']' {
 		high, size = t.rest[2], 3
@@ -327,7 +327,7 @@ func (t *translation) span() bool {
 	if high == '\\' && size == 3 || high >= 0x80 && (size == 3 || t.anyCase) {
 		return false
 	}
-	t.take(size)
+	t.copyBytes(size)
 	if t.anyCase {
 		t.otherCase(low, high, 'a', 'z')
 		t.otherCase(low, high, 'A', 'Z')

@@ -59,7 +59,7 @@ func (p *powerShell) next() token {
 }
 
 func (p *powerShell) skipBlank() {
-	for p.peek().kind == lineEnd || p.peek().kind == comment {
+	for p.peek().kind == lineEnd || p.peek().kind == commentToken {
 		p.next()
 	}
 }
@@ -75,11 +75,11 @@ func (p *powerShell) preamble() (help commentHelp) {
 	}
 	for {
 		switch t := p.peek(); {
-		case t.kind == comment && strings.Contains(t.text, "\n"):
+		case t.kind == commentToken && strings.Contains(t.text, "\n"):
 			flush()
 			lines = []string{t.text}
 			flush()
-		case t.kind == comment:
+		case t.kind == commentToken:
 			lines = append(lines, t.text)
 		case t.kind == lineEnd:
 		case t.kind == word && strings.EqualFold(t.text, "using"):
@@ -104,7 +104,7 @@ func (p *powerShell) atParam() bool {
 		return false
 	}
 	for _, t := range p.tokens[p.at+1:] {
-		if t.kind != lineEnd && t.kind != comment {
+		if t.kind != lineEnd && t.kind != commentToken {
 			return t.is("(")
 		}
 	}
@@ -146,7 +146,7 @@ func (p *powerShell) attribute() attribute {
 				a.name = strings.ToLower(name.String())
 				return a
 			}
-		case t.kind == lineEnd || t.kind == comment:
+		case t.kind == lineEnd || t.kind == commentToken:
 			continue
 		}
 		name.WriteString(t.text)
@@ -159,7 +159,7 @@ func (p *powerShell) arguments() (out []argument) {
 		tokens, ended := p.expression(")")
 		if len(tokens) > 0 {
 			a := argument{tokens: tokens}
-			if tokens[0].kind == word && !number(tokens[0].text).Known && (len(tokens) == 1 || tokens[1].is("=")) {
+			if tokens[0].kind == word && !parseNumber(tokens[0].text).Known && (len(tokens) == 1 || tokens[1].is("=")) {
 				a.name, a.tokens = strings.ToLower(tokens[0].text), nil
 				if len(tokens) > 1 {
 					a.tokens = tokens[2:]
@@ -181,7 +181,7 @@ func (p *powerShell) expression(end string) (out []token, ended bool) {
 		case t.kind == endOfText:
 			p.broken = true
 			return out, true
-		case t.kind == lineEnd || t.kind == comment:
+		case t.kind == lineEnd || t.kind == commentToken:
 			continue
 		case depth == 0 && t.is(end):
 			return out, true
@@ -214,8 +214,8 @@ func (p *powerShell) parameter() (out *Parameter, more bool) {
 		case t.kind == variable:
 			p.next()
 			out.Name = t.text
-			return out, p.finish(out, above)
-		case t.kind == comment:
+			return out, p.finishParameter(out, above)
+		case t.kind == commentToken:
 			above = append(above, strings.TrimSpace(t.text))
 			p.next()
 		default: // line ends, and a comma on a line of its own
@@ -224,8 +224,8 @@ func (p *powerShell) parameter() (out *Parameter, more bool) {
 	}
 }
 
-// finish reads a parameter's default and what ends it.
-func (p *powerShell) finish(out *Parameter, above []string) (more bool) {
+// finishParameter reads a parameter's default and what ends it.
+func (p *powerShell) finishParameter(out *Parameter, above []string) (more bool) {
 	value, ended := p.expression(")")
 	if len(value) > 0 && value[0].is("=") {
 		out.Default = constantOf(value[1:])
@@ -355,9 +355,9 @@ func constantOf(tokens []token) Constant {
 	case len(tokens) == 1:
 		return single(tokens[0])
 	case tokens[0].is("@(") && tokens[len(tokens)-1].is(")") && closes(tokens):
-		return list(tokens[1 : len(tokens)-1])
+		return constantList(tokens[1 : len(tokens)-1])
 	case slices.ContainsFunc(tokens, func(t token) bool { return t.is(",") }):
-		return list(tokens)
+		return constantList(tokens)
 	}
 	return Constant{}
 }
@@ -379,8 +379,8 @@ func closes(tokens []token) bool {
 	return false
 }
 
-// list returns a list of constants that commas or line ends part; unknown if one of them is none.
-func list(tokens []token) Constant {
+// constantList returns a list of constants that commas or line ends part; unknown if one of them is none.
+func constantList(tokens []token) Constant {
 	out := []any{}
 	for len(tokens) > 0 {
 		c := single(tokens[0])
@@ -410,13 +410,13 @@ func single(t token) Constant {
 			return Constant{Known: true}
 		}
 	case word:
-		return number(t.text)
+		return parseNumber(t.text)
 	}
 	return Constant{}
 }
 
-// number reads a number of PowerShell: decimal or hexadecimal, with a sign and with a factor such as MB.
-func number(text string) Constant {
+// parseNumber reads a number of PowerShell: decimal or hexadecimal, with a sign and with a factor such as MB.
+func parseNumber(text string) Constant {
 	factor := int64(1)
 	lower := strings.ToLower(text)
 	for suffix, n := range map[string]int64{"kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40} {

@@ -124,7 +124,7 @@ func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, ho
 	if _, err := files.Stat(s.Path); err != nil {
 		return Result{}, gone(s.Path)
 	}
-	if !r.take(ctx, hooks.Waiting) {
+	if !r.acquireSlot(ctx, hooks.Waiting) {
 		return Result{}, &NotRun{exitUnknown, fault.Timeout,
 			"The call was cancelled while other scripts were running; nothing was run."}
 	}
@@ -134,7 +134,7 @@ func (r *Runner) Run(ctx context.Context, s Script, arguments map[string]any, ho
 			return Result{}, err
 		}
 	}
-	result, err := r.run(ctx, s, plan)
+	result, err := r.runPlan(ctx, s, plan)
 	if err != nil {
 		return Result{}, &NotRun{exitNotRunable, fault.Misconfigured, "The script could not be started: " + err.Error()}
 	}
@@ -145,8 +145,8 @@ func gone(path string) *NotRun {
 	return &NotRun{exitNotFound, fault.NotFound, "The script " + path + " does not exist any more; list the tools again."}
 }
 
-// take waits for its turn; false if the call was cancelled before.
-func (r *Runner) take(ctx context.Context, waiting func()) bool {
+// acquireSlot waits for its turn; false if the call was cancelled before.
+func (r *Runner) acquireSlot(ctx context.Context, waiting func()) bool {
 	select {
 	case r.slots <- struct{}{}:
 		return true
@@ -183,7 +183,7 @@ func (r *Runner) interpreter(i Interpreter) (program, problem string) {
 		strings.Join(candidates, " and no "))
 }
 
-func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
+func (r *Runner) runPlan(ctx context.Context, s Script, plan Plan) (Result, error) {
 	own, err := files.MakeTemporary("", "claudeops-script-")
 	if err != nil {
 		return Result{}, err
@@ -201,7 +201,7 @@ func (r *Runner) run(ctx context.Context, s Script, plan Plan) (Result, error) {
 	}
 	id := r.machine.NewID()
 	mark := "CLAUDEOPS_SCRIPT_RUN=" + id
-	command.Env = r.environment(mark)
+	command.Env = r.scriptEnv(mark)
 	options := processtree.Options{Grace: grace, Mark: mark, MostProcesses: r.settings.Processes}
 	if command, options, err = r.confined(command, options, own.Path); err != nil {
 		return Result{}, err
@@ -248,9 +248,9 @@ func withTemporary(env []string, dir string) []string {
 	return append(out, "TMPDIR="+dir)
 }
 
-// environment returns the variables that scripts see: the basics, and those that the operator names. Our own variables
+// scriptEnv returns the variables that scripts see: the basics, and those that the operator names. Our own variables
 // are never among them.
-func (r *Runner) environment(mark string) []string {
+func (r *Runner) scriptEnv(mark string) []string {
 	env := []string{mark}
 	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"},
 		r.settings.Env...) {

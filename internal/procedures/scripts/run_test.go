@@ -517,13 +517,13 @@ func BenchmarkListing(b *testing.B) {
 	s := DefaultSettings(operationtest.WriteExecutables(b, b.TempDir(), files))
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			newCatalogue(s).list()
+			newCatalogue(s).discoverScripts()
 		}
 	})
 	known := newCatalogue(s)
 	b.Run("again", func(b *testing.B) {
 		for b.Loop() {
-			known.list()
+			known.discoverScripts()
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (s *Service) List() Listing {
 	if s.options.Problem != "" {
 		return Listing{problem: s.options.Problem}
 	}
-	return s.catalogue.list()
+	return s.catalogue.discoverScripts()
 }
 
 // Places returns the folder of the scripts, and the files of further ones.
@@ -111,11 +111,11 @@ type phases struct {
 	begun   func(id string)
 }
 
-// run runs a script and keeps a record of it in run, of which id and caller are given.
-func (s *Service) run(ctx context.Context, script Script, arguments map[string]any, run *record.ScriptRun,
+// runRecorded runs a script and keeps a record of it in run, of which id and caller are given.
+func (s *Service) runRecorded(ctx context.Context, script Script, arguments map[string]any, run *record.ScriptRun,
 	p phases) (Result, error) {
 	result, err := s.runner.Run(ctx, script, arguments, Hooks{Waiting: p.waiting, Begin: func() error {
-		s.settle(ctx)
+		s.settleInterrupted(ctx)
 		begun := s.begun(script, arguments, run.ID, run.By)
 		if err := s.options.Records.BeginScriptRun(ctx, begun); err != nil {
 			return err
@@ -147,8 +147,8 @@ func (s *Service) run(ctx context.Context, script Script, arguments map[string]a
 
 const recordTimeout = 15 * time.Second
 
-// settle sees to it that the audit has the runs of processes that were killed.
-func (s *Service) settle(ctx context.Context) {
+// settleInterrupted sees to it that the audit has the runs of processes that were killed.
+func (s *Service) settleInterrupted(ctx context.Context) {
 	if err := s.options.Records.SettleScriptRuns(ctx, interruptedRow); err != nil {
 		s.options.Log.Warn("runs of scripts that were interrupted could not be looked at", "error", err)
 	}
@@ -199,58 +199,60 @@ func summary(r record.ScriptRun) string {
 
 // Runs returns a page of the runs that are recorded, newest first.
 func (s *Service) Runs(ctx context.Context, q record.ScriptRunQuery) ([]record.ScriptRun, error) {
-	s.settle(ctx)
+	s.settleInterrupted(ctx)
 	return s.options.Records.ScriptRuns(ctx, q)
 }
 
 // Run returns a run by its id; not_found if there is none.
 func (s *Service) Run(ctx context.Context, id string) (record.ScriptRun, error) {
-	s.settle(ctx)
+	s.settleInterrupted(ctx)
 	return s.options.Records.ScriptRun(ctx, id)
 }
 
-// Desk serves scripts to people through pages. Every call goes through the operations.
-type Desk struct{ set set }
+// ScriptPages serves scripts to people through pages. Every call goes through the operations.
+type ScriptPages struct{ set toolDeps }
 
-// NewDesk makes a Desk; see Toolset.
-func NewDesk(kernel func() *operation.Kernel, service func() *Service) *Desk {
-	return &Desk{set{kernel, service}}
+// NewScriptPages makes a Desk; see Toolset.
+func NewScriptPages(kernel func() *operation.Kernel, service func() *Service) *ScriptPages {
+	return &ScriptPages{toolDeps{kernel, service}}
 }
 
 // List returns the scripts that can be run.
-func (d *Desk) List(ctx context.Context, call operation.Call) (ScriptList, error) {
-	return ask[ScriptList](ctx, d.set.listOperation(), call, ScriptListRequest{})
+func (d *ScriptPages) List(ctx context.Context, call operation.Call) (ScriptList, error) {
+	return callOperation[ScriptList](ctx, d.set.listOperation(), call, ScriptListRequest{})
 }
 
 // Show returns all that is known of a script; not_found if there is none.
-func (d *Desk) Show(ctx context.Context, call operation.Call, name string) (ScriptDetail, error) {
-	return ask[ScriptDetail](ctx, d.set.showOperation(), call, ScriptRequest{name})
+func (d *ScriptPages) Show(ctx context.Context, call operation.Call, name string) (ScriptDetail, error) {
+	return callOperation[ScriptDetail](ctx, d.set.showOperation(), call, ScriptRequest{name})
 }
 
 // Runs returns a page of runs, newest first.
-func (d *Desk) Runs(ctx context.Context, call operation.Call, q ScriptRunsRequest) (ScriptRunList, error) {
-	return ask[ScriptRunList](ctx, d.set.runsOperation(), call, q)
+func (d *ScriptPages) Runs(ctx context.Context, call operation.Call, q ScriptRunsRequest) (ScriptRunList, error) {
+	return callOperation[ScriptRunList](ctx, d.set.runsOperation(), call, q)
 }
 
 // Run returns a run with what it printed; not_found if there is none.
-func (d *Desk) Run(ctx context.Context, call operation.Call, id string) (ScriptRunDetail, error) {
-	return ask[ScriptRunDetail](ctx, d.set.runOperation(), call, ScriptRunRequest{id})
+func (d *ScriptPages) Run(ctx context.Context, call operation.Call, id string) (ScriptRunDetail, error) {
+	return callOperation[ScriptRunDetail](ctx, d.set.runOperation(), call, ScriptRunRequest{id})
 }
 
 // Start runs a script for the person who calls, with the call's arguments. begun is called with the run's id when it
 // starts.
-func (d *Desk) Start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
+func (d *ScriptPages) Start(ctx context.Context, call operation.Call, name string,
+	begun func(id string)) (StartedScript,
 	error) {
 	return d.set.start(ctx, call, name, begun)
 }
 
 // Refused records a run that was refused before Start was asked.
-func (d *Desk) Refused(ctx context.Context, call operation.Call, name string, why *fault.Error) {
+func (d *ScriptPages) Refused(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 	d.set.kernel().Reject(ctx, call, name, why)
 }
 
-// ask asks an operation with a request.
-func ask[Out any](ctx context.Context, o operation.Operation, call operation.Call, request any) (out Out, err error) {
+// callOperation asks an operation with a request.
+func callOperation[Out any](ctx context.Context, o operation.Operation, call operation.Call, request any) (out Out,
+	err error) {
 	if call.Arguments, err = json.Marshal(request); err != nil {
 		return out, fault.From(err)
 	}

@@ -117,7 +117,7 @@ func ParseSettings(text []byte, dir string) (Settings, error) {
 		s.Folder = f.AgentScriptsDir
 	}
 	var err error
-	if s.Limits, err = s.with(f.TimeoutSeconds, f.OutputCapBytes); err != nil {
+	if s.Limits, err = s.override(f.TimeoutSeconds, f.OutputCapBytes); err != nil {
 		return Settings{}, err
 	}
 	if f.AtOnce != nil && *f.AtOnce != 0 {
@@ -164,15 +164,15 @@ func (s *Settings) readOwn(f settingsFile) (err error) {
 		if o.Tier < 1 || o.Tier > 3 || o.Tier < 2 && !o.ReadOnly {
 			return fmt.Errorf("scripts.%s.tier must be 2 or 3, or 1 for a script that is read_only", name)
 		}
-		if o.Limits, err = s.with(own.TimeoutSeconds, own.OutputCapBytes); err != nil {
+		if o.Limits, err = s.override(own.TimeoutSeconds, own.OutputCapBytes); err != nil {
 			return fmt.Errorf("scripts.%s.%w", name, err)
 		}
-		s.PerScript[same(name)] = o
+		s.PerScript[foldName(name)] = o
 	}
 	return nil
 }
 
-func (l Limits) with(seconds, bytes *int) (Limits, error) {
+func (l Limits) override(seconds, bytes *int) (Limits, error) {
 	if seconds != nil && *seconds != 0 {
 		if l.Timeout = time.Duration(*seconds) * time.Second; *seconds < 0 || l.Timeout > maxTimeout {
 			return l, fmt.Errorf("timeout_seconds must be from 1 to %d", int(maxTimeout.Seconds()))
@@ -207,21 +207,21 @@ func (s Settings) places() []string {
 // admits reports whether a script of this name is offered. Names are compared without case and punctuation.
 func (s Settings) admits(name string) bool {
 	has := func(list []string) bool {
-		return slices.ContainsFunc(list, func(listed string) bool { return same(listed) == same(name) })
+		return slices.ContainsFunc(list, func(listed string) bool { return foldName(listed) == foldName(name) })
 	}
 	return !has(s.Deny) && (len(s.Allow) == 0 || has(s.Allow))
 }
 
-// of returns the settings of one script.
-func (s Settings) of(name string) ScriptSettings {
-	if o, ok := s.PerScript[same(name)]; ok {
+// forScript returns the settings of one script.
+func (s Settings) forScript(name string) ScriptSettings {
+	if o, ok := s.PerScript[foldName(name)]; ok {
 		return o
 	}
 	return ScriptSettings{Tier: defaultTier, Limits: s.Limits}
 }
 
-// same returns a name without case, punctuation and the ending of PowerShell.
-func same(name string) string {
+// foldName returns a name without case, punctuation and the ending of PowerShell.
+func foldName(name string) string {
 	name = strings.TrimSuffix(strings.ToLower(name), ".ps1")
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

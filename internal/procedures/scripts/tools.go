@@ -34,8 +34,8 @@ const (
 	notSeen       = fault.Timeout
 )
 
-// set holds the dependencies of the tools.
-type set struct {
+// toolDeps holds the dependencies of the tools.
+type toolDeps struct {
 	kernel  func() *operation.Kernel
 	service func() *Service
 }
@@ -43,9 +43,9 @@ type set struct {
 // Toolset returns the scripts that are found, each a tool. kernel and service are called when tools are listed, and for
 // each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
-	s := set{kernel, service}
+	s := toolDeps{kernel, service}
 	return operation.Toolset{
-		Name: ToolsetName, Form: form(), Operations: operation.WithExamples(s.operations(), examples()),
+		Name: ToolsetName, Form: operationForm(), Operations: operation.WithExamples(s.operations(), examples()),
 		Instructions: "The operator's scripts are tools of their own, each with its arguments: call the tool that fits " +
 			"rather than a shell command. " +
 			"The answer has stdout, stderr and exitCode; an exitCode other than 0 is what the script found, not a failure of the tool.",
@@ -57,15 +57,15 @@ func Toolset(kernel func() *operation.Kernel, service func() *Service) operation
 	}
 }
 
-// form returns the form of the contract: a script that did not run answers like one that failed.
-func form() *operation.Form {
+// operationForm returns the form of the contract: a script that did not run answers like one that failed.
+func operationForm() *operation.Form {
 	return &operation.Form{
 		FailureType: reflect.TypeFor[Result](), Answers: true,
-		Failure: func(_ operation.Operation, err error, requestID string) any { return failure(err, requestID) },
+		Failure: func(_ operation.Operation, err error, requestID string) any { return failedResult(err, requestID) },
 	}
 }
 
-func failure(err error, requestID string) Result {
+func failedResult(err error, requestID string) Result {
 	not := notRunOf(err)
 	text := not.Message
 	if f := operation.FaultOf(err); f.General.Code == fault.Internal && requestID != "" {
@@ -89,7 +89,7 @@ func notRunOf(err error) *NotRun {
 }
 
 // found makes a tool of each script.
-func (s set) found(context.Context) []operation.Operation {
+func (s toolDeps) found(context.Context) []operation.Operation {
 	service := s.service()
 	listing := service.List()
 	if text := listing.Empty(); text != "" {
@@ -103,7 +103,7 @@ func (s set) found(context.Context) []operation.Operation {
 }
 
 // none returns the tool that says that there is nothing to run.
-func (s set) none(text string) operation.Operation {
+func (s toolDeps) none(text string) operation.Operation {
 	o := operation.Operation{
 		Name: noScripts, Summary: "No scripts were found", Effect: operation.Read,
 		Needs: operation.Needs{Tier: gitprovider.TierObserve},
@@ -112,7 +112,7 @@ func (s set) none(text string) operation.Operation {
 		Schemas: operation.Schemas{Input: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 			Output: resultSchema()},
 	}
-	way := operation.Way[map[string]any]{Decode: decodeArguments}
+	way := operation.CallSpec[map[string]any]{Decode: decodeArguments}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(context.Context, operation.Call, map[string]any) (Result, error) {
 			return Result{Stderr: text, ExitCode: exitNotFound}, nil
@@ -120,16 +120,16 @@ func (s set) none(text string) operation.Operation {
 }
 
 // tool returns the tool of a script. begun, if not nil, is called with the id of a run when it starts.
-func (s set) tool(script Script, schema json.RawMessage, begun func(id string)) operation.Operation {
+func (s toolDeps) tool(script Script, schema json.RawMessage, begun func(id string)) operation.Operation {
 	o := operation.Operation{
 		Name: script.Name, Summary: script.Summary(), Effect: operation.Exec,
-		Needs: operation.Needs{Tier: gitprovider.Tier(script.Tier), Harmless: script.ReadOnly, Dry: operation.DryTried},
+		Needs: operation.Needs{Tier: gitprovider.Tier(script.Tier), CacheOnly: script.ReadOnly, Dry: operation.DryTried},
 		Tool: operation.Tool{
 			Title: script.Title(), Description: script.describe(), Destructive: !script.ReadOnly, Repeatable: script.ReadOnly,
 		},
 		Schemas: operation.Schemas{Input: schema, Output: resultSchema()},
 	}
-	way := operation.Way[map[string]any]{
+	way := operation.CallSpec[map[string]any]{
 		Decode: decodeArguments, Timeout: maxTimeout + time.Hour, MaxAnswer: maxAnswer(script),
 	}
 	return operation.Define(s.kernel, ToolsetName, o, way,
@@ -162,18 +162,18 @@ func decodeArguments(text []byte) (map[string]any, []fault.Violation) {
 }
 
 // call runs a script by its tool's name, as it is by now.
-func (s set) call(ctx context.Context, call operation.Call, name string, arguments map[string]any,
+func (s toolDeps) call(ctx context.Context, call operation.Call, name string, arguments map[string]any,
 	begun func(id string)) (Result, error) {
 	service := s.service()
 	script, missing := service.find(name)
 	if missing != nil {
-		return Result{}, refused(missing)
+		return Result{}, kernelError(missing)
 	}
 	note := operation.Note{Paths: []string{script.Path}, Digest: "sha256:" + script.Hash}
 	plan, bad := service.runner.Plan(script, arguments)
 	if bad != nil {
 		call.Note(note)
-		return Result{}, refused(bad)
+		return Result{}, kernelError(bad)
 	}
 	if call.DryRun {
 		note.Message = "would run " + argumentsText(service.begun(script, arguments, "", record.ScriptCaller{}).Arguments)
@@ -184,18 +184,18 @@ func (s set) call(ctx context.Context, call operation.Call, name string, argumen
 	run := record.ScriptRun{ID: call.ID, By: record.ScriptCaller{
 		Actor: call.Caller.Actor, Tier: kernel.Tier(call), Session: kernel.CurrentAuthority().Session,
 	}}
-	result, err := service.run(ctx, script, arguments, &run, phases{
+	result, err := service.runRecorded(ctx, script, arguments, &run, phases{
 		waiting: func() { call.Progress("waiting until other scripts have ended") }, begun: begun,
 	})
 	if !run.StartedAt.IsZero() {
 		note.Message = summary(run)
 	}
 	call.Note(note)
-	return result, refused(err)
+	return result, kernelError(err)
 }
 
-// refused returns an error as the kernel takes it.
-func refused(err error) error {
+// kernelError returns an error as the kernel takes it.
+func kernelError(err error) error {
 	var not *NotRun
 	if !errors.As(err, &not) || not == nil {
 		return err

@@ -122,7 +122,7 @@ func (s *shop) tool(name string) operation.Operation {
 func (s *shop) answer(o operation.Operation, call operation.Call) Result {
 	s.t.Helper()
 	if call.Ceiling == 0 {
-		call.Ceiling = operation.Unlimited
+		call.Ceiling = operation.UncappedTier
 	}
 	call.Caller.Actor = record.Actor{Door: record.DoorMCP, Client: "tester"}
 	out, err := o.Handle(s.t.Context(), call)
@@ -348,7 +348,7 @@ func TestPeopleSeeScriptsAndRuns(t *testing.T) {
 	}
 	s.authority.Tier = 1
 	ask := func(name, arguments string, into any) error {
-		out, err := s.tool(name).Handle(t.Context(), operation.Call{Ceiling: operation.Unlimited,
+		out, err := s.tool(name).Handle(t.Context(), operation.Call{Ceiling: operation.UncappedTier,
 			Arguments: []byte(arguments)})
 		if err == nil {
 			text, _ := json.Marshal(out)

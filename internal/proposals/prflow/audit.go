@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -26,7 +26,7 @@ func (c *creation) fail(ctx context.Context, e *fault.Error) error {
 	if c.recorded {
 		return nil
 	}
-	return c.record(ctx, c.row(record.OutcomeOf(e.Code), e), nil)
+	return c.recordRow(ctx, c.auditRow(record.OutcomeOf(e.Code), e), nil)
 }
 
 func (c *creation) logEnd(e *fault.Error) {
@@ -37,8 +37,8 @@ func (c *creation) logEnd(e *fault.Error) {
 	c.log.error("proposal failed", e, "code", e.Code)
 }
 
-// record appends the row even if its caller has gone meanwhile.
-func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *record.Proposal) (err error) {
+// recordRow appends the row even if its caller has gone meanwhile.
+func (c *creation) recordRow(ctx context.Context, row record.Attempt, dryRun *record.Proposal) (err error) {
 	defer func() { c.recorded = c.recorded || err == nil }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -56,8 +56,8 @@ func (c *creation) record(ctx context.Context, row record.Attempt, dryRun *recor
 	return c.service.Ledger.Record(ctx, row, dryRun, notices...)
 }
 
-// row returns the audit's line for this creation as it stands now. e is nil unless it has failed.
-func (c *creation) row(outcome record.Outcome, e *fault.Error) record.Attempt {
+// auditRow returns the audit's line for this creation as it stands now. e is nil unless it has failed.
+func (c *creation) auditRow(outcome record.Outcome, e *fault.Error) record.Attempt {
 	asked, redact := c.request.asked, c.rules.secrets.Redact
 	a := c.call.Done("")
 	a.Outcome, a.Tier, a.Session, a.Policy = outcome, c.rules.Tier, c.rules.Session, ""
@@ -126,7 +126,7 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 	for _, change := range c.request.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{
 			Path: change.Path.String(), Action: change.Action, Content: change.Content,
-			BaseSHA: c.evidence.target().Tree[change.Path.String()].ID,
+			BaseSHA: c.evidence.comparedSnapshot().Tree[change.Path.String()].ID,
 		})
 	}
 	return p
@@ -148,14 +148,14 @@ type keptTexts struct {
 }
 
 // keyOf names a text of a request. Files of one path share a key, so that what holds of one holds of both.
-func keyOf(t text) string {
+func keyOf(t requestText) string {
 	if t.what == "body" || t.what == "title" {
 		return t.what
 	}
 	return "file " + t.label
 }
 
-func newKeptTexts(searched []text) keptTexts {
+func newKeptTexts(searched []requestText) keptTexts {
 	kept := keptTexts{map[string]bool{}, map[string]string{}}
 	for _, t := range searched {
 		if !t.isPath {
@@ -166,17 +166,17 @@ func newKeptTexts(searched []text) keptTexts {
 }
 
 // withhold says that a secret was found in a text.
-func (k keptTexts) withhold(t text, secret content.Secret) {
+func (k keptTexts) withhold(t requestText, secret textscan.Secret) {
 	if k.withheld[keyOf(t)] == "" {
 		k.withheld[keyOf(t)] = fmt.Sprintf("rule secret:%s, line %d", secret.Rule, secret.Line)
 	}
 }
 
-// wanted returns the requested change for the record, cut to what may be kept.
-func (k keptTexts) wanted(r *request) *record.RefusedChange {
+// requestedChange returns the requested change for the record, cut to what may be kept.
+func (k keptTexts) requestedChange(r *createRequest) *record.RefusedChange {
 	left, ofBody := maxKept, maxKeptBody
 	out := &record.RefusedChange{ChangeType: beginning(r.asked.ChangeType, maxKeptPath),
-		Body: k.keep("body", r.asked.Body, &ofBody), Files: []record.RefusedFile{}}
+		Body: k.limitText("body", r.asked.Body, &ofBody), Files: []record.RefusedFile{}}
 	left -= maxKeptBody - ofBody
 	files := r.asked.Files[:min(len(r.asked.Files), maxKeptFiles)]
 	out.FilesOmitted = len(r.asked.Files) - len(files)
@@ -185,17 +185,17 @@ func (k keptTexts) wanted(r *request) *record.RefusedChange {
 			Action: gitprovider.Action(beginning(f.Action, maxKeptPath))}
 		switch {
 		case f.Content != nil:
-			one.RefusedText = k.keep("file "+f.Path, *f.Content, &left)
+			one.RefusedText = k.limitText("file "+f.Path, *f.Content, &left)
 		case len(f.Edits) > 0:
-			one.RefusedText, one.Edits = k.keep("file "+f.Path, newTexts(f.Edits), &left), true
+			one.RefusedText, one.Edits = k.limitText("file "+f.Path, newTexts(f.Edits), &left), true
 		}
 		out.Files = append(out.Files, one)
 	}
 	return out
 }
 
-// keep returns a text or its beginning, or why it is withheld. left are the bytes for which there is room.
-func (k keptTexts) keep(key, value string, left *int) record.RefusedText {
+// limitText returns a text or its beginning, or why it is withheld. left are the bytes for which there is room.
+func (k keptTexts) limitText(key, value string, left *int) record.RefusedText {
 	switch {
 	case value == "":
 		return record.RefusedText{}

@@ -49,7 +49,7 @@ func TestNothingIsProposedWhileARequiredSinkFails(t *testing.T) {
 				b := newBench(t)
 				b.options.Authority.Policy, b.options.Authority.DryRun, b.options.Proof.Exported = requireSink(
 					t), dryRun, test.exported
-				e, row := b.mustRefuse(request(nil), test.code)
+				e, row := b.mustRefuse(createRequest(nil), test.code)
 				if !strings.Contains(e.Message, test.says) || !strings.Contains(e.Message, "audit.require_sink") {
 					t.Errorf("the message is %q", e.Message)
 				}
@@ -68,7 +68,7 @@ func TestASinkThatIsNotRequiredOrWorksStopsNoProposal(t *testing.T) {
 	works := func(context.Context) error { asked++; return nil }
 	b := newBench(t)
 	b.options.Authority.Policy, b.options.Proof.Exported = requireSink(t), works
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	if asked == 0 {
 		t.Error("the sink was not asked")
 	}
@@ -78,7 +78,7 @@ func TestASinkThatIsNotRequiredOrWorksStopsNoProposal(t *testing.T) {
 		return fault.New(fault.UpstreamError,
 			"no")
 	}
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 }
 
 // markOf returns the content of a body's mark, unverified.
@@ -153,7 +153,8 @@ func TestWhatARefusedAttemptWantedIsKept(t *testing.T) {
 	edit := file("checks/disk.md", "update")
 	delete(edit, "content")
 	edit["edits"] = []any{map[string]any{"old": "nowhere", "new": "Look twice."}}
-	_, row := b.mustRefuse(request(files(file("prompts/x.md", "create", "# X\n"), file("checks/old.md", "delete"), edit)),
+	_, row := b.mustRefuse(createRequest(files(file("prompts/x.md", "create", "# X\n"), file("checks/old.md", "delete"),
+		edit)),
 		fault.ScopeDenied)
 	got := b.kept(row)
 	if got == nil || got.Body.Text == "" || len(got.Files) != 3 {
@@ -171,19 +172,20 @@ func TestATextWithASecretIsNotKeptAndTheOthersAre(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
-	_, row := b.mustRefuse(request(files(file("checks/a.md", "create", "x\n"+token+"\n"),
+	_, row := b.mustRefuse(createRequest(files(file("checks/a.md", "create", "x\n"+token+"\n"),
 		file("checks/b.md", "create", "# B\n"))), fault.ContentDenied)
 	got := b.kept(row)
 	if got == nil || got.Files[0].Text != "" || got.Files[0].Withheld != "rule secret:github-pat, line 2" ||
 		got.Files[1].Text != "# B\n" {
 		t.Errorf("%+v", got)
 	}
-	_, row = b.mustRefuse(request(with("title", token)), fault.ContentDenied)
+	_, row = b.mustRefuse(createRequest(with("title", token)), fault.ContentDenied)
 	if got := b.kept(row); got != nil {
 		t.Errorf("with a secret in the title: %+v", got)
 	}
 	large := strings.Repeat("x\n", 150<<10)
-	_, row = b.mustRefuse(request(files(file("checks/a.md", "create", large), file("checks/b.md", "create", "# B\n"))),
+	_, row = b.mustRefuse(createRequest(files(file("checks/a.md", "create", large), file("checks/b.md", "create",
+		"# B\n"))),
 		fault.ContentDenied)
 	if got := b.kept(row); got == nil || got.Files[0].Text != "" || got.Files[0].Withheld == "" ||
 		got.Files[1].Text != "# B\n" {
@@ -194,7 +196,7 @@ func TestATextWithASecretIsNotKeptAndTheOthersAre(t *testing.T) {
 func TestWhatBecameAProposalIsNotKeptTwice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	if got := b.kept(b.attempts()[0]); got != nil {
 		t.Errorf("%+v", got)
 	}
@@ -204,7 +206,7 @@ func TestOfALongTextTheBeginningIsKept(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	long := strings.Repeat("a line ü\n", 5000)
-	_, row := b.mustRefuse(request(func(r map[string]any) {
+	_, row := b.mustRefuse(createRequest(func(r map[string]any) {
 		r["body"] = "## Why\n\n" + strings.Repeat("Because. ", 500)
 		r["files"] = []any{file("prompts/x.md", "create", long), file("prompts/y.md", "create", "# Y\n")}
 	}), fault.ScopeDenied)
@@ -291,10 +293,10 @@ func TestRefusedCallsDoNotFillTheRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			_, _ = b.create(request(change(0)))
+			_, _ = b.create(createRequest(change(0)))
 			before := b.databaseSize()
 			for call := range calls {
-				if result, err := b.create(request(change(call + 1))); err == nil {
+				if result, err := b.create(createRequest(change(call + 1))); err == nil {
 					t.Fatalf("not refused: %+v", result)
 				}
 			}

@@ -82,9 +82,9 @@ func (w *writer) commitMessage() (string, error) {
 // committed records that the branch has our commit.
 func (w *writer) committed(ctx context.Context, id string) error {
 	w.creation.commit = id
-	w.service.step("committed")
+	w.service.reachStep("committed")
 	err := w.creation.advance(ctx, record.Progress{State: record.StateCommitted, Commit: id})
-	w.service.step("commit recorded")
+	w.service.reachStep("commit recorded")
 	return err
 }
 
@@ -101,7 +101,7 @@ func (w *writer) lookForBranch(ctx context.Context, failure error) error {
 	}
 	kind := branchTheirs
 	if tip != "" {
-		kind, err = w.kindOf(ctx, tip)
+		kind, err = w.classifyTip(ctx, tip)
 	}
 	switch {
 	case err != nil:
@@ -123,7 +123,7 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 		if err != nil || tip == "" { // the base has moved, or a branch above or below is in the way
 			return nil, failure
 		}
-		kind, err := w.kindOf(ctx, tip)
+		kind, err := w.classifyTip(ctx, tip)
 		if err != nil {
 			return nil, err
 		}
@@ -185,8 +185,8 @@ func (w *writer) rename(branch string) error {
 	return w.creation.draftOn(branch)
 }
 
-// kindOf says what a commit at the tip of the branch is.
-func (w *writer) kindOf(ctx context.Context, tip string) (branchKind, error) {
+// classifyTip says what a commit at the tip of the branch is.
+func (w *writer) classifyTip(ctx context.Context, tip string) (branchKind, error) {
 	base, r := w.creation.evidence.parent(), &w.creation.request
 	if tip == base {
 		return branchBare, nil

@@ -18,7 +18,7 @@ type creation struct {
 	log      redactedLog
 	call     operation.Call
 	rules    rules
-	request  request
+	request  createRequest
 	evidence evidence
 	verdicts verdicts
 	draft    draft    // zero until the gates that need no draft have passed
@@ -74,14 +74,14 @@ func (c *creation) advance(ctx context.Context, to record.Progress) error {
 	return c.service.Ledger.Advance(ctx, c.request.id, to)
 }
 
-// create takes a call of create_pr, and promote one of promote_proposal, through the gates.
-func (s *Service) create(ctx context.Context, call operation.Call) (CreateResult, error) {
+// createPR takes a call of create_pr, and promote one of promote_proposal, through the gates.
+func (s *Service) createPR(ctx context.Context, call operation.Call) (CreateResult, error) {
 	c := s.newCreation(call)
-	return c.attempt(ctx, func() (CreateResult, error) { return c.run(ctx, call.Arguments) })
+	return c.attempt(ctx, func() (CreateResult, error) { return c.createProposal(ctx, call.Arguments) })
 }
 
 func (s *Service) newCreation(call operation.Call) *creation {
-	r := request{id: call.ID, started: s.Clock.Now()}
+	r := createRequest{id: call.ID, started: s.Clock.Now()}
 	log := s.log("request_id", r.id)
 	c := &creation{
 		service: s, log: log, call: call, request: r, verdicts: verdicts{},
@@ -106,7 +106,7 @@ func (c *creation) attempt(ctx context.Context, run func() (CreateResult, error)
 		c.service.notify(ctx)
 	}
 	result.RequestID = c.request.id
-	return result, asked(err)
+	return result, kernelFault(err)
 }
 
 // rejected has a call recorded that never came to the gates: a door refused it before its arguments could be read.
@@ -118,9 +118,9 @@ func (s *Service) rejected(call operation.Call) {
 	})
 }
 
-func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
+func (c *creation) createProposal(ctx context.Context, raw []byte) (CreateResult, error) {
 	c.call.Progress("checking the request")
-	c.request.decode(raw, c.rules)
+	c.request.decodeArguments(raw, c.rules)
 	if err := c.checkRequest(ctx); err != nil {
 		return CreateResult{}, err
 	}
@@ -131,7 +131,7 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 		return CreateResult{}, err
 	}
 	c.call.Progress("checking for duplicates")
-	same, err := c.judge(ctx, phasePulls)
+	same, err := c.runGates(ctx, phasePulls)
 	switch {
 	case err != nil:
 		return CreateResult{}, err
@@ -144,7 +144,7 @@ func (c *creation) run(ctx context.Context, raw []byte) (CreateResult, error) {
 		return CreateResult{}, err
 	}
 	c.writing = true
-	return newWriter(c).write(ctx)
+	return newWriter(c).writeProposal(ctx)
 }
 
 // judgedByRulesOfNow refuses to write what was judged by rules that hold no more: reading a provider takes time.
@@ -163,21 +163,21 @@ func (c *creation) judgedByRulesOfNow() error {
 // checkRequest asks the gates of the first two phases together, and refuses with everything that they found. A provider
 // that fails is an error only if nothing else refuses the request: the caller learns first what it can change.
 func (c *creation) checkRequest(ctx context.Context) error {
-	if _, err := c.judge(ctx, phaseRequest); err != nil {
+	if _, err := c.runGates(ctx, phaseRequest); err != nil {
 		return err
 	}
 	if c.rules.ReadOnly != "" {
 		return fault.New(fault.ReadOnly, "%s", c.rules.ReadOnly)
 	}
-	unread := c.read(ctx)
+	unread := c.loadEvidence(ctx)
 	// the edited files can change the verdict of the content gate
 	if c.evidence.snapshot != nil && (c.request.edits() || c.request.asked.Revises > 0 ||
 		c.verdicts.denied(record.GateContent)) { // as may what stood on the base branch before
-		if _, err := c.judge(ctx, phaseRequest); err != nil {
+		if _, err := c.runGates(ctx, phaseRequest); err != nil {
 			return err
 		}
 	}
-	if _, err := c.judge(ctx, phaseRepository); err != nil {
+	if _, err := c.runGates(ctx, phaseRepository); err != nil {
 		return err
 	}
 	violations := c.verdicts.violations()
@@ -190,8 +190,8 @@ func (c *creation) checkRequest(ctx context.Context) error {
 	return nil
 }
 
-// read finds the repository and reads it, if there is something to look at and it may be.
-func (c *creation) read(ctx context.Context) error {
+// loadEvidence finds the repository and reads it, if there is something to look at and it may be.
+func (c *creation) loadEvidence(ctx context.Context) error {
 	changes := c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier))
 	c.evidence.resolve(&c.request)
 	if c.request.secretName || !c.evidence.mayRead(c.rules) || !c.rules.mayPropose() ||
@@ -217,15 +217,15 @@ func (c *creation) read(ctx context.Context) error {
 	if revises { // the texts that count are those of its branch
 		query.Branches, query.Contents = nil, slices.ContainsFunc(query.Paths, isManifest)
 	}
-	if err := c.evidence.read(ctx, query); err != nil {
+	if err := c.evidence.loadSnapshot(ctx, query); err != nil {
 		return err
 	}
 	if revises {
-		if err := (revisionReader{c}).read(ctx, query); err != nil {
+		if err := (revisionReader{c}).readRevision(ctx, query); err != nil {
 			return err
 		}
 	}
-	target := c.evidence.target()
+	target := c.evidence.comparedSnapshot()
 	if target == nil {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (c *creation) read(ctx context.Context) error {
 	}
 	c.request.edit(c.rules, target, c.evidence.snapshot.Tree)
 	if revises && !c.request.asked.repliesOnly() {
-		c.request.judgeWhole(c.rules, c.evidence.revision, c.evidence.snapshot.Tree)
+		c.request.checkRevisedTree(c.rules, c.evidence.revision, c.evidence.snapshot.Tree)
 	}
 	c.evidence.lines = linesOf(c.request.inScope(c.rules.Policy.Scope.At(c.rules.Tier)), target)
 	return nil
@@ -275,7 +275,7 @@ func (c *creation) promote(ctx context.Context, id string) (CreateResult, error)
 		return CreateResult{}, err
 	}
 	c.request.promoted = &p
-	return c.run(ctx, raw)
+	return c.createProposal(ctx, raw)
 }
 
 // requestOf returns the request that a proposal was made of. It holds the versions of the files that the proposal was

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -71,15 +71,15 @@ const suffixLength = 8
 
 // branchNames returns the names that the branch may take, in order of preference: the plain one, one with a digest of
 // the change, one with a digest of this very request. nil if the title gives none.
-func branchNames(r *request) []string {
+func branchNames(r *createRequest) []string {
 	plain, err := gitprovider.BranchName(gitprovider.ChangeType(r.asked.ChangeType), r.text.title)
 	if err != nil {
 		return nil
 	}
 	return []string{
 		plain,
-		gitprovider.BranchWithSuffix(plain, r.digests.asked[:suffixLength]),
-		gitprovider.BranchWithSuffix(plain, hashJSON([]string{r.digests.asked, r.id})[:suffixLength]),
+		gitprovider.BranchWithSuffix(plain, r.digests.requested[:suffixLength]),
+		gitprovider.BranchWithSuffix(plain, hashJSON([]string{r.digests.requested, r.id})[:suffixLength]),
 	}
 }
 
@@ -109,14 +109,14 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 		return CreateResult{}, err
 	}
 	c.evidence.usage = usage
-	if _, err := c.judge(ctx, phaseReserve); err != nil {
+	if _, err := c.runGates(ctx, phaseReserve); err != nil {
 		return CreateResult{}, err
 	}
 	if err := c.admitted(ctx); err != nil {
 		return CreateResult{}, err
 	}
 	proposal := c.proposal(record.StateDryRun)
-	if err := c.record(ctx, c.row(record.OutcomeDryRun, nil), &proposal); err != nil {
+	if err := c.recordRow(ctx, c.auditRow(record.OutcomeDryRun, nil), &proposal); err != nil {
 		return CreateResult{}, err
 	}
 	shown := Preview{Base: snapshot.Base, Title: c.draft.title, Labels: c.rules.Policy.Labels, Gates: c.verdicts.all(),
@@ -135,7 +135,7 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 // shownDiff returns the difference without lines that look like they hold secrets: they may stand on the base branch,
 // where the agent is not shown them either.
 func (c *creation) shownDiff(ctx context.Context) string {
-	out := shownText{text: diff(c.request.changes.Changes(), c.evidence.target())}
+	out := shownText{text: changesDiff(c.request.changes.Changes(), c.evidence.comparedSnapshot())}
 	if err := (textShower{secrets: c.rules.secrets}).redact(ctx, "the difference", &out); err != nil {
 		return "[not shown: it holds what looks like secrets]\n"
 	}
@@ -157,7 +157,7 @@ func (c *creation) calls() []string {
 		return replying{c}.replyCalls(rev.pr.Number)
 	} else if rev != nil {
 		return append([]string{
-			fmt.Sprintf("add one commit of %s to the branch %s in %s at %s", plural.Files(c.request.changes.Len()), c.draft.branch, repo,
+			fmt.Sprintf("add one commit of %s to the branch %s in %s at %s", fault.CountFiles(c.request.changes.Len()), c.draft.branch, repo,
 				short(c.evidence.parent())),
 			fmt.Sprintf("set title and body of #%d", rev.pr.Number),
 			fmt.Sprintf("answer in a comment on #%d", rev.pr.Number),
@@ -166,7 +166,7 @@ func (c *creation) calls() []string {
 	calls := []string{
 		fmt.Sprintf("create the branch %s in %s at %s (%s) with one commit of %s",
 			c.draft.branch, repo, short(c.evidence.snapshot.BaseCommit), c.evidence.snapshot.Base,
-			plural.Files(c.request.changes.Len())),
+			fault.CountFiles(c.request.changes.Len())),
 		fmt.Sprintf("open the pull request %q from %s into %s", c.draft.title, c.draft.branch, c.evidence.snapshot.Base),
 		"label it " + strings.Join(c.rules.Policy.Labels, ", "),
 	}
@@ -179,8 +179,8 @@ func (c *creation) calls() []string {
 	return calls
 }
 
-// diff returns the unified diff of the changes against the base commit.
-func diff(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) string {
+// changesDiff returns the unified diff of the changes against the base commit.
+func changesDiff(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) string {
 	var b strings.Builder
 	for _, change := range changes {
 		b.WriteString(fileDiff(change, snapshot))

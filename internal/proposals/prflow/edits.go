@@ -13,14 +13,14 @@ import (
 )
 
 // edits reports whether any file is given as edits.
-func (r *request) edits() bool {
+func (r *createRequest) edits() bool {
 	return slices.ContainsFunc(r.asked.Files, func(f FileRequest) bool { return len(f.Edits) > 0 })
 }
 
 // edit makes the edits on the texts that count: those of the base branch, or of the pull request that is revised, whose
 // base branch is base then. From here on what they make is the content that the gates judge and that is proposed. unfit
 // says why those of a file could not be made; such a request is always refused.
-func (r *request) edit(on rules, snapshot *gitprovider.Snapshot, base gitprovider.Tree) {
+func (r *createRequest) edit(on rules, snapshot *gitprovider.Snapshot, base gitprovider.Tree) {
 	r.edited = edited{unfit: map[string]misfit{}}
 	for i, f := range r.asked.Files {
 		path, err := gitprovider.ParsePath(f.Path)

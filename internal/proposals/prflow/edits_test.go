@@ -50,7 +50,7 @@ func (b *bench) contentAt(commit, path string) string {
 func TestEditsChangeOnlyWhatTheyName(t *testing.T) {
 	t.Parallel()
 	b := newEditBench(t)
-	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1.", "1.\nTwo.\n", "1.\n2.\n"),
+	made := b.mustOpen(createRequest(files(based(edited("checks/disk.md", "One.", "1.", "1.\nTwo.\n", "1.\n2.\n"),
 		blobOf(manual)[:7]),
 		file("checks/old.md", "delete"), file("checks/new.md", "create", "a\nb\n"))))
 	if got := b.contentAt(made.Commit, "checks/disk.md"); got != "# Disk\n\n1.\n2.\nThree.\nTwo.\n" {
@@ -76,8 +76,8 @@ func equal[T comparable](a, b []T) bool {
 func TestEditsAndContentWithOneResultAreOneChange(t *testing.T) {
 	t.Parallel()
 	b := newEditBench(t)
-	byEdits := request(files(edited("checks/disk.md", "One.", "1.")))
-	byContent := request(files(file("checks/disk.md", "update", strings.Replace(manual, "One.", "1.", 1))))
+	byEdits := createRequest(files(edited("checks/disk.md", "One.", "1.")))
+	byContent := createRequest(files(file("checks/disk.md", "update", strings.Replace(manual, "One.", "1.", 1))))
 	first := b.mustOpen(byEdits)
 	for _, raw := range [][]byte{byEdits, byContent} {
 		again := b.mustReuse(raw, first.Number)
@@ -112,7 +112,7 @@ func TestWhatDoesNotFitTheBaseIsAConflictThatShowsIt(t *testing.T) {
 			for _, dry := range []bool{false, true} {
 				b := newEditBench(t)
 				b.options.Authority.DryRun = dry
-				e, row := b.mustRefuse(request(files(c.file)), fault.Conflict)
+				e, row := b.mustRefuse(createRequest(files(c.file)), fault.Conflict)
 				v := e.Violations[0]
 				if len(e.Violations) != 1 || v.Rule != c.rule || !strings.Contains(v.Message, c.says) {
 					t.Fatalf("violations %+v, want %s: %s", e.Violations, c.rule, c.says)
@@ -137,7 +137,7 @@ func TestABaseSHAOfWhatIsNotThereIsAConflict(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"create", "update"} {
 		b := newEditBench(t)
-		e, _ := b.mustRefuse(request(files(based(file("checks/none.md", action, "x\n"), blobOf("x")))), fault.Conflict)
+		e, _ := b.mustRefuse(createRequest(files(based(file("checks/none.md", action, "x\n"), blobOf("x")))), fault.Conflict)
 		if e.Violations[0].Present != nil {
 			t.Errorf("%s: present %+v", action, e.Violations[0].Present)
 		}
@@ -169,7 +169,7 @@ func TestMalformedEditsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newEditBench(t)
-			e, _ := b.mustRefuse(request(files(c.file)), fault.InvalidArgument)
+			e, _ := b.mustRefuse(createRequest(files(c.file)), fault.InvalidArgument)
 			if e.Violations[0].Path != c.at {
 				t.Errorf("violations %+v, want one at %s", e.Violations, c.at)
 			}
@@ -200,7 +200,7 @@ func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: c.base})
-			e, _ := b.mustRefuse(request(files(edited("checks/disk.md", c.old, c.new))), c.code)
+			e, _ := b.mustRefuse(createRequest(files(edited("checks/disk.md", c.old, c.new))), c.code)
 			if !strings.HasPrefix(e.Violations[0].Rule, c.rule) || strings.Contains(e.Message, ownToken) {
 				t.Errorf("violations %+v, want %s", e.Violations, c.rule)
 			}
@@ -220,7 +220,7 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: c.base})
-			e, _ := b.mustRefuse(request(files(file("checks/disk.md", "create", "x\n"))), fault.Conflict)
+			e, _ := b.mustRefuse(createRequest(files(file("checks/disk.md", "create", "x\n"))), fault.Conflict)
 			p := e.Violations[0].Present
 			if p == nil || p.BaseSHA != blobOf(c.base) || p.Text != c.text || !strings.Contains(p.Cut, c.cut) {
 				t.Errorf("present %.200v", p)
@@ -230,7 +230,7 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 	t.Run("a token", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "a " + ownToken + "\n"})
-		e, _ := b.mustRefuse(request(files(edited("checks/disk.md", "b", "c"))), fault.Conflict)
+		e, _ := b.mustRefuse(createRequest(files(edited("checks/disk.md", "b", "c"))), fault.Conflict)
 		if text := e.Violations[0].Present.Text; strings.Contains(text, ownToken) || !strings.HasPrefix(text, "a ") {
 			t.Errorf("the text is %q", text)
 		}
@@ -240,7 +240,8 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 		long := strings.Repeat("a", 10<<10)
 		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: long},
 			providertest.File{Path: "checks/old.md", Content: long})
-		e, _ := b.mustRefuse(request(files(file("checks/disk.md", "create", "x\n"), file("checks/old.md", "create", "x\n"))),
+		e, _ := b.mustRefuse(createRequest(files(file("checks/disk.md", "create", "x\n"), file("checks/old.md", "create",
+			"x\n"))),
 			fault.Conflict)
 		if n := len(e.Violations[0].Present.Text) + len(e.Violations[1].Present.Text); n != 16<<10 {
 			t.Errorf("%d bytes are shown", n)
@@ -264,7 +265,7 @@ func TestWholeContentOfNobodyKnowsWhichVersionIsAWarning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newEditBench(t)
-			made := b.mustOpen(request(files(c.file)))
+			made := b.mustOpen(createRequest(files(c.file)))
 			status, err := b.fake.Status(t.Context(), infra, made.Number)
 			if err != nil {
 				t.Fatal(err)
@@ -285,14 +286,14 @@ func TestWholeContentOfNobodyKnowsWhichVersionIsAWarning(t *testing.T) {
 func TestADryRunByEditsIsPromotedAsItWasShown(t *testing.T) {
 	t.Parallel()
 	b := newEditBench(t)
-	id := b.dryRun(request(files(edited("checks/disk.md", "One.\n", ""))))
+	id := b.dryRun(createRequest(files(edited("checks/disk.md", "One.\n", ""))))
 	made, err := b.promote(id)
 	if err != nil || b.contentAt(made.Commit, "checks/disk.md") != strings.Replace(manual, "One.\n", "", 1) ||
 		len(made.Warnings) > 0 {
 		t.Errorf("%+v, %v", made, err)
 	}
 	b = newEditBench(t)
-	id = b.dryRun(request(files(edited("checks/disk.md", "One.\n", ""))))
+	id = b.dryRun(createRequest(files(edited("checks/disk.md", "One.\n", ""))))
 	b.world().Push("main", providertest.File{Path: "README.md", Content: "# Another file\n"})
 	if made, err = b.promote(id); err != nil || len(made.Warnings) > 0 {
 		t.Errorf("another file has moved: %+v, %v", made, err)
@@ -309,7 +310,7 @@ func TestADryRunIsNotPromotedOntoAFileThatHasMoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newEditBench(t)
-			id := b.dryRun(request(files(shown)))
+			id := b.dryRun(createRequest(files(shown)))
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: manual + "Merged since.\n"})
 			b.fake.Script.ForgetCalls()
 			before := len(b.attempts())
@@ -346,7 +347,7 @@ func TestOfALongFileAConflictShowsWhatSurroundsThePlace(t *testing.T) {
 		"one word": {edited("checks/disk.md", "line 2000 of the manuals", "x"), "line 2000 of", "line 1 of",
 			"only the lines 1980 to 2020 of 3001"},
 	} {
-		e, _ := b.mustRefuse(request(files(c.change)), fault.Conflict)
+		e, _ := b.mustRefuse(createRequest(files(c.change)), fault.Conflict)
 		p := e.Violations[0].Present
 		if p == nil || !strings.Contains(p.Text, c.has) || strings.Contains(p.Text, c.hasNot) ||
 			!strings.Contains(p.Cut, c.cut) || len(p.Text) > 16<<10 {
@@ -374,7 +375,7 @@ func TestOfALongFileAConflictShowsWhatHasChanged(t *testing.T) {
 		"a version that held a secret":  {blobOf(long + "token " + ownToken + "\n"), false},
 		"what was read, in upper cases": {strings.ToUpper(blobOf(long)), true},
 	} {
-		e, _ := b.mustRefuse(request(files(based(file("checks/disk.md", "update", "x\n"), c.base))), fault.Conflict)
+		e, _ := b.mustRefuse(createRequest(files(based(file("checks/disk.md", "update", "x\n"), c.base))), fault.Conflict)
 		p := e.Violations[0].Present
 		if (p.Diff != "") != c.diff || (p.Text != "") == c.diff || p.BaseSHA != blobOf(now) ||
 			!strings.Contains(p.Cut, "claudeops://joe/infra/file/checks/disk.md") || strings.Contains(p.Diff, ownToken) {
@@ -390,7 +391,7 @@ func TestOfALongFileAConflictShowsWhatHasChanged(t *testing.T) {
 func TestEditsOfAnOlderTextAreTakenWhereTheirPartsAreAsTheyWere(t *testing.T) {
 	t.Parallel()
 	b := newEditBench(t)
-	made := b.mustOpen(request(files(based(edited("checks/disk.md", "One.", "1."), blobOf("what was read")))))
+	made := b.mustOpen(createRequest(files(based(edited("checks/disk.md", "One.", "1."), blobOf("what was read")))))
 	if got := b.contentAt(made.Commit, "checks/disk.md"); got != strings.Replace(manual, "One.", "1.", 1) {
 		t.Errorf("the file holds %q", got)
 	}
@@ -417,7 +418,7 @@ func TestWhatIsOnTheBaseAlreadyIsNoChangeWhicheverWayItIsSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newEditBench(t)
-			e, _ := b.mustRefuse(request(files(file)), fault.NoChange)
+			e, _ := b.mustRefuse(createRequest(files(file)), fault.NoChange)
 			if len(e.Violations) != 1 || e.Violations[0].Code != fault.NoChange {
 				t.Errorf("%+v", e.Violations)
 			}
@@ -432,7 +433,7 @@ func TestFilesOfAConflictShareTheRoom(t *testing.T) {
 	b.world().Push("main", providertest.File{Path: "checks/a.md", Content: long},
 		providertest.File{Path: "checks/b.md", Content: "short\n"},
 		providertest.File{Path: "checks/c.md", Content: "C\n" + long})
-	e, _ := b.mustRefuse(request(files(edited("checks/a.md", "none", "x"), edited("checks/b.md", "none", "x"),
+	e, _ := b.mustRefuse(createRequest(files(edited("checks/a.md", "none", "x"), edited("checks/b.md", "none", "x"),
 		edited("checks/c.md", "none", "x"))), fault.Conflict)
 	sum := 0
 	for i, least := range []int{8000, 6, 8000} {
@@ -465,7 +466,7 @@ func TestAFileThatGoesThroughAFilterIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.world().Push("main", c.attributes)
-			raw := request(files(file("checks/disk.md", "update", "# Disk\n\nAnother text.\n")))
+			raw := createRequest(files(file("checks/disk.md", "update", "# Disk\n\nAnother text.\n")))
 			if !c.refused {
 				result := b.mustOpen(raw)
 				warned := strings.Contains(strings.Join(result.Warnings, "\n"), "pointers of Git LFS")
@@ -505,7 +506,7 @@ func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: base})
-			raw := request(files(edited("checks/disk.md", c.old, c.new)))
+			raw := createRequest(files(edited("checks/disk.md", c.old, c.new)))
 			if c.want == "" {
 				b.mustRefuse(raw, fault.ContentDenied)
 				return
@@ -537,7 +538,7 @@ func TestTheEndsOfLinesOfAFileAreKeptOrWarnedOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\r\n\r\nOne.\r\n"})
-			made := b.mustOpen(request(files(c.change)))
+			made := b.mustOpen(createRequest(files(c.change)))
 			if got := b.contentAt(made.Commit, "checks/disk.md"); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -559,7 +560,7 @@ func TestASkillThatMayNotBeUsedIsWarnedOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			made := b.mustOpen(request(files(file(".claude-ops/skills/disk/SKILL.md", "create", c.text))))
+			made := b.mustOpen(createRequest(files(file(".claude-ops/skills/disk/SKILL.md", "create", c.text))))
 			if said := strings.Join(made.Warnings, "\n"); !strings.Contains(said, c.warns) ||
 				strings.Contains(said, "as a skill") != (c.warns != "") {
 				t.Errorf("warnings %q, want %q", said, c.warns)

@@ -33,7 +33,7 @@ type evidence struct {
 }
 
 // resolve finds the provider of the repository.
-func (e *evidence) resolve(r *request) {
+func (e *evidence) resolve(r *createRequest) {
 	var err error
 	switch {
 	case r.repo.Owner == "":
@@ -52,8 +52,8 @@ func (e *evidence) mayRead(on rules) bool {
 	return p != nil && e.unresolved == nil && notListed(on.Policy, p.Name(), e.resolution.Repo) == nil
 }
 
-// read takes the snapshot that everything is judged by.
-func (e *evidence) read(ctx context.Context, q gitprovider.SnapshotQuery) error {
+// loadSnapshot takes the snapshot that everything is judged by.
+func (e *evidence) loadSnapshot(ctx context.Context, q gitprovider.SnapshotQuery) error {
 	seen, err := e.history.Position(ctx)
 	if err != nil {
 		return err
@@ -72,7 +72,8 @@ func (e *evidence) read(ctx context.Context, q gitprovider.SnapshotQuery) error 
 // readPullsAgain reads the pull requests once more. The base branch stays what the other gates have judged.
 func (e *evidence) readPullsAgain(ctx context.Context, closedSince time.Time) error {
 	was := *e.snapshot
-	err := e.read(ctx, gitprovider.SnapshotQuery{Repo: was.Repo, Base: was.Base, ClosedSince: closedSince, Foreign: true})
+	err := e.loadSnapshot(ctx, gitprovider.SnapshotQuery{Repo: was.Repo, Base: was.Base, ClosedSince: closedSince,
+		Foreign: true})
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (e *evidence) sortByOrigin(snapshot *gitprovider.Snapshot) error {
 	}
 	e.marks = map[int]mark{}
 	isForeign := func(pr gitprovider.PullRequest) bool {
-		m, isTrue := reader.read(pr)
+		m, isTrue := reader.firstSigned(pr)
 		if isTrue {
 			e.marks[pr.Number] = m
 		}
@@ -108,10 +109,10 @@ func (e *evidence) sortByOrigin(snapshot *gitprovider.Snapshot) error {
 }
 
 // digest identifies the change at its place.
-func (e *evidence) digest(r *request) string {
+func (e *evidence) digest(r *createRequest) string {
 	files := r.digests.files
 	if r.asked.Revises > 0 { // as asked for: once it is made, edits do not fit any more
-		files = hashJSON(append([]any{"revises", r.asked.Revises, r.digests.asked}, r.asked.identity()...))
+		files = hashJSON(append([]any{"revises", r.asked.Revises, r.digests.requested}, r.asked.identity()...))
 	}
 	return changeDigest(e.resolution.Provider.Name(), e.snapshot.Repo, e.snapshot.Base, files)
 }
@@ -161,7 +162,7 @@ func (e *evidence) lastRemark(ctx context.Context, number int) *fault.Quote {
 	if err != nil || last == nil {
 		return nil
 	}
-	return quoted(last, last.Lines)
+	return quoteRemark(last, last.Lines)
 }
 
 // capWindow is the period that the cap on creations counts.
@@ -221,12 +222,12 @@ func branchHolds(
 }
 
 // parent returns the commit that ours is made on.
-func (e *evidence) parent() string { return e.target().BaseCommit }
+func (e *evidence) parent() string { return e.comparedSnapshot().BaseCommit }
 
 // sameChange finds the oldest one, since a younger one may be about to be withdrawn by its process. It is recognised by
 // the proposals of the record, by its mark, and, for one that neither knows (the state folder was lost), by the
 // contents of its branch.
-func (e *evidence) sameChange(ctx context.Context, r *request) (*sameChange, error) {
+func (e *evidence) sameChange(ctx context.Context, r *createRequest) (*sameChange, error) {
 	digest := e.digest(r)
 	proposals, err := e.history.ByDigest(ctx, digest)
 	if err != nil {
@@ -279,7 +280,7 @@ func (e *evidence) became(p record.Proposal, pr gitprovider.PullRequest) (bool, 
 }
 
 // holdsChange reports whether a pull request holds the change, by its mark or by what its branch holds.
-func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.PullRequest, digest string) (bool,
+func (e *evidence) holdsChange(ctx context.Context, r *createRequest, pr gitprovider.PullRequest, digest string) (bool,
 	error) {
 	if e.marks[pr.Number].Digest == digest {
 		return true, nil
@@ -296,7 +297,8 @@ func (e *evidence) holdsChange(ctx context.Context, r *request, pr gitprovider.P
 
 // sameTexts lists those files of a request whose text a pull request of ours brings, under whatever name: by its mark,
 // or, for one that was opened before marks had that, by its record.
-func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.PullRequest) (paths []string, err error) {
+func (e *evidence) sameTexts(ctx context.Context, r *createRequest, pr gitprovider.PullRequest) (paths []string,
+	err error) {
 	m := e.marks[pr.Number]
 	if m.Contents == "" && m.Digest != "" {
 		proposals, err := e.history.ByDigest(ctx, m.Digest)
@@ -321,7 +323,8 @@ func (e *evidence) sameTexts(ctx context.Context, r *request, pr gitprovider.Pul
 
 // sameRevision returns the pull request if its head is this very revision, by the records or, if those are lost, by its
 // mark.
-func (e *evidence) sameRevision(ctx context.Context, r *request, pr gitprovider.PullRequest) (*sameChange, error) {
+func (e *evidence) sameRevision(ctx context.Context, r *createRequest, pr gitprovider.PullRequest) (*sameChange,
+	error) {
 	digest := e.digest(r)
 	if m := e.marks[pr.Number]; m.Revision > 0 && m.Digest == digest {
 		return &sameChange{pr: pr}, nil

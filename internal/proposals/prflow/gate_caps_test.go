@@ -19,7 +19,7 @@ import (
 
 // nth is a request for a file of its own.
 func nth(n string) []byte {
-	return request(func(r map[string]any) {
+	return createRequest(func(r map[string]any) {
 		r["title"] = "Check " + n
 		r["files"] = []any{file("checks/"+n+".md", "create", n)}
 	})
@@ -69,7 +69,7 @@ func TestParallelCallsNeverPassACap(t *testing.T) {
 }
 
 func nthIn(repo, n string) []byte {
-	return request(func(r map[string]any) {
+	return createRequest(func(r map[string]any) {
 		r["repo_name"], r["title"] = repo, "Check "+n
 		r["files"] = []any{file("checks/"+n+".md", "create", n)}
 	})
@@ -220,7 +220,7 @@ func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 		return err
 	}
 	// looks for what is left once
-	if err := create(request(with("title", ""))); fault.CodeOf(err) != fault.InvalidArgument {
+	if err := create(createRequest(with("title", ""))); fault.CodeOf(err) != fault.InvalidArgument {
 		t.Fatal(err)
 	}
 	b.die(heldProposal(b, "dead", "checks/dead.md"))

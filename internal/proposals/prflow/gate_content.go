@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -32,7 +32,7 @@ func contentGate() gate {
 }
 
 // judgeContent fails if the search for secrets cannot work.
-func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
+func judgeContent(ctx context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
 	judged := r.judged()
 	out := ruling{violations: checkSizes(judged.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
 	out.violations = append(out.violations, checkKinds(on.Policy.Scope, judged.Files, out.violations)...)
@@ -52,7 +52,7 @@ func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (rulin
 		}
 		out.violations = append(out.violations, characters...)
 		for _, v := range old {
-			kept.withhold(t, content.Secret{Rule: "on-the-base"})
+			kept.withhold(t, textscan.Secret{Rule: "on-the-base"})
 			out.warnings = append(out.warnings, v)
 		}
 		for _, secret := range found {
@@ -62,21 +62,21 @@ func judgeContent(ctx context.Context, on rules, r *request, e *evidence) (rulin
 			r.secretName = r.secretName || isName(t)
 		}
 	}
-	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+content.OwnTokenRule }
+	isOwn := func(v fault.Violation) bool { return v.Rule == "secret:"+textscan.OwnTokenRule }
 	if v := checkSpread(on.secrets, texts); v != nil && !slices.ContainsFunc(out.violations, isOwn) {
 		out.violations = append(out.violations, *v)
 		out.withhold = true // which part is where is not known
 	}
 	if !out.withhold && !slices.ContainsFunc(out.violations, isOwn) {
-		out.wanted = kept.wanted(r)
+		out.wanted = kept.requestedChange(r)
 	}
 	return out, nil
 }
 
 // textsBefore returns the texts of the files that the request changes or deletes as they were before; none before the
 // repository is read.
-func (e *evidence) textsBefore(r *request) (out []string) {
-	target := e.target()
+func (e *evidence) textsBefore(r *createRequest) (out []string) {
+	target := e.comparedSnapshot()
 	if target == nil {
 		return nil
 	}
@@ -92,8 +92,8 @@ func (e *evidence) textsBefore(r *request) (out []string) {
 // newIn returns the content gate's objections to a text, as far as the proposal adds or changes it: lines that stood in
 // one of the files before, in this order, are published already. old describes findings in those lines that people
 // should know of.
-func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (characters []fault.Violation,
-	found []content.Secret, old []string, err error) {
+func newIn(ctx context.Context, secrets Secrets, t requestText, stood []string) (characters []fault.Violation,
+	found []textscan.Secret, old []string, err error) {
 	isFile := !t.isPath && t.what != "title" && t.what != "body" && !isReply(t)
 	for range maxRedactions {
 		characters = nil
@@ -106,7 +106,7 @@ func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (charac
 		lines := strings.SplitAfter(t.value, "\n")
 		blanked := false
 		was := slices.Clone(lines)
-		for _, h := range slices.Backward(content.Hidden(t.value)) { // so that the columns before stay
+		for _, h := range slices.Backward(textscan.Hidden(t.value)) { // so that the columns before stay
 			whole := stoodBefore(was, h.Line, h.Line, stood)
 			if !whole && !wordStoodBefore(was, h, stood) {
 				continue
@@ -124,7 +124,7 @@ func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (charac
 			}
 		}
 		for _, s := range found {
-			if s.Rule != content.OwnTokenRule && stoodBefore(lines, s.Line, s.LastLine, stood) {
+			if s.Rule != textscan.OwnTokenRule && stoodBefore(lines, s.Line, s.LastLine, stood) {
 				old = append(old, fmt.Sprintf("the %s has what looks like a secret (%s) at line %d; it stood there before: tell a "+
 					"person", t.what, s.Rule, s.Line))
 				blank(lines[s.Line-1 : s.LastLine])
@@ -141,7 +141,7 @@ func newIn(ctx context.Context, secrets Secrets, t text, stood []string) (charac
 
 // wordStoodBefore reports whether the word that a hidden character is in stood in one of the texts: then the change has
 // only left it as it was.
-func wordStoodBefore(lines []string, h content.HiddenChar, texts []string) bool {
+func wordStoodBefore(lines []string, h textscan.HiddenChar, texts []string) bool {
 	line := []rune(lines[h.Line-1])
 	from, to := h.Column-1, h.Column
 	for from > 0 && !unicode.IsSpace(line[from-1]) {
@@ -166,7 +166,7 @@ func stoodBefore(lines []string, first, last int, texts []string) bool {
 
 // searchable returns the texts that are worth a search: those that are not refused for their size already. skipped says
 // that a title or a path is not among them.
-func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipped bool) {
+func searchable(asked CreateRequest, sizes []fault.Violation) (out []requestText, skipped bool) {
 	for _, t := range asked.texts() {
 		tooLong := false
 		switch {
@@ -191,7 +191,7 @@ func searchable(asked CreateRequest, sizes []fault.Violation) (out []text, skipp
 }
 
 // checkSpread looks for one of our own credentials in parts that stand in several texts of a request.
-func checkSpread(secrets Secrets, all []text) *fault.Violation {
+func checkSpread(secrets Secrets, all []requestText) *fault.Violation {
 	values := make([]string, len(all))
 	for i, t := range all {
 		values[i] = t.value
@@ -210,7 +210,7 @@ func checkSpread(secrets Secrets, all []text) *fault.Violation {
 		where = []string{"texts, read one after the other"}
 	}
 	return &fault.Violation{
-		Code: fault.ContentDenied, Rule: "secret:" + content.OwnTokenRule,
+		Code: fault.ContentDenied, Rule: "secret:" + textscan.OwnTokenRule,
 		Message:    "parts of a credential of this server stand in the " + strings.Join(where, ", the "),
 		Suggestion: "remove them; tell a person to revoke the credential",
 	}
@@ -245,7 +245,7 @@ func checkSizes(files []FileRequest, maxFile, maxTotal int) []fault.Violation {
 	return out
 }
 
-func checkCharacters(t text) []fault.Violation {
+func checkCharacters(t requestText) []fault.Violation {
 	var out []fault.Violation
 	if at := strings.IndexByte(t.value, 0); at >= 0 {
 		out = append(out, fault.Violation{
@@ -255,7 +255,7 @@ func checkCharacters(t text) []fault.Violation {
 		})
 		return out
 	}
-	for _, h := range content.Hidden(t.value) {
+	for _, h := range textscan.Hidden(t.value) {
 		out = append(out, fault.Violation{
 			Code: fault.ContentDenied, Path: t.label, Rule: "hidden-character",
 			Message: fmt.Sprintf("the %s has a character that a reviewer cannot see, %s, at line %d, column %d",
@@ -266,8 +266,8 @@ func checkCharacters(t text) []fault.Violation {
 	return out
 }
 
-func secretViolation(t text, secret content.Secret) fault.Violation {
-	if secret.Rule == content.EncodedRule {
+func secretViolation(t requestText, secret textscan.Secret) fault.Violation {
+	if secret.Rule == textscan.EncodedRule {
 		return fault.Violation{
 			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
 			Message: fmt.Sprintf(
@@ -276,7 +276,7 @@ func secretViolation(t text, secret content.Secret) fault.Violation {
 			Suggestion: "propose it as plain text",
 		}
 	}
-	if secret.Rule == content.CostlyRule {
+	if secret.Rule == textscan.CostlyRule {
 		return fault.Violation{
 			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
 			Message: fmt.Sprintf("the %s has so much of what begins like a credential that it cannot be searched for secrets",
@@ -284,7 +284,7 @@ func secretViolation(t text, secret content.Secret) fault.Violation {
 			Suggestion: "divide it into smaller files, or leave lists of keys and encoded text out",
 		}
 	}
-	if secret.Rule == content.DividedRule {
+	if secret.Rule == textscan.DividedRule {
 		return fault.Violation{
 			Code: fault.ContentDenied, Path: t.label, Rule: "secret:" + secret.Rule,
 			Message: fmt.Sprintf(

@@ -26,7 +26,7 @@ func duplicateGate() gate {
 	}
 }
 
-func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
+func judgeDuplicate(ctx context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
 	same, err := e.sameAs(ctx, r)
 	if err != nil {
 		return ruling{}, err
@@ -58,7 +58,7 @@ func judgeDuplicate(ctx context.Context, on rules, r *request, e *evidence) (rul
 
 // sameAs is like sameChange, but like sameRevision for a request that adds to a pull request; conflict if that has
 // moved since it was read.
-func (e *evidence) sameAs(ctx context.Context, r *request) (*sameChange, error) {
+func (e *evidence) sameAs(ctx context.Context, r *createRequest) (*sameChange, error) {
 	rev := e.revision
 	if rev == nil {
 		return e.sameChange(ctx, r)
@@ -87,7 +87,7 @@ func movedMeanwhile(number int) *fault.Error {
 // wayOn tells a refused caller what was said last about the pull request that stands in the way, and whether it may be
 // added to.
 func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullRequest, denial *fault.Error) *fault.Error {
-	standing, err := e.revisions(on).of(ctx, e.resolution.Provider, e.snapshot.Repo, pr)
+	standing, err := e.revisions(on).loadStanding(ctx, e.resolution.Provider, e.snapshot.Repo, pr)
 	if err != nil {
 		e.log.warn("not seen whether a pull request may be revised", err, "pr", pr.Number)
 	}
@@ -95,7 +95,7 @@ func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullReque
 	if err != nil || standing.asks == nil {
 		denial.Existing.LastReview, do = e.lastRemark(ctx, pr.Number), "add to it"
 	} else {
-		denial.Existing.LastReview = quoted(standing.asks, standing.lines)
+		denial.Existing.LastReview = quoteRemark(standing.asks, standing.lines)
 	}
 	if len(standing.red) > 0 {
 		do = "mend what its checks say (" + namesOf(standing.red) + "; get_pr_status with include tells more)"
@@ -118,7 +118,7 @@ func (e *evidence) wayOn(ctx context.Context, on rules, pr gitprovider.PullReque
 
 // duplicate explains why an open pull request of ours blocks a request; nil if it does not. A text that is moved to
 // another file is the same change.
-func (e *evidence) duplicate(ctx context.Context, r *request, pr gitprovider.PullRequest) (*fault.Error, error) {
+func (e *evidence) duplicate(ctx context.Context, r *createRequest, pr gitprovider.PullRequest) (*fault.Error, error) {
 	if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
 		return duplicateOf(pr.Number, pr.URL, pr.Title, overlap), nil
 	}
@@ -126,12 +126,12 @@ func (e *evidence) duplicate(ctx context.Context, r *request, pr gitprovider.Pul
 	if err != nil || len(moved) == 0 {
 		return nil, err
 	}
-	return duplicateText(pr.Number, pr.URL, pr.Title, canonical(pr.Paths), moved), nil
+	return duplicateText(pr.Number, pr.URL, pr.Title, canonicalPaths(pr.Paths), moved), nil
 }
 
 // duplicateOf refuses a change of files that an open pull request of ours changes.
 func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
-	e := fault.New(fault.DuplicatePR, "the open pull request #%d (%s) changes %s already", number, url, listed(overlap))
+	e := fault.New(fault.DuplicatePR, "the open pull request #%d (%s) changes %s already", number, url, joinPaths(overlap))
 	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: overlap}
 	return e
 }
@@ -140,7 +140,7 @@ func duplicateOf(number int, url, title string, overlap []string) *fault.Error {
 func duplicateText(number int, url, title string, paths, moved []string) *fault.Error {
 	e := fault.New(fault.DuplicatePR,
 		"%s brings what the open pull request #%d (%s) brings in %s: under another name it is the same change",
-		listed(moved), number, url, listed(paths))
+		joinPaths(moved), number, url, joinPaths(paths))
 	e.Existing = &fault.ExistingPR{Number: number, URL: url, Title: clean(title, maxTitle), Paths: paths}
 	return e
 }
@@ -149,13 +149,13 @@ func duplicateOfOthers(pr gitprovider.PullRequest, overlap []string) *fault.Erro
 	e := fault.New(fault.DuplicatePR,
 		"the open pull request #%d%s (%s) already changes %s, and the policy lets no two change "+
 			"the same file (duplicates: any)", pr.Number, byAuthor(pr), pr.URL,
-		listed(overlap))
+		joinPaths(overlap))
 	e.Existing = &fault.ExistingPR{Number: pr.Number, URL: pr.URL, Title: clean(pr.Title, maxTitle), Paths: overlap}
 	return e
 }
 
 // foreignOverlaps lists the open pull requests of others that change one of the files, newest first.
-func foreignOverlaps(r *request, foreign []gitprovider.PullRequest) []gitprovider.PullRequest {
+func foreignOverlaps(r *createRequest, foreign []gitprovider.PullRequest) []gitprovider.PullRequest {
 	var out []gitprovider.PullRequest
 	for _, pr := range slices.Backward(foreign) {
 		if len(r.overlap(pr.Paths)) > 0 {
@@ -167,9 +167,9 @@ func foreignOverlaps(r *request, foreign []gitprovider.PullRequest) []gitprovide
 
 // foreignNotes lists the pull requests of people, or from forks, that change the same files: the reviewer of ours has
 // to merge both.
-func foreignNotes(r *request, overlaps []gitprovider.PullRequest, unread int) (out []string) {
+func foreignNotes(r *createRequest, overlaps []gitprovider.PullRequest, unread int) (out []string) {
 	for _, pr := range overlaps[:min(len(overlaps), maxForeignNotes)] {
-		out = append(out, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr), listed(r.overlap(pr.Paths)),
+		out = append(out, fmt.Sprintf("#%d%s also changes %s (%s)", pr.Number, byAuthor(pr), joinPaths(r.overlap(pr.Paths)),
 			pr.URL))
 	}
 	if more := len(overlaps) - maxForeignNotes; more > 0 {
@@ -199,7 +199,7 @@ func cooldownGate() gate {
 	}
 }
 
-func judgeCooldown(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
+func judgeCooldown(ctx context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
 	if err := e.rememberPaths(ctx); err != nil {
 		return ruling{}, err
 	}
@@ -245,15 +245,16 @@ func judgeCooldown(ctx context.Context, on rules, r *request, e *evidence) (ruli
 
 // rejected says what of a request a pull request had that a person has closed; "" for nothing. What is moved to another
 // file stays rejected.
-func (e *evidence) rejected(ctx context.Context, r *request, pr gitprovider.PullRequest) (what string, err error) {
+func (e *evidence) rejected(ctx context.Context, r *createRequest, pr gitprovider.PullRequest) (what string,
+	err error) {
 	if overlap := r.overlap(pr.Paths); len(overlap) > 0 {
-		what = "changed " + listed(overlap)
+		what = "changed " + joinPaths(overlap)
 	} else {
 		moved, err := e.sameTexts(ctx, r, pr)
 		if err != nil || len(moved) == 0 {
 			return "", err
 		}
-		what = "brought the same text as " + listed(moved) + " in " + listed(canonical(pr.Paths))
+		what = "brought the same text as " + joinPaths(moved) + " in " + joinPaths(canonicalPaths(pr.Paths))
 	}
 	byUs, err := e.closedByUs(ctx, pr)
 	if err != nil || byUs {
@@ -283,7 +284,7 @@ func capsGate() gate {
 	return gate{
 		Name: record.GateCaps, Phase: phaseReserve,
 		Asks: "how many pull requests are open, and were made within an hour",
-		Judge: func(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+		Judge: func(_ context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
 			if r.asked.Revises > 0 {
 				return ruling{detail: "a revision opens no pull request"}, nil
 			}

@@ -28,7 +28,7 @@ func repositoryGate() gate {
 	}
 }
 
-func judgeRepository(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+func judgeRepository(_ context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
 	if e.unresolved != nil {
 		v := fault.Violation{
 			Code: e.unresolved.Code, Rule: "provider", Message: e.unresolved.Message,
@@ -133,8 +133,8 @@ func baseTreeGate() gate {
 	}
 }
 
-func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruling, error) {
-	target := e.target()
+func judgeBaseTree(ctx context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
+	target := e.comparedSnapshot()
 	if target == nil {
 		return ruling{skipped: true}, nil
 	}
@@ -156,7 +156,7 @@ func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruli
 				return strings.ReplaceAll(text, "the base branch", "the branch of the pull request")
 			})
 		}
-		lack := lacking{path: change.Path, near: r.edited.unfit[change.Path.String()].near, more: address{
+		lack := lacking{path: change.Path, near: r.edited.unfit[change.Path.String()].near, more: resourceAddress{
 			owner: target.Repo.Owner, repo: target.Repo.Name, pull: r.asked.Revises, path: change.Path.String()}.String()}
 		if v.Rule == ruleBaseSHA {
 			lack.diff = e.changedSince(ctx, on, r.baseSHA(change.Path), change.Path)
@@ -166,7 +166,7 @@ func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruli
 	showPresent(target, out.violations, lacks)
 	if pointers := lfsPointers(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(pointers) > 0 {
 		out.warnings = append(out.warnings,
-			"Changes pointers of Git LFS, and not the files that they stand for: "+listed(pointers)+".")
+			"Changes pointers of Git LFS, and not the files that they stand for: "+joinPaths(pointers)+".")
 	}
 	for _, change := range r.inScope(on.Policy.Scope.At(on.Tier)) {
 		if path.Base(change.Path.String()) == "SKILL.md" && change.Action != gitprovider.ActionDelete {
@@ -177,16 +177,16 @@ func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruli
 		}
 	}
 	if ends := otherEnds(r.inScope(on.Policy.Scope.At(on.Tier)), target); len(ends) > 0 {
-		out.warnings = append(out.warnings, "Changes the ends of all lines from CR and LF to LF: "+listed(ends)+
+		out.warnings = append(out.warnings, "Changes the ends of all lines from CR and LF to LF: "+joinPaths(ends)+
 			". Edits would keep them.")
 	}
 	if blind := r.blind(e.lines, target.BaseCommit); len(blind) > 0 {
 		out.warnings = append(out.warnings, "Replaces whole files, and nothing says which version of them was read "+
-			"(base_sha), so that newer lines may be lost: "+listed(blind)+".")
+			"(base_sha), so that newer lines may be lost: "+joinPaths(blind)+".")
 	}
 	if len(r.edited.behind) > 0 {
 		out.warnings = append(out.warnings,
-			"Changed since it was read, and the parts that the edits replace are as they were: "+listed(r.edited.behind)+".")
+			"Changed since it was read, and the parts that the edits replace are as they were: "+joinPaths(r.edited.behind)+".")
 	}
 	return out, nil
 }
@@ -195,7 +195,7 @@ func judgeBaseTree(ctx context.Context, on rules, r *request, e *evidence) (ruli
 const ruleBaseSHA = "base-sha"
 
 // baseSHA is the version of a file that the request names; "" for none.
-func (r *request) baseSHA(path gitprovider.Path) string {
+func (r *createRequest) baseSHA(path gitprovider.Path) string {
 	for _, f := range r.asked.Files {
 		if f.Path == path.String() {
 			return strings.ToLower(f.BaseSHA)
@@ -207,7 +207,7 @@ func (r *request) baseSHA(path gitprovider.Path) string {
 // changedSince is the difference between the version of a file that was named and the one that is there; "" if the
 // former cannot be had, and if it may not be shown.
 func (e *evidence) changedSince(ctx context.Context, on rules, sha string, path gitprovider.Path) string {
-	target := e.target()
+	target := e.comparedSnapshot()
 	reader, can := e.resolution.Provider.(gitprovider.BlobReader)
 	now, known := target.Contents[path]
 	if !can || !known || !utf8.Valid(now) || len(sha) != len(target.BaseCommit) {
@@ -267,7 +267,7 @@ func (e *evidence) readAttributes(ctx context.Context, changes []gitprovider.Cha
 	if !can {
 		return nil
 	}
-	target := e.target()
+	target := e.comparedSnapshot()
 	for _, change := range changes {
 		for _, folder := range append(change.Path.Ancestors(), "") {
 			name := strings.TrimPrefix(folder+"/"+gitprovider.AttributesName, "/")
@@ -312,7 +312,7 @@ func blockedOnBase(change gitprovider.Change, base gitprovider.Tree) *fault.Viol
 }
 
 // mismatch says why a change does not fit the base commit; nil if it does.
-func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fault.Violation {
+func (r *createRequest) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fault.Violation {
 	name := change.Path.String()
 	if misfit, unfit := r.edited.unfit[name]; unfit {
 		return &misfit.violation
@@ -340,7 +340,7 @@ func (r *request) mismatch(change gitprovider.Change, tree gitprovider.Tree) *fa
 
 // blind lists the files of which whole new contents remove lines, although nothing says what they replace: no base_sha,
 // and no dry run on the same commit.
-func (r *request) blind(lines []FileLines, baseCommit string) (out []string) {
+func (r *createRequest) blind(lines []FileLines, baseCommit string) (out []string) {
 	if r.promoted != nil && r.promoted.BaseCommit == baseCommit {
 		return nil
 	}

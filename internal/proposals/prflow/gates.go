@@ -33,7 +33,7 @@ type gate struct {
 	Name  record.Gate
 	Phase phase
 	Asks  string // what it looks at, for people; docs/explain/gates.md has it
-	Judge func(ctx context.Context, on rules, r *request, e *evidence) (ruling, error)
+	Judge func(ctx context.Context, on rules, r *createRequest, e *evidence) (ruling, error)
 }
 
 // phase says what a gate needs to have been read. The phases follow one another.
@@ -117,9 +117,9 @@ type sameChange struct {
 	left *record.Proposal
 }
 
-// judge asks the gates of a phase in their order. In the first two phases it asks all of them; after that the first
+// runGates asks the gates of a phase in their order. In the first two phases it asks all of them; after that the first
 // that denies ends it, and its denial is the error. same is the answer if this change is proposed already.
-func (c *creation) judge(ctx context.Context, p phase) (same *sameChange, err error) {
+func (c *creation) runGates(ctx context.Context, p phase) (same *sameChange, err error) {
 	for _, g := range gates() {
 		if g.Phase == p {
 			delete(c.verdicts, g.Name)
@@ -180,7 +180,7 @@ func (c *creation) judgePullsAgain(ctx context.Context) (*sameChange, error) {
 	if c.evidence.revision != nil {
 		c.evidence.seen = seen
 	}
-	return c.judge(ctx, phasePulls)
+	return c.runGates(ctx, phasePulls)
 }
 
 func (c *creation) closedSince() time.Time {
@@ -202,7 +202,7 @@ func argumentsGate() gate {
 	return gate{
 		Name: record.GateArguments, Phase: phaseRequest,
 		Asks: "shape, lengths, known values, sections that the policy requires",
-		Judge: func(_ context.Context, _ rules, r *request, _ *evidence) (ruling, error) {
+		Judge: func(_ context.Context, _ rules, r *createRequest, _ *evidence) (ruling, error) {
 			return ruling{violations: r.malformed}, nil
 		},
 	}
@@ -213,7 +213,7 @@ func tierGate() gate {
 	return gate{
 		Name: record.GateTier, Phase: phaseRequest,
 		Asks: "whether the configured tier may propose, and so many files",
-		Judge: func(_ context.Context, on rules, r *request, _ *evidence) (ruling, error) {
+		Judge: func(_ context.Context, on rules, r *createRequest, _ *evidence) (ruling, error) {
 			out := ruling{skipped: len(r.asked.Files) == 0, detail: "tier " + on.Tier.String()}
 			out.violations = r.excludedFor(func(c fault.Code) bool { return c == fault.TierDenied })
 			if r.asked.repliesOnly() {
@@ -233,7 +233,7 @@ func scopeGate() gate {
 	return gate{
 		Name: record.GateScope, Phase: phaseRequest,
 		Asks: "whether each path is canonical and in the scope",
-		Judge: func(_ context.Context, _ rules, r *request, _ *evidence) (ruling, error) {
+		Judge: func(_ context.Context, _ rules, r *createRequest, _ *evidence) (ruling, error) {
 			out := ruling{skipped: len(r.asked.Files) == 0}
 			for _, v := range r.excludedFor(func(c fault.Code) bool { return c != fault.TierDenied }) {
 				if v.Path != noPath { // the gate of the arguments has said so
@@ -251,7 +251,7 @@ func auditGate() gate {
 	return gate{
 		Name: record.GateAudit, Phase: phasePulls,
 		Asks: "whether the audit was exported, where the policy requires it",
-		Judge: func(ctx context.Context, on rules, _ *request, _ *evidence) (ruling, error) {
+		Judge: func(ctx context.Context, on rules, _ *createRequest, _ *evidence) (ruling, error) {
 			switch {
 			case !on.Policy.Server.RequireSink:
 				return ruling{detail: "the policy requires no sink"}, nil

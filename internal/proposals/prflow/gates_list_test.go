@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -65,7 +65,7 @@ func BenchmarkRemoteRules(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, p := range []phase{phasePulls, phaseReserve} {
-			if same, err := c.judge(b.Context(), p); err != nil || same != nil {
+			if same, err := c.runGates(b.Context(), p); err != nil || same != nil {
 				b.Fatal(same, err)
 			}
 		}
@@ -88,7 +88,7 @@ func rulesCreation(b *testing.B) *creation {
 	c := New(Options{
 		Authority: Authority{Policy: p, Tier: 3}, History: emptyHistory{}, Log: slog.New(slog.DiscardHandler),
 		Clock: Clock{Now: time.Now}, Proof: Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
-		NewID: func() string { return "request" }, Secrets: content.NewScanner(nil),
+		NewID: func() string { return "request" }, Secrets: textscan.NewScanner(nil),
 	}).newCreation(operation.Call{ID: "request", Records: func(func(context.Context, *fault.Error) error) {}})
 	c.request.changes = changes
 	c.evidence.resolution = gitprovider.Resolution{Provider: nameless{}}

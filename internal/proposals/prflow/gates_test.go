@@ -22,7 +22,7 @@ import (
 func TestAGoodRequestBecomesOnePullRequestWithOneCommit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	result := b.mustOpen(request(files(
+	result := b.mustOpen(createRequest(files(
 		file("checks/disk.md", "update", "# Disk\n\nMore.\n"), file("checks/inodes.md", "create", "# Inodes\n"),
 		file("checks/old.md", "delete"),
 	)))
@@ -75,38 +75,38 @@ func TestArgumentsGate(t *testing.T) {
 		"no arguments at all":       {nil, []string{"repo_owner", "repo_name", "title", "body", "files"}},
 		"not JSON":                  {[]byte(`{"repo_owner":`), []string{""}},
 		"an array":                  {[]byte(`[]`), []string{""}},
-		"an unknown field":          {request(with("tier", 3)), []string{"tier"}},
-		"a field in the wrong case": {request(with("Title", "x")), []string{"Title"}},
-		"a wrong type":              {request(with("title", 7)), []string{"title"}},
-		"a null":                    {request(with("files", nil)), []string{"files"}},
-		"an empty title":            {request(with("title", "")), []string{"title"}},
-		"a title of spaces":         {request(with("title", "   ")), []string{"title"}},
-		"a title of 73 characters":  {request(with("title", strings.Repeat("ä", 72)+"x")), []string{"title"}},
-		"a title of two lines":      {request(with("title", "one\ntwo")), []string{"title"}},
-		"a title without a letter":  {request(with("title", "!!!")), []string{"title"}},
-		"an empty body":             {request(with("body", " \n")), []string{"body"}},
-		"a huge body": {request(with("body", strings.Repeat("x", prflow.MaxBodyBytes()+1))),
+		"an unknown field":          {createRequest(with("tier", 3)), []string{"tier"}},
+		"a field in the wrong case": {createRequest(with("Title", "x")), []string{"Title"}},
+		"a wrong type":              {createRequest(with("title", 7)), []string{"title"}},
+		"a null":                    {createRequest(with("files", nil)), []string{"files"}},
+		"an empty title":            {createRequest(with("title", "")), []string{"title"}},
+		"a title of spaces":         {createRequest(with("title", "   ")), []string{"title"}},
+		"a title of 73 characters":  {createRequest(with("title", strings.Repeat("ä", 72)+"x")), []string{"title"}},
+		"a title of two lines":      {createRequest(with("title", "one\ntwo")), []string{"title"}},
+		"a title without a letter":  {createRequest(with("title", "!!!")), []string{"title"}},
+		"an empty body":             {createRequest(with("body", " \n")), []string{"body"}},
+		"a huge body": {createRequest(with("body", strings.Repeat("x", prflow.MaxBodyBytes()+1))),
 			[]string{"body"}},
-		"an unknown change type":       {request(with("change_type", "hack")), []string{"change_type"}},
-		"a malformed base branch":      {request(with("base_branch", "a..b")), []string{"base_branch"}},
-		"a base branch like an option": {request(with("base_branch", "--upload-pack=x")), []string{"base_branch"}},
-		"no files":                     {request(files()), []string{"files"}},
-		"an empty path":                {request(files(file("", "create", "x"))), []string{"files[0].path"}},
-		"an unknown action":            {request(files(file("checks/x.md", "move", "x"))), []string{"files[0].action"}},
-		"an action in capitals": {request(files(file("checks/x.md", "Create", "x"))),
+		"an unknown change type":       {createRequest(with("change_type", "hack")), []string{"change_type"}},
+		"a malformed base branch":      {createRequest(with("base_branch", "a..b")), []string{"base_branch"}},
+		"a base branch like an option": {createRequest(with("base_branch", "--upload-pack=x")), []string{"base_branch"}},
+		"no files":                     {createRequest(files()), []string{"files"}},
+		"an empty path":                {createRequest(files(file("", "create", "x"))), []string{"files[0].path"}},
+		"an unknown action":            {createRequest(files(file("checks/x.md", "move", "x"))), []string{"files[0].action"}},
+		"an action in capitals": {createRequest(files(file("checks/x.md", "Create", "x"))),
 			[]string{"files[0].action"}},
-		"a create without content": {request(files(file("checks/x.md", "create"))), []string{"files[0].content"}},
-		"a delete with content": {request(files(file("checks/old.md", "delete", ""))),
+		"a create without content": {createRequest(files(file("checks/x.md", "create"))), []string{"files[0].content"}},
+		"a delete with content": {createRequest(files(file("checks/old.md", "delete", ""))),
 			[]string{"files[0].content"}},
-		"a bad owner": {request(with("repo_owner", "../x")), []string{"repo_owner"}},
-		"a clone URL with a token": {request(with("clone_url", "https://x:y@git.example.org/joe/infra")),
+		"a bad owner": {createRequest(with("repo_owner", "../x")), []string{"repo_owner"}},
+		"a clone URL with a token": {createRequest(with("clone_url", "https://x:y@git.example.org/joe/infra")),
 			[]string{"clone_url"}},
-		"a clone URL of another repository": {request(with("clone_url", "https://git.example.org/joe/other")),
+		"a clone URL of another repository": {createRequest(with("clone_url", "https://git.example.org/joe/other")),
 			[]string{"clone_url"}},
-		"several at once": {request(
+		"several at once": {createRequest(
 			func(r map[string]any) { r["title"], r["body"], r["change_type"] = "", "", "x" }),
 			[]string{"title", "body", "change_type"}},
-		"a repeated key": {[]byte(strings.Replace(string(request(nil)), `"title"`,
+		"a repeated key": {[]byte(strings.Replace(string(createRequest(nil)), `"title"`,
 			`"title":"other","title"`, 1)), []string{"title"}},
 	}
 	for name, c := range cases {
@@ -129,7 +129,7 @@ func TestArgumentsGate(t *testing.T) {
 func TestATitleOf72CharactersIsAccepted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(with("title", "x"+strings.Repeat("ä", 71))))
+	b.mustOpen(createRequest(with("title", "x"+strings.Repeat("ä", 71))))
 }
 
 func TestTierGate(t *testing.T) {
@@ -149,10 +149,10 @@ func TestTierGate(t *testing.T) {
 			b := newBench(t)
 			b.options.Authority.Tier = c.tier
 			if !c.denied {
-				b.mustOpen(request(c.change))
+				b.mustOpen(createRequest(c.change))
 				return
 			}
-			e, row := b.mustRefuse(request(c.change), fault.TierDenied)
+			e, row := b.mustRefuse(createRequest(c.change), fault.TierDenied)
 			if !strings.Contains(e.Message, "tier") || row.Tier != c.tier {
 				t.Errorf("%v, row %+v", e, row)
 			}
@@ -161,7 +161,7 @@ func TestTierGate(t *testing.T) {
 	t.Run("tier 1 does not even contact the provider", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Tier = 1
-		b.mustRefuse(request(nil), fault.TierDenied)
+		b.mustRefuse(createRequest(nil), fault.TierDenied)
 		if calls := b.fake.Script.Calls(); len(calls) != 0 {
 			t.Errorf("calls %v", calls)
 		}
@@ -182,7 +182,7 @@ func TestScopeGate(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%q", path), func(t *testing.T) {
 			b := newBench(t)
-			_, row := b.mustRefuse(request(files(file(path, "create", "x\n"))), fault.ScopeDenied)
+			_, row := b.mustRefuse(createRequest(files(file(path, "create", "x\n"))), fault.ScopeDenied)
 			if len(row.Paths) != 1 {
 				t.Errorf("the audit has the paths %q", row.Paths)
 			}
@@ -190,7 +190,7 @@ func TestScopeGate(t *testing.T) {
 	}
 	t.Run("every path is named at once", func(t *testing.T) {
 		b := newBench(t)
-		e, _ := b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/ok.md", "create", "x"),
+		e, _ := b.mustRefuse(createRequest(files(file("README.md", "update", "x"), file("checks/ok.md", "create", "x"),
 			file("prompts/a.md", "create", "x"))),
 			fault.ScopeDenied)
 		if got := violationsOf(e); got != "scope_denied:not-in-allow-list scope_denied:prompts/**" {
@@ -199,9 +199,9 @@ func TestScopeGate(t *testing.T) {
 	})
 	t.Run("the same path twice, and in another case", func(t *testing.T) {
 		b := newBench(t)
-		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/a.md", "create", "y"))),
+		b.mustRefuse(createRequest(files(file("checks/a.md", "create", "x"), file("checks/a.md", "create", "y"))),
 			fault.ScopeDenied)
-		b.mustRefuse(request(files(file("checks/a.md", "create", "x"), file("checks/A.md", "create", "y"))),
+		b.mustRefuse(createRequest(files(file("checks/a.md", "create", "x"), file("checks/A.md", "create", "y"))),
 			fault.ScopeDenied)
 	})
 }
@@ -237,7 +237,7 @@ func TestBaseTreeGate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			b.fake.AddRepoFiles("joe", "infra", kinds...)
-			e, _ := b.mustRefuse(request(files(c.file)), c.code)
+			e, _ := b.mustRefuse(createRequest(files(c.file)), c.code)
 			if got := violationsOf(e); got != string(c.code)+":"+c.rule {
 				t.Errorf("violations %s", got)
 			}
@@ -286,7 +286,7 @@ func TestContentGate(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
-			e, row := b.mustRefuse(request(c.change), fault.ContentDenied)
+			e, row := b.mustRefuse(createRequest(c.change), fault.ContentDenied)
 			if e.Violations[0].Rule != c.rule || !strings.Contains(e.Violations[0].Message, c.says) {
 				t.Errorf("violation %+v, want rule %s and %q", e.Violations[0], c.rule, c.says)
 			}
@@ -313,14 +313,14 @@ func TestContentGate(t *testing.T) {
 		for i := range 5 {
 			list = append(list, file(fmt.Sprintf("checks/%d.md", i), "create", strings.Repeat("x\n", 110<<10)))
 		}
-		e, _ := b.mustRefuse(request(files(list...)), fault.ContentDenied)
+		e, _ := b.mustRefuse(createRequest(files(list...)), fault.ContentDenied)
 		if violationsOf(e) != "content_denied:total-size" {
 			t.Errorf("violations %s", violationsOf(e))
 		}
 	})
 	t.Run("emoji with variation selectors and joiners are fine", func(t *testing.T) {
 		b := newBench(t)
-		b.mustOpen(request(body("⚠️ 👨‍👩‍👧 done ✔️\n")))
+		b.mustOpen(createRequest(body("⚠️ 👨‍👩‍👧 done ✔️\n")))
 	})
 }
 
@@ -329,26 +329,26 @@ func TestRepositoryGate(t *testing.T) {
 	t.Run("a repository that is not on the list is not even contacted", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
-		b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
 		if calls := b.fake.Script.Calls(); len(calls) != 0 {
 			t.Errorf("calls %v", calls)
 		}
 	})
 	t.Run("a missing repository", func(t *testing.T) {
-		newBench(t).mustRefuse(request(with("repo_name", "absent")), fault.NotFound)
+		newBench(t).mustRefuse(createRequest(with("repo_name", "absent")), fault.NotFound)
 	})
 	t.Run("an empty repository", func(t *testing.T) {
 		b := newBench(t)
 		b.fake.AddRepo("joe", "empty", nil)
-		b.mustRefuse(request(with("repo_name", "empty")), fault.NotFound)
+		b.mustRefuse(createRequest(with("repo_name", "empty")), fault.NotFound)
 	})
 	t.Run("a missing base branch", func(t *testing.T) {
-		newBench(t).mustRefuse(request(with("base_branch", "absent")), fault.NotFound)
+		newBench(t).mustRefuse(createRequest(with("base_branch", "absent")), fault.NotFound)
 	})
 	t.Run("a base branch that the policy does not allow", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("release")
-		e, _ := b.mustRefuse(request(with("base_branch", "release")), fault.RepoNotAllowed)
+		e, _ := b.mustRefuse(createRequest(with("base_branch", "release")), fault.RepoNotAllowed)
 		if violationsOf(e) != "repo_not_allowed:base_branches" {
 			t.Errorf("violations %s", violationsOf(e))
 		}
@@ -357,13 +357,13 @@ func TestRepositoryGate(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("release")
 		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"rel*\"]")
-		b.mustOpen(request(with("base_branch", "release")))
+		b.mustOpen(createRequest(with("base_branch", "release")))
 	})
 	t.Run("a branch of another proposal as the base", func(t *testing.T) {
 		b := newBench(t)
-		first := b.mustOpen(request(nil))
+		first := b.mustOpen(createRequest(nil))
 		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"**\"]")
-		b.mustRefuse(request(func(r map[string]any) {
+		b.mustRefuse(createRequest(func(r map[string]any) {
 			r["base_branch"], r["title"] = first.Branch, "Stack one on top"
 			r["files"] = []any{file("checks/second.md", "create", "x")}
 		}), fault.RepoNotAllowed)
@@ -373,12 +373,12 @@ func TestRepositoryGate(t *testing.T) {
 		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
 		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}},
 			nil, "", nil)
-		b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
 	})
 	t.Run("an archived repository", func(t *testing.T) {
 		b := newBench(t)
 		b.fake.People.Alter(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, true, false, "main")
-		e, _ := b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		e, _ := b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
 		if violationsOf(e) != "repo_not_allowed:archived" {
 			t.Errorf("violations %s", violationsOf(e))
 		}
@@ -386,18 +386,19 @@ func TestRepositoryGate(t *testing.T) {
 	t.Run("a fork", func(t *testing.T) {
 		b := newBench(t)
 		b.fake.People.Alter(infra, false, true, "main")
-		e, _ := b.mustRefuse(request(nil), fault.RepoNotAllowed)
+		e, _ := b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
 		if violationsOf(e) != "repo_not_allowed:allow_forks" {
 			t.Errorf("violations %s", violationsOf(e))
 		}
 		b.options.Authority.Policy = mustPolicy(t, "allow_forks: true")
-		b.mustOpen(request(nil))
+		b.mustOpen(createRequest(nil))
 	})
 	t.Run("a host that no provider has", func(t *testing.T) {
-		newBench(t).mustRefuse(request(with("clone_url", "https://elsewhere.example/joe/infra")), fault.ProviderUnresolved)
+		newBench(t).mustRefuse(createRequest(with("clone_url", "https://elsewhere.example/joe/infra")),
+			fault.ProviderUnresolved)
 	})
 	t.Run("a provider that is disabled", func(t *testing.T) {
-		e, _ := newBench(t).mustRefuse(request(with("clone_url", "https://gitea.example.org/joe/infra")),
+		e, _ := newBench(t).mustRefuse(createRequest(with("clone_url", "https://gitea.example.org/joe/infra")),
 			fault.ProviderDisabled)
 		if !strings.Contains(e.Message, "GITEA_TOKEN") {
 			t.Errorf("%v does not name the variable", e)
@@ -420,7 +421,7 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "body: {required_sections: [Impact]}\nbase_branches: [release]")
-	e, row := b.mustRefuse(request(func(r map[string]any) {
+	e, row := b.mustRefuse(createRequest(func(r map[string]any) {
 		r["title"] = strings.Repeat("long ", 20)
 		r["files"] = []any{
 			file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
@@ -451,7 +452,7 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 func TestAMalformedRequestIsJudgedAndRecordedAsFarAsItCanBeRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	e, row := b.mustRefuse(request(func(r map[string]any) {
+	e, row := b.mustRefuse(createRequest(func(r map[string]any) {
 		r["titel"], r["change_type"], r["body"] = "Misspelled", "chore", " "
 		r["files"] = []any{file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
 			map[string]any{"path": 7, "action": "create"}, file("checks/b.md", "create")}
@@ -476,9 +477,10 @@ func TestAProviderFailureIsToldOnlyWhenNothingElseIsWrong(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
-	b.mustRefuse(request(files(file("README.md", "update", "x"), file("checks/a.md", "create", "x"))), fault.ScopeDenied)
+	b.mustRefuse(createRequest(files(file("README.md", "update", "x"), file("checks/a.md", "create", "x"))),
+		fault.ScopeDenied)
 	b.fake.Script.FailBefore(forgetest.MethodSnapshot, fault.New(fault.UpstreamError, "the host is down"))
-	if _, row := b.mustRefuse(request(nil), fault.UpstreamError); row.Outcome != record.OutcomeFailed {
+	if _, row := b.mustRefuse(createRequest(nil), fault.UpstreamError); row.Outcome != record.OutcomeFailed {
 		t.Errorf("outcome %s", row.Outcome)
 	}
 }
@@ -487,7 +489,7 @@ func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.ReadOnly = "the policy file /etc/p.yaml is broken: line 3: unknown key x"
-	e, _ := b.mustRefuse(request(nil), fault.ReadOnly)
+	e, _ := b.mustRefuse(createRequest(nil), fault.ReadOnly)
 	if !strings.Contains(e.Message, "line 3") || len(b.fake.Script.Calls()) != 0 {
 		t.Errorf("%v, calls %v", e, b.fake.Script.Calls())
 	}
@@ -526,7 +528,7 @@ func TestOnlyWhatAProposalAddsOrAltersIsSearched(t *testing.T) {
 			b := newBench(t)
 			b.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": before})
 			b.options.Authority.DryRun = true
-			raw := request(func(r map[string]any) { r["files"] = tt.files })
+			raw := createRequest(func(r map[string]any) { r["files"] = tt.files })
 			result, err := b.create(raw)
 			if tt.rule == "" {
 				if err != nil || !strings.Contains(strings.Join(result.Warnings, "\n"), "stood there before") &&
@@ -566,7 +568,7 @@ func TestTokensOfOthersInNamesAreNeitherAnsweredNorRecorded(t *testing.T) {
 		b := newBench(t)
 		var log strings.Builder
 		b.options.Log = slog.New(slog.NewTextHandler(&log, nil))
-		_, err := b.create(request(change))
+		_, err := b.create(createRequest(change))
 		e := fault.From(err)
 		if e == nil {
 			t.Fatal("opened")

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -27,7 +27,7 @@ import (
 const ownToken = "own-token-value-0123456789"
 
 // scanner is shared: its rules take long to load under the race detector.
-var scanner = content.NewScanner([]string{ownToken})
+var scanner = textscan.NewScanner([]string{ownToken})
 
 // emptyRecords is the database of a store without records.
 var emptyRecords storetest.Template
@@ -78,8 +78,8 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// request is a good request; change alters it.
-func request(change func(map[string]any)) []byte {
+// createRequest is a good request; change alters it.
+func createRequest(change func(map[string]any)) []byte {
 	r := map[string]any{
 		"repo_owner": "joe", "repo_name": "infra", "title": "Check inodes, too",
 		"body":  "## Why\n\nDisks fill up with small files.\n",
@@ -276,7 +276,7 @@ func BenchmarkGates(b *testing.B) {
 		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
 		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
 	})
-	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
+	raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	if _, err := service.Create(b.Context(), agent, raw); err != nil {
 		b.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func BenchmarkGatesWithoutSecrets(b *testing.B) {
 		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
 		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
 	})
-	raw := request(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
+	raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
 	for b.Loop() {
 		if _, err := service.Create(b.Context(), agent, raw); err != nil {
 			b.Fatal(fmt.Errorf("refused: %w", err))

@@ -59,10 +59,10 @@ const readTimeout = 30 * time.Second
 // reviewNone is the state of our pull requests that have neither an approval nor a request for changes.
 const reviewNone = "none"
 
-// list returns a page of the open pull requests that carry the label claude-ops, and of those that lack it and have our
-// mark, oldest first. Every tier may ask for it. A filtered page looks at up to maxListRead pull requests, and may have
-// fewer entries than there are: as long as Next is set, there may be more.
-func (s *Service) list(ctx context.Context, req ListRequest) (ListResult, error) {
+// listOpenPage returns a page of the open pull requests that carry the label claude-ops, and of those that lack it and
+// have our mark, oldest first. Every tier may ask for it. A filtered page looks at up to maxListRead pull requests, and
+// may have fewer entries than there are: as long as Next is set, there may be more.
+func (s *Service) listOpenPage(ctx context.Context, req ListRequest) (ListResult, error) {
 	reader := s.Reader()
 	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Service) list(ctx context.Context, req ListRequest) (ListResult, error)
 		return ListResult{}, err
 	}
 	page := listPage{Reader: reader, at: resolution, marks: marks, req: req, known: known}
-	return page.of(ctx, known.PRs)
+	return page.build(ctx, known.PRs)
 }
 
 // listPage makes a page of a list.
@@ -90,11 +90,11 @@ type listPage struct {
 	size  int // bytes of the entries so far
 }
 
-func (p *listPage) of(ctx context.Context, prs []gitprovider.PullRequest) (ListResult, error) {
+func (p *listPage) build(ctx context.Context, prs []gitprovider.PullRequest) (ListResult, error) {
 	out := ListResult{PRs: []PRSummary{}, Total: len(prs), Untrusted: untrustedList}
 	slices.SortFunc(prs, func(a, b gitprovider.PullRequest) int { return a.Number - b.Number })
 	rest := slices.DeleteFunc(slices.Clone(prs), func(pr gitprovider.PullRequest) bool { return pr.Number <= p.req.After })
-	chosen, looked := p.choose(rest)
+	chosen, looked := p.selectPulls(rest)
 	chosen, looked, err := p.withPaths(ctx, chosen, looked)
 	if err != nil {
 		return out, err
@@ -105,7 +105,7 @@ func (p *listPage) of(ctx context.Context, prs []gitprovider.PullRequest) (ListR
 			return out, err
 		}
 		p.log.warn("not seen how the reviews stand", err)
-		out.Warnings = append(out.Warnings, "how the reviews stand could not be read: "+p.log.shown(err))
+		out.Warnings = append(out.Warnings, "how the reviews stand could not be read: "+p.log.redactedMessage(err))
 	}
 	last := p.req.After
 	for _, pr := range chosen {
@@ -131,9 +131,9 @@ func (p *listPage) of(ctx context.Context, prs []gitprovider.PullRequest) (ListR
 	return out, nil
 }
 
-// choose returns the pull requests for a page, and whether they are all of the rest. With a filter it returns the
+// selectPulls returns the pull requests for a page, and whether they are all of the rest. With a filter it returns the
 // candidates to look at.
-func (p *listPage) choose(rest []gitprovider.PullRequest) (chosen []gitprovider.PullRequest, all bool) {
+func (p *listPage) selectPulls(rest []gitprovider.PullRequest) (chosen []gitprovider.PullRequest, all bool) {
 	if p.req.State != "" { // of ours alone anything is known
 		rest = slices.DeleteFunc(rest, func(pr gitprovider.PullRequest) bool { return !p.isOurs(pr) })
 		most := min(len(rest), maxListRead)
@@ -197,7 +197,7 @@ func (p *listPage) fits(entry PRSummary, n int) bool {
 }
 
 func (p *listPage) isOurs(pr gitprovider.PullRequest) bool {
-	_, ours := p.marks.read(pr)
+	_, ours := p.marks.firstSigned(pr)
 	return ours
 }
 

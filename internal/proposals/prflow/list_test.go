@@ -60,7 +60,7 @@ func (b *bench) many(n int) {
 	}
 	b.options.Authority.Policy = p
 	for i := range n {
-		b.mustOpen(request(func(r map[string]any) {
+		b.mustOpen(createRequest(func(r map[string]any) {
 			r["title"], r["files"] = fmt.Sprintf("Add check number %d",
 				i), []any{file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i))}
 		}))
@@ -177,7 +177,7 @@ func TestAListWithoutReviewsIsAWarningUnlessTheyAreAskedFor(t *testing.T) {
 func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	pr := b.mustOpen(request(nil))
+	pr := b.mustOpen(createRequest(nil))
 	s, ctx := prflow.New(b.options).Reader(), context.Background()
 	name := b.fake.Name()
 	prs, err := s.ListAt(ctx, name, "joe", "infra")
@@ -206,7 +206,7 @@ func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
-	result, err := b.create(request(nil))
+	result, err := b.create(createRequest(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestFilesThatTheBaseHasMovedAwayAreTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
-	result, err := b.create(request(files(file("checks/old.md", "update", "# Old\n\nnew\n"),
+	result, err := b.create(createRequest(files(file("checks/old.md", "update", "# Old\n\nnew\n"),
 		file("checks/inodes.md", "create", "# Inodes\n"))))
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestFilesThatTheBaseHasMovedAwayAreTold(t *testing.T) {
 	if got, err := reader.Compare(t.Context(), p); err != nil || got.Gone != nil {
 		t.Errorf("before: %q, %v", got.Gone, err)
 	}
-	b.world().Merge(b.mustOpen(request(func(r map[string]any) {
+	b.world().Merge(b.mustOpen(createRequest(func(r map[string]any) {
 		r["title"], r["files"] = "Away", []any{file("checks/old.md", "delete")}
 	})).Number)
 	if got, err := reader.Compare(t.Context(), p); err != nil || strings.Join(got.Gone, " ") != "checks/old.md" {

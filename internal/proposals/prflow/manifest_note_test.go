@@ -27,7 +27,7 @@ func newManifestBench(t *testing.T) *bench {
 func manifestUpdate(old, replacement string) []byte {
 	update := file("CLAUDE-OPS.md", "update", strings.ReplaceAll(manifestNow, old, replacement))
 	update["base_sha"] = gitprovider.BlobID([]byte(manifestNow), "")
-	return request(files(update, file("checks/new.md", "create", "# New\n")))
+	return createRequest(files(update, file("checks/new.md", "create", "# New\n")))
 }
 
 func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
 		"the section goes": {manifestUpdate("## Git Provider", "## Other"),
 			"provider not set (was `fake`), owner not set (was `joe`), repo not set (was `infra`), base_branch not set (was `main`)"},
 		"it becomes unreadable": {manifestUpdate("- owner: joe", "- owner:"), "unreadable"},
-		"the manifest goes":     {request(files(file("CLAUDE-OPS.md", "delete"))), "provider not set (was `fake`)"},
+		"the manifest goes":     {createRequest(files(file("CLAUDE-OPS.md", "delete"))), "provider not set (was `fake`)"},
 		"a value that would end its code span": {manifestUpdate("provider: fake", "provider: a`b<c>@x"),
 			"provider `a?b?c?@x` (was `fake`)"},
 		"a long value": {manifestUpdate("provider: fake", "provider: "+strings.Repeat("a", 300)),
@@ -105,7 +105,7 @@ func (b *bench) wantRedirect(where, says string, warnings []string, body string)
 func TestANewManifestIsToldAsWell(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made := b.mustOpen(request(files(file("CLAUDE-OPS.md", "create", manifestNow))))
+	made := b.mustOpen(createRequest(files(file("CLAUDE-OPS.md", "create", manifestNow))))
 	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "provider `fake` (was not set)") {
 		t.Errorf("warnings %q", made.Warnings)
 	}
@@ -114,7 +114,7 @@ func TestANewManifestIsToldAsWell(t *testing.T) {
 func TestAFakeNoteOfTheAgentIsNoneOfOurs(t *testing.T) {
 	t.Parallel()
 	b := newManifestBench(t)
-	made := b.mustOpen(request(with("body", "x\n\nChanges where later proposals go: nothing.")))
+	made := b.mustOpen(createRequest(with("body", "x\n\nChanges where later proposals go: nothing.")))
 	status, err := b.fake.Status(t.Context(), infra, made.Number)
 	if note := prflow.RedirectNote(status.Body); err != nil || note != "" {
 		t.Errorf("%q, %v", note, err)
@@ -192,13 +192,13 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	t.Run("without a pin the manifest decides", func(t *testing.T) {
 		b := newBench(t)
 		b.withManifest(redirected)
-		b.mustRefuse(request(nil), fault.ProviderDisabled)
+		b.mustRefuse(createRequest(nil), fault.ProviderDisabled)
 	})
 	t.Run("a pin wins over it", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: JOE/infra, provider: fake, base_branch: main}]")
 		b.withManifest(redirected)
-		made := b.mustOpen(request(nil))
+		made := b.mustOpen(createRequest(nil))
 		status, err := b.fake.Status(t.Context(), infra, made.Number)
 		if err != nil || status.Base != "main" {
 			t.Errorf("base %q, %v", status.Base, err)
@@ -209,7 +209,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		b.world().Push("trunk")
 		b.options.Authority.Policy = mustPolicy(t,
 			"base_branches: [main, trunk]\npins: [{repository: joe/infra, base_branch: main}]")
-		e, _ := b.mustRefuse(request(with("base_branch", "trunk")), fault.RepoNotAllowed)
+		e, _ := b.mustRefuse(createRequest(with("base_branch", "trunk")), fault.RepoNotAllowed)
 		if e.Violations[0].Rule != "pins" {
 			t.Errorf("%+v", e.Violations)
 		}
@@ -220,12 +220,12 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		b.options.Authority.Policy = mustPolicy(t,
 			"base_branches: [main]\npins: [{repository: joe/infra, base_branch: trunk}]")
 		b.withManifest(gitprovider.Manifest{})
-		b.mustOpen(request(nil))
+		b.mustOpen(createRequest(nil))
 	})
 	t.Run("a dry run that was shown for another provider is not opened there", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.DryRun = true
-		shown, err := b.create(request(nil))
+		shown, err := b.create(createRequest(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -105,8 +105,8 @@ func newMarkReader(key []byte, provider string, repo gitprovider.RepoRef) markRe
 	return markReader{markForm(), key, provider, strings.ToLower(repo.String())}
 }
 
-// read returns the first true mark of a pull request that belongs to it.
-func (r markReader) read(pr gitprovider.PullRequest) (mark, bool) {
+// firstSigned returns the first true mark of a pull request that belongs to it.
+func (r markReader) firstSigned(pr gitprovider.PullRequest) (mark, bool) {
 	for _, found := range r.find(pr) {
 		if found.signed {
 			return found.mark, true
@@ -166,7 +166,7 @@ func (r markReader) whyNot(pr gitprovider.PullRequest) string {
 
 // withdrawnBody returns a body with the reason at its beginning, and with a mark that says the same.
 func withdrawnBody(r markReader, pr gitprovider.PullRequest, reason string) (string, error) {
-	m, _ := r.read(pr)
+	m, _ := r.firstSigned(pr)
 	m.Provider, m.Repo, m.RepoID, m.Branch, m.Withdrawn = r.provider, r.repo, pr.RepoID, pr.Branch, true
 	signed, err := m.sign(r.key)
 	rest := strings.TrimRight(r.form.ReplaceAllString(pr.Body, ""), " \t\r\n")
@@ -234,22 +234,22 @@ type MarkedHeads struct {
 // closed without a merge since a time: one snapshot. Marks that our key did not sign do not count.
 func (r Reader) HeadsAt(ctx context.Context, provider, owner, name string, since time.Time) (out MarkedHeads,
 	err error) {
-	resolution, err := r.at(provider, owner, name)
+	resolution, err := r.resolveNamed(provider, owner, name)
 	if err != nil {
-		return out, r.failed(err)
+		return out, r.readFailure(err)
 	}
 	marks, err := r.marks(resolution.Provider.Name(), resolution.Repo)
 	if err != nil {
-		return out, r.failed(err)
+		return out, r.readFailure(err)
 	}
 	snapshot, err := resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{Repo: resolution.Repo,
 		ClosedSince: since})
 	if err != nil {
-		return out, r.failed(err)
+		return out, r.readFailure(err)
 	}
 	for _, pulls := range [][]gitprovider.PullRequest{snapshot.Open, snapshot.Closed} {
 		for _, pr := range pulls {
-			m, ours := marks.read(pr)
+			m, ours := marks.firstSigned(pr)
 			if !ours {
 				out.Others++
 				continue
@@ -266,19 +266,19 @@ func (r Reader) HeadsAt(ctx context.Context, provider, owner, name string, since
 // HeadOf reads the mark of one pull request; ok is false if it has no head, or is not ours.
 func (r Reader) HeadOf(ctx context.Context, provider, owner, name string, number int) (h record.Head, ok bool,
 	err error) {
-	resolution, err := r.at(provider, owner, name)
+	resolution, err := r.resolveNamed(provider, owner, name)
 	if err != nil {
-		return h, false, r.failed(err)
+		return h, false, r.readFailure(err)
 	}
 	marks, err := r.marks(resolution.Provider.Name(), resolution.Repo)
 	if err != nil {
-		return h, false, r.failed(err)
+		return h, false, r.readFailure(err)
 	}
 	status, err := resolution.Provider.Status(ctx, resolution.Repo, number)
 	if err != nil {
-		return h, false, r.failed(err)
+		return h, false, r.readFailure(err)
 	}
-	m, ours := marks.read(status.PullRequest)
+	m, ours := marks.firstSigned(status.PullRequest)
 	if !ours {
 		return h, false, nil
 	}

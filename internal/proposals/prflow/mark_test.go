@@ -39,7 +39,7 @@ func (b *bench) loseState() {
 func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	result := b.mustOpen(request(func(r map[string]any) {
+	result := b.mustOpen(createRequest(func(r map[string]any) {
 		r["title"] = "Fixes #7 for @ann"
 		r["body"] = "Why: @ann asked.\n<!-- claude-ops:v1 forged forged -->\n"
 	}))
@@ -70,7 +70,7 @@ func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.DryRun = true
-	result, err := b.create(request(with("title", "Fixes #7")))
+	result, err := b.create(createRequest(with("title", "Fixes #7")))
 	if err != nil || result.Preview.Title != "Fixes (see) #7" ||
 		!strings.Contains(result.Preview.Body, "through Claude Ops") ||
 		strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
@@ -82,7 +82,7 @@ func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "mentions: [\"@Ann\"]\nclosing_keywords: true")
-	result := b.mustOpen(request(with("body", "Fixes #7, asks @ann and @eve")))
+	result := b.mustOpen(createRequest(with("body", "Fixes #7, asks @ann and @eve")))
 	if body := b.body(result.Number); !strings.HasPrefix(body, "Fixes #7, asks @ann and @ eve") ||
 		len(result.Warnings) != 1 {
 		t.Errorf("body %q, warnings %q", body, result.Warnings)
@@ -92,24 +92,24 @@ func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
 func TestAfterTheStateFolderIsLostTheSameChangeIsStillReused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	b.loseState()
-	again, err := b.create(request(with("title", "Under another title")))
+	again, err := b.create(createRequest(with("title", "Under another title")))
 	if err != nil || !again.Reused || again.Number != first.Number {
 		t.Errorf("got %+v, %v", again, err)
 	}
-	b.mustRefuse(request(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
+	b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 }
 
 func TestAfterTheStateFolderIsLostTheCooldownHolds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	b.clock.advance(time.Minute)
 	b.world().Review(first.Number, "ann", gitprovider.ReviewChangesRequested, "Not\u202e like this.")
 	b.world().Close(first.Number)
 	b.loseState()
-	e, _ := b.mustRefuse(request(nil), fault.CooldownActive)
+	e, _ := b.mustRefuse(createRequest(nil), fault.CooldownActive)
 	if e.Existing == nil || e.Existing.LastReview == nil || e.Existing.LastReview.Text != "Not like this." ||
 		e.Existing.LastReview.Author != "ann" ||
 		!strings.Contains(e.Existing.LastReview.Untrusted, "never") {
@@ -120,12 +120,12 @@ func TestAfterTheStateFolderIsLostTheCooldownHolds(t *testing.T) {
 func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	b.clock.advance(time.Minute)
 	b.world().Close(first.Number)
 	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: forgetful{b.fake}}},
 		nil, "", nil)
-	b.mustRefuse(request(nil), fault.CooldownActive)
+	b.mustRefuse(createRequest(nil), fault.CooldownActive)
 }
 
 // forgetful is a host that knows no files of closed pull requests, as when their branches were deleted.
@@ -144,14 +144,14 @@ func (f forgetful) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	ours := b.body(b.mustOpen(request(nil)).Number)
+	ours := b.body(b.mustOpen(createRequest(nil)).Number)
 	markOf := func(body string) string { return body[strings.Index(body, "<!--"):] }
 	// A person's pull request on another path, without our label and branch, with a body that claims to be ours.
 	claim := func(b *bench, branch, body string) {
 		b.world().Push(branch, providertest.File{Path: "checks/theirs.md", Content: "theirs"})
 		b.world().SetBody(b.world().OpenPR(branch, "A person's"), body)
 	}
-	propose := request(func(r map[string]any) {
+	propose := createRequest(func(r map[string]any) {
 		r["title"] = "On the same path"
 		r["files"] = []any{file("checks/theirs.md", "create", "ours")}
 	})
@@ -183,8 +183,8 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
-	b.mustOpen(request(nil))
-	other := request(func(r map[string]any) {
+	b.mustOpen(createRequest(nil))
+	other := createRequest(func(r map[string]any) {
 		r["title"], r["files"] = "Other", []any{file("checks/o.md", "create",
 			"x")}
 	})
@@ -198,10 +198,10 @@ func TestNoticesAreRecordedWithTheirEvent(t *testing.T) {
 	b := newBench(t)
 	told := &listener{}
 	b.options.Notifier = told
-	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
-	b.mustOpen(request(nil))
+	b.mustRefuse(createRequest(files(file("README.md", "update", "x"))), fault.ScopeDenied)
+	b.mustOpen(createRequest(nil))
 	b.options.Authority.Policy = mustPolicy(t, "notify: {refused: true}")
-	b.mustRefuse(request(files(file("README.md", "update", "x"))), fault.ScopeDenied)
+	b.mustRefuse(createRequest(files(file("README.md", "update", "x"))), fault.ScopeDenied)
 	if events := told.events; len(events) != 2 || events[0] != record.EventOpened || events[1] != record.EventRefused ||
 		told.kicks != 3 {
 		t.Errorf("events %v, %d kicks", events, told.kicks)

@@ -35,7 +35,7 @@ func Toolset(service func() *Service) operation.Toolset {
 	}
 	set.Resources = Resources(service, nil)
 	if service != nil {
-		set.Situation = func() operation.Situation { return service().situation() }
+		set.ConfiguredInstructions = func() operation.Instructions { return service().situation() }
 		set.Prompts = prompts(service)
 	}
 	return set
@@ -44,14 +44,14 @@ func Toolset(service func() *Service) operation.Toolset {
 // define completes an operation of a Service, whose kernel takes its calls. It belongs to no toolset that the kernel
 // asks for: people have its command wherever they have the program.
 func define[In, Out any](
-	service func() *Service, o operation.Operation, way operation.Way[In],
+	service func() *Service, o operation.Operation, way operation.CallSpec[In],
 	handle func(ctx context.Context, s *Service, call operation.Call, in In) (Out, error),
 ) operation.Operation {
 	way.MaxAnswer = operation.AnySize // each bounds its answers itself
 	return operation.Define(func() *operation.Kernel { return service().kernel }, "", o, way,
 		func(ctx context.Context, call operation.Call, in In) (Out, error) {
 			out, err := handle(ctx, service().AtMost(call.Ceiling), call, in)
-			return out, asked(err)
+			return out, kernelFault(err)
 		})
 }
 
@@ -61,7 +61,7 @@ func createPR(service func() *Service) operation.Operation {
 	return define(service, operation.Operation{
 		Name: ToolCreatePR, Summary: "Propose a change as a pull request",
 		Effect: operation.Write, Needs: operation.Needs{Tier: gitprovider.TierInvestigate, Scope: access.Propose,
-			Dry: operation.DryTried, Gated: true},
+			Dry: operation.DryTried, OwnGates: true},
 		Command: "pr create",
 		Tool: operation.Tool{
 			Title: "Propose a change", Repeatable: true,
@@ -74,11 +74,11 @@ func createPR(service func() *Service) operation.Operation {
 				"There is no tier: the lower one of the server's and the token's holds. Repeating an identical request is safe.",
 			MaxBody: 4 << 20, TooLarge: "propose less in one pull request", // what one MCP message may have
 		},
-	}, operation.Way[CreateRequest]{
-		Decode: operation.Unread[CreateRequest], Timeout: operation.Unbounded, Next: afterProposal,
+	}, operation.CallSpec[CreateRequest]{
+		Decode: operation.RawArguments[CreateRequest], Timeout: operation.Unbounded, Next: afterProposal,
 		Rejected: func(call operation.Call) { service().AtMost(call.Ceiling).rejected(call) },
 	}, func(ctx context.Context, s *Service, call operation.Call, _ CreateRequest) (CreateResult, error) {
-		return s.create(ctx, call)
+		return s.createPR(ctx, call)
 	})
 }
 
@@ -91,13 +91,13 @@ func getPRStatus(service func() *Service) operation.Operation {
 			Title: "Read a pull request", Description: "State, mergeability, reviews and CI checks of one pull request.",
 		},
 		Route: operation.Route{Method: "GET", Path: "/prs/{number}", ID: "getPRStatus"},
-	}, operation.Way[StatusRequest]{
+	}, operation.CallSpec[StatusRequest]{
 		Timeout: operation.Unbounded, Next: afterReading,
 		Target: func(in StatusRequest) operation.Target {
 			return operation.Target{Owner: in.RepoOwner, Name: in.RepoName}
 		},
 	}, func(ctx context.Context, s *Service, _ operation.Call, in StatusRequest) (StatusResult, error) {
-		return s.status(ctx, in)
+		return s.pullStatus(ctx, in)
 	})
 }
 
@@ -110,11 +110,11 @@ func listPRs(service func() *Service) operation.Operation {
 			Description: "Open pull requests of ours (label claude-ops) in a repository, with the files that each changes.",
 		},
 		Route: operation.Route{Method: "GET", Path: "/prs", ID: "listPRs"},
-	}, operation.Way[ListRequest]{
+	}, operation.CallSpec[ListRequest]{
 		Timeout: readTimeout, Next: afterReading,
 		Target: func(in ListRequest) operation.Target { return operation.Target{Owner: in.RepoOwner, Name: in.RepoName} },
 	}, func(ctx context.Context, s *Service, _ operation.Call, in ListRequest) (ListResult, error) {
-		return s.list(ctx, in)
+		return s.listOpenPage(ctx, in)
 	})
 }
 
@@ -131,7 +131,7 @@ func readFile(service func() *Service) operation.Operation {
 				"lines of [redacted]. " +
 				"A path outside of what may be proposed is refused.",
 		},
-	}, operation.Way[ReadFileRequest]{
+	}, operation.CallSpec[ReadFileRequest]{
 		Timeout: operation.Unbounded, Next: afterReadingFile,
 		Target: func(in ReadFileRequest) operation.Target {
 			path, withhold := service().pathShown(in.Path)
@@ -152,13 +152,13 @@ func listFiles(service func() *Service) operation.Operation {
 			Method: "GET", Path: "/repos/{owner}/{repo}/files", ID: "listFiles",
 			Notes: "Sorted by path, with the base_sha that createPR takes. Files outside of what may be proposed are not listed.",
 		},
-	}, operation.Way[ListFilesRequest]{
+	}, operation.CallSpec[ListFilesRequest]{
 		Timeout: readTimeout, Next: afterReadingFile,
 		Target: func(in ListFilesRequest) operation.Target {
 			return operation.Target{Owner: in.RepoOwner, Name: in.RepoName}
 		},
 	}, func(ctx context.Context, s *Service, _ operation.Call, in ListFilesRequest) (FileList, error) {
-		return s.files().list(ctx, in)
+		return s.files().listBranchFiles(ctx, in)
 	})
 }
 
@@ -170,7 +170,7 @@ func readDiff(service func() *Service) operation.Operation {
 			Method: "GET", Path: "/prs/{number}/diff", ID: "readDiff",
 			Notes: "At most 256 KiB, against the base branch as it is now. Files that may not be proposed are named and left out.",
 		},
-	}, operation.Way[ReadDiffRequest]{
+	}, operation.CallSpec[ReadDiffRequest]{
 		Timeout: operation.Unbounded, Next: afterReadingFile,
 		Target: func(in ReadDiffRequest) operation.Target {
 			return operation.Target{Owner: in.RepoOwner, Name: in.RepoName}
@@ -198,13 +198,14 @@ func promoteProposal(service func() *Service) operation.Operation {
 		Name: OpPromote, Summary: "Open the pull request that a dry run has shown", Action: record.ActionPromote,
 		Command: "pr promote",
 		Effect:  operation.Write, Needs: operation.Needs{
-			For: operation.People, Tier: gitprovider.TierInvestigate, Scope: access.Review, Dry: operation.DryTried, Gated: true,
+			For: operation.People, Tier: gitprovider.TierInvestigate, Scope: access.Review, Dry: operation.DryTried,
+			OwnGates: true,
 		},
 		Route: operation.Route{
 			Method: "POST", Path: "/proposals/{id}/promote", ID: "promoteProposal", Creates: true,
 			Notes: "For people. Every gate is asked again, and the attempt is a new one with an id of its own.",
 		},
-	}, operation.Way[PromoteRequest]{
+	}, operation.CallSpec[PromoteRequest]{
 		Timeout: operation.Unbounded, Next: afterProposal,
 		Rejected: func(call operation.Call) { service().AtMost(call.Ceiling).rejected(call) },
 	}, func(ctx context.Context, s *Service, call operation.Call, in PromoteRequest) (CreateResult, error) {

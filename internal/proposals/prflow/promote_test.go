@@ -36,7 +36,7 @@ func (b *bench) promote(id string) (prflow.CreateResult, error) {
 func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	id := b.dryRun(request(with("change_type", "check")))
+	id := b.dryRun(createRequest(with("change_type", "check")))
 	if got := b.open(); len(got) != 0 {
 		t.Fatalf("the dry run opened %v", got)
 	}
@@ -91,13 +91,13 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 				"repositories: [joe/other]")
 		}, fault.RepoNotAllowed},
 		"another pull request came first": {func(b *bench) {
-			b.mustOpen(request(with("files", []any{file("checks/inodes.md", "create", "# Other\n")})))
+			b.mustOpen(createRequest(with("files", []any{file("checks/inodes.md", "create", "# Other\n")})))
 		}, fault.DuplicatePR},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			id := b.dryRun(request(nil))
+			id := b.dryRun(createRequest(nil))
 			c.change(b)
 			b.fake.Script.ForgetCalls()
 			before := len(b.attempts())
@@ -118,7 +118,7 @@ func TestOnlyADryRunCanBePromoted(t *testing.T) {
 	if _, err := b.promote("nothing"); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("an unknown id: %v", err)
 	}
-	opened := b.mustOpen(request(nil))
+	opened := b.mustOpen(createRequest(nil))
 	if _, err := b.promote(opened.RequestID); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("an open one: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestACeilingLowersTheTierAndNeverRaisesIt(t *testing.T) {
 	}
 	b := newBench(t)
 	b.options.Authority.Tier = 3
-	_, err := prflow.New(b.options).AtMost(1).Create(context.Background(), agent, request(nil))
+	_, err := prflow.New(b.options).AtMost(1).Create(context.Background(), agent, createRequest(nil))
 	if fault.CodeOf(err) != fault.TierDenied || b.attempts()[0].Tier != 1 {
 		t.Errorf("got %v, recorded at tier %d", err, b.attempts()[0].Tier)
 	}
@@ -155,7 +155,7 @@ func TestWhatWasLeftIsLookedForOnceUnderAllCeilings(t *testing.T) {
 	b.options.History, b.options.Authority.Tier = looks, 3
 	s := prflow.New(b.options)
 	for _, one := range []*prflow.Service{s.AtMost(2), s, s.AtMost(2)} {
-		if _, err := one.Create(context.Background(), agent, request(nil)); err != nil {
+		if _, err := one.Create(context.Background(), agent, createRequest(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -240,10 +240,10 @@ func TestWhoIsNotLetInAnyMoreWritesNothing(t *testing.T) {
 			b, r := newBench(t), &revocable{}
 			when(b, r)
 			b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
-				return prflow.New(b.options).Create(t.Context(), r.caller(), request(nil))
+				return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
 			})
 			b.options.Step = nil
-			b.mustOpen(request(nil)) // somebody else may, at once
+			b.mustOpen(createRequest(nil)) // somebody else may, at once
 		})
 	}
 }
@@ -253,7 +253,7 @@ func TestACreationWhoseCallerNobodyKnowsAnythingOfWritesNothing(t *testing.T) {
 	b, r := newBench(t), &revocable{err: errors.New("the records are away")}
 	b.whileGatesRun(r)
 	b.mustNotWrite(fault.Internal, record.OutcomeFailed, func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), request(nil))
+		return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
 	})
 }
 
@@ -263,7 +263,7 @@ func TestWhoIsNotLetInAnyMoreCompletesNoPullRequestAndRecordsNoDryRun(t *testing
 	b.whileGatesRun(r)
 	b.options.Authority.DryRun = true
 	create := func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), request(nil))
+		return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
 	}
 	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, create)
 	if waiting, err := b.store.History.WaitingDryRuns(t.Context(), b.clock.Now().AddDate(0, 0, -1)); err != nil ||
@@ -271,14 +271,14 @@ func TestWhoIsNotLetInAnyMoreCompletesNoPullRequestAndRecordsNoDryRun(t *testing
 		t.Errorf("a person may open %+v, %v", waiting, err)
 	}
 	b.options.Authority.DryRun = false
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, create) // the very same change: it would be labelled
 }
 
 func TestAPersonWhoIsNotLetInAnyMoreOpensNoDryRun(t *testing.T) {
 	t.Parallel()
 	b, r := newBench(t), &revocable{}
-	id := b.dryRun(request(nil))
+	id := b.dryRun(createRequest(nil))
 	b.whileGatesRun(r)
 	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
 		return prflow.New(b.options).Promote(t.Context(), r.caller(), id)
@@ -302,12 +302,12 @@ func TestACreationThatMayNotGoOnLeavesWhatItTookOverToBeSettled(t *testing.T) {
 	first := prflow.New(b.options)
 	b.fake.SetLateness(10 * time.Minute) // it may still arrive
 	b.fake.Script.FailBefore("OpenPullRequest", fault.New(fault.Timeout, "no answer"))
-	if _, err := first.Create(t.Context(), agent, request(nil)); fault.CodeOf(err) != fault.Timeout {
+	if _, err := first.Create(t.Context(), agent, createRequest(nil)); fault.CodeOf(err) != fault.Timeout {
 		t.Fatalf("got %v", err)
 	}
 	b.options.Step = func(step string) { r.revoked.Store(step == "reserved") }
 	b.fake.Script.ForgetCalls()
-	_, err := prflow.New(b.options).Create(t.Context(), r.caller(), request(nil))
+	_, err := prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
 	if fault.CodeOf(err) != fault.Unauthenticated || b.fake.Script.Writes() != 0 {
 		t.Fatalf("got %v after %v", err, b.fake.Script.Calls())
 	}
@@ -316,7 +316,7 @@ func TestACreationThatMayNotGoOnLeavesWhatItTookOverToBeSettled(t *testing.T) {
 		t.Fatalf("left %+v, %v", left, err)
 	}
 	b.options.Step = nil
-	result, err := b.create(request(nil))
+	result, err := b.create(createRequest(nil))
 	if err != nil || len(b.open()) != 1 || result.Number != b.open()[0] {
 		t.Errorf("then %+v, %v, open %v", result, err, b.open())
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 )
@@ -158,36 +157,36 @@ const proposing = "Propose a change to checks, playbooks, skills or manifests as
 
 // situation returns the instructions for a model: what it can do on this server, and for which files and repositories.
 // No provider is asked.
-func (s *Service) situation() operation.Situation {
+func (s *Service) situation() operation.Instructions {
 	a := s.CurrentAuthority()
 	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a " +
 		"person reviews and merges. "
 	const reading = "list_prs shows the open ones, get_pr_status state, reviews and CI of one; " +
 		"claudeops://{owner}/{repo}/files?glob=checks/** lists files, .../file/{path} is one. "
 	const reporting = "Put what should change, and why, into your report: "
-	out := operation.Situation{Descriptions: map[string]string{}}
+	out := operation.Instructions{Descriptions: map[string]string{}}
 	switch {
 	case a.ReadOnly != "":
-		out.Instructions = about + reading + "This server reads only. " + reporting + "a person takes it up."
+		out.Text = about + reading + "This server reads only. " + reporting + "a person takes it up."
 		if a.Unknown == "" { // otherwise it is unknown which files may be read
-			out.Instructions += " " + s.targets(a)
+			out.Text += " " + s.targets(a)
 		}
 		out.Descriptions[ToolCreatePR] = "Takes no proposals now: this server reads only. " + reporting +
 			"a person takes it up."
 	case !a.mayPropose():
-		out.Instructions = fmt.Sprintf(
+		out.Text = fmt.Sprintf(
 			"%s%sThis server has tier %s, which reads. %sa session of a higher tier or a person takes it up. %s",
 			about, reading, a.Tier, reporting, s.targets(a))
 		out.Descriptions[ToolCreatePR] = fmt.Sprintf(
 			"For higher tiers: at tier %s each call is refused. %sa session of a higher tier takes it up.",
 			a.Tier, reporting)
 	default:
-		out.Instructions = about + reading +
+		out.Text = about + reading +
 			"Look at list_prs first, propose with create_pr; what it refuses, correct as it says, or report. " +
 			s.limits(a) + s.targets(a)
 	}
 	if a.DryRun && a.takesProposals() {
-		out.Instructions += " Dry run: create_pr checks everything and opens nothing; report its answer as a preview."
+		out.Text += " Dry run: create_pr checks everything and opens nothing; report its answer as a preview."
 		out.Descriptions[ToolCreatePR] = proposing +
 			" This server is in dry run: nothing is written; preview full shows body and diff."
 	}
@@ -198,8 +197,8 @@ func (s *Service) situation() operation.Situation {
 func (s *Service) limits(a Authority) string {
 	most := a.Policy.Tiers.MaxFiles(a.Tier)
 	return fmt.Sprintf("This server has tier %s: at most %s in one pull request. Paths: %s. ", a.Tier,
-		plural.Files(most),
-		within(a.Policy.Scope.Allow()))
+		fault.CountFiles(most),
+		joinLimited(a.Policy.Scope.Allow()))
 }
 
 // targets says which repositories there are, with their clone URLs.
@@ -216,23 +215,23 @@ func (s *Service) targets(a Authority) string {
 	if listed := a.Policy.AllRepositories(); len(listed) > 0 {
 		var told []string
 		for _, pattern := range listed[:min(len(listed), maxToldEntries)] {
-			told = append(told, s.repository(pattern.Provider, pattern.Owner, pattern.Name, enabled))
+			told = append(told, s.describeRepo(pattern.Provider, pattern.Owner, pattern.Name, enabled))
 		}
 		for _, pattern := range listed[len(told):] {
 			told = append(told, pattern.String())
 		}
-		return "Repositories: " + within(told) + "."
+		return "Repositories: " + joinLimited(told) + "."
 	}
 	var told []string
 	for _, e := range enabled {
 		told = append(told, e.CloneURL("OWNER", "NAME"))
 	}
-	return "Repositories, by clone_url: " + within(told) + "."
+	return "Repositories, by clone_url: " + joinLimited(told) + "."
 }
 
-// repository returns an entry of the allowlist with its clone URL, as far as one is known: an entry may be a pattern,
+// describeRepo returns an entry of the allowlist with its clone URL, as far as one is known: an entry may be a pattern,
 // and may name no provider.
-func (s *Service) repository(provider, owner, name string, enabled []gitprovider.Registration) string {
+func (s *Service) describeRepo(provider, owner, name string, enabled []gitprovider.Registration) string {
 	text := owner + "/" + name
 	if !strings.ContainsAny(text, "*?[{\\") && provider == "" {
 		if found, err := s.Registry.Resolve(gitprovider.RepoRef{Owner: owner, Name: name}); err == nil {
@@ -247,8 +246,8 @@ func (s *Service) repository(provider, owner, name string, enabled []gitprovider
 	return text
 }
 
-// within joins texts up to maxToldBytes, at least one, and counts the rest.
-func within(texts []string) string {
+// joinLimited joins texts up to maxToldBytes, at least one, and counts the rest.
+func joinLimited(texts []string) string {
 	out := ""
 	for i, text := range texts {
 		if i > 0 && (i == maxToldEntries || len(out)+len(text) > maxToldBytes) {

@@ -27,8 +27,8 @@ func (c *creation) setup() pullSetup {
 	return pullSetup{c.evidence.resolution.Provider, c.evidence.snapshot.Repo, c.rules.Policy, c.log}
 }
 
-// complete does that for a pull request that was just opened.
-func (s pullSetup) complete(ctx context.Context, pr gitprovider.PullRequest) (warnings []string) {
+// setUpPull does that for a pull request that was just opened.
+func (s pullSetup) setUpPull(ctx context.Context, pr gitprovider.PullRequest) (warnings []string) {
 	return sideBySide(s.log,
 		func() string { return s.label(ctx, pr) },
 		func() string { return s.assign(ctx, pr, s.policy.Pulls.Reviewers, s.policy.Pulls.Assignees) },
@@ -73,7 +73,7 @@ func (s pullSetup) label(ctx context.Context, pr gitprovider.PullRequest) (warni
 		return ""
 	}
 	s.log.warn("labels not set", err, "pr", pr.Number)
-	return fmt.Sprintf("not all of the labels %v could be set: %s", missing, s.log.shown(err))
+	return fmt.Sprintf("not all of the labels %v could be set: %s", missing, s.log.redactedMessage(err))
 }
 
 // without gives the names that are not among the others, letter case aside: forges differ in whether it counts.
@@ -137,7 +137,7 @@ func (s pullSetup) assign(ctx context.Context, pr gitprovider.PullRequest,
 
 func (s pullSetup) peopleWarning(pr gitprovider.PullRequest, err error) string {
 	s.log.warn("people not asked", err, "pr", pr.Number)
-	return "not everybody could be asked for a review or assigned: " + s.log.shown(err)
+	return "not everybody could be asked for a review or assigned: " + s.log.redactedMessage(err)
 }
 
 // askAgain asks those reviewers and assignees of the policy that were not asked, as when the process ended before it
@@ -172,7 +172,7 @@ func (s *settler) olderPulls(
 	}
 	reader, err := s.marksOf(p.Name(), repo)
 	return slices.DeleteFunc(open, func(other gitprovider.PullRequest) bool {
-		_, isTrue := reader.read(other)
+		_, isTrue := reader.firstSigned(other)
 		return !isTrue && !gitprovider.ClearlyOurs(other) || len(overlap(paths, other.Paths)) == 0
 	}), err
 }
@@ -252,7 +252,7 @@ func (w *writer) withdrawNewer(ctx context.Context, pr gitprovider.PullRequest,
 	if err := c.evidence.sortByOrigin(c.evidence.snapshot); err != nil {
 		return nil, err
 	}
-	same, err := c.judge(ctx, phasePulls)
+	same, err := c.runGates(ctx, phasePulls)
 	if err == nil && same == nil { // it has changed in between
 		err = c.denyDuplicate(older.Number, older.URL, older.Title, older.Paths)
 	}
@@ -311,7 +311,7 @@ func (s *settler) withdrawIfSecond(
 		s.log.warn("second pull request not withdrawn", err, "pr", pr.Number)
 		return false, nil
 	}
-	return true, s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed}, fmt.Sprintf(
+	return true, s.finishProposal(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed}, fmt.Sprintf(
 		"settled after its process ended: #%d was withdrawn, since #%d, opened at the same moment, changes the same files",
 		pr.Number, older[0].Number))
 }

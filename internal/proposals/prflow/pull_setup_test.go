@@ -23,7 +23,7 @@ func TestLabelsThatCannotBeSetAreAWarning(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "labels: [extra]")
 	b.fake.Script.After(forgetest.MethodOpenPullRequest, func() {})
-	result := b.mustOpen(request(nil))
+	result := b.mustOpen(createRequest(nil))
 	if len(result.Warnings) != 0 {
 		t.Errorf("warnings %v", result.Warnings)
 	}
@@ -55,7 +55,7 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	}
 	t.Run("they are asked once", func(t *testing.T) {
 		b, asked := setUp(t, nil)
-		result := b.mustOpen(request(nil))
+		result := b.mustOpen(createRequest(nil))
 		if want := fmt.Sprint(result.Number, []string{"ann", "acme/ops"}, []string{"joe"}); len(*asked) != 1 ||
 			(*asked)[0] != want {
 			t.Errorf("asked %q, want %q", *asked, want)
@@ -66,7 +66,7 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	})
 	t.Run("that somebody cannot be asked is a warning", func(t *testing.T) {
 		b, _ := setUp(t, fault.New(fault.NotFound, "there is no user ann"))
-		if result := b.mustOpen(request(nil)); len(result.Warnings) != 1 ||
+		if result := b.mustOpen(createRequest(nil)); len(result.Warnings) != 1 ||
 			!strings.Contains(result.Warnings[0], "no user ann") {
 			t.Errorf("warnings %q", result.Warnings)
 		}
@@ -74,7 +74,7 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	t.Run("a dry run asks nobody and says who would be", func(t *testing.T) {
 		b, asked := setUp(t, nil)
 		b.options.Authority.DryRun = true
-		result, err := b.create(request(nil))
+		result, err := b.create(createRequest(nil))
 		if err != nil || len(*asked) > 0 || !slices.Contains(result.Preview.Calls, "ask ann, acme/ops for a review") {
 			t.Errorf("%+v, %v, asked %q", result.Preview, err, *asked)
 		}
@@ -82,7 +82,7 @@ func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings
 	t.Run("a provider that knows no such things is not asked", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, rules)
-		if result := b.mustOpen(request(nil)); len(result.Warnings) > 0 {
+		if result := b.mustOpen(createRequest(nil)); len(result.Warnings) > 0 {
 			t.Errorf("warnings %q", result.Warnings)
 		}
 	})
@@ -127,7 +127,7 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByARound(t *testing.T) {
 			b := newLateBench(t)
 			b.meetsARival("# Otherwise\n")
 			fail(b.fake.Script)
-			result, err := b.create(request(nil))
+			result, err := b.create(createRequest(nil))
 			if err != nil && !fault.From(err).Retryable() || err == nil && len(result.Warnings) != 1 {
 				t.Fatalf("%+v, %v", result, err)
 			}
@@ -138,7 +138,7 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByARound(t *testing.T) {
 			b.wantOne()
 			b.world().Merge(1)
 			b.clock.advance(time.Minute)
-			b.mustOpen(request(files(file("checks/inodes.md", "update", "# Inodes\n")))) // it was not rejected
+			b.mustOpen(createRequest(files(file("checks/inodes.md", "update", "# Inodes\n")))) // it was not rejected
 		})
 	}
 }
@@ -151,8 +151,8 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByTheIdenticalCall(t *testing.T
 				b := newLateBench(t)
 				b.meetsARival(content)
 				fail(b.fake.Script)
-				_, _ = b.create(request(nil))
-				result, err := b.create(request(nil))
+				_, _ = b.create(createRequest(nil))
+				result, err := b.create(createRequest(nil))
 				if fault.CodeOf(err) != code || code == "" && (result.Number != 1 || !result.Reused) ||
 					code != "" && fault.From(err).Existing.Number != 1 {
 					t.Errorf("%+v, %v", result, err)
@@ -181,7 +181,7 @@ func TestAPullRequestThatWasNoSecondOneStaysOpenWhenThatIsSettled(t *testing.T) 
 			b := newLateBench(t)
 			b.meetsARival("# Otherwise\n")
 			b.fake.Script.FailBefore(forgetest.MethodOpenOurs, noAnswer())
-			result := b.mustOpen(request(nil))
+			result := b.mustOpen(createRequest(nil))
 			row.meet(b)
 			if _, err := prflow.New(b.options).Resume(t.Context()); err != nil {
 				t.Fatal(err)
@@ -198,13 +198,13 @@ func TestAPullRequestThatWasNoSecondOneStaysOpenWhenThatIsSettled(t *testing.T) 
 func TestAPullRequestThatWasJudgedIsNoRivalWhateverIsPushedToItLater(t *testing.T) {
 	t.Parallel()
 	b := newLateBench(t)
-	older := b.mustOpen(request(func(r map[string]any) {
+	older := b.mustOpen(createRequest(func(r map[string]any) {
 		r["title"], r["files"] = "Another title", []any{file("checks/swap.md", "create", "# Swap\n")}
 	}))
 	b.clock.advance(time.Hour)
 	b.fake.Script.FailAfter(forgetest.MethodOpenPullRequest)
 	b.fake.Script.FailBefore(forgetest.MethodFindByHead, noAnswer())
-	if _, err := b.create(request(nil)); err == nil {
+	if _, err := b.create(createRequest(nil)); err == nil {
 		t.Fatal("no error")
 	}
 	b.world().Push(older.Branch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes, by a person\n"})
@@ -218,7 +218,7 @@ func TestALookForOthersThatIsRefusedIsAWarning(t *testing.T) {
 	b := newLateBench(t)
 	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailBefore(forgetest.MethodOpenOurs, fault.New(fault.ProviderDisabled, "the token may not do that"))
-	result := b.mustOpen(request(nil))
+	result := b.mustOpen(createRequest(nil))
 	left, err := b.store.History.Unfinished(t.Context())
 	if len(result.Warnings) != 1 || err != nil || len(left) != 0 {
 		t.Errorf("%+v; left %+v, %v", result, left, err)
@@ -234,7 +234,7 @@ func (b *bench) meetsARival(content string) {
 	options := b.options
 	options.Ledger, options.History = s.Ledger, s.History
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
-		_, err := prflow.New(options).Create(context.Background(), agent, request(func(r map[string]any) {
+		_, err := prflow.New(options).Create(context.Background(), agent, createRequest(func(r map[string]any) {
 			r["title"], r["files"] = "Another title", []any{file("checks/inodes.md", "create", content)}
 		}))
 		if err != nil {
@@ -248,7 +248,7 @@ func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsI
 	b := newLateBench(t)
 	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
-	result := b.mustOpen(request(nil))
+	result := b.mustOpen(createRequest(nil))
 	if len(b.open()) != 2 || len(result.Warnings) == 0 {
 		t.Fatalf("open %v, %+v", b.open(), result)
 	}
@@ -260,7 +260,7 @@ func TestAPullRequestThatCouldNotBeWithdrawnHoldsTheCooldownWhenSomebodyRejectsI
 		}
 	}
 	b.clock.advance(time.Minute)
-	again := request(files(file("checks/inodes.md", "update", "# Inodes\n")))
+	again := createRequest(files(file("checks/inodes.md", "update", "# Inodes\n")))
 	b.mustRefuse(again, fault.CooldownActive)
 }
 
@@ -269,7 +269,7 @@ func TestAWithdrawalWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 	b := newLateBench(t)
 	b.meetsARival("# Otherwise\n")
 	b.fake.Script.FailAfter(forgetest.MethodWithdraw)
-	result, err := b.create(request(nil))
+	result, err := b.create(createRequest(nil))
 	if fault.CodeOf(err) != fault.DuplicatePR || len(b.open()) != 1 {
 		t.Fatalf("%+v, %v, open %v", result, err, b.open())
 	}
@@ -283,12 +283,12 @@ func TestABranchOfTheSameNameDoesNotMakeAnotherChangeTheSame(t *testing.T) {
 	t.Parallel()
 	b := newLateBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.Timeout, "the host did not answer in time"))
-	if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.Timeout {
+	if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.Timeout {
 		t.Fatal(err)
 	}
 	b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Something else\n"})
 	number := b.world().OpenPR(plainBranch, "Of another installation")
-	e, _ := b.mustRefuse(request(nil), fault.DuplicatePR)
+	e, _ := b.mustRefuse(createRequest(nil), fault.DuplicatePR)
 	if e.Existing == nil || e.Existing.Number != number {
 		t.Errorf("%+v", e)
 	}
@@ -314,7 +314,7 @@ func TestALookAgainSaysEachWarningOnceAndSeesOthersAnew(t *testing.T) {
 				b.world().Push(plainBranch, providertest.File{Path: "checks/z.md", Content: "z"})
 				people("feature/y")
 			})
-			result, err := b.create(request(nil))
+			result, err := b.create(createRequest(nil))
 			if rule == policy.DuplicatesAny {
 				if fault.CodeOf(err) != fault.DuplicatePR || len(b.open()) != 0 {
 					t.Errorf("%+v, %v", result, err)
@@ -357,7 +357,7 @@ func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing
 		b.world().Push("feature/x", providertest.File{Path: "README.md", Content: "x"})
 		b.world().OpenPR("feature/x", "A person's")
 	})
-	result := b.mustOpen(request(nil))
+	result := b.mustOpen(createRequest(nil))
 	if !strings.Contains(fmt.Sprint(result.Warnings), "internal error") ||
 		strings.Contains(fmt.Sprint(result.Warnings), "label") {
 		t.Errorf("warnings %q", result.Warnings)
@@ -372,11 +372,11 @@ func TestADryRunSettlesNothing(t *testing.T) {
 	b := newLateBench(t)
 	b.fake.Script.FailAfter(forgetest.MethodOpenPullRequest)
 	b.fake.Script.FailBefore(forgetest.MethodFindByHead, down())
-	if _, err := b.create(request(nil)); err == nil || len(b.open()) != 1 {
+	if _, err := b.create(createRequest(nil)); err == nil || len(b.open()) != 1 {
 		t.Fatalf("%v, open %v", err, b.open())
 	}
 	b.options.Authority.DryRun = true
-	result, err := b.create(request(nil))
+	result, err := b.create(createRequest(nil))
 	if err != nil || !result.Reused || !result.DryRun {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -388,14 +388,14 @@ func TestADryRunSettlesNothing(t *testing.T) {
 func TestAPanicAfterTheRecordMakesNoSecondRow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	caller := agent
 	caller.Progress = func(phase string) {
 		if strings.HasPrefix(phase, "completing") {
 			panic(phase)
 		}
 	}
-	_, err := prflow.New(b.options).Create(t.Context(), caller, request(nil))
+	_, err := prflow.New(b.options).Create(t.Context(), caller, createRequest(nil))
 	if rows := b.attempts(); fault.CodeOf(err) != fault.Internal || len(rows) != 2 ||
 		rows[0].Outcome != record.OutcomeReused {
 		t.Errorf("%v; recorded %+v", err, rows)

@@ -25,8 +25,8 @@ type StatusRequest struct {
 	Include []string `json:"include,omitempty" enum:"files,diff" maxItems:"2" doc:"Of ours: the files of its branch with base_sha, the difference" brief:"true" fix:"leave it out, or give files, diff or both"`
 }
 
-// status returns one pull request. Every tier may ask for it.
-func (s *Service) status(ctx context.Context, req StatusRequest) (StatusResult, error) {
+// pullStatus returns one pull request. Every tier may ask for it.
+func (s *Service) pullStatus(ctx context.Context, req StatusRequest) (StatusResult, error) {
 	reader := s.Reader()
 	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r Reader) revise(ctx context.Context, at gitprovider.Resolution, status gi
 	if !gitprovider.HasMark(pr) {
 		return ""
 	}
-	standing, err := adds.of(ctx, at.Provider, at.Repo, pr)
+	standing, err := adds.loadStanding(ctx, at.Provider, at.Repo, pr)
 	switch {
 	case err != nil:
 		r.log.warn("not seen whether a pull request may be revised", err, "pr", pr.Number)
@@ -141,7 +141,7 @@ const maxDiffAnswer = 256 << 10
 // pullDiff reads what one of our own pull requests changes. Every tier may ask for it; files that may not be read are
 // named and left out. not_found for one that is not ours, conflict for one that is not open.
 func (f fileReader) pullDiff(ctx context.Context, req ReadDiffRequest) (PullDiff, error) {
-	at, err := f.at(req.RepoOwner, req.RepoName, req.CloneURL)
+	at, err := f.readableRepo(req.RepoOwner, req.RepoName, req.CloneURL)
 	if err != nil {
 		return PullDiff{}, err
 	}
@@ -158,7 +158,7 @@ func (f fileReader) pullDiff(ctx context.Context, req ReadDiffRequest) (PullDiff
 		Branch: clean(status.Branch, maxTitle),
 		Commit: contents.head.BaseCommit, Notes: contents.notes, Untrusted: untrustedFiles,
 	}
-	diff, leftOut := contents.diff(maxDiffAnswer)
+	diff, leftOut := contents.joinedDiff(maxDiffAnswer)
 	out.Diff, out.Notes = diff, append(out.Notes, leftOut...)
 	return out, nil
 }
@@ -206,7 +206,7 @@ func (f fileReader) include(ctx context.Context, at gitprovider.Resolution, pr g
 		if slices.Contains(want.what, includeFiles) {
 			share /= 2
 		}
-		diff, leftOut := contents.diff(share)
+		diff, leftOut := contents.joinedDiff(share)
 		out.Diff, out.Notes = diff, append(out.Notes, leftOut...)
 		room -= jsonLength(diff)
 	}
@@ -228,22 +228,22 @@ func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record
 	}
 	f := s.files()
 	f.authority.Tier = tier
-	resolution, err := f.Reader.at(at.Provider, at.Owner, at.Repo)
+	resolution, err := f.resolveNamed(at.Provider, at.Owner, at.Repo)
 	if err != nil {
-		return nil, f.failed(err)
+		return nil, f.readFailure(err)
 	}
 	adds := f.adds()
 	adds.checks, adds.base = &status.Checks, resolution.BaseBranch
-	stands, err := adds.of(ctx, resolution.Provider, resolution.Repo, status.PullRequest)
+	stands, err := adds.loadStanding(ctx, resolution.Provider, resolution.Repo, status.PullRequest)
 	if err != nil {
-		return nil, f.failed(err)
+		return nil, f.readFailure(err)
 	}
 	if stands.why != nil || stands.asks == nil && len(stands.red) == 0 {
 		return nil, nil
 	}
 	out, err := s.statusWith(ctx, f, resolution, status, included{[]string{includeFiles, includeDiff}, room})
 	if err != nil {
-		return nil, f.failed(err)
+		return nil, f.readFailure(err)
 	}
 	out.Revise = mayRevise(status.Number)
 	return &out, nil
@@ -338,9 +338,9 @@ func (f fileReader) readSides(ctx context.Context, at gitprovider.Resolution, pr
 	var both sync.WaitGroup
 	both.Go(func() {
 		defer caught(f.log, func() { baseErr = fault.New(fault.Internal, "internal error") })
-		out.base, baseErr = f.look(ctx, at, place{query: pr.Base, name: "the base branch"}, paths)
+		out.base, baseErr = f.snapshotFiles(ctx, at, readBranch{query: pr.Base, name: "the base branch"}, paths)
 	})
-	out.head, headErr = f.look(ctx, at, branchOf(pr), paths)
+	out.head, headErr = f.snapshotFiles(ctx, at, branchOf(pr), paths)
 	both.Wait()
 	if headErr != nil {
 		return headErr
@@ -371,7 +371,7 @@ func (f fileReader) addFile(ctx context.Context, out *pullContents, path gitprov
 			return nil
 		}
 		content, known := side.snapshot.Contents[path]
-		shown, err := f.shower.show(ctx, path.String(), content, known)
+		shown, err := f.shower.redactFile(ctx, path.String(), content, known)
 		switch {
 		case fault.CodeOf(err) == fault.ContentDenied:
 			out.notes = append(out.notes, fault.From(err).Message)
@@ -409,8 +409,8 @@ func (c *pullContents) forkedFrom(path string) (id string, known bool) {
 	return "", false
 }
 
-// diff returns the unified difference of one file. It is "" if what differs is not shown.
-func (c changedFile) diff() string {
+// unifiedDiff returns the unified difference of one file. It is "" if what differs is not shown.
+func (c changedFile) unifiedDiff() string {
 	before, after := "a/"+c.path, "b/"+c.path
 	if c.created {
 		before = "/dev/null"
@@ -421,11 +421,12 @@ func (c changedFile) diff() string {
 	return udiff.Unified(before, after, c.before.text, c.after.text)
 }
 
-// diff joins the differences of the files as far as there is room, in bytes of JSON, and names those that are left out.
-func (c *pullContents) diff(room int) (text string, leftOut []string) {
+// joinedDiff joins the differences of the files as far as there is room, in bytes of JSON, and names those that are
+// left out.
+func (c *pullContents) joinedDiff(room int) (text string, leftOut []string) {
 	var b strings.Builder
 	for _, f := range c.files {
-		one := f.diff()
+		one := f.unifiedDiff()
 		size := jsonLength(one)
 		if size > room {
 			leftOut = append(leftOut, fmt.Sprintf("the difference of %s is left out: it has %d bytes", f.path, len(one)))

@@ -69,13 +69,13 @@ func (a Authority) mayRead(path string, changed []string) *fault.Violation {
 	case v.Code == fault.TierDenied:
 		v.Suggestion = "leave this file to a session of a higher tier"
 	case v.Rule != gitprovider.RuleCanonicalPath:
-		v.Suggestion = "read only what may be proposed: " + within(a.Policy.Scope.Allow())
+		v.Suggestion = "read only what may be proposed: " + joinLimited(a.Policy.Scope.Allow())
 	}
 	return &v
 }
 
-// at returns a repository that may be read. misconfigured if the rules that say so cannot be known.
-func (f fileReader) at(owner, name, cloneURL string) (gitprovider.Resolution, error) {
+// readableRepo returns a repository that may be read. misconfigured if the rules that say so cannot be known.
+func (f fileReader) readableRepo(owner, name, cloneURL string) (gitprovider.Resolution, error) {
 	if why := f.authority.Unknown; why != "" {
 		return gitprovider.Resolution{}, fault.New(fault.Misconfigured,
 			"%s; no file can be read until the operator corrects it", why)
@@ -87,11 +87,11 @@ func (f fileReader) at(owner, name, cloneURL string) (gitprovider.Resolution, er
 // not_found for a file that is not there, conflict for a pull request that is not open any more, content_denied for a
 // file that is not text or has more than MaxShownFile bytes.
 func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, error) {
-	at, err := f.at(req.RepoOwner, req.RepoName, req.CloneURL)
+	at, err := f.readableRepo(req.RepoOwner, req.RepoName, req.CloneURL)
 	if err != nil {
 		return FileText{}, err
 	}
-	place, err := f.place(ctx, at, req)
+	place, err := f.findBranch(ctx, at, req)
 	if err != nil {
 		return FileText{}, err
 	}
@@ -99,7 +99,7 @@ func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, er
 	if err != nil { // it is in the scope, so this is a fault of ours
 		return FileText{}, fault.Wrap(err, fault.Internal, "a path in the scope is not canonical")
 	}
-	snapshot, err := f.look(ctx, at, place, []gitprovider.Path{path})
+	snapshot, err := f.snapshotFiles(ctx, at, place, []gitprovider.Path{path})
 	if err != nil {
 		return FileText{}, err
 	}
@@ -108,7 +108,7 @@ func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, er
 		return FileText{}, fault.Refusal([]fault.Violation{*v})
 	}
 	content, known := snapshot.Contents[path]
-	shown, err := f.shower.show(ctx, req.Path, content, known)
+	shown, err := f.shower.redactFile(ctx, req.Path, content, known)
 	if err != nil {
 		return FileText{}, err
 	}
@@ -119,34 +119,35 @@ func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, er
 	}, nil
 }
 
-// place is a branch that is read.
-type place struct {
+// readBranch is a branch that is read.
+type readBranch struct {
 	query string // its name; "" for the default branch
 	name  string // for messages
 	pull  int    // the pull request whose branch it is; 0 for a base branch
 }
 
-// place finds the branch that a request is about, and refuses paths that may not be read there.
-func (f fileReader) place(ctx context.Context, at gitprovider.Resolution, req ReadFileRequest) (place, error) {
+// findBranch finds the branch that a request is about, and refuses paths that may not be read there.
+func (f fileReader) findBranch(ctx context.Context, at gitprovider.Resolution, req ReadFileRequest) (readBranch,
+	error) {
 	if req.Pull == 0 {
 		if v := f.authority.mayRead(req.Path, nil); v != nil {
-			return place{}, fault.Refusal([]fault.Violation{*v})
+			return readBranch{}, fault.Refusal([]fault.Violation{*v})
 		}
-		return place{query: at.BaseBranch, name: "the base branch"}, nil
+		return readBranch{query: at.BaseBranch, name: "the base branch"}, nil
 	}
 	// no pull request can change that, so none is searched
 	if v := f.authority.mayRead(req.Path, []string{req.Path}); v != nil {
-		return place{}, fault.Refusal([]fault.Violation{*v})
+		return readBranch{}, fault.Refusal([]fault.Violation{*v})
 	}
 	status, err := at.Provider.Status(ctx, at.Repo, req.Pull)
 	if err != nil {
-		return place{}, err
+		return readBranch{}, err
 	}
 	if err := f.isOurs(at, status.PullRequest); err != nil {
-		return place{}, err
+		return readBranch{}, err
 	}
 	if v := f.authority.mayRead(req.Path, status.Paths); v != nil {
-		return place{}, fault.Refusal([]fault.Violation{*v})
+		return readBranch{}, fault.Refusal([]fault.Violation{*v})
 	}
 	return branchOf(status.PullRequest), nil
 }
@@ -157,7 +158,7 @@ func (f fileReader) isOurs(at gitprovider.Resolution, pr gitprovider.PullRequest
 	if err != nil {
 		return err
 	}
-	_, isTrue := marks.read(pr)
+	_, isTrue := marks.firstSigned(pr)
 	switch {
 	case !isTrue || pr.Fork || gitprovider.CheckOurs(pr.Branch) != nil:
 		return fault.New(fault.NotFound, "%s has no pull request of ours with the number %d: others are read at the forge",
@@ -169,8 +170,9 @@ func (f fileReader) isOurs(at gitprovider.Resolution, pr gitprovider.PullRequest
 	return nil
 }
 
-// look reads files of a place. The host may know the repository by another name: that must be on the list, too.
-func (f fileReader) look(ctx context.Context, at gitprovider.Resolution, from place,
+// snapshotFiles reads files of a place. The host may know the repository by another name: that must be on the list,
+// too.
+func (f fileReader) snapshotFiles(ctx context.Context, at gitprovider.Resolution, from readBranch,
 	paths []gitprovider.Path) (*gitprovider.Snapshot, error) {
 	rules, name := f.authority.Policy, at.Provider.Name()
 	// Whether a base branch may be targeted depends on the name of the default branch, which only the whole look tells for
@@ -243,6 +245,6 @@ func afterReadingFile(e *fault.Error) string {
 }
 
 // branchOf returns the branch of a pull request.
-func branchOf(pr gitprovider.PullRequest) place {
-	return place{query: pr.Branch, name: fmt.Sprintf("the branch of #%d", pr.Number), pull: pr.Number}
+func branchOf(pr gitprovider.PullRequest) readBranch {
+	return readBranch{query: pr.Branch, name: fmt.Sprintf("the branch of #%d", pr.Number), pull: pr.Number}
 }

@@ -64,13 +64,13 @@ func TestAFileIsReadWithWhatCreatePRTakesAsItsBase(t *testing.T) {
 	b.options.Authority.Tier = gitprovider.TierInvestigate
 	change := edited("checks/disk.md", "# Disk", "# Disks")
 	change["base_sha"] = b.mustRead("checks/disk.md").BaseSHA
-	b.mustOpen(request(files(change)))
+	b.mustOpen(createRequest(files(change)))
 }
 
 func TestAFileOfAPullRequestOfOursIsThatOfItsBranch(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"),
+	b.mustOpen(createRequest(files(edited("checks/disk.md", "# Disk", "# Disks"),
 		file("checks/inodes.md", "create", "# Inodes\n"))))
 	for path, want := range map[string]string{
 		// which it does not change
@@ -105,11 +105,11 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 		providertest.File{Path: "checks/latin.md", Content: "\xe9"},
 		providertest.File{Path: "checks/large.md", Content: strings.Repeat("x", prflow.MaxShownFile+1)},
 		providertest.File{Path: "checks/huge.md", Content: strings.Repeat("x", gitprovider.MaxContentRead+1)})
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	b.world().Push("person/fix", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
 	foreign := b.world().OpenPR("person/fix", "By hand")
 	asOurs := b.world().OpenPR("person/fix", "By hand, labelled", gitprovider.LabelOurs)
-	closed := b.mustOpen(request(func(r map[string]any) {
+	closed := b.mustOpen(createRequest(func(r map[string]any) {
 		r["title"], r["files"] = "Another", []any{file("checks/b.md", "create", "# B\n")}
 	})).Number
 	b.world().Close(closed)
@@ -187,7 +187,7 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 func TestAFileOfAKindIsReadByWhoMayProposeIt(t *testing.T) {
 	t.Parallel()
 	b := kindBench(t, gitprovider.TierRemediate)
-	b.mustOpen(request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
+	b.mustOpen(createRequest(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
 	if got := b.mustRead(".fractary/agents/a.yaml", with("pull", 1)); got.Text != "name: a\n" {
 		t.Errorf("%+v", got)
 	}
@@ -318,7 +318,7 @@ func TestAPathThatHoldsASecretIsNotInTheAudit(t *testing.T) {
 func TestReadingTakesFewCallsAndNoTimeOfAMerge(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	for calls, read := range map[int]func(){
 		1: func() { b.mustRead("checks/disk.md") }, 2: func() { b.mustRead("checks/inodes.md", with("pull", 1)) },
 	} {

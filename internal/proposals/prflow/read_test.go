@@ -64,7 +64,7 @@ func TestListIsCompleteAndCleanAtEveryTier(t *testing.T) {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	pr := b.mustOpen(request(nil))
+	pr := b.mustOpen(createRequest(nil))
 	b.world().Review(pr.Number, "ann\u202e", gitprovider.ReviewChangesRequested, hostile+strings.Repeat("x", 5000))
 	b.fake.People.SetChecks(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, pr.Number,
 		gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"lint\u200b"}})
@@ -184,7 +184,7 @@ const wantDiff = `--- a/checks/disk.md
 `
 
 func (b *bench) threeFiles() {
-	b.mustOpen(request(files(edited("checks/disk.md", "# Disk", "# Disks"),
+	b.mustOpen(createRequest(files(edited("checks/disk.md", "# Disk", "# Disks"),
 		file("checks/inodes.md", "create", "# Inodes\n"),
 		file("checks/old.md", "delete"))))
 }
@@ -245,7 +245,7 @@ func TestNothingIsIncludedOfWhatIsNotOursOrNotOpen(t *testing.T) {
 	if _, err := b.diff(1); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("%v", err)
 	}
-	number := b.mustOpen(request(nil)).Number
+	number := b.mustOpen(createRequest(nil)).Number
 	b.world().Merge(number)
 	if _, err := b.diff(number); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("merged: %v", err)
@@ -255,7 +255,7 @@ func TestNothingIsIncludedOfWhatIsNotOursOrNotOpen(t *testing.T) {
 func TestFilesThatPeopleAddedToOurBranchAreShownOnlyWithinTheScope(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	branch := b.mustOpen(request(nil)).Branch
+	branch := b.mustOpen(createRequest(nil)).Branch
 	secret := "gh" + "p_" + letters(36, 3)
 	b.world().Push(branch, providertest.File{Path: ".env", Content: "KEY=theirs\n"},
 		providertest.File{Path: "secrets.txt", Content: "theirs too\n"},
@@ -294,7 +294,7 @@ func TestWhatAStatusIncludesIsBounded(t *testing.T) {
 		name := string(rune('a' + i))
 		list = append(list, file("checks/"+name+".md", "create", strings.Repeat(name+" line\n", size/7)))
 	}
-	b.mustOpen(request(files(list...)))
+	b.mustOpen(createRequest(files(list...)))
 	for _, include := range [][]string{{"files"}, {"diff"}, {"files", "diff"}} {
 		out := b.statusWith(include...)
 		text, _ := json.Marshal(out)

@@ -36,22 +36,22 @@ func (s *Service) Reader() Reader {
 
 // ListAt is List at a named provider, for people who look across all of them.
 func (r Reader) ListAt(ctx context.Context, provider, owner, name string) ([]gitprovider.PullRequest, error) {
-	resolution, err := r.at(provider, owner, name)
+	resolution, err := r.resolveNamed(provider, owner, name)
 	if err != nil {
-		return nil, r.failed(err)
+		return nil, r.readFailure(err)
 	}
-	prs, err := r.list(ctx, resolution)
-	return prs, r.failed(err)
+	prs, err := r.listOurs(ctx, resolution)
+	return prs, r.readFailure(err)
 }
 
 // StatusAt is Status at a named provider.
 func (r Reader) StatusAt(ctx context.Context, provider, owner, name string, number int) (gitprovider.Status, error) {
-	resolution, err := r.at(provider, owner, name)
+	resolution, err := r.resolveNamed(provider, owner, name)
 	if err != nil {
-		return gitprovider.Status{}, r.failed(err)
+		return gitprovider.Status{}, r.readFailure(err)
 	}
 	status, err := resolution.Provider.Status(ctx, resolution.Repo, number)
-	return status, r.failed(err)
+	return status, r.readFailure(err)
 }
 
 // OursAt is StatusAt without reviews and checks, and whether the pull request looks like one of ours: by its mark, its
@@ -86,16 +86,16 @@ type Comparison struct {
 // Compare reads the proposal's base branch and compares. The base may have moved since the proposal was made, or may
 // have taken it in; BaseCommit tells.
 func (r Reader) Compare(ctx context.Context, p record.Proposal) (Comparison, error) {
-	resolution, err := r.at(p.Provider, p.Owner, p.Repo)
+	resolution, err := r.resolveNamed(p.Provider, p.Owner, p.Repo)
 	if err != nil {
-		return Comparison{}, r.failed(err)
+		return Comparison{}, r.readFailure(err)
 	}
 	changes := make([]gitprovider.Change, 0, len(p.Files))
 	paths := make([]gitprovider.Path, 0, len(p.Files))
 	for _, f := range p.Files {
 		path, err := gitprovider.ParsePath(f.Path)
 		if err != nil {
-			return Comparison{}, r.failed(fault.Wrap(err, fault.Internal, "a path of the recorded proposal is not canonical"))
+			return Comparison{}, r.readFailure(fault.Wrap(err, fault.Internal, "a path of the recorded proposal is not canonical"))
 		}
 		changes = append(changes, gitprovider.Change{Path: path, Action: f.Action, Content: f.Content})
 		paths = append(paths, path)
@@ -108,9 +108,9 @@ func (r Reader) Compare(ctx context.Context, p record.Proposal) (Comparison, err
 		Repo: resolution.Repo, Base: base, Paths: paths, Contents: true, FilesOnly: true,
 	})
 	if err != nil {
-		return Comparison{}, r.failed(err)
+		return Comparison{}, r.readFailure(err)
 	}
-	out := Comparison{BaseCommit: snapshot.BaseCommit, Diff: diff(changesNow(changes, snapshot), snapshot)}
+	out := Comparison{BaseCommit: snapshot.BaseCommit, Diff: changesDiff(changesNow(changes, snapshot), snapshot)}
 	for _, change := range changes {
 		if _, there := snapshot.Tree[change.Path.String()]; !there && change.Action == gitprovider.ActionUpdate {
 			out.Gone = append(out.Gone, change.Path.String())
@@ -137,8 +137,8 @@ func changesNow(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) (o
 	return out
 }
 
-// at returns a repository at the provider that is named.
-func (r Reader) at(provider, owner, name string) (gitprovider.Resolution, error) {
+// resolveNamed returns a repository at the provider that is named.
+func (r Reader) resolveNamed(provider, owner, name string) (gitprovider.Resolution, error) {
 	return r.find(owner, name, "", func(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
 		return r.registry.ResolveAt(provider, repo)
 	})
@@ -162,8 +162,8 @@ func (r Reader) find(
 	return found, nil
 }
 
-// list lists the open pull requests of ours: with the label, or with a true mark.
-func (r Reader) list(ctx context.Context, at gitprovider.Resolution) ([]gitprovider.PullRequest, error) {
+// listOurs lists the open pull requests of ours: with the label, or with a true mark.
+func (r Reader) listOurs(ctx context.Context, at gitprovider.Resolution) ([]gitprovider.PullRequest, error) {
 	prs, err := at.Provider.ListOpen(ctx, at.Repo, gitprovider.LabelOurs)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (r Reader) list(ctx context.Context, at gitprovider.Resolution) ([]gitprovi
 func (r Reader) listKnown(ctx context.Context, at gitprovider.Resolution) (known gitprovider.KnownList, err error) {
 	lister, can := at.Provider.(gitprovider.Lister)
 	if !can {
-		known.PRs, err = r.list(ctx, at)
+		known.PRs, err = r.listOurs(ctx, at)
 		return known, err
 	}
 	if known, err = lister.ListKnown(ctx, at.Repo, gitprovider.LabelOurs); err != nil {
@@ -196,7 +196,7 @@ func (r Reader) onlyOurs(at gitprovider.Resolution, prs []gitprovider.PullReques
 		return nil, err
 	}
 	return slices.DeleteFunc(prs, func(pr gitprovider.PullRequest) bool {
-		_, isTrue := marks.read(pr)
+		_, isTrue := marks.firstSigned(pr)
 		return !isTrue && !isLabelled(pr)
 	}), nil
 }
@@ -206,17 +206,17 @@ func isLabelled(pr gitprovider.PullRequest) bool {
 	return slices.ContainsFunc(pr.Labels, func(l string) bool { return strings.EqualFold(l, gitprovider.LabelOurs) })
 }
 
-// failed gives a failed read a request id and keeps our tokens out of its text; nil stays nil.
-func (r Reader) failed(err error) error {
+// readFailure gives a failed read a request id and keeps our tokens out of its text; nil stays nil.
+func (r Reader) readFailure(err error) error {
 	if err == nil {
 		return nil
 	}
 	id, e := r.newID(), *fault.From(err)
-	e.Message = r.log.shown(err)
+	e.Message = r.log.redactedMessage(err)
 	if e.Next == "" {
 		e.Next = afterReading(&e)
 	}
-	r.log.Info("read failed", "request_id", id, "code", e.Code, "error", r.log.text(err))
+	r.log.Info("read failed", "request_id", id, "code", e.Code, "error", r.log.redactError(err))
 	return operation.Logged(&e, id)
 }
 

@@ -210,13 +210,13 @@ func (r *CreateRequest) checkReplies() (out []fault.Violation) {
 
 // reviewAnswers holds the answers of one request to the review of a pull request.
 type reviewAnswers struct {
-	provider gitprovider.Provider
-	repo     gitprovider.RepoRef
-	pr       gitprovider.PullRequest
-	request  string
-	commit   string   // that it was answered by; "" for none
-	asked    standing // what was asked for by then; zero where that is not known
-	answers  []record.ReviewAnswer
+	provider  gitprovider.Provider
+	repo      gitprovider.RepoRef
+	pr        gitprovider.PullRequest
+	request   string
+	commit    string   // that it was answered by; "" for none
+	requested standing // what was asked for by then; zero where that is not known
+	answers   []record.ReviewAnswer
 }
 
 // answersOf returns the answers of a recorded proposal.
@@ -270,7 +270,7 @@ func saidPosted(posted int, answers []record.ReviewAnswer) string {
 
 // mainText returns the comment that answers the review as a whole.
 func (a reviewAnswers) mainText() string {
-	text := answerTo(a.commit, a.request, a.asked)
+	text := answerTo(a.commit, a.request, a.requested)
 	if reply := a.whole(); reply != "" {
 		text += "\n\n" + reply
 	}
@@ -298,8 +298,8 @@ func quotingText(answer record.ReviewAnswer) string {
 	return "> " + answer.Quote + "\n\n" + answer.Text
 }
 
-// look finds what is not there yet.
-func (a reviewAnswers) look(ctx context.Context) (due, error) {
+// findMissing finds what is not there yet.
+func (a reviewAnswers) findMissing(ctx context.Context) (due, error) {
 	left := a.all()
 	reader, can := a.provider.(gitprovider.RemarkReader)
 	if !can || left.none() {
@@ -367,7 +367,7 @@ func (a reviewAnswers) post(ctx context.Context, now due) (left due, err error) 
 		}
 	}
 	if len(left.lines) > 0 {
-		failure := a.reply(ctx, left.lines)
+		failure := a.postAnswers(ctx, left.lines)
 		if failure == nil {
 			left.lines = nil
 		}
@@ -382,8 +382,8 @@ func (a reviewAnswers) post(ctx context.Context, now due) (left due, err error) 
 	return a.lookAgain(ctx, left, err)
 }
 
-// reply answers comments on lines where they stand.
-func (a reviewAnswers) reply(ctx context.Context, answers []record.ReviewAnswer) error {
+// postAnswers answers comments on lines where they stand.
+func (a reviewAnswers) postAnswers(ctx context.Context, answers []record.ReviewAnswer) error {
 	replier, can := a.provider.(gitprovider.Replier)
 	if !can {
 		return fault.New(fault.ProviderDisabled, "the provider %s cannot answer comments on lines", a.provider.Name())
@@ -430,7 +430,7 @@ func (a reviewAnswers) postTogether(ctx context.Context, reviser gitprovider.Rev
 
 // lookAgain leaves out of what is due what has come to be all the same. err is given back unless nothing is left.
 func (a reviewAnswers) lookAgain(ctx context.Context, left due, err error) (due, error) {
-	there, lookErr := a.look(ctx)
+	there, lookErr := a.findMissing(ctx)
 	if lookErr != nil {
 		return left, cmp.Or(err, lookErr)
 	}

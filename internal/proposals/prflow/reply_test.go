@@ -19,7 +19,7 @@ import (
 // questioned opens #1, and has ann ask on two lines: the comments 1.1 and 1.2.
 func (b *bench) questioned() {
 	b.Helper()
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	b.clock.advance(time.Minute)
 	b.crowd().ReviewLines(1, "ann", gitprovider.ReviewChangesRequested, "See the lines.",
 		gitprovider.LineComment{Path: "checks/inodes.md", Line: 1, Body: "Why @bob? See https://example.com\nNow."},

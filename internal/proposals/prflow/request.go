@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/outgoing"
+	"github.com/claudeops/claudeops/internal/base/sanitize"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
 	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -97,8 +97,8 @@ type ReplyRequest struct {
 	Text    string `json:"text" required:"true" minLength:"1" maxBytes:"4000" fix:"answer in a few words" doc:"Your answer"`
 }
 
-// request holds a caller's request and everything derived from it alone.
-type request struct {
+// createRequest holds a caller's request and everything derived from it alone.
+type createRequest struct {
 	id      string
 	started time.Time
 	// promoted is the dry run that a person opens; nil for what an agent asks.
@@ -125,8 +125,8 @@ type edited struct {
 
 // digests identify what a request does to files.
 type digests struct {
-	files string // edits made
-	asked string // as asked for, by which branches are named
+	files     string // edits made
+	requested string // as asked for, by which branches are named
 }
 
 // outgoingText is a title and a body as they leave, rewritten so that they do nothing but be read.
@@ -136,10 +136,10 @@ type outgoingText struct {
 	warnings           []string // what was changed
 }
 
-// decode reads the arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations, all at
-// once. With violations the request has what could be read, so that the other gates can be asked and the record can say
-// what was wanted.
-func (r *request) decode(raw []byte, rules rules) {
+// decodeArguments reads the arguments strictly: duplicate keys, unknown or misspelled ones, wrong types are violations,
+// all at once. With violations the request has what could be read, so that the other gates can be asked and the record
+// can say what was wanted.
+func (r *createRequest) decodeArguments(raw []byte, rules rules) {
 	r.malformed = strictjson.DecodeSome(raw, &r.asked, strictjson.Options{}, func() []fault.Violation {
 		r.asked.normalize()
 		_, problems := parseRepo(r.asked.RepoOwner, r.asked.RepoName, r.asked.CloneURL)
@@ -157,11 +157,11 @@ func (r *request) decode(raw []byte, rules rules) {
 		r.repo = repo
 	}
 	r.derive(rules)
-	r.digests.asked = askedDigest(r.asked.Files, r.digests.files)
+	r.digests.requested = askedDigest(r.asked.Files, r.digests.files)
 }
 
 // derive sets what follows from the files.
-func (r *request) derive(rules rules) {
+func (r *createRequest) derive(rules rules) {
 	files := r.asked.fileChanges()
 	r.digests.files = filesDigest(files)
 	limits := gitprovider.Rules{Tier: rules.Tier, Limits: rules.Policy.Tiers, Scope: rules.Policy.Scope}
@@ -172,8 +172,8 @@ func (r *request) derive(rules rules) {
 
 // rewrite sets the texts that leave. One that is too long once it is rewritten is refused, so that what a dry run shows
 // can be proposed as it is.
-func (r *request) rewrite(p policy.Policy) (out []fault.Violation) {
-	rules := outgoing.Rules{Mentions: p.Text.Mentions, ClosingKeywords: p.Text.ClosingKeywords}
+func (r *createRequest) rewrite(p policy.Policy) (out []fault.Violation) {
+	rules := sanitize.Rules{Mentions: p.Text.Mentions, ClosingKeywords: p.Text.ClosingKeywords}
 	title, aboutTitle := rules.Title(r.asked.Title)
 	body, aboutBody := rules.Body(r.asked.Body)
 	r.text = outgoingText{title: title, body: body, warnings: append(aboutTitle, aboutBody...)}
@@ -194,7 +194,7 @@ func (r *request) rewrite(p policy.Policy) (out []fault.Violation) {
 
 // inScope lists the files whose paths are in scope, also when others are not: the gate of the base tree judges all it
 // can.
-func (r *request) inScope(scope gitprovider.Scope) []gitprovider.Change {
+func (r *createRequest) inScope(scope gitprovider.Scope) []gitprovider.Change {
 	var out []gitprovider.Change
 	for _, f := range r.asked.fileChanges() {
 		if path, err := gitprovider.ParsePath(f.Path); err == nil && f.Action.Valid() && scope.Check(f.Path).Allowed {
@@ -205,7 +205,7 @@ func (r *request) inScope(scope gitprovider.Scope) []gitprovider.Change {
 }
 
 // paths returns the paths of the changes, as texts.
-func (r *request) paths() []string {
+func (r *createRequest) paths() []string {
 	out := make([]string, 0, r.changes.Len())
 	for _, p := range r.changes.Paths() {
 		out = append(out, p.String())
@@ -213,8 +213,8 @@ func (r *request) paths() []string {
 	return out
 }
 
-// canonical lists those of paths that others may have chosen which can stand in an answer.
-func canonical(paths []string) []string {
+// canonicalPaths lists those of paths that others may have chosen which can stand in an answer.
+func canonicalPaths(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		_, err := gitprovider.ParsePath(p)
 		return err != nil
@@ -222,7 +222,7 @@ func canonical(paths []string) []string {
 }
 
 // allPaths returns the paths of the changes, and the pull request's further paths.
-func (r *request) allPaths() []string {
+func (r *createRequest) allPaths() []string {
 	out := r.paths()
 	for _, f := range r.also {
 		out = append(out, f.Path)
@@ -232,14 +232,14 @@ func (r *request) allPaths() []string {
 }
 
 // judged returns the request with all files that the pull request has then.
-func (r *request) judged() CreateRequest {
+func (r *createRequest) judged() CreateRequest {
 	out := r.asked
 	out.Files = slices.Concat(r.asked.Files, r.also)
 	return out
 }
 
 // overlap lists those of all paths that are among the given ones, letter case aside.
-func (r *request) overlap(paths []string) []string { return overlap(r.allPaths(), paths) }
+func (r *createRequest) overlap(paths []string) []string { return overlap(r.allPaths(), paths) }
 
 // overlap lists those of the paths that are among the others, letter case aside.
 func overlap(paths, others []string) []string {
@@ -249,7 +249,7 @@ func overlap(paths, others []string) []string {
 }
 
 // excludedFor lists the violations of tier and scope with the codes that are wanted.
-func (r *request) excludedFor(wanted func(fault.Code) bool) (out []fault.Violation) {
+func (r *createRequest) excludedFor(wanted func(fault.Code) bool) (out []fault.Violation) {
 	for _, v := range r.excluded {
 		if wanted(v.Code) {
 			out = append(out, v)
@@ -259,7 +259,7 @@ func (r *request) excludedFor(wanted func(fault.Code) bool) (out []fault.Violati
 }
 
 // rewriteReplies sets the answers as they leave. how says what to leave out of one that is too long then.
-func (r *request) rewriteReplies(rules outgoing.Rules, how string) (out []fault.Violation) {
+func (r *createRequest) rewriteReplies(rules sanitize.Rules, how string) (out []fault.Violation) {
 	rewrite := func(at, text string, most int) string {
 		if len(text) > most { // refused already
 			return ""
@@ -384,8 +384,8 @@ func (f FileRequest) check(at string) []fault.Violation {
 	return nil
 }
 
-// text is something of a request that will be read by others: a file's content, the title, the body, a path.
-type text struct {
+// requestText is something of a request that will be read by others: a file's content, the title, the body, a path.
+type requestText struct {
 	label  string // a file's path, "title" or "body"
 	what   string // for messages
 	value  string
@@ -393,26 +393,27 @@ type text struct {
 }
 
 // texts lists all texts of a request, title and body first.
-func (r CreateRequest) texts() []text {
-	out := []text{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
+func (r CreateRequest) texts() []requestText {
+	out := []requestText{{label: "title", what: "title", value: r.Title}, {label: "body", what: "body", value: r.Body}}
 	for i, f := range r.Files {
 		switch {
 		case f.Content != nil:
-			out = append(out, text{label: f.Path, what: "content of " + quote(f.Path), value: *f.Content})
+			out = append(out, requestText{label: f.Path, what: "content of " + quote(f.Path), value: *f.Content})
 		case len(f.Edits) > 0: // they could not be made
-			out = append(out, text{label: f.Path, what: "edits of " + quote(f.Path), value: newTexts(f.Edits)})
+			out = append(out, requestText{label: f.Path, what: "edits of " + quote(f.Path), value: newTexts(f.Edits)})
 		}
 		at := fmt.Sprintf("files[%d].path", i)
-		out = append(out, text{label: at, what: at, value: f.Path, isPath: true})
+		out = append(out, requestText{label: at, what: at, value: f.Path, isPath: true})
 	}
-	for _, n := range r.names() {
-		out = append(out, text{label: n[0], what: n[0], value: n[1], isPath: true})
+	for _, n := range r.namedArguments() {
+		out = append(out, requestText{label: n[0], what: n[0], value: n[1], isPath: true})
 	}
 	return append(out, r.replyTexts()...)
 }
 
-// names returns the arguments that are given that name something, with their values. A provider is asked by them.
-func (r CreateRequest) names() (out [][2]string) {
+// namedArguments returns the arguments that are given that name something, with their values. A provider is asked by
+// them.
+func (r CreateRequest) namedArguments() (out [][2]string) {
 	for _, n := range [][2]string{{"repo_owner", r.RepoOwner}, {"repo_name", r.RepoName}, {"base_branch", r.BaseBranch},
 		{"change_type", r.ChangeType}} {
 		if n[1] != "" {
@@ -423,7 +424,7 @@ func (r CreateRequest) names() (out [][2]string) {
 }
 
 // isName reports whether a text is one of names.
-func isName(t text) bool { return t.isPath && !strings.HasPrefix(t.label, "files[") }
+func isName(t requestText) bool { return t.isPath && !strings.HasPrefix(t.label, "files[") }
 
 // newTexts joins the new texts of the edits, each on lines of its own.
 func newTexts(edits []textedit.Edit) string {
@@ -440,19 +441,19 @@ func quote(s string) string {
 }
 
 // replyTexts returns the answers, for the gate of the content.
-func (r CreateRequest) replyTexts() (out []text) {
+func (r CreateRequest) replyTexts() (out []requestText) {
 	if r.Reply != "" {
-		out = append(out, text{label: "reply", what: "reply", value: r.Reply})
+		out = append(out, requestText{label: "reply", what: "reply", value: r.Reply})
 	}
 	for i, reply := range r.Replies {
 		at := fmt.Sprintf("replies[%d].text", i)
-		out = append(out, text{label: at, what: at, value: reply.Text})
+		out = append(out, requestText{label: at, what: at, value: reply.Text})
 	}
 	return out
 }
 
 // isReply reports whether a text is one of replyTexts.
-func isReply(t text) bool {
+func isReply(t requestText) bool {
 	return t.what == t.label && !t.isPath && t.what != "title" && t.what != "body"
 }
 

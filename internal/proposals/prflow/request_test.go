@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/markdown/markdowntest"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -20,7 +20,7 @@ import (
 
 // acting is a request whose title and body would do something on a forge.
 func acting() []byte {
-	return request(func(r map[string]any) {
+	return createRequest(func(r map[string]any) {
 		r["title"] = "fixup! Raise the limit [skip ci] for @ann"
 		r["body"] = "closes&nbsp;#7 and _@eve_ " +
 			"looks.\n\n/merge\n\n![x](https://e.example/i.png)\n\n<details>\n\n```\nSigned-off-by: A\n"
@@ -79,19 +79,20 @@ func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
 func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	e, _ := b.mustRefuse(request(with("title", "Fixes #7 "+strings.Repeat("x", prflow.MaxTitleRunes()-9))),
+	e, _ := b.mustRefuse(createRequest(with("title", "Fixes #7 "+strings.Repeat("x", prflow.MaxTitleRunes()-9))),
 		fault.InvalidArgument)
 	if len(e.Violations) != 1 || e.Violations[0].Path != "title" || e.Violations[0].Suggestion == "" {
 		t.Errorf("violations %+v", e.Violations)
 	}
-	e, _ = b.mustRefuse(request(with("body", strings.Repeat("@ann ", prflow.MaxBodyBytes()/5))), fault.InvalidArgument)
+	e, _ = b.mustRefuse(createRequest(with("body", strings.Repeat("@ann ", prflow.MaxBodyBytes()/5))),
+		fault.InvalidArgument)
 	if len(e.Violations) != 1 || e.Violations[0].Path != "body" || e.Violations[0].Suggestion == "" {
 		t.Errorf("violations %+v", e.Violations)
 	}
 }
 
 func TestTextsOfWhoMayNotProposeAreNotParsed(t *testing.T) {
-	long := request(with("body", strings.Repeat("@a ", prflow.MaxBodyBytes()/3))) // too long when it is written anew
+	long := createRequest(with("body", strings.Repeat("@a ", prflow.MaxBodyBytes()/3))) // too long when it is written anew
 	for name, forbid := range map[string]func(*prflow.Authority){
 		"tier 1":    func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
 		"read-only": func(a *prflow.Authority) { a.ReadOnly = "switched off" },
@@ -117,13 +118,13 @@ func TestNoTextOfARequestCostsMuch(t *testing.T) {
 	const most = 100 << 20
 	b := newBench(t)
 	b.questioned()
-	_, _ = b.create(request(nil))    // what is made once, such as the rules of secrets, is not counted
-	full := func(bytes int) string { // a table that is as wide as long
+	_, _ = b.create(createRequest(nil)) // what is made once, such as the rules of secrets, is not counted
+	full := func(bytes int) string {    // a table that is as wide as long
 		n := bytes / 8
 		return strings.Repeat("|a", n) + "\n" + strings.Repeat("|-", n) + "\n" + strings.Repeat("x\n", 2*n-1)
 	}
 	for name, raw := range map[string][]byte{
-		"body":  request(with("body", full(prflow.MaxBodyBytes()))),
+		"body":  createRequest(with("body", full(prflow.MaxBodyBytes()))),
 		"reply": replying(with("reply", full(8000))),
 		"replies": replying(func(r map[string]any) {
 			r["replies"] = []any{to("1.1", full(4000)), to("1.2", full(4000))}
@@ -139,9 +140,9 @@ func TestNoTextOfARequestCostsMuch(t *testing.T) {
 func TestATrueMarkOfAnotherPullRequestInTheBodyIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.body(b.mustOpen(request(nil)).Number)
+	first := b.body(b.mustOpen(createRequest(nil)).Number)
 	mark := first[strings.Index(first, "<!--"):]
-	second := b.mustOpen(request(func(r map[string]any) {
+	second := b.mustOpen(createRequest(func(r map[string]any) {
 		r["title"], r["body"] = "Another", "In code:\n\n```\n"+mark+"```\n\n`"+strings.TrimSpace(mark)+"`"
 		r["files"] = []any{file("checks/other.md", "create", "x")}
 	}))
@@ -178,11 +179,11 @@ func TestTheKnownValuesOfARequestAreThoseOfTheDomain(t *testing.T) {
 
 // counting counts the bytes that are searched for secrets.
 type counting struct {
-	behind *content.Scanner
+	behind *textscan.Scanner
 	bytes  int
 }
 
-func (c *counting) Secrets(ctx context.Context, name, text string) ([]content.Secret, error) {
+func (c *counting) Secrets(ctx context.Context, name, text string) ([]textscan.Secret, error) {
 	c.bytes += len(text)
 	return c.behind.Secrets(ctx, name, text)
 }
@@ -224,7 +225,7 @@ func TestWhatIsTooLongIsRefusedWithoutASearch(t *testing.T) {
 			b := newBench(t)
 			searched := &counting{behind: scanner}
 			b.options.Secrets = searched
-			_, row := b.mustRefuse(request(tt.change), tt.code)
+			_, row := b.mustRefuse(createRequest(tt.change), tt.code)
 			if searched.bytes > tt.bytes {
 				t.Errorf("%d bytes were searched", searched.bytes)
 			}
@@ -266,7 +267,7 @@ func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 func TestAFileOfAKindIsProposedAtTier3IfItsValidatorAcceptsIt(t *testing.T) {
 	t.Parallel()
 	result := kindBench(t, gitprovider.TierRemediate).mustOpen(
-		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
+		createRequest(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))))
 	if len(result.Files) != 1 || result.Files[0] != ".fractary/agents/a.yaml" {
 		t.Errorf("%+v", result)
 	}
@@ -275,7 +276,7 @@ func TestAFileOfAKindIsProposedAtTier3IfItsValidatorAcceptsIt(t *testing.T) {
 func TestABrokenFileOfAKindIsRefusedWithTheWordsOfItsValidator(t *testing.T) {
 	t.Parallel()
 	b := kindBench(t, gitprovider.TierRemediate)
-	e, row := b.mustRefuse(request(files(file(".fractary/agents/a.yaml", "create", "nam: a\n"),
+	e, row := b.mustRefuse(createRequest(files(file(".fractary/agents/a.yaml", "create", "nam: a\n"),
 		file("checks/x.md", "create", "# X\n"))), fault.ContentDenied)
 	v := e.Violations[0]
 	if len(e.Violations) != 1 || v.Rule != "kind:definitions" || v.Path != ".fractary/agents/a.yaml" ||
@@ -292,7 +293,7 @@ func TestABrokenFileOfAKindIsRefusedWithTheWordsOfItsValidator(t *testing.T) {
 func TestAFileOfAKindIsRefusedBelowTier3(t *testing.T) {
 	t.Parallel()
 	e, _ := kindBench(t, gitprovider.TierInvestigate).mustRefuse(
-		request(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))), fault.TierDenied)
+		createRequest(files(file(".fractary/agents/a.yaml", "create", "name: a\n"))), fault.TierDenied)
 	if got := violationsOf(e); got != "tier_denied:kind:definitions" {
 		t.Error(got)
 	}
@@ -302,5 +303,5 @@ func TestWithoutTheKindItsFolderStaysHidden(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Tier = gitprovider.TierRemediate
-	b.mustRefuse(request(files(file(".fractary/agents/a.md", "create", "name: a\n"))), fault.ScopeDenied)
+	b.mustRefuse(createRequest(files(file(".fractary/agents/a.md", "create", "name: a\n"))), fault.ScopeDenied)
 }

@@ -51,7 +51,7 @@ func Resources(service func() *Service, known func(ctx context.Context) []KnownF
 			if known == nil {
 				return nil
 			}
-			return service().listed(known(ctx))
+			return service().listResources(known(ctx))
 		},
 		Read: func(ctx context.Context, call operation.Call, uri string) (operation.Content, error) {
 			return service().AtMost(call.Ceiling).readResource(ctx, call.Caller, uri)
@@ -59,8 +59,8 @@ func Resources(service func() *Service, known func(ctx context.Context) []KnownF
 	}
 }
 
-// address is a parsed resource address.
-type address struct {
+// resourceAddress is a parsed resource address.
+type resourceAddress struct {
 	owner, repo string
 	pull        int
 	path        string // "" for a difference, and for a list
@@ -69,7 +69,7 @@ type address struct {
 }
 
 // String returns the one spelling of an address.
-func (a address) String() string {
+func (a resourceAddress) String() string {
 	out := resourceScheme + url.PathEscape(a.owner) + "/" + url.PathEscape(a.repo)
 	if a.pull > 0 {
 		out += "/pull/" + strconv.Itoa(a.pull)
@@ -91,7 +91,7 @@ func (a address) String() string {
 
 // parseAddress parses a resource address. Percent-encoding is decoded once, and the result is validated like any other
 // argument. ok is false for an invalid address and for a second spelling of a valid one: each resource has exactly one.
-func parseAddress(uri string) (a address, ok bool) {
+func parseAddress(uri string) (a resourceAddress, ok bool) {
 	if a, ok := parseListAddress(uri); ok {
 		return a, true
 	}
@@ -125,7 +125,7 @@ func parseAddress(uri string) (a address, ok bool) {
 }
 
 // parseListAddress reads the address of a list of files. What a client puts into its query may be escaped or not.
-func parseListAddress(uri string) (a address, ok bool) {
+func parseListAddress(uri string) (a resourceAddress, ok bool) {
 	rest, ours := strings.CutPrefix(uri, resourceScheme)
 	rest, query, _ := strings.Cut(rest, "?")
 	parts := strings.Split(rest, "/")
@@ -139,14 +139,15 @@ func parseListAddress(uri string) (a address, ok bool) {
 		}
 	}
 	var errs [2]error
-	a = address{list: true, glob: values.Get("glob"), after: values.Get("after")}
+	a = resourceAddress{list: true, glob: values.Get("glob"), after: values.Get("after")}
 	a.owner, errs[0] = url.PathUnescape(parts[0])
 	a.repo, errs[1] = url.PathUnescape(parts[1])
 	return a, errs[0] == nil && errs[1] == nil && a.owner != "" && a.repo != ""
 }
 
 // listResource lists files, in the place of a folder that was read too.
-func (s *Service) listResource(ctx context.Context, caller operation.Caller, at address) (operation.Content, error) {
+func (s *Service) listResource(ctx context.Context, caller operation.Caller, at resourceAddress) (operation.Content,
+	error) {
 	raw, err := json.Marshal(ListFilesRequest{RepoOwner: at.owner, RepoName: at.repo, Glob: at.glob, After: at.after})
 	if err != nil {
 		return operation.Content{}, err
@@ -177,14 +178,14 @@ func (s *Service) listResource(ctx context.Context, caller operation.Caller, at 
 func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri string) (operation.Content, error) {
 	at, ok := parseAddress(uri)
 	if !ok {
-		return operation.Content{}, s.Reader().failed(&fault.Error{
+		return operation.Content{}, s.Reader().readFailure(&fault.Error{
 			Code: fault.InvalidArgument, Message: quote(uri) + " is not an address of a file, of a list of files or of a difference",
 			Next: "read " + resourceScheme + "OWNER/REPO/file/PATH, .../files?glob=GLOB, .../pull/NUMBER/file/PATH or .../pull/NUMBER/diff",
 		})
 	}
 	if folder := strings.TrimSuffix(at.path, "/"); at.pull == 0 && folder != "" &&
 		isFolderOf(s.CurrentAuthority().readable(), folder) && s.files().authority.mayRead(at.path, nil) != nil {
-		at = address{owner: at.owner, repo: at.repo, list: true, glob: folder + "/**"}
+		at = resourceAddress{owner: at.owner, repo: at.repo, list: true, glob: folder + "/**"}
 	}
 	if at.list {
 		return s.listResource(ctx, caller, at)
@@ -204,7 +205,7 @@ func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri
 	return s.readFileResource(ctx, caller, at)
 }
 
-func (s *Service) readFileResource(ctx context.Context, caller operation.Caller, at address) (operation.Content,
+func (s *Service) readFileResource(ctx context.Context, caller operation.Caller, at resourceAddress) (operation.Content,
 	error) {
 	raw, err := json.Marshal(ReadFileRequest{RepoOwner: at.owner, RepoName: at.repo, Path: at.path, Pull: at.pull})
 	if err != nil {
@@ -245,9 +246,9 @@ func noted(note string, more []string) string {
 	return note
 }
 
-// listed names what may be read of files that are known, at most maxListed: the differences of pull requests, then
-// files.
-func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
+// listResources names what may be read of files that are known, at most maxListed: the differences of pull requests,
+// then files.
+func (s *Service) listResources(known []KnownFiles) (out []operation.Resource) {
 	if s.CurrentAuthority().Unknown != "" {
 		return nil
 	}
@@ -256,7 +257,7 @@ func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
 		return err != nil || k.Provider != "" && at.Provider.Name() != k.Provider ||
 			notListed(s.CurrentAuthority().Policy, at.Provider.Name(), at.Repo) != nil
 	})
-	add := func(a address, kind, about string) {
+	add := func(a resourceAddress, kind, about string) {
 		if len(out) < maxListed {
 			uri := a.String()
 			out = append(out, operation.Resource{
@@ -266,13 +267,14 @@ func (s *Service) listed(known []KnownFiles) (out []operation.Resource) {
 	}
 	for _, k := range known {
 		if k.Pull > 0 {
-			add(address{owner: k.Owner, repo: k.Repo, pull: k.Pull}, "text/x-diff", fmt.Sprintf("What #%d changes", k.Pull))
+			add(resourceAddress{owner: k.Owner, repo: k.Repo, pull: k.Pull}, "text/x-diff", fmt.Sprintf("What #%d changes",
+				k.Pull))
 		}
 	}
 	for _, k := range known {
 		for _, path := range k.Paths {
 			if v := s.CurrentAuthority().mayRead(path, map[bool][]string{true: k.Paths}[k.Pull > 0]); v == nil {
-				add(address{owner: k.Owner, repo: k.Repo, pull: k.Pull, path: path}, "text/plain", "")
+				add(resourceAddress{owner: k.Owner, repo: k.Repo, pull: k.Pull, path: path}, "text/plain", "")
 			}
 		}
 	}

@@ -24,9 +24,9 @@ func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, er
 		return CreateResult{}, err
 	}
 	pr := same.pr
-	row := c.row(record.OutcomeReused, nil)
+	row := c.auditRow(record.OutcomeReused, nil)
 	row.PRNumber, row.PRURL, row.Branch = pr.Number, pr.URL, pr.Branch
-	if err := c.record(ctx, row, nil); err != nil {
+	if err := c.recordRow(ctx, row, nil); err != nil {
 		return CreateResult{}, err
 	}
 	if !c.rules.DryRun {
@@ -86,7 +86,7 @@ func mendRevision(ctx context.Context, c *creation, pr gitprovider.PullRequest) 
 		return ""
 	}
 	c.log.warn("text not set", err, "pr", pr.Number)
-	return textNotSet + c.log.shown(err)
+	return textNotSet + c.log.redactedMessage(err)
 }
 
 // madeRevision returns the record of the same revision as it was made; nil if it is not there, or if somebody works on
@@ -108,14 +108,14 @@ func (c replying) isOlderText(pr gitprovider.PullRequest, made record.Proposal) 
 	if err != nil {
 		return false
 	}
-	m, _ := marks.read(gitprovider.PullRequest{Body: made.Body, Branch: pr.Branch, RepoID: pr.RepoID})
+	m, _ := marks.firstSigned(gitprovider.PullRequest{Body: made.Body, Branch: pr.Branch, RepoID: pr.RepoID})
 	return c.evidence.marks[pr.Number].Revision > m.Revision
 }
 
 // settleSame settles the proposal that became the pull request. If it was the second one on its files and is withdrawn,
 // the gates run again. What cannot be settled now is settled by Resume or the next request for these files.
 func (c *creation) settleSame(ctx context.Context, same sameChange) (sameChange, error) {
-	if err := c.evidence.settler.settle(ctx, *same.left); err != nil {
+	if err := c.evidence.settler.settleProposal(ctx, *same.left); err != nil {
 		c.log.warn("proposal of the same change not settled", err, "left", same.left.ID)
 		return same, nil
 	}
@@ -154,7 +154,7 @@ func (c *creation) mendBody(ctx context.Context, pr gitprovider.PullRequest) (wa
 	if err != nil {
 		c.log.warn("body not mended", err, "pr", pr.Number)
 		return fmt.Sprintf("the body of #%d lacks the mark of Claude Ops, which could not be put back: %s", pr.Number,
-			c.log.shown(err))
+			c.log.redactedMessage(err))
 	}
 	return ""
 }
@@ -203,7 +203,7 @@ func (c replying) mendReplies(ctx context.Context, pr gitprovider.PullRequest) (
 		return ""
 	}
 	a := answersOf(c.evidence.resolution.Provider, *made, pr)
-	left, err := a.look(ctx)
+	left, err := a.findMissing(ctx)
 	if err == nil && !left.none() {
 		left, err = a.post(ctx, left)
 	}
@@ -212,5 +212,5 @@ func (c replying) mendReplies(ctx context.Context, pr gitprovider.PullRequest) (
 		return ""
 	}
 	c.log.warn("review not answered", err, "pr", pr.Number)
-	return a.notPosted(left, c.log.shown(err))
+	return a.notPosted(left, c.log.redactedMessage(err))
 }

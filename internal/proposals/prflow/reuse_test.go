@@ -29,9 +29,9 @@ func (b *bench) mustReuse(raw []byte, number int) prflow.CreateResult {
 func TestReusePutsLabelsBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	b.fake.People.Unlabel(infra, first.Number)
-	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 {
+	if again := b.mustReuse(createRequest(nil), first.Number); len(again.Warnings) > 0 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
 	status, err := b.fake.Status(context.Background(), infra, first.Number)
@@ -41,7 +41,7 @@ func TestReusePutsLabelsBack(t *testing.T) {
 	t.Run("and says when it cannot", func(t *testing.T) {
 		b.fake.People.Unlabel(infra, first.Number)
 		b.fake.Script.FailBefore(forgetest.MethodLabel, fault.New(fault.RepoNotAllowed, "no scope for labels"))
-		again := b.mustReuse(request(nil), first.Number)
+		again := b.mustReuse(createRequest(nil), first.Number)
 		if len(again.Warnings) != 1 || !strings.Contains(again.Warnings[0], "no scope for labels") {
 			t.Errorf("warnings %q", again.Warnings)
 		}
@@ -50,7 +50,7 @@ func TestReusePutsLabelsBack(t *testing.T) {
 		b.fake.People.Unlabel(infra, first.Number)
 		b.options.Authority.DryRun = true
 		b.fake.Script.ForgetCalls()
-		b.mustReuse(request(nil), first.Number)
+		b.mustReuse(createRequest(nil), first.Number)
 		if b.fake.Script.Writes() > 0 {
 			t.Errorf("calls %v", b.fake.Script.Calls())
 		}
@@ -60,15 +60,15 @@ func TestReusePutsLabelsBack(t *testing.T) {
 func TestALabelWhoseAnswerWasLostIsLookedAtBeforeAWarning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	b.fake.People.Unlabel(infra, first.Number)
 	b.fake.Script.FailAfter(forgetest.MethodLabel)
-	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 {
+	if again := b.mustReuse(createRequest(nil), first.Number); len(again.Warnings) > 0 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
 	b.fake.People.Unlabel(infra, first.Number)
 	b.fake.Script.FailBefore(forgetest.MethodLabel, fault.New(fault.UpstreamError, "the connection dropped"))
-	if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) != 1 {
+	if again := b.mustReuse(createRequest(nil), first.Number); len(again.Warnings) != 1 {
 		t.Errorf("warnings %q", again.Warnings)
 	}
 }
@@ -123,9 +123,9 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, people := setUp(t)
-			first := b.mustOpen(request(nil))
+			first := b.mustOpen(createRequest(nil))
 			*people.have, *people.asked = c.have, nil
-			if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 ||
+			if again := b.mustReuse(createRequest(nil), first.Number); len(again.Warnings) > 0 ||
 				!slices.Equal(*people.asked, c.want) {
 				t.Errorf("asked %q, want %q; warnings %q", *people.asked, c.want, again.Warnings)
 			}
@@ -134,7 +134,7 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 	t.Run("a lost answer is looked at before a warning", func(t *testing.T) {
 		b, people := setUp(t)
 		*people.fails = fault.New(fault.UpstreamError, "the connection dropped")
-		if first := b.mustOpen(request(nil)); len(first.Warnings) > 0 {
+		if first := b.mustOpen(createRequest(nil)); len(first.Warnings) > 0 {
 			t.Errorf("warnings %q", first.Warnings)
 		}
 	})
@@ -158,19 +158,19 @@ func TestReuseMendsABodyThatIsStillOurs(t *testing.T) {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, the state folder is lost: %t", name, lost), func(t *testing.T) {
 				b := newBench(t)
-				first := b.mustOpen(request(nil))
+				first := b.mustOpen(createRequest(nil))
 				was := b.body(first.Number)
 				b.world().SetBody(first.Number, damage(was))
 				if lost {
 					b.loseState()
 				}
-				again := b.mustReuse(request(nil), first.Number)
+				again := b.mustReuse(createRequest(nil), first.Number)
 				now := b.body(first.Number)
 				if len(again.Warnings) > 0 || !lost && now != was || !strings.HasPrefix(now, was[:strings.Index(was, "\n\n---")]) {
 					t.Errorf("the body is now\n%s\nwarnings %q", now, again.Warnings)
 				}
 				b.fake.Script.ForgetCalls()
-				if b.mustReuse(request(nil), first.Number); b.fake.Script.Writes() > 0 {
+				if b.mustReuse(createRequest(nil), first.Number); b.fake.Script.Writes() > 0 {
 					t.Errorf("the mended one was written again: %v", b.fake.Script.Calls())
 				}
 			})
@@ -181,7 +181,7 @@ func TestReuseMendsABodyThatIsStillOurs(t *testing.T) {
 func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	for name, body := range map[string]string{
 		"another text": "I have taken this over. Ann",
 		"ours with something added": strings.Split(b.body(first.Number), "\n\n---")[0] +
@@ -191,7 +191,7 @@ func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.world().SetBody(first.Number, body)
-			again := b.mustReuse(request(nil), first.Number)
+			again := b.mustReuse(createRequest(nil), first.Number)
 			if b.body(first.Number) != body {
 				t.Errorf("the body was overwritten:\n%s", b.body(first.Number))
 			}
@@ -202,10 +202,10 @@ func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 	}
 	t.Run("with a mark of another installation nothing is said", func(t *testing.T) {
 		b := newBench(t)
-		first := b.mustOpen(request(nil))
+		first := b.mustOpen(createRequest(nil))
 		body := b.body(first.Number)
 		b.options.Proof.Key = func() ([]byte, error) { return []byte("another key, of 32 bytes--------"), nil }
-		if again := b.mustReuse(request(nil), first.Number); len(again.Warnings) > 0 || b.body(first.Number) != body {
+		if again := b.mustReuse(createRequest(nil), first.Number); len(again.Warnings) > 0 || b.body(first.Number) != body {
 			t.Errorf("warnings %q, body\n%s", again.Warnings, b.body(first.Number))
 		}
 	})
@@ -214,7 +214,7 @@ func TestReuseLeavesABodyThatSomebodyHasWritten(t *testing.T) {
 func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	b.fake.People.Unlabel(infra, first.Number)
 	b.world().Push("claude-ops/fix/other", providertest.File{Path: "checks/o.md", Content: "o"})
 	b.world().SetBody(b.world().OpenPR("claude-ops/fix/other", "Copied the mark"), b.body(first.Number))
@@ -235,7 +235,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	if err != nil || len(people) != 1 {
 		t.Errorf("people see %+v, %v", people, err)
 	}
-	b.mustReuse(request(nil), first.Number)
+	b.mustReuse(createRequest(nil), first.Number)
 	if result := list(); len(result.PRs) != 1 || len(result.Warnings) > 0 {
 		t.Errorf("after the identical call: %+v", result)
 	}
@@ -251,15 +251,15 @@ func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
 		var err error
 		if older, err = prflow.New(others).Create(context.Background(), agent,
-			request(with("title", "Another title"))); err != nil {
+			createRequest(with("title", "Another title"))); err != nil {
 			t.Error(err)
 		}
 	})
 	b.fake.Script.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
-	if younger := b.mustOpen(request(nil)); younger.Number <= older.Number || len(b.open()) != 2 {
+	if younger := b.mustOpen(createRequest(nil)); younger.Number <= older.Number || len(b.open()) != 2 {
 		t.Fatalf("#%d and #%d, open %v", older.Number, younger.Number, b.open())
 	}
-	b.mustReuse(request(nil), older.Number) // although our record knows the younger one alone
+	b.mustReuse(createRequest(nil), older.Number) // although our record knows the younger one alone
 }
 
 func TestWhatWasLeftOfTheSameChangeAndCannotBeSettledIsReusedAllTheSame(t *testing.T) {
@@ -267,11 +267,11 @@ func TestWhatWasLeftOfTheSameChangeAndCannotBeSettledIsReusedAllTheSame(t *testi
 	b := newLateBench(t)
 	b.fake.Script.FailAfter(forgetest.MethodOpenPullRequest)
 	b.fake.Script.FailBefore(forgetest.MethodFindByHead, down())
-	if _, err := b.create(request(nil)); err == nil || len(b.open()) != 1 {
+	if _, err := b.create(createRequest(nil)); err == nil || len(b.open()) != 1 {
 		t.Fatalf("%v, open %v", err, b.open())
 	}
 	b.options.Ledger = noAdoption{b.options.Ledger}
-	b.mustReuse(request(nil), b.open()[0])
+	b.mustReuse(createRequest(nil), b.open()[0])
 	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 1 {
 		t.Errorf("left %+v, %v", left, err)
 	}
@@ -297,8 +297,8 @@ func TestReuseSaysWhatOfTheCallWasNotTaken(t *testing.T) {
 		"the same": {nil, ""},
 	} {
 		b := newBench(t)
-		b.mustOpen(request(nil))
-		again := b.mustReuse(request(c.change), 1)
+		b.mustOpen(createRequest(nil))
+		again := b.mustReuse(createRequest(c.change), 1)
 		if said := strings.Join(again.Warnings, " "); (c.says == "") != (said == "") || !strings.Contains(said, c.says) {
 			t.Errorf("%s: %q", name, again.Warnings)
 		}

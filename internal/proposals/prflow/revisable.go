@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -43,8 +42,8 @@ func (e *evidence) revisions(on rules) revisions {
 		policy: func() policy.Policy { return on.Policy }}
 }
 
-// of reads what people have said about an open pull request, and whose commit its head is.
-func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
+// loadStanding reads what people have said about an open pull request, and whose commit its head is.
+func (r revisions) loadStanding(ctx context.Context, p gitprovider.Provider, repo gitprovider.RepoRef,
 	pr gitprovider.PullRequest) (standing, error) {
 	marks, err := r.settler.marksOf(p.Name(), repo)
 	if err != nil {
@@ -53,7 +52,7 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 	if pr.Archived {
 		return standing{why: notRevisable(pr, "archived", "is in a repository that is archived and takes no changes")}, nil
 	}
-	m, isTrue := marks.read(pr)
+	m, isTrue := marks.firstSigned(pr)
 	if !isTrue || pr.Fork || gitprovider.CheckOurs(pr.Branch) != nil {
 		return standing{why: notRevisable(pr, "mark", marks.whyNot(pr))}, nil
 	}
@@ -66,7 +65,7 @@ func (r revisions) of(ctx context.Context, p gitprovider.Provider, repo gitprovi
 		out.why = &fault.Violation{
 			Code: fault.LimitReached, Path: "revises", Rule: "max_revisions", Final: true,
 			Message: fmt.Sprintf("#%d was revised %s, and the policy allows %d", pr.Number,
-				plural.Of(out.made, "time", "times"), r.policy().Revisions.Max),
+				fault.Count(out.made, "time", "times"), r.policy().Revisions.Max),
 			Suggestion: "report what is still asked for, so that a person makes the change or closes the pull request",
 		}
 		return out, nil
@@ -260,8 +259,9 @@ type revision struct {
 	pushed bool
 }
 
-// target returns the snapshot that a request's files are compared with; nil if nothing was read that they can be.
-func (e *evidence) target() *gitprovider.Snapshot {
+// comparedSnapshot returns the snapshot that a request's files are compared with; nil if nothing was read that they can
+// be.
+func (e *evidence) comparedSnapshot() *gitprovider.Snapshot {
 	if e.revision != nil {
 		return e.revision.head
 	}
@@ -313,7 +313,7 @@ func namesOf(checks []gitprovider.FailedCheck) string {
 // checks returns the output of failing checks for an agent, without lines that look like a secret.
 func (s textShower) checks(ctx context.Context, failed []gitprovider.FailedCheck) (out []CheckEntry) {
 	plain := func(text string) string {
-		shown, err := s.show(ctx, "check", []byte(text), true)
+		shown, err := s.redactFile(ctx, "check", []byte(text), true)
 		if err != nil {
 			return ""
 		}
@@ -464,7 +464,7 @@ func revisionGate() gate {
 	}
 }
 
-func judgeRevision(_ context.Context, on rules, r *request, e *evidence) (ruling, error) {
+func judgeRevision(_ context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
 	rev := e.revision
 	switch {
 	case r.asked.Revises == 0:
@@ -515,7 +515,7 @@ const maxToldComments = 20
 
 // judgeReplies denies replies to comments that do not wait for one, and second replies to the same comment. The gate of
 // revisions calls it.
-func judgeReplies(r *request, rev *revision) (out []fault.Violation) {
+func judgeReplies(r *createRequest, rev *revision) (out []fault.Violation) {
 	lines := rev.waiting()
 	seen := map[string]bool{}
 	for i, reply := range r.asked.Replies {

@@ -31,7 +31,7 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.onlyReviewed()
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.DuplicatePR {
 		t.Fatalf("before: %v", err)
 	}
@@ -46,7 +46,8 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 		strings.Contains(details[0].LogEnd, "ghp_") || details[0].URL != "https://ci.example.org/1" {
 		t.Errorf("%+v", details)
 	}
-	e, _ := b.mustRefuse(request(files(file("checks/inodes.md", "create", "# Inodes another way\n"))), fault.DuplicatePR)
+	e, _ := b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "# Inodes another way\n"))),
+		fault.DuplicatePR)
 	if !strings.Contains(e.Next, `mend what its checks say ("lint"`) || !strings.Contains(e.Next, "revises: 1") {
 		t.Errorf("next is %q", e.Next)
 	}
@@ -74,7 +75,7 @@ func TestFailingChecksAskForNothingWhereThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.onlyReviewed()
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	b.fail()
 	b.options.Authority.Policy.Revisions.OnChecks = false
 	before := b.world().Branches()
@@ -89,7 +90,7 @@ func TestFailingChecksAskForNothingWhereThePolicySaysSo(t *testing.T) {
 func TestFailingChecksAskAtMostAsOftenAsThePolicyLetsThem(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	b.options.Authority.Policy.Revisions.Max = 1
 	b.fail()
 	if result, err := b.create(revising(nil)); err != nil || !result.Revised {
@@ -172,7 +173,7 @@ func TestAFileThatWasMergedWithTheBaseBranchIsStillOurs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: was})
-			first := b.mustOpen(request(files(edited("checks/disk.md", "two", "TWO"))))
+			first := b.mustOpen(createRequest(files(edited("checks/disk.md", "two", "TWO"))))
 			b.ask(first.Number, "Say more.")
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: strings.Replace(was, "five", "FIVE", 1)})
 			c.person(b)
@@ -279,7 +280,7 @@ func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 		} {
 			t.Run(name+what, func(t *testing.T) {
 				b := newBench(t)
-				b.mustOpen(request(nil))
+				b.mustOpen(createRequest(nil))
 				b.clock.advance(time.Minute)
 				b.crowd().ReviewLines(1, "ann", gitprovider.ReviewChangesRequested, "Say how, too.",
 					gitprovider.LineComment{Path: "checks/inodes.md", Line: 1, Body: "Here."})
@@ -313,7 +314,7 @@ func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 func TestAMarkNamesAsManyRemarksAsFitAndTheTimeOfTheOthers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	for range 200 {
 		b.clock.advance(time.Second)
 		b.crowd().Comment(1, "ann", "Say how.")
@@ -336,7 +337,7 @@ func TestAMarkNamesAsManyRemarksAsFitAndTheTimeOfTheOthers(t *testing.T) {
 func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	on := func(line int, body string) gitprovider.LineComment {
 		return gitprovider.LineComment{Path: "checks/inodes.md", Line: line, Body: body}
 	}
@@ -355,7 +356,7 @@ func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 	if got := status.Reviews[0].Comments; !slices.Equal(got, want) {
 		t.Errorf("the comments are %+v", got)
 	}
-	other := request(func(r map[string]any) { r["files"] = []any{file("checks/inodes.md", "create", "# Other\n")} })
+	other := createRequest(func(r map[string]any) { r["files"] = []any{file("checks/inodes.md", "create", "# Other\n")} })
 	e, _ := b.mustRefuse(other, fault.DuplicatePR)
 	last := e.Existing.LastReview
 	if last == nil || last.Author != "bob" || !slices.Equal(last.Comments, []fault.LineQuote{
@@ -376,7 +377,7 @@ func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 func TestTheAnswerOfStatusIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	for range 8 {
 		var lines []gitprovider.LineComment
 		for range 20 {
@@ -400,7 +401,7 @@ func TestTheAnswerOfStatusIsBounded(t *testing.T) {
 func TestAConversationThatWasSettledAsksForNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	b.crowd().ReviewLines(1, "ann", gitprovider.ReviewCommented, "", gitprovider.LineComment{
 		Path: "checks/inodes.md", Line: 1, Body: "Why?", Resolved: true,
 	})

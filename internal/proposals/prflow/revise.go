@@ -24,7 +24,7 @@ func addRevision(ctx context.Context, w *writer) (CreateResult, error) {
 			w.provider.Name())
 	}
 	if w.creation.request.asked.repliesOnly() {
-		return revisionWriter{w, reviser}.reply(ctx)
+		return revisionWriter{w, reviser}.answerReview(ctx)
 	}
 	return revisionWriter{w, reviser}.revise(ctx)
 }
@@ -46,7 +46,7 @@ func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 	if err != nil {
 		return CreateResult{}, w.abandonRevision(ctx, err)
 	}
-	w.service.step("answering")
+	w.service.reachStep("answering")
 	switch ended, err := w.finishText(ctx, pr); {
 	case err != nil:
 		return CreateResult{}, err // the record of the attempt ends the proposal
@@ -57,10 +57,10 @@ func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 			func() string { return setup.label(ctx, pr) },
 		)...)
 	}
-	w.service.step("answered")
+	w.service.reachStep("answered")
 	pr.HeadCommit = w.creation.commit
 	result := w.finishAs(ctx, record.OutcomeRevised, record.EventRevised, pr)
-	w.service.step("recorded")
+	w.service.reachStep("recorded")
 	return result, nil
 }
 
@@ -98,7 +98,7 @@ func (w revisionWriter) appendCommit(ctx context.Context) error {
 		return failure
 	}
 	if tip != "" && tip != head.BaseCommit {
-		kind, err := w.kindOf(ctx, tip)
+		kind, err := w.classifyTip(ctx, tip)
 		switch {
 		case err != nil:
 			return failure
@@ -161,9 +161,9 @@ func (w revisionWriter) setText(ctx context.Context, pr gitprovider.PullRequest)
 	if err == nil {
 		return state, ""
 	}
-	w.again(err)
+	w.retryLater(err)
 	w.creation.log.warn("text not set", err, "pr", pr.Number)
-	return stateNow(ctx, w.provider, w.repo, pr), textNotSet + w.creation.log.shown(err)
+	return stateNow(ctx, w.provider, w.repo, pr), textNotSet + w.creation.log.redactedMessage(err)
 }
 
 // textNotSet begins the warning about a title and a body that were refused.
@@ -180,16 +180,16 @@ func revisedTitle(has, title string) string {
 	return title
 }
 
-// again notes that something is left to be done later, if a failure may pass.
-func (w revisionWriter) again(err error) {
+// retryLater notes that something is left to be done later, if a failure may pass.
+func (w revisionWriter) retryLater(err error) {
 	if mayPass(err) {
 		w.unfinished.Store(true)
 	}
 }
 
-// reply answers the review of a pull request without a commit. The remarks that were read go into the mark first: then
-// they are not answered a second time, and the record has the answers that are not posted yet.
-func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
+// answerReview answers the review of a pull request without a commit. The remarks that were read go into the mark
+// first: then they are not answered a second time, and the record has the answers that are not posted yet.
+func (w revisionWriter) answerReview(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	pr := c.evidence.revision.pr
 	c.writes("answering the review", w.provider)
@@ -199,7 +199,7 @@ func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
 	if err != nil {
 		return CreateResult{}, err // nothing was sent
 	}
-	w.service.step("answering")
+	w.service.reachStep("answering")
 	state, warning := w.setText(ctx, pr)
 	if hasEnded(state) {
 		w.unfinished.Store(false)
@@ -210,9 +210,9 @@ func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
 			c.warnings = append(c.warnings, said)
 		}
 	}
-	w.service.step("answered")
+	w.service.reachStep("answered")
 	result := w.finishAs(ctx, record.OutcomeRevised, record.EventRevised, pr)
-	w.service.step("recorded")
+	w.service.reachStep("recorded")
 	return result, nil
 }
 
@@ -220,7 +220,7 @@ func (w revisionWriter) reply(ctx context.Context) (CreateResult, error) {
 func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	c := w.creation
 	a := reviewAnswers{
-		provider: w.provider, repo: w.repo, pr: pr, request: c.request.id, asked: c.evidence.revision.standing,
+		provider: w.provider, repo: w.repo, pr: pr, request: c.request.id, requested: c.evidence.revision.standing,
 		answers: c.draft.answers,
 	}
 	if !c.request.asked.repliesOnly() {
@@ -231,9 +231,9 @@ func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) 
 	if err == nil {
 		return ""
 	}
-	w.again(err)
+	w.retryLater(err)
 	c.log.warn("review not answered", err, "pr", pr.Number)
-	return a.notPosted(left, c.log.shown(err))
+	return a.notPosted(left, c.log.redactedMessage(err))
 }
 
 // What follows handles pull requests that people merge or close between our look and our commit of a revision. A forge

@@ -20,7 +20,7 @@ import (
 // opened opens #1, which adds a check, and has ann ask for changes.
 func (b *bench) reviewed() prflow.CreateResult {
 	b.Helper()
-	first := b.mustOpen(request(nil))
+	first := b.mustOpen(createRequest(nil))
 	b.ask(first.Number, "Say how, too.")
 	return first
 }
@@ -35,7 +35,7 @@ func (b *bench) ask(number int, text string) {
 
 // revising is a good revision of #1; change alters it.
 func revising(change func(map[string]any)) []byte {
-	return request(func(r map[string]any) {
+	return createRequest(func(r map[string]any) {
 		r["revises"] = 1
 		r["files"] = []any{map[string]any{
 			"path": "checks/inodes.md", "action": "update",
@@ -126,7 +126,7 @@ func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 	if err != nil || !again.Reused || again.Number != 1 || b.fake.Script.Writes() != 0 {
 		t.Errorf("again: %+v, %v, %d writes", again, err, b.fake.Script.Writes())
 	}
-	old, err := b.create(request(nil))
+	old, err := b.create(createRequest(nil))
 	if err != nil || !old.Reused || old.Number != 1 || b.tip(first.Branch) != tip {
 		t.Errorf("the first call again: %+v, %v", old, err)
 	}
@@ -180,7 +180,7 @@ func TestAFreshPullRequestIsCorrectedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.mustOpen(request(nil))
+			b.mustOpen(createRequest(nil))
 			b.clock.advance(time.Minute)
 			c.before(b)
 			b.clock.advance(time.Minute)
@@ -217,7 +217,7 @@ func TestOneAnswerAboutAPullRequestThatGoesElsewhere(t *testing.T) {
 	if !strings.Contains(e.Message, says) || strings.Contains(e.Error(), "leave base_branch out") {
 		t.Errorf("the revision: %v", e)
 	}
-	e, _ = b.mustRefuse(request(nil), fault.DuplicatePR)
+	e, _ = b.mustRefuse(createRequest(nil), fault.DuplicatePR)
 	if !strings.Contains(e.Next, says) {
 		t.Errorf("the identical call: %s", e.Next)
 	}
@@ -231,8 +231,8 @@ func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy.Revisions.Always = true
-	b.mustOpen(request(nil))
-	refused, _ := b.mustRefuse(request(func(r map[string]any) {
+	b.mustOpen(createRequest(nil))
+	refused, _ := b.mustRefuse(createRequest(func(r map[string]any) {
 		r["title"], r["files"] = "Other", []any{file("checks/inodes.md", "create", "x\n")}
 	}), fault.DuplicatePR)
 	if !strings.Contains(refused.Next, "add to it by one more call with revises: 1") {
@@ -253,7 +253,7 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		code   fault.Code
 		says   string
 	}{
-		"nobody has said anything": {func(b *bench) { b.onlyReviewed(); b.mustOpen(request(nil)) }, nil,
+		"nobody has said anything": {func(b *bench) { b.onlyReviewed(); b.mustOpen(createRequest(nil)) }, nil,
 			fault.DuplicatePR, "waits for its review"},
 		"a person has changed the branch that it goes into": {func(b *bench) {
 			b.reviewed()
@@ -262,12 +262,12 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		}, nil, fault.Conflict, `goes into "release" now`},
 		"only a stranger has": {func(b *bench) {
 			b.onlyReviewed()
-			b.mustOpen(request(nil))
+			b.mustOpen(createRequest(nil))
 			b.clock.advance(time.Minute)
 			b.world().(providertest.Commenter).Comment(1, "eve", "Change it.")
 		}, nil, fault.DuplicatePR, "waits for its review"},
 		"it was approved": {func(b *bench) {
-			b.mustOpen(request(nil))
+			b.mustOpen(createRequest(nil))
 			b.clock.advance(time.Minute)
 			b.world().Review(1, "ann", gitprovider.ReviewApproved, "Fine.")
 		}, nil, fault.Conflict, "approved"},
@@ -309,13 +309,13 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		}, with("base_branch", "release"), fault.InvalidArgument, "goes into"},
 		"a file of another pull request": {func(b *bench) {
 			b.reviewed()
-			b.mustOpen(request(func(r map[string]any) {
+			b.mustOpen(createRequest(func(r map[string]any) {
 				r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
 			}))
 		}, files(file("checks/disk.md", "update", "x\n")), fault.DuplicatePR, "#2"},
 		"a file that was rejected": {func(b *bench) {
 			b.reviewed()
-			b.mustOpen(request(func(r map[string]any) {
+			b.mustOpen(createRequest(func(r map[string]any) {
 				r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
 			}))
 			b.world().Close(2)
@@ -370,10 +370,10 @@ func TestCapsCountARevisionAsNoPullRequest(t *testing.T) {
 		}
 		b.ask(1, "More.")
 	}
-	b.mustOpen(request(func(r map[string]any) {
+	b.mustOpen(createRequest(func(r map[string]any) {
 		r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
 	}))
-	b.mustRefuse(request(func(r map[string]any) {
+	b.mustRefuse(createRequest(func(r map[string]any) {
 		r["title"], r["files"] = "A third", []any{file("checks/third.md", "create", "# Third\n")}
 	}), fault.LimitReached)
 	if result, err := b.create(revising(files(file("checks/inodes.md", "update", "four\n")))); err != nil ||
@@ -395,11 +395,11 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 		}
 		return s.Revise
 	}
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	if got := status(); !strings.HasPrefix(got, "no: #1 waits for its review") {
 		t.Errorf("status says %q", got)
 	}
-	other := request(func(r map[string]any) { r["files"] = []any{file("checks/inodes.md", "create", "# Other\n")} })
+	other := createRequest(func(r map[string]any) { r["files"] = []any{file("checks/inodes.md", "create", "# Other\n")} })
 	if e, _ := b.mustRefuse(other, fault.DuplicatePR); strings.Contains(e.Next, "revises") {
 		t.Errorf("the refusal says %q", e.Next)
 	}
@@ -542,7 +542,7 @@ func TestEditsOfARevisionAreMadeFromItsBranch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newEditBench(t)
-			first := b.mustOpen(request(files(edited("checks/disk.md", "One.", "Keep 9 days."))))
+			first := b.mustOpen(createRequest(files(edited("checks/disk.md", "One.", "Keep 9 days."))))
 			b.ask(first.Number, "5 in place of 9")
 			writes := b.fake.Script.Writes()
 			_, err := b.create(revising(files(c.file)))

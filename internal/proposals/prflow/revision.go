@@ -26,10 +26,10 @@ type revisionReader struct{ *creation }
 // with; the second is twice that. Gitea's lists follow a push within 0.7 seconds.
 const headLag = 400 * time.Millisecond
 
-// read reads the pull request and its branch. If a commit or an answer arrived meanwhile, it reads them again: that may
-// have been the very same revision, or one whose commit the forge does not show yet. query is the query that read the
-// base branch.
-func (c revisionReader) read(ctx context.Context, query gitprovider.SnapshotQuery) error {
+// readRevision reads the pull request and its branch. If a commit or an answer arrived meanwhile, it reads them again:
+// that may have been the very same revision, or one whose commit the forge does not show yet. query is the query that
+// read the base branch.
+func (c revisionReader) readRevision(ctx context.Context, query gitprovider.SnapshotQuery) error {
 	const tries = 3
 	for try := 1; ; try++ {
 		unsure, err := c.readOnce(ctx, query)
@@ -100,7 +100,7 @@ func (c revisionReader) readHead(ctx context.Context) (refused bool, err error) 
 	var both sync.WaitGroup
 	both.Go(func() {
 		defer caught(c.log, func() { unheard = fault.New(fault.Internal, "internal error") })
-		rev.standing, unheard = e.revisions(c.rules).of(ctx, provider, repo, rev.pr)
+		rev.standing, unheard = e.revisions(c.rules).loadStanding(ctx, provider, repo, rev.pr)
 	})
 	query := gitprovider.SnapshotQuery{Repo: repo, Base: rev.pr.Branch, FilesOnly: true, Contents: true,
 		Paths: c.pathsOfRevision()}
@@ -153,7 +153,7 @@ func (c revisionReader) findRevised(ctx context.Context, query gitprovider.Snaps
 			return nil
 		}
 		query.Base = e.snapshot.Open[i].Base
-		if err := e.read(ctx, query); err != nil {
+		if err := e.loadSnapshot(ctx, query); err != nil {
 			return err
 		}
 		i = at()
@@ -207,7 +207,7 @@ func (c revisionReader) settleSameRevision(ctx context.Context) (again bool, err
 		case s.abandoned(proposals[at]):
 			left := proposals[at]
 			tried[left.ID], again = true, true
-			if err := s.settle(ctx, left); err != nil { // the identical call may go on in its place
+			if err := s.settleProposal(ctx, left); err != nil { // the identical call may go on in its place
 				c.log.warn("the same revision not settled", err, "left", left.ID)
 			}
 			continue
@@ -222,9 +222,9 @@ func (c revisionReader) settleSameRevision(ctx context.Context) (again bool, err
 	}
 }
 
-// judgeWhole makes of the request's files and of those that the pull request changes already what it changes then,
-// which the gates of tier, scope and content judge.
-func (r *request) judgeWhole(on rules, rev *revision, base gitprovider.Tree) {
+// checkRevisedTree makes of the request's files and of those that the pull request changes already what it changes
+// then, which the gates of tier, scope and content judge.
+func (r *createRequest) checkRevisedTree(on rules, rev *revision, base gitprovider.Tree) {
 	rev.net, rev.also = nil, nil
 	asked := map[string]bool{}
 	for _, f := range r.asked.fileChanges() {
@@ -313,8 +313,8 @@ func heardOf(remarks []gitprovider.Remark) string {
 	return b.String()
 }
 
-// hadHeard reports whether a mark says that a remark had been read.
-func (m mark) hadHeard(r gitprovider.Remark) bool {
+// wasRead reports whether a mark says that a remark had been read.
+func (m mark) wasRead(r gitprovider.Remark) bool {
 	seconds, keys, _ := strings.Cut(m.Heard, ":")
 	upTo, err := strconv.ParseInt(seconds, 10, 64)
 	if err == nil && upTo > 0 && r.At.Unix() <= upTo {
@@ -344,7 +344,8 @@ func lastHeard(marks markReader, inBody mark, pr gitprovider.PullRequest, made [
 			continue
 		}
 		out.made = p.CreatedAt
-		if m, isTrue := marks.read(gitprovider.PullRequest{Body: p.Body, Branch: pr.Branch, RepoID: pr.RepoID}); isTrue &&
+		if m, isTrue := marks.firstSigned(gitprovider.PullRequest{Body: p.Body, Branch: pr.Branch,
+			RepoID: pr.RepoID}); isTrue &&
 			m.Revision >= out.mark.Revision && p.Commit != "" {
 			out.mark = m
 		}
@@ -374,7 +375,7 @@ func (l lastRevision) unanswered(pr gitprovider.PullRequest, remarks []gitprovid
 	for _, r := range remarks {
 		heard := revisions > 0 && r.At.Before(since)
 		if told {
-			heard = l.mark.hadHeard(r)
+			heard = l.mark.wasRead(r)
 		}
 		if r.MayWrite && !r.IsAnswer() && !heard && asksForMore(r) {
 			out = append(out, r)

@@ -35,22 +35,22 @@ type RoundRecords interface {
 	Repositories(ctx context.Context) ([]record.RepoName, error)
 }
 
-// Rounds settle what killed processes and unclear answers have left, as long as a server runs. Of several servers on
-// one store one does each round. They are not safe for concurrent use.
-type Rounds struct {
+// PeriodicJob settle what killed processes and unclear answers have left, as long as a server runs. Of several servers
+// on one store one does each round. They are not safe for concurrent use.
+type PeriodicJob struct {
 	service *Service
 	records RoundRecords
 	sweeper *Sweeper
 }
 
-// NewRounds makes them.
-func NewRounds(s *Service, records RoundRecords) *Rounds {
-	return &Rounds{service: s, records: records, sweeper: s.NewSweeper()}
+// NewPeriodicJob makes them.
+func NewPeriodicJob(s *Service, records RoundRecords) *PeriodicJob {
+	return &PeriodicJob{service: s, records: records, sweeper: s.NewSweeper()}
 }
 
 // Run settles what is there, and then in rounds, until ctx ends. It looks whether one is due at each tick; see
 // RoundsTick. Where this process may not write it returns at once.
-func (r *Rounds) Run(ctx context.Context, ticks <-chan time.Time) {
+func (r *PeriodicJob) Run(ctx context.Context, ticks <-chan time.Time) {
 	if !r.service.CurrentAuthority().mayWrite() {
 		return
 	}
@@ -71,7 +71,7 @@ func (r *Rounds) Run(ctx context.Context, ticks <-chan time.Time) {
 }
 
 // Sweep is Sweeper.Sweep in every repository that the records or the allowlists name.
-func (r *Rounds) Sweep(ctx context.Context) ([]Swept, error) {
+func (r *PeriodicJob) Sweep(ctx context.Context) ([]Swept, error) {
 	repos, err := r.records.Repositories(ctx)
 	if err != nil {
 		return nil, err
@@ -80,13 +80,13 @@ func (r *Rounds) Sweep(ctx context.Context) ([]Swept, error) {
 	return r.sweeper.Sweep(ctx, KnownRepositories(repos, policy, r.service.Reader().ProviderOf))
 }
 
-func (r *Rounds) due(ctx context.Context, round string, every time.Duration) bool {
+func (r *PeriodicJob) due(ctx context.Context, round string, every time.Duration) bool {
 	mine, _, err := r.records.ClaimRound(ctx, round, every)
 	r.warn(ctx, "a round was not begun: "+round, err)
 	return mine
 }
 
-func (r *Rounds) resume(ctx context.Context) {
+func (r *PeriodicJob) resume(ctx context.Context) {
 	settled, err := r.service.Resume(ctx)
 	r.warn(ctx, "unfinished proposals not looked for", err)
 	for _, p := range settled {
@@ -96,7 +96,7 @@ func (r *Rounds) resume(ctx context.Context) {
 	}
 }
 
-func (r *Rounds) sweep(ctx context.Context) {
+func (r *PeriodicJob) sweep(ctx context.Context) {
 	swept, err := r.Sweep(ctx)
 	r.warn(ctx, "branches without a pull request not looked for", err)
 	for _, b := range swept {
@@ -104,7 +104,7 @@ func (r *Rounds) sweep(ctx context.Context) {
 	}
 }
 
-func (r *Rounds) warn(ctx context.Context, what string, err error) {
+func (r *PeriodicJob) warn(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
 		r.service.Log.Warn(what, "error", fault.From(err).Message)
 	}
@@ -140,10 +140,10 @@ func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 		entry := Settled{RequestID: p.ID, Repo: p.Provider + ":" + p.Owner + "/" + p.Repo, Branch: p.Branch}
 		if entry.Live = !settler.abandoned(p); !entry.Live {
 			var late *lateError
-			if err := settler.settle(ctx, p); errors.As(err, &late) {
+			if err := settler.settleProposal(ctx, p); errors.As(err, &late) {
 				entry.Late = timestamp(late.until)
 			} else if err != nil {
-				entry.Error = settler.log.shown(err)
+				entry.Error = settler.log.redactedMessage(err)
 				settler.log.error("proposal not settled", err, "request_id", p.ID)
 			} else if now, err := s.History.Proposal(ctx, p.ID); err == nil && now.State == record.StateOpened {
 				entry.Key = record.PullKey{Provider: now.Provider, Owner: now.Owner, Repo: now.Repo, Number: now.PRNumber}
@@ -177,7 +177,7 @@ func (s *settler) settleIn(ctx context.Context, provider string, repo gitprovide
 		}
 		found = true
 		var late *lateError // what was sent may still arrive: not known yet, and nothing to warn of
-		if err := s.settle(ctx, p); err != nil && !errors.As(err, &late) {
+		if err := s.settleProposal(ctx, p); err != nil && !errors.As(err, &late) {
 			s.log.warn("proposal not settled", err, "request_id", p.ID)
 		}
 	}
@@ -199,7 +199,7 @@ func (c *creation) resumeOnce(ctx context.Context) {
 // Settling is the act of a person who has settled what was left. All fields are required.
 type Settling struct {
 	Kernel func() *operation.Kernel
-	Rounds func() *Rounds
+	Rounds func() *PeriodicJob
 	// Look brings the record of a pull request up to date with its provider: it may have ended since.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
 	Log  func() *slog.Logger
@@ -230,15 +230,15 @@ func (s Settling) Operation() operation.Operation {
 				"working on is left\n" +
 				"alone. It ends with exit code 4 if something could not be settled. Before its first proposal in a repository, an\n" +
 				"mcp-server does the first part there, and claudeops serve does both everywhere as long as it runs.",
-			Said: func(out any, _ bool) string { return out.(SettledList).said() },
+			Said: func(out any, _ bool) string { return out.(SettledList).terminalText() },
 			Failed: func(out any) bool {
 				return slices.ContainsFunc(out.(SettledList).Items, func(s Settled) bool { return s.Error != "" })
 			},
 		},
-	}, operation.Way[struct{}]{Timeout: operation.Unbounded}, s.settle)
+	}, operation.CallSpec[struct{}]{Timeout: operation.Unbounded}, s.resumeSettling)
 }
 
-func (s Settling) settle(ctx context.Context, _ operation.Call, _ struct{}) (SettledList, error) {
+func (s Settling) resumeSettling(ctx context.Context, _ operation.Call, _ struct{}) (SettledList, error) {
 	list, rounds := SettledList{[]Settled{}}, s.Rounds()
 	settled, err := rounds.service.Resume(ctx)
 	if err != nil {
@@ -260,8 +260,8 @@ func (s Settling) settle(ctx context.Context, _ operation.Call, _ struct{}) (Set
 	return list, err
 }
 
-// said returns the list as the terminal has it.
-func (l SettledList) said() string {
+// terminalText returns the list as the terminal has it.
+func (l SettledList) terminalText() string {
 	lines := []string{}
 	for _, s := range l.Items {
 		what := "settled: nothing of it remains"

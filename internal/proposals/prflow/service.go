@@ -22,8 +22,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -95,10 +95,10 @@ func (a Authority) takesProposals() bool { return a.ReadOnly == "" && a.mayPropo
 // mayPropose reports whether the tier may propose anything.
 func (a Authority) mayPropose() bool { return a.Policy.Tiers.MaxFiles(a.Tier) > 0 }
 
-// Secrets finds credentials in texts. internal/base/content implements it.
+// Secrets finds credentials in texts. internal/base/textscan implements it.
 type Secrets interface {
 	// Secrets returns what looks like a credential in text. name is a label for the text.
-	Secrets(ctx context.Context, name, text string) ([]content.Secret, error)
+	Secrets(ctx context.Context, name, text string) ([]textscan.Secret, error)
 	// Spread returns the indices of texts that together hold one of our own credentials in parts, or nil; len(texts)
 	// stands for parts that only show where the texts meet.
 	Spread(texts []string) []int
@@ -157,8 +157,8 @@ func (s *Service) AtMost(ceiling gitprovider.Tier) *Service {
 		ceiling: max(ceiling, gitprovider.TierObserve)}
 }
 
-// step tells tests how far a creation got.
-func (s *Service) step(name string) {
+// reachStep tells tests how far a creation got.
+func (s *Service) reachStep(name string) {
 	if s.Step != nil {
 		s.Step(name)
 	}
@@ -198,15 +198,15 @@ type redactedLog struct {
 }
 
 func (l redactedLog) warn(message string, err error, attributes ...any) {
-	l.Warn(message, append(attributes, "error", l.text(err))...)
+	l.Warn(message, append(attributes, "error", l.redactError(err))...)
 }
 
 func (l redactedLog) error(message string, err error, attributes ...any) {
-	l.Error(message, append(attributes, "error", l.text(err))...)
+	l.Error(message, append(attributes, "error", l.redactError(err))...)
 }
 
-// text returns an error with its causes.
-func (l redactedLog) text(err error) string {
+// redactError returns an error with its causes.
+func (l redactedLog) redactError(err error) string {
 	text := err.Error()
 	for e := (*fault.Error)(nil); errors.As(err, &e) && e.Cause != nil; err = e.Cause {
 		text += ": " + e.Cause.Error()
@@ -214,8 +214,10 @@ func (l redactedLog) text(err error) string {
 	return l.secrets.Redact(text)
 }
 
-// shown returns an error as an answer may have it.
-func (l redactedLog) shown(err error) string { return l.secrets.Redact(fault.From(err).Message) }
+// redactedMessage returns an error as an answer may have it.
+func (l redactedLog) redactedMessage(err error) string {
+	return l.secrets.Redact(fault.From(err).Message)
+}
 
 // Names of the tools. They are a contract: prompts, settings and clients name them.
 const (
@@ -246,7 +248,7 @@ type PromoteRequest struct {
 // it cannot be recorded, nothing is proposed. RequestID in the result names the attempt; for an error use
 // operation.RequestIDOf. An error is a *fault.Error with any code of the contract.
 func (s *Service) Create(ctx context.Context, caller operation.Caller, raw []byte) (CreateResult, error) {
-	return ask[CreateResult](ctx, s, createPR, caller, raw)
+	return callOperation[CreateResult](ctx, s, createPR, caller, raw)
 }
 
 // Promote opens the pull request that the dry run with this id has shown, for a person.
@@ -255,35 +257,35 @@ func (s *Service) Promote(ctx context.Context, caller operation.Caller, id strin
 	if err != nil {
 		return CreateResult{}, err
 	}
-	return ask[CreateResult](ctx, s, promoteProposal, caller, raw)
+	return callOperation[CreateResult](ctx, s, promoteProposal, caller, raw)
 }
 
 // Status returns one pull request. raw is the JSON object of a StatusRequest.
 func (s *Service) Status(ctx context.Context, caller operation.Caller, raw []byte) (StatusResult, error) {
-	return ask[StatusResult](ctx, s, getPRStatus, caller, raw)
+	return callOperation[StatusResult](ctx, s, getPRStatus, caller, raw)
 }
 
 // List returns a page of the open pull requests of ours. raw is the JSON object of a ListRequest.
 func (s *Service) List(ctx context.Context, caller operation.Caller, raw []byte) (ListResult, error) {
-	return ask[ListResult](ctx, s, listPRs, caller, raw)
+	return callOperation[ListResult](ctx, s, listPRs, caller, raw)
 }
 
 // ReadFile reads one file. raw is the JSON object of a ReadFileRequest.
 func (s *Service) ReadFile(ctx context.Context, caller operation.Caller, raw []byte) (FileText, error) {
-	return ask[FileText](ctx, s, readFile, caller, raw)
+	return callOperation[FileText](ctx, s, readFile, caller, raw)
 }
 
 // ListFiles lists the files that may be proposed. raw is the JSON object of a ListFilesRequest.
 func (s *Service) ListFiles(ctx context.Context, caller operation.Caller, raw []byte) (FileList, error) {
-	return ask[FileList](ctx, s, listFiles, caller, raw)
+	return callOperation[FileList](ctx, s, listFiles, caller, raw)
 }
 
 // ReadDiff reads what one of our own pull requests changes. raw is the JSON object of a ReadDiffRequest.
 func (s *Service) ReadDiff(ctx context.Context, caller operation.Caller, raw []byte) (PullDiff, error) {
-	return ask[PullDiff](ctx, s, readDiff, caller, raw)
+	return callOperation[PullDiff](ctx, s, readDiff, caller, raw)
 }
 
-func ask[Out any](
+func callOperation[Out any](
 	ctx context.Context, s *Service, define func(func() *Service) operation.Operation, caller operation.Caller, raw []byte,
 ) (Out, error) {
 	o := define(func() *Service { return s })
@@ -364,8 +366,8 @@ type History interface {
 	Proposal(ctx context.Context, id string) (record.Proposal, error)
 }
 
-// asked returns a failure as the kernel takes it. Reads that the operator's rules refuse have a row in the audit.
-func asked(err error) error {
+// kernelFault returns a failure as the kernel takes it. Reads that the operator's rules refuse have a row in the audit.
+func kernelFault(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -74,7 +74,7 @@ func (s *settler) owns(p record.Proposal, pr gitprovider.PullRequest) (bool, err
 	if err != nil {
 		return false, err
 	}
-	m, isTrue := reader.read(pr)
+	m, isTrue := reader.firstSigned(pr)
 	return isTrue && m.Request == p.ID, nil
 }
 
@@ -105,17 +105,18 @@ func (s *settler) providerOf(left record.Proposal) (gitprovider.Provider, error)
 		left.Provider, left.ID)
 }
 
-func (s *settler) end(ctx context.Context, left record.Proposal, outcome record.Outcome, to record.Progress,
+func (s *settler) finishProposal(ctx context.Context, left record.Proposal, outcome record.Outcome, to record.Progress,
 	message string) error {
-	err := s.ledger.Finish(ctx, left.ID, to, s.row(left, outcome, to, message))
+	err := s.ledger.Finish(ctx, left.ID, to, s.settledRow(left, outcome, to, message))
 	if fault.CodeOf(err) == fault.Conflict { // somebody else settled it meanwhile
 		return nil
 	}
 	return err
 }
 
-// row returns the audit row for an abandoned proposal that was settled.
-func (s *settler) row(left record.Proposal, outcome record.Outcome, to record.Progress, message string) record.Attempt {
+// settledRow returns the audit row for an abandoned proposal that was settled.
+func (s *settler) settledRow(left record.Proposal, outcome record.Outcome, to record.Progress,
+	message string) record.Attempt {
 	now := s.clock.Now()
 	attempt := record.Attempt{
 		Time: now, RequestID: left.ID, Actor: left.Actor, Door: left.Door, Caller: left.Caller, Tier: left.Tier,
@@ -130,10 +131,10 @@ func (s *settler) row(left record.Proposal, outcome record.Outcome, to record.Pr
 	return attempt
 }
 
-// settle ends a proposal that its process left: if its pull request exists, it is recorded as opened; otherwise its
-// branch is removed, if it still holds what that process wrote and nothing else. Only one settles at a time: nil also
-// means that somebody else is at it. What cannot be settled now is left unsettled, for the next one.
-func (s *settler) settle(ctx context.Context, left record.Proposal) error {
+// settleProposal ends a proposal that its process left: if its pull request exists, it is recorded as opened; otherwise
+// its branch is removed, if it still holds what that process wrote and nothing else. Only one settles at a time: nil
+// also means that somebody else is at it. What cannot be settled now is left unsettled, for the next one.
+func (s *settler) settleProposal(ctx context.Context, left record.Proposal) error {
 	ok, err := s.ledger.Adopt(ctx, left)
 	if err != nil || !ok {
 		return err
@@ -181,13 +182,13 @@ func (s *settler) endAdopted(ctx context.Context, left record.Proposal) error {
 	case found != nil:
 		return s.endOpened(ctx, left, *found, true)
 	}
-	return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+	return s.finishProposal(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 		"settled after its process ended: no pull request was opened and no branch of it remains")
 }
 
 // endOpened records the pull request. undone: what we have sent to remove it may still arrive.
 func (s *settler) endOpened(ctx context.Context, left record.Proposal, pr gitprovider.PullRequest, undone bool) error {
-	return s.end(ctx, left, record.OutcomeOpened, record.Progress{
+	return s.finishProposal(ctx, left, record.OutcomeOpened, record.Progress{
 		State: record.StateOpened, Commit: pr.HeadCommit, PRNumber: pr.Number, PRURL: pr.URL, Undone: undone,
 	}, "settled after its process ended: the pull request exists")
 }
@@ -254,14 +255,14 @@ func (s *settler) endUndone(ctx context.Context, p gitprovider.Provider, left re
 	if err != nil {
 		return err
 	}
-	if m, isTrue := reader.read(pr); !isTrue || !m.Withdrawn {
+	if m, isTrue := reader.firstSigned(pr); !isTrue || !m.Withdrawn {
 		err := withdraw(ctx, p, repo, reader, pr,
 			"Closed because Claude Ops has removed its branch: the server had not answered, and nobody has rejected this.")
 		if err != nil {
 			s.log.warn("pull request not marked as withdrawn", err, "request_id", left.ID, "pr", pr.Number)
 		}
 	}
-	return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+	return s.finishProposal(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 		fmt.Sprintf("settled after its process ended: #%d was closed because its branch was removed; nobody has rejected it",
 			pr.Number))
 }
@@ -328,7 +329,7 @@ func (s *settler) endRevision(ctx context.Context, p gitprovider.Provider, left 
 		if wait := s.lateFor(p, left); wait > 0 {
 			return &lateError{until: s.clock.Now().Add(wait), err: stillLate(left, wait)}
 		}
-		return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+		return s.finishProposal(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 			fmt.Sprintf("settled after its process ended: nothing was added to #%d", left.Revises))
 	case left.Commit == "":
 		if err := s.ledger.Advance(ctx, left.ID, record.Progress{State: record.StateCommitted, Commit: commit}); err != nil {
@@ -357,7 +358,7 @@ func (s *settler) endRevision(ctx context.Context, p gitprovider.Provider, left 
 			said += "; " + saidPosted(posted, left.Answers)
 		}
 	}
-	return s.end(ctx, left, record.OutcomeRevised, to, said)
+	return s.finishProposal(ctx, left, record.OutcomeRevised, to, said)
 }
 
 // endMissed ends a revision whose pull request is not open any more: it was made only if its commit was part of it.
@@ -371,9 +372,10 @@ func (s *settler) endMissed(ctx context.Context, p gitprovider.Provider, left re
 		}
 	}
 	if had {
-		return s.end(ctx, left, record.OutcomeRevised, to, "settled after its process ended: the branch has the commit")
+		return s.finishProposal(ctx, left, record.OutcomeRevised, to, "settled after its process ended: the branch has the commit")
 	}
-	return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed, Commit: left.Commit},
+	return s.finishProposal(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed,
+		Commit: left.Commit},
 		"settled after its process ended: "+missed(pr, pr.State, left.Commit).Message)
 }
 
@@ -431,7 +433,7 @@ func (s *settler) completeRevision(ctx context.Context, p gitprovider.Provider, 
 		return "", 0, err
 	}
 	editor, can := p.(gitprovider.Editor)
-	if m, isTrue := marks.read(pr); can && (!isTrue || m.RevisedBy != left.ID) {
+	if m, isTrue := marks.firstSigned(pr); can && (!isTrue || m.RevisedBy != left.ID) {
 		tip, err := p.BranchTip(ctx, repoOf(left), left.Branch)
 		if err == nil && tip == left.Commit {
 			title := revisedTitle(pr.Title, left.Title)
@@ -457,7 +459,7 @@ func (s *settler) completeRevision(ctx context.Context, p gitprovider.Provider, 
 func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left record.Proposal,
 	pr gitprovider.PullRequest) (posted int, err error) {
 	a := answersOf(p, left, pr)
-	due, err := a.look(ctx)
+	due, err := a.findMissing(ctx)
 	if err != nil || due.none() {
 		return a.posted(due), err
 	}
@@ -480,7 +482,7 @@ func (s *settler) answerOnce(ctx context.Context, p gitprovider.Provider, left r
 func (s *settler) endReplies(ctx context.Context, p gitprovider.Provider, left record.Proposal) error {
 	const settled = "settled after its process ended: "
 	if left.PRNumber == 0 {
-		return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+		return s.finishProposal(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 			fmt.Sprintf("%snothing was answered on #%d", settled, left.Revises))
 	}
 	pr, err := p.FindByHead(ctx, repoOf(left), left.Branch)
@@ -494,7 +496,7 @@ func (s *settler) endReplies(ctx context.Context, p gitprovider.Provider, left r
 		}
 	} else if pr != nil && pr.Number == left.Revises {
 		state = pr.State
-		there, err := answersOf(p, left, *pr).look(ctx)
+		there, err := answersOf(p, left, *pr).findMissing(ctx)
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
 			return err
 		}
@@ -502,9 +504,9 @@ func (s *settler) endReplies(ctx context.Context, p gitprovider.Provider, left r
 	}
 	said := settled + saidPosted(posted, left.Answers)
 	if hasEnded(state) {
-		return s.end(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
+		return s.finishProposal(ctx, left, record.OutcomeFailed, record.Progress{State: record.StateFailed},
 			fmt.Sprintf("%s; #%d is %s", said, left.Revises, state))
 	}
-	return s.end(ctx, left, record.OutcomeRevised,
+	return s.finishProposal(ctx, left, record.OutcomeRevised,
 		record.Progress{State: record.StateOpened, Commit: left.Commit, PRNumber: left.Revises, PRURL: left.PRURL}, said)
 }

@@ -29,7 +29,7 @@ func newLateBench(t *testing.T) *bench {
 func (b *bench) leaveABranch() *fault.Error {
 	b.Helper()
 	b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.Timeout, "the host did not answer in time"))
-	_, err := b.create(request(nil))
+	_, err := b.create(createRequest(nil))
 	if fault.CodeOf(err) != fault.Timeout || b.tip(plainBranch) == "" {
 		b.Fatalf("got %v, the branch is at %q", err, b.tip(plainBranch))
 	}
@@ -60,7 +60,7 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Script.Calls())
 	}
 	tip := b.tip(plainBranch)
-	result := b.mustOpen(request(nil))
+	result := b.mustOpen(createRequest(nil))
 	if result.Branch != plainBranch || result.Commit != tip || len(b.ours()) != 1 {
 		t.Errorf("%+v, branches %v, want the branch that was left, at %s", result, b.ours(), tip)
 	}
@@ -74,7 +74,7 @@ func TestAnotherChangeWaitsUntilNothingCanArriveAnyMore(t *testing.T) {
 	t.Parallel()
 	b := newLateBench(t)
 	b.leaveABranch()
-	other := request(files(file("checks/inodes.md", "create", "# Inodes, otherwise\n")))
+	other := createRequest(files(file("checks/inodes.md", "create", "# Inodes, otherwise\n")))
 	e, _ := b.mustRefuse(other, fault.LimitReached)
 	if e.RetryAfter < 5*time.Minute || e.RetryAfter > 20*time.Minute || b.tip(plainBranch) == "" {
 		t.Errorf("retry after %s, the branch is at %q", e.RetryAfter, b.tip(plainBranch))
@@ -137,7 +137,7 @@ func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
 			b.leaveABranch()
 			row.meet(b)
 			tip := b.tip(plainBranch)
-			result := b.mustOpen(request(nil))
+			result := b.mustOpen(createRequest(nil))
 			if b.tip(plainBranch) != tip {
 				t.Errorf("the branch has moved from %s to %s", tip, b.tip(plainBranch))
 			}
@@ -155,7 +155,7 @@ func TestABranchIsTakenOverOnlyIfItIsExactlyOurChangeOnTheBase(t *testing.T) {
 func TestACommitSaysWhereItComesFrom(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	result := b.mustOpen(request(nil))
+	result := b.mustOpen(createRequest(nil))
 	message := b.world().Message(result.Commit)
 	if !strings.HasPrefix(message, "Check inodes, too\n\n") || !strings.Contains(message, "\nClaude-Ops-Change: v1 ") ||
 		!strings.Contains(message, result.RequestID) {
@@ -185,7 +185,7 @@ func TestWhoeverWaitsForASlowWriteHearsOfIt(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() {
-				_, err := prflow.New(b.options).Create(context.Background(), caller, request(nil))
+				_, err := prflow.New(b.options).Create(context.Background(), caller, createRequest(nil))
 				done <- err
 			}()
 			select {
@@ -212,7 +212,7 @@ func TestAProposalWaitsForNothingThatWasLeftInAnotherRepository(t *testing.T) {
 	b.leaveABranch()
 	b.fake.Script.ForgetCalls()
 	began := b.clock.Now()
-	if _, err := b.create(request(with("repo_name", "absent"))); fault.CodeOf(err) != fault.NotFound {
+	if _, err := b.create(createRequest(with("repo_name", "absent"))); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("got %v", err)
 	}
 	if n := b.fake.Script.Count(forgetest.MethodFindByHead); n != 0 || b.clock.Now().Sub(began) != 0 {
@@ -241,7 +241,7 @@ func TestAProposalWaitsForWhatWasLeftInItsRepositoryForAWhileOnly(t *testing.T) 
 	}
 	b.options.Clock.Sleep = func(context.Context, time.Duration) { b.clock.advance(2 * time.Second) } // for each look
 	b.fake.Script.ForgetCalls()
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 	if n := b.fake.Script.Count(forgetest.MethodFindByHead); n < 1 || n > 4 {
 		t.Errorf("%d looks for the %d that were left: %v", n, left, b.fake.Script.Calls())
 	}

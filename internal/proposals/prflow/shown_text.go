@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -29,10 +29,11 @@ type shownText struct {
 // textShower makes the texts of files fit to be shown.
 type textShower struct{ secrets Secrets }
 
-// show removes from a file what a reader cannot see and what looks like a secret. A line with a secret is replaced as a
-// whole. content_denied for a file that is not text, for one of more than MaxShownFile bytes, and where secrets cannot
-// be separated from the rest. known is false if the host left out the content because the file is too large.
-func (s textShower) show(ctx context.Context, path string, file []byte, known bool) (shownText, error) {
+// redactFile removes from a file what a reader cannot see and what looks like a secret. A line with a secret is
+// replaced as a whole. content_denied for a file that is not text, for one of more than MaxShownFile bytes, and where
+// secrets cannot be separated from the rest. known is false if the host left out the content because the file is too
+// large.
+func (s textShower) redactFile(ctx context.Context, path string, file []byte, known bool) (shownText, error) {
 	why := ""
 	switch {
 	case !known || len(file) > MaxShownFile:
@@ -152,14 +153,14 @@ const (
 
 // clean removes what a reader cannot see from text that other people wrote, and caps it.
 func clean(text string, runes int) string {
-	return content.Clean(text, runes)
+	return textscan.Clean(text, runes)
 }
 
 // short returns a commit for people.
 func short(commit string) string { return commit[:min(len(commit), 12)] }
 
-// listed joins paths for a message, three at most.
-func listed(paths []string) string {
+// joinPaths joins paths for a message, three at most.
+func joinPaths(paths []string) string {
 	const most = 3
 	out := ""
 	for i, p := range paths[:min(len(paths), most)] {
@@ -214,8 +215,8 @@ func lineEntries(reviews []gitprovider.Review, head string,
 	return entries, left
 }
 
-// quoted returns a remark, with comments on lines that are not resolved.
-func quoted(r *gitprovider.Remark, lines []gitprovider.LineComment) *fault.Quote {
+// quoteRemark returns a remark, with comments on lines that are not resolved.
+func quoteRemark(r *gitprovider.Remark, lines []gitprovider.LineComment) *fault.Quote {
 	out := &fault.Quote{Author: clean(r.Author, maxName), Text: clean(r.Body, maxReview), Untrusted: untrustedQuote}
 	lines = slices.DeleteFunc(slices.Clone(lines),
 		func(c gitprovider.LineComment) bool { return c.Resolved || c.IsAnswer() })

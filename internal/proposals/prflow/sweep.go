@@ -59,7 +59,7 @@ func (w *Sweeper) Sweep(ctx context.Context, repos []record.RepoName) ([]Swept, 
 	}
 	var out []Swept
 	for _, name := range repos {
-		resolution, err := w.reader.at(name.Provider, name.Owner, name.Name)
+		resolution, err := w.reader.resolveNamed(name.Provider, name.Owner, name.Name)
 		if code := fault.CodeOf(err); code == fault.ProviderDisabled || code == fault.RepoNotAllowed {
 			continue
 		}
@@ -72,7 +72,7 @@ func (w *Sweeper) Sweep(ctx context.Context, repos []record.RepoName) ([]Swept, 
 			return out, fault.From(ctx.Err())
 		}
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
-			out = append(out, Swept{Repo: name.String(), Error: w.settler.log.shown(err)})
+			out = append(out, Swept{Repo: name.String(), Error: w.settler.log.redactedMessage(err)})
 		}
 	}
 	return out, nil
@@ -222,7 +222,7 @@ func (r *round) remove(ctx context.Context, at branchAt, request string) {
 		}, nil)
 	}
 	if err != nil {
-		entry.Error = s.log.shown(err)
+		entry.Error = s.log.redactedMessage(err)
 		s.log.error("branch without a pull request", err, "repo", entry.Repo, "branch", at.branch)
 	}
 	r.swept = append(r.swept, entry)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -40,7 +40,7 @@ func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
 			t.Run(fmt.Sprintf("%s fails with %s", method, code), func(t *testing.T) {
 				b := newBench(t)
 				b.fake.Script.FailBefore(method, fault.New(code, "no"))
-				_, err := b.create(request(nil))
+				_, err := b.create(createRequest(nil))
 				if fault.CodeOf(err) != code {
 					t.Fatalf("got %v", err)
 				}
@@ -48,7 +48,7 @@ func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
 				if row := b.attempts()[0]; row.Code != code || len(b.attempts()) != 1 {
 					t.Errorf("the audit has %+v", b.attempts())
 				}
-				b.mustOpen(request(nil))
+				b.mustOpen(createRequest(nil))
 				if open := b.open(); len(open) != 1 {
 					t.Errorf("open %v", open)
 				}
@@ -63,7 +63,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 		t.Run(method+" acts and then fails", func(t *testing.T) {
 			b := newBench(t)
 			b.fake.Script.FailAfter(method)
-			result := b.mustOpen(request(nil))
+			result := b.mustOpen(createRequest(nil))
 			if b.tip(result.Branch) != result.Commit || len(b.open()) != 1 || b.fake.Script.Count(method) != 1 {
 				t.Errorf("result %+v, open %v, calls %v", result, b.open(), b.fake.Script.Calls())
 			}
@@ -75,10 +75,10 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 				forgetest.MethodCommit: forgetest.MethodBranchTip, forgetest.MethodOpenPullRequest: forgetest.MethodFindByHead,
 			}[method]
 			b.fake.Script.FailBefore(look, down())
-			if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
+			if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.UpstreamError {
 				t.Fatalf("got %v", err)
 			}
-			result, err := b.create(request(nil))
+			result, err := b.create(createRequest(nil))
 			if err != nil || result.Number == 0 || len(b.open()) != 1 {
 				t.Fatalf("the retry gave %+v, %v; open %v", result, err, b.open())
 			}
@@ -98,10 +98,10 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 		b := newBench(t)
 		b.fake.Script.Before(forgetest.MethodCommit, func() { b.fake.People.PointBranch(infra, plainBranch, b.tip("main")) })
 		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
-		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.UpstreamError {
+		if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.UpstreamError {
 			t.Fatalf("got %v", err)
 		}
-		b.mustOpen(request(nil))
+		b.mustOpen(createRequest(nil))
 		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
 			t.Errorf("branches %v", b.world().Branches())
 		}
@@ -112,7 +112,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 			b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "theirs"})
 		})
 		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
-		if _, err := b.create(request(nil)); err == nil {
+		if _, err := b.create(createRequest(nil)); err == nil {
 			t.Fatal("the other's branch was used")
 		}
 		if b.tip(plainBranch) == "" {
@@ -123,13 +123,13 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 		b := newBench(t)
 		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
 		b.fake.Script.FailBefore(forgetest.MethodDeleteBranch, down())
-		if _, err := b.create(request(nil)); fault.CodeOf(err) != fault.NotFound {
+		if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.NotFound {
 			t.Fatalf("got %v", err)
 		}
 		if b.tip(plainBranch) == "" {
 			t.Fatal("this test needs the branch to be left")
 		}
-		b.mustOpen(request(nil))
+		b.mustOpen(createRequest(nil))
 		if b.tip(plainBranch) != "" && len(b.world().Branches()) != 2 {
 			t.Errorf("branches %v", b.world().Branches())
 		}
@@ -140,7 +140,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 			b.world().Push(plainBranch, providertest.File{Path: "checks/more.md", Content: "a person's"})
 		})
 		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
-		if _, err := b.create(request(nil)); err == nil {
+		if _, err := b.create(createRequest(nil)); err == nil {
 			t.Fatal("no error")
 		}
 		if b.tip(plainBranch) == "" {
@@ -155,14 +155,14 @@ func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 	b.fake.Script.Before(forgetest.MethodCommit, func() {
 		b.world().Push(plainBranch, providertest.File{Path: "notes.txt", Content: "a person's"})
 	})
-	result := b.mustOpen(request(nil))
+	result := b.mustOpen(createRequest(nil))
 	if !strings.HasPrefix(result.Branch, strings.TrimSuffix(plainBranch, "too")) ||
 		b.tip(result.Branch) != result.Commit ||
 		!strings.Contains(b.body(result.Number), "claude-ops:v1") {
 		t.Errorf("result %+v", result)
 	}
 	b.loseState()
-	if again, err := b.create(request(nil)); err != nil || !again.Reused {
+	if again, err := b.create(createRequest(nil)); err != nil || !again.Reused {
 		t.Errorf("the mark does not name the branch that was taken: %+v, %v", again, err)
 	}
 }
@@ -173,12 +173,12 @@ func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
 	b.fake.Script.Before(forgetest.MethodCommit, func() {
 		b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk, by a person\n"})
 	})
-	_, err := b.create(request(nil))
+	_, err := b.create(createRequest(nil))
 	if fault.CodeOf(err) != fault.Conflict {
 		t.Fatalf("got %v", err)
 	}
 	b.mustBeClean(plainBranch)
-	b.mustOpen(request(nil))
+	b.mustOpen(createRequest(nil))
 }
 
 func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
@@ -187,7 +187,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		b.fake.Script.Before(forgetest.MethodSnapshot, cancel)
-		_, err := prflow.New(b.options).Create(ctx, agent, request(nil))
+		_, err := prflow.New(b.options).Create(ctx, agent, createRequest(nil))
 		if fault.CodeOf(err) != fault.Timeout || b.fake.Script.Writes() != 0 {
 			t.Errorf("got %v, %d writes", err, b.fake.Script.Writes())
 		}
@@ -199,7 +199,7 @@ func TestACancelledCallerStopsBeforeTheReservationAndNotAfter(t *testing.T) {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		b.fake.Script.Before(forgetest.MethodCommit, cancel)
-		result, err := prflow.New(b.options).Create(ctx, agent, request(nil))
+		result, err := prflow.New(b.options).Create(ctx, agent, createRequest(nil))
 		if err != nil || result.Number == 0 || len(b.open()) != 1 {
 			t.Errorf("got %+v, %v", result, err)
 		}
@@ -216,7 +216,7 @@ func TestConcurrentIdenticalRequestsMakeOnePullRequest(t *testing.T) {
 	errs := make([]error, callers)
 	var wg sync.WaitGroup
 	for i := range callers {
-		wg.Go(func() { results[i], errs[i] = service.Create(context.Background(), agent, request(nil)) })
+		wg.Go(func() { results[i], errs[i] = service.Create(context.Background(), agent, createRequest(nil)) })
 	}
 	wg.Wait()
 	opened := 0
@@ -248,7 +248,7 @@ func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			_, err := service.Create(context.Background(), agent, request(func(r map[string]any) {
+			_, err := service.Create(context.Background(), agent, createRequest(func(r map[string]any) {
 				r["title"] = fmt.Sprintf("Change %d", i)
 				r["files"] = []any{file("checks/shared.md", "create", fmt.Sprint(i)),
 					file(fmt.Sprintf("checks/%d.md", i), "create", "x")}
@@ -288,14 +288,14 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 	t.Run("it died before it wrote", func(t *testing.T) {
 		b := newBench(t)
 		reserve(b)
-		b.mustOpen(request(nil))
+		b.mustOpen(createRequest(nil))
 	})
 	t.Run("it died after the branch: the branch is removed and made anew", func(t *testing.T) {
 		b := newBench(t)
 		reserve(b)
 		dead := b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
 		b.clock.advance(time.Hour)
-		result := b.mustOpen(request(nil))
+		result := b.mustOpen(createRequest(nil))
 		if b.tip(plainBranch) == dead && result.Branch != plainBranch {
 			t.Error("the dead process's branch is left")
 		}
@@ -308,7 +308,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 		b := newBench(t)
 		reserve(b)
 		b.fake.People.PointBranch(infra, plainBranch, b.tip("main"))
-		b.mustOpen(request(nil))
+		b.mustOpen(createRequest(nil))
 		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
 			t.Errorf("branches %v", b.world().Branches())
 		}
@@ -319,22 +319,22 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 		b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
 		number := b.world().OpenPR(plainBranch, "Check inodes, too", "claude-ops")
 		b.clock.advance(time.Hour)
-		result, err := b.create(request(nil))
+		result, err := b.create(createRequest(nil))
 		if err != nil || !result.Reused || result.Number != number {
 			t.Errorf("got %+v, %v; want #%d reused", result, err, number)
 		}
-		b.mustRefuse(request(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
+		b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 	})
 	t.Run("it died before it wrote, under the branch name of a pull request that was merged long ago", func(t *testing.T) {
 		b := newBench(t)
-		old := b.mustOpen(request(nil))
+		old := b.mustOpen(createRequest(nil))
 		b.world().Merge(old.Number)
 		b.world().DeleteBranch(old.Branch)
 		b.clock.advance(time.Hour)
 		p := proposal(b)
 		p.Files = []gitprovider.FileChange{{Path: "checks/inodes.md", Action: "update", Content: "# Inodes, again\n"}}
 		b.die(p)
-		result := b.mustOpen(request(files(file("checks/inodes.md", "update", "# Inodes, again\n"))))
+		result := b.mustOpen(createRequest(files(file("checks/inodes.md", "update", "# Inodes, again\n"))))
 		if result.Number == old.Number {
 			t.Errorf("the old pull request was taken for the new one: %+v", result)
 		}
@@ -351,7 +351,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 			t.Fatalf("reserve: %v, %v", taken, err)
 		}
 		b.clock.advance(time.Hour) // age alone is not a reason to take it over
-		e, _ := b.mustRefuse(request(nil), fault.LimitReached)
+		e, _ := b.mustRefuse(createRequest(nil), fault.LimitReached)
 		if e.RetryAfter <= 0 {
 			t.Errorf("retry after %s", e.RetryAfter)
 		}
@@ -373,8 +373,8 @@ func TestWithoutARecordNothingIsProposed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Ledger = brokenLedger{}
-	for name, raw := range map[string][]byte{"a good request": request(nil),
-		"a refused one": request(files(file("README.md", "update", "x")))} {
+	for name, raw := range map[string][]byte{"a good request": createRequest(nil),
+		"a refused one": createRequest(files(file("README.md", "update", "x")))} {
 		t.Run(name, func(t *testing.T) {
 			_, err := b.create(raw)
 			if fault.CodeOf(err) != fault.Internal || !strings.Contains(err.Error(), "CLAUDEOPS_STATE_DIR") ||
@@ -391,7 +391,7 @@ func TestWithoutARecordNothingIsProposed(t *testing.T) {
 // brokenSecrets cannot search.
 type brokenSecrets struct{}
 
-func (brokenSecrets) Secrets(context.Context, string, string) ([]content.Secret, error) {
+func (brokenSecrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) {
 	return nil, fmt.Errorf("rules not loaded: %s", ownToken)
 }
 
@@ -407,7 +407,7 @@ func TestWhenSecretsCannotBeSearchedForNothingIsProposedAndNothingRepeated(t *te
 	t.Parallel()
 	b := newBench(t)
 	b.options.Secrets = brokenSecrets{}
-	e, row := b.mustRefuse(request(nil), fault.Internal)
+	e, row := b.mustRefuse(createRequest(nil), fault.Internal)
 	if strings.Contains(e.Message, ownToken) || row.Title != prflow.Withheld || row.Paths[0] != prflow.Withheld {
 		t.Errorf("%v, row %+v", e, row)
 	}
@@ -416,7 +416,7 @@ func TestWhenSecretsCannotBeSearchedForNothingIsProposedAndNothingRepeated(t *te
 // panickySecrets panics.
 type panickySecrets struct{}
 
-func (panickySecrets) Secrets(context.Context, string, string) ([]content.Secret, error) {
+func (panickySecrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) {
 	panic("boom")
 }
 func (panickySecrets) Spread([]string) []int   { return nil }
@@ -428,7 +428,7 @@ func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Secrets = panickySecrets{}
-	if e, _ := b.mustRefuse(request(nil), fault.Internal); strings.Contains(e.Message, "boom") {
+	if e, _ := b.mustRefuse(createRequest(nil), fault.Internal); strings.Contains(e.Message, "boom") {
 		t.Errorf("%v", e)
 	}
 }
@@ -436,8 +436,8 @@ func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
 // noSecrets finds nothing.
 type noSecrets struct{}
 
-func (noSecrets) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
-func (noSecrets) Spread([]string) []int                                             { return nil }
-func (noSecrets) Hide(text string) string                                           { return text }
+func (noSecrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) { return nil, nil }
+func (noSecrets) Spread([]string) []int                                              { return nil }
+func (noSecrets) Hide(text string) string                                            { return text }
 
 func (noSecrets) Redact(text string) string { return text }

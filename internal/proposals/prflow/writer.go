@@ -38,9 +38,9 @@ func newWriter(c *creation) *writer {
 	}
 }
 
-// complete ends a creation whose pull request is open. Whether somebody else has opened one meanwhile is looked up
-// while the labels are set.
-func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
+// finishCreation ends a creation whose pull request is open. Whether somebody else has opened one meanwhile is looked
+// up while the labels are set.
+func (w *writer) finishCreation(ctx context.Context, pr gitprovider.PullRequest) (CreateResult, error) {
 	c := w.creation
 	var older []gitprovider.PullRequest
 	var notLooked error
@@ -49,9 +49,9 @@ func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (Crea
 		defer caught(c.log, func() { older, notLooked = nil, fault.New(fault.Internal, "internal error") })
 		older, notLooked = w.olderPulls(ctx, pr)
 	})
-	c.warnings = append(c.warnings, c.setup().complete(ctx, pr)...)
+	c.warnings = append(c.warnings, c.setup().setUpPull(ctx, pr)...)
 	both.Wait()
-	w.service.step("labelled")
+	w.service.reachStep("labelled")
 	if notLooked != nil {
 		w.notLookedFor(pr, notLooked)
 	}
@@ -64,15 +64,15 @@ func (w *writer) complete(ctx context.Context, pr gitprovider.PullRequest) (Crea
 			return c.reuse(ctx, *same)
 		}
 	}
-	result := w.finish(ctx, pr)
-	w.service.step("recorded")
+	result := w.recordOpened(ctx, pr)
+	w.service.reachStep("recorded")
 	return result, nil
 }
 
-// finish records the pull request. It exists whatever the store says, so a failure to record is a warning; the
+// recordOpened records the pull request. It exists whatever the store says, so a failure to record is a warning; the
 // reservation that remains lets the next request on these files settle it. So it does if the pull request may be a
 // second one.
-func (w *writer) finish(ctx context.Context, pr gitprovider.PullRequest) CreateResult {
+func (w *writer) recordOpened(ctx context.Context, pr gitprovider.PullRequest) CreateResult {
 	return w.finishAs(ctx, record.OutcomeOpened, record.EventOpened, pr)
 }
 
@@ -80,7 +80,7 @@ func (w *writer) finish(ctx context.Context, pr gitprovider.PullRequest) CreateR
 func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event record.Event,
 	pr gitprovider.PullRequest) CreateResult {
 	c := w.creation
-	row := c.row(outcome, nil)
+	row := c.auditRow(outcome, nil)
 	row.PRNumber, row.PRURL = pr.Number, pr.URL
 	row.Message = saidPosted(c.draft.posted, c.draft.answers)
 	to := record.Progress{State: record.StateOpened, Branch: c.draft.branch, Commit: w.creation.commit,
@@ -97,7 +97,7 @@ func (w *writer) finishAs(ctx context.Context, outcome record.Outcome, event rec
 	c.recorded = err == nil
 	if err != nil {
 		c.log.error("pull request not recorded", err, "pr", pr.Number)
-		c.warnings = append(c.warnings, "the pull request is open but could not be recorded yet: "+c.log.shown(err))
+		c.warnings = append(c.warnings, "the pull request is open but could not be recorded yet: "+c.log.redactedMessage(err))
 	}
 	return c.result(pr)
 }
@@ -173,9 +173,9 @@ func (c *creation) allWarnings() []string {
 		c.verdicts[record.GateDuplicate].notes, c.warnings)
 }
 
-// write ignores the caller's cancellation from the reservation on: a half-done write is worse than a complete one or
-// none.
-func (w *writer) write(ctx context.Context) (CreateResult, error) {
+// writeProposal ignores the caller's cancellation from the reservation on: a half-done write is worse than a complete
+// one or none.
+func (w *writer) writeProposal(ctx context.Context) (CreateResult, error) {
 	c := w.creation
 	c.call.Progress("reserving the files")
 	if err := w.avoidRemoved(ctx); err != nil {
@@ -192,7 +192,7 @@ func (w *writer) write(ctx context.Context) (CreateResult, error) {
 	defer cancel()
 
 	w.creation.reserved = true
-	w.service.step("reserved")
+	w.service.reachStep("reserved")
 	if err := c.admitted(ctx); err != nil {
 		return CreateResult{}, giveUp(ctx, w, err)
 	}
@@ -212,8 +212,8 @@ func (w *writer) write(ctx context.Context) (CreateResult, error) {
 	if err != nil {
 		return CreateResult{}, w.abandon(ctx, err)
 	}
-	w.service.step("opened")
-	return w.complete(ctx, pr)
+	w.service.reachStep("opened")
+	return w.finishCreation(ctx, pr)
 }
 
 // openPullRequest opens the pull request. After an ambiguous failure it is looked whether there is one.
@@ -278,7 +278,7 @@ func (w *writer) reserveWithinCaps(ctx context.Context) (taken *record.Proposal,
 		claim := c.evidence.claim()
 		claim.Admit = func(u record.Usage) error {
 			c.evidence.usage = u
-			_, err := c.judge(ctx, phaseReserve)
+			_, err := c.runGates(ctx, phaseReserve)
 			return err
 		}
 		delete(c.verdicts, record.GateCaps)
@@ -317,7 +317,7 @@ func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameC
 	}
 	if left.Digest == w.creation.draft.digest && provider.Name() == w.provider.Name() {
 		w.service.Clock.Sleep(ctx, settleGrace)
-		made, err := w.settler.made(ctx, provider, left)
+		made, err := w.settler.isCompleted(ctx, provider, left)
 		if err != nil {
 			return nil, false, err
 		}
@@ -326,7 +326,7 @@ func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameC
 			return nil, done, err
 		}
 	}
-	if err := w.settler.settle(ctx, left); err != nil {
+	if err := w.settler.settleProposal(ctx, left); err != nil {
 		return nil, false, err
 	}
 	if err := w.avoidRemoved(ctx); err != nil {
@@ -336,8 +336,8 @@ func (w *writer) replace(ctx context.Context, left record.Proposal) (same *sameC
 	return same, false, err
 }
 
-// made reports whether what a proposal that was left should have become is there, or was undone.
-func (s *settler) made(ctx context.Context, p gitprovider.Provider, left record.Proposal) (bool, error) {
+// isCompleted reports whether what a proposal that was left should have become is there, or was undone.
+func (s *settler) isCompleted(ctx context.Context, p gitprovider.Provider, left record.Proposal) (bool, error) {
 	if left.Revises > 0 && len(left.Files) == 0 { // what it has begun to post is not ours to post again
 		return left.PRNumber > 0, nil
 	}
@@ -356,7 +356,7 @@ func (w *writer) takeOver(ctx context.Context, left record.Proposal) (done bool,
 	if err := w.rename(left.Branch); err != nil {
 		return false, err
 	}
-	row := w.settler.row(left, record.OutcomeFailed, record.Progress{},
+	row := w.settler.settledRow(left, record.OutcomeFailed, record.Progress{},
 		fmt.Sprintf("taken over by request %s, which proposes the same", c.request.id))
 	done, err = w.service.Ledger.Supersede(ctx, left, c.proposal(record.StateReserved), row)
 	if err != nil || !done { // somebody else has settled it: its name is not ours to go on with

@@ -38,24 +38,24 @@ type verbAct func(context.Context, Host, gitprovider.RepoRef, int, local.MergeNo
 func Verbs() []Verb {
 	return []Verb{
 		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Second: true,
-			Action: "review.approve", act: plain(Host.Approve)},
+			Action: "review.approve", act: noteVerb(Host.Approve)},
 		{
 			Name: "request-changes", Short: "Ask for changes; needs --comment or --line", Done: "asked for changes to",
-			Lines: true, Action: "review.request-changes", act: plain(Host.RequestChanges),
+			Lines: true, Action: "review.request-changes", act: noteVerb(Host.RequestChanges),
 		},
 		{
 			Name: "comment", Short: "Comment on a pull request, or on lines of its files", Done: "commented on", Lines: true,
 			Action: "review.comment",
-			act:    plain(Host.Comment),
+			act:    noteVerb(Host.Comment),
 		},
 		{
 			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Second: true,
-			Action: record.ActionReviewMerge, act: merge,
+			Action: record.ActionReviewMerge, act: mergePull,
 			event: record.EventMerged, state: gitprovider.StateMerged,
 		},
 		{
 			Name: "close", Short: "Close a pull request without merging it", Done: "closed", Action: "review.close",
-			act: plain(Host.Close), event: record.EventClosed, state: gitprovider.StateClosed,
+			act: noteVerb(Host.Close), event: record.EventClosed, state: gitprovider.StateClosed,
 		},
 		{
 			Name: LiftCooldown, Short: "Let the files of a closed pull request be proposed again at once",
@@ -95,14 +95,15 @@ func verbNamed(name string) (Verb, bool) {
 	return Verb{}, false
 }
 
-// plain adapts what needs no more than a note.
-func plain(do func(Host, context.Context, gitprovider.RepoRef, int, local.Note) error) verbAct {
+// noteVerb adapts what needs no more than a note.
+func noteVerb(do func(Host, context.Context, gitprovider.RepoRef, int, local.Note) error) verbAct {
 	return func(ctx context.Context, h Host, ref gitprovider.RepoRef, number int, note local.MergeNote) (Outcome, error) {
 		return Outcome{}, do(h, ctx, ref, number, note.Note)
 	}
 }
 
-func merge(ctx context.Context, h Host, ref gitprovider.RepoRef, number int, note local.MergeNote) (Outcome, error) {
+func mergePull(ctx context.Context, h Host, ref gitprovider.RepoRef, number int, note local.MergeNote) (Outcome,
+	error) {
 	merged, err := h.Merge(ctx, ref, number, note)
 	return Outcome{Commit: merged.Commit, Warnings: merged.Warnings}, err
 }
@@ -157,8 +158,8 @@ type CloseRequest struct {
 	Comment   string `json:"comment,omitempty" maxBytes:"65536" doc:"Why; a comment of the pull request"`
 }
 
-// Desk holds the dependencies of the operations.
-type Desk struct {
+// Operations holds the dependencies of the operations.
+type Operations struct {
 	Service func() *Service
 	// ProviderOf settles the provider of a repository.
 	ProviderOf func(owner, name string) string
@@ -170,12 +171,12 @@ const forPeople = "For people, and for pull requests of local repositories; thos
 const maxBody = 512 << 10
 
 // Operations returns the operations for people only: no tool leads to them.
-func (d Desk) Operations() []operation.Operation {
-	return []operation.Operation{d.opinion(), d.merge(), d.close(), d.lift()}
+func (d Operations) Operations() []operation.Operation {
+	return []operation.Operation{d.opinion(), d.mergeOperation(), d.close(), d.lift()}
 }
 
-// person returns the operation of a verb; "" for several.
-func person(name, verb, summary string, route operation.Route) operation.Operation {
+// verbOperation returns the operation of a verb; "" for several.
+func verbOperation(name, verb, summary string, route operation.Route) operation.Operation {
 	return operation.Operation{Name: name, Action: actionOf(verb), Summary: summary, Effect: operation.Write, Route: route,
 		Needs: NeedsOf(verb)}
 }
@@ -185,12 +186,12 @@ func route(path, id, notes string, body int64) operation.Route {
 		TooLarge: "write less"}
 }
 
-func (d Desk) opinion() operation.Operation {
-	o := person("review_pr", "", "Approve a pull request, ask for changes, or comment on it and on its lines",
+func (d Operations) opinion() operation.Operation {
+	o := verbOperation("review_pr", "", "Approve a pull request, ask for changes, or comment on it and on its lines",
 		route("reviews", "reviewPR",
 			forPeople+"get_pr_status and the next session have what was said, with file and line.", maxBody))
 	return decide(d.Service, o, func(in OpinionRequest) Request {
-		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, in.Event, in.Body)
+		r := d.newRequest(in.Provider, in.RepoOwner, in.RepoName, in.Number, in.Event, in.Body)
 		r.Head = in.Head
 		for _, c := range in.Comments {
 			r.Comments = append(r.Comments, gitprovider.LineComment{Path: c.Path, Line: c.Line, Before: c.Before, Body: c.Body})
@@ -199,37 +200,37 @@ func (d Desk) opinion() operation.Operation {
 	})
 }
 
-func (d Desk) merge() operation.Operation {
-	o := person("merge_pr", "merge", "Merge a pull request", route("merge", "mergePR", forPeople+
+func (d Operations) mergeOperation() operation.Operation {
+	o := verbOperation("merge_pr", "merge", "Merge a pull request", route("merge", "mergePR", forPeople+
 		"Conflict, unless force is true, if changes are requested, or the branch moved after it was opened or last approved.",
 		maxBody))
 	return decide(d.Service, o, func(in MergeRequest) Request {
-		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, "merge", in.Comment)
+		r := d.newRequest(in.Provider, in.RepoOwner, in.RepoName, in.Number, "merge", in.Comment)
 		r.Head, r.Force = in.Head, in.Force
 		return r
 	})
 }
 
-func (d Desk) close() operation.Operation {
-	o := person("close_pr", "close", "Close a pull request without merging it",
+func (d Operations) close() operation.Operation {
+	o := verbOperation("close_pr", "close", "Close a pull request without merging it",
 		route("close", "closePR", strings.TrimSpace(forPeople), maxBody))
 	return decide(d.Service, o, func(in CloseRequest) Request {
-		r := d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, "close", in.Comment)
+		r := d.newRequest(in.Provider, in.RepoOwner, in.RepoName, in.Number, "close", in.Comment)
 		r.Head = in.Head
 		return r
 	})
 }
 
-func (d Desk) lift() operation.Operation {
-	o := person("lift_cooldown", LiftCooldown, "Let the files of a closed pull request be proposed again at once",
+func (d Operations) lift() operation.Operation {
+	o := verbOperation("lift_cooldown", LiftCooldown, "Let the files of a closed pull request be proposed again at once",
 		route("lift-cooldown", "liftCooldown",
 			"For people. One that is closed again later is not lifted.", 0))
 	return decide(d.Service, o, func(in LiftRequest) Request {
-		return d.request(in.Provider, in.RepoOwner, in.RepoName, in.Number, LiftCooldown, in.Comment)
+		return d.newRequest(in.Provider, in.RepoOwner, in.RepoName, in.Number, LiftCooldown, in.Comment)
 	})
 }
 
-func (d Desk) request(provider, owner, name string, number int, verb, comment string) Request {
+func (d Operations) newRequest(provider, owner, name string, number int, verb, comment string) Request {
 	if provider == "" && owner != "" && name != "" {
 		provider = d.ProviderOf(owner, name)
 	}
@@ -238,7 +239,7 @@ func (d Desk) request(provider, owner, name string, number int, verb, comment st
 
 // decide completes an operation that does what its input asks for.
 func decide[In any](service func() *Service, o operation.Operation, read func(In) Request) operation.Operation {
-	return operation.Define(func() *operation.Kernel { return service().Kernel }, "", o, operation.Way[In]{
+	return operation.Define(func() *operation.Kernel { return service().Kernel }, "", o, operation.CallSpec[In]{
 		Timeout: operation.Unbounded,
 		Target: func(in In) operation.Target {
 			r := read(in)

@@ -83,7 +83,10 @@ func TestARefusalSaysWhatWasWantedAsFarAsItIsKnown(t *testing.T) {
 				Provider: "local", Kernel: kernel, Records: k, Notifier: nobody{},
 				Pulls: known{&record.PullRecord{State: "closed"}},
 			})
-			desk := Desk{Service: func() *Service { return service }, ProviderOf: func(string, string) string { return "local" }}
+			desk := Operations{Service: func() *Service { return service }, ProviderOf: func(string,
+				string) string {
+				return "local"
+			}}
 			_, err := operation.Named(desk.Operations(), c.operation).Handle(t.Context(), operation.Call{
 				Caller: operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}}, Arguments: []byte(c.arguments),
 			})

@@ -113,7 +113,7 @@ func (s *Service) Refused(ctx context.Context, r Request, why error) error {
 
 // decision returns the operation of a person who has said what to do in our own words: at the terminal, or on a page.
 func (s *Service) decision(r Request) operation.Operation {
-	return decide(func() *Service { return s }, person("decide", r.Verb, "What a person decides about a pull request",
+	return decide(func() *Service { return s }, verbOperation("decide", r.Verb, "What a person decides about a pull request",
 		operation.Route{}), func(r Request) Request { return r })
 }
 
@@ -142,10 +142,10 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 		return out, err
 	}
 	out.Number, out.Done = r.Number, verb.Name
-	if err := s.record(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
+	if err := s.recordAction(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
 		out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
 	}
-	if err := s.look(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
+	if err := s.recordReviews(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
 		out.Warnings = append(out.Warnings, "lists show the review once the pull request is looked at again: "+
 			fault.From(err).Message)
 	}
@@ -269,9 +269,9 @@ func (s *Service) reviewable(provider string) error {
 	return nil
 }
 
-// record appends a person's action to the audit, and an end to the record of the pull request. If the poll saw the end
-// first, it has already sent the notification, and none is sent twice.
-func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) error {
+// recordAction appends a person's action to the audit, and an end to the record of the pull request. If the poll saw
+// the end first, it has already sent the notification, and none is sent twice.
+func (s *Service) recordAction(ctx context.Context, verb Verb, row record.Attempt) error {
 	if verb.event == "" {
 		return s.Records.Record(ctx, row, nil)
 	}
@@ -282,8 +282,8 @@ func (s *Service) record(ctx context.Context, verb Verb, row record.Attempt) err
 	return s.Records.RecordEnd(ctx, row, end, s.Notifier.Notices(verb.event, row)...)
 }
 
-// look has the record say what reviews there are now. An end has been recorded already.
-func (s *Service) look(ctx context.Context, verb Verb, row record.Attempt) error {
+// recordReviews has the record say what reviews there are now. An end has been recorded already.
+func (s *Service) recordReviews(ctx context.Context, verb Verb, row record.Attempt) error {
 	if s.Look == nil || verb.event != "" {
 		return nil
 	}

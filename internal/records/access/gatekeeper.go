@@ -90,16 +90,16 @@ func (g *Gatekeeper) Bearer(ctx context.Context, secret string) (Principal, erro
 
 // holder returns the principal of the token with the hash, if it is valid.
 func (g *Gatekeeper) holder(ctx context.Context, hash string) (p Principal, ok bool, err error) {
-	p, t, ok, err := g.known(ctx, hash)
+	p, t, ok, err := g.lookupToken(ctx, hash)
 	if ok && t.Hash != "" {
 		g.used(ctx, t)
 	}
 	return p, ok, err
 }
 
-// known returns the principal of the token with the hash, and the stored Token; the zero Token for one of the
+// lookupToken returns the principal of the token with the hash, and the stored Token; the zero Token for one of the
 // configuration.
-func (g *Gatekeeper) known(ctx context.Context, hash string) (p Principal, t Token, ok bool, err error) {
+func (g *Gatekeeper) lookupToken(ctx context.Context, hash string) (p Principal, t Token, ok bool, err error) {
 	p.TokenHash = hash
 	for i, secret := range g.configured() { // all of them, so that the time tells nothing
 		same := subtle.ConstantTimeCompare([]byte(Hash(secret)), []byte(hash)) == 1
@@ -141,7 +141,7 @@ func (g *Gatekeeper) used(ctx context.Context, t Token) {
 // without both.
 func (g *Gatekeeper) owned(ctx context.Context, t Token, p Principal) (Principal, bool, error) {
 	if t.Grantor != "" {
-		by, _, ok, err := g.known(ctx, t.Grantor)
+		by, _, ok, err := g.lookupToken(ctx, t.Grantor)
 		if err != nil || !ok {
 			return Principal{}, false, err
 		}

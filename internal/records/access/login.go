@@ -59,8 +59,8 @@ func (l Login) Of(who record.Actor) bool {
 	return mine != Account{} && mine == who.Account()
 }
 
-// person returns the person of a provider that the login belongs to.
-func (l Login) person() record.Actor { return Person{Account: l.Account, Name: l.Name}.Actor() }
+// actor returns the person of a provider that the login belongs to.
+func (l Login) actor() record.Actor { return Person{Account: l.Account, Name: l.Name}.Actor() }
 
 // Logins is the memory of logins. internal/records/store implements it; errors are faults.
 type Logins interface {
@@ -85,11 +85,11 @@ func (g *Gatekeeper) SignIn(ctx context.Context, secret, browser string) (id str
 	if err != nil {
 		return "", Principal{}, err
 	}
-	return g.begin(ctx, p, browser)
+	return g.createLogin(ctx, p, browser)
 }
 
-// begin makes a login for a caller who has shown a token.
-func (g *Gatekeeper) begin(ctx context.Context, p Principal, browser string) (id string, _ Principal, err error) {
+// createLogin makes a login for a caller who has shown a token.
+func (g *Gatekeeper) createLogin(ctx context.Context, p Principal, browser string) (id string, _ Principal, err error) {
 	id, err = newID(g.random)
 	if err != nil {
 		return "", Principal{}, fault.From(err)
@@ -152,7 +152,7 @@ func (g *Gatekeeper) login(ctx context.Context, id string, within time.Duration)
 		}
 	}
 	if person {
-		return g.person(ctx, s, within)
+		return g.loginPrincipal(ctx, s, within)
 	}
 	p.Via = ViaLogin
 	return p, nil
@@ -193,8 +193,8 @@ func (c *codes) add(code oneTimeCode) {
 	c.all = c.all[max(0, len(c.all)-maxCodes):]
 }
 
-// take uses a code up; found is false for one that is unknown, used or too old.
-func (c *codes) take(hash string) (code oneTimeCode, found bool) {
+// consumeCode uses a code up; found is false for one that is unknown, used or too old.
+func (c *codes) consumeCode(hash string) (code oneTimeCode, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -240,11 +240,11 @@ func (g *Gatekeeper) HandOver(id string) (code string, err error) {
 // SignInOnce uses a code up and makes a login for the holder of its token, or returns the login that it hands over;
 // unauthenticated if it was used, is too old or was never given, or if the token was revoked.
 func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id string, p Principal, err error) {
-	if handed, found := g.handed.take(Hash(code)); found {
+	if handed, found := g.handed.consumeCode(Hash(code)); found {
 		p, err = g.Login(ctx, handed.login)
 		return handed.login, p, err
 	}
-	good, found := g.codes.take(Hash(code))
+	good, found := g.codes.consumeCode(Hash(code))
 	if found {
 		p, found, err = g.holder(ctx, good.tokenHash)
 	}
@@ -255,7 +255,7 @@ func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id s
 		return "", Principal{}, fault.New(fault.Unauthenticated,
 			"the one-time address was used already, or is too old: sign in with a token")
 	}
-	return g.begin(ctx, p, browser)
+	return g.createLogin(ctx, p, browser)
 }
 
 // looking lets one request about a person at a time ask the provider: a refresh token is good once.
@@ -280,15 +280,15 @@ func newLooking() *looking {
 	return &looking{now: map[Account]*turn{}, down: map[Account]outage{}}
 }
 
-// failed remembers until a time why a provider could not be asked.
-func (l *looking) failed(of Account, why error, until time.Time) {
+// rememberFailure remembers until a time why a provider could not be asked.
+func (l *looking) rememberFailure(of Account, why error, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down[of] = outage{why, until}
 }
 
-// failure returns the error that failed recorded, while it is valid; otherwise nil.
-func (l *looking) failure(of Account, now time.Time) error {
+// recentFailure returns the error that failed recorded, while it is valid; otherwise nil.
+func (l *looking) recentFailure(of Account, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o, known := l.down[of]; known && now.Before(o.until) {
@@ -298,8 +298,8 @@ func (l *looking) failure(of Account, now time.Time) error {
 	return nil
 }
 
-// take waits for the person's turn, which ends with done.
-func (l *looking) take(of Account) (done func()) {
+// lockAccount waits for the person's turn, which ends with done.
+func (l *looking) lockAccount(of Account) (done func()) {
 	l.mu.Lock()
 	t := l.now[of]
 	if t == nil {
@@ -319,8 +319,8 @@ func (l *looking) take(of Account) (done func()) {
 	}
 }
 
-// person returns the principal of a valid login by a provider. The provider's answer may be as old as within.
-func (g *Gatekeeper) person(ctx context.Context, s Login, within time.Duration) (Principal, error) {
+// loginPrincipal returns the principal of a valid login by a provider. The provider's answer may be as old as within.
+func (g *Gatekeeper) loginPrincipal(ctx context.Context, s Login, within time.Duration) (Principal, error) {
 	if g.directory.People == nil { // no provider is configured any more
 		return Principal{}, errors.Join(errSignedOut(), g.logins.DeleteLogin(ctx, s.Hash))
 	}
@@ -329,31 +329,31 @@ func (g *Gatekeeper) person(ctx context.Context, s Login, within time.Duration) 
 		return Principal{}, err
 	}
 	if !found {
-		return Principal{}, g.end(ctx, s, who.Name, "the person is not known any more")
+		return Principal{}, g.terminateLogin(ctx, s, who.Name, "the person is not known any more")
 	}
-	who, err = g.asked(ctx, who, within)
+	who, err = g.currentPerson(ctx, who, within)
 	if fault.CodeOf(err) == fault.Unauthenticated {
-		return Principal{}, g.end(ctx, s, who.Name, fault.From(err).Message)
+		return Principal{}, g.terminateLogin(ctx, s, who.Name, fault.From(err).Message)
 	}
 	if err != nil {
 		return Principal{}, err
 	}
 	role := g.directory.roleOf(who)
 	if role == "" {
-		return Principal{}, g.end(ctx, s, who.Name, "the person has no role any more")
+		return Principal{}, g.terminateLogin(ctx, s, who.Name, "the person has no role any more")
 	}
 	return who.principal(role), nil
 }
 
-// asked returns a person as their provider said at most within ago; it is asked if that was longer ago. One request at
-// a time asks, for whatever login, token or program of the person: a refresh token is good once. With an error, the
-// person is as was known before. unauthenticated if the provider no longer recognises them.
-func (g *Gatekeeper) asked(ctx context.Context, was Person, within time.Duration) (Person, error) {
+// currentPerson returns a person as their provider said at most within ago; it is asked if that was longer ago. One
+// request at a time asks, for whatever login, token or program of the person: a refresh token is good once. With an
+// error, the person is as was known before. unauthenticated if the provider no longer recognises them.
+func (g *Gatekeeper) currentPerson(ctx context.Context, was Person, within time.Duration) (Person, error) {
 	if !was.Refused && g.now().Sub(was.LookedAt) < within {
 		return was, nil
 	}
 	began := g.now()
-	defer g.looking.take(was.Account)()
+	defer g.looking.lockAccount(was.Account)()
 	who, found, err := g.directory.People.FindPerson(ctx, was.Account) // another request may have asked meanwhile
 	switch {
 	case err != nil:
@@ -369,12 +369,12 @@ func (g *Gatekeeper) asked(ctx context.Context, was Person, within time.Duration
 	if err != nil {
 		return who, fault.New(fault.Unauthenticated, "what lets the provider be asked again cannot be read")
 	}
-	return g.look(ctx, who, grant)
+	return g.recheckPerson(ctx, who, grant)
 }
 
-// look asks the provider about a person. If the provider cannot be reached, the login remains, but the error refuses
-// this call.
-func (g *Gatekeeper) look(ctx context.Context, who Person, grant identity.Grant) (Person, error) {
+// recheckPerson asks the provider about a person. If the provider cannot be reached, the login remains, but the error
+// refuses this call.
+func (g *Gatekeeper) recheckPerson(ctx context.Context, who Person, grant identity.Grant) (Person, error) {
 	// The caller may go away: a refresh token that was used and not kept would sign the person out.
 	ctx = context.WithoutCancel(ctx)
 	seen := identity.Person{Provider: who.Provider, Issuer: who.Issuer, Subject: who.Subject}
@@ -464,12 +464,12 @@ func (g *Gatekeeper) owner(ctx context.Context, a Account) (Person, error) {
 
 // askedOrDown is asked with LookEvery; after a failure it returns that error for downPause.
 func (g *Gatekeeper) askedOrDown(ctx context.Context, who Person) (Person, error) {
-	if err := g.looking.failure(who.Account, g.now()); err != nil {
+	if err := g.looking.recentFailure(who.Account, g.now()); err != nil {
 		return who, err
 	}
-	now, err := g.asked(ctx, who, LookEvery)
+	now, err := g.currentPerson(ctx, who, LookEvery)
 	if err != nil && fault.CodeOf(err) != fault.Unauthenticated {
-		g.looking.failed(who.Account, err, g.now().Add(downPause))
+		g.looking.rememberFailure(who.Account, err, g.now().Add(downPause))
 	}
 	return now, err
 }
@@ -512,11 +512,11 @@ func (g *Gatekeeper) unsealed(who Person) (identity.Grant, error) {
 	return unseal(key, who.Account, who.Sealed)
 }
 
-// end ends a login, records why, and returns the answer to its browser.
-func (g *Gatekeeper) end(ctx context.Context, s Login, name, why string) error {
+// terminateLogin ends a login, records why, and returns the answer to its browser.
+func (g *Gatekeeper) terminateLogin(ctx context.Context, s Login, name, why string) error {
 	answer := fault.New(fault.Unauthenticated, "the session has ended: %s; sign in again", why)
 	s.Name = name
-	row := g.row(ActionEnd, g.directory.NewID(), s.person(), nil, "login "+s.ID+": "+why)
+	row := g.auditRow(ActionEnd, g.directory.NewID(), s.actor(), nil, "login "+s.ID+": "+why)
 	err := g.logins.EndLogin(context.WithoutCancel(ctx), s.ID, row)
 	if err != nil && fault.CodeOf(err) != fault.NotFound { // else another request has ended it
 		return err

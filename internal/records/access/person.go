@@ -187,8 +187,8 @@ func (p Person) Actor() record.Actor {
 	return record.Actor{Person: &record.Person{Issuer: p.Issuer, Subject: p.Subject, Name: p.Name}}
 }
 
-// known returns the person as the policy asks.
-func (p Person) known() policy.Known {
+// policySubject returns the person as the policy asks.
+func (p Person) policySubject() policy.Known {
 	return policy.Known{Provider: p.Provider, Subject: p.Subject, User: p.User, Groups: p.Groups}
 }
 
@@ -250,7 +250,7 @@ func (d Directory) roleOf(p Person) policy.Role {
 	if d.Role == nil {
 		return ""
 	}
-	return d.Role(p.Issuer, p.known())
+	return d.Role(p.Issuer, p.policySubject())
 }
 
 // closed says why new sign-ins are refused now, or "".
@@ -267,8 +267,8 @@ const (
 	ActionEnd    = "sign-in.end" // of a login, by whatever ended it
 )
 
-// row returns a row of the audit about a person.
-func (g *Gatekeeper) row(action, id string, who record.Actor, err error, message string) record.Attempt {
+// auditRow returns a row of the audit about a person.
+func (g *Gatekeeper) auditRow(action, id string, who record.Actor, err error, message string) record.Attempt {
 	row := record.Attempt{
 		Time: g.now(), RequestID: id, Actor: who.At(record.DoorWeb), Action: action, Outcome: record.OutcomeDone,
 		Message: message,
@@ -280,8 +280,8 @@ func (g *Gatekeeper) row(action, id string, who record.Actor, err error, message
 	return row
 }
 
-// Arrival is a person that a provider has just recognised, at a browser.
-type Arrival struct {
+// Identity is a person that a provider has just recognised, at a browser.
+type Identity struct {
 	Person  identity.Person
 	Grant   identity.Grant
 	Browser string // as it calls itself
@@ -291,7 +291,7 @@ type Arrival struct {
 // Arrive makes a login for a person that a provider has recognised, and records it.
 //
 // Errors: forbidden, and recorded, if the policy gives them no role.
-func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Principal, err error) {
+func (g *Gatekeeper) Arrive(ctx context.Context, a Identity) (id string, p Principal, err error) {
 	who := personOf(a.Person, g.now())
 	if why := g.directory.closed(); why != "" {
 		who.Name = who.Provider + ":" + cmp.Or(who.User, who.Subject)
@@ -318,7 +318,7 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Arrival) (id string, p Princi
 	}
 	said := fmt.Sprintf("as %s, by %s (issuer %s, subject %s); login %s", role, who.Provider, who.Issuer, who.Subject,
 		login.ID)
-	row := g.row(ActionSignIn, a.ID, who.Actor(), nil, said)
+	row := g.auditRow(ActionSignIn, a.ID, who.Actor(), nil, said)
 	if err := g.logins.InsertLogin(ctx, login, now.Add(-LoginLife), now.Add(-LoginIdle), row); err != nil {
 		return "", Principal{}, err
 	}
@@ -359,7 +359,7 @@ func (g *Gatekeeper) Refused(ctx context.Context, id string, who record.Actor, w
 	if g.directory.Record == nil {
 		return why
 	}
-	if err := g.directory.Record(ctx, g.row(ActionSignIn, id, who, why, "")); err != nil {
+	if err := g.directory.Record(ctx, g.auditRow(ActionSignIn, id, who, why, "")); err != nil {
 		return fault.From(err)
 	}
 	return why
@@ -387,7 +387,7 @@ func (g *Gatekeeper) LoggedOut(ctx context.Context, l identity.Logout) (ended in
 		if !same || login.Issuer == "" {
 			continue
 		}
-		row := g.row(ActionEnd, g.directory.NewID(), login.person(), nil,
+		row := g.auditRow(ActionEnd, g.directory.NewID(), login.actor(), nil,
 			"login "+login.ID+": the person signed out at the provider")
 		if err := g.logins.EndLogin(ctx, login.ID, row); err != nil && fault.CodeOf(err) != fault.NotFound {
 			return ended, err

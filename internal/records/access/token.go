@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // TokenPrefix begins every token that NewSecret makes, so that people and scanners of secrets recognise one.
@@ -136,7 +136,7 @@ func (f FirstToken) Secret(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !known {
-		if err := f.create(ctx); err != nil {
+		if err := f.createFirst(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -154,8 +154,8 @@ func (f FirstToken) Secret(ctx context.Context) (string, error) {
 	return secret, nil
 }
 
-func (f FirstToken) create(ctx context.Context) error {
-	text, err := secretfile.Load(f.Folder, f.File, func() (string, error) {
+func (f FirstToken) createFirst(ctx context.Context) error {
+	text, err := files.LoadSecret(f.Folder, f.File, func() (string, error) {
 		secret, err := NewSecret(f.Random)
 		return secret + "\n", err
 	})

@@ -128,7 +128,7 @@ func (e *Exporter) checkFile(ctx context.Context, s fileSink, after int64) (reco
 	r := &fileReader{comparison: &c, next: 1}
 	err = r.skipTo(f, noted.Last.Seq, after)
 	if err == nil {
-		err = r.read(ctx, f)
+		err = r.readHeads(ctx, f)
 	}
 	if err != nil {
 		var failed *fault.Error
@@ -173,7 +173,7 @@ func (r *fileReader) skipTo(f *os.File, newest, after int64) error {
 	return err
 }
 
-func (r *fileReader) read(ctx context.Context, f io.Reader) error {
+func (r *fileReader) readHeads(ctx context.Context, f io.Reader) error {
 	in := bufio.NewReaderSize(f, maxLine)
 	if r.next == 0 {
 		if _, err := in.ReadSlice('\n'); err != nil && !errors.Is(err, io.EOF) {
@@ -193,13 +193,13 @@ func (r *fileReader) read(ctx context.Context, f io.Reader) error {
 			return err
 		}
 		r.number++
-		if err := r.line(ctx, bytes.TrimSuffix(text, []byte("\n"))); err != nil {
+		if err := r.readHead(ctx, bytes.TrimSuffix(text, []byte("\n"))); err != nil {
 			return err
 		}
 	}
 }
 
-func (r *fileReader) line(ctx context.Context, text []byte) error {
+func (r *fileReader) readHead(ctx context.Context, text []byte) error {
 	h, err := parseLine(text)
 	switch {
 	case err != nil && isTorn(text):
@@ -223,8 +223,8 @@ func Unchecked(against string, why error) record.HeadCheck {
 // maxLine bounds a line of a file of heads, in bytes. One of ours has some 150.
 const maxLine = 64 << 10
 
-// line returns a head as it is exported: one JSON object, and a line break.
-func line(h record.Head) []byte {
+// formatHead returns a head as it is exported: one JSON object, and a line break.
+func formatHead(h record.Head) []byte {
 	b, err := json.Marshal(struct {
 		Seq  int64  `json:"seq"`
 		Hash string `json:"hash"`
@@ -239,7 +239,7 @@ func line(h record.Head) []byte {
 func lines(heads []record.Head) []byte {
 	var b bytes.Buffer
 	for _, h := range heads {
-		b.Write(line(h))
+		b.Write(formatHead(h))
 	}
 	return b.Bytes()
 }

@@ -31,7 +31,7 @@ const (
 type Exporter struct {
 	audit    Audit
 	warn     func(ctx context.Context, sink, problem string)
-	sinks    []*target
+	sinks    []*exportTarget
 	Problems []string // addresses that were not understood, in sentences without the addresses
 
 	kick      chan struct{} // has room for one
@@ -41,8 +41,8 @@ type Exporter struct {
 	done      chan struct{} // closed when that goroutine has ended
 }
 
-// target is a sink, with what is known of it in this process.
-type target struct {
+// exportTarget is a sink, with what is known of it in this process.
+type exportTarget struct {
 	sink
 	mu      sync.Mutex // held while exporting
 	problem string     // the last one that was reported
@@ -53,12 +53,12 @@ func New(o Options) *Exporter {
 	e := &Exporter{audit: o.Audit, warn: o.Warn, kick: make(chan struct{}, 1), closing: make(chan struct{}),
 		done: make(chan struct{})}
 	for i, address := range o.Addresses {
-		s, err := parse(address, o)
+		s, err := parseSink(address, o)
 		if err != nil {
 			e.Problems = append(e.Problems, fmt.Sprintf("CLAUDEOPS_AUDIT_SINK, entry %d: %s", i+1, err))
 			continue
 		}
-		e.sinks = append(e.sinks, &target{sink: s})
+		e.sinks = append(e.sinks, &exportTarget{sink: s})
 	}
 	return e
 }
@@ -183,7 +183,7 @@ func (e *Exporter) Required(ctx context.Context) error {
 }
 
 // export exports to one sink what it has not taken yet, and notes and tells how that went.
-func (e *Exporter) export(ctx context.Context, t *target) error {
+func (e *Exporter) export(ctx context.Context, t *exportTarget) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := e.catchUp(ctx, t)
@@ -208,7 +208,7 @@ func (e *Exporter) export(ctx context.Context, t *target) error {
 	return err
 }
 
-func (e *Exporter) catchUp(ctx context.Context, t *target) (err error) {
+func (e *Exporter) catchUp(ctx context.Context, t *exportTarget) (err error) {
 	known, err := e.audit.Export(ctx, t.name())
 	if err != nil {
 		return err
@@ -218,12 +218,12 @@ func (e *Exporter) catchUp(ctx context.Context, t *target) (err error) {
 			return err
 		}
 	}
-	d, err := t.begin(ctx)
+	d, err := t.openDelivery(ctx)
 	if err != nil {
 		return fault.Wrap(err, fault.UpstreamError, "the audit could not be exported to the sink %s: %s", t.name(), err)
 	}
 	defer func() {
-		if ended := d.end(); err == nil && ended != nil {
+		if ended := d.close(); err == nil && ended != nil {
 			err = fault.Wrap(ended, fault.UpstreamError, "the audit could not be exported to the sink %s: %s", t.name(), ended)
 		}
 	}()
@@ -231,7 +231,7 @@ func (e *Exporter) catchUp(ctx context.Context, t *target) (err error) {
 }
 
 // send exports from where the sink stands.
-func (e *Exporter) send(ctx context.Context, t *target, d delivery) error {
+func (e *Exporter) send(ctx context.Context, t *exportTarget, d delivery) error {
 	from, err := e.position(ctx, t, d)
 	if err != nil {
 		return err
@@ -255,7 +255,7 @@ func (e *Exporter) send(ctx context.Context, t *target, d delivery) error {
 }
 
 // noteWorks notes that a sink works again whose failure another process has noted.
-func (e *Exporter) noteWorks(ctx context.Context, t *target, at record.Head) error {
+func (e *Exporter) noteWorks(ctx context.Context, t *exportTarget, at record.Head) error {
 	known, err := e.audit.Export(ctx, t.name())
 	if err != nil || known.Problem == "" && known.Last == at {
 		return err
@@ -269,7 +269,7 @@ func (e *Exporter) noteWorks(ctx context.Context, t *target, at record.Head) err
 // position returns the last head that the sink has taken. It is misconfigured if the sink does not hold what it has
 // taken, or the audit no longer has it: then nothing more is exported to it, so that it stays as it is, until the
 // operator has looked and names another one.
-func (e *Exporter) position(ctx context.Context, t *target, d delivery) (record.Head, error) {
+func (e *Exporter) position(ctx context.Context, t *exportTarget, d delivery) (record.Head, error) {
 	noted, err := e.audit.Export(ctx, t.name())
 	if err != nil {
 		return record.Head{}, err

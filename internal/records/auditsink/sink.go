@@ -19,9 +19,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -32,8 +30,8 @@ type sink interface {
 	name() string
 	// local sinks take heads at once; exports to others run in the background.
 	local() bool
-	// begin prepares an export; no other process exports to a local sink until it ends.
-	begin(ctx context.Context) (delivery, error)
+	// openDelivery prepares an export; no other process exports to a local sink until it ends.
+	openDelivery(ctx context.Context) (delivery, error)
 }
 
 // delivery is one export to a sink.
@@ -42,11 +40,11 @@ type delivery interface {
 	last() (h record.Head, known bool, err error)
 	// send hands heads over. After an error some of them may have arrived.
 	send(ctx context.Context, heads []record.Head) error
-	end() error
+	close() error
 }
 
-// parse makes the sink of an address. Errors never repeat the address: it may hold a secret.
-func parse(address string, o Options) (sink, error) {
+// parseSink makes the sink of an address. Errors never repeat the address: it may hold a secret.
+func parseSink(address string, o Options) (sink, error) {
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch {
 	case filepath.IsAbs(address):
@@ -70,7 +68,7 @@ func parse(address string, o Options) (sink, error) {
 		switch {
 		case err != nil || u.Host == "":
 			return nil, errors.New("a sink over https has an address that cannot be understood")
-		case !weborigin.Confidential(u):
+		case !transport.IsConfidential(u):
 			return nil, errors.New("a sink on another machine needs https")
 		}
 		return newHTTPSink(u, o.Transport), nil
@@ -113,7 +111,7 @@ const (
 	tailBytes = 4 << 10 // the last line is within it
 )
 
-func (s fileSink) begin(ctx context.Context) (delivery, error) {
+func (s fileSink) openDelivery(ctx context.Context) (delivery, error) {
 	f, err := files.OpenAppend(s.path, fileMode)
 	if errors.Is(err, files.ErrNotRegular) {
 		return nil, errors.New("it is not a regular file")
@@ -122,7 +120,7 @@ func (s fileSink) begin(ctx context.Context) (delivery, error) {
 		return nil, reasonOf(err)
 	}
 	for taken := false; err == nil && !taken; {
-		if taken, err = filelock.Try(f, true); err != nil || taken {
+		if taken, err = files.TryLock(f, true); err != nil || taken {
 			break
 		}
 		select {
@@ -196,7 +194,7 @@ func (d *fileDelivery) send(_ context.Context, heads []record.Head) error {
 	return reasonOf(d.file.Sync())
 }
 
-func (d *fileDelivery) end() error { return d.file.Close() }
+func (d *fileDelivery) close() error { return d.file.Close() }
 
 // httpSink posts heads, one JSON object a line.
 type httpSink struct {
@@ -219,7 +217,7 @@ func (s httpSink) name() string {
 
 func (httpSink) local() bool { return false }
 
-func (s httpSink) begin(context.Context) (delivery, error) { return s, nil }
+func (s httpSink) openDelivery(context.Context) (delivery, error) { return s, nil }
 
 func (httpSink) last() (record.Head, bool, error) { return record.Head{}, false, nil }
 
@@ -244,7 +242,7 @@ func reasonOfRequest(err error) string {
 	return "it could not be reached"
 }
 
-func (httpSink) end() error { return nil }
+func (httpSink) close() error { return nil }
 
 // syslogSink sends each head as a message of RFC 5424. Over UDP and to a local socket its arrival is not confirmed.
 type syslogSink struct {
@@ -262,7 +260,7 @@ func (s syslogSink) name() string {
 
 func (syslogSink) local() bool { return false }
 
-func (s syslogSink) begin(ctx context.Context) (delivery, error) {
+func (s syslogSink) openDelivery(ctx context.Context) (delivery, error) {
 	addresses := []string{s.address}
 	if s.address == "" {
 		addresses = []string{"/dev/log", "/var/run/syslog", "/var/run/log"}
@@ -295,24 +293,24 @@ func (d syslogDelivery) send(ctx context.Context, heads []record.Head) error {
 		}
 	}
 	for _, h := range heads {
-		if _, err := d.conn.Write(d.message(h)); err != nil {
+		if _, err := d.conn.Write(d.formatMessage(h)); err != nil {
 			return errors.New("the message could not be sent")
 		}
 	}
 	return nil
 }
 
-func (d syslogDelivery) message(h record.Head) []byte {
+func (d syslogDelivery) formatMessage(h record.Head) []byte {
 	host := d.host
 	if host == "" {
 		host = "-"
 	}
 	message := fmt.Appendf(nil, "<%d>1 %s %s claudeops - audit-head - %s", syslogPriority,
-		h.Time.UTC().Format(time.RFC3339Nano), host, bytes.TrimSuffix(line(h), []byte("\n")))
+		h.Time.UTC().Format(time.RFC3339Nano), host, bytes.TrimSuffix(formatHead(h), []byte("\n")))
 	if d.network == "tcp" { // octet counting of RFC 6587
 		return append([]byte(strconv.Itoa(len(message))+" "), message...)
 	}
 	return message
 }
 
-func (d syslogDelivery) end() error { return d.conn.Close() }
+func (d syslogDelivery) close() error { return d.conn.Close() }

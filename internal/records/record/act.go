@@ -90,12 +90,12 @@ func (a Act) Sentence(quote func(string) string) string {
 }
 
 // Step is the verb where what it is about is known, as on the page of a change: "approved", "asked for changes".
-func (a Act) Step() string { return step(a.Verb) }
+func (a Act) Step() string { return verbStep(a.Verb) }
 
 // StepOf is Act.Step of an action that was done, for what a forge tells of and no row has.
-func StepOf(action string) string { return step(verbsOf(action).did) }
+func StepOf(action string) string { return verbStep(verbsOf(action).did) }
 
-func step(verb string) string {
+func verbStep(verb string) string {
 	verb = strings.TrimSuffix(verb, ", without writing,")
 	for _, preposition := range []string{" to", " on", " of"} {
 		verb = strings.TrimSuffix(verb, preposition)

@@ -235,11 +235,11 @@ type PullRecord struct {
 // Open reports whether the pull request is open, as far as we know.
 func (r PullRecord) Open() bool { return r.State == gitprovider.StateOpen }
 
-// Standing says who is to act on a pull request. The store counts and finds by the same rules.
-func (r PullRecord) Standing() Standing {
+// NextActor says who is to act on a pull request. The store counts and finds by the same rules.
+func (r PullRecord) NextActor() NextActor {
 	switch {
 	case !r.Open():
-		return Standing(r.State)
+		return NextActor(r.State)
 	case r.ChangesRequested > 0 && !r.RevisedAt.After(r.AskedAt):
 		return StandingAgent
 	case r.Checks == gitprovider.ChecksFailure:
@@ -252,16 +252,16 @@ func (r PullRecord) Standing() Standing {
 	return StandingReview
 }
 
-// Standing names who is to act on a pull request, or the state of one that has ended.
-type Standing string
+// NextActor names who is to act on a pull request, or the state of one that has ended.
+type NextActor string
 
 // Where an open pull request stands.
 const (
-	StandingFailed  Standing = "failed"  // a check of the forge has failed
-	StandingReady   Standing = "ready"   // approved, and no check stands against it
-	StandingReview  Standing = "review"  // a person is to look
-	StandingRunning Standing = "running" // its checks run
-	StandingAgent   Standing = "agent"   // somebody asked for changes, and nothing was revised since
+	StandingFailed  NextActor = "failed"  // a check of the forge has failed
+	StandingReady   NextActor = "ready"   // approved, and no check stands against it
+	StandingReview  NextActor = "review"  // a person is to look
+	StandingRunning NextActor = "running" // its checks run
+	StandingAgent   NextActor = "agent"   // somebody asked for changes, and nothing was revised since
 )
 
 // Tab selects changes by where they stand.
@@ -287,7 +287,7 @@ type CodeCount struct {
 }
 
 // PullTotals counts pull requests by where they stand; those that have ended by their state.
-type PullTotals map[Standing]int64
+type PullTotals map[NextActor]int64
 
 // Waiting counts the pull requests that are open and not with their agents.
 func (t PullTotals) Waiting() (n int64) {
@@ -298,8 +298,8 @@ func (t PullTotals) Waiting() (n int64) {
 }
 
 // WaitingStandings returns the standings of pull requests that wait for a person.
-func WaitingStandings() []Standing {
-	return []Standing{StandingFailed, StandingReady, StandingReview, StandingRunning}
+func WaitingStandings() []NextActor {
+	return []NextActor{StandingFailed, StandingReady, StandingReview, StandingRunning}
 }
 
 // RepoName is a repository at its provider.

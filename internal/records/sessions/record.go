@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 )
 
 // Trigger says why a session was started.
@@ -158,7 +158,7 @@ type Handover struct {
 }
 
 // Boundary describes the separation of an agent from our files and processes.
-type Boundary = confine.Boundary
+type Boundary = sandbox.Boundary
 
 // MaxDenials limits the denied tools that a record lists.
 const MaxDenials = 50

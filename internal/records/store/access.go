@@ -26,7 +26,7 @@ const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good;
 // else it is conflict, and nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
-	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := insertToken(ctx, tx, t); err != nil {
 			return err
 		}
@@ -43,10 +43,11 @@ func insertToken(ctx context.Context, tx *sql.Tx, t access.Token) error {
 		return fault.New(fault.Conflict, "%q is the name of a person who signs in here; choose another name", t.Name)
 	}
 	_, err = tx.ExecContext(ctx, "INSERT INTO api_tokens ("+tokenColumns+") VALUES ("+placeholders(1, 17)+")",
-		text(t.ID), text(t.Name), text(t.Hash), int64(t.MaxTier), t.Scopes.String(), at(&t.CreatedAt), at(&t.RevokedAt),
-		asNumber(t.Agent), at(&t.ExpiresAt),
-		text(t.Owner.Issuer), text(t.Owner.Subject), at(&t.UsedAt), strings.Join(t.Repos, " "),
-		asNumber(t.DryRun), asNumber(t.ReadOnly), actor(t.Maker), text(t.Grantor))
+		textColumn(t.ID), textColumn(t.Name), textColumn(t.Hash), int64(t.MaxTier), t.Scopes.String(),
+		timeColumn(&t.CreatedAt), timeColumn(&t.RevokedAt),
+		asNumber(t.Agent), timeColumn(&t.ExpiresAt),
+		textColumn(t.Owner.Issuer), textColumn(t.Owner.Subject), timeColumn(&t.UsedAt), strings.Join(t.Repos, " "),
+		asNumber(t.DryRun), asNumber(t.ReadOnly), actor(t.Maker), textColumn(t.Grantor))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Conflict,
 			"there is a token with the name %q already; revoke it, or choose another name", t.Name)
@@ -63,7 +64,7 @@ func asNumber(yes bool) int64 {
 
 // Tokens returns every token, oldest first.
 func (a *Access) Tokens(ctx context.Context) (out []access.Token, err error) {
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectTokens(ctx, tx, "ORDER BY created_us, id")
 		return err
 	})
@@ -72,8 +73,8 @@ func (a *Access) Tokens(ctx context.Context) (out []access.Token, err error) {
 
 // FindToken implements access.Tokens.
 func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, found bool, err error) {
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		tokens, err := selectTokens(ctx, tx, "WHERE hash = $1", text(hash))
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		tokens, err := selectTokens(ctx, tx, "WHERE hash = $1", textColumn(hash))
 		if len(tokens) > 0 {
 			t, found = tokens[0], true
 		}
@@ -84,13 +85,13 @@ func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, fo
 
 func personNamed(ctx context.Context, tx *sql.Tx, name string) (found bool, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM people WHERE lower(name) = lower(CAST($1 AS TEXT)))",
-		text(name)).Scan(&found)
+		textColumn(name)).Scan(&found)
 	return found, err
 }
 
 // TouchToken implements access.Tokens.
 func (a *Access) TouchToken(ctx context.Context, hash string, used time.Time) error {
-	return a.db.exec(ctx, "UPDATE api_tokens SET used_us = $1 WHERE hash = $2", micros(used), text(hash))
+	return a.db.exec(ctx, "UPDATE api_tokens SET used_us = $1 WHERE hash = $2", micros(used), textColumn(hash))
 }
 
 // AnyToken reports whether a token of a person or program was ever made, revoked ones included; those of agents do not
@@ -107,16 +108,16 @@ const madeWith = `WITH RECURSIVE made (hash) AS (SELECT hash FROM api_tokens WHE
 // RevokeToken makes the good token with the id or name useless from now on, with all that were made with it, and
 // appends to the audit what row makes of the names of those; not_found if there is none.
 func (a *Access) RevokeToken(ctx context.Context, idOrName string, row ...func(made []string) record.Attempt) error {
-	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		made, err := selectRows(ctx, tx, func(rows *sql.Rows, name *string) error { return rows.Scan((*text)(name)) },
+	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		made, err := selectRows(ctx, tx, func(rows *sql.Rows, name *string) error { return rows.Scan((*textColumn)(name)) },
 			madeWith+`SELECT name FROM api_tokens WHERE revoked_us IS NULL AND hash IN (SELECT hash FROM made)
-				AND id <> $1 AND name <> $1 ORDER BY created_us, id`, text(idOrName))
+				AND id <> $1 AND name <> $1 ORDER BY created_us, id`, textColumn(idOrName))
 		if err != nil {
 			return err
 		}
 		result, err := tx.ExecContext(ctx,
 			madeWith+"UPDATE api_tokens SET revoked_us = $2 WHERE revoked_us IS NULL AND hash IN (SELECT hash FROM made)",
-			text(idOrName), micros(a.db.now()))
+			textColumn(idOrName), micros(a.db.now()))
 		if err != nil {
 			return err
 		}
@@ -140,10 +141,11 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 	return selectRows(ctx, tx, func(rows *sql.Rows, t *access.Token) error {
 		var scopes, repos string
 		var agent, dryRun, readOnly int64
-		if err := rows.Scan((*text)(&t.ID), (*text)(&t.Name), (*text)(&t.Hash), &t.MaxTier, &scopes,
-			at(&t.CreatedAt), at(&t.RevokedAt), &agent, at(&t.ExpiresAt), (*text)(&t.Owner.Issuer), (*text)(&t.Owner.Subject),
-			at(&t.UsedAt), &repos, &dryRun, &readOnly, (*actor)(&t.Maker),
-			(*text)(&t.Grantor), (*text)(&t.OwnerName), (*text)(&t.Client)); err != nil {
+		if err := rows.Scan((*textColumn)(&t.ID), (*textColumn)(&t.Name), (*textColumn)(&t.Hash), &t.MaxTier, &scopes,
+			timeColumn(&t.CreatedAt), timeColumn(&t.RevokedAt), &agent, timeColumn(&t.ExpiresAt), (*textColumn)(&t.Owner.Issuer),
+			(*textColumn)(&t.Owner.Subject),
+			timeColumn(&t.UsedAt), &repos, &dryRun, &readOnly, (*actor)(&t.Maker),
+			(*textColumn)(&t.Grantor), (*textColumn)(&t.OwnerName), (*textColumn)(&t.Client)); err != nil {
 			return err
 		}
 		if repos != "" {
@@ -164,16 +166,17 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 // InsertLogin implements access.Logins.
 func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefore, seenBefore time.Time,
 	rows ...record.Attempt) error {
-	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE created_us < $1 OR seen_us < $2",
 			micros(madeBefore), micros(seenBefore))
 		if err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "INSERT INTO web_sessions ("+loginColumns("")+") VALUES ("+placeholders(1, 9)+")",
-			text(session.Hash), text(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt), text(session.ID),
-			text(session.Browser),
-			text(session.Issuer), text(session.Subject), text(session.ProviderSession))
+			textColumn(session.Hash), textColumn(session.TokenHash), micros(session.CreatedAt), micros(session.SeenAt),
+			textColumn(session.ID),
+			textColumn(session.Browser),
+			textColumn(session.Issuer), textColumn(session.Subject), textColumn(session.ProviderSession))
 		if err != nil {
 			return err
 		}
@@ -184,25 +187,25 @@ func (a *Access) InsertLogin(ctx context.Context, session access.Login, madeBefo
 // FindLogin implements access.Logins.
 func (a *Access) FindLogin(ctx context.Context, hash string) (login access.Login, found bool, err error) {
 	found, err = a.db.first(ctx, loginFields(&login), "SELECT "+loginColumns("")+" FROM web_sessions WHERE hash = $1",
-		text(hash))
+		textColumn(hash))
 	return login, found, err
 }
 
 // TouchLogin implements access.Logins.
 func (a *Access) TouchLogin(ctx context.Context, hash string, seen time.Time) error {
-	return a.db.exec(ctx, "UPDATE web_sessions SET seen_us = $1 WHERE hash = $2", micros(seen), text(hash))
+	return a.db.exec(ctx, "UPDATE web_sessions SET seen_us = $1 WHERE hash = $2", micros(seen), textColumn(hash))
 }
 
 // DeleteLogin implements access.Logins.
 func (a *Access) DeleteLogin(ctx context.Context, hash string) error {
-	return a.db.exec(ctx, "DELETE FROM web_sessions WHERE hash = $1", text(hash))
+	return a.db.exec(ctx, "DELETE FROM web_sessions WHERE hash = $1", textColumn(hash))
 }
 
 const personColumns = "issuer, subject, provider, name, username, member_of, looked_us, sealed, refused"
 
 // KeepPerson implements access.People.
 func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person, error) {
-	err := a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		known, err := selectPeople(ctx, tx, p.Account)
 		if err != nil {
 			return err
@@ -212,8 +215,9 @@ func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person
 			_, err := tx.ExecContext(ctx,
 				"UPDATE people SET provider = $3, username = $4, member_of = $5, looked_us = $6, sealed = $7, refused = $8 "+
 					"WHERE issuer = $1 AND subject = $2",
-				text(p.Issuer), text(p.Subject), text(p.Provider), text(p.User), textList(p.Groups), at(&p.LookedAt),
-				text(p.Sealed), asNumber(p.Refused))
+				textColumn(p.Issuer), textColumn(p.Subject), textColumn(p.Provider), textColumn(p.User), textList(p.Groups),
+				timeColumn(&p.LookedAt),
+				textColumn(p.Sealed), asNumber(p.Refused))
 			return err
 		}
 		if p.Name, err = newName(ctx, tx, p); err != nil {
@@ -221,8 +225,9 @@ func (a *Access) KeepPerson(ctx context.Context, p access.Person) (access.Person
 		}
 		_, err = tx.ExecContext(ctx,
 			"INSERT INTO people ("+personColumns+") VALUES ("+placeholders(1, 9)+")",
-			text(p.Issuer), text(p.Subject), text(p.Provider), text(p.Name), text(p.User), textList(p.Groups), at(&p.LookedAt),
-			text(p.Sealed), asNumber(p.Refused))
+			textColumn(p.Issuer), textColumn(p.Subject), textColumn(p.Provider), textColumn(p.Name), textColumn(p.User),
+			textList(p.Groups), timeColumn(&p.LookedAt),
+			textColumn(p.Sealed), asNumber(p.Refused))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Conflict, "somebody else was given the name %s at this moment; sign in again", p.Name)
 		}
@@ -251,13 +256,13 @@ const takenQuery = `SELECT EXISTS (SELECT 1 FROM api_tokens WHERE lower(name) = 
 	OR EXISTS (SELECT 1 FROM people WHERE lower(name) = lower(CAST($1 AS TEXT)))`
 
 func nameTaken(ctx context.Context, tx *sql.Tx, name string) (taken bool, err error) {
-	err = tx.QueryRowContext(ctx, takenQuery, text(name)).Scan(&taken)
+	err = tx.QueryRowContext(ctx, takenQuery, textColumn(name)).Scan(&taken)
 	return taken, err
 }
 
 // FindPerson implements access.People.
 func (a *Access) FindPerson(ctx context.Context, account access.Account) (p access.Person, found bool, err error) {
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		people, err := selectPeople(ctx, tx, account)
 		if len(people) > 0 {
 			p, found = people[0], true
@@ -270,20 +275,21 @@ func (a *Access) FindPerson(ctx context.Context, account access.Account) (p acce
 func selectPeople(ctx context.Context, tx *sql.Tx, account access.Account) ([]access.Person, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, p *access.Person) error {
 		var refused int64
-		err := rows.Scan((*text)(&p.Issuer), (*text)(&p.Subject), (*text)(&p.Provider), (*text)(&p.Name), (*text)(&p.User),
-			(*textList)(&p.Groups), at(&p.LookedAt), (*text)(&p.Sealed), &refused)
+		err := rows.Scan((*textColumn)(&p.Issuer), (*textColumn)(&p.Subject), (*textColumn)(&p.Provider),
+			(*textColumn)(&p.Name), (*textColumn)(&p.User),
+			(*textList)(&p.Groups), timeColumn(&p.LookedAt), (*textColumn)(&p.Sealed), &refused)
 		p.Refused = refused != 0
 		return err
 	}, "SELECT "+personColumns+" FROM people WHERE issuer = $1 AND subject = $2",
-		text(account.Issuer), text(account.Subject))
+		textColumn(account.Issuer), textColumn(account.Subject))
 }
 
 // KeepGrant implements access.People.
 func (a *Access) KeepGrant(ctx context.Context, p access.Person, was string) (kept bool, err error) {
-	err = a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		kept, err = changesOne(tx.ExecContext(ctx,
 			"UPDATE people SET sealed = $3, refused = $4 WHERE issuer = $1 AND subject = $2 AND sealed = $5",
-			text(p.Issuer), text(p.Subject), text(p.Sealed), asNumber(p.Refused), text(was)))
+			textColumn(p.Issuer), textColumn(p.Subject), textColumn(p.Sealed), asNumber(p.Refused), textColumn(was)))
 		return err
 	})
 	return kept && err == nil, err
@@ -291,11 +297,11 @@ func (a *Access) KeepGrant(ctx context.Context, p access.Person, was string) (ke
 
 // Logins implements access.Logins.
 func (a *Access) Logins(ctx context.Context) (out []access.Login, err error) {
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, s *access.Login) error {
 			var t access.Token
-			err := rows.Scan(append(loginFields(s), (*text)(&s.Name), (*text)(&t.ID), (*text)(&t.Owner.Issuer),
-				(*text)(&t.Owner.Subject))...)
+			err := rows.Scan(append(loginFields(s), (*textColumn)(&s.Name), (*textColumn)(&t.ID), (*textColumn)(&t.Owner.Issuer),
+				(*textColumn)(&t.Owner.Subject))...)
 			if t.ID != "" {
 				t.Name = s.Name
 				s.Holder = t.Actor()
@@ -312,8 +318,8 @@ func (a *Access) Logins(ctx context.Context) (out []access.Login, err error) {
 
 // EndLogin implements access.Logins.
 func (a *Access) EndLogin(ctx context.Context, id string, rows ...record.Attempt) error {
-	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE id = $1 AND id <> ''", text(id))
+	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, "DELETE FROM web_sessions WHERE id = $1 AND id <> ''", textColumn(id))
 		if err != nil {
 			return err
 		}
@@ -336,26 +342,27 @@ func loginColumns(prefix string) string {
 // loginFields returns the destinations for reading them.
 func loginFields(s *access.Login) []any {
 	return []any{
-		(*text)(&s.Hash), (*text)(&s.TokenHash), at(&s.CreatedAt), at(&s.SeenAt), (*text)(&s.ID), (*text)(&s.Browser),
-		(*text)(&s.Issuer),
-		(*text)(&s.Subject), (*text)(&s.ProviderSession),
+		(*textColumn)(&s.Hash), (*textColumn)(&s.TokenHash), timeColumn(&s.CreatedAt), timeColumn(&s.SeenAt),
+		(*textColumn)(&s.ID), (*textColumn)(&s.Browser),
+		(*textColumn)(&s.Issuer),
+		(*textColumn)(&s.Subject), (*textColumn)(&s.ProviderSession),
 	}
 }
 
 // LogoutKnown implements access.People.
 func (a *Access) LogoutKnown(ctx context.Context, issuer, id string) (known bool, err error) {
 	_, err = a.db.first(ctx, []any{&known}, "SELECT EXISTS (SELECT 1 FROM logout_tokens WHERE issuer = $1 AND id = $2)",
-		text(issuer), text(id))
+		textColumn(issuer), textColumn(id))
 	return known, err
 }
 
 // KeepLogout implements access.People. It forgets those whose time is over.
 func (a *Access) KeepLogout(ctx context.Context, issuer, id string, until time.Time) error {
-	return a.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM logout_tokens WHERE until_us < $1", micros(a.db.now()))
 		if err == nil {
 			_, err = tx.ExecContext(ctx, "INSERT INTO logout_tokens (issuer, id, until_us) VALUES ($1, $2, $3) "+
-				"ON CONFLICT DO NOTHING", text(issuer), text(id), micros(until))
+				"ON CONFLICT DO NOTHING", textColumn(issuer), textColumn(id), micros(until))
 		}
 		return err
 	})

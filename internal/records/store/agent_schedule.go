@@ -22,7 +22,7 @@ func (d *database) noteEnd(ctx context.Context, tx *sql.Tx, r sessions.Record) e
 		at := max(micros(now), micros(before.LastAt)+1)
 		const count = `INSERT INTO scheduled_sessions (state, cause, count, last_us) VALUES ($1, $2, 1, $3)
 			ON CONFLICT (state, cause) DO UPDATE SET count = scheduled_sessions.count + 1, last_us = excluded.last_us`
-		if _, err := tx.ExecContext(ctx, count, text(r.State), text(r.Cause), at); err != nil {
+		if _, err := tx.ExecContext(ctx, count, textColumn(r.State), textColumn(r.Cause), at); err != nil {
 			return err
 		}
 	}
@@ -34,7 +34,7 @@ func (d *database) noteEnd(ctx context.Context, tx *sql.Tx, r sessions.Record) e
 
 // ScheduledSessions says how the sessions of the schedule ended.
 func (s *AgentSessions) ScheduledSessions(ctx context.Context) (out sessions.Scheduled, err error) {
-	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = scheduled(ctx, tx)
 		return err
 	})
@@ -48,7 +48,7 @@ func scheduled(ctx context.Context, tx *sql.Tx) (sessions.Scheduled, error) {
 		var cause sessions.Cause
 		var n int64
 		var last time.Time
-		if err := rows.Scan((*text)(&state), (*text)(&cause), &n, at(&last)); err != nil {
+		if err := rows.Scan((*textColumn)(&state), (*textColumn)(&cause), &n, timeColumn(&last)); err != nil {
 			return err
 		}
 		if state == sessions.StateSkipped {

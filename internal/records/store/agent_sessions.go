@@ -34,20 +34,20 @@ func (s *AgentSessions) BeginSession(ctx context.Context, r sessions.Record) err
 	if r.State != sessions.StateRunning {
 		return s.insert(ctx, r, "")
 	}
-	return s.held.take(ctx, r.ID, func(lock string) (bool, error) {
+	return s.held.acquireAndRecord(ctx, r.ID, func(lock string) (bool, error) {
 		err := s.insert(ctx, r, lock)
 		return err == nil, err
 	})
 }
 
 func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock string) error {
-	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		record, err := json.Marshal(r)
 		if err != nil {
 			return err
 		}
 		const insert = `INSERT INTO agent_sessions (id, state, process, record) VALUES ($1, $2, $3, $4)`
-		_, err = tx.ExecContext(ctx, insert, text(r.ID), text(r.State), text(lock), string(record))
+		_, err = tx.ExecContext(ctx, insert, textColumn(r.ID), textColumn(r.State), textColumn(lock), string(record))
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Internal, "a session with the id %q is recorded already", r.ID)
 		}
@@ -63,10 +63,11 @@ func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock stri
 
 // AppendEvents implements session.Records.
 func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []sessions.Event) error {
-	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, e := range events {
 			const insert = `INSERT INTO agent_session_events (session, seq, time_us, kind, tool, body) VALUES ($1, $2, $3, $4, $5, $6)`
-			_, err := tx.ExecContext(ctx, insert, text(id), e.Seq, micros(e.Time), text(e.Kind), text(e.Tool), text(e.Text))
+			_, err := tx.ExecContext(ctx, insert, textColumn(id), e.Seq, micros(e.Time), textColumn(e.Kind), textColumn(e.Tool),
+				textColumn(e.Text))
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ func (s *AgentSessions) AppendEvents(ctx context.Context, id string, events []se
 
 // SaveSession implements session.Records.
 func (s *AgentSessions) SaveSession(ctx context.Context, r sessions.Record) error {
-	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.db.saveSession(ctx, tx, r) })
+	err := s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.db.saveSession(ctx, tx, r) })
 	if err == nil && r.State != sessions.StateRunning {
 		s.held.forget(r.ID)
 	}
@@ -92,12 +93,12 @@ func (d *database) saveSession(ctx context.Context, tx *sql.Tx, r sessions.Recor
 	}
 	var ran bool
 	err = tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM agent_sessions WHERE id = $1 AND state = 'running')",
-		text(r.ID)).Scan(&ran)
+		textColumn(r.ID)).Scan(&ran)
 	if err != nil {
 		return err
 	}
 	const update = `UPDATE agent_sessions SET state = $1, record = $2 WHERE id = $3 AND ($1 <> 'running' OR state = 'running')`
-	known, err := changesOne(tx.ExecContext(ctx, update, text(r.State), string(kept), text(r.ID)))
+	known, err := changesOne(tx.ExecContext(ctx, update, textColumn(r.State), string(kept), textColumn(r.ID)))
 	if err == nil && !known {
 		err = noSession(r.ID)
 	}
@@ -116,7 +117,7 @@ func noSession(id string) error {
 
 // Session implements session.Records.
 func (s *AgentSessions) Session(ctx context.Context, id string) (sessions.Record, error) {
-	found, err := s.sessions(ctx, "WHERE id = $1", text(bound(id, maxWord)))
+	found, err := s.sessions(ctx, "WHERE id = $1", textColumn(bound(id, maxWord)))
 	if err == nil && len(found) == 0 {
 		err = noSession(id)
 	}
@@ -170,16 +171,16 @@ func decodeSession(record string, r *sessions.Record) error {
 // SessionEvents implements session.Records.
 func (s *AgentSessions) SessionEvents(ctx context.Context, id string, after int) ([]sessions.Event, error) {
 	return selectOf(ctx, s.db, func(rows *sql.Rows, e *sessions.Event) error {
-		return rows.Scan(&e.Seq, at(&e.Time), (*text)(&e.Kind), (*text)(&e.Tool), (*text)(&e.Text))
+		return rows.Scan(&e.Seq, timeColumn(&e.Time), (*textColumn)(&e.Kind), (*textColumn)(&e.Tool), (*textColumn)(&e.Text))
 	},
 		`SELECT seq, time_us, kind, tool, body FROM agent_session_events WHERE session = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
-		text(bound(id, maxWord)), after, maxEvents)
+		textColumn(bound(id, maxWord)), after, maxEvents)
 }
 
 // SessionCounts implements session.Records.
 func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts sessions.Counts, err error) {
 	err = s.db.query(ctx, func(rows *sql.Rows) error {
-		var outcome text
+		var outcome textColumn
 		var n int
 		if err := rows.Scan(&outcome, &n); err != nil {
 			return err
@@ -200,15 +201,15 @@ func (s *AgentSessions) SessionCounts(ctx context.Context, id string) (counts se
 		}
 		return nil
 	}, "SELECT outcome, COUNT(*) FROM attempts WHERE session = $1 AND session <> '' GROUP BY outcome",
-		text(bound(id, maxWord)))
+		textColumn(bound(id, maxWord)))
 	return counts, err
 }
 
 // AskStop implements session.Records.
 func (s *AgentSessions) AskStop(ctx context.Context, id string) error {
-	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const update = `UPDATE agent_sessions SET stop_asked_us = COALESCE(stop_asked_us, $1) WHERE id = $2 AND state = 'running'`
-		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.now()), text(bound(id, maxWord))))
+		known, err := changesOne(tx.ExecContext(ctx, update, micros(s.db.now()), textColumn(bound(id, maxWord))))
 		if err == nil && !known {
 			err = fault.New(fault.NotFound, "no session %q runs", bound(id, maxWord))
 		}
@@ -221,7 +222,7 @@ func (s *AgentSessions) StopAsked(ctx context.Context, id string) (asked bool, e
 	err = s.db.query(ctx, func(*sql.Rows) error {
 		asked = true
 		return nil
-	}, "SELECT 1 FROM agent_sessions WHERE id = $1 AND stop_asked_us IS NOT NULL", text(bound(id, maxWord)))
+	}, "SELECT 1 FROM agent_sessions WHERE id = $1 AND stop_asked_us IS NOT NULL", textColumn(bound(id, maxWord)))
 	return asked, err
 }
 
@@ -229,7 +230,7 @@ func (s *AgentSessions) StopAsked(ctx context.Context, id string) (asked bool, e
 func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, err error) {
 	type runningSession struct{ id, lock string }
 	running, err := selectOf(ctx, s.db, func(rows *sql.Rows, r *runningSession) error {
-		return rows.Scan((*text)(&r.id), (*text)(&r.lock))
+		return rows.Scan((*textColumn)(&r.id), (*textColumn)(&r.lock))
 	}, "SELECT id, process FROM agent_sessions WHERE state = 'running' ORDER BY id")
 	if err != nil {
 		return nil, err
@@ -260,9 +261,9 @@ func (s *AgentSessions) CloseInterrupted(ctx context.Context) (closed []string, 
 // closeInterrupted ends a session whose lock has ended, unless the process that ran it has ended it meanwhile. What it
 // has saved last is kept.
 func (s *AgentSessions) closeInterrupted(ctx context.Context, id, lock string) (ok bool, err error) {
-	err = s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		found, err := selectRows(ctx, tx, scanSession,
-			"SELECT record FROM agent_sessions WHERE id = $1 AND process = $2 AND state = 'running'", text(id), text(lock))
+			"SELECT record FROM agent_sessions WHERE id = $1 AND process = $2 AND state = 'running'", textColumn(id), textColumn(lock))
 		if err != nil || len(found) == 0 {
 			return err
 		}
@@ -287,7 +288,7 @@ func (s *AgentSessions) SessionsVersion(ctx context.Context) (int64, error) {
 	const last = `(SELECT COALESCE(MAX(e.seq), 0) FROM agent_session_events e WHERE e.session = s.id)`
 	version := fnv.New64a()
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
-		var id, state text
+		var id, state textColumn
 		var seq int
 		err := rows.Scan(&id, &state, &seq)
 		_, _ = version.Write([]byte(string(id) + " " + string(state) + " " + strconv.Itoa(seq) + "\n")) // never fails
@@ -301,7 +302,7 @@ func (s *AgentSessions) SessionsVersion(ctx context.Context) (int64, error) {
 // LastSessionEvent returns the number of a session's last event; 0 if it has none.
 func (s *AgentSessions) LastSessionEvent(ctx context.Context, id string) (seq int, err error) {
 	err = s.db.query(ctx, func(rows *sql.Rows) error { return rows.Scan(&seq) },
-		"SELECT COALESCE(MAX(seq), 0) FROM agent_session_events WHERE session = $1", text(bound(id, maxWord)))
+		"SELECT COALESCE(MAX(seq), 0) FROM agent_session_events WHERE session = $1", textColumn(bound(id, maxWord)))
 	return seq, err
 }
 
@@ -311,10 +312,10 @@ func (s *AgentSessions) AppendJournal(ctx context.Context, by record.Actor, at t
 		return fault.New(fault.Internal, "only a session notes something in the journal")
 	}
 	id := by.Session.ID
-	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for i, entry := range texts {
 			const insert = `INSERT INTO agent_journal (session, seq, time_us, body, actor) VALUES ($1, $2, $3, $4, $5)`
-			if _, err := tx.ExecContext(ctx, insert, text(id), i+1, micros(at), text(entry), actor(by)); err != nil {
+			if _, err := tx.ExecContext(ctx, insert, textColumn(id), i+1, micros(at), textColumn(entry), actor(by)); err != nil {
 				return err
 			}
 		}
@@ -332,7 +333,7 @@ func (s *AgentSessions) Journal(ctx context.Context, q sessions.JournalQuery) ([
 	c.equals("session = $%d", q.Session)
 	limit := c.page(q.Limit, sessions.MaxJournal, sessions.MaxJournal)
 	return selectOf(ctx, s.db, func(rows *sql.Rows, e *sessions.JournalEntry) error {
-		return rows.Scan((*text)(&e.Session), at(&e.Time), (*text)(&e.Text), (*actor)(&e.Actor))
+		return rows.Scan((*textColumn)(&e.Session), timeColumn(&e.Time), (*textColumn)(&e.Text), (*actor)(&e.Actor))
 	}, fmt.Sprintf("SELECT session, time_us, body, actor FROM agent_journal WHERE %s ORDER BY session DESC, seq DESC LIMIT $%d",
 		c.where(), limit), c.args...)
 }
@@ -351,9 +352,10 @@ func saveUsage(ctx context.Context, tx *sql.Tx, r sessions.Record) error {
 		ON CONFLICT (session) DO UPDATE SET state = excluded.state, boundary = excluded.boundary, input_tokens = excluded.input_tokens,
 			output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
 			cache_write_tokens = excluded.cache_write_tokens, cost_nano_usd = excluded.cost_nano_usd, cost_source = excluded.cost_source`
-	_, err := tx.ExecContext(ctx, save, text(r.ID), r.StartedAt.UTC().Format(time.DateOnly), int64(r.Tier), text(r.State),
+	_, err := tx.ExecContext(ctx, save, textColumn(r.ID), r.StartedAt.UTC().Format(time.DateOnly), int64(r.Tier),
+		textColumn(r.State),
 		r.InputTokens, r.OutputTokens, r.CacheReadTokens, r.CacheWriteTokens, int64(math.Round(r.CostUSD*nano)),
-		text(r.CostSource), text(boundaryOf(r)))
+		textColumn(r.CostSource), textColumn(boundaryOf(r)))
 	return err
 }
 
@@ -370,7 +372,7 @@ func boundaryOf(r sessions.Record) string {
 func (s *AgentSessions) SessionsByBoundary(ctx context.Context) (map[string]int64, error) {
 	counts := map[string]int64{}
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
-		var kind text
+		var kind textColumn
 		var n int64
 		err := rows.Scan(&kind, &n)
 		counts[string(kind)] = n
@@ -384,7 +386,7 @@ func (s *AgentSessions) SessionsByBoundary(ctx context.Context) (map[string]int6
 func (s *AgentSessions) Endings(ctx context.Context, since time.Time) (map[sessions.State]int, error) {
 	counts := map[sessions.State]int{}
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
-		var state text
+		var state textColumn
 		var n int
 		err := rows.Scan(&state, &n)
 		counts[sessions.State(state)] = n
@@ -396,10 +398,10 @@ func (s *AgentSessions) Endings(ctx context.Context, since time.Time) (map[sessi
 const usageSums = `COUNT(*), CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT), CAST(SUM(cache_read_tokens) AS BIGINT),
 	CAST(SUM(cache_write_tokens) AS BIGINT), CAST(SUM(cost_nano_usd) AS BIGINT), cost_source`
 
-func scanUsage(rows *sql.Rows, g *sessions.UsageGroup, word *text) error {
+func scanUsage(rows *sql.Rows, g *sessions.UsageGroup, word *textColumn) error {
 	var tier, cost int64
 	err := rows.Scan(word, &tier, &g.Sessions, &g.InputTokens, &g.OutputTokens, &g.CacheReadTokens, &g.CacheWriteTokens,
-		&cost, (*text)(&g.CostSource))
+		&cost, (*textColumn)(&g.CostSource))
 	g.Tier, g.CostUSD = gitprovider.Tier(tier), float64(cost)/nano
 	return err
 }
@@ -408,7 +410,7 @@ func scanUsage(rows *sql.Rows, g *sessions.UsageGroup, word *text) error {
 // newest day and the lowest tier first. Sessions that run are among them, as far as they are.
 func (s *AgentSessions) UsageByDay(ctx context.Context, since time.Time) ([]sessions.UsageGroup, error) {
 	parts, err := selectOf(ctx, s.db, func(rows *sql.Rows, g *sessions.UsageGroup) error {
-		return scanUsage(rows, g, (*text)(&g.Day))
+		return scanUsage(rows, g, (*textColumn)(&g.Day))
 	}, "SELECT day, tier, "+usageSums+` FROM agent_session_usage WHERE day >= $1
 		GROUP BY day, tier, cost_source ORDER BY day DESC, tier`, since.UTC().Format(time.DateOnly))
 	var out []sessions.UsageGroup
@@ -427,7 +429,7 @@ func (s *AgentSessions) UsageByDay(ctx context.Context, since time.Time) ([]sess
 // become smaller.
 func (s *AgentSessions) UsageOfEnded(ctx context.Context) ([]sessions.UsageGroup, error) {
 	return selectOf(ctx, s.db, func(rows *sql.Rows, g *sessions.UsageGroup) error {
-		return scanUsage(rows, g, (*text)(&g.State))
+		return scanUsage(rows, g, (*textColumn)(&g.State))
 	}, "SELECT state, tier, "+usageSums+` FROM agent_session_usage WHERE state <> 'running'
 		GROUP BY state, tier, cost_source ORDER BY state, tier, cost_source`)
 }

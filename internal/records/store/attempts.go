@@ -33,7 +33,7 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 		VALUES (`+placeholders(1, 11)+`)`,
 		row.Seq, micros(row.Time), stored["request_id"], stored["provider"], lowerASCII(stored["owner"]+"/"+stored["repo"]),
 		stored["door"], stored["caller"], stored["outcome"], stored["code"], lowerASCII(search),
-		text(bound(row.Session, maxWord)))
+		textColumn(bound(row.Session, maxWord)))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 		}
 		denied = append(denied, v.Gate)
 		const insert = `INSERT INTO attempt_gates (gate, seq, refused_us) VALUES ($1, $2, $3)`
-		if _, err := tx.ExecContext(ctx, insert, text(bound(string(v.Gate), maxWord)), row.Seq, refused); err != nil {
+		if _, err := tx.ExecContext(ctx, insert, textColumn(bound(string(v.Gate), maxWord)), row.Seq, refused); err != nil {
 			return err
 		}
 		if !refused.Valid {
@@ -80,7 +80,7 @@ const allDays = -1
 // countDay counts something of a day, and of all days.
 func countDay(ctx context.Context, tx *sql.Tx, kind string, at time.Time, name string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO day_counts (kind, day, name, count) VALUES ($1, $2, $4, 1), ($1, $3, $4, 1)
-		ON CONFLICT (kind, day, name) DO UPDATE SET count = day_counts.count + 1`, kind, dayOf(at), allDays, text(name))
+		ON CONFLICT (kind, day, name) DO UPDATE SET count = day_counts.count + 1`, kind, dayOf(at), allDays, textColumn(name))
 	return err
 }
 
@@ -89,7 +89,7 @@ func countSettled(ctx context.Context, tx *sql.Tx, row auditRow) error {
 	var outcome string
 	err := tx.QueryRowContext(ctx, `SELECT a.outcome FROM audit JOIN attempts a ON a.seq = audit.seq
 		WHERE audit.request_id = $1 AND audit.seq < $2 ORDER BY audit.seq DESC LIMIT 1`,
-		text(bound(row.RequestID, maxWord)), row.Seq).Scan((*text)(&outcome))
+		textColumn(bound(row.RequestID, maxWord)), row.Seq).Scan((*textColumn)(&outcome))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && outcome != string(record.OutcomeFailed) {
 		return nil
 	}
@@ -123,15 +123,15 @@ func (h *History) Attempts(ctx context.Context, q record.AttemptQuery) ([]record
 // AttemptsOf returns what is recorded under a request id, oldest first, at most 100 rows: an attempt, and what settled
 // it.
 func (h *History) AttemptsOf(ctx context.Context, requestID string) ([]record.RecordedAttempt, error) {
-	return h.attempts(ctx, "WHERE audit.request_id = $1 ORDER BY audit.seq LIMIT 100", text(bound(requestID, maxWord)))
+	return h.attempts(ctx, "WHERE audit.request_id = $1 ORDER BY audit.seq LIMIT 100", textColumn(bound(requestID, maxWord)))
 }
 
 // attempts reads what changes of the rows that the clauses select, and of the rows themselves, which never change,
 // those that are not in memory.
 func (h *History) attempts(ctx context.Context, clauses string, args ...any) (out []record.RecordedAttempt, err error) {
-	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = h.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		found, err := selectRows(ctx, tx, func(rows *sql.Rows, f *foundAttempt) error {
-			return rows.Scan(&f.seq, &f.hash, (*text)(&f.session), (*text)(&f.state))
+			return rows.Scan(&f.seq, &f.hash, (*textColumn)(&f.session), (*textColumn)(&f.state))
 		}, "SELECT audit.seq, audit.hash, COALESCE(a.session, ''), COALESCE(p.state, '') FROM audit LEFT JOIN attempts a "+
 			"ON a.seq = audit.seq "+
 			"LEFT JOIN proposals p ON p.id = audit.request_id "+clauses, args...)
@@ -174,7 +174,7 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	if q.Gate != "" { // its index has the rows in their order, and so comes first
 		c.from, c.order, c.texts[0] = "attempt_gates g CROSS JOIN attempts", "g.seq", "attempts.seq = g.seq"
 	}
-	if listed(q) {
+	if usesTabLists(q) {
 		c.order, c.texts[0] = "t.seq", "attempts.seq = t.seq"
 	}
 	if q.Search != "" {
@@ -189,12 +189,12 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 		c.add(c.order+" > $%d", q.After)
 	}
 	if q.Repo != "" {
-		c.add("repo"+c.plain+" = $%d", text(lowerASCII(bound(q.Repo, 2*maxName))))
+		c.add("repo"+c.plain+" = $%d", textColumn(lowerASCII(bound(q.Repo, 2*maxName))))
 	}
 	if q.Provider == stored {
 		c.equals("provider"+c.plain+" = $%d", q.Provider)
 	} else {
-		c.add("provider"+c.plain+" IN ('"+localProvider+"', $%d)", text(stored))
+		c.add("provider"+c.plain+" IN ('"+localProvider+"', $%d)", textColumn(stored))
 	}
 	c.equals("door"+c.plain+" = $%d", string(q.Door))
 	c.equals("caller"+c.plain+" = $%d", q.Caller)
@@ -211,11 +211,11 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	}
 	c.equals("g.gate = $%d", string(q.Gate))
 	c.equals("request_id"+c.plain+" IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
-	if (q.Tab != "" || q.Changes) && !listed(q) {
+	if (q.Tab != "" || q.Changes) && !usesTabLists(q) {
 		c.tab(q.Tab, d.own(), d.now())
 	}
 	lists := []string{"SELECT attempts.seq FROM " + c.from + " WHERE " + c.where()}
-	if listed(q) {
+	if usesTabLists(q) {
 		lists, c.order = c.merged(q.Tab, d.own(), d.now()), "1"
 	}
 	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
@@ -224,9 +224,9 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 }
 
 // merged returns the queries of the lists that a tab consists of, each in its order.
-func (c *attemptQuery) merged(tab record.Tab, own text, now time.Time) (queries []string) {
+func (c *attemptQuery) merged(tab record.Tab, own textColumn, now time.Time) (queries []string) {
 	where := c.where()
-	for _, list := range c.lists(tab, own, now) {
+	for _, list := range c.tabTables(tab, own, now) {
 		queries = append(queries, "SELECT t.seq FROM "+list[0]+" CROSS JOIN attempts WHERE "+where+" AND "+list[1])
 	}
 	return queries
@@ -236,7 +236,7 @@ func (c *attemptQuery) merged(tab record.Tab, own text, now time.Time) (queries 
 func (c *attemptQuery) find(part string, trigrams bool) {
 	number, err := strconv.ParseInt(strings.TrimPrefix(strings.TrimSpace(part), "#"), 10, 64)
 	if err != nil || number < 1 {
-		c.search(part, trigrams)
+		c.filterText(part, trigrams)
 		return
 	}
 	texts := ""
@@ -252,9 +252,9 @@ func (c *attemptQuery) find(part string, trigrams bool) {
 	c.add("(attempts.seq IN (SELECT seq FROM audit WHERE pr_number > 0 AND pr_number = $%d)"+texts+")", number)
 }
 
-// search looks for part in titles and paths. trigrams says that the table of SQLite's index of three characters is
+// filterText looks for part in titles and paths. trigrams says that the table of SQLite's index of three characters is
 // there; PostgreSQL finds its own by itself.
-func (c *attemptQuery) search(part string, trigrams bool) {
+func (c *attemptQuery) filterText(part string, trigrams bool) {
 	if trigrams && utf8.RuneCountInString(part) >= 3 {
 		// The index gives its rows in their order, so that a page of many hits is read no further than its end.
 		c.from, c.order = "attempt_texts t CROSS JOIN "+c.from, "t.rowid"

@@ -62,7 +62,7 @@ func auditHead(ctx context.Context, tx *sql.Tx) (seq int64, hash string, err err
 // Head returns number and hash of the last row of the audit: 0 and genesisHash when it is empty. Kept somewhere else,
 // the hash proves to Verify that nothing was cut off.
 func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		seq, hash, err = auditHead(ctx, tx)
 		return err
 	})
@@ -72,7 +72,7 @@ func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
 // Page returns one page. The next one starts Before the last number of this one, or After it if Ascending.
 func (a *Audit) Page(ctx context.Context, q record.AuditQuery) (rows []record.RecordedAttempt, err error) {
 	clauses, args := auditClauses(q)
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		rows, err = a.db.selectAudit(ctx, tx, clauses, args...)
 		return err
 	})
@@ -111,8 +111,8 @@ func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 	}
 	if q.Repo != "" {
 		owner, name, _ := strings.Cut(q.Repo, "/")
-		c.add("owner = $%d", text(owner))
-		c.add("repo = $%d", text(name))
+		c.add("owner = $%d", textColumn(owner))
+		c.add("repo = $%d", textColumn(name))
 	}
 	c.equals("outcome = $%d", string(q.Outcome))
 	c.equals("code = $%d", string(q.Code))
@@ -175,11 +175,11 @@ func (d *database) selectAuditRows(ctx context.Context, tx *sql.Tx, clauses stri
 		if err := rows.Scan(append(dest, &row.Hash)...); err != nil {
 			return err
 		}
-		if err := row.decode(); err != nil {
+		if err := row.decodeColumns(); err != nil {
 			return fault.Wrap(err, fault.Internal, "row %d of the audit in %s is damaged; "+
 				"run `claudeops audit verify` and restore a backup", row.Seq, d.path())
 		}
-		row.Provider = d.shown(row.Provider)
+		row.Provider = d.publicProvider(row.Provider)
 		out = append(out, row)
 		return nil
 	}, "SELECT "+strings.Join(names, ", ")+", hash FROM audit "+clauses, args...)
@@ -214,12 +214,15 @@ func (a *Audit) HashesOf(ctx context.Context, seqs []int64) (map[int64]string, e
 	return out, err
 }
 
-func scanHead(rows *sql.Rows, h *record.Head) error { return rows.Scan(&h.Seq, &h.Hash, at(&h.Time)) }
+func scanHead(rows *sql.Rows, h *record.Head) error {
+	return rows.Scan(&h.Seq, &h.Hash, timeColumn(&h.Time))
+}
 
 // Exports says how far the heads were exported, for every sink that was ever exported to, by name.
 func (a *Audit) Exports(ctx context.Context) ([]record.AuditExport, error) {
 	return selectOf(ctx, a.db, func(rows *sql.Rows, e *record.AuditExport) error {
-		return rows.Scan((*text)(&e.Sink), &e.Last.Seq, &e.Last.Hash, at(&e.At), (*text)(&e.Problem), at(&e.ProblemAt))
+		return rows.Scan((*textColumn)(&e.Sink), &e.Last.Seq, &e.Last.Hash, timeColumn(&e.At), (*textColumn)(&e.Problem),
+			timeColumn(&e.ProblemAt))
 	}, `SELECT sink, seq, hash, exported_us, problem, problem_us FROM audit_exports ORDER BY sink`)
 }
 
@@ -241,7 +244,7 @@ func (a *Audit) Exported(ctx context.Context, sink string, last record.Head) err
 		ON CONFLICT (sink) DO UPDATE SET exported_us = excluded.exported_us, problem = '', problem_us = NULL,
 			hash = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.hash ELSE audit_exports.hash END,
 			seq = CASE WHEN excluded.seq >= audit_exports.seq THEN excluded.seq ELSE audit_exports.seq END`,
-		text(sink), last.Seq, text(last.Hash), micros(a.db.now()))
+		textColumn(sink), last.Seq, textColumn(last.Hash), micros(a.db.now()))
 }
 
 // ExportFailed notes why exporting to a sink failed. What it has taken stays as it is.
@@ -249,7 +252,7 @@ func (a *Audit) ExportFailed(ctx context.Context, sink, problem string) error {
 	return a.db.exec(ctx, `INSERT INTO audit_exports (sink, seq, hash, exported_us, problem, problem_us) VALUES ($1, 0, '', NULL, $2, $3)
 		ON CONFLICT (sink) DO UPDATE SET problem = excluded.problem,
 			problem_us = CASE WHEN audit_exports.problem = '' THEN excluded.problem_us ELSE audit_exports.problem_us END`,
-		text(sink), text(cutText(problem, maxNoticeError)), micros(a.db.now()))
+		textColumn(sink), textColumn(cutText(problem, maxNoticeError)), micros(a.db.now()))
 }
 
 // Bounds of the rows of the audit that are kept in memory, in rows and in bytes of what they hold. Beyond them, all are
@@ -274,7 +277,7 @@ func (m *rowMemory) find(hash string) (record.RecordedAttempt, bool) {
 	return row, found
 }
 
-func (m *rowMemory) keep(row auditRow) {
+func (m *rowMemory) cacheRow(row auditRow) {
 	size := 0
 	for _, c := range row.columns {
 		if s, ok := c.value.(string); ok {
@@ -310,7 +313,7 @@ func (d *database) auditRows(ctx context.Context, tx *sql.Tx, found []foundAttem
 	read, err := d.selectAuditRows(ctx, tx, "WHERE seq IN ("+placeholders(1, len(missing))+")", missing...)
 	for _, row := range read {
 		rows[row.Hash] = row.RecordedAttempt
-		d.rows.keep(row)
+		d.rows.cacheRow(row)
 	}
 	return rows, err
 }
@@ -325,8 +328,8 @@ func (a *Audit) Verify(ctx context.Context, expectHead string) (record.AuditRepo
 		return record.AuditReport{}, err
 	}
 	var report record.AuditReport
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		report, err = v.verify(ctx, tx)
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		report, err = v.verifyRows(ctx, tx)
 		return err
 	})
 	return report, err
@@ -344,7 +347,7 @@ func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (repo
 		return record.AuditReport{}, err
 	}
 	v.report = record.AuditReport{Rows: known.Rows, Head: known.Head, HeadSeq: known.HeadSeq}
-	err = a.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		var hash string
 		err := tx.QueryRowContext(ctx, "SELECT hash FROM audit WHERE seq = $1", known.HeadSeq).Scan(&hash)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -358,7 +361,7 @@ func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (repo
 					"was written anew", known.HeadSeq)
 			return nil
 		}
-		report, err = v.verify(ctx, tx)
+		report, err = v.verifyRows(ctx, tx)
 		return err
 	})
 	return report, err
@@ -384,9 +387,9 @@ func newVerifier(expectHead string) (*verifier, error) {
 	}, nil
 }
 
-// verify reads the rows from where the verifier stands to the end.
-func (v *verifier) verify(ctx context.Context, tx *sql.Tx) (record.AuditReport, error) {
-	if err := v.run(ctx, tx); err != nil {
+// verifyRows reads the rows from where the verifier stands to the end.
+func (v *verifier) verifyRows(ctx context.Context, tx *sql.Tx) (record.AuditReport, error) {
+	if err := v.verifyAll(ctx, tx); err != nil {
 		return record.AuditReport{}, err
 	}
 	if v.report.Problem == "" && !v.found {
@@ -396,8 +399,8 @@ func (v *verifier) verify(ctx context.Context, tx *sql.Tx) (record.AuditReport, 
 	return v.report, nil
 }
 
-// run reads the rows as the bytes that the database gives, so that nothing in them can stop it.
-func (v *verifier) run(ctx context.Context, tx *sql.Tx) (err error) {
+// verifyAll reads the rows as the bytes that the database gives, so that nothing in them can stop it.
+func (v *verifier) verifyAll(ctx context.Context, tx *sql.Tx) (err error) {
 	names := auditColumnNames()
 	from, args := "", []any(nil)
 	if v.report.HeadSeq > 0 {
@@ -423,13 +426,13 @@ func (v *verifier) run(ctx context.Context, tx *sql.Tx) (err error) {
 		for i, name := range names {
 			canonical = appendColumn(canonical, name, []byte(values[i]))
 		}
-		v.row(string(values[0]), string(values[1]), string(values[len(names)]), canonical)
+		v.checkRow(string(values[0]), string(values[1]), string(values[len(names)]), canonical)
 	}
 	return rows.Err()
 }
 
-// row checks one row against the one before.
-func (v *verifier) row(seq, prev, hash string, canonical []byte) {
+// checkRow checks one row against the one before.
+func (v *verifier) checkRow(seq, prev, hash string, canonical []byte) {
 	want := v.report.HeadSeq + 1
 	bad := func(format string, args ...any) {
 		v.report.FirstBad, v.report.Problem = want, fmt.Sprintf(format, args...)

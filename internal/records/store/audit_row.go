@@ -64,8 +64,8 @@ type auditRow struct {
 	columns []auditColumn
 }
 
-// canonical returns the text whose SHA-256 is the row's hash; see the package documentation.
-func (r auditRow) canonical() []byte {
+// hashedText returns the text whose SHA-256 is the row's hash; see the package documentation.
+func (r auditRow) hashedText() []byte {
 	b := []byte(auditHeader)
 	for _, c := range r.columns {
 		b = appendColumn(b, c.name, c.text())
@@ -144,7 +144,7 @@ func newAuditRow(seq int64, prev string, a record.Attempt) auditRow {
 		{actorColumn, encodeActor(a.Actor)},
 		{policyColumn, str(a.Policy, maxWord)},
 	}}
-	row.Hash = hashOf(row.canonical())
+	row.Hash = hashOf(row.hashedText())
 	return row
 }
 
@@ -158,8 +158,8 @@ func auditColumnNames() []string {
 	return names
 }
 
-// decode fills the fields of the row from its columns.
-func (r *auditRow) decode() error {
+// decodeColumns fills the fields of the row from its columns.
+func (r *auditRow) decodeColumns() error {
 	by := make(map[string]auditColumn, len(r.columns))
 	for _, c := range r.columns {
 		by[c.name] = c

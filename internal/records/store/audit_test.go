@@ -31,7 +31,7 @@ func TestAnAttemptIsKeptAsItWas(t *testing.T) {
 			wantEqual(t, err, nil)
 			wantEqual(t, row.Attempt, want)
 			wantEqual(t, verify(t, s, "").OK(), true)
-			wantEqual(t, hashOf(storedRow(t, s, 1).canonical()), row.Hash)
+			wantEqual(t, hashOf(storedRow(t, s, 1).hashedText()), row.Hash)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestHugeAttemptsAreCutNotRefused(t *testing.T) {
 	row, err := s.Audit.Entry(context.Background(), "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, verify(t, s, "").OK(), true)
-	if n := len(storedRow(t, s, 1).canonical()); n > 600_000 {
+	if n := len(storedRow(t, s, 1).hashedText()); n > 600_000 {
 		t.Errorf("the row has %d bytes", n)
 	}
 	wantEqual(t, len(row.Paths), maxPaths+1)
@@ -96,7 +96,7 @@ func TestOfARefusedAttemptLessIsKept(t *testing.T) {
 	row, err := s.Audit.Entry(context.Background(), "1")
 	wantEqual(t, err, nil)
 	wantEqual(t, verify(t, s, "").OK(), true)
-	if n := len(storedRow(t, s, 1).canonical()); n > 6000 {
+	if n := len(storedRow(t, s, 1).hashedText()); n > 6000 {
 		t.Errorf("the row has %d bytes", n)
 	}
 	wantEqual(t, row.Paths[0], "checks/disk.md")
@@ -275,7 +275,7 @@ func TestMemoryOfRowsIsBounded(t *testing.T) {
 			Message: strings.Repeat("x", size)})
 	}
 	for i := range 3 * maxRowsInMemory {
-		m.keep(row(i, maxMessage))
+		m.cacheRow(row(i, maxMessage))
 		if len(m.rows) > maxRowsInMemory || m.bytes > maxRowBytesInMemory {
 			t.Fatalf("%d rows of %d bytes", len(m.rows), m.bytes)
 		}

@@ -18,17 +18,17 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// text is a string column that holds any bytes; see escape. Convert a *string to *text to scan one.
-type text string
+// textColumn is a string column that holds any bytes; see escape. Convert a *string to *text to scan one.
+type textColumn string
 
 // Value implements driver.Valuer.
-func (t text) Value() (driver.Value, error) { return escape(string(t)), nil }
+func (t textColumn) Value() (driver.Value, error) { return escape(string(t)), nil }
 
 // Scan implements sql.Scanner.
-func (t *text) Scan(src any) error {
+func (t *textColumn) Scan(src any) error {
 	s, err := columnString(src)
 	if err == nil {
-		*t = text(unescape(s))
+		*t = textColumn(unescape(s))
 	}
 	return err
 }
@@ -91,8 +91,8 @@ func columnString(src any) (string, error) {
 // instant is a time column, in microseconds since 1970-01-01 UTC; the zero time is NULL.
 type instant struct{ *time.Time }
 
-// at makes the column for a time that is read or written; written times are rounded down.
-func at(t *time.Time) instant { return instant{t} }
+// timeColumn makes the column for a time that is read or written; written times are rounded down.
+func timeColumn(t *time.Time) instant { return instant{t} }
 
 // Value implements driver.Valuer.
 func (i instant) Value() (driver.Value, error) {
@@ -247,9 +247,9 @@ func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []record.
 		SELECT actor FROM made
 		UNION SELECT p.actor FROM proposals p JOIN made m ON p.digest = m.digest AND p.provider = m.provider
 			WHERE m.digest <> '' AND p.state = 'dry_run'`
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, a *record.Actor) error { return rows.Scan((*actor)(a)) },
-			started, text(key.Provider), key.Number, text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)))
+			started, textColumn(key.Provider), key.Number, textColumn(lowerASCII(key.Owner)), textColumn(lowerASCII(key.Repo)))
 		return err
 	})
 	return out, err
@@ -371,7 +371,7 @@ func selectRows[T any](
 func selectOf[T any](
 	ctx context.Context, d *database, scan func(*sql.Rows, *T) error, query string, args ...any,
 ) (out []T, err error) {
-	err = d.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = d.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, scan, query, args...)
 		return err
 	})
@@ -379,7 +379,7 @@ func selectOf[T any](
 }
 
 // scanText reads a column of text.
-func scanText(rows *sql.Rows, out *string) error { return rows.Scan((*text)(out)) }
+func scanText(rows *sql.Rows, out *string) error { return rows.Scan((*textColumn)(out)) }
 
 // changesOne reports whether a statement has changed a row.
 func changesOne(result sql.Result, err error) (bool, error) {
@@ -420,7 +420,7 @@ func (c *conditions) add(condition string, value any) {
 // equals adds a condition about a word, unless that is empty.
 func (c *conditions) equals(condition, word string) {
 	if word != "" {
-		c.add(condition, text(bound(word, maxWord)))
+		c.add(condition, textColumn(bound(word, maxWord)))
 	}
 }
 

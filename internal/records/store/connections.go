@@ -28,17 +28,18 @@ const connectionColumns = "id, session, credential, tier, dry_run, read_only, wa
 
 // OpenConnection records a connection that this process serves.
 func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) error {
-	return s.held.take(ctx, c.ID, func(lock string) (bool, error) {
-		err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return s.held.acquireAndRecord(ctx, c.ID, func(lock string) (bool, error) {
+		err := s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			const forget = "DELETE FROM agent_connections WHERE ended_us < $1"
 			if _, err := tx.ExecContext(ctx, forget, micros(s.db.now().Add(-keepCut))); err != nil {
 				return err
 			}
 			_, err := tx.ExecContext(ctx, "INSERT INTO agent_connections (process, "+connectionColumns+") VALUES ("+
 				placeholders(1, 13)+")",
-				text(lock), text(c.ID), text(c.Session), text(c.Credential), int64(c.Tier), asNumber(c.DryRun),
-				asNumber(c.ReadOnly), text(c.Way),
-				text(bound(c.Peer, maxWord)), micros(c.Since), int64(c.Calls), at(&c.CutAt), text(c.CutBy))
+				textColumn(lock), textColumn(c.ID), textColumn(c.Session), textColumn(c.Credential), int64(c.Tier),
+				asNumber(c.DryRun),
+				asNumber(c.ReadOnly), textColumn(c.Way),
+				textColumn(bound(c.Peer, maxWord)), micros(c.Since), int64(c.Calls), timeColumn(&c.CutAt), textColumn(c.CutBy))
 			return err
 		})
 		return err == nil, err
@@ -50,7 +51,7 @@ func (s *Connections) OpenConnection(ctx context.Context, c record.Connection) e
 // lost their locks, and counts as ended.
 func (s *Connections) HeedConnections(ctx context.Context, calls map[string]int) (cut map[string]bool, err error) {
 	cut, changed := map[string]bool{}, []string{}
-	err = s.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
 			var id string
 			var recorded int64
@@ -70,10 +71,10 @@ func (s *Connections) HeedConnections(ctx context.Context, calls map[string]int)
 	if err != nil || len(changed) == 0 {
 		return cut, err
 	}
-	return cut, s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return cut, s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, id := range changed {
 			const update = "UPDATE agent_connections SET calls = $1 WHERE id = $2"
-			if _, err := tx.ExecContext(ctx, update, int64(calls[id]), text(id)); err != nil {
+			if _, err := tx.ExecContext(ctx, update, int64(calls[id]), textColumn(id)); err != nil {
 				return err
 			}
 		}
@@ -86,23 +87,23 @@ func (s *Connections) IsCut(ctx context.Context, id, session string) (bool, erro
 	var one int
 	return s.db.first(ctx, []any{&one},
 		`SELECT 1 FROM agent_connections WHERE cut_us IS NOT NULL AND (id = $1 OR session <> '' AND session = $2) LIMIT 1`,
-		text(id), text(session))
+		textColumn(id), textColumn(session))
 }
 
 // CloseConnection records that a connection is over. One that was cut off is kept for a while.
 func (s *Connections) CloseConnection(ctx context.Context, id string) error {
-	err := s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.over(ctx, tx, id) })
+	err := s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.over(ctx, tx, id) })
 	s.held.forget(id)
 	return err
 }
 
 func (s *Connections) over(ctx context.Context, tx *sql.Tx, id string) error {
 	if _, err := tx.ExecContext(ctx, "DELETE FROM agent_connections WHERE id = $1 AND cut_us IS NULL",
-		text(id)); err != nil {
+		textColumn(id)); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, "UPDATE agent_connections SET ended_us = $1 WHERE id = $2 AND ended_us IS NULL",
-		micros(s.db.now()), text(id))
+		micros(s.db.now()), textColumn(id))
 	return err
 }
 
@@ -114,9 +115,10 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 	}
 	rows, err := selectOf(ctx, s.db, func(rows *sql.Rows, c *served) error {
 		var tier, dryRun, readOnly, calls int64
-		err := rows.Scan((*text)(&c.lock), (*text)(&c.ID), (*text)(&c.Session), (*text)(&c.Credential), &tier, &dryRun,
-			&readOnly, (*text)(&c.Way),
-			(*text)(&c.Peer), at(&c.Since), &calls, at(&c.CutAt), (*text)(&c.CutBy))
+		err := rows.Scan((*textColumn)(&c.lock), (*textColumn)(&c.ID), (*textColumn)(&c.Session),
+			(*textColumn)(&c.Credential), &tier, &dryRun,
+			&readOnly, (*textColumn)(&c.Way),
+			(*textColumn)(&c.Peer), timeColumn(&c.Since), &calls, timeColumn(&c.CutAt), (*textColumn)(&c.CutBy))
 		c.Tier, c.DryRun, c.ReadOnly, c.Calls = gitprovider.Tier(tier), dryRun != 0, readOnly != 0, int(calls)
 		return err
 	}, "SELECT process, "+connectionColumns+" FROM agent_connections WHERE ended_us IS NULL ORDER BY since_us, id")
@@ -143,7 +145,7 @@ func (s *Connections) Connections(ctx context.Context) ([]record.Connection, err
 	if len(gone) == 0 || s.db.held(ctx) != nil { // one that reads does not write; the next listing does
 		return open, nil
 	}
-	return open, s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return open, s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		ended, err := s.db.endedLocks(ctx, slices.Collect(maps.Keys(gone))) // of now: a process may have come back
 		for lock, id := range gone {
 			if err == nil && ended[lock] {
@@ -163,17 +165,17 @@ func (s *Connections) CutConnection(ctx context.Context, id, by string, rows ...
 	}
 	for _, c := range open {
 		if c.ID == id {
-			return s.cut(ctx, id, by, rows)
+			return s.requestCut(ctx, id, by, rows)
 		}
 	}
 	return notConnected(id)
 }
 
-func (s *Connections) cut(ctx context.Context, id, by string, rows []record.Attempt) error {
-	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+func (s *Connections) requestCut(ctx context.Context, id, by string, rows []record.Attempt) error {
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const update = `UPDATE agent_connections SET cut_by = CASE WHEN cut_us IS NULL THEN $1 ELSE cut_by END, cut_us = COALESCE(cut_us, $2)
 			WHERE id = $3 AND ended_us IS NULL`
-		known, err := changesOne(tx.ExecContext(ctx, update, text(by), micros(s.db.now()), text(id)))
+		known, err := changesOne(tx.ExecContext(ctx, update, textColumn(by), micros(s.db.now()), textColumn(id)))
 		if err == nil && !known {
 			err = notConnected(id)
 		}
@@ -193,9 +195,9 @@ func notConnected(id string) error {
 func (s *Connections) LastCuts(ctx context.Context) (map[string]time.Time, error) {
 	cuts := map[string]time.Time{}
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
-		var credential text
+		var credential textColumn
 		var when time.Time
-		err := rows.Scan(&credential, at(&when))
+		err := rows.Scan(&credential, timeColumn(&when))
 		cuts[string(credential)] = when
 		return err
 	}, "SELECT credential, MAX(cut_us) FROM agent_connections WHERE cut_us IS NOT NULL GROUP BY credential")
@@ -207,7 +209,7 @@ func (s *Connections) LastCuts(ctx context.Context) (map[string]time.Time, error
 func (s *Connections) ConnectionsVersion(ctx context.Context) (int64, error) {
 	version := fnv.New64a()
 	err := s.db.query(ctx, func(rows *sql.Rows) error {
-		var id text
+		var id textColumn
 		var calls int64
 		var cut bool
 		err := rows.Scan(&id, &calls, &cut)

@@ -35,8 +35,8 @@ type engine interface {
 	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
 	beginRead(ctx context.Context) (*sql.Tx, error)
 
-	// check looks for damage that no transaction shows by itself, missing guards of the audit included.
-	check(ctx context.Context) error
+	// checkDatabase looks for damage that no transaction shows by itself, missing guards of the audit included.
+	checkDatabase(ctx context.Context) error
 
 	// size is how many bytes the database takes on its disk.
 	size(ctx context.Context) (int64, error)
@@ -93,8 +93,8 @@ func newestVersion(migrations fs.FS, dir string) (int64, error) {
 // retryAfter is the reported wait after a call that failed because the database could not be used for a while.
 const retryAfter = 5 * time.Second
 
-// again returns the fault of a temporary failure: waiting is enough.
-func again(err error, format string, args ...any) error {
+// temporaryFault returns the fault of a temporary failure: waiting is enough.
+func temporaryFault(err error, format string, args ...any) error {
 	e := fault.Wrap(err, fault.Timeout, format, args...)
 	e.RetryAfter = retryAfter
 	return e.Awaits(waitsForDatabase)
@@ -138,8 +138,9 @@ func newDatabase(dir string, opts Options) *database {
 	return d
 }
 
-// open returns the connection, and opens it if needed. A failure applies to this call; the next one tries again.
-func (d *database) open(ctx context.Context) (*connection, error) {
+// ensureConnected returns the connection, and opens it if needed. A failure applies to this call; the next one tries
+// again.
+func (d *database) ensureConnected(ctx context.Context) (*connection, error) {
 	select {
 	case d.sem <- struct{}{}:
 		defer func() { <-d.sem }()
@@ -223,20 +224,20 @@ func (d *database) close() error {
 	return d.conn.asFault(context.Background(), errors.Join(d.conn.locks.close(), d.conn.close()))
 }
 
-// write runs fn in a transaction while no other process writes. It refuses, with fault.Internal, a context that read or
-// write has made: such a call holds a connection, and would wait for a second one.
-func (d *database) write(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+// writeTx runs fn in a transaction while no other process writes. It refuses, with fault.Internal, a context that read
+// or write has made: such a call holds a connection, and would wait for a second one.
+func (d *database) writeTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
 	if d.held(ctx) != nil {
 		return fault.New(fault.Internal, "a call that reads the records wanted to write them at the same time")
 	}
-	c, err := d.open(ctx)
+	c, err := d.ensureConnected(ctx)
 	if err != nil {
 		return err
 	}
 	if err := c.locks.ready(ctx); err != nil {
 		return c.asFault(ctx, err)
 	}
-	tx, over, err := d.turns.begin(ctx, c)
+	tx, over, err := d.turns.beginTurn(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -273,24 +274,24 @@ func (d *database) held(ctx context.Context) *sql.Tx {
 
 // view runs fn with a context whose reads share one view of the database. They follow one another.
 func (d *database) view(ctx context.Context, fn func(context.Context) error) error {
-	return d.read(ctx, func(ctx context.Context, _ *sql.Tx) error { return fn(ctx) })
+	return d.readTx(ctx, func(ctx context.Context, _ *sql.Tx) error { return fn(ctx) })
 }
 
-// read runs fn on one consistent view of the database. fn gets a context that holds the transaction: a read with it
+// readTx runs fn on one consistent view of the database. fn gets a context that holds the transaction: a read with it
 // uses the same one, so that no call takes a second connection while it holds one. A call that waits for a connection
 // for too long is fault.Timeout.
-func (d *database) read(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+func (d *database) readTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
 	if tx := d.held(ctx); tx != nil {
 		return d.conn.asFault(ctx, fn(ctx, tx))
 	}
-	c, err := d.open(ctx)
+	c, err := d.ensureConnected(ctx)
 	if err != nil {
 		return err
 	}
 	if err := c.locks.usable(); err != nil {
 		return err
 	}
-	over, err := d.readers.begin(ctx, d.path())
+	over, err := d.readers.acquireReader(ctx, d.path())
 	if err != nil {
 		return err
 	}
@@ -305,12 +306,12 @@ func (d *database) read(ctx context.Context, fn func(context.Context, *sql.Tx) e
 
 // query reads with one query, and calls scan for each row.
 func (d *database) query(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	return d.read(ctx, func(ctx context.Context, tx *sql.Tx) error { return queryRows(ctx, tx, scan, query, args...) })
+	return d.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return queryRows(ctx, tx, scan, query, args...) })
 }
 
 // first reads the first row of a query into dest; found is false if there is none.
 func (d *database) first(ctx context.Context, dest []any, query string, args ...any) (found bool, err error) {
-	err = d.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = d.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, query, args...).Scan(dest...)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -323,7 +324,7 @@ func (d *database) first(ctx context.Context, dest []any, query string, args ...
 
 // exec writes with one statement.
 func (d *database) exec(ctx context.Context, statement string, args ...any) error {
-	return d.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return d.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, statement, args...)
 		return err
 	})
@@ -331,7 +332,7 @@ func (d *database) exec(ctx context.Context, statement string, args ...any) erro
 
 // acquireLock takes a new lock and returns its name.
 func (d *database) acquireLock(ctx context.Context) (string, error) {
-	c, err := d.open(ctx)
+	c, err := d.ensureConnected(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -340,7 +341,7 @@ func (d *database) acquireLock(ctx context.Context) (string, error) {
 }
 
 func (d *database) releaseLock(name string) {
-	if c, err := d.open(context.Background()); err == nil { // a store that is closed holds no lock any more
+	if c, err := d.ensureConnected(context.Background()); err == nil { // a store that is closed holds no lock any more
 		c.locks.release(name)
 	}
 }
@@ -350,11 +351,11 @@ func (d *database) endedLocks(ctx context.Context, names []string) (map[string]b
 	if len(names) == 0 {
 		return nil, nil
 	}
-	c, err := d.open(ctx)
+	c, err := d.ensureConnected(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ended, err := c.locks.ended(ctx, names)
+	ended, err := c.locks.released(ctx, names)
 	return ended, c.asFault(ctx, err)
 }
 
@@ -370,9 +371,9 @@ type turns struct {
 // times, as a proposal does, would wait the full time again and again.
 const stuckPatience = time.Second
 
-// begin begins a transaction that writes; over is to be called when it has ended. A call that could not begin is
+// beginTurn begins a transaction that writes; over is to be called when it has ended. A call that could not begin is
 // timeout, with who holds the records; nothing was written then.
-func (t *turns) begin(ctx context.Context, c *connection) (tx *sql.Tx, over func(), err error) {
+func (t *turns) beginTurn(ctx context.Context, c *connection) (tx *sql.Tx, over func(), err error) {
 	began, patience := time.Now(), t.patience
 	if t.stuck.Load() {
 		patience = min(patience, stuckPatience)
@@ -411,7 +412,7 @@ func (t *turns) inVain(ctx context.Context, c *connection, began time.Time, caus
 	defer cancel()
 	who, since, err := c.holder(looking)
 	if err != nil {
-		return again(cause, "%s; this call waited %s and wrote nothing", fault.From(err).Message, waited(began))
+		return temporaryFault(cause, "%s; this call waited %s and wrote nothing", fault.From(err).Message, waited(began))
 	}
 	from := "since " + began.UTC().Format(time.TimeOnly) + " UTC or before"
 	if !since.IsZero() {
@@ -430,8 +431,8 @@ type readers struct {
 	patience time.Duration
 }
 
-// begin waits for a connection of the database at path; over is to be called when the call has read.
-func (r *readers) begin(ctx context.Context, path string) (over func(), err error) {
+// acquireReader waits for a connection of the database at path; over is to be called when the call has read.
+func (r *readers) acquireReader(ctx context.Context, path string) (over func(), err error) {
 	began := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
@@ -443,7 +444,7 @@ func (r *readers) begin(ctx context.Context, path string) (over func(), err erro
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, fault.From(ctx.Err())
 	}
-	return nil, again(waiting.Err(), "all connections to the database %s that read were in use for %s; try again",
+	return nil, temporaryFault(waiting.Err(), "all connections to the database %s that read were in use for %s; try again",
 		path, waited(began))
 }
 

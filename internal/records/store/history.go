@@ -25,7 +25,7 @@ type History struct{ db *database }
 
 // Proposal returns a recorded proposal with its files; not_found if there is none with the id.
 func (h *History) Proposal(ctx context.Context, id string) (record.Proposal, error) {
-	found, err := h.db.proposals(ctx, "WHERE id = $1 AND "+oursAt("provider", "$2"), text(id), h.db.own())
+	found, err := h.db.proposals(ctx, "WHERE id = $1 AND "+oursAt("provider", "$2"), textColumn(id), h.db.own())
 	switch {
 	case err != nil:
 		return record.Proposal{}, err
@@ -39,7 +39,7 @@ func (h *History) Proposal(ctx context.Context, id string) (record.Proposal, err
 func (h *History) ByDigest(ctx context.Context, digest string) ([]record.Proposal, error) {
 	return h.db.proposals(ctx, "WHERE digest = $1 AND "+oursAt("provider", "$3")+
 		" AND state IN ('opened', 'reserved', 'committed', 'unsettled') "+
-		"ORDER BY created_us DESC, id DESC LIMIT $2", text(digest), maxByDigest, h.db.own())
+		"ORDER BY created_us DESC, id DESC LIMIT $2", textColumn(digest), maxByDigest, h.db.own())
 }
 
 // Unfinished implements prflow.History.
@@ -52,7 +52,7 @@ func (h *History) Unfinished(ctx context.Context) ([]record.Proposal, error) {
 // Position implements prflow.History: the number of the last row of the audit.
 func (h *History) Position(ctx context.Context) (record.Position, error) {
 	var seq int64
-	err := h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := h.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		seq, _, err = auditHead(ctx, tx)
 		return err
 	})
@@ -64,19 +64,19 @@ func (h *History) PathsOf(ctx context.Context, provider, owner, repo string, num
 	return selectOf(ctx, h.db, scanText, `SELECT DISTINCT path FROM proposal_files WHERE proposal_id IN (
 			SELECT id FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4
 				AND state = 'opened')
-		ORDER BY path`, text(h.db.stored(provider)), text(owner), text(repo), number)
+		ORDER BY path`, textColumn(h.db.stored(provider)), textColumn(owner), textColumn(repo), number)
 }
 
 // MadeOf implements prflow.History.
 func (h *History) MadeOf(ctx context.Context, provider, owner, repo string, number int) ([]record.Proposal, error) {
 	return h.db.proposals(ctx, `WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4 AND state = 'opened'
-		ORDER BY opened_seq LIMIT $5`, text(h.db.stored(provider)), text(owner), text(repo), number, maxMadeOf)
+		ORDER BY opened_seq LIMIT $5`, textColumn(h.db.stored(provider)), textColumn(owner), textColumn(repo), number, maxMadeOf)
 }
 
 // Undone implements prflow.History.
 func (h *History) Undone(ctx context.Context, id string) (bool, error) {
 	var when int64
-	_, err := h.db.first(ctx, []any{&when}, "SELECT undone_us FROM proposals WHERE id = $1", text(id))
+	_, err := h.db.first(ctx, []any{&when}, "SELECT undone_us FROM proposals WHERE id = $1", textColumn(id))
 	return when > 0, err
 }
 
@@ -85,14 +85,14 @@ func (h *History) UndoneBranches(ctx context.Context, provider, owner, repo stri
 	return selectOf(ctx, h.db, scanText,
 		"SELECT DISTINCT branch FROM proposals WHERE provider = $1 AND owner = $2 AND repo = $3 AND undone_us > 0 AND "+
 			"undone_us >= $4",
-		text(h.db.stored(provider)), text(owner), text(repo), micros(since))
+		textColumn(h.db.stored(provider)), textColumn(owner), textColumn(repo), micros(since))
 }
 
 // RefusalsByGate counts for each gate the attempts that it refused on the day of since (UTC) or later, the most
 // frequent first.
 func (h *History) RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.GateCount) error {
-		return rows.Scan((*text)(&out.Gate), &out.Count)
+		return rows.Scan((*textColumn)(&out.Gate), &out.Count)
 	}, `SELECT name, SUM(count) FROM day_counts WHERE kind = 'gate' AND day >= $1
 		GROUP BY name ORDER BY SUM(count) DESC, name`, dayOf(since))
 }
@@ -101,7 +101,7 @@ func (h *History) RefusalsByGate(ctx context.Context, since time.Time) ([]record
 func (h *History) OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.OutcomeCount) error {
 		var day int64
-		err := rows.Scan(&day, (*text)(&out.Outcome), &out.Count)
+		err := rows.Scan(&day, (*textColumn)(&out.Outcome), &out.Count)
 		out.Day = time.Unix(day*int64(24*time.Hour/time.Second), 0).UTC()
 		return err
 	}, `SELECT day, name, count FROM day_counts WHERE kind = 'outcome' AND day >= $1 ORDER BY day, name`, dayOf(since))
@@ -110,14 +110,14 @@ func (h *History) OutcomesByDay(ctx context.Context, since time.Time) ([]record.
 // Proposed reports whether any proposal for a repository of the provider has passed the gates.
 func (h *History) Proposed(ctx context.Context, provider string) (bool, error) {
 	var one int
-	return h.db.first(ctx, []any{&one}, "SELECT 1 FROM proposals WHERE provider = $1 LIMIT 1", text(h.db.stored(provider)))
+	return h.db.first(ctx, []any{&one}, "SELECT 1 FROM proposals WHERE provider = $1 LIMIT 1", textColumn(h.db.stored(provider)))
 }
 
 // Repositories lists the repositories for which a proposal has passed the gates, by name, at most 200.
 func (h *History) Repositories(ctx context.Context) ([]record.RepoName, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.RepoName) error {
-		err := rows.Scan((*text)(&out.Provider), (*text)(&out.Owner), (*text)(&out.Name))
-		out.Provider = h.db.shown(out.Provider)
+		err := rows.Scan((*textColumn)(&out.Provider), (*textColumn)(&out.Owner), (*textColumn)(&out.Name))
+		out.Provider = h.db.publicProvider(out.Provider)
 		return err
 	}, "SELECT DISTINCT provider, owner, repo FROM proposals WHERE "+oursAt("provider", "$2")+
 		" ORDER BY provider, owner, repo LIMIT $1",
@@ -129,9 +129,10 @@ func (h *History) Repositories(ctx context.Context) ([]record.RepoName, error) {
 func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, p *record.Proposal) error {
 		p.State = record.StateDryRun
-		err := rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo),
-			(*text)(&p.Title))
-		p.Provider = h.db.shown(p.Provider)
+		err := rows.Scan((*textColumn)(&p.ID), timeColumn(&p.CreatedAt), (*textColumn)(&p.Provider), (*textColumn)(&p.Owner),
+			(*textColumn)(&p.Repo),
+			(*textColumn)(&p.Title))
+		p.Provider = h.db.publicProvider(p.Provider)
 		return err
 	}, "SELECT p.id, p.created_us, p.provider, p.owner, p.repo, p.title FROM dry_runs w JOIN proposals p ON p.id = w.id "+
 		"WHERE "+dryRunsWait("w", 1, 2)+" ORDER BY w.created_us DESC, w.id DESC LIMIT $3",
@@ -150,7 +151,7 @@ type proposalRow struct {
 // proposals returns what selectProposals finds.
 func (d *database) proposals(ctx context.Context, clauses string, args ...any) ([]record.Proposal, error) {
 	var kept []proposalRow
-	err := d.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := d.readTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		kept, err = selectProposals(ctx, tx, clauses, args...)
 		return err
 	})
@@ -176,7 +177,7 @@ func (d *database) withAbandoned(ctx context.Context, kept []proposalRow) ([]rec
 	out := make([]record.Proposal, len(kept))
 	for i, p := range kept {
 		out[i] = p.Proposal
-		out[i].Provider = d.shown(p.Provider)
+		out[i].Provider = d.publicProvider(p.Provider)
 		out[i].Abandoned = holdsPaths(p.State) && ended[p.lock]
 		if holdsPaths(p.State) {
 			out[i].Holder = p.lock
@@ -198,19 +199,22 @@ func selectProposals(
 	ctx context.Context, tx *sql.Tx, clauses string, args ...any,
 ) (out []proposalRow, err error) {
 	out, err = selectRows(ctx, tx, func(rows *sql.Rows, p *proposalRow) error {
-		return rows.Scan((*text)(&p.ID), at(&p.CreatedAt), (*text)(&p.Door), (*text)(&p.Caller), &p.Tier,
-			(*text)(&p.Provider), (*text)(&p.Owner), (*text)(&p.Repo), (*text)(&p.Base), (*text)(&p.BaseCommit),
-			(*text)(&p.ChangeType), (*text)(&p.Title), (*text)(&p.Body), (*text)(&p.Digest), (*text)(&p.State),
-			(*text)(&p.Branch), (*text)(&p.Commit), &p.PRNumber, (*text)(&p.PRURL), (*text)(&p.lock),
-			(*text)(&p.Session), at(&p.PrunedAt), &p.Revises, (*answers)(&p.Answers), (*actor)(&p.Actor))
+		return rows.Scan((*textColumn)(&p.ID), timeColumn(&p.CreatedAt), (*textColumn)(&p.Door), (*textColumn)(&p.Caller),
+			&p.Tier,
+			(*textColumn)(&p.Provider), (*textColumn)(&p.Owner), (*textColumn)(&p.Repo), (*textColumn)(&p.Base),
+			(*textColumn)(&p.BaseCommit),
+			(*textColumn)(&p.ChangeType), (*textColumn)(&p.Title), (*textColumn)(&p.Body), (*textColumn)(&p.Digest),
+			(*textColumn)(&p.State),
+			(*textColumn)(&p.Branch), (*textColumn)(&p.Commit), &p.PRNumber, (*textColumn)(&p.PRURL), (*textColumn)(&p.lock),
+			(*textColumn)(&p.Session), timeColumn(&p.PrunedAt), &p.Revises, (*answers)(&p.Answers), (*actor)(&p.Actor))
 	}, "SELECT "+proposalColumns+" FROM proposals "+clauses, args...)
 	if err != nil {
 		return nil, err
 	}
 	for i := range out {
 		out[i].Files, err = selectRows(ctx, tx, func(rows *sql.Rows, f *gitprovider.FileChange) error {
-			return rows.Scan((*text)(&f.Path), (*text)(&f.Action), &f.Content, (*text)(&f.BaseSHA))
-		}, `SELECT path, action, content, base_sha FROM proposal_files WHERE proposal_id = $1 ORDER BY path`, text(out[i].ID))
+			return rows.Scan((*textColumn)(&f.Path), (*textColumn)(&f.Action), &f.Content, (*textColumn)(&f.BaseSHA))
+		}, `SELECT path, action, content, base_sha FROM proposal_files WHERE proposal_id = $1 ORDER BY path`, textColumn(out[i].ID))
 		if err != nil {
 			return nil, err
 		}
@@ -227,10 +231,13 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 		p.Door, p.Caller = p.Actor.Door, p.Actor.String()
 	}
 	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 25) + ")"
-	_, err := tx.ExecContext(ctx, query, text(p.ID), at(&p.CreatedAt), text(p.Door), text(p.Caller), int(p.Tier),
-		text(p.Provider), text(p.Owner), text(p.Repo), text(p.Base), text(p.BaseCommit), text(p.ChangeType), text(p.Title),
-		text(p.Body), text(p.Digest), text(p.State), text(p.Branch), text(p.Commit), p.PRNumber, text(p.PRURL), text(p.lock),
-		text(p.Session), at(&p.PrunedAt), p.Revises, answers(p.Answers), actor(p.Actor))
+	_, err := tx.ExecContext(ctx, query, textColumn(p.ID), timeColumn(&p.CreatedAt), textColumn(p.Door),
+		textColumn(p.Caller), int(p.Tier),
+		textColumn(p.Provider), textColumn(p.Owner), textColumn(p.Repo), textColumn(p.Base), textColumn(p.BaseCommit),
+		textColumn(p.ChangeType), textColumn(p.Title),
+		textColumn(p.Body), textColumn(p.Digest), textColumn(p.State), textColumn(p.Branch), textColumn(p.Commit), p.PRNumber,
+		textColumn(p.PRURL), textColumn(p.lock),
+		textColumn(p.Session), timeColumn(&p.PrunedAt), p.Revises, answers(p.Answers), actor(p.Actor))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Internal, "a proposal with the request id %q is recorded already", p.ID)
 	}
@@ -239,7 +246,8 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 	}
 	for _, f := range p.Files {
 		const insert = `INSERT INTO proposal_files (proposal_id, path, action, content, base_sha, fingerprint) VALUES ($1, $2, $3, $4, $5, $6)`
-		_, err := tx.ExecContext(ctx, insert, text(p.ID), text(f.Path), text(f.Action), []byte(f.Content), text(f.BaseSHA),
+		_, err := tx.ExecContext(ctx, insert, textColumn(p.ID), textColumn(f.Path), textColumn(f.Action), []byte(f.Content),
+			textColumn(f.BaseSHA),
 			f.Fingerprint())
 		if causeOf(err) == causeUnique {
 			return fault.Wrap(err, fault.Internal, "the proposal names the path %q twice", f.Path)

@@ -28,14 +28,14 @@ func (l *Ledger) Reserve(
 ) (taken *record.Proposal, err error) {
 	p.State, p.Provider = record.StateReserved, l.db.stored(p.Provider)
 	var holders []proposalRow
-	err = l.held.take(ctx, p.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = l.held.acquireAndRecord(ctx, p.ID, func(lock string) (bool, error) {
+		err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			holder, err := findHolder(ctx, tx, p, claim.Seen)
 			if err != nil {
 				return err
 			}
 			if holder != "" {
-				holders, err = selectProposals(ctx, tx, "WHERE id = $1", text(holder))
+				holders, err = selectProposals(ctx, tx, "WHERE id = $1", textColumn(holder))
 				return err
 			}
 			if err := l.db.admit(ctx, tx, p, claim); err != nil {
@@ -61,8 +61,8 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 	if len(p.Files) == 0 && p.Revises == 0 {
 		return "", nil
 	}
-	reserved := []any{text(p.Provider), text(p.Owner + "/" + p.Repo), text(p.ID)}
-	opened := []any{text(p.Provider), text(p.Owner), text(p.Repo), int64(seen)}
+	reserved := []any{textColumn(p.Provider), textColumn(p.Owner + "/" + p.Repo), textColumn(p.ID)}
+	opened := []any{textColumn(p.Provider), textColumn(p.Owner), textColumn(p.Repo), int64(seen)}
 	for _, path := range reservedPaths(p) {
 		reserved = append(reserved, path)
 	}
@@ -70,11 +70,11 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 		opened = append(opened, foldedPath(f.Path))
 	}
 	if len(p.Files) == 0 {
-		opened = append(opened, text("")) // a list that has nothing is not SQL
+		opened = append(opened, textColumn("")) // a list that has nothing is not SQL
 	}
 	err = tx.QueryRowContext(ctx, `SELECT proposal_id FROM reservations
 		WHERE provider = $1 AND repo = $2 AND proposal_id <> $3 AND path IN (`+placeholders(4, len(reserved))+`)
-		ORDER BY path LIMIT 1`, reserved...).Scan((*text)(&id))
+		ORDER BY path LIMIT 1`, reserved...).Scan((*textColumn)(&id))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
@@ -84,7 +84,7 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 		WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $4 AND (
 			p.revises > 0 AND p.revises = $`+strconv.Itoa(len(opened))+` OR EXISTS (SELECT 1 FROM proposal_files f
 				WHERE f.proposal_id = p.id AND LOWER(f.path) IN (`+placeholders(given+1, len(opened)-1)+`)))
-		ORDER BY p.opened_seq DESC LIMIT 1`, opened...).Scan((*text)(&id))
+		ORDER BY p.opened_seq DESC LIMIT 1`, opened...).Scan((*textColumn)(&id))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
@@ -93,7 +93,7 @@ func findHolder(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.
 
 // findSameText does for texts what findHolder does for paths.
 func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen record.Position) (id string, err error) {
-	arguments := []any{text(p.Provider), text(p.Owner), text(p.Repo), text(p.ID), int64(seen)}
+	arguments := []any{textColumn(p.Provider), textColumn(p.Owner), textColumn(p.Repo), textColumn(p.ID), int64(seen)}
 	const given = 5
 	for _, f := range p.Files {
 		if fingerprint := f.Fingerprint(); fingerprint != "" {
@@ -112,7 +112,7 @@ func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen recor
 				AND p.state IN ('reserved', 'committed', 'unsettled') AND `+same+`
 			UNION ALL SELECT p.id FROM proposals p
 				WHERE p.provider = $1 AND p.owner = $2 AND p.repo = $3 AND p.opened_seq > $5 AND `+same+`
-		) found ORDER BY id LIMIT 1`, arguments...).Scan((*text)(&id))
+		) found ORDER BY id LIMIT 1`, arguments...).Scan((*textColumn)(&id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -121,17 +121,17 @@ func findSameText(ctx context.Context, tx *sql.Tx, p record.Proposal, seen recor
 
 // foldedPath returns the form of a path in which reservations compare paths. Canonical paths are ASCII, as far as SQL's
 // LOWER goes.
-func foldedPath(path string) text { return text(strings.ToLower(path)) }
+func foldedPath(path string) textColumn { return textColumn(strings.ToLower(path)) }
 
 // reservedPaths returns what a proposal reserves: its paths, and the pull request that it adds to, so that only one
 // proposal at a time adds to it. No path has the form of the latter.
-func reservedPaths(p record.Proposal) []text {
-	var out []text
+func reservedPaths(p record.Proposal) []textColumn {
+	var out []textColumn
 	for _, f := range p.Files {
 		out = append(out, foldedPath(f.Path))
 	}
 	if p.Revises > 0 {
-		out = append(out, text("#"+strconv.Itoa(p.Revises)))
+		out = append(out, textColumn("#"+strconv.Itoa(p.Revises)))
 	}
 	return out
 }
@@ -145,7 +145,7 @@ func insertReserved(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 	}
 	for _, path := range reservedPaths(p.Proposal) {
 		const insert = `INSERT INTO reservations (provider, repo, path, proposal_id) VALUES ($1, $2, $3, $4)`
-		_, err := tx.ExecContext(ctx, insert, text(p.Provider), text(p.Owner+"/"+p.Repo), path, text(p.ID))
+		_, err := tx.ExecContext(ctx, insert, textColumn(p.Provider), textColumn(p.Owner+"/"+p.Repo), path, textColumn(p.ID))
 		if err != nil {
 			return err
 		}
@@ -159,9 +159,9 @@ func (l *Ledger) Advance(ctx context.Context, id string, to record.Progress) err
 	if err := checkStep(to.State, record.StateReserved, record.StateCommitted, record.StateUnsettled); err != nil {
 		return err
 	}
-	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
+	err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.updateProgress(ctx, tx, id, to) })
 	if err != nil && to.State == record.StateUnsettled || fault.CodeOf(err) == fault.Conflict {
-		l.held.release(id) // others may settle it; once that is recorded they may anyway
+		l.held.releaseWork(id) // others may settle it; once that is recorded they may anyway
 	}
 	return err
 }
@@ -175,11 +175,11 @@ func (l *Ledger) Finish(
 	if err := checkStep(to.State, record.StateOpened, record.StateFailed); err != nil {
 		return err
 	}
-	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := l.updateProgress(ctx, tx, id, to); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(id)); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, textColumn(id)); err != nil {
 			return err
 		}
 		if err := insertNotices(ctx, tx, notices, l.db.now()); err != nil {
@@ -190,13 +190,13 @@ func (l *Ledger) Finish(
 			return err
 		}
 		const opened = `UPDATE proposals SET opened_us = $1, opened_seq = $2 WHERE id = $3`
-		if _, err = tx.ExecContext(ctx, opened, micros(l.db.now()), seq, text(id)); err != nil {
+		if _, err = tx.ExecContext(ctx, opened, micros(l.db.now()), seq, textColumn(id)); err != nil {
 			return err
 		}
 		return recordPull(ctx, tx, id, l.db.now())
 	})
 	if err != nil {
-		l.held.release(id)
+		l.held.releaseWork(id)
 		return err
 	}
 	l.held.forget(id)
@@ -209,9 +209,9 @@ func (l *Ledger) Record(
 ) error {
 	rows := []record.Attempt{a}
 	if dryRun == nil && len(notices) == 0 {
-		rows = l.repeats.add(a)
+		rows = l.repeats.addAttempt(a)
 	}
-	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if dryRun != nil {
 			p := *dryRun
 			p.State, p.Provider = record.StateDryRun, l.db.stored(p.Provider)
@@ -239,15 +239,15 @@ func checkStep(state record.ProposalState, accepted ...record.ProposalState) err
 
 // Adopt implements prflow.Ledger.
 func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
-	err = l.held.take(ctx, left.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err = l.held.acquireAndRecord(ctx, left.ID, func(lock string) (bool, error) {
+		err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 			if back, err := l.cameBack(ctx, left); err != nil || back {
 				return err
 			}
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET process = $1,
 					state = CASE WHEN state <> 'unsettled' THEN state WHEN commit_id <> '' THEN 'committed' ELSE 'reserved' END
 				WHERE id = $2 AND process = $3 AND state = $4 AND state IN ('reserved', 'committed', 'unsettled')`,
-				text(lock), text(left.ID), text(left.Holder), text(left.State)))
+				textColumn(lock), textColumn(left.ID), textColumn(left.Holder), textColumn(left.State)))
 			return err
 		})
 		return ok, err
@@ -268,18 +268,18 @@ func (l *Ledger) cameBack(ctx context.Context, left record.Proposal) (bool, erro
 // Supersede implements prflow.Ledger.
 func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a record.Attempt) (ok bool, err error) {
 	next.State, next.Provider = record.StateReserved, l.db.stored(next.Provider)
-	err = l.held.take(ctx, next.ID, func(lock string) (bool, error) {
-		err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err = l.held.acquireAndRecord(ctx, next.ID, func(lock string) (bool, error) {
+		err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 			if back, err := l.cameBack(ctx, left); err != nil || back {
 				return err
 			}
 			ok, err = changesOne(tx.ExecContext(ctx, `UPDATE proposals SET state = 'failed'
 				WHERE id = $1 AND process = $2 AND state = $3 AND state IN ('reserved', 'committed', 'unsettled')`,
-				text(left.ID), text(left.Holder), text(left.State)))
+				textColumn(left.ID), textColumn(left.Holder), textColumn(left.State)))
 			if err != nil || !ok {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, text(left.ID)); err != nil {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM reservations WHERE proposal_id = $1`, textColumn(left.ID)); err != nil {
 				return err
 			}
 			if _, err := l.db.appendAudit(ctx, tx, a); err != nil {
@@ -298,9 +298,9 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.PullRecord,
 	notices ...record.Notice) error {
 	end.PullKey = l.db.storedKey(end.PullKey)
-	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, "WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.number = $4",
-			text(end.Provider), text(end.Owner), text(end.Repo), end.Number)
+			textColumn(end.Provider), textColumn(end.Owner), textColumn(end.Repo), end.Number)
 		if err != nil {
 			return err
 		}
@@ -324,7 +324,7 @@ func (l *Ledger) RecordEnd(ctx context.Context, a record.Attempt, end record.Pul
 // updateProgress updates a live proposal that this store holds, as far as it knows. Empty fields leave what is
 // recorded.
 func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to record.Progress) error {
-	holder, undone := text(l.held.name(id)), int64(-1) // leaves what is recorded
+	holder, undone := textColumn(l.held.lockOf(id)), int64(-1) // leaves what is recorded
 	switch {
 	case to.Undone:
 		undone = micros(l.db.now())
@@ -336,7 +336,8 @@ func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to r
 			pr_number = COALESCE(NULLIF(CAST($4 AS BIGINT), 0), pr_number), pr_url = COALESCE(NULLIF($5, ''), pr_url),
 			undone_us = CASE WHEN CAST($8 AS BIGINT) >= 0 THEN CAST($8 AS BIGINT) ELSE undone_us END
 		WHERE id = $6 AND state IN ('reserved', 'committed', 'unsettled') AND (process = $7 OR $7 = '')`,
-		text(to.State), text(to.Branch), text(to.Commit), to.PRNumber, text(to.PRURL), text(id), holder, undone))
+		textColumn(to.State), textColumn(to.Branch), textColumn(to.Commit), to.PRNumber, textColumn(to.PRURL), textColumn(id),
+		holder, undone))
 	if err == nil && !changed {
 		return fault.New(fault.Conflict, "the reservation of proposal %q is gone: another process has settled it; "+
 			"look at the open pull requests, and repeat the request if the change is still wanted", id)
@@ -348,7 +349,7 @@ func (l *Ledger) updateProgress(ctx context.Context, tx *sql.Tx, id string, to r
 func (h *History) Usage(ctx context.Context, provider, owner, repo string, claim record.Claim) (usage record.Usage,
 	err error) {
 	provider = h.db.stored(provider)
-	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = h.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		usage, err = h.db.countUsage(ctx, tx, provider, owner, repo, claim)
 		return err
 	})
@@ -378,7 +379,7 @@ func (d *database) countUsage(
 	err = queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var id, state, commit string
 		var number int
-		if err := rows.Scan((*text)(&id), (*text)(&state), &number, (*text)(&commit)); err != nil {
+		if err := rows.Scan((*textColumn)(&id), (*textColumn)(&state), &number, (*textColumn)(&commit)); err != nil {
 			return err
 		}
 		if holdsPaths(record.ProposalState(state)) {
@@ -395,26 +396,30 @@ func (d *database) countUsage(
 		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_seq > $4 AND revises = 0
 		UNION SELECT id, state, pr_number, commit_id FROM proposals
 		WHERE id IN (SELECT proposal_id FROM reservations WHERE provider = $1 AND repo = $5) AND revises = 0`,
-		text(provider), text(owner), text(repo), int64(claim.Seen), text(owner+"/"+repo))
+		textColumn(provider), textColumn(owner), textColumn(repo), int64(claim.Seen), textColumn(owner+"/"+repo))
 	if err != nil {
 		return usage, err
 	}
-	usage.Made, err = selectRows(ctx, tx, func(rows *sql.Rows, opened *time.Time) error { return rows.Scan(at(opened)) },
+	usage.Made, err = selectRows(ctx, tx, func(rows *sql.Rows,
+		opened *time.Time) error {
+		return rows.Scan(timeColumn(opened))
+	},
 		`SELECT opened_us FROM proposals
 		WHERE provider = $1 AND owner = $2 AND repo = $3 AND opened_us >= $4 AND revises = 0 ORDER BY opened_us`,
-		text(provider), text(owner), text(repo), micros(d.now().Add(-claim.Within)))
+		textColumn(provider), textColumn(owner), textColumn(repo), micros(d.now().Add(-claim.Within)))
 	return usage, err
 }
 
 // LiftCooldown notes that a person has lifted the cooldown of a pull request that was closed, with the row of the audit
 // that says who, and when. One that is closed again later is not lifted.
 func (l *Ledger) LiftCooldown(ctx context.Context, key record.PullKey, a record.Attempt) error {
-	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cooldown_lifts (provider, owner, repo, number, lifted_us, lifted_by)
 				VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (provider, owner, repo, number) DO UPDATE SET lifted_us = excluded.lifted_us, lifted_by = excluded.lifted_by`,
-			text(l.db.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number, micros(a.Time),
-			text(a.Caller))
+			textColumn(l.db.stored(key.Provider)), textColumn(lowerASCII(key.Owner)), textColumn(lowerASCII(key.Repo)),
+			key.Number, micros(a.Time),
+			textColumn(a.Caller))
 		if err == nil {
 			_, err = l.db.appendAudit(ctx, tx, a)
 		}
@@ -433,8 +438,8 @@ func (p *Pulls) CooldownLifted(ctx context.Context, key record.PullKey) (by stri
 }
 
 func (d *database) cooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
-	_, err = d.first(ctx, []any{(*text)(&by), at(&when)}, `SELECT lifted_by, lifted_us FROM cooldown_lifts
+	_, err = d.first(ctx, []any{(*textColumn)(&by), timeColumn(&when)}, `SELECT lifted_by, lifted_us FROM cooldown_lifts
 		WHERE provider = $1 AND owner = $2 AND repo = $3 AND number = $4`,
-		text(d.stored(key.Provider)), text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), key.Number)
+		textColumn(d.stored(key.Provider)), textColumn(lowerASCII(key.Owner)), textColumn(lowerASCII(key.Repo)), key.Number)
 	return by, when, err
 }

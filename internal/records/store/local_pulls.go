@@ -20,9 +20,9 @@ func (l *LocalPulls) InsertPR(
 	ctx context.Context, repo string, pr gitprovider.PullRequest,
 ) (recorded gitprovider.PullRequest, err error) {
 	repo = l.db.localKey(repo)
-	err = l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		same, err := selectLocalPulls(ctx, tx, "WHERE repo = $1 AND branch = $2 AND base = $3 AND state = 'open'",
-			text(repo), text(pr.Branch), text(pr.Base))
+			textColumn(repo), textColumn(pr.Branch), textColumn(pr.Base))
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (l *LocalPulls) InsertPR(
 		}
 		var last int
 		const query = `SELECT COALESCE(MAX(number), 0) FROM local_prs WHERE repo = $1`
-		err = tx.QueryRowContext(ctx, query, text(repo)).Scan(&last)
+		err = tx.QueryRowContext(ctx, query, textColumn(repo)).Scan(&last)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (l *LocalPulls) PR(
 	ctx context.Context, repo string, number int,
 ) (pr gitprovider.PullRequest, reviews []gitprovider.Review, err error) {
 	repo = l.db.localKey(repo)
-	err = l.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = l.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if pr, err = localPull(ctx, tx, repo, number); err != nil {
 			return err
 		}
@@ -71,9 +71,9 @@ func (l *LocalPulls) PRs(
 	ctx context.Context, repo string, state gitprovider.State,
 ) (prs []gitprovider.PullRequest, err error) {
 	repo = l.db.localKey(repo)
-	err = l.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = l.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		prs, err = selectLocalPulls(ctx, tx, "WHERE repo = $1 AND (state = $2 OR $2 = '') ORDER BY number",
-			text(repo), text(state))
+			textColumn(repo), textColumn(state))
 		return err
 	})
 	return prs, err
@@ -87,7 +87,7 @@ func (l *LocalPulls) UpdatePR(
 ) error {
 	repo = l.db.localKey(repo)
 	var refused error
-	err := l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		pr, err := localPull(ctx, tx, repo, number)
 		if err != nil {
 			return err
@@ -113,26 +113,28 @@ func (l *LocalPulls) UpdatePR(
 // AddReview appends a review to a pull request; not_found for an unknown number.
 func (l *LocalPulls) AddReview(ctx context.Context, repo string, number int, review gitprovider.Review) error {
 	repo = l.db.localKey(repo)
-	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := localPull(ctx, tx, repo, number); err != nil {
 			return err
 		}
 		position := 0
 		const next = `SELECT COALESCE(MAX(position), 0) + 1 FROM local_reviews WHERE repo = $1 AND number = $2`
-		if err := tx.QueryRowContext(ctx, next, text(repo), number).Scan(&position); err != nil {
+		if err := tx.QueryRowContext(ctx, next, textColumn(repo), number).Scan(&position); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO local_reviews (repo, number, position, author, state, body, submitted_us, issuer, subject)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			text(repo), number, position, text(review.Author), text(review.State), text(review.Body), at(&review.SubmittedAt),
-			text(review.Account.Issuer), text(review.Account.Subject))
+			textColumn(repo), number, position, textColumn(review.Author), textColumn(review.State), textColumn(review.Body),
+			timeColumn(&review.SubmittedAt),
+			textColumn(review.Account.Issuer), textColumn(review.Account.Subject))
 		if err != nil {
 			return err
 		}
 		for i, c := range review.Comments {
 			_, err := tx.ExecContext(ctx, `INSERT INTO local_review_comments (repo, number, review, position, path, line, before, commit_id, body)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-				text(repo), number, position, i+1, text(c.Path), c.Line, number01(c.Before), text(c.Commit), text(c.Body))
+				textColumn(repo), number, position, i+1, textColumn(c.Path), c.Line, number01(c.Before), textColumn(c.Commit),
+				textColumn(c.Body))
 			if err != nil {
 				return err
 			}
@@ -158,12 +160,14 @@ func plainRepo(key string) string {
 }
 
 func localPullArgs(repo string, pr *gitprovider.PullRequest) []any {
-	return []any{text(repo), pr.Number, text(pr.Title), text(pr.Body), text(pr.URL), text(pr.Branch), text(pr.HeadCommit),
-		text(pr.Base), text(pr.State), textList(pr.Labels), textList(pr.Paths), at(&pr.CreatedAt), at(&pr.ClosedAt)}
+	return []any{textColumn(repo), pr.Number, textColumn(pr.Title), textColumn(pr.Body), textColumn(pr.URL),
+		textColumn(pr.Branch), textColumn(pr.HeadCommit),
+		textColumn(pr.Base), textColumn(pr.State), textList(pr.Labels), textList(pr.Paths), timeColumn(&pr.CreatedAt),
+		timeColumn(&pr.ClosedAt)}
 }
 
 func localPull(ctx context.Context, tx *sql.Tx, repo string, number int) (gitprovider.PullRequest, error) {
-	found, err := selectLocalPulls(ctx, tx, "WHERE repo = $1 AND number = $2", text(repo), number)
+	found, err := selectLocalPulls(ctx, tx, "WHERE repo = $1 AND number = $2", textColumn(repo), number)
 	switch {
 	case err != nil:
 		return gitprovider.PullRequest{}, err
@@ -176,9 +180,11 @@ func localPull(ctx context.Context, tx *sql.Tx, repo string, number int) (gitpro
 
 func selectLocalPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) ([]gitprovider.PullRequest, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, pr *gitprovider.PullRequest) error {
-		return rows.Scan(&pr.Number, (*text)(&pr.Title), (*text)(&pr.Body), (*text)(&pr.URL), (*text)(&pr.Branch),
-			(*text)(&pr.HeadCommit), (*text)(&pr.Base), (*text)(&pr.State), (*textList)(&pr.Labels), (*textList)(&pr.Paths),
-			at(&pr.CreatedAt), at(&pr.ClosedAt))
+		return rows.Scan(&pr.Number, (*textColumn)(&pr.Title), (*textColumn)(&pr.Body), (*textColumn)(&pr.URL),
+			(*textColumn)(&pr.Branch),
+			(*textColumn)(&pr.HeadCommit), (*textColumn)(&pr.Base), (*textColumn)(&pr.State), (*textList)(&pr.Labels),
+			(*textList)(&pr.Paths),
+			timeColumn(&pr.CreatedAt), timeColumn(&pr.ClosedAt))
 	}, "SELECT "+localPullColumns+" FROM local_prs "+clauses, args...)
 }
 
@@ -186,12 +192,13 @@ func selectReviews(ctx context.Context, tx *sql.Tx, repo string, number int) ([]
 	indexes := map[int]int{} // by position
 	reviews, err := selectRows(ctx, tx, func(rows *sql.Rows, r *gitprovider.Review) error {
 		position := 0
-		err := rows.Scan(&position, (*text)(&r.Author), (*text)(&r.State), (*text)(&r.Body), at(&r.SubmittedAt),
-			(*text)(&r.Account.Issuer), (*text)(&r.Account.Subject))
+		err := rows.Scan(&position, (*textColumn)(&r.Author), (*textColumn)(&r.State), (*textColumn)(&r.Body),
+			timeColumn(&r.SubmittedAt),
+			(*textColumn)(&r.Account.Issuer), (*textColumn)(&r.Account.Subject))
 		indexes[position] = len(indexes)
 		return err
 	}, `SELECT position, author, state, body, submitted_us, issuer, subject FROM local_reviews
-		WHERE repo = $1 AND number = $2 ORDER BY position`, text(repo), number)
+		WHERE repo = $1 AND number = $2 ORDER BY position`, textColumn(repo), number)
 	if err != nil || len(reviews) == 0 {
 		return reviews, err
 	}
@@ -201,11 +208,12 @@ func selectReviews(ctx context.Context, tx *sql.Tx, repo string, number int) ([]
 	}
 	comments, err := selectRows(ctx, tx, func(rows *sql.Rows, c *row) error {
 		before := 0
-		err := rows.Scan(&c.review, (*text)(&c.Path), &c.Line, &before, (*text)(&c.Commit), (*text)(&c.Body))
+		err := rows.Scan(&c.review, (*textColumn)(&c.Path), &c.Line, &before, (*textColumn)(&c.Commit),
+			(*textColumn)(&c.Body))
 		c.Before = before != 0
 		return err
 	}, `SELECT review, path, line, before, commit_id, body FROM local_review_comments
-		WHERE repo = $1 AND number = $2 ORDER BY review, position`, text(repo), number)
+		WHERE repo = $1 AND number = $2 ORDER BY review, position`, textColumn(repo), number)
 	for _, c := range comments {
 		r := &reviews[indexes[c.review]]
 		r.Comments = append(r.Comments, c.LineComment)

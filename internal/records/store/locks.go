@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/system/filelock"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // locks tell the processes that share a database which work is still in progress. A process that works on a proposal,
@@ -22,9 +22,9 @@ type locks interface {
 	// release gives a lock back. Releasing one that is not held is not an error.
 	release(name string)
 
-	// ended reports which of the locks are not held any more. One that this store holds is never among them, even if the
-	// database lost it: then other processes may take the work over, and this store finds a conflict.
-	ended(ctx context.Context, names []string) (map[string]bool, error)
+	// released reports which of the locks are not held any more. One that this store holds is never among them, even if
+	// the database lost it: then other processes may take the work over, and this store finds a conflict.
+	released(ctx context.Context, names []string) (map[string]bool, error)
 
 	// ready reports why nothing may be written now: what tells others that this process works was lost, and could not be
 	// had again.
@@ -47,10 +47,11 @@ type heldLocks struct {
 
 func newHeldLocks(d *database) *heldLocks { return &heldLocks{db: d, names: map[string]string{}} }
 
-// take calls record with the name of a new lock. If record reports that the work is recorded under that name, the lock
-// is held until release. Otherwise it is released at once, also after an error: should the work be recorded after all,
-// others may settle it.
-func (h *heldLocks) take(ctx context.Context, id string, record func(lock string) (recorded bool, err error)) error {
+// acquireAndRecord calls record with the name of a new lock. If record reports that the work is recorded under that
+// name, the lock is held until release. Otherwise it is released at once, also after an error: should the work be
+// recorded after all, others may settle it.
+func (h *heldLocks) acquireAndRecord(ctx context.Context, id string, record func(lock string) (recorded bool,
+	err error)) error {
 	lock, err := h.db.acquireLock(ctx)
 	if err != nil {
 		return err
@@ -60,31 +61,31 @@ func (h *heldLocks) take(ctx context.Context, id string, record func(lock string
 		h.db.releaseLock(lock)
 		return err
 	}
-	h.release(id) // of an earlier attempt at the same
+	h.releaseWork(id) // of an earlier attempt at the same
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.names[id] = lock
 	return nil
 }
 
-// name returns the name of the lock under which this store holds or held the work, or "".
-func (h *heldLocks) name(id string) string {
+// lockOf returns the name of the lock under which this store holds or held the work, or "".
+func (h *heldLocks) lockOf(id string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.names[id]
 }
 
-// release lets others take over what was recorded under the id, and does so even if the end of the work could not be
-// recorded.
-func (h *heldLocks) release(id string) {
-	if name := h.name(id); name != "" {
+// releaseWork lets others take over what was recorded under the id, and does so even if the end of the work could not
+// be recorded.
+func (h *heldLocks) releaseWork(id string) {
+	if name := h.lockOf(id); name != "" {
 		h.db.releaseLock(name)
 	}
 }
 
 // forget is release for work that has ended for good.
 func (h *heldLocks) forget(id string) {
-	h.release(id)
+	h.releaseWork(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.names, id)
@@ -145,7 +146,7 @@ func (l *fileLocks) acquire(context.Context) (string, error) {
 // lockNew locks a file that was just made. It is false if somebody took the file for one that has ended, and removed
 // it, before it was locked.
 func lockNew(file *os.File) (bool, error) {
-	if locked, err := filelock.Try(file, true); err != nil || !locked {
+	if locked, err := files.TryLock(file, true); err != nil || !locked {
 		return false, err
 	}
 	made, err := file.Stat()
@@ -175,7 +176,7 @@ func (l *fileLocks) removeEnded() error {
 	return nil
 }
 
-func (l *fileLocks) ended(_ context.Context, names []string) (map[string]bool, error) {
+func (l *fileLocks) released(_ context.Context, names []string) (map[string]bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make(map[string]bool, len(names))
@@ -201,7 +202,7 @@ func (l *fileLocks) hasEnded(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	free, err := filelock.Try(file, false) // shared: two who look at once do not take each other for the holder
+	free, err := files.TryLock(file, false) // shared: two who look at once do not take each other for the holder
 	if err == nil && free {
 		_ = os.Remove(file.Name()) // where this fails, the next one tries
 	}

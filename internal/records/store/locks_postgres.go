@@ -41,15 +41,15 @@ type sessionLocks struct {
 	stop     context.CancelFunc          // ends keep
 	stopped  chan struct{}               // closed when keep has ended
 
-	turn   chan struct{} // has a token while somebody looks at the fields below
-	conn   *pgx.Conn     // nil while there is none
-	self   serverSession // of conn, or of the last one
-	asked  time.Time     // when conn last answered
-	held   map[string]bool
-	remade time.Time // when conn was made after one had ended
-	failed error     // of the last attempt to make one
-	tried  time.Time
-	closed bool
+	turn       chan struct{} // has a token while somebody looks at the fields below
+	conn       *pgx.Conn     // nil while there is none
+	self       serverSession // of conn, or of the last one
+	answeredAt time.Time     // when conn last answered
+	held       map[string]bool
+	remade     time.Time // when conn was made after one had ended
+	failed     error     // of the last attempt to make one
+	tried      time.Time
+	closed     bool
 }
 
 // serverSession tells a session of the server apart from later ones with its number. The zero value is none.
@@ -75,7 +75,7 @@ func (l *sessionLocks) enter(ctx context.Context) error {
 	}
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})
-	go l.keep(keeping)
+	go l.monitorSession(keeping)
 	return nil
 }
 
@@ -91,8 +91,8 @@ func (l *sessionLocks) lock(ctx context.Context) error {
 
 func (l *sessionLocks) unlock() { <-l.turn }
 
-// keep looks at the session again and again, and makes it anew when it has ended.
-func (l *sessionLocks) keep(ctx context.Context) {
+// monitorSession looks at the session again and again, and makes it anew when it has ended.
+func (l *sessionLocks) monitorSession(ctx context.Context) {
 	defer close(l.stopped)
 	look := time.NewTicker(sessionLook)
 	defer look.Stop()
@@ -115,13 +115,13 @@ func (l *sessionLocks) keep(ctx context.Context) {
 
 // answers reports whether the session is alive.
 func (l *sessionLocks) answers() bool {
-	if time.Since(l.asked) < sessionPing {
+	if time.Since(l.answeredAt) < sessionPing {
 		return l.conn.PgConn().CheckConn() == nil //nolint:staticcheck // Ping asks the server, at every look
 	}
 	ctx, cancel := sessionContext()
 	defer cancel()
-	l.asked = time.Now()
-	return l.db.server.ask(ctx, l.conn) == nil
+	l.answeredAt = time.Now()
+	return l.db.server.syncClock(ctx, l.conn) == nil
 }
 
 // ready reports why nothing may be written, and makes the session if it has ended.
@@ -165,7 +165,7 @@ func (l *sessionLocks) connect() error {
 	if err != nil {
 		return err
 	}
-	l.conn, l.asked = conn, time.Now()
+	l.conn, l.answeredAt = conn, time.Now()
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (l *sessionLocks) setUp(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 	}
-	if err := l.db.server.ask(ctx, conn); err != nil {
+	if err := l.db.server.syncClock(ctx, conn); err != nil {
 		return err
 	}
 	if again {
@@ -246,10 +246,10 @@ func (l *sessionLocks) acquire(ctx context.Context) (string, error) {
 	}
 	defer l.unlock()
 	name := l.db.opts.NewID()
-	taken, err := l.try(name)
+	taken, err := l.tryLock(name)
 	if err != nil && l.conn != nil && l.conn.IsClosed() { // it had ended
 		_ = l.drop()
-		taken, err = l.try(name)
+		taken, err = l.tryLock(name)
 	}
 	if err == nil && !taken {
 		err = errors.New("another process has a lock of the same name")
@@ -261,7 +261,7 @@ func (l *sessionLocks) acquire(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-func (l *sessionLocks) try(name string) (taken bool, err error) {
+func (l *sessionLocks) tryLock(name string) (taken bool, err error) {
 	if err := l.connect(); err != nil {
 		return false, err
 	}
@@ -276,10 +276,10 @@ func sessionContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), sessionTimeout)
 }
 
-// ended reads the locks rather than trying them: a process that tries a lock holds it for a moment, and looks like its
-// holder. For a while after this process has lost its own session none counts as ended: the same cause may have ended
-// the sessions of others, which come back.
-func (l *sessionLocks) ended(ctx context.Context, names []string) (map[string]bool, error) {
+// released reads the locks rather than trying them: a process that tries a lock holds it for a moment, and looks like
+// its holder. For a while after this process has lost its own session none counts as ended: the same cause may have
+// ended the sessions of others, which come back.
+func (l *sessionLocks) released(ctx context.Context, names []string) (map[string]bool, error) {
 	taken, err := l.taken(ctx)
 	if err != nil {
 		return nil, err

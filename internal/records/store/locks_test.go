@@ -224,7 +224,7 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 			if giveUp(s) == nil {
 				t.Fatal("the call did not fail")
 			}
-			waitUntilEnded(t, other, s.Ledger.held.name("lost"))
+			waitUntilEnded(t, other, s.Ledger.held.lockOf("lost"))
 			want := map[string]bool{"lost": true, "busy": false} // it still works on one
 			wantEqual(t, abandoned(t, other), want)
 			wantEqual(t, abandoned(t, s), want) // this process may settle it, too

@@ -178,7 +178,7 @@ func wantEqual(t testing.TB, got, want any) {
 // appendMany appends rows in one transaction, which costs one sync instead of n.
 func appendMany(t testing.TB, s *Store, n int) {
 	t.Helper()
-	err := s.db.write(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
+	err := s.db.writeTx(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
 		for i := range n {
 			if _, err := s.db.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
 				return err
@@ -297,7 +297,7 @@ func childUse(ctx context.Context, place, version, writes string) error {
 	if writes == "" {
 		return wait()
 	}
-	return s.db.write(ctx, func(context.Context, *sql.Tx) error {
+	return s.db.writeTx(ctx, func(context.Context, *sql.Tx) error {
 		waitUntilNoted(s)
 		return wait()
 	})
@@ -312,7 +312,7 @@ func childHold(ctx context.Context, place, id string) error {
 	if taken, err := s.Ledger.Reserve(ctx, proposal(id, "checks/"+id+".md"), record.Claim{}); err != nil || taken != nil {
 		return fmt.Errorf("taken by %v, %w", taken, err)
 	}
-	fmt.Println(s.Ledger.held.name(id))
+	fmt.Println(s.Ledger.held.lockOf(id))
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
 }

@@ -36,7 +36,7 @@ func (s *Store) Backup(ctx context.Context, folder string, files ...string) (rep
 	}
 	var source *sqliteEngine
 	if s.db.opts.DatabaseURL == "" {
-		c, err := s.db.open(ctx) // first, so that nothing is made where there is nothing to copy
+		c, err := s.db.ensureConnected(ctx) // first, so that nothing is made where there is nothing to copy
 		if err != nil {
 			return report, nil, err
 		}
@@ -206,7 +206,7 @@ const outputOfEnded = "time_us < $1 AND session IN (SELECT id FROM agent_session
 // CountPrunable reports what Prune would remove.
 func (r *Retention) CountPrunable(ctx context.Context, before time.Time, kinds ...string) (out []record.Pruned,
 	err error) {
-	err = r.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = r.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, rule := range rulesOf(kinds) {
 			p := record.Pruned{Kind: rule.kind}
 			query := "SELECT COUNT(*) FROM " + rule.table + " WHERE " + rule.condition
@@ -238,7 +238,7 @@ func (r *Retention) Prune(
 		out = append(out, p)
 	}
 	if removed > 0 {
-		if recorded := r.db.write(context.WithoutCancel(ctx),
+		if recorded := r.db.writeTx(context.WithoutCancel(ctx),
 			func(ctx context.Context, tx *sql.Tx) error {
 				return r.db.appendAll(ctx, tx, []record.Attempt{row(out)})
 			}); err == nil {
@@ -256,7 +256,7 @@ const shrinkBatch = 1000
 
 // shrink gives the room that is free in SQLite's file back to the disk. PostgreSQL does so by itself.
 func (r *Retention) shrink(ctx context.Context) error {
-	c, err := r.db.open(ctx)
+	c, err := r.db.ensureConnected(ctx)
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (r *Retention) shrink(ctx context.Context) error {
 	}
 	for before := int64(-1); ; {
 		var free int64
-		err := r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		err := r.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			ignore := func(*sql.Rows) error { return nil }
 			if err := queryRows(ctx, tx, ignore, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", shrinkBatch)); err != nil {
 				return err
@@ -280,7 +280,7 @@ func (r *Retention) shrink(ctx context.Context) error {
 }
 
 func (r *Retention) pruneBatch(ctx context.Context, rule pruneRule, before time.Time) (n int64, err error) {
-	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = r.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if rule.clear != nil {
 			n, err = rule.clear(ctx, tx, rule, before, r.db.now())
 			return err

@@ -31,7 +31,7 @@ func insertNotices(ctx context.Context, tx *sql.Tx, notices []record.Notice, now
 			payload = []byte{} // the column is not null
 		}
 		const insert = `INSERT INTO notices (event, payload, created_us) VALUES ($1, $2, $3)`
-		if _, err := tx.ExecContext(ctx, insert, text(n.Event), payload, micros(now)); err != nil {
+		if _, err := tx.ExecContext(ctx, insert, textColumn(n.Event), payload, micros(now)); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (o *Outbox) ClaimNotices(
 	if err != nil || !work {
 		return nil, err
 	}
-	err = o.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = o.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if claimed, err = selectDue(ctx, tx, now, limit); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (o *Outbox) outboxHasWork(ctx context.Context, now time.Time) (due bool, er
 
 func selectDue(ctx context.Context, tx *sql.Tx, now time.Time, limit int) ([]record.PendingNotice, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, n *record.PendingNotice) error {
-		return rows.Scan(&n.ID, (*text)(&n.Event), &n.Payload, &n.Attempts, at(&n.CreatedAt))
+		return rows.Scan(&n.ID, (*textColumn)(&n.Event), &n.Payload, &n.Attempts, timeColumn(&n.CreatedAt))
 	}, `SELECT id, event, payload, attempts, created_us FROM notices
 		WHERE state = 'pending' AND due_us <= $1 ORDER BY id LIMIT $2`, micros(now), max(limit, 0))
 }
@@ -98,8 +98,8 @@ func (o *Outbox) SettleNotice(ctx context.Context, id int64, settlement record.N
 		return fault.New(fault.Internal, "notice %d was settled in %d ways; one of delivered, given up and retried is", id,
 			ways)
 	}
-	reason := text(cutText(settlement.Error, maxNoticeError))
-	return o.db.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	reason := textColumn(cutText(settlement.Error, maxNoticeError))
+	return o.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		now := micros(o.db.now())
 		switch {
 		case settlement.Delivered:
@@ -130,30 +130,31 @@ func cutText(s string, limit int) string {
 
 // NoticeCounts reports what waits in the outbox and what was not delivered.
 func (o *Outbox) NoticeCounts(ctx context.Context) (counts record.NoticeCounts, err error) {
-	_, err = o.db.first(ctx, []any{&counts.Pending, &counts.GivenUp, (*text)(&counts.LastError)}, `SELECT
+	_, err = o.db.first(ctx, []any{&counts.Pending, &counts.GivenUp, (*textColumn)(&counts.LastError)}, `SELECT
 		(SELECT COUNT(*) FROM notices WHERE state = 'pending'), (SELECT COUNT(*) FROM notices WHERE state = 'given_up'),
 		COALESCE((SELECT error FROM notices WHERE state <> 'delivered' AND error <> '' ORDER BY id DESC LIMIT 1), '')`)
 	return counts, err
 }
 
-// Rounds coordinates the processes that share a database: which one does periodic work, and which webhooks were taken.
-type Rounds struct{ db *database }
+// JobClaims coordinates the processes that share a database: which one does periodic work, and which webhooks were
+// taken.
+type JobClaims struct{ db *database }
 
 // ClaimRound reports whether the caller should do the named work now: no process has begun it within the interval
 // every. Of several callers at once one gets it. next is the time when the work is due again, by the records. A
 // beginning in the future, caused by a wrong clock, does not count.
-func (r *Rounds) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time,
+func (r *JobClaims) ClaimRound(ctx context.Context, name string, every time.Duration) (mine bool, next time.Time,
 	err error) {
 	now := r.db.now()
 	var begun time.Time
-	_, err = r.db.first(ctx, []any{at(&begun)}, "SELECT begun_us FROM rounds WHERE name = $1", text(name))
+	_, err = r.db.first(ctx, []any{timeColumn(&begun)}, "SELECT begun_us FROM rounds WHERE name = $1", textColumn(name))
 	if err != nil || isRecent(begun, now, every) {
 		return false, begun.Add(every), err
 	}
-	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = r.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		mine, err = changesOne(tx.ExecContext(ctx, `INSERT INTO rounds (name, begun_us) VALUES ($1, $3)
 			ON CONFLICT (name) DO UPDATE SET begun_us = excluded.begun_us WHERE rounds.begun_us <= $2 OR rounds.begun_us > $3`,
-			text(name), micros(now.Add(-every)), micros(now)))
+			textColumn(name), micros(now.Add(-every)), micros(now)))
 		return err
 	})
 	return mine && err == nil, now.Add(every), err
@@ -173,24 +174,24 @@ const (
 // TakeDelivery notes a delivery of a provider's webhook, and that the pull requests that it is about wait for a look:
 // they count as never tried, until somebody has. fresh is false if it was noted before, within seven days and among the
 // last 20,000.
-func (r *Rounds) TakeDelivery(ctx context.Context, provider, id string, about ...record.PullKey) (fresh bool,
+func (r *JobClaims) TakeDelivery(ctx context.Context, provider, id string, about ...record.PullKey) (fresh bool,
 	err error) {
 	now := r.db.now()
-	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = r.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE seen_us <= $1 OR seen_us <= (
 			SELECT seen_us FROM webhook_deliveries ORDER BY seen_us DESC LIMIT 1 OFFSET $2)`, micros(now.Add(-deliveryKeep)), maxDelivered-1)
 		if err != nil {
 			return err
 		}
 		fresh, err = changesOne(tx.ExecContext(ctx, `INSERT INTO webhook_deliveries (provider, id, seen_us) VALUES ($1, $2, $3)
-			ON CONFLICT (provider, id) DO NOTHING`, text(provider), text(bound(id, maxWord)), micros(now)))
+			ON CONFLICT (provider, id) DO NOTHING`, textColumn(provider), textColumn(bound(id, maxWord)), micros(now)))
 		for _, key := range about {
 			if err != nil || !fresh {
 				break
 			}
 			_, err = tx.ExecContext(ctx,
 				"UPDATE pulls SET tried_us = 0 WHERE provider = $1 AND owner = $2 AND repo = $3 AND number = $4",
-				text(r.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
+				textColumn(r.db.stored(key.Provider)), textColumn(key.Owner), textColumn(key.Repo), key.Number)
 		}
 		return err
 	})
@@ -206,19 +207,19 @@ func (r *Replies) TakeKey(
 	ctx context.Context, caller, key, bodyHash string, lifetime time.Duration,
 ) (reply record.Reply, err error) {
 	now := r.db.now()
-	err = r.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = r.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM idempotency_keys WHERE created_us <= $1", micros(now.Add(-lifetime)))
 		if err != nil {
 			return err
 		}
-		var known text
+		var known textColumn
 		err = tx.QueryRowContext(ctx,
 			"SELECT body_hash, status, answer FROM idempotency_keys WHERE principal = $1 AND key = $2",
-			text(caller), text(key)).Scan(&known, &reply.Status, &reply.Body)
+			textColumn(caller), textColumn(key)).Scan(&known, &reply.Status, &reply.Body)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			_, err = tx.ExecContext(ctx, `INSERT INTO idempotency_keys (principal, key, body_hash, created_us)
-				VALUES ($1, $2, $3, $4)`, text(caller), text(key), text(bodyHash), micros(now))
+				VALUES ($1, $2, $3, $4)`, textColumn(caller), textColumn(key), textColumn(bodyHash), micros(now))
 			return err
 		case err == nil && string(known) != bodyHash:
 			return fault.New(fault.Conflict, "this Idempotency-Key was used within the last %s for another request body; "+
@@ -233,5 +234,5 @@ func (r *Replies) TakeKey(
 func (r *Replies) KeepReply(ctx context.Context, caller, key string, reply record.Reply) error {
 	return r.db.exec(ctx,
 		"UPDATE idempotency_keys SET status = $1, answer = $2 WHERE principal = $3 AND key = $4 AND status = 0",
-		reply.Status, reply.Body, text(caller), text(key))
+		reply.Status, reply.Body, textColumn(caller), textColumn(key))
 }

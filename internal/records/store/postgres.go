@@ -140,8 +140,8 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// check has nothing to say about damaged files: PostgreSQL reports them when it reads them (data checksums).
-func (e *postgresEngine) check(ctx context.Context) error {
+// checkDatabase has nothing to say about damaged files: PostgreSQL reports them when it reads them (data checksums).
+func (e *postgresEngine) checkDatabase(ctx context.Context) error {
 	const query = `SELECT COUNT(*) FROM pg_trigger WHERE tgrelid = 'audit'::regclass AND tgenabled = 'A'
 		AND tgname IN ('audit_insert_extends_chain', 'audit_refuses_changes')`
 	var guards int
@@ -163,7 +163,7 @@ func (e *postgresEngine) size(ctx context.Context) (bytes int64, err error) {
 
 // prepare makes the tables or brings them up to date if need be, alone among all processes.
 func (e *postgresEngine) prepare(ctx context.Context, mustExist bool) error {
-	version, err := e.version(ctx)
+	version, err := e.schemaVersion(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -271,8 +271,8 @@ type serverClock struct {
 	local  time.Time // when it did
 }
 
-// ask asks the server.
-func (c *serverClock) ask(ctx context.Context, conn *pgx.Conn) error {
+// syncClock asks the server.
+func (c *serverClock) syncClock(ctx context.Context, conn *pgx.Conn) error {
 	const half = 2
 	var server time.Time
 	sent := time.Now()

@@ -43,7 +43,7 @@ func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return again(err, "the PostgreSQL database %s did not answer in time", e.name())
+		return temporaryFault(err, "the PostgreSQL database %s did not answer in time", e.name())
 	case ctx.Err() != nil: // the driver's error is then that of a connection that was cut
 		return fault.From(ctx.Err())
 	}
@@ -73,7 +73,7 @@ func (e *postgresEngine) asFault(ctx context.Context, err error) error {
 		what = "failed; the log has the details"
 	}
 	if postgresCause(err) == causeBusy {
-		return again(err, "the PostgreSQL database %s %s", e.name(), what)
+		return temporaryFault(err, "the PostgreSQL database %s %s", e.name(), what)
 	}
 	out := fault.Wrap(err, code, "the PostgreSQL database %s %s", e.name(), what)
 	if code == fault.UpstreamError {

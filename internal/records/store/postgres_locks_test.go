@@ -182,11 +182,11 @@ func TestTheServersClockDecides(t *testing.T) {
 	if ahead := time.Until(s.Now()); ahead < time.Hour || ahead > 62*time.Minute {
 		t.Errorf("the store is %s ahead of the host", ahead)
 	}
-	mine, next, err := s.Rounds.ClaimRound(ctx, "sweep", 2*time.Minute)
+	mine, next, err := s.JobClaims.ClaimRound(ctx, "sweep", 2*time.Minute)
 	if err != nil || !mine || time.Until(next) < time.Hour {
 		t.Fatalf("claimed %t, again at %s, %v", mine, next, err)
 	}
-	mine, _, err = s.Rounds.ClaimRound(ctx, "sweep", 2*time.Minute)
+	mine, _, err = s.JobClaims.ClaimRound(ctx, "sweep", 2*time.Minute)
 	wantEqual(t, []any{mine, err}, []any{false, nil})
 }
 

@@ -24,9 +24,9 @@ const versionTable = "claudeops_versions"
 // migrateLockWait limits how long a process waits for another one that prepares the database.
 const migrateLockWait = "60s"
 
-// version returns the number of the last migration; 0 if there are no tables of ours. It refuses a database that cannot
-// hold all text.
-func (e *postgresEngine) version(ctx context.Context) (version int64, err error) {
+// schemaVersion returns the number of the last migration; 0 if there are no tables of ours. It refuses a database that
+// cannot hold all text.
+func (e *postgresEngine) schemaVersion(ctx context.Context) (version int64, err error) {
 	var encoding string
 	var schema sql.NullString
 	if err := e.reader.QueryRowContext(ctx, `SELECT current_setting('server_encoding'), current_schema()`).Scan(&encoding,

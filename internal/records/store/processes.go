@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/system/filelock"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Process describes a process for people: one that holds a lock, or one that blocks a newer version.
@@ -71,7 +71,7 @@ func (p *presence) enter(dir string, what Process, now time.Time, name string) {
 		return
 	}
 	_ = file.Chmod(fileMode) // likewise
-	if locked, err := filelock.Try(file, true); err != nil || !locked {
+	if locked, err := files.TryLock(file, true); err != nil || !locked {
 		_ = errors.Join(file.Close(), os.Remove(file.Name()))
 		return
 	}
@@ -108,7 +108,7 @@ func (p *presence) writing(now func() time.Time) (done func()) {
 	}
 }
 
-func (p *presence) leave() {
+func (p *presence) removePresence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.file != nil {
@@ -142,7 +142,7 @@ func readUser(path string) (u user, there bool) {
 		return user{}, false
 	}
 	defer func() { _ = file.Close() }()
-	if free, err := filelock.Try(file, false); err != nil || free {
+	if free, err := files.TryLock(file, false); err != nil || free {
 		if free {
 			_ = os.Remove(path) // where this fails, the next one tries
 		}

@@ -25,27 +25,27 @@ const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
 func recordPull(ctx context.Context, tx *sql.Tx, proposalID string, now time.Time) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO pulls (provider, owner, repo, number, proposal_id, state, head, updated_us, seq)
 		SELECT provider, owner, repo, pr_number, id, 'open', commit_id, CAST($1 AS BIGINT), opened_seq FROM proposals WHERE id = $2 AND pr_number > 0
-		ON CONFLICT (provider, owner, repo, number) DO NOTHING`, micros(now), text(proposalID))
+		ON CONFLICT (provider, owner, repo, number) DO NOTHING`, micros(now), textColumn(proposalID))
 	if err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE pulls SET revised_us = $1 WHERE (provider, owner, repo, number) IN (
 		SELECT p.provider, p.owner, p.repo, p.pr_number FROM proposals p WHERE p.id = $2 AND p.revises > 0)`,
-		micros(now), text(proposalID))
+		micros(now), textColumn(proposalID))
 	return err
 }
 
-// Pulls keeps what was last seen of the pull requests that we opened, for internal/proposals/follow and for people.
+// Pulls keeps what was last seen of the pull requests that we opened, for internal/proposals/pullsync and for people.
 type Pulls struct{ db *database }
 
 // FindPull returns the record of a pull request of ours, letter case of ASCII in owner and repository aside: forges do
 // not tell names apart by it. found is false if we opened none with the number.
 func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error) {
 	key = p.db.storedKey(key)
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.number = $2 AND LOWER(r.owner) = $3 AND LOWER(r.repo) = $4
-			ORDER BY CASE WHEN r.owner = $5 AND r.repo = $6 THEN 0 ELSE 1 END, r.version DESC LIMIT 1`, text(key.Provider), key.Number,
-			text(lowerASCII(key.Owner)), text(lowerASCII(key.Repo)), text(key.Owner), text(key.Repo))
+			ORDER BY CASE WHEN r.owner = $5 AND r.repo = $6 THEN 0 ELSE 1 END, r.version DESC LIMIT 1`, textColumn(key.Provider), key.Number,
+			textColumn(lowerASCII(key.Owner)), textColumn(lowerASCII(key.Repo)), textColumn(key.Owner), textColumn(key.Repo))
 		if len(records) > 0 {
 			record, found = p.db.shownPulls(records)[0], true
 		}
@@ -58,10 +58,10 @@ func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record
 // owner and repository aside.
 func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey,
 	err error) {
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.state = 'open' AND LOWER(r.owner) = $2
 			AND LOWER(r.repo) = $3 AND p.branch = $4 ORDER BY r.number DESC LIMIT 10`,
-			text(p.db.stored(provider)), text(lowerASCII(owner)), text(lowerASCII(repo)), text(branch))
+			textColumn(p.db.stored(provider)), textColumn(lowerASCII(owner)), textColumn(lowerASCII(repo)), textColumn(branch))
 		for _, r := range p.db.shownPulls(records) {
 			keys = append(keys, r.PullKey)
 		}
@@ -72,7 +72,7 @@ func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch s
 
 // OpenPulls returns the pull requests of ours that are open, as far as anybody has looked, the oldest proposal first.
 func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullRecord, err error) {
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, "WHERE r.state = 'open' AND "+oursAt("r.provider", "$2")+
 			" ORDER BY r.proposal_id LIMIT $1", limit, p.db.own())
 		return err
@@ -82,12 +82,12 @@ func (p *Pulls) OpenPulls(ctx context.Context, limit int) (out []record.PullReco
 
 // StandingPulls returns pull requests of ours that stand so, the oldest proposals first; at most limit of each
 // standing.
-func (p *Pulls) StandingPulls(ctx context.Context, standings []record.Standing,
+func (p *Pulls) StandingPulls(ctx context.Context, standings []record.NextActor,
 	limit int) (out []record.PullRecord, err error) {
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, standing := range standings {
 			some, err := selectPulls(ctx, tx, "WHERE r.standing = $1 AND "+oursAt("r.provider", "$2")+
-				" ORDER BY r.proposal_id LIMIT $3", text(standing), p.db.own(), limit)
+				" ORDER BY r.proposal_id LIMIT $3", textColumn(standing), p.db.own(), limit)
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ const keysAtOnce = 8
 // PullRecords returns the records of those of the pull requests, at most 200, that are ours.
 func (p *Pulls) PullRecords(ctx context.Context, keys []record.PullKey) (map[record.PullKey]record.PullRecord, error) {
 	out := map[record.PullKey]record.PullRecord{}
-	err := p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for some := range slices.Chunk(keys[:min(len(keys), record.MaxAttemptLimit)], keysAtOnce) {
 			wanted := make([]record.PullKey, len(some))
 			for i, key := range some {
@@ -135,7 +135,7 @@ func pullsOf(ctx context.Context, tx *sql.Tx, keys []record.PullKey) ([]record.P
 	for i, key := range wanted {
 		tuples[i] = fmt.Sprintf("(CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS TEXT), CAST($%d AS BIGINT))", 4*i+1,
 			4*i+2, 4*i+3, 4*i+4)
-		args = append(args, text(key.Provider), text(key.Owner), text(key.Repo), key.Number)
+		args = append(args, textColumn(key.Provider), textColumn(key.Owner), textColumn(key.Repo), key.Number)
 	}
 	// CROSS JOIN has SQLite look each of them up, rather than compare each pull request of the table with all of them.
 	return scanPulls(ctx, tx, "WITH wanted (provider, owner, repo, number) AS (VALUES "+strings.Join(tuples, ", ")+") SELECT "+pullColumns+`
@@ -152,12 +152,12 @@ const followEnded = 30 * 24 * time.Hour
 func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.Time,
 	limit int) (out []record.PullRecord, err error) {
 	now := p.db.now()
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE r.provider = $1 AND (
 				r.state = 'open' AND (r.tried_us <= $2 OR r.tried_us > $3)
 				OR r.state IN ('closed', 'gone') AND r.updated_us > $4 AND (r.tried_us <= $5 OR r.tried_us > $3))
 			ORDER BY r.tried_us, r.owner, r.repo, r.number LIMIT $6`,
-			text(p.db.stored(provider)), micros(open), micros(now), micros(now.Add(-followEnded)), micros(rest), limit)
+			textColumn(p.db.stored(provider)), micros(open), micros(now), micros(now.Add(-followEnded)), micros(rest), limit)
 		return err
 	})
 	return p.db.shownPulls(out), err
@@ -166,7 +166,7 @@ func (p *Pulls) DuePulls(ctx context.Context, provider string, open, rest time.T
 // RecentPulls returns pull requests of ours that are open, and those that have ended since the time, at most limit:
 // open ones first, each sorted by the last change, newest first.
 func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (out []record.PullRecord, err error) {
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectPulls(ctx, tx, `WHERE (r.state = 'open' OR r.updated_us > $1) AND `+oursAt("r.provider", "$3")+`
 			ORDER BY CASE WHEN r.state = 'open' THEN 0 ELSE 1 END, r.updated_us DESC, r.owner, r.repo, r.number LIMIT $2`, micros(since), limit, p.db.own())
 		return err
@@ -178,7 +178,7 @@ func (p *Pulls) RecentPulls(ctx context.Context, since time.Time, limit int) (ou
 func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
 	return p.db.exec(ctx,
 		`UPDATE pulls SET tried_us = $1 WHERE provider = $2 AND owner = $3 AND repo = $4 AND number = $5`,
-		micros(p.db.now()), text(p.db.stored(key.Provider)), text(key.Owner), text(key.Repo), key.Number)
+		micros(p.db.now()), textColumn(p.db.stored(key.Provider)), textColumn(key.Owner), textColumn(key.Repo), key.Number)
 }
 
 // SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit
@@ -188,7 +188,7 @@ func (p *Pulls) SeePull(
 	ctx context.Context, seen record.PullRecord, a *record.Attempt, notices ...record.Notice,
 ) (ok bool, err error) {
 	seen.PullKey = p.db.storedKey(seen.PullKey)
-	err = p.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if ok, err = updatePull(ctx, tx, seen); err != nil || !ok || a == nil {
 			return err
 		}
@@ -207,11 +207,12 @@ func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, 
 			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, asked_us = $13,
 			version = version + 1
 		WHERE provider = $14 AND owner = $15 AND repo = $16 AND number = $17 AND version = $18`,
-		text(seen.State), text(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested,
-		text(bound(string(seen.Checks), maxWord)),
-		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), at(&seen.SeenAt), text(seen.SeenBy), at(&seen.EndedAt),
-		text(bound(seen.EndedBy, maxWord)), seen.Misses, at(&seen.AskedAt),
-		text(seen.Provider), text(seen.Owner), text(seen.Repo), seen.Number, seen.Version))
+		textColumn(seen.State), textColumn(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested,
+		textColumn(bound(string(seen.Checks), maxWord)),
+		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), timeColumn(&seen.SeenAt), textColumn(seen.SeenBy),
+		timeColumn(&seen.EndedAt),
+		textColumn(bound(seen.EndedBy, maxWord)), seen.Misses, timeColumn(&seen.AskedAt),
+		textColumn(seen.Provider), textColumn(seen.Owner), textColumn(seen.Repo), seen.Number, seen.Version))
 }
 
 func triedMicros(t time.Time) int64 {
@@ -237,20 +238,23 @@ func selectPulls(ctx context.Context, tx *sql.Tx, clauses string, args ...any) (
 
 func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]record.PullRecord, error) {
 	return selectRows(ctx, tx, func(rows *sql.Rows, r *record.PullRecord) error {
-		return rows.Scan((*text)(&r.Provider), (*text)(&r.Owner), (*text)(&r.Repo), &r.Number, (*text)(&r.ProposalID),
-			(*text)(&r.State),
-			(*text)(&r.Head), &r.Approvals, &r.ChangesRequested, (*text)(&r.Checks), at(&r.UpdatedAt), at(&r.AskedAt),
-			at(&r.RevisedAt), at(&r.TriedAt), at(&r.SeenAt),
-			(*text)(&r.SeenBy), at(&r.EndedAt), (*text)(&r.EndedBy), &r.Misses, &r.Version,
-			(*text)(&r.Base), (*text)(&r.Branch), (*text)(&r.Title), (*text)(&r.URL), at(&r.OpenedAt))
+		return rows.Scan((*textColumn)(&r.Provider), (*textColumn)(&r.Owner), (*textColumn)(&r.Repo), &r.Number,
+			(*textColumn)(&r.ProposalID),
+			(*textColumn)(&r.State),
+			(*textColumn)(&r.Head), &r.Approvals, &r.ChangesRequested, (*textColumn)(&r.Checks), timeColumn(&r.UpdatedAt),
+			timeColumn(&r.AskedAt),
+			timeColumn(&r.RevisedAt), timeColumn(&r.TriedAt), timeColumn(&r.SeenAt),
+			(*textColumn)(&r.SeenBy), timeColumn(&r.EndedAt), (*textColumn)(&r.EndedBy), &r.Misses, &r.Version,
+			(*textColumn)(&r.Base), (*textColumn)(&r.Branch), (*textColumn)(&r.Title), (*textColumn)(&r.URL),
+			timeColumn(&r.OpenedAt))
 	}, query, args...)
 }
 
 // Merged returns the pull requests of a repository that are recorded as merged, the newest first.
 func (p *Pulls) Merged(ctx context.Context, repo record.RepoName, limit int) (keys []record.PullKey, err error) {
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		records, err := selectPulls(ctx, tx, `WHERE r.provider = $1 AND r.owner = $2 AND r.repo = $3 AND r.state = 'merged'
-			ORDER BY r.number DESC LIMIT $4`, text(p.db.stored(repo.Provider)), text(repo.Owner), text(repo.Name), limit)
+			ORDER BY r.number DESC LIMIT $4`, textColumn(p.db.stored(repo.Provider)), textColumn(repo.Owner), textColumn(repo.Name), limit)
 		for _, r := range p.db.shownPulls(records) {
 			keys = append(keys, r.PullKey)
 		}
@@ -271,8 +275,8 @@ type PullPaths struct {
 func (m *PullPaths) PathsAt(ctx context.Context, repo gitprovider.RepoRef, number int, head string) (paths []string,
 	ok bool) {
 	var encoded string
-	found, err := m.db.first(ctx, []any{(*text)(&encoded)}, `SELECT paths FROM pull_paths
-		WHERE provider = $1 AND repo = $2 AND number = $3 AND head = $4`, text(m.provider), repoOf(repo), number, text(head))
+	found, err := m.db.first(ctx, []any{(*textColumn)(&encoded)}, `SELECT paths FROM pull_paths
+		WHERE provider = $1 AND repo = $2 AND number = $3 AND head = $4`, textColumn(m.provider), repoOf(repo), number, textColumn(head))
 	if err != nil || !found || json.Unmarshal([]byte(encoded), &paths) != nil {
 		return nil, false
 	}
@@ -291,7 +295,7 @@ const maxNumbers = 500
 // ManyPathsAt returns what those of the pull requests changed, by number, whose latest known head is the given one.
 func (m *PullPaths) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string) map[int][]string {
 	out := map[int][]string{}
-	err := m.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := m.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for numbers := range slices.Chunk(slices.Sorted(maps.Keys(heads)), maxNumbers) {
 			if err := m.readMany(ctx, tx, repo, numbers, heads, out); err != nil {
 				return err
@@ -308,14 +312,14 @@ func (m *PullPaths) ManyPathsAt(ctx context.Context, repo gitprovider.RepoRef, h
 func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, numbers []int,
 	heads map[int]string,
 	out map[int][]string) error {
-	args := []any{text(m.provider), repoOf(repo)}
+	args := []any{textColumn(m.provider), repoOf(repo)}
 	for _, number := range numbers {
 		args = append(args, number)
 	}
 	return queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var number int
 		var head, encoded string
-		if err := rows.Scan(&number, (*text)(&head), (*text)(&encoded)); err != nil {
+		if err := rows.Scan(&number, (*textColumn)(&head), (*textColumn)(&encoded)); err != nil {
 			return err
 		}
 		var paths []string
@@ -331,10 +335,10 @@ func (m *PullPaths) readMany(ctx context.Context, tx *sql.Tx, repo gitprovider.R
 // nothing.
 func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.RepoRef, heads map[int]string,
 	paths map[int][]string) {
-	_ = m.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	_ = m.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		// in one order, so that writers do not wait for one another in a circle
 		for _, number := range slices.Sorted(maps.Keys(paths)) {
-			if err := m.keep(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.now())); err != nil {
+			if err := m.upsertPaths(ctx, tx, repo, number, heads[number], paths[number], micros(m.db.now())); err != nil {
 				return err
 			}
 		}
@@ -342,7 +346,7 @@ func (m *PullPaths) RememberManyPaths(ctx context.Context, repo gitprovider.Repo
 	})
 }
 
-func (m *PullPaths) keep(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, number int, head string,
+func (m *PullPaths) upsertPaths(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoRef, number int, head string,
 	paths []string,
 	seen int64) error {
 	encoded, err := json.Marshal(append([]string{}, paths...))
@@ -352,11 +356,11 @@ func (m *PullPaths) keep(ctx context.Context, tx *sql.Tx, repo gitprovider.RepoR
 	_, err = tx.ExecContext(ctx, `INSERT INTO pull_paths (provider, repo, number, head, paths, seen_us)
 		VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (provider, repo, number) DO UPDATE SET head = excluded.head, paths = excluded.paths, seen_us = excluded.seen_us`,
-		text(m.provider), repoOf(repo), number, text(head), text(encoded), seen)
+		textColumn(m.provider), repoOf(repo), number, textColumn(head), textColumn(encoded), seen)
 	return err
 }
 
-func repoOf(repo gitprovider.RepoRef) text { return text(strings.ToLower(repo.String())) }
+func repoOf(repo gitprovider.RepoRef) textColumn { return textColumn(strings.ToLower(repo.String())) }
 
 // Local pull requests belong to a root: the folder CLAUDEOPS_LOCAL_ROOT, which has an identity of its own. Several
 // processes may share a database and have different roots. So the provider "local" is stored with the identity of the
@@ -398,8 +402,8 @@ func (d *database) stored(provider string) string {
 	return provider
 }
 
-// shown returns a provider of the database as others know it.
-func (d *database) shown(provider string) string {
+// publicProvider returns a provider of the database as others know it.
+func (d *database) publicProvider(provider string) string {
 	if id, rooted := strings.CutPrefix(provider, localProvider+rootMark); rooted && id == d.rootID() {
 		return localProvider
 	}
@@ -422,7 +426,7 @@ func oursAt(column, n string) string {
 }
 
 // own returns the argument of oursAt.
-func (d *database) own() text { return text(d.stored(localProvider)) }
+func (d *database) own() textColumn { return textColumn(d.stored(localProvider)) }
 
 // storedKey returns a key as the database has it, and shownKey takes that back.
 func (d *database) storedKey(key record.PullKey) record.PullKey {
@@ -431,7 +435,7 @@ func (d *database) storedKey(key record.PullKey) record.PullKey {
 }
 
 func (d *database) shownKey(key record.PullKey) record.PullKey {
-	key.Provider = d.shown(key.Provider)
+	key.Provider = d.publicProvider(key.Provider)
 	return key
 }
 

@@ -282,7 +282,7 @@ func TestOneOfManyClaimsARound(t *testing.T) {
 		won := make(chan bool)
 		for range 8 {
 			go func() {
-				mine, next, err := s.Rounds.ClaimRound(context.Background(), "poll", time.Minute)
+				mine, next, err := s.JobClaims.ClaimRound(context.Background(), "poll", time.Minute)
 				if err != nil || !next.Equal(c.now.Add(time.Minute)) {
 					t.Error(next, err)
 				}
@@ -298,10 +298,10 @@ func TestOneOfManyClaimsARound(t *testing.T) {
 	}
 	wantEqual(t, claims(), 1)
 	wantEqual(t, claims(), 0)
-	mine, _, err := s.Rounds.ClaimRound(t.Context(), "other", time.Minute)
+	mine, _, err := s.JobClaims.ClaimRound(t.Context(), "other", time.Minute)
 	wantEqual(t, []any{mine, err}, []any{true, nil})
 	c.now = noon().Add(time.Minute - time.Second)
-	mine, next, err := s.Rounds.ClaimRound(t.Context(), "poll", time.Minute)
+	mine, next, err := s.JobClaims.ClaimRound(t.Context(), "poll", time.Minute)
 	wantEqual(t, []any{mine, next, err}, []any{false, noon().Add(time.Minute), nil})
 	c.now = noon().Add(time.Minute)
 	wantEqual(t, claims(), 1)
@@ -315,7 +315,7 @@ func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
 	s := openWith(t, Options{Now: c.Now})
 	take := func(provider, id string, want bool) {
 		t.Helper()
-		fresh, err := s.Rounds.TakeDelivery(t.Context(), provider, id)
+		fresh, err := s.JobClaims.TakeDelivery(t.Context(), provider, id)
 		wantEqual(t, []any{fresh, err}, []any{want, nil})
 	}
 	take("github", "a", true)

@@ -28,11 +28,11 @@ type repeats struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	kinds map[kind]*repeated
+	kinds map[refusalKind]*repeated
 }
 
-// kind identifies refusals that are counted together: who, what, and why.
-type kind struct {
+// refusalKind identifies refusals that are counted together: who, what, and why.
+type refusalKind struct {
 	door                   record.Door
 	caller, action, reason string
 }
@@ -43,13 +43,13 @@ type repeated struct {
 	more  int // after the first
 }
 
-// kindOf returns the kind of a refusal. Without a reason it is the one for all reasons beyond maxReasons.
-func (r *repeats) kindOf(a record.Attempt) kind {
+// refusalKindOf returns the kind of a refusal. Without a reason it is the one for all reasons beyond maxReasons.
+func (r *repeats) refusalKindOf(a record.Attempt) refusalKind {
 	caller := a.Caller
 	if !a.Actor.IsZero() {
 		caller = encodeActor(a.Actor)
 	}
-	out := kind{a.Door, caller, a.Action, fmt.Sprint(a.Code, a.Provider, a.Owner, a.Repo, a.PRNumber, a.Message)}
+	out := refusalKind{a.Door, caller, a.Action, fmt.Sprint(a.Code, a.Provider, a.Owner, a.Repo, a.PRNumber, a.Message)}
 	if _, known := r.kinds[out]; known {
 		return out
 	}
@@ -65,15 +65,15 @@ func (r *repeats) kindOf(a record.Attempt) kind {
 	return out
 }
 
-// add returns the rows that are due now: a itself unless it is counted, and those whose minute is over.
-func (r *repeats) add(a record.Attempt) []record.Attempt {
+// addAttempt returns the rows that are due now: a itself unless it is counted, and those whose minute is over.
+func (r *repeats) addAttempt(a record.Attempt) []record.Attempt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	due := r.due(false)
 	if !a.Repeats || a.Outcome != record.OutcomeRefused {
 		return append(due, a)
 	}
-	key := r.kindOf(a)
+	key := r.refusalKindOf(a)
 	if one, known := r.kinds[key]; known {
 		one.more++
 		one.last = a
@@ -108,7 +108,7 @@ func (r *repeats) due(all bool) (out []record.Attempt) {
 func (r *repeats) forget(a record.Attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.kinds, r.kindOf(a))
+	delete(r.kinds, r.refusalKindOf(a))
 }
 
 // FlushRepeats records the counts of refusals whose minute is over, or all that there are.
@@ -119,7 +119,7 @@ func (l *Ledger) FlushRepeats(ctx context.Context, all bool) error {
 	if len(due) == 0 {
 		return nil
 	}
-	return l.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.db.appendAll(ctx, tx, due) })
+	return l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.db.appendAll(ctx, tx, due) })
 }
 
 // KeepRepeats records counts as their minutes end, at each tick until ctx ends, and then what is left.
@@ -153,7 +153,10 @@ type recentRefusals struct {
 func (r *recentRefusals) since(ctx context.Context, d *database, since int64) (out []record.CodeCount, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := d.read(ctx, func(ctx context.Context, tx *sql.Tx) error { return r.read(ctx, tx, since) }); err != nil {
+	if err := d.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		return r.readNewRows(ctx, tx,
+			since)
+	}); err != nil {
 		r.times = nil
 		return nil, err
 	}
@@ -170,8 +173,8 @@ func (r *recentRefusals) since(ctx context.Context, d *database, since int64) (o
 	return out, nil
 }
 
-// read looks at what was recorded since it looked last; at all since the time, if it does not know them.
-func (r *recentRefusals) read(ctx context.Context, tx *sql.Tx, since int64) error {
+// readNewRows looks at what was recorded since it looked last; at all since the time, if it does not know them.
+func (r *recentRefusals) readNewRows(ctx context.Context, tx *sql.Tx, since int64) error {
 	var last int64
 	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM attempts").Scan(&last); err != nil {
 		return err
@@ -187,7 +190,7 @@ func (r *recentRefusals) read(ctx context.Context, tx *sql.Tx, since int64) erro
 	return queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var at int64
 		var code string
-		if err := rows.Scan(&at, (*text)(&code)); err != nil || at < r.from {
+		if err := rows.Scan(&at, (*textColumn)(&code)); err != nil || at < r.from {
 			return err
 		}
 		times := r.times[code]
@@ -225,8 +228,8 @@ func keepWanted(ctx context.Context, tx *sql.Tx, row auditRow) error {
 		return err
 	}
 	const insert = `INSERT INTO refused_changes (request_id, created_us, change) VALUES ($1, $2, $3) ON CONFLICT (request_id) DO NOTHING`
-	if _, err := tx.ExecContext(ctx, insert, text(bound(row.RequestID, maxWord)), micros(row.Time),
-		text(change)); err != nil {
+	if _, err := tx.ExecContext(ctx, insert, textColumn(bound(row.RequestID, maxWord)), micros(row.Time),
+		textColumn(change)); err != nil {
 		return err
 	}
 	const trim = `DELETE FROM refused_changes WHERE request_id IN
@@ -237,9 +240,9 @@ func keepWanted(ctx context.Context, tx *sql.Tx, row auditRow) error {
 
 // Wanted returns what is kept of the change that a refused attempt asked for; nil for nothing.
 func (h *History) Wanted(ctx context.Context, requestID string) (*record.RefusedChange, error) {
-	var change text
+	var change textColumn
 	found, err := h.db.first(ctx, []any{&change}, "SELECT change FROM refused_changes WHERE request_id = $1",
-		text(bound(requestID, maxWord)))
+		textColumn(bound(requestID, maxWord)))
 	if err != nil || !found {
 		return nil, err
 	}

@@ -28,11 +28,12 @@ type keptScriptRun struct {
 
 // BeginScriptRun records a run that is about to start.
 func (s *ScriptRuns) BeginScriptRun(ctx context.Context, r record.ScriptRun) error {
-	return s.held.take(ctx, r.ID, func(lock string) (bool, error) {
+	return s.held.acquireAndRecord(ctx, r.ID, func(lock string) (bool, error) {
 		kept, err := encodeScriptRun(keptScriptRun{r, lock})
 		if err == nil {
 			const insert = `INSERT INTO script_runs (id, script, started_us, ends_us, state, record) VALUES ($1, $2, $3, $4, $5, $6)`
-			err = s.db.exec(ctx, insert, text(r.ID), text(r.Script), micros(r.StartedAt), micros(r.EndsBy), text(r.State), kept)
+			err = s.db.exec(ctx, insert, textColumn(r.ID), textColumn(r.Script), micros(r.StartedAt), micros(r.EndsBy),
+				textColumn(r.State), kept)
 		}
 		return err == nil, err
 	})
@@ -42,7 +43,7 @@ func (s *ScriptRuns) BeginScriptRun(ctx context.Context, r record.ScriptRun) err
 func (s *ScriptRuns) EndScriptRun(ctx context.Context, r record.ScriptRun) error {
 	kept, err := encodeScriptRun(keptScriptRun{ScriptRun: r})
 	if err == nil {
-		err = s.db.exec(ctx, `UPDATE script_runs SET state = $1, record = $2 WHERE id = $3`, text(r.State), kept, text(r.ID))
+		err = s.db.exec(ctx, `UPDATE script_runs SET state = $1, record = $2 WHERE id = $3`, textColumn(r.State), kept, textColumn(r.ID))
 	}
 	if err == nil {
 		s.held.forget(r.ID)
@@ -60,7 +61,7 @@ func encodeScriptRun(r keptScriptRun) (string, error) {
 
 // ScriptRun returns a run by its id; not_found if there is none.
 func (s *ScriptRuns) ScriptRun(ctx context.Context, id string) (record.ScriptRun, error) {
-	found, err := s.runs(ctx, "WHERE id = $1", text(bound(id, maxWord)))
+	found, err := s.runs(ctx, "WHERE id = $1", textColumn(bound(id, maxWord)))
 	switch {
 	case err != nil:
 		return record.ScriptRun{}, err
@@ -109,11 +110,11 @@ func (s *ScriptRuns) SettleScriptRuns(ctx context.Context, row func(record.Scrip
 	if err != nil || len(open) == 0 { // most often there is nothing to write
 		return err
 	}
-	return s.db.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		open, err := s.unsettled(ctx) // of now: one may have ended, or its process may have come back
 		for _, r := range open {
 			if err == nil {
-				err = s.settle(ctx, tx, r, row)
+				err = s.settleRun(ctx, tx, r, row)
 			}
 		}
 		return err
@@ -126,7 +127,7 @@ func (s *ScriptRuns) unsettled(ctx context.Context) (open []record.ScriptRun, er
 	now := s.db.now()
 	runs, err := selectOf(ctx, s.db, scanScriptRun,
 		"SELECT record FROM script_runs WHERE settled = 0 AND (ends_us < $1 OR state = $2) ORDER BY id LIMIT $3", micros(now),
-		text(record.ScriptRunning), maxSettled)
+		textColumn(record.ScriptRunning), maxSettled)
 	if err != nil {
 		return nil, err
 	}
@@ -148,10 +149,10 @@ func (s *ScriptRuns) unsettled(ctx context.Context) (open []record.ScriptRun, er
 	return open, nil
 }
 
-func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun,
+func (s *ScriptRuns) settleRun(ctx context.Context, tx *sql.Tx, r record.ScriptRun,
 	row func(record.ScriptRun) record.Attempt) error {
 	var seq int64
-	err := tx.QueryRowContext(ctx, "SELECT seq FROM audit WHERE request_id = $1 LIMIT 1", text(r.ID)).Scan(&seq)
+	err := tx.QueryRowContext(ctx, "SELECT seq FROM audit WHERE request_id = $1 LIMIT 1", textColumn(r.ID)).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		if r.State == record.ScriptRunning {
 			r.State, r.Ending.ExitCode = record.ScriptInterrupted, -1
@@ -166,6 +167,6 @@ func (s *ScriptRuns) settle(ctx context.Context, tx *sql.Tx, r record.ScriptRun,
 		return err
 	}
 	_, err = tx.ExecContext(ctx, "UPDATE script_runs SET settled = 1, state = $1, record = $2 WHERE id = $3",
-		text(r.State), kept, text(r.ID))
+		textColumn(r.State), kept, textColumn(r.ID))
 	return err
 }

@@ -101,12 +101,12 @@ func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, e
 		state, err = e.checkState(ctx, e.reader)
 		return err
 	})
-	return err == nil && state.ready(), e.asFault(ctx, err)
+	return err == nil && state.isReady(), e.asFault(ctx, err)
 }
 
 func (e *sqliteEngine) close() error {
 	e.changes.close()
-	e.presence.leave()
+	e.presence.removePresence()
 	var errs []error
 	for _, db := range []*sql.DB{e.reader, e.writer} {
 		if db != nil {
@@ -192,7 +192,7 @@ func (e *sqliteEngine) retryWhileBusy(ctx context.Context, try func() error) err
 	}
 }
 
-func (e *sqliteEngine) check(ctx context.Context) error {
+func (e *sqliteEngine) checkDatabase(ctx context.Context) error {
 	finding, err := quickCheck(ctx, e.reader)
 	if err != nil {
 		return err

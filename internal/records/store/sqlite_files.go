@@ -14,7 +14,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/system/filelock"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // stateFolder is the folder of a database file.
@@ -51,7 +51,7 @@ func (s stateFolder) asFault(ctx context.Context, err error) error {
 			return fault.From(ctx.Err())
 		}
 	case causeBusy:
-		return again(err, "the database in the state folder %s stayed locked; "+
+		return temporaryFault(err, "the database in the state folder %s stayed locked; "+
 			"stop the program that holds it, or try again when it is done", s.dir)
 	case causeCorrupt:
 		return internal("the database %s is damaged; run `claudeops audit verify` and restore a backup", s.path)
@@ -140,8 +140,8 @@ func (s stateFolder) makeDir(withParents bool) error {
 	return nil
 }
 
-// kindOf returns the last kind of database of a state folder; "" if it had none.
-func kindOf(dir string) (string, error) {
+// databaseKind returns the last kind of database of a state folder; "" if it had none.
+func databaseKind(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, kindName)) // #nosec G304: a file of ours
 	switch {
 	case err == nil:
@@ -160,12 +160,12 @@ func kindOf(dir string) (string, error) {
 // checkKind refuses a database of another kind than the state folder had last, unless the operator names it. was is the
 // kind that it had.
 func (d *database) checkKind() (was string, err error) {
-	kind := d.kind()
+	kind := d.engineKind()
 	if d.opts.Kind != "" && d.opts.Kind != kind {
 		return "", fault.New(fault.Misconfigured, "CLAUDEOPS_RECORDS is %+q, and these settings have the records in %s: "+
 			"make it sqlite or postgresql, and set CLAUDEOPS_DATABASE_URL for postgresql alone", bound(d.opts.Kind, maxWord), kind)
 	}
-	was, err = kindOf(d.dir)
+	was, err = databaseKind(d.dir)
 	if err != nil || was == "" || was == kind || d.opts.Kind == kind {
 		return was, err
 	}
@@ -177,7 +177,7 @@ func (d *database) checkKind() (was string, err error) {
 		"CLAUDEOPS_RECORDS=%s to leave those records behind and go on without them", d.dir, was, settings, kind)
 }
 
-func (d *database) kind() string {
+func (d *database) engineKind() string {
 	if d.opts.DatabaseURL != "" {
 		return KindPostgreSQL
 	}
@@ -187,7 +187,7 @@ func (d *database) kind() string {
 // noteKind keeps the kind in the state folder, where there is one and it can be written: a process with PostgreSQL may
 // need none.
 func (d *database) noteKind(was string) {
-	kind := d.kind()
+	kind := d.engineKind()
 	if d.dir == "" || was == kind || was == "" && kind == KindSQLite {
 		return
 	}
@@ -232,8 +232,8 @@ const (
 	lockTries = 6000 // a minute
 )
 
-// lock takes the lock that one process at a time holds to make or migrate the database.
-func (s stateFolder) lock(ctx context.Context) (unlock func(), err error) {
+// lockDatabase takes the lock that one process at a time holds to make or migrate the database.
+func (s stateFolder) lockDatabase(ctx context.Context) (unlock func(), err error) {
 	name := filepath.Join(s.dir, lockName)
 	if err := createFile(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, s.fileFault(err)
@@ -251,7 +251,7 @@ func (s stateFolder) lock(ctx context.Context) (unlock func(), err error) {
 
 func (s stateFolder) waitForLock(ctx context.Context, f *os.File) error {
 	for range lockTries {
-		taken, err := filelock.Try(f, true)
+		taken, err := files.TryLock(f, true)
 		if err != nil {
 			return s.fileFault(err)
 		}
@@ -270,7 +270,7 @@ func (s stateFolder) waitForLock(ctx context.Context, f *os.File) error {
 
 // prepare makes the database if there is none and brings it up to date, alone among all processes.
 func (s stateFolder) prepare(ctx context.Context, opts Options) error {
-	unlock, err := s.lock(ctx)
+	unlock, err := s.lockDatabase(ctx)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (s stateFolder) prepare(ctx context.Context, opts Options) error {
 		return err
 	}
 	if info == nil {
-		return s.create(ctx, opts)
+		return s.createDatabase(ctx, opts)
 	}
 	db, err := openPool(s.path, opts.BusyTimeout, true)
 	if err != nil {
@@ -290,7 +290,7 @@ func (s stateFolder) prepare(ctx context.Context, opts Options) error {
 	if err == nil && state.version < state.newest {
 		err = s.mayMigrate(ctx)
 	}
-	if err == nil && !state.ready() {
+	if err == nil && !state.isReady() {
 		err = s.asFault(ctx, s.migrate(ctx, db))
 	}
 	if closeErr := db.Close(); err == nil {
@@ -299,9 +299,9 @@ func (s stateFolder) prepare(ctx context.Context, opts Options) error {
 	return err
 }
 
-// create makes the database under another name and then gives it its own, so that no one ever sees a half made one.
-// Nothing waits for the disk before all of it is written: a draft that a loss of power damages is made anew.
-func (s stateFolder) create(ctx context.Context, opts Options) error {
+// createDatabase makes the database under another name and then gives it its own, so that no one ever sees a half made
+// one. Nothing waits for the disk before all of it is written: a draft that a loss of power damages is made anew.
+func (s stateFolder) createDatabase(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(s.path + "-wal"); err == nil {
 		return fault.New(fault.Internal, "the database %[1]s is gone but its journal %[1]s-wal is still there; "+
 			"restore a backup, or move the journal away to start anew", s.path)
@@ -371,8 +371,8 @@ type openState struct {
 	newest int64
 }
 
-// ready reports whether the database can be used as it is.
-func (s openState) ready() bool { return s.version == s.newest && s.journal == "wal" }
+// isReady reports whether the database can be used as it is.
+func (s openState) isReady() bool { return s.version == s.newest && s.journal == "wal" }
 
 // checkState refuses a database that is not ours or of a newer program.
 func (s stateFolder) checkState(ctx context.Context, db *sql.DB) (openState, error) {

@@ -161,7 +161,7 @@ type Store struct {
 	Pulls         *Pulls         // what was last seen of our pull requests
 	LocalPulls    *LocalPulls    // the pull requests of the local provider
 	Outbox        *Outbox        // notices that wait
-	Rounds        *Rounds        // whose turn periodic work is, and which webhooks were taken
+	JobClaims     *JobClaims     // whose turn periodic work is, and which webhooks were taken
 	Replies       *Replies       // answers under idempotency keys
 	Access        *Access        // tokens, and logins of browsers
 	AgentSessions *AgentSessions // the sessions of agents
@@ -172,10 +172,10 @@ type Store struct {
 func New(dir string, opts Options) *Store {
 	d := newDatabase(dir, opts)
 	return &Store{
-		db: d, Ledger: &Ledger{d, newHeldLocks(d), &repeats{now: d.now, kinds: map[kind]*repeated{}}},
+		db: d, Ledger: &Ledger{d, newHeldLocks(d), &repeats{now: d.now, kinds: map[refusalKind]*repeated{}}},
 		History: &History{d}, Audit: &Audit{d}, Pulls: &Pulls{d},
 		LocalPulls: &LocalPulls{d},
-		Outbox:     &Outbox{d}, Rounds: &Rounds{d}, Replies: &Replies{d}, Access: &Access{d},
+		Outbox:     &Outbox{d}, JobClaims: &JobClaims{d}, Replies: &Replies{d}, Access: &Access{d},
 		AgentSessions: &AgentSessions{d, newHeldLocks(d)}, Retention: &Retention{d},
 	}
 }
@@ -183,7 +183,7 @@ func New(dir string, opts Options) *Store {
 // Open is New, with the database opened already: for tests.
 func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	s := New(dir, opts)
-	if _, err := s.db.open(ctx); err != nil {
+	if _, err := s.db.ensureConnected(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -220,7 +220,7 @@ func (s *Store) ClockSkew() (ahead time.Duration, known bool) {
 
 // Size is how many bytes the records take, the room in the database that is free to be used again included.
 func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
-	c, err := s.db.open(ctx)
+	c, err := s.db.ensureConnected(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -230,25 +230,25 @@ func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 
 // Ping reports whether the database can be read. It is cheap.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.db.read(ctx, func(context.Context, *sql.Tx) error { return nil })
+	return s.db.readTx(ctx, func(context.Context, *sql.Tx) error { return nil })
 }
 
 // Check reports whether the database can be read and written, whether its structure is sound, and whether the audit is
 // protected. It may read the whole database.
 func (s *Store) Check(ctx context.Context) error {
-	if err := s.db.write(ctx, func(context.Context, *sql.Tx) error { return nil }); err != nil {
+	if err := s.db.writeTx(ctx, func(context.Context, *sql.Tx) error { return nil }); err != nil {
 		return err
 	}
-	c, err := s.db.open(ctx)
+	c, err := s.db.ensureConnected(ctx)
 	if err != nil {
 		return err
 	}
-	over, err := s.db.readers.begin(ctx, s.db.path())
+	over, err := s.db.readers.acquireReader(ctx, s.db.path())
 	if err != nil {
 		return err
 	}
 	defer over()
-	return c.asFault(ctx, c.check(ctx))
+	return c.asFault(ctx, c.checkDatabase(ctx))
 }
 
 // guardsMissing returns the fault that check returns when the audit is not protected any more.
@@ -263,7 +263,7 @@ type Changes struct{ db *database }
 // Version returns a text that changes whenever something was recorded, by whatever process. known is false where that
 // is not known without reading: with PostgreSQL, or while the database cannot be read.
 func (c *Changes) Version(ctx context.Context) (version string, known bool) {
-	conn, err := c.db.open(ctx)
+	conn, err := c.db.ensureConnected(ctx)
 	if err != nil {
 		return "", false
 	}
@@ -271,7 +271,7 @@ func (c *Changes) Version(ctx context.Context) (version string, known bool) {
 	if !ok {
 		return "", false
 	}
-	return e.changes.version(ctx, e)
+	return e.changes.changeVersion(ctx, e)
 }
 
 // View runs fn with a context in which all parts of the store read the same view of the records: what fn makes of them
@@ -290,7 +290,7 @@ type changeCounter struct {
 	generation int
 }
 
-func (c *changeCounter) version(ctx context.Context, e *sqliteEngine) (string, bool) {
+func (c *changeCounter) changeVersion(ctx context.Context, e *sqliteEngine) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.checkNotReplaced() != nil {

@@ -31,7 +31,7 @@ func TestManyFirstCallsOpenTheDatabaseOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range connections {
 		wg.Go(func() {
-			c, err := s.db.open(context.Background())
+			c, err := s.db.ensureConnected(context.Background())
 			if err != nil {
 				t.Error(err)
 			}
@@ -169,7 +169,8 @@ func TestACallThatHoldsAConnectionMayNotWrite(t *testing.T) {
 	s := openNew(t)
 	record := func(ctx context.Context) error { return s.Ledger.Record(ctx, attempt("1"), nil) }
 	wantCode(t, s.db.view(t.Context(), record), fault.Internal)
-	wantCode(t, s.db.write(t.Context(), func(ctx context.Context, _ *sql.Tx) error { return record(ctx) }), fault.Internal)
+	wantCode(t, s.db.writeTx(t.Context(), func(ctx context.Context, _ *sql.Tx) error { return record(ctx) }),
+		fault.Internal)
 	wantEqual(
 		t,
 		s.db.view(t.Context(), func(ctx context.Context) error { return record(context.WithoutCancel(t.Context())) }),

@@ -16,9 +16,9 @@ const waitFor = 30 * 24 * time.Hour
 // changeLists are the lists that a tab consists of. Rows and numbers of a tab come from them alone: whatever is listed
 // is counted, and nothing else.
 type changeLists struct {
-	standings []record.Standing // pull requests of ours that stand so
-	dryRuns   time.Duration     // dry runs of ours that no proposal has taken up, at most so old; 0: none
-	outcomes  []record.Outcome  // attempts that ended so, and that nothing settled later
+	standings []record.NextActor // pull requests of ours that stand so
+	dryRuns   time.Duration      // dry runs of ours that no proposal has taken up, at most so old; 0: none
+	outcomes  []record.Outcome   // attempts that ended so, and that nothing settled later
 }
 
 // anyAge is the age of dry runs where none is too old.
@@ -26,17 +26,17 @@ const anyAge = 100 * 365 * 24 * time.Hour
 
 // listsOf returns the lists of a tab; "" is all changes.
 func listsOf(tab record.Tab) changeLists {
-	const merged, closed, gone = record.Standing(gitprovider.StateMerged), record.Standing(gitprovider.StateClosed),
-		record.Standing(record.StateGone)
+	const merged, closed, gone = record.NextActor(gitprovider.StateMerged), record.NextActor(gitprovider.StateClosed),
+		record.NextActor(record.StateGone)
 	switch tab {
 	case record.TabWaiting:
 		return changeLists{standings: record.WaitingStandings(), dryRuns: waitFor}
 	case record.TabAgent:
-		return changeLists{standings: []record.Standing{record.StandingAgent}}
+		return changeLists{standings: []record.NextActor{record.StandingAgent}}
 	case record.TabMerged:
-		return changeLists{standings: []record.Standing{merged}}
+		return changeLists{standings: []record.NextActor{merged}}
 	case record.TabClosed:
-		return changeLists{standings: []record.Standing{closed, gone}}
+		return changeLists{standings: []record.NextActor{closed, gone}}
 	case record.TabRefused:
 		return changeLists{outcomes: []record.Outcome{record.OutcomeRefused}}
 	}
@@ -46,15 +46,15 @@ func listsOf(tab record.Tab) changeLists {
 	}
 }
 
-// listed reports whether the changes are to be read from the lists of their tab, which are in order. Where little may
-// be left of a tab, it is better to begin with what narrows it; all changes are nearly all attempts.
-func listed(q record.AttemptQuery) bool {
+// usesTabLists reports whether the changes are to be read from the lists of their tab, which are in order. Where little
+// may be left of a tab, it is better to begin with what narrows it; all changes are nearly all attempts.
+func usesTabLists(q record.AttemptQuery) bool {
 	return q.Tab != "" && q.Tab != record.TabRefused && q.Gate == "" && q.Search == "" && q.Repo == "" &&
 		q.Caller == "" && q.Code == "" && q.Session == "" && q.Pull == ""
 }
 
-// lists returns the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
-func (c *attemptQuery) lists(tab record.Tab, own text, now time.Time) (out [][2]string) {
+// tabTables returns the tables with the changes of a tab, and what selects them there. Each is in the order of t.seq.
+func (c *attemptQuery) tabTables(tab record.Tab, own textColumn, now time.Time) (out [][2]string) {
 	lists := listsOf(tab)
 	c.args = append(c.args, own)
 	owner := len(c.args)
@@ -70,7 +70,7 @@ func (c *attemptQuery) lists(tab record.Tab, own text, now time.Time) (out [][2]
 }
 
 // tab narrows to the changes of a tab.
-func (c *attemptQuery) tab(tab record.Tab, own text, now time.Time) {
+func (c *attemptQuery) tab(tab record.Tab, own textColumn, now time.Time) {
 	var either []string
 	for _, outcome := range listsOf(tab).outcomes {
 		either = append(either, "outcome"+c.plain+" = '"+string(outcome)+"'")
@@ -81,7 +81,7 @@ func (c *attemptQuery) tab(tab record.Tab, own text, now time.Time) {
 		}
 	}
 	if tab != record.TabRefused {
-		for _, list := range c.lists(tab, own, now) {
+		for _, list := range c.tabTables(tab, own, now) {
 			outcome, id := "opened", "t.proposal_id"
 			if list[0] == "dry_runs t" {
 				outcome, id = "dry_run", "t.id"
@@ -102,13 +102,13 @@ func dryRunsWait(table string, own, since int) string {
 // PullTotals counts the pull requests of ours that are open by where they stand, and with ended the others by their
 // state.
 func (p *Pulls) PullTotals(ctx context.Context, ended bool) (totals record.PullTotals, err error) {
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		totals, err = p.db.pullTotals(ctx, tx)
 		return err
 	})
 	if !ended {
 		for _, state := range record.PullStates() {
-			delete(totals, record.Standing(state))
+			delete(totals, record.NextActor(state))
 		}
 	}
 	return totals, err
@@ -119,8 +119,8 @@ func (d *database) pullTotals(ctx context.Context, tx *sql.Tx) (record.PullTotal
 	err := queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var standing string
 		var n int64
-		err := rows.Scan((*text)(&standing), &n)
-		totals[record.Standing(standing)] += n
+		err := rows.Scan((*textColumn)(&standing), &n)
+		totals[record.NextActor(standing)] += n
 		return err
 	}, "SELECT standing, count FROM pull_counts WHERE count > 0 AND "+oursAt("provider", "$1"), d.own())
 	return totals, err
@@ -129,7 +129,7 @@ func (d *database) pullTotals(ctx context.Context, tx *sql.Tx) (record.PullTotal
 // TabCounts counts the changes of each tab, and under "" all.
 func (h *History) TabCounts(ctx context.Context) (map[record.Tab]int64, error) {
 	counts := map[record.Tab]int64{}
-	err := h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := h.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		pulls, err := h.db.pullTotals(ctx, tx)
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func (d *database) endedSo(ctx context.Context, tx *sql.Tx) (map[record.Outcome]
 	err := queryRows(ctx, tx, func(rows *sql.Rows) error {
 		var outcome string
 		var n int64
-		err := rows.Scan((*text)(&outcome), &n)
+		err := rows.Scan((*textColumn)(&outcome), &n)
 		ended[record.Outcome(outcome)] = n
 		return err
 	}, `SELECT name, CAST(SUM(CASE WHEN kind = 'outcome' THEN count ELSE -count END) AS BIGINT) FROM day_counts
@@ -187,18 +187,18 @@ func (h *History) RefusalsByCode(ctx context.Context, since time.Time) ([]record
 		return h.db.refusals.since(ctx, h.db, micros(since))
 	}
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.CodeCount) error {
-		return rows.Scan((*text)(&out.Code), &out.Count)
+		return rows.Scan((*textColumn)(&out.Code), &out.Count)
 	}, `SELECT name, CAST(SUM(count) AS BIGINT) FROM day_counts WHERE kind = 'code' AND day >= $1
 		GROUP BY name ORDER BY 2 DESC, name`, dayOf(since))
 }
 
 // Totals counts all recorded attempts at proposals by outcome, and the refused ones by the gates that refused them.
 func (h *History) Totals(ctx context.Context) (outcomes []record.OutcomeTotal, gates []record.GateTotal, err error) {
-	err = h.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = h.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
 			var kind, name string
 			var count int64
-			err := rows.Scan((*text)(&kind), (*text)(&name), &count)
+			err := rows.Scan((*textColumn)(&kind), (*textColumn)(&name), &count)
 			if kind == "outcome" {
 				outcomes = append(outcomes, record.OutcomeTotal{Outcome: record.Outcome(name), Count: count})
 			} else {
@@ -218,11 +218,12 @@ func (p *Pulls) OpenPullCounts(ctx context.Context, limit int) (most []record.Op
 	err error) {
 	const day = 24 * time.Hour
 	now := p.db.now()
-	err = p.db.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		return queryRows(ctx, tx, func(rows *sql.Rows) error {
 			var o record.OpenPulls
-			err := rows.Scan((*text)(&o.Provider), (*text)(&o.Owner), (*text)(&o.Name), &o.Day, &o.Week, &o.Month, &o.Older)
-			o.Provider = p.db.shown(o.Provider)
+			err := rows.Scan((*textColumn)(&o.Provider), (*textColumn)(&o.Owner), (*textColumn)(&o.Name), &o.Day, &o.Week,
+				&o.Month, &o.Older)
+			o.Provider = p.db.publicProvider(o.Provider)
 			if len(most) < limit {
 				most = append(most, o)
 				return err

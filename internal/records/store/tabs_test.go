@@ -54,7 +54,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, totals, open)
 	wantEqual(t, totals.Waiting(), int64(5))
-	found, err := s.Pulls.StandingPulls(t.Context(), []record.Standing{record.StandingReview, record.StandingReady}, 1)
+	found, err := s.Pulls.StandingPulls(t.Context(), []record.NextActor{record.StandingReview, record.StandingReady}, 1)
 	wantEqual(t, err, nil)
 	wantEqual(t, len(found), 2)
 	wantEqual(t, []int{found[0].Number, found[1].Number}, []int{1, 2})
@@ -99,7 +99,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 
 	// A new request for changes makes it the agent's turn.
 	sawPull(t, s, eighth.PullKey, func(r *record.PullRecord) { r.AskedAt = noon().Add(time.Hour) })
-	wantEqual(t, recordOf(t, s, eighth.PullKey).Standing(), record.StandingAgent)
+	wantEqual(t, recordOf(t, s, eighth.PullKey).NextActor(), record.StandingAgent)
 }
 
 // A change is one row and counts once, however many rows of the audit it has: a dry run that was opened, and a proposal

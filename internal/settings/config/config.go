@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Config is everything that the operator decides.
@@ -32,7 +32,7 @@ type Config struct {
 
 	SessionID string // agent's session that this process serves, "" for none; set by the program that starts it
 	// Person is the token of the person at the command line; none where they are the user of the operating system.
-	Person  driver.Secret
+	Person  forge.Secret
 	Secrets []string // values that must never appear in a text
 	// each names a value that was not understood and what was taken instead: the more careful choice
 	Warnings []string
@@ -64,12 +64,12 @@ type Notifications struct {
 
 // Load reads the settings; drivers are the forges that there are. It never fails: a value that cannot be understood is
 // taken as the most careful choice, with a warning.
-func Load(s Sources, drivers []driver.Driver) Config {
+func Load(s Sources, drivers []forge.Driver) Config {
 	e := env{lookup: s.Lookup, sources: s, drivers: drivers}
 	c := Config{
 		Permissions: e.permissions(), Forges: e.forges(), Mounted: e.mounted(), Records: e.records(),
 		Notifications: e.notifications(), Web: e.web(), SessionID: e.sessionID(),
-		Person: driver.Secret{Text: e.secret("CLAUDEOPS_TOKEN"), File: e.secretFile("CLAUDEOPS_TOKEN")},
+		Person: forge.Secret{Text: e.secret("CLAUDEOPS_TOKEN"), File: e.secretFile("CLAUDEOPS_TOKEN")},
 		Tools:  Tools{Definitions: definitions(&e), Deploy: deploySettings(&e)},
 	}
 	e.remember(OperatorToken(c.Records.Dir))
@@ -81,7 +81,7 @@ func Load(s Sources, drivers []driver.Driver) Config {
 		if !strings.Contains(address, "://") {
 			address = "http://" + address
 		}
-		e.rememberWhole(secretfile.InAddresses(address)...)
+		e.rememberWhole(files.SecretsInAddresses(address)...)
 	}
 	c.Secrets, c.Warnings = e.secrets, e.warnings
 	return c
@@ -135,8 +135,8 @@ type Forges struct {
 
 // Forge is a git host that is reached over its API.
 type Forge struct {
-	Driver driver.Driver
-	driver.Settings
+	Driver forge.Driver
+	forge.Settings
 }
 
 // minHookSecret is the length in bytes below which a secret of webhooks is not accepted.
@@ -157,7 +157,7 @@ func (e *env) forges() Forges {
 	return out
 }
 
-func (e *env) hookSecret(d driver.Driver) string {
+func (e *env) hookSecret(d forge.Driver) string {
 	name := d.HookVariable().Name
 	value := e.secret(name)
 	if value != "" && len(value) < minHookSecret {
@@ -174,8 +174,8 @@ type forgeEnv struct{ env *env }
 func (f forgeEnv) Get(name string) string { return f.env.get(name) }
 
 // Secret implements driver.Environment.
-func (f forgeEnv) Secret(name string) driver.Secret {
-	return driver.Secret{Text: f.env.secret(name), File: f.env.secretFile(name)}
+func (f forgeEnv) Secret(name string) forge.Secret {
+	return forge.Secret{Text: f.env.secret(name), File: f.env.secretFile(name)}
 }
 
 // Warn implements driver.Environment.
@@ -196,7 +196,7 @@ func (e *env) pollInterval(name string) time.Duration {
 	}
 	d, err := time.ParseDuration(raw)
 	if err != nil || d != 0 && (d < minPollInterval || d > maxPollInterval) {
-		e.warn("%s is %s, which is neither 0 nor a time from %s to %s such as 5m: %s holds", name, shown(raw),
+		e.warn("%s is %s, which is neither 0 nor a time from %s to %s such as 5m: %s holds", name, quoteShort(raw),
 			minPollInterval,
 			maxPollInterval, DefaultPollInterval)
 		return DefaultPollInterval
@@ -237,7 +237,7 @@ func databaseURL(e *env) string {
 		return value
 	}
 	if _, has := u.User.Password(); has {
-		e.rememberWhole(secretfile.InAddresses(value)...)
+		e.rememberWhole(files.SecretsInAddresses(value)...)
 	}
 	for _, name := range []string{"password", "sslpassword"} {
 		e.rememberWhole(u.Query()[name]...)
@@ -295,7 +295,7 @@ func OperatorToken(stateDir string) string {
 	if stateDir == "" {
 		return ""
 	}
-	text, err := secretfile.Read(filepath.Join(stateDir, OperatorTokenFile))
+	text, err := files.ReadSecret(filepath.Join(stateDir, OperatorTokenFile))
 	if err != nil {
 		return ""
 	}
@@ -311,7 +311,7 @@ func (e *env) retention() time.Duration {
 	}
 	age, err := policy.ParseRetention(raw)
 	if err != nil {
-		e.warn("CLAUDEOPS_RETENTION: %s is %s: everything is kept", shown(raw), err)
+		e.warn("CLAUDEOPS_RETENTION: %s is %s: everything is kept", quoteShort(raw), err)
 	}
 	return age
 }

@@ -44,19 +44,19 @@ func confinement(e *env) Confinement {
 	case BoundaryAuto, "user", "landlock", "none":
 		c.Boundary = raw
 	default:
-		problem("CLAUDEOPS_BOUNDARY is %s, which is none of auto, user, landlock and none", shown(raw))
+		problem("CLAUDEOPS_BOUNDARY is %s, which is none of auto, user, landlock and none", quoteShort(raw))
 	}
 	switch raw := e.get("CLAUDEOPS_AGENT_NET"); raw {
 	case "":
 	case NetAny, NetModel:
 		c.Net = raw
 	default:
-		problem("CLAUDEOPS_AGENT_NET is %s, which is neither any nor model", shown(raw))
+		problem("CLAUDEOPS_AGENT_NET is %s, which is neither any nor model", quoteShort(raw))
 	}
 	paths := func(name, raw string) (out []string) {
 		for _, path := range splitList(raw) {
 			if !filepath.IsAbs(path) {
-				problem("%s holds %s, which is not an absolute path", name, shown(path))
+				problem("%s holds %s, which is not an absolute path", name, quoteShort(path))
 				continue
 			}
 			out = append(out, filepath.Clean(path))

@@ -12,18 +12,17 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/identity"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
 // env reads variables by our rules, and remembers the secrets among them.
 type env struct {
 	lookup   func(string) (string, bool)
-	sources  Sources         // that lookup asks
-	drivers  []driver.Driver // of the forges
+	sources  Sources        // that lookup asks
+	drivers  []forge.Driver // of the forges
 	warnings []string
 	secrets  []string // values that must never appear in a text
 }
@@ -54,7 +53,7 @@ func (e *env) tier(name string) gitprovider.Tier {
 	raw := e.get(name)
 	tier, ok := gitprovider.ParseTier(raw)
 	if !ok {
-		e.warn("%s is %s, which is not a tier (1, 2 or 3): tier 1 holds", name, shown(raw))
+		e.warn("%s is %s, which is not a tier (1, 2 or 3): tier 1 holds", name, quoteShort(raw))
 	}
 	return tier
 }
@@ -64,7 +63,7 @@ func (e *env) boolean(name string) bool {
 	raw := e.get(name)
 	value, ok := parseSwitch(raw)
 	if !ok {
-		e.warn("%s is %s, which is neither true nor false: true holds", name, shown(raw))
+		e.warn("%s is %s, which is neither true nor false: true holds", name, quoteShort(raw))
 	}
 	return value
 }
@@ -88,13 +87,13 @@ func (e *env) permission(name string) bool {
 	raw := e.get(name)
 	value, err := strconv.ParseBool(strings.ToLower(raw))
 	if raw != "" && err != nil {
-		e.warn("%s is %s, which is neither true nor false: false holds", name, shown(raw))
+		e.warn("%s is %s, which is neither true nor false: false holds", name, quoteShort(raw))
 	}
 	return err == nil && value
 }
 
-// shown quotes a value for a warning, cut short: it may be anything, a misplaced token included.
-func shown(s string) string {
+// quoteShort quotes a value for a warning, cut short: it may be anything, a misplaced token included.
+func quoteShort(s string) string {
 	const limit = 8
 	if len(s) > limit {
 		return fmt.Sprintf("%+q...", s[:limit])
@@ -123,8 +122,8 @@ func splitList(s string) []string {
 // of a private key by themselves are none.
 func (e *env) secret(name string) string {
 	value := e.variableOrFile(name)
-	if driver.IsKey(value) {
-		e.rememberWhole(driver.Redacted(value))
+	if forge.IsKey(value) {
+		e.rememberWhole(forge.Redacted(value))
 	} else {
 		e.remember(value)
 	}
@@ -139,9 +138,9 @@ func (e *env) variableOrFile(name string) string {
 	if file == "" {
 		return ""
 	}
-	text, err := secretfile.Read(file)
+	text, err := files.ReadSecret(file)
 	if err != nil {
-		e.warn("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, secretfile.MaxSize,
+		e.warn("%s_FILE names a file that cannot be read or is larger than %d bytes: %s is unset", name, files.MaxSecretSize,
 			name)
 	}
 	return text
@@ -162,7 +161,7 @@ func (e *env) remember(values ...string) {
 		if parts := splitList(value); len(parts) > 1 {
 			e.rememberWhole(parts...)
 		}
-		e.rememberWhole(secretfile.InAddresses(value)...)
+		e.rememberWhole(files.SecretsInAddresses(value)...)
 	}
 }
 
@@ -270,9 +269,9 @@ type Setting struct {
 
 // Show lists every setting that the product reads, in the order of their reference. Secrets are shown as "set". rules
 // holds the switches, which places beside the sources may switch on.
-func Show(s Sources, drivers []driver.Driver, rules map[string]policy.Switch) (out []Setting) {
+func Show(s Sources, drivers []forge.Driver, rules map[string]policy.Switch) (out []Setting) {
 	for _, v := range settable(s, drivers) {
-		setting := show(s, v)
+		setting := resolveSetting(s, v)
 		if on, is := rules[v.Name]; is {
 			setting.Value = strconv.FormatBool(on.On)
 			if len(on.By) > 0 {
@@ -288,7 +287,7 @@ func Show(s Sources, drivers []driver.Driver, rules map[string]policy.Switch) (o
 }
 
 // settable returns the variables of Sections, those of which there is one for each provider of identities included.
-func settable(s Sources, drivers []driver.Driver) (out []Variable) {
+func settable(s Sources, drivers []forge.Driver) (out []Variable) {
 	providers, _ := s.Find("CLAUDEOPS_SIGN_IN")
 	for _, section := range Sections(drivers) {
 		for _, v := range section.Variables {
@@ -308,7 +307,7 @@ func settable(s Sources, drivers []driver.Driver) (out []Variable) {
 
 // UnreadableFiles explains for each file of a secret (NAME_FILE) that exists and cannot be read why, one sentence each.
 // A start without them would have other settings than the operator's. A file that is missing or empty counts as unset.
-func UnreadableFiles(s Sources, drivers []driver.Driver) (out []string) {
+func UnreadableFiles(s Sources, drivers []forge.Driver) (out []string) {
 	for _, v := range settable(s, drivers) {
 		name := v.Name + "_FILE"
 		path, source := s.Find(name)
@@ -316,16 +315,16 @@ func UnreadableFiles(s Sources, drivers []driver.Driver) (out []string) {
 			continue
 		}
 		path = strings.TrimSpace(path)
-		if _, err := secretfile.Read(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := files.ReadSecret(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			out = append(out, fmt.Sprintf("%s of %s is %s, which cannot be used (%s): let this user read the file, at most %d "+
-				"bytes, or unset the variable", name, source, path, reasonOf(err), secretfile.MaxSize))
+				"bytes, or unset the variable", name, source, path, reasonOf(err), files.MaxSecretSize))
 		}
 	}
 	return out
 }
 
-// show returns a setting by its sources; a secret may be in the file that NAME_FILE names.
-func show(s Sources, v Variable) Setting {
+// resolveSetting returns a setting by its sources; a secret may be in the file that NAME_FILE names.
+func resolveSetting(s Sources, v Variable) Setting {
 	value, from := s.Find(v.Name)
 	if v.Secret && from == "" {
 		if file, source := s.Find(v.Name + "_FILE"); source != "" {

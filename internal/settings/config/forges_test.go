@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
@@ -112,7 +112,7 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 				}
 			case got.Problem != "" || got.Token.Text != "" || got.URL == nil || got.App == nil:
 				t.Errorf("got %+v", got)
-			case *got.App != driver.App{ID: c.env["GITHUB_APP_ID"], Key: driver.Secret{Text: appKey(), File: c.keyFile}}:
+			case *got.App != forge.App{ID: c.env["GITHUB_APP_ID"], Key: forge.Secret{Text: appKey(), File: c.keyFile}}:
 				t.Errorf("got %+v", *got.App)
 			}
 		})
@@ -146,7 +146,7 @@ func TestTheFileOfATokenIsKnown(t *testing.T) {
 	c := load(map[string]string{"GITHUB_TOKEN_FILE": file, "GITEA_URL": "https://git.example", "GITEA_TOKEN": "other",
 		"GITEA_TOKEN_FILE": file})
 	all := c.Forges.All
-	if all[0].Token != (driver.Secret{Text: "t0ken", File: file}) || all[1].Token != (driver.Secret{Text: "other"}) {
+	if all[0].Token != (forge.Secret{Text: "t0ken", File: file}) || all[1].Token != (forge.Secret{Text: "other"}) {
 		t.Errorf("got %+v", all)
 	}
 }

@@ -15,11 +15,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/keyfile"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
 // Readers of settings neither wait for a named pipe nor read a device, which never ends. They report it at once.
@@ -28,7 +25,7 @@ func TestWhatIsNotAFileIsReportedAtOnce(t *testing.T) {
 		at   string // below the folder
 		read func(t *testing.T, folder, name string)
 	}{
-		{"token", readsSecrets}, {"policy.yaml", readsPolicy}, {keyfile.Name, readsKey}, {"repos", readsRepositories},
+		{"token", readsSecrets}, {"policy.yaml", readsPolicy}, {config.MarkKeyName, readsKey}, {"repos", readsRepositories},
 		{"repos/repo/CLAUDE-OPS.md", readsOffers}, {"repos/repo/.claude-ops/mcp.json", readsOffers},
 		{"repos/repo/checks", readsOffers}, {"repos/repo/checks/a.md", readsOffers},
 		{"repos/repo/.claude-ops/skills/a/SKILL.md", readsOffers}, {"repos/repo/.claude-ops", readsOffers},
@@ -67,15 +64,15 @@ func readsSecrets(t *testing.T, folder, name string) {
 			t.Errorf("%s: %v", variable, c.Warnings)
 		}
 	}
-	if text, err := secretfile.Read(name); text != "" || !errors.Is(err, files.ErrNotRegular) {
+	if text, err := files.ReadSecret(name); text != "" || !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("read %q, %v", text, err)
 	}
 	fresh := func() (string, error) { return "fresh", nil }
-	text, err := secretfile.Load(folder, filepath.Base(name), fresh)
+	text, err := files.LoadSecret(folder, filepath.Base(name), fresh)
 	if text != "" || !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("loaded %q, %v", text, err)
 	}
-	if text := secretfile.New(name, "first", nil).Reread(); text != "first" {
+	if text := files.NewSecretFile(name, "first", nil).Reread(); text != "first" {
 		t.Errorf("read again %q", text)
 	}
 }
@@ -88,15 +85,15 @@ func readsPolicy(t *testing.T, _, name string) {
 }
 
 func readsKey(t *testing.T, folder, _ string) {
-	_, err := keyfile.Load(folder)
-	_, err2 := keyfile.Find(folder)
+	_, err := config.LoadMarkKey(folder)
+	_, err2 := config.FindMarkKey(folder)
 	if !errors.Is(err, files.ErrNotRegular) || !errors.Is(err2, files.ErrNotRegular) {
 		t.Errorf("%v; %v", err, err2)
 	}
 }
 
 func readsRepositories(t *testing.T, _, name string) {
-	repos := mounted.Repos{Dir: name}
+	repos := config.Repos{Dir: name}
 	if offers := repos.Offers(); len(offers.Problems) != 1 {
 		t.Errorf("%+v", offers)
 	}
@@ -106,7 +103,7 @@ func readsRepositories(t *testing.T, _, name string) {
 }
 
 func readsOffers(t *testing.T, folder, _ string) {
-	repos := mounted.Repos{Dir: filepath.Join(folder, "repos")}
+	repos := config.Repos{Dir: filepath.Join(folder, "repos")}
 	if err := os.MkdirAll(filepath.Join(repos.Dir, "repo", ".git"), 0o700); err != nil {
 		t.Error(err)
 	}

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
+	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // Deploy says where procedures are deployed, in the terms of agentpack.
@@ -36,18 +36,18 @@ func deploySettings(e *env) Deploy {
 	if d.GitCredentials = e.get("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS"); d.GitCredentials != "" &&
 		!filepath.IsAbs(d.GitCredentials) {
 		e.warn("CLAUDEOPS_DEPLOY_GIT_CREDENTIALS is %s, which is not an absolute path: it counts as unset",
-			shown(d.GitCredentials))
+			quoteShort(d.GitCredentials))
 		d.GitCredentials = ""
 	}
 	if d.GitCredentials != "" {
-		text, _ := secretfile.Read(d.GitCredentials) // git's commands say that it cannot be read
-		e.rememberWhole(secretfile.InAddresses(text)...)
+		text, _ := files.ReadSecret(d.GitCredentials) // git's commands say that it cannot be read
+		e.rememberWhole(files.SecretsInAddresses(text)...)
 	}
 	for _, name := range d.Repos {
 		if pattern, err := policy.ParseRepoPattern(name); err != nil ||
 			strings.ContainsAny(pattern.Owner+pattern.Name, "*?[{") {
 			e.warn("CLAUDEOPS_DEPLOY_REPOS has %s, which is neither owner/name nor provider:owner/name, and names no repository",
-				shown(name))
+				quoteShort(name))
 		}
 	}
 	if home := e.get("HOME"); filepath.IsAbs(home) {
@@ -151,8 +151,8 @@ func (c Config) ScriptSees(name string) bool {
 	name = strings.ToUpper(name)
 	base := strings.TrimSuffix(name, "_FILE")
 	return isVariable(name) && !secretNames().MatchString(name) && !slices.ContainsFunc(c.Forges.All, func(f Forge) bool {
-		return slices.ContainsFunc(append([]driver.Variable{f.Driver.HookVariable()}, f.Driver.Variables...),
-			func(v driver.Variable) bool { return v.Secret && v.Name == base })
+		return slices.ContainsFunc(append([]forge.Variable{f.Driver.HookVariable()}, f.Driver.Variables...),
+			func(v forge.Variable) bool { return v.Secret && v.Name == base })
 	})
 }
 
@@ -185,7 +185,7 @@ func (e *env) mounted() Mounted {
 	raw := e.get("CLAUDEOPS_MOUNTED_MCP")
 	mode, ok := mcpconfig.ParseMode(raw)
 	if !ok {
-		e.warn("CLAUDEOPS_MOUNTED_MCP is %s, which is neither off, http nor all: off holds", shown(raw))
+		e.warn("CLAUDEOPS_MOUNTED_MCP is %s, which is neither off, http nor all: off holds", quoteShort(raw))
 	}
 	m := Mounted{Dir: e.get("CLAUDEOPS_REPOS_DIR"), MCP: mode,
 		Update: e.get("CLAUDEOPS_UPDATE_REPOS") == "" || e.boolean("CLAUDEOPS_UPDATE_REPOS")}
@@ -195,8 +195,8 @@ func (e *env) mounted() Mounted {
 	for _, name := range splitList(e.get("CLAUDEOPS_MOUNTED_ENV")) {
 		switch {
 		case !isVariable(name):
-			e.warn("CLAUDEOPS_MOUNTED_ENV holds %s, which is not a valid variable name: it is passed over", shown(name))
-		case mcpconfig.IsOurs(name, driver.Prefixes(e.drivers)):
+			e.warn("CLAUDEOPS_MOUNTED_ENV holds %s, which is not a valid variable name: it is passed over", quoteShort(name))
+		case mcpconfig.IsOurs(name, forge.Prefixes(e.drivers)):
 			e.warn("CLAUDEOPS_MOUNTED_ENV names %s, which no mounted repository may have: it is passed over", name)
 		default:
 			m.Env = append(m.Env, name)

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/identity"
-	"github.com/claudeops/claudeops/internal/system/secretfile"
 )
 
 // SecretsEvery is the maximum age of a secret when a decision is made with it.
@@ -25,20 +25,20 @@ const SecretsEvery = time.Second
 type Secrets struct {
 	SecretsOptions
 
-	mu    sync.Mutex
-	asked time.Time
-	whole bool     // every source could be read
-	names []string // of the variables, in the order of the reference
-	is    map[string]oneSecret
-	began map[string]string // values at the start
-	last  map[string]string // values that were not empty
-	said  []SecretProblem
+	mu       sync.Mutex
+	readAt   time.Time
+	whole    bool     // every source could be read
+	names    []string // of the variables, in the order of the reference
+	is       map[string]oneSecret
+	began    map[string]string // values at the start
+	last     map[string]string // values that were not empty
+	reported []SecretProblem
 }
 
 // SecretsOptions configure Secrets. All are required but Changed.
 type SecretsOptions struct {
 	Sources func() (Sources, error) // with files as they are now
-	Drivers []driver.Driver         // of the forges
+	Drivers []forge.Driver          // of the forges
 	Learn   func(secret string)     // keeps a secret out of texts from now on
 	Changed func(is []SecretProblem)
 	Now     func() time.Time
@@ -62,22 +62,22 @@ type SecretProblem struct {
 // NewSecrets reads the secrets once.
 func NewSecrets(o SecretsOptions) *Secrets {
 	s := &Secrets{SecretsOptions: o, last: map[string]string{}}
-	s.read(true)
+	s.refreshSecrets(true)
 	s.began = map[string]string{}
 	for name, one := range s.is {
 		s.began[name] = one.value
 	}
-	s.said = s.problems()
+	s.reported = s.problems()
 	return s
 }
 
-// read looks at every secret, unless that was done less than SecretsEvery ago.
-func (s *Secrets) read(first bool) {
+// refreshSecrets looks at every secret, unless that was done less than SecretsEvery ago.
+func (s *Secrets) refreshSecrets(first bool) {
 	now := s.Now()
-	if since := now.Sub(s.asked); !first && since >= 0 && since < SecretsEvery {
+	if since := now.Sub(s.readAt); !first && since >= 0 && since < SecretsEvery {
 		return
 	}
-	s.asked = now
+	s.readAt = now
 	sources, err := s.Sources() // the operator's rules say what is wrong with the environment file
 	s.whole, s.names, s.is = err == nil, nil, map[string]oneSecret{}
 	for _, v := range settable(sources, s.Drivers) {
@@ -97,8 +97,8 @@ func (s *Secrets) read(first bool) {
 	if first {
 		return
 	}
-	if is := s.problems(); !slices.Equal(is, s.said) {
-		s.said = is
+	if is := s.problems(); !slices.Equal(is, s.reported) {
+		s.reported = is
 		if s.Changed != nil {
 			s.Changed(is)
 		}
@@ -108,8 +108,8 @@ func (s *Secrets) read(first bool) {
 // learn keeps a new secret out of texts, as Load does with those of the start.
 func (s *Secrets) learn(value string) {
 	var e env
-	if driver.IsKey(value) {
-		e.rememberWhole(driver.Redacted(value))
+	if forge.IsKey(value) {
+		e.rememberWhole(forge.Redacted(value))
 	} else {
 		e.remember(value)
 	}
@@ -128,11 +128,11 @@ func readSecret(sources Sources, name string) (one oneSecret) {
 		return one
 	}
 	var err error
-	one.value, err = secretfile.Read(file)
+	one.value, err = files.ReadSecret(file)
 	switch {
 	case err != nil:
 		one.value, one.problem = "", fmt.Sprintf("%s_FILE names a file that cannot be read or is larger than %d bytes", name,
-			secretfile.MaxSize)
+			files.MaxSecretSize)
 	case one.value == "":
 		one.problem = name + "_FILE names an empty file"
 	}
@@ -143,7 +143,7 @@ func readSecret(sources Sources, name string) (one oneSecret) {
 func (s *Secrets) value(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.read(false)
+	s.refreshSecrets(false)
 	return s.is[name].value
 }
 
@@ -151,7 +151,7 @@ func (s *Secrets) value(name string) string {
 func (s *Secrets) APITokens() []string { return splitList(s.value(apiTokens)) }
 
 // Hook returns the secret of a forge's webhooks as it is now; "" if there is none that is long enough.
-func (s *Secrets) Hook(d driver.Driver) string {
+func (s *Secrets) Hook(d forge.Driver) string {
 	value := s.value(d.HookVariable().Name)
 	if len(value) < minHookSecret {
 		return ""
@@ -164,7 +164,7 @@ func (s *Secrets) Client(provider string) string {
 	name := signInVariable(provider, "CLIENT_SECRET")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.read(false)
+	s.refreshSecrets(false)
 	return s.last[name]
 }
 
@@ -172,7 +172,7 @@ func (s *Secrets) Client(provider string) string {
 func (s *Secrets) Problems() []SecretProblem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.read(false)
+	s.refreshSecrets(false)
 	return s.problems()
 }
 

@@ -158,7 +158,7 @@ func (e *env) schedule() Schedule {
 	d, err := time.ParseDuration(raw)
 	if err != nil || d != 0 && (d < minInterval || d > maxInterval) {
 		return Schedule{Problem: fmt.Sprintf(
-			"CLAUDEOPS_INTERVAL is %s, which is neither 0 nor a time from 1m to 168h such as 1h", shown(raw))}
+			"CLAUDEOPS_INTERVAL is %s, which is neither 0 nor a time from 1m to 168h such as 1h", quoteShort(raw))}
 	}
 	return Schedule{Interval: d}
 }
@@ -177,7 +177,7 @@ func (e *env) agentTools(problem func(string, ...any)) (out []AgentTool) {
 		m := rule.FindStringSubmatch(entry)
 		if m == nil {
 			problem("CLAUDEOPS_AGENT_TOOLS holds %s, which is not a permission such as Bash(df *), 3:Bash(systemctl restart *) "+
-				"or WebFetch(domain:example.org)", shown(entry))
+				"or WebFetch(domain:example.org)", quoteShort(entry))
 			continue
 		}
 		tier, _ := gitprovider.ParseTier(m[1]) // "" is tier 1
@@ -251,7 +251,7 @@ func (e *env) agentEnv(problem func(string, ...any)) []string {
 	names := agentNames()
 	for _, name := range splitList(e.get("CLAUDEOPS_AGENT_ENV")) {
 		if !isVariable(name) || e.isOurs(name) {
-			problem("CLAUDEOPS_AGENT_ENV names %s, which agents may not have", shown(name))
+			problem("CLAUDEOPS_AGENT_ENV names %s, which agents may not have", quoteShort(name))
 			continue
 		}
 		names = append(names, name)

@@ -4,16 +4,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/gitprovider/driver"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 )
 
 // Variable is one variable that the product reads.
-type Variable = driver.Variable
+type Variable = forge.Variable
 
 // Variables lists every variable that the product reads. The variables of the system (HOME, XDG_STATE_HOME), and
 // CLAUDEOPS_SESSION, which sessions set themselves, are not among them, nor those of which there are any number
 // (Variable.Each). drivers are the forges that there are.
-func Variables(drivers []driver.Driver) (out []Variable) {
+func Variables(drivers []forge.Driver) (out []Variable) {
 	for _, s := range Sections(drivers) {
 		out = append(out, s.Variables...)
 	}
@@ -28,7 +28,7 @@ type Section struct {
 }
 
 // Sections returns the variables that the product reads, in parts.
-func Sections(drivers []driver.Driver) []Section {
+func Sections(drivers []forge.Driver) []Section {
 	return []Section{
 		{"What agents may do",
 			"Read by every command that proposes or answers agents: `mcp-server`, `serve`, `run`, `pr`, `policy`, `doctor`. " +
@@ -78,7 +78,7 @@ func Sections(drivers []driver.Driver) []Section {
 // ServerVariables lists the variables that .claude/mcp.json and `claudeops mcp-config` pass on to the MCP server, those
 // that name the file of a secret too. With its default there, a missing variable never reaches the server as a literal
 // placeholder; an empty value counts as unset.
-func ServerVariables(drivers []driver.Driver) (out []Variable) {
+func ServerVariables(drivers []forge.Driver) (out []Variable) {
 	for _, v := range Variables(drivers) {
 		if !v.Server {
 			continue
@@ -93,7 +93,7 @@ func ServerVariables(drivers []driver.Driver) (out []Variable) {
 
 // ClientVariables lists those that an MCP server with the toolsets reads: what a client's configuration has to hand to
 // it.
-func ClientVariables(drivers []driver.Driver, toolsets []string) []Variable {
+func ClientVariables(drivers []forge.Driver, toolsets []string) []Variable {
 	out := ServerVariables(drivers)
 	if slices.Equal(toolsets, []string{"pr"}) {
 		return out
@@ -161,7 +161,7 @@ func permissionVariables() []Variable {
 	}
 }
 
-func forgeVariables(drivers []driver.Driver) []Variable {
+func forgeVariables(drivers []forge.Driver) []Variable {
 	var out, hooks []Variable
 	for _, d := range drivers {
 		out = append(out, d.Variables...)

@@ -173,11 +173,11 @@ func (e *env) signIn(publicURL string) (out []identity.Settings, problem string)
 	}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return nil, fmt.Sprintf("CLAUDEOPS_SIGN_IN names %s twice", shown(name))
+			return nil, fmt.Sprintf("CLAUDEOPS_SIGN_IN names %s twice", quoteShort(name))
 		}
 		s := e.signInAt(name)
 		if err := s.Check(); err != nil {
-			return nil, fmt.Sprintf("CLAUDEOPS_SIGN_IN: the provider %s: %s", shown(name), err)
+			return nil, fmt.Sprintf("CLAUDEOPS_SIGN_IN: the provider %s: %s", quoteShort(name), err)
 		}
 		out = append(out, s)
 	}

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // TokenVariable holds an agent's token where its client starts. Configurations refer to it, so that none holds the
@@ -136,7 +136,7 @@ func Address(given string) (string, error) {
 		return "", errors.New("it has a user or a password; the token is in the variable " + TokenVariable)
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "", errors.New("it has more than host, port and path")
-	case !weborigin.Confidential(u):
+	case !transport.IsConfidential(u):
 		return "", errors.New("http:// sends the token readable for everybody on the way, so that it is for this machine " +
 			"alone; use https://")
 	}

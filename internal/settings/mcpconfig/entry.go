@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // rawServer is one member of mcpServers, not looked at yet.
@@ -31,7 +31,7 @@ func parseFile(text []byte) ([]rawServer, error) {
 		Servers map[string]jsontext.Value `json:"mcpServers"`
 	}
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf("the file is not a JSON object of the one member mcpServers: %s", reason(err))
+		return nil, fmt.Errorf("the file is not a JSON object of the one member mcpServers: %s", jsonProblem(err))
 	}
 	if len(file.Servers) > MaxServers {
 		return nil, fmt.Errorf("the file names more than %d servers", MaxServers)
@@ -43,8 +43,8 @@ func parseFile(text []byte) ([]rawServer, error) {
 	return out, nil
 }
 
-// reason says what is wrong with JSON, and where.
-func reason(err error) string {
+// jsonProblem says what is wrong with JSON, and where.
+func jsonProblem(err error) string {
 	var syntactic *jsontext.SyntacticError
 	var semantic *json.SemanticError
 	switch {
@@ -71,7 +71,7 @@ type entry struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-func (e entry) target() string {
+func (e entry) commandOrURL() string {
 	if e.Type == typeStdio {
 		return e.Command
 	}
@@ -102,7 +102,7 @@ func (r Rules) parseEntry(raw jsontext.Value) (entry, error) {
 	var e entry
 	if err := json.Unmarshal(raw, &e, json.RejectUnknownMembers(true)); err != nil {
 		return entry{}, fmt.Errorf("it is not made of type, command, args and env, or of type, url and headers: %s",
-			reason(err))
+			jsonProblem(err))
 	}
 	if e.Type == "" && e.Command != "" {
 		e.Type = typeStdio
@@ -191,7 +191,7 @@ func (r Rules) checkRemote(e entry) error {
 		if err := r.checkHeader(name, e.Headers[name]); err != nil {
 			return err
 		}
-		if strings.Contains(e.Headers[name], "${") && !weborigin.Confidential(u) {
+		if strings.Contains(e.Headers[name], "${") && !transport.IsConfidential(u) {
 			return fmt.Errorf("the header %s would send a variable over plain http to another machine", name)
 		}
 	}

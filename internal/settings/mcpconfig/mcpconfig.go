@@ -110,7 +110,7 @@ func (r Result) Config() map[string]map[string]json.RawMessage {
 // refused alone, and our entries are in the result whatever the contributions hold. Of two contributed servers with
 // names that are equal but for letter case, the one of the folder that sorts first is kept.
 func Merge(system []System, contributions []Contribution, rules Rules) Result {
-	m := merge{rules: rules, taken: map[string]string{}, result: Result{Servers: []Server{}, Refused: []Refusal{}}}
+	m := configMerge{rules: rules, taken: map[string]string{}, result: Result{Servers: []Server{}, Refused: []Refusal{}}}
 	for _, s := range system {
 		m.system = append(m.system, fold(s.Name))
 		m.result.Servers = append(m.result.Servers, Server{Name: s.Name, Type: "stdio", Target: quote(rules.Binary),
@@ -124,32 +124,32 @@ func Merge(system []System, contributions []Contribution, rules Rules) Result {
 	return m.result
 }
 
-type merge struct {
+type configMerge struct {
 	rules  Rules
 	system []string          // names of our entries, folded
 	taken  map[string]string // folded name of an admitted server -> the folder that it is from
 	result Result
 }
 
-func (m *merge) refuse(from, name, format string, args ...any) {
+func (m *configMerge) addRefusal(from, name, format string, args ...any) {
 	m.result.Refused = append(m.result.Refused, Refusal{From: from, Name: name, Reason: fmt.Sprintf(format, args...)})
 }
 
-func (m *merge) contribute(c Contribution) {
+func (m *configMerge) contribute(c Contribution) {
 	switch {
 	case c.Problem != "":
-		m.refuse(c.From, "", "%s", c.Problem)
+		m.addRefusal(c.From, "", "%s", c.Problem)
 		return
 	case len(c.Text) > MaxFileBytes:
-		m.refuse(c.From, "", "the file is larger than %d bytes", MaxFileBytes)
+		m.addRefusal(c.From, "", "the file is larger than %d bytes", MaxFileBytes)
 		return
 	case m.rules.Mode != HTTP && m.rules.Mode != All:
-		m.refuse(c.From, "", "CLAUDEOPS_MOUNTED_MCP is off; http or all admits them")
+		m.addRefusal(c.From, "", "CLAUDEOPS_MOUNTED_MCP is off; http or all admits them")
 		return
 	}
 	servers, err := parseFile(c.Text)
 	if err != nil {
-		m.refuse(c.From, "", "%s", err)
+		m.addRefusal(c.From, "", "%s", err)
 		return
 	}
 	for _, s := range servers {
@@ -158,28 +158,28 @@ func (m *merge) contribute(c Contribution) {
 }
 
 // admit checks one server and adds it to the result, or refuses it with the first reason.
-func (m *merge) admit(from string, s rawServer) {
+func (m *configMerge) admit(from string, s rawServer) {
 	shown := quote(s.name)
 	if err := m.checkName(s.name); err != nil {
-		m.refuse(from, shown, "%s", err)
+		m.addRefusal(from, shown, "%s", err)
 		return
 	}
 	entry, err := m.rules.parseEntry(s.json)
 	if err != nil {
-		m.refuse(from, shown, "%s", err)
+		m.addRefusal(from, shown, "%s", err)
 		return
 	}
 	if first, isTaken := m.taken[fold(s.name)]; isTaken {
-		m.refuse(from, shown, "%s has a server of this name already, and comes first", first)
+		m.addRefusal(from, shown, "%s has a server of this name already, and comes first", first)
 		return
 	}
 	if len(m.taken) >= MaxServers {
-		m.refuse(from, shown, "there are %d servers of mounted repositories already", MaxServers)
+		m.addRefusal(from, shown, "there are %d servers of mounted repositories already", MaxServers)
 		return
 	}
 	m.taken[fold(s.name)] = from
 	m.result.Servers = append(m.result.Servers, Server{Name: s.name, From: from, Type: entry.Type,
-		Target: quote(entry.target()), JSON: entry.json()})
+		Target: quote(entry.commandOrURL()), JSON: entry.json()})
 }
 
 // quote makes text of a repository fit for a terminal, a log line and a page: ASCII in quotes, cut at 100 bytes.
@@ -214,7 +214,7 @@ func reserved() []string {
 func reservedPrefixes() []string { return []string{"claude", "anthropic", "plugin", "mcp", "ccr"} }
 
 // checkName reports why a contributed server may not have the name.
-func (m *merge) checkName(name string) error {
+func (m *configMerge) checkName(name string) error {
 	normal := fold(name)
 	for _, ours := range m.system {
 		if normal == ours {

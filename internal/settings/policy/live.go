@@ -61,9 +61,9 @@ type Live struct {
 	changed func(was, is Snapshot)
 	now     func() time.Time
 
-	mu    sync.Mutex
-	asked time.Time // when read was last called
-	is    Snapshot
+	mu     sync.Mutex
+	readAt time.Time // when read was last called
+	is     Snapshot
 }
 
 // Every is the maximum age of the rules when a decision is made.
@@ -88,17 +88,17 @@ func (l *Live) Now() Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if since := now.Sub(l.asked); !l.asked.IsZero() && since >= 0 && since < Every {
+	if since := now.Sub(l.readAt); !l.readAt.IsZero() && since >= 0 && since < Every {
 		return l.is
 	}
-	was, first := l.is, l.asked.IsZero()
-	l.asked = now
+	was, first := l.is, l.readAt.IsZero()
+	l.readAt = now
 	reading := l.read()
 	hash, roles := reading.Policy.Hash(), reading.Policy.People
 	if reading.Problem != "" {
 		hash, roles = was.Hash, was.Roles
 	}
-	if !first && hash == was.Hash && reading.same(was.Reading) {
+	if !first && hash == was.Hash && reading.sameReading(was.Reading) {
 		l.is.Reading, l.is.Roles = reading, roles
 		return l.is
 	}
@@ -109,8 +109,8 @@ func (l *Live) Now() Snapshot {
 	return l.is
 }
 
-// same reports whether two readings of policies with the same hash say the same.
-func (r Reading) same(as Reading) bool {
+// sameReading reports whether two readings of policies with the same hash say the same.
+func (r Reading) sameReading(as Reading) bool {
 	return r.Problem == as.Problem && r.DryRun.On == as.DryRun.On && r.ReadOnly.On == as.ReadOnly.On &&
 		r.DryRun.Warning() == as.DryRun.Warning() && r.ReadOnly.Warning() == as.ReadOnly.Warning() &&
 		r.Policy.Source == as.Policy.Source

@@ -218,9 +218,10 @@ func (f file) tiers(p *Policy) error {
 		}
 		key, caps := "tiers."+t.tier.String(), p.Limits.Caps
 		err := errors.Join(
-			bounded(key+".max_files", t.limit, t.rules.MaxFiles, *t.limit),
-			bounded(key+".open_prs", &caps.OpenPRs, t.rules.OpenPRs, p.Limits.Caps.OpenPRs),
-			bounded(key+".creations_per_hour", &caps.CreationsPerHour, t.rules.CreationsPerHour, p.Limits.Caps.CreationsPerHour),
+			setLimit(key+".max_files", t.limit, t.rules.MaxFiles, *t.limit),
+			setLimit(key+".open_prs", &caps.OpenPRs, t.rules.OpenPRs, p.Limits.Caps.OpenPRs),
+			setLimit(key+".creations_per_hour", &caps.CreationsPerHour, t.rules.CreationsPerHour,
+				p.Limits.Caps.CreationsPerHour),
 		)
 		if err != nil {
 			return err
@@ -230,8 +231,8 @@ func (f file) tiers(p *Policy) error {
 	return nil
 }
 
-// bounded sets a limit to a value between 0 and the bound that no policy can pass; nil leaves it.
-func bounded(key string, limit, value *int, bound int) error {
+// setLimit sets a limit to a value between 0 and the bound that no policy can pass; nil leaves it.
+func setLimit(key string, limit, value *int, bound int) error {
 	if value == nil {
 		return nil
 	}
@@ -275,8 +276,8 @@ func (f file) limits(p *Policy) error {
 		return nil
 	}
 	return errors.Join(
-		bounded("limits.max_file_bytes", &p.Limits.MaxFileBytes, f.Limits.MaxFileBytes, maxTotalBytes),
-		bounded("limits.max_total_bytes", &p.Limits.MaxTotalBytes, f.Limits.MaxTotalBytes, maxTotalBytes),
+		setLimit("limits.max_file_bytes", &p.Limits.MaxFileBytes, f.Limits.MaxFileBytes, maxTotalBytes),
+		setLimit("limits.max_total_bytes", &p.Limits.MaxTotalBytes, f.Limits.MaxTotalBytes, maxTotalBytes),
 	)
 }
 
@@ -285,14 +286,14 @@ func (f file) caps(p *Policy) error {
 		return nil
 	}
 	return errors.Join(
-		bounded("caps.open_prs", &p.Limits.Caps.OpenPRs, f.Caps.OpenPRs, maxCap),
-		bounded("caps.creations_per_hour", &p.Limits.Caps.CreationsPerHour, f.Caps.CreationsPerHour, maxCap),
+		setLimit("caps.open_prs", &p.Limits.Caps.OpenPRs, f.Caps.OpenPRs, maxCap),
+		setLimit("caps.creations_per_hour", &p.Limits.Caps.CreationsPerHour, f.Caps.CreationsPerHour, maxCap),
 	)
 }
 
 func (f file) cooldown(p *Policy) error {
 	hours := int(p.Limits.Cooldown / time.Hour)
-	err := bounded("cooldown_hours", &hours, f.Cooldown, int(maxCooldown/time.Hour))
+	err := setLimit("cooldown_hours", &hours, f.Cooldown, int(maxCooldown/time.Hour))
 	p.Limits.Cooldown = time.Duration(hours) * time.Hour
 	if err == nil && f.CooldownLift != "" {
 		p.Limits.CooldownLabel, err = label("cooldown_lift_label", f.CooldownLift)

@@ -172,5 +172,5 @@ func (f file) revisions(p *Policy) error {
 	if f.ReviseChecks != nil {
 		p.Revisions.OnChecks = *f.ReviseChecks
 	}
-	return bounded("max_revisions", &p.Revisions.Max, f.MaxRevisions, maxRevisions)
+	return setLimit("max_revisions", &p.Revisions.Max, f.MaxRevisions, maxRevisions)
 }

@@ -17,9 +17,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
-	"github.com/claudeops/claudeops/internal/system/filelock"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // MaxAddress bounds an address, in bytes.
@@ -59,7 +58,7 @@ func (s Source) Check() error {
 
 func confidential(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && weborigin.Confidential(u)
+	return err == nil && transport.IsConfidential(u)
 }
 
 // List is the sources that the operator admits.
@@ -70,12 +69,12 @@ type List []Source
 // that of the origin or lies below it. Of several sources the one with the longest origin is found. Addresses are
 // compared as texts: nothing is looked up, and no link is followed.
 func (l List) Find(address string) (found Source, ok bool) {
-	p, err := parse(address)
+	p, err := parseAddress(address)
 	if err != nil {
 		return Source{}, false
 	}
 	for _, s := range l {
-		origin, err := parse(s.Origin)
+		origin, err := parseAddress(s.Origin)
 		if err == nil && origin.admits(p) && (!ok || len(s.Origin) > len(found.Origin)) {
 			found, ok = s, true
 		}
@@ -95,7 +94,7 @@ func (l List) Pick(wanted trust.Wish[string]) (chosen trust.Operator[string], by
 // the scheme's default port, no slash at the end. It returns an error for a malformed address, and for one with a
 // password, a query, a fragment, or a path that is not canonical.
 func OriginOf(address string) (string, error) {
-	p, err := parse(address)
+	p, err := parseAddress(address)
 	if err != nil {
 		return "", err
 	}
@@ -113,27 +112,27 @@ func Refusal(address string) string {
 	}
 	return fmt.Sprintf(
 		"not used: only a file of the project names %s; a person who trusts it runs: claudeops sources allow %s", origin,
-		quoted(origin))
+		shellQuote(origin))
 }
 
 func clip(text string) string { return text[:min(len(text), 200)] }
 
-// quoted returns a text as one word of a shell's command line.
-func quoted(text string) string {
+// shellQuote returns a text as one word of a shell's command line.
+func shellQuote(text string) string {
 	if regexp.MustCompile(`^[A-Za-z0-9@%_+=:,./-]+$`).MatchString(text) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// place is an address, taken apart.
-type place struct {
+// parsedAddress is an address, taken apart.
+type parsedAddress struct {
 	scheme, user, host string // host with its port, if it is not the scheme's own
 	path               string // "" or one that begins with a slash and does not end with one
 	more               bool   // there is a query or a fragment
 }
 
-func (p place) String() string {
+func (p parsedAddress) String() string {
 	if p.user != "" {
 		return p.scheme + "://" + p.user + "@" + p.host + p.path
 	}
@@ -142,7 +141,7 @@ func (p place) String() string {
 
 // admits reports whether another place is this one or lies below it. A repository may be written with and without
 // ".git" at its end.
-func (p place) admits(other place) bool {
+func (p parsedAddress) admits(other parsedAddress) bool {
 	if p.scheme != other.scheme || p.user != other.user || p.host != other.host {
 		return false
 	}
@@ -159,12 +158,12 @@ func shortSSH() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Za-z0-9._-]+)@([A-Za-z0-9.-]+):([^/].*|/.*)$`)
 }
 
-func parse(address string) (place, error) {
+func parseAddress(address string) (parsedAddress, error) {
 	switch {
 	case address == "" || len(address) > MaxAddress:
-		return place{}, fmt.Errorf("must have 1 to %d bytes", MaxAddress)
+		return parsedAddress{}, fmt.Errorf("must have 1 to %d bytes", MaxAddress)
 	case strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }):
-		return place{}, errors.New("has characters that no address has")
+		return parsedAddress{}, errors.New("has characters that no address has")
 	case strings.HasPrefix(address, "/"):
 		address = (&url.URL{Scheme: "file", Path: address}).String()
 	}
@@ -173,35 +172,35 @@ func parse(address string) (place, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" || u.Scheme == "" {
-		return place{}, errors.New("is not a URL, a git address or an absolute path")
+		return parsedAddress{}, errors.New("is not a URL, a git address or an absolute path")
 	}
 	port, known := defaultPorts()[u.Scheme]
-	p := place{scheme: u.Scheme, host: strings.ToLower(u.Host), path: strings.TrimSuffix(u.Path, "/"),
+	p := parsedAddress{scheme: u.Scheme, host: strings.ToLower(u.Host), path: strings.TrimSuffix(u.Path, "/"),
 		more: u.RawQuery != "" || u.ForceQuery || u.Fragment != ""}
 	if u.Port() == port && port != "" {
 		p.host = strings.TrimSuffix(p.host, ":"+port)
 	}
 	if _, has := u.User.Password(); has {
-		return place{}, errors.New("holds a password, which no address does")
+		return parsedAddress{}, errors.New("holds a password, which no address does")
 	}
 	p.user = u.User.Username()
 	switch {
 	case !known:
-		return place{}, fmt.Errorf("has the scheme %q; there are https, http, ssh, git and file", u.Scheme)
+		return parsedAddress{}, fmt.Errorf("has the scheme %q; there are https, http, ssh, git and file", u.Scheme)
 	case p.user != "" && p.scheme != "ssh":
-		return place{}, errors.New("names a user, which only an address over ssh does")
+		return parsedAddress{}, errors.New("names a user, which only an address over ssh does")
 	case p.scheme == "file" && (p.host != "" || p.path == ""):
-		return place{}, errors.New("names a host, or no folder")
+		return parsedAddress{}, errors.New("names a host, or no folder")
 	case p.scheme != "file" && (u.Hostname() == "" || strings.HasSuffix(p.host, ":")):
-		return place{}, errors.New("names no host")
-	case !canonical(u):
-		return place{}, errors.New("has a path with empty, . or .. parts, or with encoded slashes or dots")
+		return parsedAddress{}, errors.New("names no host")
+	case !isCanonicalURL(u):
+		return parsedAddress{}, errors.New("has a path with empty, . or .. parts, or with encoded slashes or dots")
 	}
 	return p, nil
 }
 
-// canonical reports whether the path of an address is written in the one way that all programs understand alike.
-func canonical(u *url.URL) bool {
+// isCanonicalURL reports whether the path of an address is written in the one way that all programs understand alike.
+func isCanonicalURL(u *url.URL) bool {
 	raw, clean := strings.ToLower(u.EscapedPath()), strings.TrimSuffix(u.Path, "/")
 	hidden := slices.ContainsFunc([]string{"%2f", "%5c", "%2e", "%25", "%00"},
 		func(s string) bool { return strings.Contains(raw, s) })
@@ -225,8 +224,8 @@ var (
 // concurrent use, by several processes too.
 type File struct{ Path string }
 
-// form is the content of a File.
-type form struct {
+// fileContent is the content of a File.
+type fileContent struct {
 	Sources List `yaml:"sources"`
 }
 
@@ -242,7 +241,7 @@ func (f File) Load() (List, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the list of sources cannot be read: %w", err)
 	}
-	var read form
+	var read fileContent
 	if _, err := strictyaml.Decode(text, &read, strictyaml.Options{}); err != nil {
 		return nil, fmt.Errorf("the list of sources %s is not YAML with the key sources, and in it origin, token_env and "+
 			"private alone: %w", f.Path, err)
@@ -308,7 +307,7 @@ func (f File) change(edit func(List) (List, error)) error {
 		return err
 	}
 	defer lock.Close()
-	if taken, err := filelock.Try(lock, true); err != nil || !taken {
+	if taken, err := files.TryLock(lock, true); err != nil || !taken {
 		return errors.Join(err, errors.New("another process changes the list of sources; try again"))
 	}
 	l, err := f.Load()
@@ -321,7 +320,7 @@ func (f File) change(edit func(List) (List, error)) error {
 	if err := l.Check(); err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(form{l})
+	text, err := yaml.Marshal(fileContent{l})
 	if err != nil {
 		return err
 	}

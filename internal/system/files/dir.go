@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 )
 
 // Errors of ParseRel and CheckName: what is wrong with a path, to be said after it. Test for them with errors.Is.
@@ -63,7 +63,7 @@ func CheckName(component string) error {
 		return nil
 	case IsGitName(component):
 		return errGitName
-	case strings.ContainsFunc(component, control) || len(content.Hidden(component)) > 0:
+	case strings.ContainsFunc(component, control) || len(textscan.Hidden(component)) > 0:
 		return errHiddenName
 	}
 	return nil
@@ -234,9 +234,9 @@ func (d *Dir) Itself() (*os.File, error) { return d.root.Open(".") }
 // Open opens a regular file for reading. Anything else is ErrNotRegular, in an *fs.PathError; opening it has no effect
 // on it. The information is of the very file that was opened. The caller closes the file.
 func (d *Dir) Open(name string) (*os.File, fs.FileInfo, error) {
-	f, info, err := open(name, d.root.Stat, d.root.OpenFile)
+	f, info, err := openRegular(name, d.root.Stat, d.root.OpenFile)
 	if inner, again := Inside(d.root, name, err); again {
-		return open(inner, d.root.Stat, d.root.OpenFile)
+		return openRegular(inner, d.root.Stat, d.root.OpenFile)
 	}
 	return f, info, err
 }
@@ -280,10 +280,10 @@ func (d *Dir) Entries(name string, limit int) (entries []fs.DirEntry, complete b
 	return entries, complete, nil
 }
 
-// Read is Dir.Read below a root, for system/change, which stages files of its own below roots; everybody else has a Dir
-// or a Writing.
+// Read is Dir.Read below a root, for system/fileset, which stages files of its own below roots; everybody else has a
+// Dir or a Writing.
 func Read(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
-	f, info, err := open(name, root.Stat, root.OpenFile)
+	f, info, err := openRegular(name, root.Stat, root.OpenFile)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,7 +30,7 @@ var ErrNotFolder = errors.New("is not a folder")
 // they lead. The caller closes the file. Anything that is not a regular file is ErrNotRegular, in an *fs.PathError;
 // opening it has no effect on it.
 func OpenPath(path string) (*os.File, fs.FileInfo, error) {
-	return open(path, os.Stat, os.OpenFile)
+	return openRegular(path, os.Stat, os.OpenFile)
 }
 
 // OpenFolderUnlinked opens the folder at a path, to be listed or locked. Anything else, also a link to a folder, is an
@@ -47,9 +47,9 @@ func ReadPath(path string, limit int64) ([]byte, fs.FileInfo, error) {
 	return readAndClose(f, info, path, limit)
 }
 
-// open looks before it opens, since the opening of some devices has an effect, and again afterwards, since another file
-// may have come to lie at the name in between.
-func open(name string, stat func(string) (fs.FileInfo, error),
+// openRegular looks before it opens, since the opening of some devices has an effect, and again afterwards, since
+// another file may have come to lie at the name in between.
+func openRegular(name string, stat func(string) (fs.FileInfo, error),
 	openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
 	info, err := stat(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func open(name string, stat func(string) (fs.FileInfo, error),
 
 // ReadUnlinked is ReadPath, but that a link at the path itself is ErrNotRegular.
 func ReadUnlinked(path string, limit int64) ([]byte, fs.FileInfo, error) {
-	f, info, err := open(path, os.Lstat, func(name string, flags int, mode fs.FileMode) (*os.File, error) {
+	f, info, err := openRegular(path, os.Lstat, func(name string, flags int, mode fs.FileMode) (*os.File, error) {
 		return os.OpenFile(name, flags|noLink, mode)
 	})
 	if err != nil {

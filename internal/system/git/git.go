@@ -23,7 +23,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/system/osthread"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -77,8 +76,8 @@ const (
 	grace = 2 * time.Second
 )
 
-// within returns a context that ends after Time.
-func (l Limits) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns a context that ends after Time.
+func (l Limits) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.Time <= 0 {
 		return ctx, func() {}
 	}
@@ -104,19 +103,19 @@ func (r *Runner) Run(ctx context.Context, c Call, l Limits) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	ctx, cancel := l.within(ctx)
+	ctx, cancel := l.withTimeout(ctx)
 	defer cancel()
 	s, err := r.prepare(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
-	out := &bounded{most: cmp.Or(l.Output, defaultOutput)}
+	out := &limitedBuffer{most: cmp.Or(l.Output, defaultOutput)}
 	if s.stdout = c.Stdout; s.stdout == nil {
 		s.stdout = out
 	}
-	said := &bounded{most: cmp.Or(l.Said, defaultSaid), drops: true}
+	said := &limitedBuffer{most: cmp.Or(l.Said, defaultSaid), drops: true}
 	s.stderr = said
-	code, err := r.run(ctx, s)
+	code, err := r.runCall(ctx, s)
 	result := Result{Out: out.kept.Bytes(), Code: code, Said: strings.TrimSpace(said.kept.String())}
 	switch {
 	case ctx.Err() != nil && (err != nil || code != 0):
@@ -177,8 +176,8 @@ func (r *Runner) find() (string, error) {
 	return path, nil
 }
 
-// missing returns the error of a start that failed: ErrNotFound if git is gone since it was found.
-func (r *Runner) missing(err error) error {
+// startError returns the error of a start that failed: ErrNotFound if git is gone since it was found.
+func (r *Runner) startError(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -191,23 +190,23 @@ func (r *Runner) missing(err error) error {
 	return err
 }
 
-// run runs a call. A call with a Remote runs below a process that ends all its descendants, also when this process is
-// killed. Other calls, which are frequent, run in a process group of their own.
-func (r *Runner) run(ctx context.Context, s *started) (code int, err error) {
+// runCall runs a call. A call with a Remote runs below a process that ends all its descendants, also when this process
+// is killed. Other calls, which are frequent, run in a process group of their own.
+func (r *Runner) runCall(ctx context.Context, s *started) (code int, err error) {
 	if s.call.Remote != nil && r.Reaped && runtime.GOOS == "linux" {
 		code, err = s.reap(ctx)
 	} else {
 		code, err = s.start(ctx)
 	}
 	if err != nil {
-		err = r.missing(err)
+		err = r.startError(err)
 	}
 	return code, err
 }
 
 // start runs git in a process group of its own.
 func (s *started) start(ctx context.Context) (code int, err error) {
-	cmd := s.command(ctx)
+	cmd := s.newCmd(ctx)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.call.Stdin, s.stdout, s.stderr
 	if s.secret != nil {
 		out, in, err := os.Pipe() // holds far more bytes than a secret has, so writing never blocks
@@ -221,16 +220,16 @@ func (s *started) start(ctx context.Context) (code int, err error) {
 		}
 		cmd.ExtraFiles = []*os.File{out}
 	}
-	if err := osthread.Lasting(cmd.Start); err != nil {
+	if err := processtree.OnLastingThread(cmd.Start); err != nil {
 		return outcome(ctx, cmd, err)
 	}
 	return outcome(ctx, cmd, cmd.Wait())
 }
 
-// command returns a process in a group of its own: a Ctrl-C at the terminal does not reach git in the middle of a
+// newCmd returns a process in a group of its own: a Ctrl-C at the terminal does not reach git in the middle of a
 // write, and when its context ends, it is ended with its children. It is asked first, so that it removes its lock
 // files.
-func (s *started) command(ctx context.Context) *exec.Cmd {
+func (s *started) newCmd(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.program, s.args...) // #nosec G204: the operator's git
 	cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.WaitDelay = s.dir, s.env, s.call.Keep, grace
 	isolate(cmd, s.call.Finish)
@@ -258,7 +257,7 @@ func (s *started) reap(ctx context.Context) (code int, err error) {
 	}
 	stderr, err := newStream(s.stderr)
 	if err != nil {
-		return 0, errors.Join(err, stdout.end())
+		return 0, errors.Join(err, stdout.drain())
 	}
 	tree, err := processtree.Start(processtree.Command{
 		Path: s.program, Args: append([]string{"git"}, s.args...), Env: append(s.env, mark), Dir: s.dir, Stdout: stdout.in,
@@ -266,14 +265,14 @@ func (s *started) reap(ctx context.Context) (code int, err error) {
 	}, processtree.Options{Grace: grace, Mark: mark})
 	_, _ = stdout.in.Close(), stderr.in.Close()
 	if err != nil {
-		return 0, errors.Join(err, stdout.end(), stderr.end())
+		return 0, errors.Join(err, stdout.drain(), stderr.drain())
 	}
 	select {
 	case <-tree.Exited():
 	case <-ctx.Done():
 	}
 	end := tree.End()
-	if err := errors.Join(stdout.end(), stderr.end()); err != nil && end.Exit.Code == 0 {
+	if err := errors.Join(stdout.drain(), stderr.drain()); err != nil && end.Exit.Code == 0 {
 		return 0, err
 	}
 	return end.Exit.Code, nil
@@ -299,23 +298,23 @@ func newStream(w io.Writer) (*stream, error) {
 	return s, nil
 }
 
-// end waits for the rest, but for what a process holds open that could not be ended.
-func (s *stream) end() error {
+// drain waits for the rest, but for what a process holds open that could not be ended.
+func (s *stream) drain() error {
 	_ = s.in.Close()
 	late := time.AfterFunc(grace, func() { _ = s.out.SetReadDeadline(time.Now()) })
 	defer late.Stop()
 	return <-s.done
 }
 
-// bounded keeps the first bytes. What is more is dropped, or is an error.
-type bounded struct {
+// limitedBuffer keeps the first bytes. What is more is dropped, or is an error.
+type limitedBuffer struct {
 	kept  bytes.Buffer // no part of bounded: io.Copy would call its ReadFrom, which knows no bound
 	most  int
 	drops bool
 	over  bool
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
 	fits := min(len(p), b.most-b.kept.Len())
 	_, _ = b.kept.Write(p[:fits])
 	if fits == len(p) {
@@ -328,29 +327,30 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return fits, ErrTooMuch
 }
 
-// Talk is a git that is asked, and answers, again and again, such as cat-file --batch-command. It is not safe for
-// concurrent use.
-type Talk struct {
+// ObjectReader is a git that is asked, and answers, again and again, such as cat-file --batch-command. It is not safe
+// for concurrent use.
+type ObjectReader struct {
 	In  io.Writer // what it is asked
 	Out io.Reader // what it answers; Limits.Output does not bound it
 
-	ctx    context.Context // of the call that opened it, and which it does not outlive
-	cancel context.CancelFunc
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	said   *bounded
+	ctx       context.Context // of the call that opened it, and which it does not outlive
+	cancel    context.CancelFunc
+	cmd       *exec.Cmd
+	in        io.WriteCloser
+	errorText *limitedBuffer
 }
 
-// Talk starts git for a call without Remote, Stdin and Stdout; Talk.Close must follow. Errors are those of Run.
-func (r *Runner) Talk(ctx context.Context, c Call, l Limits) (*Talk, error) {
+// OpenObjectReader starts git for a call without Remote, Stdin and Stdout; Talk.Close must follow. Errors are those of
+// Run.
+func (r *Runner) OpenObjectReader(ctx context.Context, c Call, l Limits) (*ObjectReader, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if c.Remote != nil {
 		return nil, errors.New("nobody talks to another repository")
 	}
-	ctx, cancel := l.within(ctx)
-	t := &Talk{ctx: ctx, cancel: cancel, said: &bounded{most: cmp.Or(l.Said, defaultSaid), drops: true}}
+	ctx, cancel := l.withTimeout(ctx)
+	t := &ObjectReader{ctx: ctx, cancel: cancel, errorText: &limitedBuffer{most: cmp.Or(l.Said, defaultSaid), drops: true}}
 	if err := t.start(r, c); err != nil {
 		cancel()
 		return nil, err
@@ -358,13 +358,13 @@ func (r *Runner) Talk(ctx context.Context, c Call, l Limits) (*Talk, error) {
 	return t, nil
 }
 
-func (t *Talk) start(r *Runner, c Call) error {
+func (t *ObjectReader) start(r *Runner, c Call) error {
 	s, err := r.prepare(t.ctx, c)
 	if err != nil {
 		return err
 	}
-	t.cmd = s.command(t.ctx)
-	t.cmd.Stderr = t.said
+	t.cmd = s.newCmd(t.ctx)
+	t.cmd.Stderr = t.errorText
 	if t.in, err = t.cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -372,19 +372,19 @@ func (t *Talk) start(r *Runner, c Call) error {
 		return err
 	}
 	t.In = t.in
-	if err := osthread.Lasting(t.cmd.Start); err != nil {
-		return r.missing(err)
+	if err := processtree.OnLastingThread(t.cmd.Start); err != nil {
+		return r.startError(err)
 	}
 	return nil
 }
 
 // Close ends what is asked, drops what was not read of the answers, and waits for git's end. It may be called once.
-func (t *Talk) Close() (Result, error) {
+func (t *ObjectReader) Close() (Result, error) {
 	defer t.cancel()
 	_ = t.in.Close() // git sees the end of its input and exits
 	_, _ = io.Copy(io.Discard, t.Out)
 	code, err := outcome(t.ctx, t.cmd, t.cmd.Wait())
-	result := Result{Code: code, Said: strings.TrimSpace(t.said.kept.String())}
+	result := Result{Code: code, Said: strings.TrimSpace(t.errorText.kept.String())}
 	if t.ctx.Err() != nil && (err != nil || code != 0) {
 		err = context.Cause(t.ctx)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/system/osthread"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -43,9 +42,9 @@ func script(t *testing.T, text string) *Runner {
 // A thread that ends takes no git with it: the kernel asks git to end when the thread that started it does.
 func TestGitOutlivesTheThreadsOfOthers(t *testing.T) {
 	r := script(t, "read line; echo heard $line")
-	var talks []*Talk
+	var talks []*ObjectReader
 	for range 8 {
-		talk, err := r.Talk(t.Context(), Call{}, Limits{Time: time.Minute})
+		talk, err := r.OpenObjectReader(t.Context(), Call{}, Limits{Time: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +53,7 @@ func TestGitOutlivesTheThreadsOfOthers(t *testing.T) {
 	for range 50 {
 		var ending sync.WaitGroup
 		for range 8 {
-			ending.Go(func() { _ = osthread.Do(func() error { return nil }) })
+			ending.Go(func() { _ = processtree.OnThread(func() error { return nil }) })
 		}
 		ending.Wait()
 	}
@@ -350,7 +349,7 @@ func TestWhatIsPrintedIsReadMeanwhile(t *testing.T) {
 
 func TestATalk(t *testing.T) {
 	r := script(t, `while read -r line; do echo "said $line"; done; echo words >&2; exit 4`)
-	talk, err := r.Talk(t.Context(), Call{}, Limits{})
+	talk, err := r.OpenObjectReader(t.Context(), Call{}, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +363,7 @@ func TestATalk(t *testing.T) {
 	if result, err := talk.Close(); err != nil || result.Code != 4 || result.Said != "words" {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, err := r.Talk(t.Context(), Call{Remote: &Remote{URL: trust.Said("/x")}}, Limits{}); err == nil {
+	if _, err := r.OpenObjectReader(t.Context(), Call{Remote: &Remote{URL: trust.Said("/x")}}, Limits{}); err == nil {
 		t.Error("talked to another repository")
 	}
 }

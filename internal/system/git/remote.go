@@ -19,7 +19,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Remote is another repository that a call speaks to. Only the protocol of its address is used, and https where http
@@ -68,8 +68,8 @@ type added struct {
 	secret      []byte
 }
 
-// address returns the URL that git takes an address for.
-func (m *Remote) address() (u *url.URL, err error) {
+// parsedURL returns the URL that git takes an address for.
+func (m *Remote) parsedURL() (u *url.URL, err error) {
 	text := m.URL.Value()
 	if strings.Contains(text, "://") {
 		return url.Parse(text)
@@ -86,7 +86,7 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 	if _, named := m.URL.Get(); !named {
 		return d, errNotNamed
 	}
-	u, err := m.address()
+	u, err := m.parsedURL()
 	if err != nil {
 		return d, errors.New("its address is not a URL") // whose text has what one signs in with
 	}
@@ -108,7 +108,7 @@ func (m *Remote) adds(ctx context.Context, r *Runner) (d added, err error) {
 		d.config = append(d.config, pinned...)
 	}
 	switch {
-	case m.Token != "" && !weborigin.Confidential(u):
+	case m.Token != "" && !transport.IsConfidential(u):
 		return d, errNotConfidential
 	case m.Token != "" && strings.ContainsAny(m.Token, "\n\x00"):
 		return d, errors.New("its token has more than one line")
@@ -141,7 +141,7 @@ func (m *Remote) pin(ctx context.Context, r *Runner, u *url.URL) (config []strin
 	}
 	var list []string
 	for _, addr := range found {
-		if !weborigin.Public(addr) {
+		if !transport.IsPublic(addr) {
 			return nil, ErrPrivate
 		}
 		list = append(list, addr.Unmap().WithZone("").String())
@@ -191,9 +191,9 @@ func always(protocols string) []string {
 	}
 }
 
-// settings returns the settings of every call, which override the repository's configuration: programs that it would
-// start, and the network.
-func settings() []string {
+// fixedSettings returns the settings of every call, which override the repository's configuration: programs that it
+// would start, and the network.
+func fixedSettings() []string {
 	return []string{
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "credential.helper=", "protocol.allow=never",
 		"protocol.ext.allow=never",
@@ -201,8 +201,8 @@ func settings() []string {
 	}
 }
 
-// environment returns all variables of a call, each once: always wins over the call's, and that over the Runner's.
-func (r *Runner) environment(program string, c Call, remote added) []string {
+// gitEnv returns all variables of a call, each once: always wins over the call's, and that over the Runner's.
+func (r *Runner) gitEnv(program string, c Call, remote added) []string {
 	home, configured := r.Home, ""
 	if home == "" {
 		home, configured = nowhere, nowhere
@@ -248,11 +248,11 @@ func (r *Runner) prepare(ctx context.Context, c Call) (*started, error) {
 			return nil, err
 		}
 	}
-	s := &started{call: c, program: program, dir: c.Dir, secret: remote.secret, env: r.environment(program, c, remote)}
+	s := &started{call: c, program: program, dir: c.Dir, secret: remote.secret, env: r.gitEnv(program, c, remote)}
 	if c.GitDir != "" {
 		s.args = append(s.args, "--git-dir="+c.GitDir)
 	}
-	for _, pair := range slices.Concat(c.Config, settings(), remote.config) {
+	for _, pair := range slices.Concat(c.Config, fixedSettings(), remote.config) {
 		s.args = append(s.args, "-c", pair)
 	}
 	s.args = append(s.args, c.Args...)

@@ -51,11 +51,11 @@ func (g *github) who(ctx context.Context, t *oauth2.Token, _ string) (Person, er
 		return Person{}, err
 	}
 	if user.ID == 0 || user.Login == "" {
-		return Person{}, g.refuse("does not say who the person is")
+		return Person{}, g.badAnswer("does not say who the person is")
 	}
 	who := Person{Subject: strconv.FormatInt(user.ID, 10), User: user.Login}
 	active := map[string]bool{} // a server may ignore what the address asks for
-	err := list(ctx, g, t, "/user/memberships/orgs?state=active", func(m struct {
+	err := walkPages(ctx, g, t, "/user/memberships/orgs?state=active", func(m struct {
 		State        string `json:"state"`
 		Organization struct {
 			Login string `json:"login"`
@@ -69,7 +69,7 @@ func (g *github) who(ctx context.Context, t *oauth2.Token, _ string) (Person, er
 	if err != nil {
 		return Person{}, err
 	}
-	err = list(ctx, g, t, "/user/teams?", func(m struct {
+	err = walkPages(ctx, g, t, "/user/teams?", func(m struct {
 		Slug         string `json:"slug"`
 		Organization struct {
 			Login string `json:"login"`
@@ -82,8 +82,8 @@ func (g *github) who(ctx context.Context, t *oauth2.Token, _ string) (Person, er
 	return who, err
 }
 
-// list reads all pages of a list. More than are read are refused: a role must not depend on the order of pages.
-func list[T any](ctx context.Context, g *github, t *oauth2.Token, path string, each func(T)) error {
+// walkPages reads all pages of a list. More than are read are refused: a role must not depend on the order of pages.
+func walkPages[T any](ctx context.Context, g *github, t *oauth2.Token, path string, each func(T)) error {
 	for page := 1; page <= maxPages; page++ {
 		var items []T
 		if err := g.get(ctx, t, fmt.Sprintf("%s&per_page=%d&page=%d", path, perPage, page), &items); err != nil {
@@ -96,7 +96,7 @@ func list[T any](ctx context.Context, g *github, t *oauth2.Token, path string, e
 			return nil
 		}
 	}
-	return g.refuse("names too many organisations or teams of the person")
+	return g.badAnswer("names too many organisations or teams of the person")
 }
 
 // get asks GitHub's API in the name of the person.
@@ -113,12 +113,12 @@ func (g *github) get(ctx context.Context, t *oauth2.Token, path string, into any
 	req.Header.Set("Accept", "application/vnd.github+json")
 	resp, err := g.client.Do(req)
 	if err != nil {
-		return g.failed(err, "")
+		return g.convertError(err, "")
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return g.refuse("does not stand by the sign-in any more")
+		return g.badAnswer("does not stand by the sign-in any more")
 	case resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests:
 		return fault.New(fault.RateLimited,
 			"GitHub does not let the person's organisations be read now: its limit is reached, or the scope read:org is missing")
@@ -130,14 +130,14 @@ func (g *github) get(ctx context.Context, t *oauth2.Token, path string, into any
 		err = json.Unmarshal(text, into) // by the exact names, none of which is there twice
 	}
 	if err != nil {
-		return g.failed(err, "")
+		return g.convertError(err, "")
 	}
 	return nil
 }
 
-// check has nothing to ask: GitHub has no description of itself.
-func (g *github) check(context.Context) ([]string, error) { return nil, nil }
+// checkProvider has nothing to ask: GitHub has no description of itself.
+func (g *github) checkProvider(context.Context) ([]string, error) { return nil, nil }
 
 func (g *github) logout(context.Context, string) (Logout, error) {
-	return Logout{}, g.refuse("has no logout that reaches this server")
+	return Logout{}, g.badAnswer("has no logout that reaches this server")
 }

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // openid is a provider of OpenID Connect.
@@ -41,11 +41,11 @@ type discovered struct {
 	// answers verifies what the provider has given to us, and posts what anybody can post. Each keeps the provider's keys.
 	answers, posts *oidc.IDTokenVerifier
 	at             time.Time
-	metadata
+	providerMetadata
 }
 
-// metadata holds the members that we read beside those that the library reads.
-type metadata struct {
+// providerMetadata holds the members that we read beside those that the library reads.
+type providerMetadata struct {
 	Scopes        []string `json:"scopes_supported"`
 	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
 	Challenges    []string `json:"code_challenge_methods_supported"`
@@ -67,7 +67,7 @@ func (o *openid) discover(ctx context.Context) (*discovered, error) {
 	case o.problem != nil && now.Sub(o.at) < retryAfter:
 		return nil, o.problem
 	}
-	found, err := o.ask(context.WithoutCancel(ctx))
+	found, err := o.fetchDiscovery(context.WithoutCancel(ctx))
 	o.problem, o.at = err, o.now()
 	if err == nil {
 		o.found = found
@@ -75,9 +75,9 @@ func (o *openid) discover(ctx context.Context) (*discovered, error) {
 	return found, err
 }
 
-// ask asks the provider for its addresses.
-func (o *openid) ask(ctx context.Context) (*discovered, error) {
-	provider, err := oidc.NewProvider(o.with(ctx), o.settings.Issuer)
+// fetchDiscovery asks the provider for its addresses.
+func (o *openid) fetchDiscovery(ctx context.Context) (*discovered, error) {
+	provider, err := oidc.NewProvider(o.withClient(ctx), o.settings.Issuer)
 	var other *oidc.IssuerMismatchError
 	if errors.As(err, &other) {
 		return nil, fault.Wrap(err, fault.UpstreamError,
@@ -85,13 +85,13 @@ func (o *openid) ask(ctx context.Context) (*discovered, error) {
 				"sets CLAUDEOPS_SIGN_IN_%s_ISSUER to exactly what it gives", o.settings.Name, VariablePart(o.settings.Name))
 	}
 	if err != nil {
-		return nil, o.failed(err, "has no description of itself")
+		return nil, o.convertError(err, "has no description of itself")
 	}
 	found := &discovered{provider: provider, at: o.now()}
-	if err := provider.Claims(&found.metadata); err != nil {
-		return nil, o.failed(err, "")
+	if err := provider.Claims(&found.providerMetadata); err != nil {
+		return nil, o.convertError(err, "")
 	}
-	if err := o.usable(found.metadata); err != nil {
+	if err := o.usable(found.providerMetadata); err != nil {
 		return nil, err
 	}
 	found.answers = provider.Verifier(&oidc.Config{ClientID: o.settings.ClientID, Now: o.now})
@@ -113,10 +113,10 @@ func signatures(offered []string) []string {
 }
 
 // usable refuses addresses that a browser, or we, must not be sent to.
-func (o *openid) usable(m metadata) error {
+func (o *openid) usable(m providerMetadata) error {
 	for _, address := range []string{m.Authorization, m.Keys, m.Token} {
 		u, err := url.Parse(address)
-		if err != nil || u.Host == "" || u.User != nil || !weborigin.Confidential(u) &&
+		if err != nil || u.Host == "" || u.User != nil || !transport.IsConfidential(u) &&
 			(!o.settings.PlainHTTP || u.Scheme != "http") {
 			return fault.New(fault.UpstreamError,
 				"the provider %s lacks an address to sign in at, or names one that is not of https", o.settings.Name)
@@ -189,22 +189,22 @@ func (o *openid) who(ctx context.Context, t *oauth2.Token, nonce string) (Person
 			return Person{}, err
 		}
 	case nonce != "":
-		return Person{}, o.refuse("gave no ID token: it does not speak OpenID Connect here")
+		return Person{}, o.badAnswer("gave no ID token: it does not speak OpenID Connect here")
 	}
 	if found.UserInfo == "" {
 		return who, nil
 	}
-	info, err := found.provider.UserInfo(o.with(ctx),
+	info, err := found.provider.UserInfo(o.withClient(ctx),
 		oauth2.StaticTokenSource(&oauth2.Token{AccessToken: t.AccessToken, TokenType: "Bearer"}))
 	if err != nil {
 		return Person{}, o.failedInfo(err)
 	}
-	more, err := o.read(info.Claims)
+	more, err := o.parseClaims(info.Claims)
 	if err != nil {
 		return Person{}, err
 	}
 	if who.Subject != "" && more.Subject != who.Subject {
-		return Person{}, o.refuse("speaks of two persons at once")
+		return Person{}, o.badAnswer("speaks of two persons at once")
 	}
 	return merged(who, more), nil
 }
@@ -215,7 +215,7 @@ func (o *openid) failedInfo(err error) error {
 		return fault.Wrap(err, fault.Unauthenticated, "the provider %s does not stand by the sign-in any more",
 			o.settings.Name)
 	}
-	return o.failed(err, "")
+	return o.convertError(err, "")
 }
 
 // merged combines a person's claims from both. The provider's present answer wins over its ID token, except that the
@@ -243,37 +243,37 @@ func (o *openid) fromIDToken(ctx context.Context, found *discovered, raw, access
 			"the ID token of the provider %s has expired already; compare the clocks of both machines",
 			o.settings.Name)
 	case err != nil && strings.Contains(err.Error(), "fetching keys"): // the library has no error of its own for it
-		return Person{}, o.failed(err, "")
+		return Person{}, o.convertError(err, "")
 	case err != nil:
 		return Person{}, fault.Wrap(err, fault.Unauthenticated,
 			"the ID token of the provider %s is not valid: its signature, issuer or audience is not "+
 				"the one that is expected, or its time has not come", o.settings.Name)
 	case nonce != "" && token.Nonce != nonce:
-		return Person{}, o.refuse("answered to another sign-in than this browser's")
+		return Person{}, o.badAnswer("answered to another sign-in than this browser's")
 	case nonce != "" && token.IssuedAt.Sub(o.now()).Abs() > allowedGap:
-		return Person{}, o.refuse("has a clock that differs from this server's by more than " + allowedGap.String() +
+		return Person{}, o.badAnswer("has a clock that differs from this server's by more than " + allowedGap.String() +
 			"; set both")
 	case token.AccessTokenHash != "" && token.VerifyAccessToken(access) != nil:
-		return Person{}, o.refuse("gave an ID token that belongs to another access token")
+		return Person{}, o.badAnswer("gave an ID token that belongs to another access token")
 	}
 	var c claims
 	if exactly(token.Claims, &c) != nil {
-		return Person{}, o.refuse("gave an ID token that cannot be read: a claim is there twice, or in capital letters")
+		return Person{}, o.badAnswer("gave an ID token that cannot be read: a claim is there twice, or in capital letters")
 	}
 	if (len(token.Audience) > 1 || c.Party != "") && c.Party != o.settings.ClientID {
-		return Person{}, o.refuse("gave an ID token that is for another application")
+		return Person{}, o.badAnswer("gave an ID token that is for another application")
 	}
-	who, err := o.read(token.Claims)
+	who, err := o.parseClaims(token.Claims)
 	who.Session = c.Session
 	return who, err
 }
 
-// read reads a person's claims.
-func (o *openid) read(into func(any) error) (Person, error) {
+// parseClaims reads a person's claims.
+func (o *openid) parseClaims(into func(any) error) (Person, error) {
 	var c claims
 	var all map[string]jsontext.Value
 	if exactly(into, &c) != nil || exactly(into, &all) != nil {
-		return Person{}, o.refuse("describes the person in a way that cannot be read")
+		return Person{}, o.badAnswer("describes the person in a way that cannot be read")
 	}
 	who := Person{Subject: c.Subject, User: c.User}
 	if who.User == "" && strings.Trim(string(c.EmailVerified), `"`) == "true" {
@@ -288,7 +288,7 @@ func (o *openid) read(into func(any) error) (Person, error) {
 		who.Groups, err = groups(raw)
 	}
 	if err != nil {
-		return Person{}, o.refuse("names groups in a form that is neither a list nor a text")
+		return Person{}, o.badAnswer("names groups in a form that is neither a list nor a text")
 	}
 	return who, nil
 }
@@ -340,7 +340,7 @@ func groups(raw jsontext.Value) ([]string, error) {
 	return []string{one}, nil
 }
 
-func (o *openid) check(ctx context.Context) (notes []string, err error) {
+func (o *openid) checkProvider(ctx context.Context) (notes []string, err error) {
 	found, err := o.discover(ctx)
 	if err != nil {
 		return nil, err
@@ -363,14 +363,14 @@ func (o *openid) logout(ctx context.Context, raw string) (Logout, error) {
 	var c claims
 	switch {
 	case err != nil && strings.Contains(err.Error(), "fetching keys"):
-		return Logout{}, o.failed(err, "")
+		return Logout{}, o.convertError(err, "")
 	case err != nil:
 		return Logout{}, fault.Wrap(err, fault.Unauthenticated, "the logout token is not valid")
 	case exactly(token.Claims, &c) != nil:
-		return Logout{}, o.refuse("sent a logout token that cannot be read: a claim is there twice, or in capital letters")
+		return Logout{}, o.badAnswer("sent a logout token that cannot be read: a claim is there twice, or in capital letters")
 	}
 	if token.IssuedAt.Sub(o.now()).Abs() > allowedGap {
-		return Logout{}, o.refuse("sent a logout token that is too old, or from the future")
+		return Logout{}, o.badAnswer("sent a logout token that is too old, or from the future")
 	}
 	return Logout{Issuer: o.settings.Issuer, Subject: token.Subject, Session: token.SessionID, ID: token.TokenID}, nil
 }
@@ -386,11 +386,11 @@ type keys struct {
 	over   *http.Client
 	now    func() time.Time
 
-	mu     sync.Mutex
-	asked  time.Time
-	status int
-	text   []byte
-	err    error
+	mu        sync.Mutex
+	fetchedAt time.Time
+	status    int
+	text      []byte
+	err       error
 }
 
 func newKeys(over *http.Client, now func() time.Time) *keys {
@@ -403,9 +403,9 @@ func newKeys(over *http.Client, now func() time.Time) *keys {
 func (k *keys) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now := k.now(); k.asked.IsZero() || now.Sub(k.asked) >= refetch || now.Before(k.asked) {
-		k.asked = now
-		k.status, k.text, k.err = k.ask(r.Clone(r.Context()))
+	if now := k.now(); k.fetchedAt.IsZero() || now.Sub(k.fetchedAt) >= refetch || now.Before(k.fetchedAt) {
+		k.fetchedAt = now
+		k.status, k.text, k.err = k.fetchKeys(r.Clone(r.Context()))
 	}
 	if k.err != nil {
 		return nil, k.err
@@ -415,7 +415,7 @@ func (k *keys) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(bytes.NewReader(k.text)), Request: r}, nil
 }
 
-func (k *keys) ask(r *http.Request) (status int, text []byte, err error) {
+func (k *keys) fetchKeys(r *http.Request) (status int, text []byte, err error) {
 	answer, err := k.over.Do(r)
 	if err != nil {
 		return 0, nil, err

@@ -24,10 +24,9 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
@@ -106,8 +105,8 @@ type speaker interface {
 	beginOptions(f Flow) []oauth2.AuthCodeOption
 	// who reads the person from a fresh token. nonce is "" where the token does not answer a sign-in.
 	who(ctx context.Context, t *oauth2.Token, nonce string) (Person, error)
-	// check asks what can be asked without a person, and returns what to know about the provider.
-	check(ctx context.Context) (notes []string, err error)
+	// checkProvider asks what can be asked without a person, and returns what to know about the provider.
+	checkProvider(ctx context.Context) (notes []string, err error)
 	// logout reads what the provider posts when a person signs out.
 	logout(ctx context.Context, token string) (Logout, error)
 }
@@ -145,7 +144,7 @@ func operators(s Settings) func(*url.URL) trust.Operator[transport.Host] {
 	hosts := s.hosts()
 	return func(u *url.URL) trust.Operator[transport.Host] {
 		for _, host := range hosts {
-			if weborigin.Same(u, host) {
+			if transport.SameOrigin(u, host) {
 				return trust.Said(transport.Host{Private: true, Plain: s.PlainHTTP})
 			}
 		}
@@ -190,12 +189,12 @@ func (p *Provider) Finish(ctx context.Context, f Flow, code string) (Person, Gra
 	if err != nil {
 		return Person{}, Grant{}, err
 	}
-	token, err := c.Exchange(p.with(ctx), code, oauth2.VerifierOption(f.Verifier))
+	token, err := c.Exchange(p.withClient(ctx), code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return Person{}, Grant{}, p.failed(err,
+		return Person{}, Grant{}, p.convertError(err,
 			"did not take the code: it is used up, too old, or was not given to this server")
 	}
-	who, err := p.person(ctx, token, f.Nonce)
+	who, err := p.readPerson(ctx, token, f.Nonce)
 	return who, p.grantOf(token), err
 }
 
@@ -210,25 +209,27 @@ func (p *Provider) Look(ctx context.Context, was Person, g Grant) (Person, Grant
 		if err != nil {
 			return Person{}, g, err
 		}
-		token, err = c.TokenSource(p.with(ctx), &oauth2.Token{RefreshToken: g.Refresh}).Token()
+		token, err = c.TokenSource(p.withClient(ctx), &oauth2.Token{RefreshToken: g.Refresh}).Token()
 		if err != nil {
-			return Person{}, g, p.failed(err, "does not stand by the sign-in any more")
+			return Person{}, g, p.convertError(err, "does not stand by the sign-in any more")
 		}
 		g = p.grantOf(token)
 	}
-	now, err := p.person(ctx, token, "")
+	now, err := p.readPerson(ctx, token, "")
 	switch {
 	case err != nil:
 		return Person{}, g, err
 	case now.Subject != was.Subject:
-		return Person{}, g, p.refuse("speaks of another person than the one who signed in")
+		return Person{}, g, p.badAnswer("speaks of another person than the one who signed in")
 	}
 	now.Session = was.Session
 	return now, g, nil
 }
 
 // Check asks what can be asked without a person, and returns what an operator should know about the provider.
-func (p *Provider) Check(ctx context.Context) (notes []string, err error) { return p.speaks.check(ctx) }
+func (p *Provider) Check(ctx context.Context) (notes []string, err error) {
+	return p.speaks.checkProvider(ctx)
+}
 
 // Logout reads the logout token that the provider posts when a person signs out there; unauthenticated for an invalid
 // one.
@@ -236,8 +237,8 @@ func (p *Provider) Logout(ctx context.Context, token string) (Logout, error) {
 	return p.speaks.logout(ctx, token)
 }
 
-// person reads the person of a token, and checks that it can be recorded.
-func (p *Provider) person(ctx context.Context, t *oauth2.Token, nonce string) (Person, error) {
+// readPerson reads the person of a token, and checks that it can be recorded.
+func (p *Provider) readPerson(ctx context.Context, t *oauth2.Token, nonce string) (Person, error) {
 	who, err := p.speaks.who(ctx, t, nonce)
 	if err != nil {
 		return Person{}, err
@@ -246,8 +247,8 @@ func (p *Provider) person(ctx context.Context, t *oauth2.Token, nonce string) (P
 	return who, p.recordable(&who)
 }
 
-// with returns the context by which the libraries find the way out.
-func (p *Provider) with(ctx context.Context) context.Context {
+// withClient returns the context by which the libraries find the way out.
+func (p *Provider) withClient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, p.client)
 }
 
@@ -306,7 +307,7 @@ func (s Settings) Check() error {
 		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 			u.Fragment != "":
 			return fmt.Errorf("the issuer, and each host, is an address such as https://id.example")
-		case !s.PlainHTTP && !weborigin.Confidential(u):
+		case !s.PlainHTTP && !transport.IsConfidential(u):
 			return fmt.Errorf("%s is asked by plain http, so that anybody on the way could be anybody; use https", u.Redacted())
 		}
 	}
@@ -342,14 +343,14 @@ const (
 	maxGroups  = 1000
 )
 
-// refuse returns the fault for an unacceptable answer of the provider.
-func (p *Provider) refuse(why string) *fault.Error {
+// badAnswer returns the fault for an unacceptable answer of the provider.
+func (p *Provider) badAnswer(why string) *fault.Error {
 	return fault.New(fault.Unauthenticated, "the provider %s %s", p.settings.Name, why)
 }
 
-// failed converts an error of the provider: its refusal, which is reported as what, or a failure. Its own text may hold
-// anything and is not passed on.
-func (p *Provider) failed(err error, what string) error {
+// convertError converts an error of the provider: its refusal, which is reported as what, or a failure. Its own text
+// may hold anything and is not passed on.
+func (p *Provider) convertError(err error, what string) error {
 	var answered *oauth2.RetrieveError
 	var refused *transport.RefusedError
 	var late net.Error
@@ -384,18 +385,19 @@ func VariablePart(name string) string { return strings.ToUpper(strings.ReplaceAl
 // recordable checks what is recorded of a person, and puts their groups in order.
 func (p *Provider) recordable(who *Person) error {
 	plain := func(s string, most int) bool {
-		return len(s) <= most && s == strings.TrimSpace(s) && content.Clean(s, most) == s && !strings.ContainsAny(s, "\n\r\t")
+		return len(s) <= most && s == strings.TrimSpace(s) && textscan.Clean(s, most) == s && !strings.ContainsAny(s,
+			"\n\r\t")
 	}
 	switch {
 	case who.Subject == "" || !plain(who.Subject, maxSubject):
-		return p.refuse("gives the person a subject that cannot be recorded")
+		return p.badAnswer("gives the person a subject that cannot be recorded")
 	case !plain(who.User, maxUser):
-		return p.refuse(
+		return p.badAnswer(
 			"gives the person a name with hidden characters, or one that is too long; a name has at most 100 bytes of visible characters")
 	case len(who.Groups) > maxGroups:
-		return p.refuse("names more than 1000 groups of the person; have it name those alone that the policy needs")
+		return p.badAnswer("names more than 1000 groups of the person; have it name those alone that the policy needs")
 	case slices.ContainsFunc(who.Groups, func(g string) bool { return len(g) > maxGroup }):
-		return p.refuse("names a group of more than 256 bytes")
+		return p.badAnswer("names a group of more than 256 bytes")
 	}
 	slices.Sort(who.Groups)
 	who.Groups = slices.Compact(who.Groups)

@@ -75,7 +75,7 @@ func named(word string) []int {
 	var out []int
 	for _, p := range processes() {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline")
-		if err == nil && p.pid != os.Getpid() && !p.ended() && strings.Contains(string(line), word) {
+		if err == nil && p.pid != os.Getpid() && !p.isZombie() && strings.Contains(string(line), word) {
 			out = append(out, p.pid)
 		}
 	}

@@ -19,8 +19,8 @@ type process struct {
 	started            string // in clock ticks since boot: with the id it names one process for ever
 }
 
-// ended reports whether only the entry in the process table is left.
-func (p process) ended() bool { return p.state == "Z" || p.state == "X" }
+// isZombie reports whether only the entry in the process table is left.
+func (p process) isZombie() bool { return p.state == "Z" || p.state == "X" }
 
 // readProcess reads one process; false if there is none. The name in brackets may hold anything.
 func readProcess(pid int) (process, bool) {
@@ -72,7 +72,7 @@ func descendants(of int) []process {
 		delete(children, todo[0]) // an id that was used again meanwhile must not lead round in circles
 		todo = todo[1:]
 		for _, p := range next {
-			if !p.ended() {
+			if !p.isZombie() {
 				out = append(out, p)
 			}
 			todo = append(todo, p.pid)
@@ -109,7 +109,7 @@ func Marked(entry string) []int { return pids(markedOrGrouped(entry, -1)) } // n
 func markedOrGrouped(entry string, group int) []process {
 	var out []process
 	for _, p := range processes() {
-		if p.pid != os.Getpid() && !p.ended() && (group > 0 && p.group == group || marked(p.pid, entry)) {
+		if p.pid != os.Getpid() && !p.isZombie() && (group > 0 && p.group == group || marked(p.pid, entry)) {
 			out = append(out, p)
 		}
 	}

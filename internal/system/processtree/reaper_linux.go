@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/claudeops/claudeops/internal/system/osthread"
 )
 
 // The reaper's files beside its standard ones.
@@ -46,11 +44,11 @@ func Reap() int {
 		return 2
 	}
 	r.reports = json.NewEncoder(os.NewFile(reportsFile, "reports"))
-	if err := r.run(); err != nil {
-		r.tell(report{Problem: err.Error()})
+	if err := r.startCommand(); err != nil {
+		r.sendReport(report{Problem: err.Error()})
 		return 1
 	}
-	r.tell(report{Started: r.pid})
+	r.sendReport(report{Started: r.pid})
 	asked := make(chan ending, 1)
 	go r.wait()
 	go follow(lines, asked)
@@ -58,15 +56,15 @@ func Reap() int {
 	case <-r.outgrown():
 		r.tooMany = true
 		r.killAll(killBound)
-		if status := r.known(); status != nil {
-			r.tell(report{Status: status})
+		if status := r.waitStatus(); status != nil {
+			r.sendReport(report{Status: status})
 		}
-		r.end(<-asked)
+		r.terminateTree(<-asked)
 	case <-r.exited:
-		r.tell(report{Status: r.known()})
-		r.end(<-asked)
+		r.sendReport(report{Status: r.waitStatus()})
+		r.terminateTree(<-asked)
 	case how := <-asked:
-		r.end(how)
+		r.terminateTree(how)
 	}
 	return 0
 }
@@ -102,9 +100,9 @@ func closeOnExec() {
 	}
 }
 
-// run starts the command, in a session and a process group of its own, and gives up the files that are the command's.
-// The command ends when the reaper is killed.
-func (r *reaper) run() error {
+// startCommand starts the command, in a session and a process group of its own, and gives up the files that are the
+// command's. The command ends when the reaper is killed.
+func (r *reaper) startCommand() error {
 	// in a session a process may wake all others (SIGCONT)
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if r.start.Group != "" {
@@ -208,8 +206,8 @@ func follow(lines *bufio.Reader, asked chan<- ending) {
 	asked <- ending{orphaned: err != nil}
 }
 
-// tell reports to the caller, if there is one still.
-func (r *reaper) tell(what report) { _ = r.reports.Encode(what) }
+// sendReport reports to the caller, if there is one still.
+func (r *reaper) sendReport(what report) { _ = r.reports.Encode(what) }
 
 // threadsEach is the number of threads per process that the kernel's own limits allow for: they count threads.
 const threadsEach = 8
@@ -261,8 +259,8 @@ func (r *reaper) outgrown() <-chan struct{} {
 	return over
 }
 
-// known returns the command's wait status; nil as long as it runs.
-func (r *reaper) known() *uint32 {
+// waitStatus returns the command's wait status; nil as long as it runs.
+func (r *reaper) waitStatus() *uint32 {
 	select {
 	case <-r.exited:
 		status := uint32(r.status)
@@ -272,15 +270,17 @@ func (r *reaper) known() *uint32 {
 	}
 }
 
-// end ends all that is below this process and reports it. It returns when nothing is left, however long that takes.
-func (r *reaper) end(how ending) {
+// terminateTree ends all that is below this process and reports it. It returns when nothing is left, however long that
+// takes.
+func (r *reaper) terminateTree(how ending) {
 	if !r.terminateAll(how) && !r.killAll(killBound) {
-		r.tell(report{Ended: &ended{Status: r.known(), TooMany: r.tooMany, Remaining: pids(descendants(os.Getpid()))}})
+		r.sendReport(report{Ended: &treeResult{Status: r.waitStatus(), TooMany: r.tooMany,
+			Remaining: pids(descendants(os.Getpid()))}})
 		for !r.killAll(killBound) {
 		}
 	}
 	_ = RemoveGroup(r.start.Group) // the caller tries again
-	r.tell(report{Ended: &ended{Status: r.known(), TooMany: r.tooMany}})
+	r.sendReport(report{Ended: &treeResult{Status: r.waitStatus(), TooMany: r.tooMany}})
 }
 
 // How long the reaper waits before it checks again whether what it waits for has happened: ever longer.
@@ -298,7 +298,7 @@ func (r *reaper) terminateAll(how ending) bool {
 	}
 	signalAll(syscall.SIGTERM)
 	exited := r.exited
-	if r.known() != nil {
+	if r.waitStatus() != nil {
 		exited = nil
 	}
 	for {
@@ -401,7 +401,7 @@ func EndUser(uid int) error {
 func ofUser(uid int) (out []process) {
 	for _, p := range processes() {
 		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "status"))
-		if err != nil || p.ended() {
+		if err != nil || p.isZombie() {
 			continue
 		}
 		for line := range strings.Lines(string(text)) {
@@ -419,7 +419,7 @@ func KillUser(uid int) error {
 	if uid <= 0 || uid == os.Geteuid() || uid == os.Getuid() {
 		return errors.New("this user's processes are not killed as a whole")
 	}
-	return osthread.Do(func() error {
+	return OnThread(func() error {
 		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); e != 0 {
 			return e
 		}

@@ -102,13 +102,13 @@ type order struct{}
 
 // report is a line that the reaper answers. One of the fields is set.
 type report struct {
-	Started int     `json:"started,omitempty"` // the command's process id
-	Problem string  `json:"problem,omitempty"` // the command could not be started
-	Status  *uint32 `json:"status,omitempty"`  // the command's wait status
-	Ended   *ended  `json:"ended,omitempty"`   // the tree has ended, but for what remains
+	Started int         `json:"started,omitempty"` // the command's process id
+	Problem string      `json:"problem,omitempty"` // the command could not be started
+	Status  *uint32     `json:"status,omitempty"`  // the command's wait status
+	Ended   *treeResult `json:"ended,omitempty"`   // the tree has ended, but for what remains
 }
 
-type ended struct {
+type treeResult struct {
 	Status    *uint32 `json:"status,omitempty"` // the command's; nil if it runs still
 	Remaining []int   `json:"remaining,omitempty"`
 	TooMany   bool    `json:"too_many,omitempty"`
@@ -147,14 +147,14 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		}
 		opened, err := newStream(s.Output)
 		if err != nil {
-			return Result{}, errors.Join(err, streams[0].end())
+			return Result{}, errors.Join(err, streams[0].drain())
 		}
 		streams[i], *to = opened, opened.write
 	}
 	tree, err := Start(s.Command, s.Options)
 	if err != nil {
 		_ = RemoveGroup(s.Group) // it is empty
-		return Result{}, errors.Join(err, streams[0].end(), streams[1].end())
+		return Result{}, errors.Join(err, streams[0].drain(), streams[1].drain())
 	}
 	for _, one := range streams {
 		one.handOver()
@@ -174,7 +174,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		r.Canceled = true
 	}
 	r.End = tree.End()
-	_ = errors.Join(streams[0].end(), streams[1].end()) // what was read is kept
+	_ = errors.Join(streams[0].drain(), streams[1].drain()) // what was read is kept
 	r.Stdout, r.Stderr = streams[0].output(), streams[1].output()
 	return r, nil
 }
@@ -243,8 +243,8 @@ func (s *stream) handOver() {
 // it open.
 const drainTime = 5 * time.Second
 
-// end waits for the end of the output.
-func (s *stream) end() error {
+// drain waits for the end of the output.
+func (s *stream) drain() error {
 	if s == nil {
 		return nil
 	}

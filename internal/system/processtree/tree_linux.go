@@ -23,10 +23,10 @@ type Tree struct {
 	group   int // process group of the command, and its id
 	reaper  *exec.Cmd
 	orders  *os.File
-	gone    chan struct{} // closed when the reaper's process has ended
-	exited  chan struct{} // closed when the command has ended or the reaper is lost
-	ended   chan ended    // then closed
-	status  *uint32       // the command's, when exited is closed; nil if it is not known
+	gone    chan struct{}   // closed when the reaper's process has ended
+	exited  chan struct{}   // closed when the command has ended or the reaper is lost
+	ended   chan treeResult // then closed
+	status  *uint32         // the command's, when exited is closed; nil if it is not known
 }
 
 // Start starts the command under a reaper, which is this program, called again with ReaperCommand.
@@ -41,7 +41,7 @@ func Start(c Command, o Options) (*Tree, error) {
 	}
 	t := &Tree{
 		options: o, orders: orderEnd,
-		gone: make(chan struct{}), exited: make(chan struct{}), ended: make(chan ended, 2),
+		gone: make(chan struct{}), exited: make(chan struct{}), ended: make(chan treeResult, 2),
 	}
 	t.reaper = exec.Command("/proc/self/exe") //nolint:noctx // its life is that of the tree
 	t.reaper.Args = []string{"claudeops", ReaperCommand}
@@ -64,14 +64,14 @@ func Start(c Command, o Options) (*Tree, error) {
 		defer close(t.gone)
 		_ = t.reaper.Wait() // its reports say what there is to say
 	}()
-	return t, t.begin(c, reports)
+	return t, t.startInReaper(c, reports)
 }
 
-// begin has the reaper start the command.
-func (t *Tree) begin(c Command, reports *os.File) error {
+// startInReaper has the reaper start the command.
+func (t *Tree) startInReaper(c Command, reports *os.File) error {
 	said := json.NewDecoder(bufio.NewReader(reports))
 	var first report
-	err := t.tell(start{
+	err := t.sendOrder(start{
 		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace,
 		Most:  t.options.MostProcesses,
 		Extra: c.Extra, UID: t.options.UID, Bound: t.options.MostThreads,
@@ -137,7 +137,7 @@ func (t *Tree) Exited() <-chan struct{} { return t.exited }
 // Options.Grace. It returns sooner if the kernel
 // does not let one go within 10 seconds; see End.Remaining. It may be called once.
 func (t *Tree) End() End {
-	_ = t.tell(order{}) // a reaper that is gone is found out below
+	_ = t.sendOrder(order{}) // a reaper that is gone is found out below
 	said, ok := t.answer()
 	if !ok {
 		_ = t.reaper.Process.Kill()
@@ -158,7 +158,7 @@ func (t *Tree) End() End {
 }
 
 // answer waits for the reaper's report of the end. It is woken again and again, in case that somebody stopped it.
-func (t *Tree) answer() (ended, bool) {
+func (t *Tree) answer() (treeResult, bool) {
 	const margin = 30 * time.Second
 	bound := time.NewTimer(t.options.Grace + killBound + margin)
 	defer bound.Stop()
@@ -171,7 +171,7 @@ func (t *Tree) answer() (ended, bool) {
 			return said, ok
 		case <-wake.C:
 		case <-bound.C:
-			return ended{}, false
+			return treeResult{}, false
 		}
 	}
 }
@@ -193,8 +193,8 @@ func (t *Tree) sweep() []int {
 	return pids(markedOrGrouped(t.options.Mark, t.group))
 }
 
-// tell writes a line to the reaper.
-func (t *Tree) tell(what any) error {
+// sendOrder writes a line to the reaper.
+func (t *Tree) sendOrder(what any) error {
 	line, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (t *Tree) Contains(pid int) bool {
 	for range furthest {
 		p, ok := readProcess(pid)
 		switch {
-		case !ok || p.ended() || pid == os.Getpid():
+		case !ok || p.isZombie() || pid == os.Getpid():
 			return false
 		case p.parent == t.reaper.Process.Pid:
 			return true

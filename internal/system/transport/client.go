@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
 // Host is the operator's configuration of a host.
@@ -51,7 +50,7 @@ type Client struct {
 // Only names the host of one address, and no other.
 func Only(at *url.URL, h trust.Operator[Host]) func(*url.URL) trust.Operator[Host] {
 	return func(u *url.URL) trust.Operator[Host] {
-		if !weborigin.Same(u, at) {
+		if !SameOrigin(u, at) {
 			return trust.Operator[Host]{}
 		}
 		return h
@@ -65,7 +64,7 @@ func NewClient(o ClientOptions) *Client {
 	}
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	c := &Client{opt: o}
-	c.http = &http.Client{Transport: named{c}, CheckRedirect: c.checkRedirect}
+	c.http = &http.Client{Transport: guardedTransport{c}, CheckRedirect: c.checkRedirect}
 	return c
 }
 
@@ -176,7 +175,7 @@ func (c *Client) checkRedirect(next *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	host, ok := c.opt.Host(next.URL).Get()
-	elsewhere := func(r *http.Request) bool { return !weborigin.Same(r.URL, first.URL) }
+	elsewhere := func(r *http.Request) bool { return !SameOrigin(r.URL, first.URL) }
 	switch {
 	case len(via) > c.opt.Redirects:
 		return &RefusedError{TooManyRedirects, next.URL}
@@ -195,14 +194,14 @@ func (c *Client) checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// named is the way of each request of a Client, the redirected ones too.
-type named struct{ *Client }
+// guardedTransport is the way of each request of a Client, the redirected ones too.
+type guardedTransport struct{ *Client }
 
 // RoundTrip implements http.RoundTripper.
-func (c named) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := c.opt.Host(req.URL).Value()
 	secret := req.Header.Get("Authorization") != "" || host.Header != "" && req.Header.Get(host.Header) != ""
-	if secret && !host.Plain && !weborigin.Confidential(req.URL) {
+	if secret && !host.Plain && !IsConfidential(req.URL) {
 		return nil, &RefusedError{PlainCredential, req.URL}
 	}
 	if !host.Private {
@@ -228,12 +227,12 @@ func (c standard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, &RefusedError{NotNamed, req.URL}
 	}
-	if !host.Plain && !weborigin.Confidential(req.URL) {
+	if !host.Plain && !IsConfidential(req.URL) {
 		return nil, &RefusedError{PlainCredential, req.URL}
 	}
 	req = req.Clone(req.Context())
 	req.Header.Set("User-Agent", "claudeops")
-	resp, err := named(c).RoundTrip(req)
+	resp, err := guardedTransport(c).RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

@@ -83,18 +83,18 @@ func (r replaceable) Token(context.Context, Use) (string, error) { return r.sour
 // Refused implements Credential.
 func (r replaceable) Refused(_ Use, token string) bool { return r.source.Reread() != token }
 
-// token returns the token for a request, "" for one that goes without.
-func (t *Transport) token(c *call) (string, *failure) {
+// requestToken returns the token for a request, "" for one that goes without.
+func (t *Transport) requestToken(c *call) (string, *tryFailure) {
 	if !c.toForge || t.opt.Credential == nil {
 		return "", nil
 	}
 	ctx := c.req.Context()
 	token, err := t.opt.Credential.Token(ctx, UseOf(ctx))
 	if err != nil {
-		return "", &failure{fault: t.Failure(err)}
+		return "", &tryFailure{fault: t.Failure(err)}
 	}
 	if badToken(token) {
-		return "", &failure{fault: malformedToken(t.opt.Variables.Token)}
+		return "", &tryFailure{fault: malformedToken(t.opt.Variables.Token)}
 	}
 	t.scrub.learn(token)
 	return token, nil
@@ -177,7 +177,7 @@ func (s *scrubber) learn(token string) {
 	s.tokens = append([]*tokenForms{forms}, others[:min(len(others), maxTokens-1)]...)
 }
 
-func (s *scrubber) known() []*tokenForms {
+func (s *scrubber) tokenList() []*tokenForms {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.tokens
@@ -212,10 +212,10 @@ func anyEscaping(token string) *regexp.Regexp {
 	return regexp.MustCompile(pattern.String())
 }
 
-// text returns s without the tokens in any of its forms, without user information in addresses and without the queries
+// scrub returns s without the tokens in any of its forms, without user information in addresses and without the queries
 // of web addresses.
-func (s *scrubber) text(in string) string {
-	for _, token := range s.known() {
+func (s *scrubber) scrub(in string) string {
+	for _, token := range s.tokenList() {
 		in = token.plain().ReplaceAllString(in, redacted)
 		for _, core := range token.cores {
 			in = cutRuns(in, core)
@@ -255,7 +255,7 @@ func (s *scrubber) err(e error) error {
 	if e == nil {
 		return nil
 	}
-	return &scrubbedError{text: s.text(e.Error()), of: e}
+	return &scrubbedError{text: s.scrub(e.Error()), of: e}
 }
 
 type scrubbedError struct {
@@ -274,7 +274,7 @@ func (e *scrubbedError) GoString() string { return e.text }
 
 // Scrub returns text without the token in any common encoding, without passwords in addresses and without the queries
 // of web addresses. It is for adapters that show what a forge said.
-func (t *Transport) Scrub(text string) string { return t.scrub.text(text) }
+func (t *Transport) Scrub(text string) string { return t.scrub.scrub(text) }
 
 // Learn registers a secret that is not a token, such as a code in a path, to be removed from texts and logs like one.
 func (t *Transport) Learn(secret string) { t.scrub.learn(secret) }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
 // Failure translates an error without an answer of the forge: from an http.Client with t, or from a library above one.
@@ -33,7 +32,7 @@ func (t *Transport) Failure(err error) *fault.Error {
 		return known
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return t.ended(err)
+		return t.contextFault(err)
 	}
 	var syntax *json.SyntaxError
 	var shape *json.UnmarshalTypeError
@@ -44,8 +43,8 @@ func (t *Transport) Failure(err error) *fault.Error {
 	return t.classify(context.Background(), deadline{ctx: context.Background()}, err).fault
 }
 
-// ended returns the fault for a context that is done, by its cause.
-func (t *Transport) ended(cause error) *fault.Error {
+// contextFault returns the fault for a context that is done, by its cause.
+func (t *Transport) contextFault(cause error) *fault.Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return fault.Wrap(t.scrub.err(cause), fault.Timeout, "the time for the call to %s was over before it had finished",
 			t.opt.Name)
@@ -54,9 +53,9 @@ func (t *Transport) ended(cause error) *fault.Error {
 }
 
 // classify says what a failed try means. parent is the caller's context, limits the same with our limits.
-func (t *Transport) classify(parent context.Context, limits deadline, err error) *failure {
+func (t *Transport) classify(parent context.Context, limits deadline, err error) *tryFailure {
 	if parent.Err() != nil {
-		return &failure{fault: t.ended(context.Cause(parent))}
+		return &tryFailure{fault: t.contextFault(context.Cause(parent))}
 	}
 	host := t.opt.Base.Host
 	cause := t.scrub.err(err)
@@ -69,28 +68,28 @@ func (t *Transport) classify(parent context.Context, limits deadline, err error)
 	var noTLS tls.RecordHeaderError
 	switch {
 	case errors.As(err, &unreached) && !unreached.Timeout():
-		return &failure{fault: as(fault.UpstreamError, "%s cannot be reached: %s; check %s and the network",
-			unreached.reason(), t.opt.Variables.Address), unsent: true}
+		return &tryFailure{fault: as(fault.UpstreamError, "%s cannot be reached: %s; check %s and the network",
+			unreached.describeCause(), t.opt.Variables.Address), unsent: true}
 	case errors.Is(context.Cause(limits.ctx), errNoHeader):
-		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
+		return &tryFailure{fault: as(fault.Timeout, "%s did not answer in time")}
 	case limits.ctx.Err() != nil:
-		return &failure{fault: as(fault.Timeout, "%s did not finish its answer within %s", limits.whole)}
+		return &tryFailure{fault: as(fault.Timeout, "%s did not finish its answer within %s", limits.whole)}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return &failure{fault: as(fault.Timeout, "%s did not answer in time")}
+		return &tryFailure{fault: as(fault.Timeout, "%s did not answer in time")}
 	case errors.As(err, &refused):
-		return &failure{fault: as(fault.UpstreamError, "the proxy on the way to %s answered %d; check the proxy settings",
+		return &tryFailure{fault: as(fault.UpstreamError, "the proxy on the way to %s answered %d; check the proxy settings",
 			refused.status), unsent: refused.status >= http.StatusInternalServerError}
 	case errors.As(err, &noTLS):
-		return &failure{fault: as(fault.UpstreamError, "%s does not speak https; check %s", t.opt.Variables.Address)}
+		return &tryFailure{fault: as(fault.UpstreamError, "%s does not speak https; check %s", t.opt.Variables.Address)}
 	case untrusted(err):
-		return &failure{fault: as(fault.UpstreamError,
+		return &tryFailure{fault: as(fault.UpstreamError,
 			"the certificate of %s is not valid or not trusted; if its authority is your own, trust it in the configuration")}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
-		return &failure{fault: as(fault.UpstreamError, "%s broke the connection before its answer was complete"),
+		return &tryFailure{fault: as(fault.UpstreamError, "%s broke the connection before its answer was complete"),
 			broken: true}
 	default:
-		return &failure{fault: as(fault.UpstreamError, "the exchange with %s failed; the log has the details"), broken: true}
+		return &tryFailure{fault: as(fault.UpstreamError, "the exchange with %s failed; the log has the details"), broken: true}
 	}
 }
 
@@ -117,8 +116,8 @@ func (e *dialError) Timeout() bool {
 	return errors.As(e.cause, &timeout) && timeout.Timeout()
 }
 
-// reason describes the error for a person.
-func (e *dialError) reason() string {
+// describeCause describes the error for a person.
+func (e *dialError) describeCause() string {
 	var name *net.DNSError
 	switch {
 	case errors.As(e.cause, &name):
@@ -164,7 +163,7 @@ const unsaidWait = time.Minute
 //	other 5xx                          upstream_error; of a 503 with RetryAfter, if the forge says one
 func (t *Transport) StatusFault(resp *http.Response, message string) *fault.Error {
 	host, status := t.opt.Base.Host, resp.StatusCode
-	said := t.said(resp, message)
+	said := t.forgeMessage(resp, message)
 	switch {
 	case status == http.StatusUnauthorized && t.opt.Credential == nil:
 		return fault.New(fault.ProviderDisabled, "%s answers nobody without a token (401); set %s%s", host,
@@ -203,7 +202,7 @@ func (t *Transport) LimitFault(resp *http.Response, message string) *fault.Error
 	}
 	wait = max(wait, time.Second)
 	f := fault.New(fault.RateLimited, "%s takes no more requests from us for now; try again in %s%s",
-		t.opt.Base.Host, wait, t.said(resp, message))
+		t.opt.Base.Host, wait, t.forgeMessage(resp, message))
 	f.RetryAfter = wait
 	return f
 }
@@ -223,7 +222,7 @@ func limited(h http.Header, message string, now time.Time) bool {
 func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 	host := t.opt.Base.Host
 	to, err := url.Parse(resp.Header.Get("Location"))
-	if err == nil && to.Host != "" && !weborigin.Same(to, t.opt.Base) {
+	if err == nil && to.Host != "" && !SameOrigin(to, t.opt.Base) {
 		return fault.New(fault.ProviderDisabled, "%s answers with a redirect to %s (%d), which is not followed; %s%s",
 			host, t.origin(to), resp.StatusCode, t.baseAdvice(), said)
 	}
@@ -232,10 +231,10 @@ func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 		host, resp.StatusCode, t.opt.Variables.Address, said)
 }
 
-// said returns the forge's message, to be appended to ours.
-func (t *Transport) said(resp *http.Response, message string) string {
+// forgeMessage returns the forge's message, to be appended to ours.
+func (t *Transport) forgeMessage(resp *http.Response, message string) string {
 	out := ""
-	if message = strings.TrimSpace(t.scrub.text(message)); message != "" {
+	if message = strings.TrimSpace(t.scrub.scrub(message)); message != "" {
 		out = ": " + fault.Said(message)
 	}
 	if id := t.requestID(resp); id != "" {
@@ -247,7 +246,7 @@ func (t *Transport) said(resp *http.Response, message string) string {
 // requestID returns the forge's name for the request, in printable characters and at most 64 of them; "" if it has
 // none.
 func (t *Transport) requestID(resp *http.Response) string {
-	id := t.scrub.text(cmp.Or(resp.Header.Get("X-Github-Request-Id"), resp.Header.Get("X-Request-Id")))
+	id := t.scrub.scrub(cmp.Or(resp.Header.Get("X-Github-Request-Id"), resp.Header.Get("X-Request-Id")))
 	id = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(":._-[]", r):
@@ -256,6 +255,6 @@ func (t *Transport) requestID(resp *http.Response) string {
 			return -1
 		}
 	}, id)
-	id = t.scrub.text(id) // once more: what was left out may have stood inside the token
+	id = t.scrub.scrub(id) // once more: what was left out may have stood inside the token
 	return id[:min(len(id), 64)]
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
 // Options configures a Transport. Name and Base are required.
@@ -143,7 +142,7 @@ func (o Options) check() error {
 			"%s holds a user name or password; leave them out and put the token into %s", o.Variables.Address, o.Variables.Token)
 	case base.RawQuery != "" || base.Fragment != "":
 		return fault.New(fault.ProviderDisabled, "%s has a query or a fragment; leave them out", o.Variables.Address)
-	case !o.Network.AllowPlainHTTP && !weborigin.Confidential(base):
+	case !o.Network.AllowPlainHTTP && !IsConfidential(base):
 		return fault.New(fault.ProviderDisabled,
 			"%s is plain http, which would show the token to the network; use https, or set CLAUDEOPS_FORGE_PLAIN_HTTP=true "+
 				"where you trust all of that network", o.Variables.Address)
@@ -234,7 +233,7 @@ type publicKey struct{}
 
 // refusePrivate implements net.Dialer's Control. Only when a connection is made it is known which address a name has.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
-	if at, err := netip.ParseAddrPort(address); err != nil || !weborigin.Public(at.Addr()) {
+	if at, err := netip.ParseAddrPort(address); err != nil || !IsPublic(at.Addr()) {
 		return &RefusedError{Why: PrivateAddress}
 	}
 	return nil
@@ -271,7 +270,7 @@ func (t *Transport) checkRedirect(next *http.Request, via []*http.Request) error
 	if !isSafe(first) || next.Method != cmp.Or(first.Method, http.MethodGet) {
 		return http.ErrUseLastResponse
 	}
-	if !weborigin.Same(next.URL, first.URL) {
+	if !SameOrigin(next.URL, first.URL) {
 		return fault.New(fault.ProviderDisabled, "%s answers with a redirect to %s, which is not followed; %s",
 			t.opt.Base.Host, t.origin(next.URL), t.baseAdvice())
 	}
@@ -283,7 +282,7 @@ func (t *Transport) checkRedirect(next *http.Request, via []*http.Request) error
 }
 
 // origin returns an address without its path, for messages.
-func (t *Transport) origin(u *url.URL) string { return t.scrub.text(u.Scheme + "://" + u.Host) }
+func (t *Transport) origin(u *url.URL) string { return t.scrub.scrub(u.Scheme + "://" + u.Host) }
 
 func (t *Transport) baseAdvice() string {
 	return "set " + t.opt.Variables.Address + " to the address at which the forge answers itself"

@@ -36,7 +36,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/weborigin"
 )
 
 // Transport carries the requests of one adapter to one forge. It is safe for concurrent use and does nothing before the
@@ -98,7 +97,7 @@ func (t *Transport) CloseIdleConnections() { t.http.CloseIdleConnections() }
 // rewound (io.Seeker).
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	started := t.opt.Clock.Now()
-	c := &call{req: req, safe: isSafe(req), repeatable: isRepeatable(req), toForge: weborigin.Same(req.URL, t.opt.Base)}
+	c := &call{req: req, safe: isSafe(req), repeatable: isRepeatable(req), toForge: SameOrigin(req.URL, t.opt.Base)}
 	resp, failed := t.exchange(c)
 	took := t.opt.Clock.Now().Sub(started)
 	t.logRequest(c, resp, failed, took)
@@ -131,18 +130,18 @@ func (t *Transport) exchange(c *call) (*http.Response, *fault.Error) {
 	if !c.safe {
 		done, ok := t.startWrite(ctx)
 		if !ok {
-			return nil, t.ended(context.Cause(ctx))
+			return nil, t.contextFault(context.Cause(ctx))
 		}
 		defer done()
 	}
 	for {
 		c.tries++
-		resp, failed := t.try(c)
+		resp, failed := t.sendOnce(c)
 		wait, again := t.retry(c, resp, failed)
 		switch {
 		case again && t.pause(ctx, wait):
 		case again:
-			return nil, t.ended(context.Cause(ctx))
+			return nil, t.contextFault(context.Cause(ctx))
 		case failed != nil:
 			return nil, failed.fault
 		default:
@@ -185,12 +184,12 @@ func (t *Transport) logRequest(c *call, resp *http.Response, failed *fault.Error
 	attrs := []slog.Attr{
 		slog.String("provider", t.opt.Name),
 		slog.String("method", c.req.Method),
-		slog.String("path", t.scrub.text(c.req.URL.EscapedPath())),
+		slog.String("path", t.scrub.scrub(c.req.URL.EscapedPath())),
 		slog.Int("tries", c.tries),
 		slog.Duration("took", took),
 	}
 	if !c.toForge {
-		attrs = append(attrs, slog.String("host", t.scrub.text(c.req.URL.Host)))
+		attrs = append(attrs, slog.String("host", t.scrub.scrub(c.req.URL.Host)))
 	}
 	if resp != nil {
 		attrs = append(attrs, slog.Int("status", resp.StatusCode), slog.String("upstream_request_id", t.requestID(resp)))
@@ -204,25 +203,25 @@ func (t *Transport) logRequest(c *call, resp *http.Response, failed *fault.Error
 	t.opt.Log.LogAttrs(c.req.Context(), slog.LevelDebug, "request to forge", attrs...)
 }
 
-// failure is a try without an answer.
-type failure struct {
+// tryFailure is a try without an answer.
+type tryFailure struct {
 	fault  *fault.Error
 	unsent bool // certain: the server never saw the request
 	broken bool // the connection or the answer broke; another try may fare better
 }
 
-// try sends the request once and reads the answer.
-func (t *Transport) try(c *call) (*http.Response, *failure) {
+// sendOnce sends the request once and reads the answer.
+func (t *Transport) sendOnce(c *call) (*http.Response, *tryFailure) {
 	parent := c.req.Context()
-	var failed *failure
-	if c.token, failed = t.token(c); failed != nil { // before a slot is taken: getting a token may take one
+	var failed *tryFailure
+	if c.token, failed = t.requestToken(c); failed != nil { // before a slot is taken: getting a token may take one
 		return nil, failed
 	}
 	select {
 	case t.slots <- struct{}{}:
 		defer func() { <-t.slots }()
 	case <-parent.Done():
-		return nil, &failure{fault: t.ended(context.Cause(parent))}
+		return nil, &tryFailure{fault: t.contextFault(context.Cause(parent))}
 	}
 	limits, end := t.withDeadline(parent, c)
 	defer end()
@@ -237,10 +236,10 @@ func (t *Transport) try(c *call) (*http.Response, *failure) {
 		return nil, t.classify(parent, limits, err)
 	}
 	if int64(len(body)) > t.opt.Limits.MaxBody {
-		return nil, &failure{fault: fault.New(fault.UpstreamError,
+		return nil, &tryFailure{fault: fault.New(fault.UpstreamError,
 			"the answer of %s is larger than %d bytes and was not read", t.opt.Base.Host, t.opt.Limits.MaxBody)}
 	}
-	return t.finish(c, resp, body), nil
+	return t.finishResponse(c, resp, body), nil
 }
 
 // prepare makes the request that is sent: the caller's, with our headers and a body that can be read.
@@ -268,8 +267,8 @@ func (t *Transport) prepare(ctx context.Context, c *call) *http.Request {
 	return out
 }
 
-// finish makes the answer that the caller sees.
-func (t *Transport) finish(c *call, resp *http.Response, body []byte) *http.Response {
+// finishResponse makes the answer that the caller sees.
+func (t *Transport) finishResponse(c *call, resp *http.Response, body []byte) *http.Response {
 	if c.toForge {
 		t.noteRemaining(resp.Header)
 	}
@@ -339,7 +338,7 @@ func isSafe(req *http.Request) bool {
 // be reached just now and when the server asks to come back; a safe one also when the server failed (500). Another
 // write is only when it cannot have acted: it was never sent, or the server turned it away for a time or for its token,
 // in whose place there is another.
-func (t *Transport) retry(c *call, resp *http.Response, failed *failure) (time.Duration, bool) {
+func (t *Transport) retry(c *call, resp *http.Response, failed *tryFailure) (time.Duration, bool) {
 	limits := t.opt.Limits
 	if resp != nil && resp.StatusCode == http.StatusUnauthorized && t.renewToken(c) {
 		return 0, true

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -84,7 +84,7 @@ func TestFilesHoldOnlyWhatAReviewerSees(t *testing.T) {
 		if !utf8.ValidString(text) {
 			t.Errorf("%s: not valid UTF-8", name)
 		}
-		for _, c := range content.Hidden(text) {
+		for _, c := range textscan.Hidden(text) {
 			t.Errorf("%s:%d:%d: %s", name, c.Line, c.Column, c.Name)
 		}
 		if strings.Contains(text, "\r") || !strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\n") {
@@ -95,7 +95,7 @@ func TestFilesHoldOnlyWhatAReviewerSees(t *testing.T) {
 
 func TestFilesHoldNoSecret(t *testing.T) {
 	t.Parallel()
-	scanner := content.NewScanner(nil)
+	scanner := textscan.NewScanner(nil)
 	for _, name := range agentFiles(t) {
 		secrets, err := scanner.Secrets(t.Context(), name, read(t, name))
 		if err != nil {

@@ -104,13 +104,13 @@ func TestImportsPointDown(t *testing.T) {
 func TestTheConnectorIsMadeOfTheStandardLibraryAlone(t *testing.T) {
 	for file, imports := range sources(t, moduleRoot(t)) {
 		folder := filepath.ToSlash(filepath.Dir(file))
-		if folder != "internal/agents/connect" && folder != "cmd/claudeops-connect" {
+		if folder != "internal/agents/stdioproxy" && folder != "cmd/claudeops-connect" {
 			continue
 		}
 		for _, path := range imports {
 			first, _, _ := strings.Cut(path, "/")
 			if path == "net/http" || path == "crypto/tls" || strings.Contains(first, ".") && path != module+
-				"/internal/agents/connect" {
+				"/internal/agents/stdioproxy" {
 				t.Errorf("%s imports %s", file, path)
 			}
 		}
@@ -199,8 +199,8 @@ func moduleRoot(t *testing.T) string {
 func touching() []string {
 	return []string{
 		"internal/system",
-		"internal/agents/door",   // listens on the sockets of sessions
-		"internal/records/store", // opens its database
+		"internal/agents/gateway", // listens on the sockets of sessions
+		"internal/records/store",  // opens its database
 		"cmd",
 	}
 }
@@ -211,7 +211,7 @@ func exceptions() []string {
 		"internal/app: net", // serve listens for browsers and agents
 		"internal/cli: net", // the demo does
 		// The program that agents start has the standard library alone, so that it stays small: it reads its ticket by os.
-		"internal/agents/connect: os", "internal/agents/connect: net",
+		"internal/agents/stdioproxy: os", "internal/agents/stdioproxy: net",
 		"internal/base/markdown: goldmark", // parses within bounds, for all others
 	}
 }
@@ -221,16 +221,16 @@ func exceptions() []string {
 // transport.Client and git.Remote hold that no other host and no other repository is asked.
 func saying() map[string]string {
 	return map[string]string{
-		"internal/cli.runHealth":                              "flags and variables",
-		"internal/app.RemoteOf":                               "the address of a provider",
-		"internal/ops/notify.newPoster":                       "variables",
-		"internal/records/auditsink.newHTTPSink":              "variables",
-		"internal/settings/sources.(List).Pick":               "the list of sources",
-		"internal/procedures/definitions.(merger).choose":     "the list of sources",
-		"internal/procedures/definitions.(merger).registries": "the operator's file, and the list of sources",
-		"internal/procedures/definitions.(fetcher).client":    "registries that merger has named",
-		"internal/procedures/deploy.(GitSource).operators":    "the operator's own configuration",
-		"internal/ops/demo.(life).git":                        "the repository that the demo has made",
+		"internal/cli.runHealth":                                 "flags and variables",
+		"internal/app.RemoteOf":                                  "the address of a provider",
+		"internal/ops/notify.newPoster":                          "variables",
+		"internal/records/auditsink.newHTTPSink":                 "variables",
+		"internal/settings/sources.(List).Pick":                  "the list of sources",
+		"internal/procedures/definitions.(merger).matchRegistry": "the list of sources",
+		"internal/procedures/definitions.(merger).registries":    "the operator's file, and the list of sources",
+		"internal/procedures/definitions.(fetcher).client":       "registries that merger has named",
+		"internal/procedures/deploy.(GitSource).operators":       "the operator's own configuration",
+		"internal/ops/demo.(life).git":                           "the repository that the demo has made",
 	}
 }
 

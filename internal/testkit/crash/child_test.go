@@ -21,7 +21,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
@@ -30,8 +30,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/keyfile"
-	"github.com/claudeops/claudeops/internal/settings/mounted"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
@@ -279,14 +277,14 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 	}
 	registry := gitprovider.NewRegistry(
 		[]gitprovider.Registration{{Name: local.Name, Hosts: []string{gitprovider.HostLocal}, Provider: provider}},
-		nil, "", mounted.Repos{Dir: cfg.Mounted.Dir})
+		nil, "", config.Repos{Dir: cfg.Mounted.Dir})
 	return prflow.New(prflow.Options{
-		Registry: registry, Ledger: records.Ledger, History: records.History, Secrets: content.NewScanner(cfg.Secrets),
+		Registry: registry, Ledger: records.Ledger, History: records.History, Secrets: textscan.NewScanner(cfg.Secrets),
 		Authority: prflow.Authority{Policy: rules, Tier: cfg.Permissions.Tier},
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		NewID:     func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
 		Clock:     prflow.Clock{Now: time.Now, Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) }},
-		Proof:     prflow.Proof{Key: func() ([]byte, error) { return keyfile.Load(cfg.Records.Dir) }},
+		Proof:     prflow.Proof{Key: func() ([]byte, error) { return config.LoadMarkKey(cfg.Records.Dir) }},
 	}), nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
@@ -147,7 +147,7 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 		t.Errorf("capabilities %q, and Gitea %q; those that start and end agents as a user of their own, and no other",
 			s.CapAdd, c.Services["gitea"].CapAdd)
 	}
-	if agents := confine.DefaultLimits().Threads; s.PidsLimit < 2*agents {
+	if agents := sandbox.DefaultLimits().Threads; s.PidsLimit < 2*agents {
 		t.Errorf("%d processes, of which an agent may have %d: it could keep the server from starting one", s.PidsLimit,
 			agents)
 	}
@@ -170,7 +170,7 @@ func TestTheContainerHasNoRightsThatItDoesNotNeed(t *testing.T) {
 		}
 	}
 	// the root file system cannot be written
-	if want := confine.ClaimFolder + ":size=1m,mode=0700"; !slices.Contains(s.Tmpfs, want) {
+	if want := sandbox.ClaimFolder + ":size=1m,mode=0700"; !slices.Contains(s.Tmpfs, want) {
 		t.Errorf("users of agents cannot be claimed: %q, without %s", s.Tmpfs, want)
 	}
 	if want := "127.0.0.1:8080:" + final.Last("EXPOSE").Args; !slices.Equal(s.Ports, []string{want}) {
@@ -230,17 +230,17 @@ func TestTheUnitHasNoRightsThatItDoesNotNeed(t *testing.T) {
 // The agents' users are those that the code looks for unless others are configured.
 func TestTheUnitsAgentsHaveAUser(t *testing.T) {
 	text := read(t, "deploy/claudeops.sysusers")
-	if !strings.Contains(text, "\ng "+confine.DefaultAccount+" -\n") {
+	if !strings.Contains(text, "\ng "+sandbox.DefaultAccount+" -\n") {
 		t.Errorf("deploy/claudeops.sysusers makes no group of all agents: %s", text)
 	}
 	for n := 1; n <= 16; n++ {
-		if name := confine.DefaultAccount + "-" + strconv.Itoa(n); !strings.Contains(text, "\nu "+name+" - ") {
+		if name := sandbox.DefaultAccount + "-" + strconv.Itoa(n); !strings.Contains(text, "\nu "+name+" - ") {
 			t.Errorf("deploy/claudeops.sysusers makes no user %s: %s", name, text)
 		}
 	}
 	keys := unit(t)
-	for key, want := range map[string]string{"ExecStartPre": "+/usr/bin/install -d -m 0700 " + confine.ClaimFolder,
-		"ReadWritePaths": "-" + confine.ClaimFolder} {
+	for key, want := range map[string]string{"ExecStartPre": "+/usr/bin/install -d -m 0700 " + sandbox.ClaimFolder,
+		"ReadWritePaths": "-" + sandbox.ClaimFolder} {
 		if got := keys[key]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is %q, want %q: users of agents could not be claimed", key, got, want)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/system/confine"
+	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
@@ -55,7 +55,7 @@ func ofImage() map[string]string {
 	return map[string]string{
 		"CLAUDEOPS_ADDR": "0.0.0.0:8080", "CLAUDEOPS_REPOS_DIR": "/repos", "CLAUDEOPS_STATE_DIR": "/state",
 		"CLAUDEOPS_CLAUDE_BIN": "/usr/local/bin/claude", "CLAUDEOPS_PROMPTS_DIR": "/app/prompts",
-		"CLAUDEOPS_RUN_AS": "claudeops", "CLAUDEOPS_AGENT_USER": confine.DefaultAccount + "+16",
+		"CLAUDEOPS_RUN_AS": "claudeops", "CLAUDEOPS_AGENT_USER": sandbox.DefaultAccount + "+16",
 	}
 }
 
@@ -286,11 +286,11 @@ func TestTheImageIsSettledForItsPlaces(t *testing.T) {
 	setUp := final.Last("RUN").Args
 	for _, part := range []string{
 		" git ", "--uid 10001 --gid 10001 --create-home --shell /usr/sbin/nologin " + env["CLAUDEOPS_RUN_AS"] + " ",
-		"groupadd --gid 10002 " + confine.DefaultAccount + " ",
-		"for n in $(seq " + strings.TrimPrefix(env["CLAUDEOPS_AGENT_USER"], confine.DefaultAccount+"+") + "); do",
-		"groupadd --gid $((10010 + n)) " + confine.DefaultAccount + "-$n ", "install -d -m 0700 " + confine.ClaimFolder,
+		"groupadd --gid 10002 " + sandbox.DefaultAccount + " ",
+		"for n in $(seq " + strings.TrimPrefix(env["CLAUDEOPS_AGENT_USER"], sandbox.DefaultAccount+"+") + "); do",
+		"groupadd --gid $((10010 + n)) " + sandbox.DefaultAccount + "-$n ", "install -d -m 0700 " + sandbox.ClaimFolder,
 		"--uid $((10010 + n)) --gid $((10010 + n)) --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin " +
-			confine.DefaultAccount + "-$n ", "-o 10001 -g 10001 " + env["CLAUDEOPS_STATE_DIR"] + " /git",
+			sandbox.DefaultAccount + "-$n ", "-o 10001 -g 10001 " + env["CLAUDEOPS_STATE_DIR"] + " /git",
 		"install -d " + env["CLAUDEOPS_REPOS_DIR"],
 	} {
 		if !strings.Contains(setUp, part) {

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/settings/keyfile"
+	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
@@ -162,7 +162,7 @@ func newRevisedByProcess(t *testing.T, k kind) *revised {
 	w := newWorld(t, k)
 	w.asked = w.titled("Check inodes", "# Inodes\n")
 	first := w.finished()
-	key, err := keyfile.Load(w.stateDir)
+	key, err := config.LoadMarkKey(w.stateDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func newQuestionByProcess(t *testing.T, k kind, commit bool) *questioned {
 	w := newWorld(t, k)
 	w.asked = w.titled("Check inodes", "# Inodes\n")
 	first := w.finished()
-	key, err := keyfile.Load(w.stateDir)
+	key, err := config.LoadMarkKey(w.stateDir)
 	if err != nil {
 		t.Fatal(err)
 	}

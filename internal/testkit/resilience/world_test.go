@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
@@ -96,9 +96,9 @@ var emptyRecords storetest.Template
 
 // redactor is the scanner without the search for secrets, which takes long under the race detector and is not what
 // these tests are about.
-type redactor struct{ *content.Scanner }
+type redactor struct{ *textscan.Scanner }
 
-func (redactor) Secrets(context.Context, string, string) ([]content.Secret, error) { return nil, nil }
+func (redactor) Secrets(context.Context, string, string) ([]textscan.Secret, error) { return nil, nil }
 
 // service is the use case in a process that has just started.
 func (w *world) service() *prflow.Service {
@@ -106,7 +106,7 @@ func (w *world) service() *prflow.Service {
 	provider := w.kind.connect(w.t, w.forge, transport.Options{Log: logger, Clock: transport.Clock{Now: w.now}})
 	return prflow.New(prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: w.kind.name, Provider: provider}}, nil, "", nil),
-		Ledger:   w.store.Ledger, History: w.store.History, Secrets: redactor{content.NewScanner([]string{w.forge.Token()})},
+		Ledger:   w.store.Ledger, History: w.store.History, Secrets: redactor{textscan.NewScanner([]string{w.forge.Token()})},
 		Authority: prflow.Authority{Policy: w.policy, Tier: gitprovider.TierInvestigate},
 		Log:       logger, Clock: prflow.Clock{Now: w.now, Sleep: noSleep}, NewID: rand.Text,
 		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte(w.key), nil }, Head: w.store.Audit.Head},

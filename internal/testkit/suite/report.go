@@ -117,13 +117,13 @@ func (r *report) follow(events <-chan event) {
 			r.take(e)
 		case <-tick.C:
 			if r.now().Sub(r.spoke) >= quietFor {
-				r.say("  %d of %d packages have ended\n", r.total-len(r.pending), r.total)
+				r.printf("  %d of %d packages have ended\n", r.total-len(r.pending), r.total)
 			}
 		}
 	}
 }
 
-func (r *report) say(format string, args ...any) {
+func (r *report) printf(format string, args ...any) {
 	r.spoke = r.now()
 	fmt.Fprintf(r.out, format, args...)
 }
@@ -137,7 +137,7 @@ func (r *report) take(e event) {
 	case "build-output":
 		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
 	case "build-fail":
-		r.say("\n%s", strings.Join(r.builds[e.ImportPath], ""))
+		r.printf("\n%s", strings.Join(r.builds[e.ImportPath], ""))
 	case "run":
 		r.running[id] = true
 	case "output":
@@ -181,9 +181,9 @@ func (r *report) fail(id testID) {
 		return f.Package == id.Package && strings.HasPrefix(f.Test, id.Test+"/")
 	})
 	r.failedAt = append(r.failedAt, id)
-	r.say("\n%s", strings.Join(r.output[id], ""))
+	r.printf("\n%s", strings.Join(r.output[id], ""))
 	if !of {
-		r.say("  run it alone: %s\n\n", r.command(id))
+		r.printf("  run it alone: %s\n\n", r.command(id))
 	}
 	r.kept[id] = r.output[id]
 	delete(r.output, id)
@@ -201,12 +201,12 @@ func (r *report) endPackage(e event) {
 	if bad && !slices.ContainsFunc(r.failedAt, func(f testID) bool { return f.Package == e.Package }) {
 		for id := range r.running {
 			if id.Package == e.Package {
-				r.say("\n%s was running:\n%s", id.Test, strings.Join(r.output[id], ""))
+				r.printf("\n%s was running:\n%s", id.Test, strings.Join(r.output[id], ""))
 			}
 		}
 		for id, said := range r.output { // what came after the end of a test, such as the stacks of a panic
 			if id.Package == e.Package && id.Test != "" && !r.running[id] {
-				r.say("\n%s", strings.Join(said, ""))
+				r.printf("\n%s", strings.Join(said, ""))
 			}
 		}
 		r.fail(whole)
@@ -231,7 +231,7 @@ func (r *report) printGroup(g *group) {
 	if g.bad {
 		mark = "FAIL"
 	}
-	r.say("%s %-20s %3d packages %6d tests %7.1f s\n", mark, g.name, g.packages, g.tests, g.seconds)
+	r.printf("%s %-20s %3d packages %6d tests %7.1f s\n", mark, g.name, g.packages, g.tests, g.seconds)
 }
 
 // end prints the slowest tests, those that were skipped, and the sum. It reports whether all is well.
@@ -251,19 +251,19 @@ func (r *report) end() bool {
 		}
 		return strings.Compare(a.Test, b.Test)
 	})
-	r.say("\nThe slowest tests:\n")
+	r.printf("\nThe slowest tests:\n")
 	for _, t := range r.slow[:min(shownSlowest, len(r.slow))] {
-		r.say("  %6.1f s  %s %s\n", t.seconds, relative(t.Package), t.Test)
+		r.printf("  %6.1f s  %s %s\n", t.seconds, relative(t.Package), t.Test)
 	}
 	for _, skip := range r.skips {
-		r.say("skipped: %s\n", skip)
+		r.printf("skipped: %s\n", skip)
 	}
-	r.say("\nTests and subtests, in %s:\n", r.now().Sub(r.began).Round(time.Second))
+	r.printf("\nTests and subtests, in %s:\n", r.now().Sub(r.began).Round(time.Second))
 	sum := fmt.Sprintf("%d passed, %d failed", r.passed, len(r.failedAt))
 	if len(r.skips) > 0 {
 		sum += fmt.Sprintf(", %d skipped", len(r.skips))
 	}
-	r.say("%s\n", sum)
+	r.printf("%s\n", sum)
 	return !r.failed()
 }
 

@@ -13,15 +13,13 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/webhook"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
-	"github.com/claudeops/claudeops/internal/web/metrics"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // prefix is the path below which the API itself is.
@@ -36,7 +34,7 @@ type Webhooks struct {
 // Sender is a kind of forge that sends webhooks, and the secret that it signs them with as it is now; without one they
 // are refused.
 type Sender struct {
-	Source webhook.Source
+	Source forge.Source
 	Secret func() string
 }
 
@@ -44,23 +42,23 @@ type Sender struct {
 type Follower interface {
 	// Accept lets the pull requests that a delivery is about be looked at; taken is false if none is ours. conflict if the
 	// delivery was taken before. It asks no provider and does not wait for the look.
-	Accept(ctx context.Context, provider string, d webhook.Delivery) (taken bool, err error)
+	Accept(ctx context.Context, provider string, d forge.Delivery) (taken bool, err error)
 }
 
 // Options configures an API. All fields are required.
 type Options struct {
-	Settings handler.Settings
+	Settings httpx.Settings
 	Toolsets []operation.Toolset // what is asked of the program, beside what this package answers
-	Turns    *handler.Turns      // of what does more than read
-	Records  records.Records
+	Turns    *httpx.Turns        // of what does more than read
+	Records  views.Records
 	Acts     []operation.Operation // what people do
 	Webhooks Webhooks
 	Registry *gitprovider.Registry
 	Policy   func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
-	Guard    *guard.Guard
+	Guard    *httpx.Guard
 	Health   *health.Checker
-	Metrics  *metrics.Metrics
-	Env      handler.Env
+	Metrics  *health.Metrics
+	Env      httpx.Env
 }
 
 // Toolset returns the operations on this server and its records.
@@ -72,7 +70,7 @@ func Toolset(o Options) operation.Toolset {
 	proposals := &proposals{kernel, o.Records.Attempts, o.Records.Pulls, o.Env}
 	sessions := &sessionRoutes{kernel, o.Records.Sessions, o.Env}
 	audit := &audit{kernel, o.Records.Audit, o.Records.Pulls, o.Records.Sessions, o.Health}
-	status := &status{kernel, o.Settings, o.Registry, o.Policy, o.Health, o.Env}
+	status := &statusRoutes{kernel, o.Settings, o.Registry, o.Policy, o.Health, o.Env}
 	return operation.Toolset{
 		Name:       "server",
 		Operations: slices.Concat(proposals.operations(), sessions.operations(), audit.operations(), status.operations()),
@@ -80,9 +78,9 @@ func Toolset(o Options) operation.Toolset {
 }
 
 // Routes returns the routes of the API and of what programs ask beside it.
-func Routes(o Options) (routes []handler.Route) {
+func Routes(o Options) (routes []httpx.Route) {
 	replies := &idempotency{o.Records.Replies, o.Env}
-	operations := &operations{o.Turns, handler.NewTurns(maxRuns), replies, o.Guard.BasePath}
+	operations := &operationRoutes{o.Turns, httpx.NewTurns(maxRuns), replies, o.Guard.BasePath}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Settings.Version, o.Env}
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description,
@@ -95,11 +93,11 @@ func Routes(o Options) (routes []handler.Route) {
 	return routes
 }
 
-// read completes what reads makes. It leaves no row in the audit.
-func read[In, Out any](
+// defineRead completes what reads makes. It leaves no row in the audit.
+func defineRead[In, Out any](
 	kernel func() *operation.Kernel, o operation.Operation, handle operation.Handle[In, Out],
 ) operation.Operation {
-	return operation.Define(kernel, "", o, operation.Way[In]{Timeout: operation.Unbounded}, handle)
+	return operation.Define(kernel, "", o, operation.CallSpec[In]{Timeout: operation.Unbounded}, handle)
 }
 
 // reads returns an operation of REST alone, for everyone who may read.
@@ -112,8 +110,8 @@ func reads(name, summary string, route operation.Route) operation.Operation {
 }
 
 // get returns a route for everyone who may read, without an operation behind it.
-func get(pattern string, handle handler.Func, doc handler.Doc) handler.Route {
-	return handler.Route{Method: http.MethodGet, Pattern: pattern, Scope: access.Read, Handle: handle, Doc: doc}
+func get(pattern string, handle httpx.Func, doc httpx.Doc) httpx.Route {
+	return httpx.Route{Method: http.MethodGet, Pattern: pattern, Scope: access.Read, Handle: handle, Doc: doc}
 }
 
 // Sizes of a page of any listing.
@@ -152,8 +150,9 @@ func cursorAfter(listing string, seq int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(listing + ":" + strconv.FormatInt(seq, 10)))
 }
 
-// cut drops the row beyond the page that was read to see whether there is more, and says where the next page begins.
-func cut[T any](listing string, p page, rows []T, seq func(T) int64) (kept []T, next string) {
+// cutPage drops the row beyond the page that was read to see whether there is more, and says where the next page
+// begins.
+func cutPage[T any](listing string, p page, rows []T, seq func(T) int64) (kept []T, next string) {
 	if len(rows) <= p.limit {
 		return rows, ""
 	}
@@ -162,5 +161,5 @@ func cut[T any](listing string, p page, rows []T, seq func(T) int64) (kept []T, 
 }
 
 func badCursor() error {
-	return handler.Invalid([]fault.Violation{handler.BadParameter("cursor", "is none that this listing has given")})
+	return httpx.Invalid([]fault.Violation{httpx.BadParameter("cursor", "is none that this listing has given")})
 }

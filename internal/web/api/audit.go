@@ -7,9 +7,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // AuditList is a page of the audit, newest first.
@@ -41,19 +41,20 @@ type auditParams struct {
 // audit answers what is asked of the audit.
 type audit struct {
 	kernel   func() *operation.Kernel
-	records  records.Audit
-	pulls    records.Pulls
-	sessions records.Sessions
+	records  views.Audit
+	pulls    views.Pulls
+	sessions views.Sessions
 	health   *health.Checker
 }
 
 func (h *audit) operations() []operation.Operation {
 	return []operation.Operation{
-		read(h.kernel, reads("list_audit", "Read the audit, newest first", operation.Route{Path: "/audit", ID: "listAudit"}),
+		defineRead(h.kernel, reads("list_audit", "Read the audit, newest first", operation.Route{Path: "/audit",
+			ID: "listAudit"}),
 			h.list),
-		read(h.kernel, reads("verify_audit", "Recompute the hash chain of the audit", operation.Route{
+		defineRead(h.kernel, reads("verify_audit", "Recompute the hash chain of the audit", operation.Route{
 			Path: "/audit/verify", ID: "verifyAudit",
-		}), h.verify),
+		}), h.verifyAudit),
 	}
 }
 
@@ -73,13 +74,13 @@ func (h *audit) list(ctx context.Context, _ operation.Call, q auditParams) (Audi
 		return AuditList{}, err
 	}
 	list := AuditList{Entries: []record.AuditEntry{}, Untrusted: untrusted}
-	rows, list.NextCursor = cut(listAudit, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
-	about, err := records.AboutOf(ctx, h.pulls, h.sessions, rows)
+	rows, list.NextCursor = cutPage(listAudit, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
+	about, err := views.AboutOf(ctx, h.pulls, h.sessions, rows)
 	if err != nil {
 		return AuditList{}, err
 	}
 	for _, r := range rows {
-		list.Entries = append(list.Entries, about.Entry(r, handler.CleanLine))
+		list.Entries = append(list.Entries, about.Entry(r, httpx.CleanLine))
 	}
 	return list, nil
 }
@@ -89,8 +90,8 @@ type verifyParams struct {
 	Pulls      bool   `json:"pulls,omitempty" doc:"Also compare with the marks of pull requests, which costs requests to the providers"`
 }
 
-// verify reads the whole record, one request at a time.
-func (h *audit) verify(ctx context.Context, _ operation.Call, q verifyParams) (AuditReport, error) {
+// verifyAudit reads the whole record, one request at a time.
+func (h *audit) verifyAudit(ctx context.Context, _ operation.Call, q verifyParams) (AuditReport, error) {
 	report, err := h.health.VerifyAudit(ctx, q.ExpectHead, q.Pulls)
 	return AuditReport{err == nil && report.OK(), report}, err
 }

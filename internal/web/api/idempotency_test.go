@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // keptReplies keeps what it is given, as the store does, unless its context has ended.
@@ -34,14 +34,14 @@ func (k *keptReplies) KeepReply(ctx context.Context, _, _ string, reply record.R
 // A caller that goes away before it has the answer is the one who asks again.
 func TestTheAnswerIsKeptThoughItsCallerIsGone(t *testing.T) {
 	replies := &keptReplies{}
-	k := idempotency{replies, handler.Env{Log: slog.New(slog.DiscardHandler), Redact: func(s string) string { return s }}}
+	k := idempotency{replies, httpx.Env{Log: slog.New(slog.DiscardHandler), Redact: func(s string) string { return s }}}
 	ctx, leave := context.WithCancel(t.Context())
-	req := &handler.Request{Request: httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/prs", nil)}
+	req := &httpx.Request{Request: httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/prs", nil)}
 	done := 0
-	open := func() (handler.Response, error) {
+	open := func() (httpx.Response, error) {
 		done++
 		leave()
-		return handler.Response{Status: http.StatusCreated, Value: map[string]int{"number": 7}}, nil
+		return httpx.Response{Status: http.StatusCreated, Value: map[string]int{"number": 7}}, nil
 	}
 	for range 2 {
 		a, err := k.once(req, "k", nil, func(err error) error { return err }, open)

@@ -17,8 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // documents gives out the OpenAPI description, made from the routes and the types that they decode and encode when it
@@ -31,22 +30,22 @@ type documents struct {
 // description is the OpenAPI document, and the same as a page.
 type description struct{ json, page []byte }
 
-func (h *documents) routes() []handler.Route {
-	return []handler.Route{
-		get("/openapi.json", h.openAPI, handler.Doc{
-			ID: "openapi", Summary: "This description", Answers: handler.OK(map[string]any{}),
+func (h *documents) routes() []httpx.Route {
+	return []httpx.Route{
+		get("/openapi.json", h.openAPI, httpx.Doc{
+			ID: "openapi", Summary: "This description", Answers: httpx.OK(map[string]any{}),
 		}),
-		get("/docs", h.docsPage, handler.Doc{
-			ID: "docs", Summary: "This description as a page", Answers: handler.OK(""), ContentType: "text/html",
+		get("/docs", h.docsPage, httpx.Doc{
+			ID: "docs", Summary: "This description as a page", Answers: httpx.OK(""), ContentType: "text/html",
 		}),
-		get("/docs/style.css", h.docsStyle, handler.Doc{
-			ID: "docsStyle", Summary: "Style of that page", Answers: handler.OK(""), ContentType: "text/css",
+		get("/docs/style.css", h.docsStyle, httpx.Doc{
+			ID: "docsStyle", Summary: "Style of that page", Answers: httpx.OK(""), ContentType: "text/css",
 		}),
 	}
 }
 
 // describe makes the description of the routes.
-func describe(version, basePath string, routes []handler.Route) (d description, err error) {
+func describe(version, basePath string, routes []httpx.Route) (d description, err error) {
 	types := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
@@ -59,7 +58,7 @@ func describe(version, basePath string, routes []handler.Route) (d description, 
 		Servers: []*huma.Server{{URL: basePath + "/"}},
 		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"token":   {Type: "http", Scheme: "bearer", Description: "claudeops token create, or CLAUDEOPS_API_TOKENS"},
-			"session": {Type: "apiKey", In: "cookie", Name: guard.CookieName, Description: "POST /sign-in"},
+			"session": {Type: "apiKey", In: "cookie", Name: httpx.CookieName, Description: "POST /sign-in"},
 		}},
 	}
 	for _, r := range routes {
@@ -125,7 +124,7 @@ func boundBytes(schema *huma.Schema, t reflect.Type) {
 	}
 }
 
-func described(types huma.Registry, r handler.Route) *huma.Operation {
+func described(types huma.Registry, r httpx.Route) *huma.Operation {
 	op := &huma.Operation{
 		Method: r.Method, Path: operationPath(r), OperationID: r.Doc.ID, Summary: r.Doc.Summary,
 		Description: r.Doc.Description,
@@ -156,13 +155,13 @@ func described(types huma.Registry, r handler.Route) *huma.Operation {
 	for status, body := range r.Doc.Answers {
 		op.Responses[strconv.Itoa(status)] = answerOf(types, http.StatusText(status), r.Doc.ContentType, body)
 	}
-	op.Responses["4XX"] = answerOf(types, "Refused; the code says why", "application/problem+json", handler.Problem{})
-	op.Responses["default"] = answerOf(types, "Failed", "application/problem+json", handler.Problem{})
+	op.Responses["4XX"] = answerOf(types, "Refused; the code says why", "application/problem+json", httpx.Problem{})
+	op.Responses["default"] = answerOf(types, "Failed", "application/problem+json", httpx.Problem{})
 	return op
 }
 
 // operationPath returns the pattern as OpenAPI writes it.
-func operationPath(r handler.Route) string {
+func operationPath(r httpx.Route) string {
 	return strings.ReplaceAll(strings.TrimSuffix(r.Pattern, "{$}"), "...}", "}")
 }
 
@@ -198,7 +197,7 @@ func pathParameters(pattern string) (names []string) {
 }
 
 // parameters describes the parts of a path, and the fields of the struct that path and query are read into.
-func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
+func parameters(types huma.Registry, r httpx.Route) (out []*huma.Param) {
 	inPath := pathParameters(r.Pattern)
 	for _, name := range inPath {
 		out = append(out, &huma.Param{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}})
@@ -230,9 +229,9 @@ func parameters(types huma.Registry, r handler.Route) (out []*huma.Param) {
 	return out
 }
 
-func (h *documents) openAPI(*handler.Request) (handler.Response, error) {
+func (h *documents) openAPI(*httpx.Request) (httpx.Response, error) {
 	d, err := h.made()
-	return handler.Response{Bytes: d.json, ContentType: "application/json"}, err
+	return httpx.Response{Bytes: d.json, ContentType: "application/json"}, err
 }
 
 //go:embed static/docs.html static/docs.css
@@ -260,7 +259,7 @@ type docsBody struct{ Content, Type, Example string } // Content is that of a bo
 type docsAnswer struct{ Status, Description, Content, Type string }
 
 // renderDocs makes the page once. It has no script and refers to nothing but its style.
-func renderDocs(basePath string, doc *huma.OpenAPI, routes []handler.Route) ([]byte, error) {
+func renderDocs(basePath string, doc *huma.OpenAPI, routes []httpx.Route) ([]byte, error) {
 	page, err := template.ParseFS(static, "static/docs.html")
 	if err != nil {
 		return nil, err
@@ -311,14 +310,14 @@ func typeName(content map[string]*huma.MediaType) (kind, name string) {
 	return "", ""
 }
 
-func (h *documents) docsPage(*handler.Request) (handler.Response, error) {
+func (h *documents) docsPage(*httpx.Request) (httpx.Response, error) {
 	d, err := h.made()
-	return handler.Response{Bytes: d.page, ContentType: "text/html; charset=utf-8"}, err
+	return httpx.Response{Bytes: d.page, ContentType: "text/html; charset=utf-8"}, err
 }
 
-func (h *documents) docsStyle(*handler.Request) (handler.Response, error) {
+func (h *documents) docsStyle(*httpx.Request) (httpx.Response, error) {
 	text, err := static.ReadFile("static/docs.css")
-	return handler.Response{Bytes: text, ContentType: "text/css; charset=utf-8"}, err
+	return httpx.Response{Bytes: text, ContentType: "text/css; charset=utf-8"}, err
 }
 
 // docsType is a type on the page of the API.

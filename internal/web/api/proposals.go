@@ -6,32 +6,32 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // proposals answers what is asked of proposals.
 type proposals struct {
 	kernel  func() *operation.Kernel
-	records records.Attempts
-	pulls   records.Pulls
-	env     handler.Env
+	records views.Attempts
+	pulls   views.Pulls
+	env     httpx.Env
 }
 
 func (h *proposals) operations() []operation.Operation {
 	return []operation.Operation{
-		read(h.kernel, reads("list_proposals", "List attempts at proposals, newest first", operation.Route{
+		defineRead(h.kernel, reads("list_proposals", "List attempts at proposals, newest first", operation.Route{
 			Path: "/proposals", ID: "listProposals",
 			Notes: "One entry for each row of the audit about a proposal, however it came in, refusals included. Rows " +
 				"are only ever added, so pages never repeat or skip one. A proposal that is being written appears when it has " +
 				"ended; one " +
 				"that a killed process left has a second entry with the same id, for what settled it.",
 		}), h.list),
-		read(h.kernel, reads("get_proposal", "Read a proposal, gate by gate, with its contents", operation.Route{
+		defineRead(h.kernel, reads("get_proposal", "Read a proposal, gate by gate, with its contents", operation.Route{
 			Path: "/proposals/{id}", ID: "getProposal",
 		}), h.get),
 	}
@@ -77,7 +77,7 @@ func (h *proposals) list(ctx context.Context, _ operation.Call, q proposalParams
 		return ProposalList{}, err
 	}
 	list := ProposalList{Proposals: []ProposalEntry{}, Untrusted: untrusted}
-	rows, list.NextCursor = cut(listProposals, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
+	rows, list.NextCursor = cutPage(listProposals, p, rows, func(r record.RecordedAttempt) int64 { return r.Seq })
 	for _, r := range rows {
 		list.Proposals = append(list.Proposals, h.proposalEntry(r))
 	}
@@ -101,22 +101,22 @@ func (h *proposals) attempts(ctx context.Context, p page, q record.AttemptQuery)
 }
 
 func (h *proposals) proposalEntry(r record.RecordedAttempt) ProposalEntry {
-	message := content.Clean(r.Message, handler.MaxMessage)
+	message := textscan.Clean(r.Message, httpx.MaxMessage)
 	e := ProposalEntry{
-		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: handler.CleanLine(r.Caller),
+		ID: r.RequestID, Seq: r.Seq, Time: r.Time.UTC(), Action: r.Action, Door: r.Door, Caller: httpx.CleanLine(r.Caller),
 		Tier:    int(r.Tier),
-		Session: handler.CleanLine(r.Session), Provider: r.Provider, Repo: handler.CleanLine(r.Repository()),
-		Base: handler.CleanLine(r.Base), Branch: handler.CleanLine(r.Branch), Title: handler.CleanLine(r.Title),
+		Session: httpx.CleanLine(r.Session), Provider: r.Provider, Repo: httpx.CleanLine(r.Repository()),
+		Base: httpx.CleanLine(r.Base), Branch: httpx.CleanLine(r.Branch), Title: httpx.CleanLine(r.Title),
 		Paths: []string{}, Outcome: string(r.Outcome), Code: r.Code, Message: message, DeniedBy: []record.Gate{},
 		PRNumber: r.PRNumber, PRURL: r.PRURL, State: string(r.State), DurationMS: float64(r.Duration.Microseconds()) / 1000,
 		Policy: r.Policy,
 	}
 	for _, path := range r.Paths {
-		e.Paths = append(e.Paths, handler.CleanLine(path))
+		e.Paths = append(e.Paths, httpx.CleanLine(path))
 	}
 	for _, v := range r.Verdicts {
 		for _, warning := range v.Warnings {
-			cleaned := content.Clean(warning, handler.MaxMessage)
+			cleaned := textscan.Clean(warning, httpx.MaxMessage)
 			e.Warnings = append(e.Warnings, cleaned)
 		}
 		if v.Ruling == record.Deny && !slices.Contains(e.DeniedBy, v.Gate) {
@@ -177,12 +177,12 @@ func changeOf(p record.Proposal) *ProposedChange {
 // addPulls tells what was last seen of the pull requests that attempts are about. entry gives the entry of a row.
 func (h *proposals) addPulls(ctx context.Context, rows []record.RecordedAttempt,
 	entry func(i int) *ProposalEntry) error {
-	about, err := records.AboutOf(ctx, h.pulls, nil, rows) // proposals start no session
+	about, err := views.AboutOf(ctx, h.pulls, nil, rows) // proposals start no session
 	if err != nil {
 		return err
 	}
 	for i, r := range rows {
-		entry(i).Act = about.Act(r).Sentence(handler.CleanLine)
+		entry(i).Act = about.Act(r).Sentence(httpx.CleanLine)
 		if pull := about.Pull(r); pull.Number > 0 {
 			entry(i).Pull = h.pullSeen(pull)
 		}
@@ -292,7 +292,7 @@ func (h *proposals) pullSeen(r record.PullRecord) *PullSeen {
 		ChangesRequested: r.ChangesRequested, Checks: string(r.Checks),
 	}
 	if !r.Open() {
-		out.EndedAt, out.EndedBy = moment(r.EndedAt), handler.CleanLine(h.env.Redact(r.EndedBy))
+		out.EndedAt, out.EndedBy = moment(r.EndedAt), httpx.CleanLine(h.env.Redact(r.EndedBy))
 	}
 	return out
 }

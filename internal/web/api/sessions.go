@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // sessionUntrusted travels with what agents and their tools wrote.
@@ -28,27 +28,27 @@ type sessionParams struct {
 // sessionRoutes answers what is asked of the sessions of agents.
 type sessionRoutes struct {
 	kernel  func() *operation.Kernel
-	records records.Sessions
-	env     handler.Env
+	records views.Sessions
+	env     httpx.Env
 }
 
 func (h *sessionRoutes) operations() []operation.Operation {
 	return []operation.Operation{
-		read(h.kernel, reads("list_sessions", "List the sessions of agents, newest first", operation.Route{
+		defineRead(h.kernel, reads("list_sessions", "List the sessions of agents, newest first", operation.Route{
 			Path: "/sessions", ID: "listSessions",
 		}), h.list),
-		read(h.kernel, reads("get_session", "Read a session: how it ended, what it did and left", operation.Route{
+		defineRead(h.kernel, reads("get_session", "Read a session: how it ended, what it did and left", operation.Route{
 			Path: "/sessions/{id}", ID: "getSession",
 		}), h.get),
-		read(h.kernel, reads("list_session_events", "Read what the agent said and did, oldest first", operation.Route{
+		defineRead(h.kernel, reads("list_session_events", "Read what the agent said and did, oldest first", operation.Route{
 			Path: "/sessions/{id}/events", ID: "listSessionEvents",
 			Notes: "At most 500 events. Ask again with after=next_after, until state is no longer running and no event comes.",
 		}), h.events),
-		read(h.kernel, reads("get_session_usage", "Sum the tokens and the cost of sessions, by day and tier", operation.Route{
+		defineRead(h.kernel, reads("get_session_usage", "Sum the tokens and the cost of sessions, by day and tier", operation.Route{
 			Path: "/session-usage", ID: "getSessionUsage",
 			Notes: "A session counts on the day, in UTC, on which it began. The newest day comes first.",
 		}), h.usage),
-		read(h.kernel, reads("list_journal", "Read what agents noted for later sessions, newest first", operation.Route{
+		defineRead(h.kernel, reads("list_journal", "Read what agents noted for later sessions, newest first", operation.Route{
 			Path: "/journal", ID: "listJournal", Notes: "All that is kept: at most 200 entries.",
 		}), h.journal),
 	}
@@ -99,7 +99,7 @@ func sessionCursor(cursor string) (string, error) {
 
 // sessionEntry renders a record. The attempts of a session that runs are counted now.
 func (h *sessionRoutes) sessionEntry(ctx context.Context, r sessions.Record) SessionEntry {
-	r = records.CountNow(ctx, h.records, r)
+	r = views.CountNow(ctx, h.records, r)
 	e := SessionEntry{
 		ID: r.ID, Parent: r.Parent, Next: r.Next, Tier: int(r.Tier), Trigger: string(r.Trigger), State: string(r.State),
 		Reason: h.env.Message(r.Why()), Model: h.env.Line(r.Model), Toolsets: r.Toolsets, DryRun: r.DryRun,
@@ -123,7 +123,7 @@ func (h *sessionRoutes) get(ctx context.Context, _ operation.Call, in idParams) 
 	if err != nil {
 		return SessionDetail{}, err
 	}
-	text := func(t string) string { return h.env.Text(t, handler.MaxAgentText) }
+	text := func(t string) string { return h.env.Text(t, httpx.MaxAgentText) }
 	d := SessionDetail{
 		SessionEntry: h.sessionEntry(ctx, r), Note: text(r.Note), ClaudeVersion: h.env.Line(r.Claude), ExitCode: r.ExitCode,
 		Connected: r.Connected, Denials: []string{}, LeftOut: []string{}, CutLines: r.CutLines, BadLines: r.BadLines,
@@ -160,7 +160,7 @@ func (h *sessionRoutes) journal(ctx context.Context, _ operation.Call, _ struct{
 	}
 	page := JournalPage{Entries: []sessions.JournalEntry{}, Untrusted: sessionUntrusted}
 	for _, e := range noted {
-		e.Text = h.env.Text(e.Text, handler.MaxAgentText)
+		e.Text = h.env.Text(e.Text, httpx.MaxAgentText)
 		page.Entries = append(page.Entries, e)
 	}
 	return page, nil
@@ -185,7 +185,7 @@ func (h *sessionRoutes) handoff(given *sessions.Handoff) *sessions.Handoff {
 	if given == nil {
 		return nil
 	}
-	text := func(t string) string { return h.env.Text(t, handler.MaxAgentText) }
+	text := func(t string) string { return h.env.Text(t, httpx.MaxAgentText) }
 	out := sessions.Handoff{
 		Version: given.Version, RecommendedTier: given.RecommendedTier, Services: []string{}, Findings: []sessions.Found{},
 		WantedChange: sessions.Wanted{
@@ -233,7 +233,7 @@ func (h *sessionRoutes) events(ctx context.Context, _ operation.Call, q sessionE
 	list := SessionEventList{Events: []SessionEvent{}, NextAfter: q.After, State: string(r.State),
 		Untrusted: sessionUntrusted}
 	for _, e := range events {
-		text := content.Clean(h.env.Redact(e.Text), handler.MaxAgentText)
+		text := textscan.Clean(h.env.Redact(e.Text), httpx.MaxAgentText)
 		list.Events = append(list.Events, SessionEvent{e.Seq, e.Time.UTC(), h.env.Line(e.Kind), h.env.Line(e.Tool), text})
 		list.NextAfter = e.Seq
 	}

@@ -13,36 +13,35 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
-	"github.com/claudeops/claudeops/internal/web/metrics"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
-// status says what holds on this server: its providers, its policy, what doctor says, and who the caller is.
-type status struct {
+// statusRoutes says what holds on this server: its providers, its policy, what doctor says, and who the caller is.
+type statusRoutes struct {
 	kernel   func() *operation.Kernel
-	settings handler.Settings
+	settings httpx.Settings
 	registry *gitprovider.Registry
 	policy   func() (policy.Policy, error)
 	health   *health.Checker
-	env      handler.Env
+	env      httpx.Env
 }
 
-func (h *status) operations() []operation.Operation {
+func (h *statusRoutes) operations() []operation.Operation {
 	check := reads("check_policy", "Ask whether a tier may change paths, and by which rule", operation.Route{
 		Path: "/policy/check", ID: "checkPolicy", MaxBody: 256 << 10, TooLarge: "ask about fewer paths at once",
 	})
 	check.Route.Method = http.MethodPost
 	return []operation.Operation{
-		read(h.kernel, reads("list_providers", "List the providers; none is contacted", operation.Route{
+		defineRead(h.kernel, reads("list_providers", "List the providers; none is contacted", operation.Route{
 			Path: "/providers", ID: "listProviders",
 		}), h.providers),
-		read(h.kernel, reads("get_policy", "Read the effective rules", operation.Route{Path: "/policy", ID: "getPolicy"}),
+		defineRead(h.kernel, reads("get_policy", "Read the effective rules", operation.Route{Path: "/policy",
+			ID: "getPolicy"}),
 			h.showPolicy),
-		read(h.kernel, check, h.checkPolicy),
-		read(h.kernel, reads("get_health", "How the server is: each part, since when, what it stops and what to do",
+		defineRead(h.kernel, check, h.checkPolicy),
+		defineRead(h.kernel, reads("get_health", "How the server is: each part, since when, what it stops and what to do",
 			operation.Route{Path: "/health", ID: "getHealth"}), h.diagnosis),
 	}
 }
@@ -61,7 +60,7 @@ type ProviderList struct {
 }
 
 // providers asks no provider anything.
-func (h *status) providers(context.Context, operation.Call, struct{}) (ProviderList, error) {
+func (h *statusRoutes) providers(context.Context, operation.Call, struct{}) (ProviderList, error) {
 	list := []ProviderEntry{}
 	for _, e := range h.registry.Entries() {
 		list = append(list, ProviderEntry{
@@ -82,7 +81,7 @@ type Health struct {
 // Changes implements operation.Changing.
 func (Health) Changes() bool { return true }
 
-func (h *status) diagnosis(ctx context.Context, _ operation.Call, _ struct{}) (Health, error) {
+func (h *statusRoutes) diagnosis(ctx context.Context, _ operation.Call, _ struct{}) (Health, error) {
 	now, err := h.health.Check(ctx)
 	return healthOf(h.settings.Version, now), err
 }
@@ -99,7 +98,7 @@ type PolicyAnswer struct {
 	Policy   policy.View `json:"policy"`
 }
 
-func (h *status) showPolicy(context.Context, operation.Call, struct{}) (PolicyAnswer, error) {
+func (h *statusRoutes) showPolicy(context.Context, operation.Call, struct{}) (PolicyAnswer, error) {
 	p, err := h.policy()
 	now := h.settings.Rules()
 	return PolicyAnswer{Tier: int(h.settings.Tier), DryRun: now.DryRun, ReadOnly: now.ReadOnly,
@@ -112,7 +111,8 @@ type CheckRequest struct {
 	Tier  int      `json:"tier,omitempty" minimum:"1" maximum:"3" doc:"Tier to ask about, 1 to 3; default: the caller's. It gives nothing."`
 }
 
-func (h *status) checkPolicy(_ context.Context, call operation.Call, in CheckRequest) (policy.CheckAnswer, error) {
+func (h *statusRoutes) checkPolicy(_ context.Context, call operation.Call, in CheckRequest) (policy.CheckAnswer,
+	error) {
 	p, err := h.policy()
 	if err != nil {
 		return policy.CheckAnswer{}, err
@@ -126,38 +126,38 @@ func (h *status) checkPolicy(_ context.Context, call operation.Call, in CheckReq
 
 // probes answers monitoring: whether the process answers, whether it could serve, and what it has counted.
 type probes struct {
-	records records.Attempts
+	records views.Attempts
 	health  *health.Checker
-	metrics *metrics.Metrics
-	guard   *guard.Guard
+	metrics *health.Metrics
+	guard   *httpx.Guard
 	version string
-	env     handler.Env
+	env     httpx.Env
 }
 
-func (h *probes) routes() []handler.Route {
-	return []handler.Route{
+func (h *probes) routes() []httpx.Route {
+	return []httpx.Route{
 		{
 			Method: "GET", Pattern: "/healthz", Handle: h.alive,
-			Doc: handler.Doc{
-				ID: "alive", Summary: "The process answers", Params: aliveParams{}, Answers: handler.OK(Probe{}),
+			Doc: httpx.Doc{
+				ID: "alive", Summary: "The process answers", Params: aliveParams{}, Answers: httpx.OK(Probe{}),
 				Description: "With detail=1, callers who may read also get the health of the server: each part, since when, what " +
 					"it stops and what to do. The status stays 200, so that no probe restarts a server because a part of it is broken.",
 			},
 		},
 		{
-			Method: "GET", Pattern: "/readyz", Handle: h.ready,
-			Doc: handler.Doc{
-				ID: "ready", Summary: "Requests could be served; 503 if not", Params: readyParams{}, Answers: handler.OK(Probe{}),
+			Method: "GET", Pattern: "/readyz", Handle: h.serveReady,
+			Doc: httpx.Doc{
+				ID: "ready", Summary: "Requests could be served; 503 if not", Params: readyParams{}, Answers: httpx.OK(Probe{}),
 				Description: "The records can be read. With providers=1 also: every enabled provider answers, and takes our token. A " +
 					"provider that is down makes it 503 only then, so ask without it where a failing probe restarts the server. Which " +
 					"one is told to callers who may read.",
 			},
 		},
-		get(prefix+"/me", h.whoAmI, handler.Doc{
-			ID: "whoAmI", Summary: "Who the caller is, and what it may", Answers: handler.OK(guard.Identity{}),
+		get(prefix+"/me", h.whoAmI, httpx.Doc{
+			ID: "whoAmI", Summary: "Who the caller is, and what it may", Answers: httpx.OK(httpx.Identity{}),
 		}),
-		get("/metrics", h.scrape, handler.Doc{
-			ID: "metrics", Summary: "Metrics in Prometheus's text format", Answers: handler.OK(""), ContentType: "text/plain",
+		get("/metrics", h.scrape, httpx.Doc{
+			ID: "metrics", Summary: "Metrics in Prometheus's text format", Answers: httpx.OK(""), ContentType: "text/plain",
 		}),
 	}
 }
@@ -174,60 +174,61 @@ type aliveParams struct {
 }
 
 // alive says that the process answers and, if asked, how the server is.
-func (h *probes) alive(req *handler.Request) (handler.Response, error) {
+func (h *probes) alive(req *httpx.Request) (httpx.Response, error) {
 	var q aliveParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
+	if err := httpx.DecodeQuery(req, &q); err != nil {
+		return httpx.Response{}, err
 	}
 	probe := Probe{Status: "ok"}
 	if q.Detail == "" {
-		return handler.Response{Value: probe, Volatile: true}, nil
+		return httpx.Response{Value: probe, Volatile: true}, nil
 	}
 	known, err := h.guard.MayRead(req)
 	if err != nil || !known {
-		return handler.Response{Value: probe, Volatile: true}, err
+		return httpx.Response{Value: probe, Volatile: true}, err
 	}
 	now, err := h.health.Check(req.Context())
 	answer := healthOf(h.version, now)
 	probe.Health = &answer
-	return handler.Response{Value: probe, Volatile: true}, err
+	return httpx.Response{Value: probe, Volatile: true}, err
 }
 
 type readyParams struct {
 	Providers string `json:"providers,omitempty" enum:"1" doc:"1: also that every enabled provider answers us, and that there is one"`
 }
 
-// ready reports whether a request could be served. The reason is only logged: anybody may ask. A provider that is down
-// causes a 503 only for callers who ask about providers, so that a server is not restarted because a forge is down.
-func (h *probes) ready(req *handler.Request) (handler.Response, error) {
+// serveReady reports whether a request could be served. The reason is only logged: anybody may ask. A provider that is
+// down causes a 503 only for callers who ask about providers, so that a server is not restarted because a forge is
+// down.
+func (h *probes) serveReady(req *httpx.Request) (httpx.Response, error) {
 	var q readyParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
+	if err := httpx.DecodeQuery(req, &q); err != nil {
+		return httpx.Response{}, err
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), 5*time.Second)
 	defer cancel()
 	if err := h.records.Ping(ctx); err != nil {
-		h.env.Log.Error("not ready", "request_id", req.ID, "error", h.env.Redact(handler.Cause(err)))
-		return handler.Response{}, handler.Unavailable(notReady(err))
+		h.env.Log.Error("not ready", "request_id", req.ID, "error", h.env.Redact(httpx.Cause(err)))
+		return httpx.Response{}, httpx.Unavailable(notReady(err))
 	}
 	probe := Probe{Status: "ok"}
 	if q.Providers == "" {
-		return handler.Response{Value: probe, Volatile: true}, nil
+		return httpx.Response{Value: probe, Volatile: true}, nil
 	}
 	known, err := h.guard.MayRead(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	states, err := h.health.Providers(req.Context())
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	err = providersReady(states)
 	if !known {
-		return handler.Response{Value: probe, Volatile: true}, anonymized(err)
+		return httpx.Response{Value: probe, Volatile: true}, anonymized(err)
 	}
 	probe.Providers = states
-	return handler.Response{Value: probe, Volatile: true}, err
+	return httpx.Response{Value: probe, Volatile: true}, err
 }
 
 // notReady says to anybody what the server waits for, if that is known, and nothing of paths and hosts.
@@ -245,7 +246,7 @@ func anonymized(err error) error {
 	if err == nil {
 		return nil
 	}
-	return handler.Unavailable(fault.New(fault.UpstreamError,
+	return httpx.Unavailable(fault.New(fault.UpstreamError,
 		"not every provider serves us; sign in to see which"))
 }
 
@@ -253,7 +254,7 @@ func anonymized(err error) error {
 func providersReady(states []health.ProviderState) error {
 	enabled := slices.ContainsFunc(states, func(p health.ProviderState) bool { return p.State != "disabled" })
 	if !enabled {
-		return handler.Unavailable(fault.New(fault.ProviderDisabled, "no provider is enabled"))
+		return httpx.Unavailable(fault.New(fault.ProviderDisabled, "no provider is enabled"))
 	}
 	var said []string
 	var down []fault.Violation
@@ -270,18 +271,18 @@ func providersReady(states []health.ProviderState) error {
 	}
 	e := fault.New(down[0].Code, "%s", strings.Join(said, ", "))
 	e.Violations = down
-	return handler.Unavailable(e)
+	return httpx.Unavailable(e)
 }
 
 // scrape answers in Prometheus's text format.
-func (h *probes) scrape(req *handler.Request) (handler.Response, error) {
+func (h *probes) scrape(req *httpx.Request) (httpx.Response, error) {
 	if err := h.metrics.CatchUp(req.Context()); err != nil {
-		h.env.Log.Warn("attempts or usage not counted", "request_id", req.ID, "error", h.env.Redact(handler.Cause(err)))
+		h.env.Log.Warn("attempts or usage not counted", "request_id", req.ID, "error", h.env.Redact(httpx.Cause(err)))
 	}
 	text, contentType, err := h.metrics.Text()
-	return handler.Response{Bytes: text, ContentType: contentType, Volatile: true}, err
+	return httpx.Response{Bytes: text, ContentType: contentType, Volatile: true}, err
 }
 
-func (h *probes) whoAmI(req *handler.Request) (handler.Response, error) {
-	return handler.Response{Value: guard.IdentityOf(req.Principal)}, nil
+func (h *probes) whoAmI(req *httpx.Request) (httpx.Response, error) {
+	return httpx.Response{Value: httpx.IdentityOf(req.Principal)}, nil
 }

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/metrics"
+	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // hookTimeout limits the handling of a delivery: Gitea waits 5 seconds for an answer by default, GitHub 10.
@@ -26,29 +25,29 @@ type HookAnswer struct {
 // webhooks takes the deliveries of forges.
 type webhooks struct {
 	Webhooks
-	guard   *guard.Guard
-	metrics *metrics.Metrics
+	guard   *httpx.Guard
+	metrics *health.Metrics
 	places  *hookPlaces
-	wrong   *guard.Failures
+	wrong   *httpx.Failures
 }
 
 func newWebhooks(o Options) *webhooks {
 	return &webhooks{o.Webhooks, o.Guard, o.Metrics, &hookPlaces{by: map[netip.Addr]int{}},
-		guard.NewFailures(o.Env.Now, wrongHooksEach, 0,
+		httpx.NewFailures(o.Env.Now, wrongHooksEach, 0,
 			"too many deliveries with a wrong signature (correct the secret)")}
 }
 
-func (h *webhooks) routes() (out []handler.Route) {
+func (h *webhooks) routes() (out []httpx.Route) {
 	for _, s := range h.Senders {
-		out = append(out, handler.Route{
+		out = append(out, httpx.Route{
 			Method: "POST", Pattern: "/webhooks/" + s.Source.Name,
-			Handle: func(req *handler.Request) (handler.Response, error) { return h.take(req, s) },
+			Handle: func(req *httpx.Request) (httpx.Response, error) { return h.receiveDelivery(req, s) },
 			// GitHub may send deliveries of 25 MB; what it sends about a pull request is far below a mebibyte.
-			Body: &handler.BodyLimit{
+			Body: &httpx.BodyLimit{
 				Bytes: 1 << 20, Advice: "events of pull requests are smaller, so that this one does not matter here",
-				Within: handler.OpenBodyTime,
+				Within: httpx.OpenBodyTime,
 			},
-			Doc: handler.Doc{
+			Doc: httpx.Doc{
 				ID: s.Source.Name + "Webhook", Summary: "Hear from " + s.Source.Title +
 					" that something happened to a pull request",
 				Description: "Signed with the secret that the operator configures (" + s.Source.Signatures[0].Header +
@@ -61,8 +60,8 @@ func (h *webhooks) routes() (out []handler.Route) {
 	return out
 }
 
-// take answers a delivery and counts its result.
-func (h *webhooks) take(req *handler.Request, s Sender) (handler.Response, error) {
+// receiveDelivery answers a delivery and counts its result.
+func (h *webhooks) receiveDelivery(req *httpx.Request, s Sender) (httpx.Response, error) {
 	status, said, err := h.deliver(req, s)
 	result := said
 	if err != nil {
@@ -70,14 +69,14 @@ func (h *webhooks) take(req *handler.Request, s Sender) (handler.Response, error
 	}
 	h.metrics.Delivery(s.Source.Name, result)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	return handler.Response{Status: status, Value: HookAnswer{said}}, nil
+	return httpx.Response{Status: status, Value: HookAnswer{said}}, nil
 }
 
 // deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is
 // right. A delivery that is rightly signed is never kept out by others that are not.
-func (h *webhooks) deliver(req *handler.Request, s Sender) (status int, said string, err error) {
+func (h *webhooks) deliver(req *httpx.Request, s Sender) (status int, said string, err error) {
 	secret := s.Secret()
 	if secret == "" {
 		return 0, "", fault.New(fault.ProviderDisabled,
@@ -114,18 +113,18 @@ func (h *webhooks) deliver(req *handler.Request, s Sender) (status int, said str
 }
 
 // hookBody reads a body of JSON. Strangers can send bodies, so few are read at the same time, and fewer of one address.
-func (h *webhooks) hookBody(req *handler.Request, from netip.Addr) ([]byte, error) {
+func (h *webhooks) hookBody(req *httpx.Request, from netip.Addr) ([]byte, error) {
 	if given, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err == nil &&
 		given == "application/x-www-form-urlencoded" {
-		return nil, handler.Unsupported("the delivery comes as a form; set the content type application/json in the " +
+		return nil, httpx.Unsupported("the delivery comes as a form; set the content type application/json in the " +
 			"webhook's settings at the forge")
 	}
-	leave, err := h.places.take(from)
+	leave, err := h.places.acquireSlot(from)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return handler.ReadBody(req, "application/json")
+	return httpx.ReadBody(req, "application/json")
 }
 
 // Bounds of deliveries whose bodies are in memory at the same time, in all and from one address, and of wrong
@@ -143,9 +142,9 @@ type hookPlaces struct {
 	by  map[netip.Addr]int
 }
 
-// take takes a place; limit_reached if there is none.
-func (p *hookPlaces) take(from netip.Addr) (leave func(), err error) {
-	from = guard.Subscriber(from)
+// acquireSlot takes a place; limit_reached if there is none.
+func (p *hookPlaces) acquireSlot(from netip.Addr) (leave func(), err error) {
+	from = httpx.Subscriber(from)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all >= maxHooksAtOnce || p.by[from] >= maxHooksEach {

@@ -12,7 +12,7 @@ func TestOneAddressDoesNotTakeThePlacesOfAllOthers(t *testing.T) {
 	stranger, forge := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.7")
 	var leave []func()
 	for range 100 {
-		if l, err := places.take(stranger); err == nil {
+		if l, err := places.acquireSlot(stranger); err == nil {
 			leave = append(leave, l)
 		} else if fault.CodeOf(err) != fault.LimitReached {
 			t.Fatal(err)
@@ -21,10 +21,10 @@ func TestOneAddressDoesNotTakeThePlacesOfAllOthers(t *testing.T) {
 	if len(leave) != maxHooksEach {
 		t.Errorf("one address has %d places", len(leave))
 	}
-	if _, err := places.take(netip.MustParseAddr("2001:db8::2")); err == nil { // the same subscriber
+	if _, err := places.acquireSlot(netip.MustParseAddr("2001:db8::2")); err == nil { // the same subscriber
 		t.Error("an address of the same network has another place")
 	}
-	l, err := places.take(forge)
+	l, err := places.acquireSlot(forge)
 	if err != nil {
 		t.Fatalf("the forge has no place: %v", err)
 	}

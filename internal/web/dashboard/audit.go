@@ -13,11 +13,10 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // auditPath is the address of the records.
@@ -26,10 +25,10 @@ const auditPath = "/audit"
 // auditPages show the audit.
 type auditPages struct {
 	*renderer
-	records  records.Audit
-	attempts records.Attempts
-	pulls    records.Pulls
-	sessions records.Sessions
+	records  views.Audit
+	attempts views.Attempts
+	pulls    views.Pulls
+	sessions views.Sessions
 }
 
 // auditPage is a page of the audit.
@@ -63,10 +62,10 @@ type auditPageParams struct {
 // maxCallers limits the names that the filter of callers offers.
 const maxCallers = 50
 
-func (h *auditPages) audit(req *handler.Request, q auditPageParams) (handler.Response, error) {
+func (h *auditPages) audit(req *httpx.Request, q auditPageParams) (httpx.Response, error) {
 	rows, err := h.find(req.Context(), q)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if q.After != 0 {
 		slices.SortFunc(rows, func(a, b record.RecordedAttempt) int { return int(b.Seq - a.Seq) })
@@ -77,7 +76,7 @@ func (h *auditPages) audit(req *handler.Request, q auditPageParams) (handler.Res
 	}
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
 	if view.Rows, err = attemptsOf(req.Context(), h.pulls, h.sessions, rows); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view.Choices, err = h.choices(req.Context(), q)
 	return h.htmlOr(err, "audit", view)
@@ -133,11 +132,11 @@ func (h *auditPages) choices(ctx context.Context, q auditPageParams) ([]choice, 
 		record.OutcomeOpened, record.OutcomeRevised, record.OutcomeReused, record.OutcomeDone, record.OutcomeDryRun,
 		record.OutcomeRefused, record.OutcomeFailed,
 	} {
-		results = append(results, [2]string{string(o), words.Outcome(o).Text})
+		results = append(results, [2]string{string(o), views.Outcome(o).Text})
 	}
 	for _, d := range []record.Door{record.DoorMCP, record.DoorREST, record.DoorCLI, record.DoorWeb, record.DoorWebhook,
 		record.DoorPoll} {
-		ways = append(ways, [2]string{string(d), words.Door(d)})
+		ways = append(ways, [2]string{string(d), views.Door(d)})
 	}
 	days := ""
 	if q.Days > 0 {
@@ -183,18 +182,18 @@ type auditRowPage struct {
 	Beside pager // addresses, without the base
 }
 
-func (h *auditPages) row(req *handler.Request, _ struct{}) (handler.Response, error) {
+func (h *auditPages) showRow(req *httpx.Request, _ struct{}) (httpx.Response, error) {
 	row, err := h.records.Entry(req.Context(), req.PathValue("row"))
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	rows, err := attemptsOf(req.Context(), h.pulls, h.sessions, []record.RecordedAttempt{row})
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	head, _, err := h.records.Head(req.Context())
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view := auditRowPage{Page: h.frame(req, "Row "+strconv.FormatInt(row.Seq, 10), auditPath), Row: rows[0]}
 	if row.Seq < head {
@@ -214,19 +213,19 @@ const linesAtOnce = 500
 
 // auditLines gives the whole audit out, oldest first, one JSON object a line, up to the row that was last when it
 // began.
-func (h *auditPages) lines(req *handler.Request) (handler.Response, error) {
+func (h *auditPages) lines(req *httpx.Request) (httpx.Response, error) {
 	head, _, err := h.records.Head(req.Context())
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	return handler.Response{
+	return httpx.Response{
 		ContentType: "application/jsonl; charset=utf-8",
 		Header:      http.Header{"Content-Disposition": {`attachment; filename="claudeops-audit.jsonl"`}},
 		Stream:      func(w io.Writer) error { return h.writeAudit(req, w, head) },
 	}, nil
 }
 
-func (h *auditPages) writeAudit(req *handler.Request, w io.Writer, head int64) error {
+func (h *auditPages) writeAudit(req *httpx.Request, w io.Writer, head int64) error {
 	for after := int64(0); after < head; {
 		rows, err := h.records.Page(req.Context(), record.AuditQuery{After: after, Ascending: true, Limit: linesAtOnce})
 		if err != nil {
@@ -235,7 +234,7 @@ func (h *auditPages) writeAudit(req *handler.Request, w io.Writer, head int64) e
 		if len(rows) == 0 {
 			return fault.New(fault.Internal, "the audit ends before row %d; run `claudeops audit verify`", head)
 		}
-		about, err := records.AboutOf(req.Context(), h.pulls, h.sessions, rows)
+		about, err := views.AboutOf(req.Context(), h.pulls, h.sessions, rows)
 		if err != nil {
 			return err
 		}
@@ -243,7 +242,7 @@ func (h *auditPages) writeAudit(req *handler.Request, w io.Writer, head int64) e
 			if after = r.Seq; after > head {
 				return nil
 			}
-			if _, err := w.Write(append(handler.EncodeJSON(about.Entry(r, whole)), '\n')); err != nil {
+			if _, err := w.Write(append(httpx.EncodeJSON(about.Entry(r, whole)), '\n')); err != nil {
 				return err
 			}
 		}

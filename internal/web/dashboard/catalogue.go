@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -29,10 +29,10 @@ const cataloguePath = "/catalogue"
 
 func (h *catalogue) nav() pages.NavItem { return pages.NavItem{Path: cataloguePath, Text: "Catalogue"} }
 
-func (h *catalogue) routes(page func(string, handler.Func) handler.Route) []handler.Route {
-	return []handler.Route{
-		page(cataloguePath, asked(h.list)), page(cataloguePath+"/forks", h.forks),
-		page(cataloguePath+"/definitions/{kind}/{name}", asked(h.show)),
+func (h *catalogue) routes(page func(string, httpx.Func) httpx.Route) []httpx.Route {
+	return []httpx.Route{
+		page(cataloguePath, withQuery(h.showDefinitions)), page(cataloguePath+"/forks", h.forks),
+		page(cataloguePath+"/definitions/{kind}/{name}", withQuery(h.showDefinition)),
 	}
 }
 
@@ -58,7 +58,7 @@ type catalogueView struct {
 
 const cataloguePage = 100
 
-func (h *catalogue) list(req *handler.Request, q catalogueParams) (handler.Response, error) {
+func (h *catalogue) showDefinitions(req *httpx.Request, q catalogueParams) (httpx.Response, error) {
 	view := catalogueView{
 		Page: h.frame(req, "Catalogue", cataloguePath), Text: q.Text, Broken: q.Broken != "",
 		Filtered: q.Kind+q.Source+q.Text+q.Broken != "",
@@ -105,7 +105,7 @@ func (forksView) DefinitionLink(f definitions.Fork) string {
 	return definitionLink(f.Definition.Kind, f.Definition.Name, f.Definition.Version, f.Source)
 }
 
-func (h *catalogue) forks(req *handler.Request) (handler.Response, error) {
+func (h *catalogue) forks(req *httpx.Request) (httpx.Response, error) {
 	forks, problems, err := h.definitions.Forked(req.Context())
 	return h.htmlOr(err, "catalogue_forks", forksView{h.frame(req, "Forks", cataloguePath), forks, problems})
 }
@@ -130,15 +130,15 @@ type chainLink struct {
 	Link string // "" for the definition itself, and for one that was not found
 }
 
-func (h *catalogue) show(req *handler.Request, q definitionParams) (handler.Response, error) {
+func (h *catalogue) showDefinition(req *httpx.Request, q definitionParams) (httpx.Response, error) {
 	kind, name := definitions.Kind(req.PathValue("kind")), req.PathValue("name")
 	if kind != definitions.Agent && kind != definitions.Tool {
-		return handler.Response{}, handler.NothingHere(h.base)
+		return httpx.Response{}, httpx.NothingHere(h.base)
 	}
 	found, err := h.definitions.Inspect(req.Context(), kind, definitions.Reference{Name: name, Range: q.Version},
 		definitions.Source(q.Source))
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view := definitionView{Page: h.frame(req, name, cataloguePath), Detail: found}
 	for i, label := range found.Chain {
@@ -161,7 +161,7 @@ func (h *catalogue) show(req *handler.Request, q definitionParams) (handler.Resp
 
 // Packages reads packages for the catalogue; *packages.Browser implements it. Errors are faults.
 type Packages interface {
-	Browse(ctx context.Context, b packages.Browsing) (packages.Shelf, error)
+	Browse(ctx context.Context, b packages.Browsing) (packages.PackageListPage, error)
 	Offered(ctx context.Context, name string) (packages.Offer, error)
 	// Holding lists the packages that have a file with one of some contents; complete is false if some were not looked at.
 	Holding(ctx context.Context, hashes []string) (list []packages.Holder, complete bool, err error)
@@ -183,8 +183,9 @@ func (h *packagePages) nav() pages.NavItem {
 }
 
 // The name of a package may hold a slash, so it is not part of the path.
-func (h *packagePages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
-	return []handler.Route{page(packagesPath, asked(h.list)), page("/catalogue/package", asked(h.show))}
+func (h *packagePages) routes(page func(string, httpx.Func) httpx.Route) []httpx.Route {
+	return []httpx.Route{page(packagesPath, withQuery(h.showPackages)), page("/catalogue/package",
+		withQuery(h.showPackage))}
 }
 
 type packagesParams struct {
@@ -195,20 +196,20 @@ type packagesParams struct {
 // packagesView is a page of packages.
 type packagesView struct {
 	pages.Page
-	packages.Shelf
+	packages.PackageListPage
 	Failed *fault.Error // why nothing can be listed
 	Text   string
 	stretch
 }
 
-func (h *packagePages) list(req *handler.Request, q packagesParams) (handler.Response, error) {
+func (h *packagePages) showPackages(req *httpx.Request, q packagesParams) (httpx.Response, error) {
 	view := packagesView{Page: h.frame(req, "Packages", packagesPath), Text: q.Text}
 	shelf, err := h.packages.Browse(req.Context(), packages.Browsing{Text: q.Text, Offset: q.Offset, Limit: packagesShown})
 	if err != nil {
 		view.Failed = fault.From(err)
 		return h.html("packages", view)
 	}
-	view.Shelf = shelf
+	view.PackageListPage = shelf
 	view.stretch = stretchOf(req.URL.Query(), q.Offset, packagesShown, len(shelf.Offers), shelf.Total)
 	return h.html("packages", view)
 }
@@ -233,10 +234,10 @@ type packageView struct {
 // PackageLink returns the address of the page of another one, without the base.
 func (packageView) PackageLink(name string) string { return packageLink(name) }
 
-func (h *packagePages) show(req *handler.Request, q packageParams) (handler.Response, error) {
+func (h *packagePages) showPackage(req *httpx.Request, q packageParams) (httpx.Response, error) {
 	found, err := h.packages.Offered(req.Context(), q.Name)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.html("package", packageView{h.frame(req, q.Name, packagesPath), found})
 }

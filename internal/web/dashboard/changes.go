@@ -13,10 +13,9 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // pageSize is the number of rows of a listing.
@@ -25,11 +24,11 @@ const pageSize = 50
 // proposalPages show attempts at proposals, and let people open what a dry run has shown.
 type proposalPages struct {
 	*renderer
-	settings handler.Settings
+	settings httpx.Settings
 	promotes operation.Operation
-	attempts records.Attempts
-	summary  records.Summary
-	pulls    records.Pulls
+	attempts views.Attempts
+	summary  views.Summary
+	pulls    views.Pulls
 	reader   Reader
 }
 
@@ -40,7 +39,7 @@ func dayOf(name, text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return t, handler.Invalid([]fault.Violation{handler.BadParameter(name, "is not a date such as 2006-01-02")})
+		return t, httpx.Invalid([]fault.Violation{httpx.BadParameter(name, "is not a date such as 2006-01-02")})
 	}
 	return t, nil
 }
@@ -176,15 +175,15 @@ type option struct {
 	Chosen      bool
 }
 
-// list shows changes, one row each: proposals and their results.
-func (h *proposalPages) list(req *handler.Request, q changesParams) (handler.Response, error) {
+// showChangeList shows changes, one row each: proposals and their results.
+func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (httpx.Response, error) {
 	since, err := dayOf("since", q.Since)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	until, err := dayOf("until", q.Until)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if !until.IsZero() {
 		until = until.AddDate(0, 0, 1)
@@ -195,11 +194,11 @@ func (h *proposalPages) list(req *handler.Request, q changesParams) (handler.Res
 		Since: since, Until: until, Session: q.Session, Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
 	})
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view := changesPage{Page: h.frame(req, "Changes", changesPath), Filter: h.filter(q)}
 	if view.Tabs, err = h.tabs(req, q.Tab); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
 	view.Changes, err = attemptsOf(req.Context(), h.pulls, nil, rows)
@@ -207,7 +206,7 @@ func (h *proposalPages) list(req *handler.Request, q changesParams) (handler.Res
 }
 
 // tabs returns the links to changes by how they stand.
-func (h *proposalPages) tabs(req *handler.Request, shown string) (out []changeTab, err error) {
+func (h *proposalPages) tabs(req *httpx.Request, shown string) (out []changeTab, err error) {
 	counts, err := h.summary.TabCounts(req.Context())
 	texts := []string{"All", "Waiting for you", "With the agent", "Refused", "Merged", "Closed"}
 	for i, tab := range append([]record.Tab{""}, record.Tabs()...) {
@@ -247,7 +246,7 @@ func (h *proposalPages) filter(q changesParams) filter {
 }
 
 // moved leads an address that the list had before to the one that it has now.
-func (h *proposalPages) moved(req *handler.Request) (handler.Response, error) {
+func (h *proposalPages) moved(req *httpx.Request) (httpx.Response, error) {
 	q := req.URL.Query()
 	tab := map[string]string{"refused": "refused", "open": "waiting", "merged": "merged", "closed": "closed",
 		"gone": "closed"}
@@ -264,15 +263,15 @@ func (h *proposalPages) moved(req *handler.Request) (handler.Response, error) {
 }
 
 // Word describes the state of the change.
-func (a attempt) Word() words.Word {
+func (a attempt) Word() views.Word {
 	switch {
 	case a.Outcome == record.OutcomeOpened && a.Seen.State != "":
-		return words.Pull(a.Seen)
+		return views.Pull(a.Seen)
 	case a.Outcome == record.OutcomeOpened || a.Outcome == record.OutcomeDryRun || a.Outcome == record.OutcomeRefused ||
 		a.State == "":
-		return words.Outcome(a.Outcome)
+		return views.Outcome(a.Outcome)
 	}
-	return words.Proposal(a.State, false)
+	return views.Proposal(a.State, false)
 }
 
 // Because says in short why it stands so.
@@ -299,13 +298,13 @@ func (a attempt) Who() string { return a.Did().Who }
 type attempt struct {
 	record.RecordedAttempt
 	Seen  record.PullRecord // what was last seen of the pull request that it is about; zero if that is not known
-	about records.About
+	about views.About
 }
 
 // attemptsOf adds to attempts the facts beside them.
-func attemptsOf(ctx context.Context, pulls records.Pulls, sessions records.Sessions,
+func attemptsOf(ctx context.Context, pulls views.Pulls, sessions views.Sessions,
 	rows []record.RecordedAttempt) (out []attempt, err error) {
-	about, err := records.AboutOf(ctx, pulls, sessions, rows)
+	about, err := views.AboutOf(ctx, pulls, sessions, rows)
 	for _, r := range rows {
 		out = append(out, attempt{r, about.Pull(r), about})
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // chart is a bar a day, with a part for each outcome of attempts at proposals.
@@ -174,7 +173,7 @@ func (c chart) Names() []string {
 	return names
 }
 
-func outcomeWords(o record.Outcome) string { return words.Outcome(o).Text }
+func outcomeWords(o record.Outcome) string { return views.Outcome(o).Text }
 
 // costDays is the number of days over which costs are summed, today included.
 const costDays = 7
@@ -201,7 +200,7 @@ type spending struct {
 }
 
 // costs returns the costs of sessions in the last days, and in as many before.
-func costs(ctx context.Context, r records.Sessions, now time.Time) (spending, error) {
+func costs(ctx context.Context, r views.Sessions, now time.Time) (spending, error) {
 	var s spending
 	groups, err := r.UsageByDay(ctx, now.AddDate(0, 0, 1-2*costDays))
 	if err != nil {
@@ -228,7 +227,7 @@ func costs(ctx context.Context, r records.Sessions, now time.Time) (spending, er
 	}
 	for tier := gitprovider.Tier(1); tier <= 3; tier++ {
 		if u, used := tiers[tier]; used {
-			s.Tiers = append(s.Tiers, bar{Label: "Tier " + tier.String(), Value: words.Cost(u),
+			s.Tiers = append(s.Tiers, bar{Label: "Tier " + tier.String(), Value: views.Cost(u),
 				Width: int(100 * u.CostUSD / most)})
 		}
 	}
@@ -261,7 +260,7 @@ func (s spending) Line() template.HTML {
 	for i, d := range s.Days {
 		x, y := width*float64(i)/(costDays-1), height-(height-2)*d/most
 		points += strconv.FormatFloat(x, 'f', 1, 64) + "," + strconv.FormatFloat(y, 'f', 1, 64) + " "
-		said += " " + words.Money(d)
+		said += " " + views.Money(d)
 	}
 	//nolint:gosec // numbers of ours
 	return template.HTML(`<svg class="spark" viewBox="0 0 60 24" preserveAspectRatio="none" role="img" aria-label="` +

@@ -17,14 +17,12 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/web/authserver"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
 	"github.com/claudeops/claudeops/internal/web/health"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/live"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
 	"github.com/claudeops/claudeops/internal/web/signin"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Reader reads at providers for people; prflow.Reader is one.
@@ -62,20 +60,20 @@ type Providers struct {
 
 // Options configures a Dashboard. All fields are required.
 type Options struct {
-	Settings handler.Settings
+	Settings httpx.Settings
 	Promote  operation.Operation // opens what a dry run has shown; zero if that is not enabled
-	Turns    *handler.Turns      // of proposals
-	Records  records.Records
+	Turns    *httpx.Turns        // of proposals
+	Records  views.Records
 	People
 	Providers Providers
 	Policy    func() (policy.Policy, error) // the effective one, or why the configured one cannot be read
-	Guard     *guard.Guard
+	Guard     *httpx.Guard
 	SignIn    *signin.SignIn
-	Programs  *authserver.Server // programs that may be admitted by consent
+	Programs  *signin.AuthServer // programs that may be admitted by consent
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
-	Env       handler.Env
+	Env       httpx.Env
 }
 
 // People holds the operations for people other than reviewing.
@@ -88,7 +86,7 @@ type People struct {
 type Dashboard struct {
 	*renderer
 	hub       *live.Hub
-	turns     *handler.Turns
+	turns     *httpx.Turns
 	overview  *overview
 	proposals *proposalPages
 	pullList  *pullList
@@ -121,7 +119,7 @@ func New(o Options) (*Dashboard, error) {
 		pulls: &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{},
 			o.Toolsets.concerns},
 		pullList: &pullList{
-			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: handler.NewTurns(1),
+			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: httpx.NewTurns(1),
 		},
 		sessions: &sessionPages{
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions,
@@ -146,51 +144,53 @@ const changesPath = "/changes"
 const pullPath = "/pulls/{provider}/{owner}/{repo}/{number}"
 
 // Routes returns the pages and their forms. They do not belong to the API.
-func (d *Dashboard) Routes() []handler.Route {
-	page := func(pattern string, handle handler.Func) handler.Route {
-		return handler.Route{Method: "GET", Pattern: pattern, Scope: access.Read, Page: true, Handle: handle}
+func (d *Dashboard) Routes() []httpx.Route {
+	page := func(pattern string, handle httpx.Func) httpx.Route {
+		return httpx.Route{Method: "GET", Pattern: pattern, Scope: access.Read, Page: true, Handle: handle}
 	}
-	follows := func(pattern string, handle handler.Func) handler.Route { return page(pattern, d.following(handle)) }
-	note := &handler.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
+	follows := func(pattern string, handle httpx.Func) httpx.Route { return page(pattern, d.following(handle)) }
+	note := &httpx.BodyLimit{Bytes: 64 << 10, Advice: "say less in the note"}
 	// one of 64 KiB fits, every byte escaped
-	comment := &handler.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"}
-	routes := []handler.Route{
-		follows("/{$}", asked(d.overview.show)), follows(changesPath, asked(d.proposals.list)),
+	comment := &httpx.BodyLimit{Bytes: 256 << 10, Advice: "say less in the comment"}
+	routes := []httpx.Route{
+		follows("/{$}", withQuery(d.overview.showOverview)), follows(changesPath, withQuery(d.proposals.showChangeList)),
 		page("/proposals", d.proposals.moved),
-		follows("/proposals/{id}", asked(d.proposals.show)),
-		follows(changesPath+"/forges", d.pullList.show), page("/pulls", d.moved(changesPath+"?tab=waiting")),
-		follows(pullPath, d.pulls.show), page("/policy", asked(d.policy.show)),
+		follows("/proposals/{id}", withQuery(d.proposals.showProposal)),
+		follows(changesPath+"/forges", d.pullList.showPulls), page("/pulls", d.moved(changesPath+"?tab=waiting")),
+		follows(pullPath, d.pulls.showPull), page("/policy", withQuery(d.policy.showRules)),
 		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")),
-		follows("/audit", asked(d.audit.audit)),
-		page("/audit/{row}", asked(d.audit.row)), page("/audit.jsonl", d.audit.lines), follows(healthPath, d.showHealth),
+		follows("/audit", withQuery(d.audit.audit)),
+		page("/audit/{row}", withQuery(d.audit.showRow)), page("/audit.jsonl", d.audit.lines), follows(healthPath,
+			d.showHealth),
 		page(live.Path, d.hub.Events),
-		follows("/sessions", asked(d.sessions.list)), follows("/sessions/schedule", asked(d.sessions.schedule)),
-		follows("/sessions/{id}", asked(d.sessions.show)),
+		follows("/sessions", withQuery(d.sessions.showSessions)), follows("/sessions/schedule",
+			withQuery(d.sessions.schedule)),
+		follows("/sessions/{id}", withQuery(d.sessions.showSession)),
 		{
 			Method: "POST", Pattern: pullPath + "/review", Scope: access.Review, Page: true, Handle: d.pulls.review,
-			Body: comment, Refused: d.pulls.refused,
+			Body: comment, Refused: d.pulls.recordRefusedReview,
 		},
 		{
 			Method: "POST", Pattern: "/sessions", Scope: access.Operate, Page: true, Handle: d.sessions.start,
 			Body: note, Refused: rejected(d.sessions.starts),
 		},
 		{
-			Method: "POST", Pattern: "/sessions/{id}/stop", Scope: access.Operate, Page: true, Handle: d.sessions.stop,
-			Body: handler.NoBody(), Refused: rejected(d.sessions.stops),
+			Method: "POST", Pattern: "/sessions/{id}/stop", Scope: access.Operate, Page: true, Handle: d.sessions.stopSession,
+			Body: httpx.NoBody(), Refused: rejected(d.sessions.stops),
 		},
-		{Method: "GET", Pattern: guard.SignInPath, Page: true, Handle: d.signIn.show},
+		{Method: "GET", Pattern: httpx.SignInPath, Page: true, Handle: d.signIn.showSignIn},
 		{Method: "GET", Pattern: ownProbePath, Handle: d.signIn.reachable},
 		{Method: "GET", Pattern: "/static/{name}", Page: true, Handle: d.asset},
 	}
 	if d.proposals.promotes.Handle != nil {
-		routes = append(routes, handler.Route{
+		routes = append(routes, httpx.Route{
 			Method: "POST", Pattern: "/proposals/{id}/promote", Scope: access.Review, Page: true, Handle: d.proposals.promote,
-			Body: &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}, Turns: d.turns,
+			Body: &httpx.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"}, Turns: d.turns,
 			Refused: rejected(d.proposals.promotes),
 		})
 	}
 	if len(d.signIn.people.Providers) > 0 {
-		routes = append(routes, handler.Route{Method: "GET", Pattern: signin.CallbackPath + "{provider}", Page: true,
+		routes = append(routes, httpx.Route{Method: "GET", Pattern: signin.CallbackPath + "{provider}", Page: true,
 			Handle: d.signIn.arrive})
 	}
 	for _, set := range d.sets {
@@ -200,21 +200,21 @@ func (d *Dashboard) Routes() []handler.Route {
 	routes = append(routes, d.consent.routes()...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
-	return append(routes, handler.Route{Method: "GET", Pattern: "/sign-out", Page: true,
-		Handle: func(*handler.Request) (handler.Response, error) { return d.goTo("/"), nil }})
+	return append(routes, httpx.Route{Method: "GET", Pattern: "/sign-out", Page: true,
+		Handle: func(*httpx.Request) (httpx.Response, error) { return d.goTo("/"), nil }})
 }
 
 // reloads returns routes for GET of the address of a form, which browsers send on a reload of its answer: they redirect
 // to the page that has the form.
-func (d *Dashboard) reloads(routes []handler.Route) (out []handler.Route) {
+func (d *Dashboard) reloads(routes []httpx.Route) (out []httpx.Route) {
 	for _, r := range routes {
-		twin := func(other handler.Route) bool { return other.Method == http.MethodGet && other.Pattern == r.Pattern }
+		twin := func(other httpx.Route) bool { return other.Method == http.MethodGet && other.Pattern == r.Pattern }
 		if r.Method != http.MethodPost || slices.ContainsFunc(routes, twin) {
 			continue
 		}
-		out = append(out, handler.Route{
+		out = append(out, httpx.Route{
 			Method: http.MethodGet, Pattern: r.Pattern, Scope: access.Read, Page: true,
-			Handle: func(req *handler.Request) (handler.Response, error) {
+			Handle: func(req *httpx.Request) (httpx.Response, error) {
 				address := req.URL.EscapedPath()
 				return d.goTo(address[:strings.LastIndexByte(address, '/')]), nil
 			},
@@ -223,12 +223,12 @@ func (d *Dashboard) reloads(routes []handler.Route) (out []handler.Route) {
 	return out
 }
 
-// asked makes a handler of one that takes what the query says.
-func asked[Q any](handle func(*handler.Request, Q) (handler.Response, error)) handler.Func {
-	return func(req *handler.Request) (handler.Response, error) {
+// withQuery makes a handler of one that takes what the query says.
+func withQuery[Q any](handle func(*httpx.Request, Q) (httpx.Response, error)) httpx.Func {
+	return func(req *httpx.Request) (httpx.Response, error) {
 		var q Q
-		if err := handler.DecodeQuery(req, &q); err != nil {
-			return handler.Response{}, err
+		if err := httpx.DecodeQuery(req, &q); err != nil {
+			return httpx.Response{}, err
 		}
 		return handle(req, q)
 	}
@@ -236,8 +236,8 @@ func asked[Q any](handle func(*handler.Request, Q) (handler.Response, error)) ha
 
 // following makes a handler's page follow changes. It notes the position of the record before the handler reads it, so
 // that the page is notified of every later change. If that cannot be read, the page does not follow.
-func (d *Dashboard) following(handle handler.Func) handler.Func {
-	return func(req *handler.Request) (handler.Response, error) {
+func (d *Dashboard) following(handle httpx.Func) httpx.Func {
+	return func(req *httpx.Request) (httpx.Response, error) {
 		req.Position = d.hub.Position(req.Context())
 		return handle(req)
 	}
@@ -248,42 +248,42 @@ type renderer struct {
 	pages    *pages.Set
 	assets   pages.Assets
 	base     string // path below which the server is
-	settings handler.Settings
+	settings httpx.Settings
 	health   *health.Checker
 	nav      []pages.NavItem
 	buttons  func(next string) []signin.Button // by which people sign in
-	env      handler.Env
+	env      httpx.Env
 }
 
 // html answers with a page.
-func (h *renderer) html(name string, view any) (handler.Response, error) {
+func (h *renderer) html(name string, view any) (httpx.Response, error) {
 	body, err := h.pages.Render(name, view)
-	return handler.Response{Bytes: body, ContentType: "text/html; charset=utf-8", Volatile: true}, err
+	return httpx.Response{Bytes: body, ContentType: "text/html; charset=utf-8", Volatile: true}, err
 }
 
 // htmlOr answers with a page, unless there is an error.
-func (h *renderer) htmlOr(err error, name string, view any) (handler.Response, error) {
+func (h *renderer) htmlOr(err error, name string, view any) (httpx.Response, error) {
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.html(name, view)
 }
 
 // htmlAgain answers with a page whose form comes back, and why.
-func (h *renderer) htmlAgain(why *fault.Error, name string, view any) (handler.Response, error) {
+func (h *renderer) htmlAgain(why *fault.Error, name string, view any) (httpx.Response, error) {
 	response, err := h.html(name, view)
 	response.Status = why.Code.HTTPStatus()
 	return response, err
 }
 
 // frame returns the common parts of every page. current is the path of its entry in the navigation.
-func (h *renderer) frame(req *handler.Request, title, current string) pages.Page {
+func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 	version := h.settings.Version
 	if req.Principal.Name() == "" { // strangers need not know what runs
 		version = ""
 	}
 	operates := req.Principal.Scopes.Has(access.Operate)
-	var standing pages.Standing
+	var standing pages.ServerStatus
 	if req.Principal.Name() != "" {
 		standing = h.standing(req.Context())
 	}
@@ -309,12 +309,12 @@ func navigationFor(nav []pages.NavItem, operates bool) (out []pages.NavItem) {
 }
 
 // asset serves a file by its exact name, which changes with its content.
-func (h *renderer) asset(req *handler.Request) (handler.Response, error) {
+func (h *renderer) asset(req *httpx.Request) (httpx.Response, error) {
 	a, found := h.assets.Find(req.PathValue("name"))
 	if !found {
-		return handler.Response{}, handler.NothingHere(h.base)
+		return httpx.Response{}, httpx.NothingHere(h.base)
 	}
-	return handler.Response{Bytes: a.Content, ContentType: a.ContentType, Header: http.Header{
+	return httpx.Response{Bytes: a.Content, ContentType: a.ContentType, Header: http.Header{
 		"Cache-Control": {"public, max-age=31536000, immutable"},
 	}}, nil
 }
@@ -322,7 +322,7 @@ func (h *renderer) asset(req *handler.Request) (handler.Response, error) {
 // problemPage shows an error.
 type problemPage struct {
 	pages.Page
-	Problem handler.Problem
+	Problem httpx.Problem
 	Attempt string      // address of what is recorded of it, without the base; "" for none
 	SignIn  *signInForm // offered where signing in may help
 	// Nowhere is the path that leads nowhere, and Guess what of it may be searched for.
@@ -331,8 +331,8 @@ type problemPage struct {
 }
 
 // Problem renders an error for a person. recorded says that the request id is that of an attempt.
-func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded bool) []byte {
-	if req.Pattern == "POST "+guard.SignInPath || strings.HasPrefix(req.Pattern, "GET "+guard.SignInPath+"/") {
+func (h *renderer) Problem(req *httpx.Request, p httpx.Problem, recorded bool) []byte {
+	if req.Pattern == "POST "+httpx.SignInPath || strings.HasPrefix(req.Pattern, "GET "+httpx.SignInPath+"/") {
 		return h.signInAgain(req, p)
 	}
 	view := problemPage{Page: h.frame(req, p.Title, ""), Problem: p}
@@ -355,7 +355,7 @@ func (h *renderer) Problem(req *handler.Request, p handler.Problem, recorded boo
 }
 
 // signInAgain returns the page for signing in with what was wrong with what was sent.
-func (h *renderer) signInAgain(req *handler.Request, p handler.Problem) []byte {
+func (h *renderer) signInAgain(req *httpx.Request, p httpx.Problem) []byte {
 	view := signInPage{Page: h.frame(req, "Sign in", ""), signInForm: h.signInForm(req.Next)}
 	if strings.HasPrefix(req.Pattern, "GET ") {
 		view.Missed = p.Detail
@@ -367,11 +367,11 @@ func (h *renderer) signInAgain(req *handler.Request, p handler.Problem) []byte {
 
 // signInForm returns the form for signing in, and going on to a page then.
 func (h *renderer) signInForm(next string) signInForm {
-	next = guard.SafeNext(next)
+	next = httpx.SafeNext(next)
 	return signInForm{FormBase: h.base, Next: next, Buttons: h.buttons(next)}
 }
 
-func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte {
+func (h *renderer) errorPage(req *httpx.Request, name string, view any) []byte {
 	body, err := h.pages.Render(name, view)
 	if err != nil {
 		h.env.Log.Error("error page not rendered", "request_id", req.ID, "error", err)
@@ -381,11 +381,11 @@ func (h *renderer) errorPage(req *handler.Request, name string, view any) []byte
 }
 
 // goTo leads a browser from a form to a page, given without the base path.
-func (h *renderer) goTo(page string) handler.Response {
-	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {h.base + page}}}
+func (h *renderer) goTo(page string) httpx.Response {
+	return httpx.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {h.base + page}}}
 }
 
 // moved leads an address that a page had before to the one that it has now.
-func (h *renderer) moved(to string) handler.Func {
-	return func(*handler.Request) (handler.Response, error) { return h.goTo(to), nil }
+func (h *renderer) moved(to string) httpx.Func {
+	return func(*httpx.Request) (httpx.Response, error) { return h.goTo(to), nil }
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/system/change"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Deployments serves the page of deployments. Errors are faults.
@@ -32,9 +32,9 @@ type Deployments interface {
 	// Waiting is the merge that waits for a person before it is deployed; nil if there is none.
 	Waiting() (*deploy.DueMerge, error)
 	// Snapshots are the newest ones.
-	Snapshots(most int) ([]*change.Snapshot, error)
+	Snapshots(most int) ([]*fileset.Snapshot, error)
 	// PlanRollback says what a rollback would change.
-	PlanRollback(ctx context.Context, id string) (*change.Plan, error)
+	PlanRollback(ctx context.Context, id string) (*fileset.Plan, error)
 }
 
 // deploymentPages show what is in place on this machine.
@@ -42,7 +42,7 @@ type deploymentPages struct {
 	*renderer
 	deployments Deployments
 	reader      Reader
-	attempts    records.Attempts
+	attempts    views.Attempts
 	packages    Packages            // nil where that toolset is off
 	back        operation.Operation // rolls back
 	propose     operation.Operation // proposes drift
@@ -58,21 +58,22 @@ func (h *deploymentPages) nav() pages.NavItem {
 	return pages.NavItem{Path: deploymentsPath, Text: "Deployments"}
 }
 
-func (h *deploymentPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
-	routes := []handler.Route{
-		page(deploymentsPath, asked(h.show)), page(pullDeploymentPath, asked(h.pull)), page(rollbackPath, asked(h.plan)),
+func (h *deploymentPages) routes(page func(string, httpx.Func) httpx.Route) []httpx.Route {
+	routes := []httpx.Route{
+		page(deploymentsPath, withQuery(h.showDeployments)), page(pullDeploymentPath, withQuery(h.pull)), page(rollbackPath,
+			withQuery(h.plan)),
 		{
 			Method: "POST", Pattern: rollbackPath, Scope: access.Operate, Page: true, Handle: h.rollback,
-			Body:    &handler.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},
+			Body:    &httpx.BodyLimit{Bytes: 4 << 10, Advice: "the form of the page is smaller"},
 			Refused: rejected(h.back),
 		},
 	}
 	if h.propose.Handle == nil {
 		return routes
 	}
-	return append(routes, handler.Route{
+	return append(routes, httpx.Route{
 		Method: "POST", Pattern: proposePath, Scope: access.Operate, Page: true, Handle: h.proposeDrift,
-		Body: &handler.BodyLimit{Bytes: 256 << 10, Advice: "propose fewer files at once"},
+		Body: &httpx.BodyLimit{Bytes: 256 << 10, Advice: "propose fewer files at once"},
 	})
 }
 
@@ -88,7 +89,7 @@ type deploymentsView struct {
 	NoConfiguration bool
 	Drifted         *pages.Diff
 	Waiting         *deploy.DueMerge
-	Snapshots       []*change.Snapshot
+	Snapshots       []*fileset.Snapshot
 	MayRoll         bool
 	// MayPropose says that the visitor may make a pull request of drift.
 	MayPropose bool
@@ -101,7 +102,7 @@ type deploymentParams struct {
 
 // WaitingPath returns the page of the pull request that waits.
 func (v deploymentsView) WaitingPath() string {
-	return target{v.Waiting.Provider, v.Waiting.Owner, v.Waiting.Name, v.Waiting.Number}.Path()
+	return pullAddress{v.Waiting.Provider, v.Waiting.Owner, v.Waiting.Name, v.Waiting.Number}.Path()
 }
 
 // need returns the overview's item for a merge that waits for a person.
@@ -118,16 +119,16 @@ func (t Toolsets) need() (out []waitItem, err error) {
 }
 
 // Newest reports whether a snapshot is the newest.
-func (v deploymentsView) Newest(s *change.Snapshot) bool {
+func (v deploymentsView) Newest(s *fileset.Snapshot) bool {
 	return len(v.Snapshots) > 0 && v.Snapshots[0].ID == s.ID
 }
 
 // Targets returns a snapshot's targets in words.
-func (deploymentsView) Targets(s *change.Snapshot) string {
+func (deploymentsView) Targets(s *fileset.Snapshot) string {
 	return strings.Trim(fmt.Sprint(s.Targets), "[]")
 }
 
-func (h *deploymentPages) show(req *handler.Request, q deploymentParams) (handler.Response, error) {
+func (h *deploymentPages) showDeployments(req *httpx.Request, q deploymentParams) (httpx.Response, error) {
 	view := deploymentsView{Page: h.frame(req, "Deployments", deploymentsPath),
 		MayRoll: req.Principal.Scopes.Has(access.Operate), Done: q.Done}
 	view.MayPropose = h.propose.Handle != nil && view.MayRoll && req.Principal.Scopes.Has(access.Propose)
@@ -149,7 +150,7 @@ func (h *deploymentPages) show(req *handler.Request, q deploymentParams) (handle
 		view.Drifted = &diff
 	}
 	if view.Waiting, err = h.deployments.Waiting(); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view.Snapshots, err = h.deployments.Snapshots(maxSnapshots)
 	return h.htmlOr(err, "deployments", view)
@@ -158,7 +159,7 @@ func (h *deploymentPages) show(req *handler.Request, q deploymentParams) (handle
 // rollbackView is the page of a rollback before it is done.
 type rollbackView struct {
 	pages.Page
-	Plan    *change.Plan
+	Plan    *fileset.Plan
 	To      string
 	MayRoll bool
 	Diff    *pages.Diff
@@ -170,16 +171,16 @@ type rollbackParams struct {
 }
 
 // plan shows what a rollback would change, with the form that does it.
-func (h *deploymentPages) plan(req *handler.Request, q rollbackParams) (handler.Response, error) {
+func (h *deploymentPages) plan(req *httpx.Request, q rollbackParams) (httpx.Response, error) {
 	view := rollbackView{Page: h.frame(req, "Roll back", deploymentsPath), To: q.To,
 		MayRoll: req.Principal.Scopes.Has(access.Operate)}
 	var err error
 	if view.Plan, err = h.deployments.PlanRollback(req.Context(), q.To); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	files, warnings, err := deploy.Diff(view.Plan)
 	if err != nil {
-		return handler.Response{}, deploy.Failure(err)
+		return httpx.Response{}, deploy.Failure(err)
 	}
 	view.Notes = slices.Concat(view.Plan.Warnings, warnings)
 	view.Diff = h.diffOf(files)
@@ -203,40 +204,40 @@ func (h *deploymentPages) diffOf(files []deploy.FileDiff) *pages.Diff {
 
 // rollback needs the plan that was shown, and the box that says that it is wanted, so that a button that was hit by
 // mistake does nothing.
-func (h *deploymentPages) rollback(req *handler.Request) (handler.Response, error) {
-	form, err := handler.ReadForm(req)
+func (h *deploymentPages) rollback(req *httpx.Request) (httpx.Response, error) {
+	form, err := httpx.ReadForm(req)
 	if err == nil && (form.Get("yes") != "true" || form.Get("to") == "" || len(form["to"]) != 1 ||
 		form.Get("plan") == "" || len(form["plan"]) != 1) {
 		err = fault.New(fault.InvalidArgument,
 			"the form must have the fields to and plan, each once, and the box must be ticked that says that the rollback is wanted")
 	}
 	if err != nil {
-		return handler.Response{}, h.back.Reject(req.Context(), req.Call(nil), err)
+		return httpx.Response{}, h.back.Reject(req.Context(), req.Call(nil), err)
 	}
-	if _, err := ask(req, h.back, deploy.ShownRollback{To: form.Get("to"), Plan: form.Get("plan")}); err != nil {
-		return handler.Response{}, err
+	if _, err := callOperation(req, h.back, deploy.ShownRollback{To: form.Get("to"), Plan: form.Get("plan")}); err != nil {
+		return httpx.Response{}, err
 	}
 	return h.goTo(deploymentsPath + "?done=rollback"), nil
 }
 
 // proposeDrift makes a pull request of the files that were ticked, and shows it.
-func (h *deploymentPages) proposeDrift(req *handler.Request) (handler.Response, error) {
-	form, err := handler.ReadForm(req)
+func (h *deploymentPages) proposeDrift(req *httpx.Request) (httpx.Response, error) {
+	form, err := httpx.ReadForm(req)
 	if err == nil && (len(form["path"]) == 0 || len(form["title"]) != 1 || len(form["why"]) != 1) {
 		err = fault.New(fault.InvalidArgument,
 			"tick at least one file; the form must have the fields title and why, each once")
 	}
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	answer, err := ask(req, h.propose, deploy.ProposeRequest{Paths: form["path"], Title: form.Get("title"),
+	answer, err := callOperation(req, h.propose, deploy.ProposeRequest{Paths: form["path"], Title: form.Get("title"),
 		Why: form.Get("why")})
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	done := answer.(deploy.Envelope[deploy.Proposed]).Data
 	owner, name, _ := strings.Cut(done.Repository, "/")
-	if at := (target{done.Provider, owner, name, done.Number}); done.Number > 0 && done.Provider != "" {
+	if at := (pullAddress{done.Provider, owner, name, done.Number}); done.Number > 0 && done.Provider != "" {
 		return h.goTo(at.Path()), nil
 	}
 	return h.goTo(deploymentsPath + "?done=proposal"), nil
@@ -249,7 +250,7 @@ const pullDeploymentPath = pullPath + "/deployment"
 // it in after it is shown: the commit may have to be fetched, and every file of the targets is looked at.
 type pullDeployment struct {
 	pages.Page
-	Target target
+	Target pullAddress
 	Status gitprovider.Status
 	deploy.Preview
 	Failed *fault.Error // why nothing can be said
@@ -262,15 +263,15 @@ type pullDeployment struct {
 }
 
 // IsPending reports whether a change would come without the pull request, too.
-func (v pullDeployment) IsPending(c change.Change) bool {
-	return v.Pending[change.FileKey{Target: c.Target, Path: c.Path}]
+func (v pullDeployment) IsPending(c fileset.Change) bool {
+	return v.Pending[fileset.FileKey{Target: c.Target, Path: c.Path}]
 }
 
 // Merged reports whether it is too late for a forecast.
 func (v pullDeployment) Merged() bool { return v.Status.State == gitprovider.StateMerged }
 
 // concerns reports whether the page of a pull request has to say what it would change on this machine.
-func (t Toolsets) concerns(ctx context.Context, at target) bool {
+func (t Toolsets) concerns(ctx context.Context, at pullAddress) bool {
 	if t.Deployments == nil {
 		return false
 	}
@@ -278,16 +279,16 @@ func (t Toolsets) concerns(ctx context.Context, at target) bool {
 	return err == nil && concerned
 }
 
-func (h *deploymentPages) pull(req *handler.Request, _ struct{}) (handler.Response, error) {
+func (h *deploymentPages) pull(req *httpx.Request, _ struct{}) (httpx.Response, error) {
 	t, err := targetOf(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
 	defer cancel()
 	view := pullDeployment{Page: h.frame(req, "What a pull request would change on this machine", changesPath), Target: t}
 	if view.Status, err = h.reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if view.Merged() {
 		if err := h.whereIs(ctx, t, &view); err != nil {
@@ -305,7 +306,7 @@ func (h *deploymentPages) pull(req *handler.Request, _ struct{}) (handler.Respon
 }
 
 // whereIs looks for the files of a merged pull request, as they were proposed last: in targets, and in packages.
-func (h *deploymentPages) whereIs(ctx context.Context, t target, view *pullDeployment) error {
+func (h *deploymentPages) whereIs(ctx context.Context, t pullAddress, view *pullDeployment) error {
 	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
 	if err != nil {
 		return err
@@ -315,7 +316,7 @@ func (h *deploymentPages) whereIs(ctx context.Context, t target, view *pullDeplo
 		for _, f := range p.Files {
 			delete(hashes, f.Path)
 			if f.Action != gitprovider.ActionDelete && p.PrunedAt.IsZero() {
-				hashes[f.Path] = change.Hash([]byte(f.Content))
+				hashes[f.Path] = fileset.Hash([]byte(f.Content))
 			}
 		}
 	}

@@ -7,23 +7,24 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/ops/doctor"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // healthPath is the address of the page Health.
 const healthPath = "/doctor"
 
 // standing returns the state of the server, shown beside the navigation.
-func (h *renderer) standing(ctx context.Context) pages.Standing {
+func (h *renderer) standing(ctx context.Context) pages.ServerStatus {
 	now := h.health.Now(ctx)
-	s := pages.Standing{Mode: "Opens changes, tier " + h.settings.Tier.String()}
+	s := pages.ServerStatus{Mode: "Opens changes, tier " + h.settings.Tier.String()}
 	s.Health, s.Tone = now.Headline()
 	for _, f := range now.Of(doctor.Problem) {
 		if strings.HasPrefix(f.Name, "provider ") {
-			p := part{f}
-			s.Down = append(s.Down, pages.Down{Title: f.Headline(), Why: p.Detail() + " " + p.Stopped(), Since: p.Moment()})
+			p := healthPart{f}
+			s.Down = append(s.Down, pages.UnavailableForge{Title: f.Headline(), Why: p.Detail() + " " + p.Stopped(),
+				Since: p.Moment()})
 		}
 	}
 	switch {
@@ -35,17 +36,17 @@ func (h *renderer) standing(ctx context.Context) pages.Standing {
 	return s
 }
 
-// part is a part of the server's health as pages show it.
-type part struct{ doctor.Finding }
+// healthPart is a part of the server's health as pages show it.
+type healthPart struct{ doctor.Finding }
 
 // Key implements pages.Part: it is the whole.
-func (p part) Key() any { return p }
+func (p healthPart) Key() any { return p }
 
 // Word describes its status.
-func (p part) Word() words.Word { return words.Part(p.Status) }
+func (p healthPart) Word() views.Word { return views.Part(p.Status) }
 
 // Title says what is wrong, or else is its name.
-func (p part) Title() string {
+func (p healthPart) Title() string {
 	if p.Status == doctor.Problem {
 		return p.Headline()
 	}
@@ -53,10 +54,10 @@ func (p part) Title() string {
 }
 
 // Detail describes its state, as a sentence.
-func (p part) Detail() string { return words.Sentence(p.Finding.Detail) }
+func (p healthPart) Detail() string { return views.Sentence(p.Finding.Detail) }
 
 // Stopped says what it stops, as a sentence; "" for nothing.
-func (p part) Stopped() string {
+func (p healthPart) Stopped() string {
 	if p.Stops == "" || p.Status == doctor.OK {
 		return ""
 	}
@@ -64,10 +65,10 @@ func (p part) Stopped() string {
 }
 
 // Remedy says what to do, as a sentence; "" for nothing.
-func (p part) Remedy() string { return words.Sentence(p.Do) }
+func (p healthPart) Remedy() string { return views.Sentence(p.Do) }
 
 // Moment returns the time since when it is so; zero where that is not known.
-func (p part) Moment() time.Time {
+func (p healthPart) Moment() time.Time {
 	if p.Since == nil {
 		return time.Time{}
 	}
@@ -75,7 +76,7 @@ func (p part) Moment() time.Time {
 }
 
 // Leads returns the page that says more, without the base; "" for none.
-func (p part) Leads() string {
+func (p healthPart) Leads() string {
 	switch {
 	case p.Name == doctor.RecordsPart:
 		return auditPath
@@ -91,24 +92,24 @@ func (p part) Leads() string {
 type healthPage struct {
 	pages.Page
 	Answer, Tone string
-	Wrong, Fine  []part
+	Wrong, Fine  []healthPart
 	At           time.Time
 }
 
-func (h *renderer) showHealth(req *handler.Request) (handler.Response, error) {
+func (h *renderer) showHealth(req *httpx.Request) (httpx.Response, error) {
 	now, err := h.health.Check(req.Context())
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view := healthPage{Page: h.frame(req, "Health", healthPath), At: now.At}
 	for _, status := range []string{doctor.Problem, doctor.Held, doctor.Warning} {
 		for _, f := range now.Of(status) {
-			view.Wrong = append(view.Wrong, part{f})
+			view.Wrong = append(view.Wrong, healthPart{f})
 		}
 	}
 	for _, f := range now.Parts {
 		if f.Status == doctor.OK || f.Status == doctor.Off {
-			view.Fine = append(view.Fine, part{f})
+			view.Fine = append(view.Fine, healthPart{f})
 		}
 	}
 	blocking := func(f doctor.Finding) bool { return f.Blocks }

@@ -10,16 +10,15 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // overview is the first page.
 type overview struct {
 	*renderer
-	records  records.Records
+	records  views.Records
 	sessions *sessionPages
 	toolsets Toolsets
 }
@@ -67,7 +66,7 @@ type numbers struct {
 	Minded                 int       // parts of the server that are not as they should be, and work
 }
 
-func (h *overview) show(req *handler.Request, q overviewParams) (handler.Response, error) {
+func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Response, error) {
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
 	most := firstRows
 	if q.Show != "" {
@@ -75,10 +74,10 @@ func (h *overview) show(req *handler.Request, q overviewParams) (handler.Respons
 	}
 	w, err := h.waits(req, most)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view.Groups = w.groups(q.Show)
-	view.Waiting, view.More = w.shown(q.Show)
+	view.Waiting, view.More = w.groupRows(q.Show)
 	if view.Rest = "?show=all"; q.Show != "" {
 		view.Rest = "changes?tab=" + string(record.TabWaiting)
 	}
@@ -92,13 +91,13 @@ func (h *overview) show(req *handler.Request, q overviewParams) (handler.Respons
 		}
 	}
 	if err := h.lookBack(req, &view); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.html("overview", view)
 }
 
 // lookBack fills in what has happened.
-func (h *overview) lookBack(req *handler.Request, view *overviewPage) (err error) {
+func (h *overview) lookBack(req *httpx.Request, view *overviewPage) (err error) {
 	ctx := req.Context()
 	rows, err := h.records.Audit.Page(ctx, record.AuditQuery{Limit: lastActs})
 	if err != nil {
@@ -130,7 +129,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for i, c := range day {
 		view.Numbers.Refused += int64(c.Count)
 		if i == 0 {
-			view.Numbers.Mostly = words.Count(c.Count) + " of them: " + lowered(record.CodeText(c.Code))
+			view.Numbers.Mostly = views.Count(c.Count) + " of them: " + lowered(record.CodeText(c.Code))
 		}
 	}
 	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)
@@ -139,7 +138,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for _, c := range counts[:min(len(counts), maxBars)] {
 		q := url.Values{"code": {string(c.Code)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
 		view.Refusals = append(view.Refusals, bar{
-			Label: record.CodeText(c.Code), Value: words.Count(c.Count), Link: changesPath + "?" + q.Encode(),
+			Label: record.CodeText(c.Code), Value: views.Count(c.Count), Link: changesPath + "?" + q.Encode(),
 			Width: 100 * c.Count / counts[0].Count,
 		})
 	}
@@ -147,9 +146,9 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 }
 
 // needs returns what waits for a person, the most urgent first.
-func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
+func (h *overview) needs(req *httpx.Request) (out []waitItem, err error) {
 	for _, f := range h.health.Now(req.Context()).Of(doctor.Problem) {
-		out = append(out, partWait(part{f}))
+		out = append(out, partWait(healthPart{f}))
 	}
 	unfinished, err := h.records.Summary.Unfinished(req.Context())
 	if err != nil {
@@ -157,7 +156,7 @@ func (h *overview) needs(req *handler.Request) (out []waitItem, err error) {
 	}
 	for _, p := range unfinished {
 		if p.Abandoned || p.State == record.StateUnsettled {
-			out = append(out, proposalWait(p, words.Proposal(p.State, p.Abandoned), "Did not finish:",
+			out = append(out, proposalWait(p, views.Proposal(p.State, p.Abandoned), "Did not finish:",
 				" its process ended or gave up; the next proposal settles it"))
 		}
 	}
@@ -185,7 +184,7 @@ const (
 // waitItem is something that waits for a person: what it is, why, and the one thing that moves it.
 type waitItem struct {
 	Group      string
-	Word       words.Word
+	Word       views.Word
 	Title      string // untrusted
 	Why        string // in short
 	More       string // the rest of why; untrusted
@@ -240,8 +239,8 @@ func (w waiting) groups(shown string) []waitGroup {
 	return out
 }
 
-// shown returns the rows of a group, and how many there are beside them.
-func (w waiting) shown(group string) (rows []waitItem, more int64) {
+// groupRows returns the rows of a group, and how many there are beside them.
+func (w waiting) groupRows(group string) (rows []waitItem, more int64) {
 	most, of := len(w.items), w.counts[group]
 	switch group {
 	case "":
@@ -259,7 +258,7 @@ func (w waiting) shown(group string) (rows []waitItem, more int64) {
 
 // waits returns what waits for a person, the worst first, and within a kind the oldest first; of pull requests at most
 // most for each standing.
-func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
+func (h *overview) waits(req *httpx.Request, most int) (waiting, error) {
 	needs, err := h.needs(req)
 	if err != nil {
 		return waiting{}, err
@@ -268,7 +267,7 @@ func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 	if err != nil {
 		return waiting{}, err
 	}
-	standings := slices.DeleteFunc(record.WaitingStandings(), func(s record.Standing) bool { return totals[s] == 0 })
+	standings := slices.DeleteFunc(record.WaitingStandings(), func(s record.NextActor) bool { return totals[s] == 0 })
 	open, err := h.records.Pulls.StandingPulls(req.Context(), standings, most)
 	if err != nil {
 		return waiting{}, err
@@ -286,7 +285,7 @@ func (h *overview) waits(req *handler.Request, most int) (waiting, error) {
 	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
 	slices.Reverse(dry)
 	for _, p := range dry {
-		item := proposalWait(p, words.Outcome(record.OutcomeDryRun), "Nothing was written.",
+		item := proposalWait(p, views.Outcome(record.OutcomeDryRun), "Nothing was written.",
 			" Opening it runs all checks again")
 		item.Group, item.Act = waitsDryRun, "Open it"
 		w.items = append(w.items, item)
@@ -311,16 +310,16 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 		return waitItem{}, false
 	}
 	item := waitItem{
-		Word: words.Pull(p), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo,
+		Word: views.Pull(p), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo,
 		Number: p.Number,
 	}
-	switch p.Standing() {
+	switch p.NextActor() {
 	case record.StandingFailed:
 		item.Group, item.Act, item.Why = waitsBroken, "Open", "The forge's checks fail"
 	case record.StandingReady:
 		item.Group, item.Act, item.Why = waitsMerge, "Merge", "Approved"
 		if p.Approvals > 1 {
-			item.Why += " by " + words.Count(p.Approvals)
+			item.Why += " by " + views.Count(p.Approvals)
 		}
 		if p.Checks == gitprovider.ChecksSuccess {
 			item.More = ", checks passed"
@@ -339,7 +338,7 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 }
 
 // proposalWait returns a proposal that needs a person.
-func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem {
+func proposalWait(p record.Proposal, word views.Word, why, more string) waitItem {
 	return waitItem{
 		Group: waitsBroken, Word: word, Title: p.Title, Why: why, More: more, Link: proposalPath(p.ID), Act: "Open",
 		At:         p.CreatedAt,
@@ -348,7 +347,7 @@ func proposalWait(p record.Proposal, word words.Word, why, more string) waitItem
 }
 
 // partWait returns a part of the server that is broken.
-func partWait(p part) waitItem {
+func partWait(p healthPart) waitItem {
 	item := brokenWait(p.Title(), "", cmp.Or(p.Leads(), healthPath), p.Moment())
 	item.Why, item.More = p.Stopped(), " "+p.Detail()+" "+p.Remedy()
 	return item
@@ -357,7 +356,7 @@ func partWait(p part) waitItem {
 // brokenWait returns an item about a problem of the server that needs a person.
 func brokenWait(title, why, link string, at time.Time) waitItem {
 	return waitItem{
-		Group: waitsBroken, Word: words.Word{Text: "Broken", Tone: words.Bad, Icon: "alert-triangle"}, Title: title,
+		Group: waitsBroken, Word: views.Word{Text: "Broken", Tone: views.Bad, Icon: "alert-triangle"}, Title: title,
 		More: why, Link: link, Act: "Open", At: at,
 	}
 }

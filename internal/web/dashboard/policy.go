@@ -5,11 +5,10 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/plural"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -44,9 +43,9 @@ type section struct {
 	Code  bool // the rules are patterns
 }
 
-func (h *policyPage) show(req *handler.Request, q askParams) (handler.Response, error) {
+func (h *policyPage) showRules(req *httpx.Request, q askParams) (httpx.Response, error) {
 	if q.Tier > int(gitprovider.TierRemediate) {
-		return handler.Response{}, fault.New(fault.InvalidArgument, "the parameter `tier` is 1, 2 or 3")
+		return httpx.Response{}, fault.New(fault.InvalidArgument, "the parameter `tier` is 1, 2 or 3")
 	}
 	view := policyView{Page: h.frame(req, "Policy", "/policy"), Path: q.Path}
 	rules, err := h.policy()
@@ -104,43 +103,43 @@ func sections(v policy.View) []section {
 		{Title: "Files that never may, whatever else allows them", Rules: v.Deny, Code: true},
 		{Title: "Who may how much", Rules: []string{
 			"Tier 1 may not propose.",
-			fmt.Sprintf("Tier 2 may change %s in one pull request; %s.", plural.Files(v.Tier2MaxFiles), caps(v.Tier2Caps)),
-			fmt.Sprintf("Tier 3 may change %s in one pull request; %s.", plural.Files(v.Tier3MaxFiles), caps(v.Tier3Caps)),
+			fmt.Sprintf("Tier 2 may change %s in one pull request; %s.", fault.CountFiles(v.Tier2MaxFiles), caps(v.Tier2Caps)),
+			fmt.Sprintf("Tier 3 may change %s in one pull request; %s.", fault.CountFiles(v.Tier3MaxFiles), caps(v.Tier3Caps)),
 			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
 			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.",
 				v.CooldownHours,
-				choose(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),
-			fmt.Sprintf("An open pull request may be revised %s, %s.", plural.Of(v.MaxRevisions, "time", "times"),
-				choose(v.Revise == "always", "whenever the agent wants",
-					"each time after a review or a comment"+choose(v.ReviseOnChecks, ", or when checks fail", "")+
-						choose(v.Revise == "once", ", and once before anybody has looked at it", ""))),
+				textIf(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),
+			fmt.Sprintf("An open pull request may be revised %s, %s.", fault.Count(v.MaxRevisions, "time", "times"),
+				textIf(v.Revise == "always", "whenever the agent wants",
+					"each time after a review or a comment"+textIf(v.ReviseOnChecks, ", or when checks fail", "")+
+						textIf(v.Revise == "once", ", and once before anybody has looked at it", ""))),
 			"An open pull request of somebody else on the same files is " +
-				choose(v.Duplicates == policy.DuplicatesAny, "a refusal", "a warning") + ".",
+				textIf(v.Duplicates == policy.DuplicatesAny, "a refusal", "a warning") + ".",
 		}},
 		{Title: "Where", Rules: []string{
 			"Repositories: " + orElse(v.Repositories, "every one that a provider serves") + ".",
 			"Base branches: " + orElse(v.BaseBranches, "the default branch, or the one that the manifest names") + ".",
 			"Pinned whatever their manifests say: " + orElse(pinned(v.Pins), "none") + ".",
-			"Forks " + choose(v.AllowForks, "may be targeted", "may not be targeted") + ".",
+			"Forks " + textIf(v.AllowForks, "may be targeted", "may not be targeted") + ".",
 		}},
 		{Title: "What pull requests are like", Rules: []string{
-			"They are opened " + choose(v.PullRequests.Draft, "as drafts", "ready for review") + ", with the labels " +
+			"They are opened " + textIf(v.PullRequests.Draft, "as drafts", "ready for review") + ", with the labels " +
 				orElse(v.Labels, "(none)") + "; labels that a repository lacks " +
-				choose(v.PullRequests.CreateLabels, "are made", "are left out") + ".",
+				textIf(v.PullRequests.CreateLabels, "are made", "are left out") + ".",
 			"Reviewers: " + orElse(v.PullRequests.Reviewers, "none") + ". Assignees: " +
 				orElse(v.PullRequests.Assignees, "none") + ".",
 			"Sections that a body must have: " + orElse(v.RequiredSections, "none") + ".",
 			"Names that a text may mention: " + orElse(v.Mentions, "none") + ". Words that close issues " +
-				choose(v.ClosingKeywords, "are left as they are", "are made harmless") + ".",
-			"Of refusals people are " + choose(v.NotifyRefused, "told", "not told") + ".",
-			choose(v.RequireSink, "Nothing is proposed unless the audit was exported to every sink before.",
+				textIf(v.ClosingKeywords, "are left as they are", "are made harmless") + ".",
+			"Of refusals people are " + textIf(v.NotifyRefused, "told", "not told") + ".",
+			textIf(v.RequireSink, "Nothing is proposed unless the audit was exported to every sink before.",
 				"A sink of the audit that fails stops no proposal."),
 		}},
 		{Title: "Sources that files of projects may choose from", Rules: sourceLines(v.Sources), Code: true},
 		{Title: "Agents", Rules: []string{
-			"A session starts " + choose(v.RequireBoundary, "only where a boundary keeps its agent from our files and processes",
+			"A session starts " + textIf(v.RequireBoundary, "only where a boundary keeps its agent from our files and processes",
 				"with the boundary that there is, or without one") + ".",
-			"What agents said in sessions is " + choose(v.SessionTranscripts == "0", "kept.",
+			"What agents said in sessions is " + textIf(v.SessionTranscripts == "0", "kept.",
 				"removed after "+v.SessionTranscripts+"."),
 		}},
 	}
@@ -189,7 +188,7 @@ func orElse(list []string, none string) string {
 	return strings.Join(list, ", ")
 }
 
-func choose(yes bool, then, otherwise string) string {
+func textIf(yes bool, then, otherwise string) string {
 	if yes {
 		return then
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Bounds of a page about one change.
@@ -41,7 +41,7 @@ type proposalPage struct {
 	ID         string
 	Attempts   []attempt
 	Change     *proposedChange // nil if nothing passed the gates
-	Wanted     *wanted         // what a refused attempt wanted; nil where that is not kept
+	Wanted     *refusedChange  // what a refused attempt wanted; nil where that is not kept
 	Way        []wayStep
 	CanPromote bool
 	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
@@ -89,11 +89,11 @@ func (v proposalPage) Repository() string {
 }
 
 // Word describes its state.
-func (v proposalPage) Word() words.Word {
+func (v proposalPage) Word() views.Word {
 	if v.Change != nil && (v.Last() == nil || v.Change.Abandoned || v.Change.State != record.StateDryRun) {
-		return words.Proposal(v.Change.State, v.Change.Abandoned)
+		return views.Proposal(v.Change.State, v.Change.Abandoned)
 	}
-	return words.Outcome(v.Last().Outcome)
+	return views.Outcome(v.Last().Outcome)
 }
 
 // Checked returns the verdicts of our checks on it.
@@ -123,11 +123,11 @@ func (a attempt) Rule() string {
 	return ""
 }
 
-func (h *proposalPages) show(req *handler.Request, q proposalParams) (handler.Response, error) {
+func (h *proposalPages) showProposal(req *httpx.Request, q proposalParams) (httpx.Response, error) {
 	id := req.PathValue("id")
 	rows, err := h.attempts.AttemptsOf(req.Context(), id)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view := proposalPage{ID: id}
 	title := "Proposal"
@@ -137,8 +137,8 @@ func (h *proposalPages) show(req *handler.Request, q proposalParams) (handler.Re
 			title = r.Title
 		}
 	}
-	if view.Wanted, err = h.wanted(req, id); err != nil {
-		return handler.Response{}, err
+	if view.Wanted, err = h.readRefusedChange(req, id); err != nil {
+		return httpx.Response{}, err
 	}
 	p, err := h.attempts.Proposal(req.Context(), id)
 	switch {
@@ -150,9 +150,9 @@ func (h *proposalPages) show(req *handler.Request, q proposalParams) (handler.Re
 		view.Change, title = h.change(req, p, q), p.Title
 		view.CanPromote, view.WhyNot = h.mayPromote(req, p)
 	case fault.CodeOf(err) != fault.NotFound:
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	case len(view.Attempts) == 0:
-		return handler.Response{}, fault.New(fault.NotFound, "there is no proposal with this id")
+		return httpx.Response{}, fault.New(fault.NotFound, "there is no proposal with this id")
 	}
 	if title = h.env.Line(title); title == "" {
 		title = "Proposal without a title"
@@ -164,8 +164,8 @@ func (h *proposalPages) show(req *handler.Request, q proposalParams) (handler.Re
 	return h.html("proposal", view)
 }
 
-// wanted is the change that a refused attempt asked for.
-type wanted struct {
+// refusedChange is the change that a refused attempt asked for.
+type refusedChange struct {
 	record.RefusedChange
 	Prose pages.Prose
 }
@@ -176,15 +176,15 @@ func (v proposalPage) Refused() bool {
 		func(a attempt) bool { return a.Outcome == record.OutcomeRefused })
 }
 
-func (h *proposalPages) wanted(req *handler.Request, id string) (*wanted, error) {
+func (h *proposalPages) readRefusedChange(req *httpx.Request, id string) (*refusedChange, error) {
 	kept, err := h.attempts.Wanted(req.Context(), id)
 	if err != nil || kept == nil {
 		return nil, err
 	}
-	return &wanted{*kept, pages.Markdown(h.env.Redact(kept.Body.Text))}, nil
+	return &refusedChange{*kept, pages.Markdown(h.env.Redact(kept.Body.Text))}, nil
 }
 
-func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may bool, whyNot string) {
+func (h *proposalPages) mayPromote(req *httpx.Request, p record.Proposal) (may bool, whyNot string) {
 	switch {
 	case p.State != record.StateDryRun:
 		return false, ""
@@ -204,7 +204,7 @@ func (h *proposalPages) mayPromote(req *handler.Request, p record.Proposal) (may
 	return true, ""
 }
 
-func (h *proposalPages) change(req *handler.Request, p record.Proposal, q proposalParams) *proposedChange {
+func (h *proposalPages) change(req *httpx.Request, p record.Proposal, q proposalParams) *proposedChange {
 	c := &proposedChange{Proposal: p, Prose: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body)))}
 	if !p.PrunedAt.IsZero() {
 		c.DiffNote = "Text and contents were removed on " + p.PrunedAt.UTC().Format(time.DateOnly) +
@@ -215,7 +215,7 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, q propos
 		}
 		return c
 	}
-	c.Diff, c.DiffNote = h.compare(req, h.reader, p, q, proposalPath(p.ID))
+	c.Diff, c.DiffNote = h.showChanges(req, h.reader, p, q, proposalPath(p.ID))
 	left := maxWholeInAll
 	for i, f := range p.Files {
 		if i == maxWholeFiles {
@@ -230,9 +230,9 @@ func (h *proposalPages) change(req *handler.Request, p record.Proposal, q propos
 	return c
 }
 
-// compare shows what a proposal changes in its base branch as it is now, on a page. The record has the new contents
+// showChanges shows what a proposal changes in its base branch as it is now, on a page. The record has the new contents
 // only.
-func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposal, q proposalParams,
+func (h *renderer) showChanges(req *httpx.Request, reader Reader, p record.Proposal, q proposalParams,
 	page string) (pages.Diff, string) {
 	ctx, cancel := context.WithTimeout(req.Context(), compareTimeout)
 	defer cancel()
@@ -260,13 +260,13 @@ func (h *renderer) compare(req *handler.Request, reader Reader, p record.Proposa
 }
 
 // promote opens the change of a dry run for a person, and redirects to the result.
-func (h *proposalPages) promote(req *handler.Request) (handler.Response, error) {
-	if _, err := handler.ReadForm(req); err != nil {
-		return handler.Response{}, h.promotes.Reject(req.Context(), req.Call(nil), err)
+func (h *proposalPages) promote(req *httpx.Request) (httpx.Response, error) {
+	if _, err := httpx.ReadForm(req); err != nil {
+		return httpx.Response{}, h.promotes.Reject(req.Context(), req.Call(nil), err)
 	}
-	result, err := ask(req, h.promotes, prflow.PromoteRequest{ID: req.PathValue("id")})
+	result, err := callOperation(req, h.promotes, prflow.PromoteRequest{ID: req.PathValue("id")})
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.goTo(proposalPath(result.(prflow.CreateResult).RequestID)), nil
 }
@@ -311,13 +311,13 @@ func (g gates) Others() string {
 	if g.Passed == len(g.Verdicts) {
 		return ""
 	}
-	return words.Count(len(g.Verdicts)-asked) + " did not apply"
+	return views.Count(len(g.Verdicts)-asked) + " did not apply"
 }
 
 // wayStep is something that happened to a change, or is to happen.
 type wayStep struct {
 	Icon          string
-	Tone          words.Tone
+	Tone          views.Tone
 	Before, After string // around Who
 	Who           string // untrusted
 	Sub           string
@@ -330,18 +330,18 @@ type wayStep struct {
 // proposedSteps returns the steps of an attempt at a proposal.
 func proposedSteps(a attempt) []wayStep {
 	act := a.about.Act(a.RecordedAttempt)
-	first := wayStep{Icon: "robot", Tone: words.Done, Who: act.Who, After: " " + act.Step(), At: a.Time,
-		Sub: words.Door(a.Door)}
+	first := wayStep{Icon: "robot", Tone: views.Done, Who: act.Who, After: " " + act.Step(), At: a.Time,
+		Sub: views.Door(a.Door)}
 	if a.Session != "" {
 		first.Sub, first.Link, first.Text = "in a", a.SessionLink(), "session of tier "+a.Tier.String()
 	}
-	g, took := gatesOf(a.Verdicts), words.Length(a.Duration)
+	g, took := gatesOf(a.Verdicts), views.Length(a.Duration)
 	switch a.Outcome {
 	case record.OutcomeRefused:
-		second := wayStep{Icon: "ban", Tone: words.Bad, Before: g.Said(), At: a.Time, Sub: "after " + took + ": " +
+		second := wayStep{Icon: "ban", Tone: views.Bad, Before: g.Said(), At: a.Time, Sub: "after " + took + ": " +
 			lowered(act.Reason)}
 		if gates := a.Gates(); len(gates) > 0 {
-			second.Before = "Stopped by " + words.Gate(gates[0])
+			second.Before = "Stopped by " + views.Gate(gates[0])
 		}
 		return []wayStep{first, second}
 	case record.OutcomeRevised:
@@ -357,7 +357,7 @@ func proposedSteps(a attempt) []wayStep {
 	}
 	steps := []wayStep{first}
 	if len(g.Verdicts) > 0 {
-		word := words.Outcome(a.Outcome)
+		word := views.Outcome(a.Outcome)
 		steps = append(steps, wayStep{
 			Icon: word.Icon, Tone: word.Tone, Before: g.Said(), At: a.Time, Sub: lowered(word.Text) + " after " + took,
 			Link: auditRowPath(a.Seq), Text: "record",
@@ -368,7 +368,7 @@ func proposedSteps(a attempt) []wayStep {
 
 // reviewStep returns the step of a person's review.
 func reviewStep(r gitprovider.Review) wayStep {
-	word := words.Review(r.State)
+	word := views.Review(r.State)
 	actions := map[gitprovider.ReviewState]string{
 		gitprovider.ReviewApproved: "review.approve", gitprovider.ReviewChangesRequested: "review.request-changes",
 		gitprovider.ReviewCommented: "review.comment",
@@ -386,7 +386,7 @@ func reviewStep(r gitprovider.Review) wayStep {
 		At:    r.SubmittedAt,
 	}
 	if n := len(r.Comments); n > 0 {
-		s.Sub = words.Many(n, "comment on a line", "comments on lines")
+		s.Sub = views.Many(n, "comment on a line", "comments on lines")
 	}
 	return s
 }

@@ -15,10 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Bounds of the page of one pull request.
@@ -33,10 +32,10 @@ type pullPages struct {
 	*renderer
 	reader   Reader
 	reviewer Reviewer
-	attempts records.Attempts
-	pulls    records.Pulls
+	attempts views.Attempts
+	pulls    views.Pulls
 	seen     *seenParts
-	deploys  func(ctx context.Context, at target) bool // whether it would change something on this machine
+	deploys  func(ctx context.Context, at pullAddress) bool // whether it would change something on this machine
 }
 
 // pullParams chooses what the page of a pull request shows.
@@ -47,30 +46,30 @@ type pullParams struct {
 	On   string `json:"on,omitempty" maxLength:"40"` // mark of the line that is commented on
 }
 
-func (h *pullPages) show(req *handler.Request) (handler.Response, error) {
+func (h *pullPages) showPull(req *httpx.Request) (httpx.Response, error) {
 	var q pullParams
-	err := handler.DecodeQuery(req, &q)
-	var t target
+	err := httpx.DecodeQuery(req, &q)
+	var t pullAddress
 	if err == nil {
 		t, err = targetOf(req)
 	}
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view, err := h.view(req, t, q)
 	if err != nil {
-		return handler.Response{}, h.asProposed(req.Context(), t, err)
+		return httpx.Response{}, h.asProposed(req.Context(), t, err)
 	}
 	if view.Done = doneText(q.Done); view.Done != "" {
-		if view.Next, err = h.next(req.Context(), t); err != nil {
-			return handler.Response{}, err
+		if view.Next, err = h.nextWaiting(req.Context(), t); err != nil {
+			return httpx.Response{}, err
 		}
 	}
 	return h.html("pull", view)
 }
 
 // view returns the page for a person. The part of the diff that it shows counts as seen from then on.
-func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage, error) {
+func (h *pullPages) view(req *httpx.Request, t pullAddress, q pullParams) (pullPage, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
 	defer cancel()
 	status, err := h.reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number)
@@ -79,10 +78,10 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 	}
 	view := h.statusView(req, t, status)
 	view.Deploys = h.deploys(ctx, t)
-	if view.Made, err = h.made(ctx, t); err != nil {
+	if view.Made, err = h.proposalSteps(ctx, t); err != nil {
 		return pullPage{}, err
 	}
-	if view.End, err = h.end(ctx, t, status); err != nil {
+	if view.End, err = h.findPullEnd(ctx, t, status); err != nil {
 		return pullPage{}, err
 	}
 	view.Word = view.standing()
@@ -90,14 +89,15 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 	if !h.reviewer.Reviews(t.provider) {
 		view.Why = "Reviewing and merging happen at the provider."
 		if n := len(view.Made); n > 0 && view.Made[n-1].PrunedAt.IsZero() {
-			diff, note := h.compare(req, h.reader, view.Made[n-1].Proposal, proposalParams{View: q.View, Part: q.Part}, t.Path())
+			diff, note := h.showChanges(req, h.reader, view.Made[n-1].Proposal, proposalParams{View: q.View, Part: q.Part},
+				t.Path())
 			view.Diff, view.DiffNote = &diff, note
 		}
 		if mayReview {
 			view.Acts = slices.DeleteFunc(view.acts(status.State, nil),
 				func(a actForm) bool { return a.Verb != review.LiftCooldown })
 		}
-		view.tell(status.Reviews)
+		view.fillSteps(status.Reviews)
 		return view, nil
 	}
 	detail, err := h.reviewer.Show(ctx, t.provider, gitprovider.RepoRef{Owner: t.owner, Name: t.name}, t.number)
@@ -105,7 +105,7 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 		return view, err
 	}
 	view.Head = detail.HeadCommit // what is shown below, and so what a review is about
-	view.tell(detail.Reviews)
+	view.fillSteps(detail.Reviews)
 	if err := h.showDifference(ctx, req, &view, detail, q); err != nil {
 		return view, err
 	}
@@ -118,16 +118,16 @@ func (h *pullPages) view(req *handler.Request, t target, q pullParams) (pullPage
 }
 
 // asProposed returns an error of a forge with the page that shows what was proposed to it, which needs no forge.
-func (h *pullPages) asProposed(ctx context.Context, t target, err error) error {
+func (h *pullPages) asProposed(ctx context.Context, t pullAddress, err error) error {
 	made, none := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
 	if none != nil || len(made) == 0 {
 		return err
 	}
-	return &handler.RecordedError{Err: err, Path: proposalPath(made[len(made)-1].ID) + "?as=proposed"}
+	return &httpx.RecordedError{Err: err, Path: proposalPath(made[len(made)-1].ID) + "?as=proposed"}
 }
 
-// next returns another pull request that waits for a person, the oldest; nil for none.
-func (h *pullPages) next(ctx context.Context, but target) (*waitItem, error) {
+// nextWaiting returns another pull request that waits for a person, the oldest; nil for none.
+func (h *pullPages) nextWaiting(ctx context.Context, but pullAddress) (*waitItem, error) {
 	open, err := h.pulls.OpenPulls(ctx, maxOpenPulls)
 	for _, p := range open {
 		if item, waits := waitOf(p); waits && item.Link != but.Path() {
@@ -137,14 +137,14 @@ func (h *pullPages) next(ctx context.Context, but target) (*waitItem, error) {
 	return nil, err
 }
 
-// made returns the proposals that a pull request consists of, with the rows of the audit of the first ones.
-func (h *pullPages) made(ctx context.Context, t target) (steps []step, err error) {
+// proposalSteps returns the proposals that a pull request consists of, with the rows of the audit of the first ones.
+func (h *pullPages) proposalSteps(ctx context.Context, t pullAddress) (steps []pullStep, err error) {
 	made, err := h.attempts.MadeOf(ctx, t.provider, t.owner, t.name, t.number)
 	if err != nil {
 		return nil, err
 	}
 	for i, p := range made {
-		one := step{Proposal: p}
+		one := pullStep{Proposal: p}
 		if i < maxRowsAsked {
 			rows, err := h.attempts.AttemptsOf(ctx, p.ID)
 			if err != nil {
@@ -159,8 +159,8 @@ func (h *pullPages) made(ctx context.Context, t target) (steps []step, err error
 	return steps, nil
 }
 
-// end returns how a pull request ended: from the record, else from its provider.
-func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status) (*pullEnd, error) {
+// findPullEnd returns how a pull request ended: from the record, else from its provider.
+func (h *pullPages) findPullEnd(ctx context.Context, t pullAddress, status gitprovider.Status) (*pullEnd, error) {
 	if status.State == gitprovider.StateOpen {
 		return nil, nil
 	}
@@ -183,7 +183,7 @@ func (h *pullPages) end(ctx context.Context, t target, status gitprovider.Status
 	return out, err
 }
 
-func (h *pullPages) statusView(req *handler.Request, t target, status gitprovider.Status) pullPage {
+func (h *pullPages) statusView(req *httpx.Request, t pullAddress, status gitprovider.Status) pullPage {
 	view := pullPage{
 		Page:   h.frame(req, cmp.Or(h.env.Line(status.Title), "Change")+" #"+strconv.Itoa(status.Number), changesPath),
 		Target: t, Status: status, Head: status.HeadCommit,
@@ -196,14 +196,14 @@ func (h *pullPages) statusView(req *handler.Request, t target, status gitprovide
 	return view
 }
 
-// target is the pull request that an address names.
-type target struct {
+// pullAddress is the pull request that an address names.
+type pullAddress struct {
 	provider, owner, name string
 	number                int
 }
 
-func targetOf(req *handler.Request) (target, error) {
-	t := target{provider: req.PathValue("provider"), owner: req.PathValue("owner"), name: req.PathValue("repo")}
+func targetOf(req *httpx.Request) (pullAddress, error) {
+	t := pullAddress{provider: req.PathValue("provider"), owner: req.PathValue("owner"), name: req.PathValue("repo")}
 	number, err := strconv.ParseUint(req.PathValue("number"), 10, 31)
 	t.number = int(number)
 	bad := func(part string) bool { return gitprovider.CheckRepoPart(part) != nil }
@@ -214,34 +214,34 @@ func targetOf(req *handler.Request) (target, error) {
 }
 
 // Path returns the address of its page, without the base.
-func (t target) Path() string {
+func (t pullAddress) Path() string {
 	return strings.Join([]string{"/pulls", url.PathEscape(t.provider), url.PathEscape(t.owner), url.PathEscape(t.name),
 		strconv.Itoa(t.number)}, "/")
 }
 
 // OwnerName returns its repository, as owner/name.
-func (t target) OwnerName() string { return t.owner + "/" + t.name }
+func (t pullAddress) OwnerName() string { return t.owner + "/" + t.name }
 
 // Provider returns its provider.
-func (t target) Provider() string { return t.provider }
+func (t pullAddress) Provider() string { return t.provider }
 
 // Repository returns its repository with the provider.
-func (t target) Repository() record.RepoName {
+func (t pullAddress) Repository() record.RepoName {
 	return record.RepoName{Provider: t.provider, Owner: t.owner, Name: t.name}
 }
 
 // pullPage is one pull request.
 type pullPage struct {
 	pages.Page
-	Target target
+	Target pullAddress
 	Status gitprovider.Status // its reviews are Reviews
 	Head   string             // what a review is about
 	Prose  pages.Prose
 	Mind   []string // what a person should know before merging
-	Word   words.Word
+	Word   views.Word
 	Gates  gates
-	Made   []step   // the proposals that it consists of, oldest first
-	End    *pullEnd // nil while it is open, and where it is not known
+	Made   []pullStep // the proposals that it consists of, oldest first
+	End    *pullEnd   // nil while it is open, and where it is not known
 	Way    []wayStep
 	opinions
 	difference
@@ -249,17 +249,17 @@ type pullPage struct {
 	Deploys bool // what it would change on this machine is to be shown
 }
 
-// step is a proposal that opened a pull request or added to it.
-type step struct {
+// pullStep is a proposal that opened a pull request or added to it.
+type pullStep struct {
 	record.Proposal
 	Row attempt // of the audit; zero if it is not known
 }
 
 // Link returns the address of the proposal, without the base.
-func (s step) Link() string { return proposalPath(s.ID) }
+func (s pullStep) Link() string { return proposalPath(s.ID) }
 
 // SessionLink returns the address of the agent's session, without the base.
-func (s step) SessionLink() string { return sessionPath(s.Session) }
+func (s pullStep) SessionLink() string { return sessionPath(s.Session) }
 
 // pullEnd says how a pull request ended, as far as it is recorded.
 type pullEnd struct {
@@ -291,14 +291,14 @@ func (v pullPage) Mergeable() string {
 		return "the forge is still finding out whether it can be"
 	case !*v.Status.Mergeable:
 		return "conflicts with its base"
-	case v.Word == words.Standing(record.StandingReady):
+	case v.Word == views.NextActor(record.StandingReady):
 		return "can be done now"
 	}
 	return "can be done once it is approved"
 }
 
-// tell fills in the steps of the change so far, and those to come.
-func (v *pullPage) tell(reviews []gitprovider.Review) {
+// fillSteps fills in the steps of the change so far, and those to come.
+func (v *pullPage) fillSteps(reviews []gitprovider.Review) {
 	for _, s := range v.Made {
 		if s.Row.Seq > 0 {
 			v.Way = append(v.Way, proposedSteps(s.Row)...)
@@ -312,7 +312,7 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 	if v.Status.State == gitprovider.StateOpen {
 		v.Way = append(v.Way, wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text,
 			Sub: "commit " + pages.Short(v.Head)},
-			wayStep{Icon: "git-merge", Tone: words.Mute, Before: "Merge", Sub: v.Mergeable(), Todo: true})
+			wayStep{Icon: "git-merge", Tone: views.Mute, Before: "Merge", Sub: v.Mergeable(), Todo: true})
 		return
 	}
 	end := wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text}
@@ -330,7 +330,7 @@ func (v *pullPage) tell(reviews []gitprovider.Review) {
 	if v.End != nil && v.End.LiftedBy != "" {
 		v.Way = append(
 			v.Way,
-			wayStep{Icon: "clock", Tone: words.Done, Who: record.PersonName(v.End.LiftedBy),
+			wayStep{Icon: "clock", Tone: views.Done, Who: record.PersonName(v.End.LiftedBy),
 				After: " " + record.StepOf("review.lift-cooldown"), At: v.End.LiftedAt},
 		)
 	}
@@ -363,7 +363,7 @@ func (v pullPage) Revised() time.Time {
 }
 
 // standing describes the state of a pull request, from its provider's present answer.
-func (v pullPage) standing() words.Word {
+func (v pullPage) standing() views.Word {
 	r := record.PullRecord{State: v.Status.State, Checks: v.Status.Checks.State, RevisedAt: v.Revised()}
 	r.Approvals, r.ChangesRequested = gitprovider.Opinions(v.Status.Reviews)
 	for _, said := range v.Status.Reviews {
@@ -371,5 +371,5 @@ func (v pullPage) standing() words.Word {
 			r.AskedAt = said.SubmittedAt
 		}
 	}
-	return words.Pull(r)
+	return views.Pull(r)
 }

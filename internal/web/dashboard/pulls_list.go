@@ -14,18 +14,18 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // pullList shows the open pull requests of all repositories that we know.
 type pullList struct {
 	*renderer
 	reader  Reader
-	summary records.Summary
+	summary views.Summary
 	policy  func() (policy.Policy, error)
-	turn    *handler.Turns // of reading
+	turn    *httpx.Turns // of reading
 	memo    pullsMemo
 }
 
@@ -85,10 +85,10 @@ func (m *pullsMemo) seen() (last pullsRead, begun int) {
 
 // pullsPage shows the open pull requests of every repository that we know. One that fails says so; the others are
 // shown.
-func (h *pullList) show(req *handler.Request) (handler.Response, error) {
+func (h *pullList) showPulls(req *httpx.Request) (httpx.Response, error) {
 	read, err := h.readPulls(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.html("pulls", struct {
 		pages.Page
@@ -98,7 +98,7 @@ func (h *pullList) show(req *handler.Request) (handler.Response, error) {
 
 // readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes
 // itself one that is of the same record and not old, so that many pages cost the providers no more than one does.
-func (h *pullList) readPulls(req *handler.Request) (pullsRead, error) {
+func (h *pullList) readPulls(req *httpx.Request) (pullsRead, error) {
 	_, begun := h.memo.seen()
 	waiting, cancel := context.WithTimeout(req.Context(), pullsTimeout)
 	defer cancel()
@@ -137,7 +137,7 @@ func (h *pullList) askProviders(ctx context.Context, read *pullsRead) error {
 	read.More = max(0, len(repos)-maxPullRepos)
 	repos = repos[:min(len(repos), maxPullRepos)]
 	read.Repos = make([]*repoPulls, len(repos))
-	sideBySide(len(repos), func(i int) { read.Repos[i] = h.list(ctx, repos[i]) })
+	sideBySide(len(repos), func(i int) { read.Repos[i] = h.loadRepoPulls(ctx, repos[i]) })
 	type row struct {
 		repo record.RepoName
 		pull *openPull
@@ -184,7 +184,7 @@ func (h *pullList) knownRepositories(ctx context.Context) ([]record.RepoName, er
 	return prflow.KnownRepositories(repos, rules, h.reader.ProviderOf), nil
 }
 
-func (h *pullList) list(ctx context.Context, repo record.RepoName) *repoPulls {
+func (h *pullList) loadRepoPulls(ctx context.Context, repo record.RepoName) *repoPulls {
 	out := &repoPulls{Repo: repo}
 	prs, err := h.reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
 	if err != nil {

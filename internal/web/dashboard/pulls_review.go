@@ -15,9 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // sentReview is a form of the page of a pull request, as it was sent.
@@ -30,18 +30,18 @@ type sentReview struct {
 
 // reviewOf returns a review of the pull request that the address names, whatever is wrong with it, for the record of a
 // refusal.
-func reviewOf(req *handler.Request) review.Request {
+func reviewOf(req *httpx.Request) review.Request {
 	number, _ := strconv.Atoi(req.PathValue("number"))
 	return review.Request{
-		Provider: handler.CleanLine(req.PathValue("provider")), Owner: handler.CleanLine(req.PathValue("owner")),
-		Name: handler.CleanLine(req.PathValue("repo")), Number: number,
+		Provider: httpx.CleanLine(req.PathValue("provider")), Owner: httpx.CleanLine(req.PathValue("owner")),
+		Name: httpx.CleanLine(req.PathValue("repo")), Number: number,
 		By: req.Caller(),
 	}
 }
 
 // reviewByForm does what a person has decided. What cannot be understood is recorded here, everything else by the
 // reviewer. A form that is refused comes back with what was written.
-func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
+func (h *pullPages) review(req *httpx.Request) (httpx.Response, error) {
 	sent, err := h.readReview(req)
 	if err != nil {
 		return h.sendBack(req, sent, h.reviewer.Refused(req.Context(), sent.Request, err))
@@ -50,13 +50,13 @@ func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
 	if err != nil {
 		return h.sendBack(req, sent, err)
 	}
-	t := target{sent.Provider, sent.Owner, sent.Name, sent.Number}
+	t := pullAddress{sent.Provider, sent.Owner, sent.Name, sent.Number}
 	if len(outcome.Warnings) == 0 {
-		return h.goTo(t.Path() + sent.query.after(sent.Verb)), nil
+		return h.goTo(t.Path() + sent.query.doneAddress(sent.Verb)), nil
 	}
 	view, err := h.view(req, t, sent.query)
 	if err != nil {
-		return handler.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneText(sent.Verb),
+		return httpx.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneText(sent.Verb),
 			fault.From(err).Message), err)
 	}
 	view.Done = doneText(sent.Verb)
@@ -64,8 +64,8 @@ func (h *pullPages) review(req *handler.Request) (handler.Response, error) {
 	return h.html("pull", view)
 }
 
-// after returns the query, and the place on the page, to which a browser is led when something was done.
-func (q pullParams) after(verb string) string {
+// doneAddress returns the query, and the place on the page, to which a browser is led when something was done.
+func (q pullParams) doneAddress(verb string) string {
 	query := url.Values{"done": {verb}}
 	if q.View != "" {
 		query.Set("view", q.View)
@@ -82,15 +82,15 @@ func (q pullParams) after(verb string) string {
 
 // sendBack shows the page again with the form as it was sent, and what is wrong with it beside its field. Who asked for
 // no page, and where the page cannot be shown, gets the error.
-func (h *pullPages) sendBack(req *handler.Request, sent sentReview, why error) (handler.Response, error) {
+func (h *pullPages) sendBack(req *httpx.Request, sent sentReview, why error) (httpx.Response, error) {
 	t, err := targetOf(req)
-	if err != nil || !handler.PrefersHTML(req.Request) {
-		return handler.Response{}, why
+	if err != nil || !httpx.PrefersHTML(req.Request) {
+		return httpx.Response{}, why
 	}
 	e := fault.From(why)
 	view, err := h.view(req, t, sent.query)
 	if err != nil || !view.May() {
-		return handler.Response{}, why
+		return httpx.Response{}, why
 	}
 	view.Position = "" // nothing but the form is of interest
 	failed := h.env.Message(e.Message)
@@ -121,14 +121,14 @@ func (v *pullPage) fillLine(sent sentReview, failed string) bool {
 }
 
 // readReview reads what a person has decided. With an error the request is as far as it was understood.
-func (h *pullPages) readReview(req *handler.Request) (sentReview, error) {
+func (h *pullPages) readReview(req *httpx.Request) (sentReview, error) {
 	r := sentReview{Request: reviewOf(req)}
 	t, err := targetOf(req)
 	if err != nil {
 		return r, err
 	}
 	r.Provider, r.Owner, r.Name, r.Number = t.provider, t.owner, t.name, t.number
-	form, err := handler.ReadForm(req)
+	form, err := httpx.ReadForm(req)
 	if err != nil {
 		return r, err
 	}
@@ -173,8 +173,8 @@ func isMark(s string) bool {
 	return len(s) > 0 && len(s) <= maxMark && strings.Trim(s, "fno0123456789") == ""
 }
 
-// refused records a review that the guard has refused.
-func (h *pullPages) refused(req *handler.Request, why *fault.Error) error {
+// recordRefusedReview records a review that the guard has refused.
+func (h *pullPages) recordRefusedReview(req *httpx.Request, why *fault.Error) error {
 	return h.reviewer.Refused(req.Context(), reviewOf(req), why)
 }
 
@@ -226,8 +226,8 @@ func reviewActions() []reviewAction {
 
 // actsFor returns a person's possible actions on a pull request in the state. Merging has a button of its own once
 // there are no obstacles.
-func actsFor(state gitprovider.State, stands words.Word, obstacles []string) (out []actForm) {
-	ready := len(obstacles) == 0 && stands == words.Standing(record.StandingReady)
+func actsFor(state gitprovider.State, stands views.Word, obstacles []string) (out []actForm) {
+	ready := len(obstacles) == 0 && stands == views.NextActor(record.StandingReady)
 	for _, a := range reviewActions() {
 		lifts := a.Verb == review.LiftCooldown
 		if lifts != (state == gitprovider.StateClosed) && a.Verb != "comment" || !lifts && state != gitprovider.StateOpen &&
@@ -268,17 +268,17 @@ const (
 )
 
 // showDifference shows a part of the difference, with the comments on its lines, and notes that it was shown.
-func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, view *pullPage, detail review.Detail,
+func (h *pullPages) showDifference(ctx context.Context, req *httpx.Request, view *pullPage, detail review.Detail,
 	q pullParams) error {
 	t := view.Target
-	key := seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}
+	key := seenKey{httpx.Key(req.Principal.Actor), t, detail.HeadCommit}
 	switch {
 	case detail.DiffTooLarge:
 		view.DiffNote = "The difference has more than 16 MiB and is not shown; use git."
 		return nil
 	case detail.Diff == "":
 		view.DiffNote = "There is no difference to show."
-		h.seen.note(key, 1, 1)
+		h.seen.markSeen(key, 1, 1)
 		return nil
 	}
 	diff := pages.ParseDiff(h.env.Redact(detail.Diff), q.View == "split", q.Part)
@@ -307,7 +307,7 @@ func (h *pullPages) showDifference(ctx context.Context, req *handler.Request, vi
 		}
 	})
 	view.Diff = &diff
-	h.seen.note(key, diff.Part, diff.Parts)
+	h.seen.markSeen(key, diff.Part, diff.Parts)
 	return nil
 }
 
@@ -318,7 +318,7 @@ func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 		for _, c := range r.Comments {
 			if c.Commit == detail.HeadCommit {
 				key := pages.LineKey{Path: c.Path, Line: c.Line, Before: c.Before}
-				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: words.Review(r.State), Body: c.Body,
+				notes[key] = append(notes[key], pages.LineNote{Author: r.Author, State: views.Review(r.State), Body: c.Body,
 					At: r.SubmittedAt})
 			}
 		}
@@ -328,8 +328,8 @@ func notesOf(detail review.Detail) map[pages.LineKey][]pages.LineNote {
 
 // obstacles say why a pull request should not be merged yet: what this person has not seen, who asks for changes, which
 // checks fail.
-func (h *pullPages) obstacles(req *handler.Request, t target, detail review.Detail) (out []string) {
-	missing, parts := h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit})
+func (h *pullPages) obstacles(req *httpx.Request, t pullAddress, detail review.Detail) (out []string) {
+	missing, parts := h.seen.unseenParts(seenKey{httpx.Key(req.Principal.Actor), t, detail.HeadCommit})
 	if detail.DiffTooLarge || len(missing) > 0 {
 		out = append(out, unseenText(missing, parts, detail.DiffTooLarge))
 	}
@@ -374,8 +374,8 @@ func unseenText(missing []int, parts int, tooLarge bool) string {
 
 // unseen says what a person who wants to merge was not shown; "" where they were shown all, and where there is nothing
 // to merge, which the reviewer says better.
-func (h *pullPages) unseen(req *handler.Request, t target, head string) string {
-	missing, parts := h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, head})
+func (h *pullPages) unseen(req *httpx.Request, t pullAddress, head string) string {
+	missing, parts := h.seen.unseenParts(seenKey{httpx.Key(req.Principal.Actor), t, head})
 	if parts > 0 && len(missing) == 0 {
 		return ""
 	}
@@ -383,7 +383,7 @@ func (h *pullPages) unseen(req *handler.Request, t target, head string) string {
 	if err != nil || detail.State != gitprovider.StateOpen || head != "" && head != detail.HeadCommit {
 		return ""
 	}
-	if missing, parts = h.seen.missing(seenKey{handler.Key(req.Principal.Actor), t, detail.HeadCommit}); parts > 0 &&
+	if missing, parts = h.seen.unseenParts(seenKey{httpx.Key(req.Principal.Actor), t, detail.HeadCommit}); parts > 0 &&
 		len(missing) == 0 {
 		return ""
 	}
@@ -393,7 +393,7 @@ func (h *pullPages) unseen(req *handler.Request, t target, head string) string {
 // seenKey is the difference of a pull request at a head, as one person sees it.
 type seenKey struct {
 	who  string
-	pull target
+	pull pullAddress
 	head string
 }
 
@@ -407,8 +407,8 @@ type seenParts struct {
 	shown map[seenKey][]bool
 }
 
-// note remembers that a part, from 1, was shown.
-func (s *seenParts) note(key seenKey, part, parts int) {
+// markSeen remembers that a part, from 1, was shown.
+func (s *seenParts) markSeen(key seenKey, part, parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shown == nil || len(s.shown) >= maxSeen {
@@ -420,8 +420,8 @@ func (s *seenParts) note(key seenKey, part, parts int) {
 	s.shown[key][part-1] = true
 }
 
-// missing returns the parts that were not shown, and how many there are; 0 if nothing was.
-func (s *seenParts) missing(key seenKey) (missing []int, parts int) {
+// unseenParts returns the parts that were not shown, and how many there are; 0 if nothing was.
+func (s *seenParts) unseenParts(key seenKey) (missing []int, parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, shown := range s.shown[key] {

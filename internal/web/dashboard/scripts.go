@@ -15,9 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/scripts"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Scripts lists and runs the operator's scripts for people; *scripts.Desk is one. Errors are faults.
@@ -47,23 +47,24 @@ const (
 
 func (h *scriptPages) nav() pages.NavItem { return pages.NavItem{Path: scriptsPath, Text: "Scripts"} }
 
-func (h *scriptPages) routes(page func(string, handler.Func) handler.Route) []handler.Route {
-	return []handler.Route{
-		page(scriptsPath, h.list), page(scriptsPath+"/{name}", h.show), page("/script-runs/{id}", h.run),
+func (h *scriptPages) routes(page func(string, httpx.Func) httpx.Route) []httpx.Route {
+	return []httpx.Route{
+		page(scriptsPath, h.showScripts), page(scriptsPath+"/{name}", h.showScript), page("/script-runs/{id}",
+			h.showScriptRun),
 		{
 			Method: "POST", Pattern: scriptsPath + "/{name}/run", Scope: access.Operate, Page: true, Handle: h.start,
-			Body: &handler.BodyLimit{Bytes: 256 << 10, Advice: "give less at once"}, Refused: h.refused,
+			Body: &httpx.BodyLimit{Bytes: 256 << 10, Advice: "give less at once"}, Refused: h.recordRefusedRun,
 		},
 	}
 }
 
-// refused records a run that never came to its script.
-func (h *scriptPages) refused(req *handler.Request, why *fault.Error) error {
+// recordRefusedRun records a run that never came to its script.
+func (h *scriptPages) recordRefusedRun(req *httpx.Request, why *fault.Error) error {
 	h.desk.Refused(req.Context(), h.call(req), req.PathValue("name"), why)
 	return why
 }
 
-func (h *scriptPages) call(req *handler.Request) operation.Call {
+func (h *scriptPages) call(req *httpx.Request) operation.Call {
 	return operation.Call{Caller: req.Caller(), Ceiling: req.Principal.Ceiling, Person: true}
 }
 
@@ -86,12 +87,12 @@ func (r runRow) Took() string {
 	if r.State == string(record.ScriptRunning) {
 		return "so far"
 	}
-	return words.Length(time.Duration(r.DurationMS) * time.Millisecond)
+	return views.Length(time.Duration(r.DurationMS) * time.Millisecond)
 }
 
 // Word describes its end.
-func (r runRow) Word() words.Word {
-	return words.Script(record.ScriptRun{
+func (r runRow) Word() views.Word {
+	return views.Script(record.ScriptRun{
 		State: record.ScriptRunState(r.State), Ending: record.ScriptEnding{ExitCode: r.ExitCode, TimedOut: r.TimedOut},
 	})
 }
@@ -111,7 +112,7 @@ func rowOf(r scripts.ScriptRunItem) runRow {
 	return runRow{r, at}
 }
 
-func (h *scriptPages) list(req *handler.Request) (handler.Response, error) {
+func (h *scriptPages) showScripts(req *httpx.Request) (httpx.Response, error) {
 	view := scriptsPage{Page: h.frame(req, "Scripts", scriptsPath)}
 	var err error
 	if view.List, err = h.desk.List(req.Context(), h.call(req)); err != nil {
@@ -120,7 +121,7 @@ func (h *scriptPages) list(req *handler.Request) (handler.Response, error) {
 	}
 	runs, err := h.desk.Runs(req.Context(), h.call(req), scripts.ScriptRunsRequest{Limit: runsShown})
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view.Runs = rowsOf(runs.Runs)
 	return h.html("scripts", view)
@@ -146,12 +147,12 @@ type scriptField struct {
 	Given             string // as it was sent, if the form comes back
 }
 
-func (h *scriptPages) show(req *handler.Request) (handler.Response, error) {
+func (h *scriptPages) showScript(req *httpx.Request) (httpx.Response, error) {
 	view, err := h.view(req)
 	return h.htmlOr(err, "script", view)
 }
 
-func (h *scriptPages) view(req *handler.Request) (scriptPage, error) {
+func (h *scriptPages) view(req *httpx.Request) (scriptPage, error) {
 	shown, err := h.desk.Show(req.Context(), h.call(req), req.PathValue("name"))
 	if err != nil {
 		return scriptPage{}, err
@@ -179,10 +180,10 @@ func (h *scriptPages) view(req *handler.Request) (scriptPage, error) {
 }
 
 // sendBack shows the form again as it was sent, and what is wrong with it.
-func (h *scriptPages) sendBack(req *handler.Request, form url.Values, why error) (handler.Response, error) {
+func (h *scriptPages) sendBack(req *httpx.Request, form url.Values, why error) (httpx.Response, error) {
 	view, err := h.view(req)
-	if err != nil || view.WhyNot != "" || !handler.PrefersHTML(req.Request) {
-		return handler.Response{}, why
+	if err != nil || view.WhyNot != "" || !httpx.PrefersHTML(req.Request) {
+		return httpx.Response{}, why
 	}
 	e := fault.From(why)
 	view.Position, view.Failed = "", h.env.Message(e.Message)
@@ -223,23 +224,24 @@ func fieldsOf(schema map[string]any) (fields []scriptField) {
 }
 
 // start runs a script for a person, who is led to the run as soon as it has begun.
-func (h *scriptPages) start(req *handler.Request) (handler.Response, error) {
+func (h *scriptPages) start(req *httpx.Request) (httpx.Response, error) {
 	name := req.PathValue("name")
-	form, err := handler.ReadForm(req)
+	form, err := httpx.ReadForm(req)
 	if err != nil {
-		return handler.Response{}, h.refused(req, fault.From(err))
+		return httpx.Response{}, h.recordRefusedRun(req, fault.From(err))
 	}
 	shown, err := h.desk.Show(req.Context(), h.call(req), name)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	arguments, problems := scripts.FromTexts(shown.InputSchema, textsOf(form, shown.InputSchema))
 	if len(problems) > 0 {
-		return h.sendBack(req, form, h.refused(req, fault.New(fault.InvalidArgument, "%s", strings.Join(problems, "; "))))
+		return h.sendBack(req, form, h.recordRefusedRun(req, fault.New(fault.InvalidArgument, "%s", strings.Join(problems,
+			"; "))))
 	}
 	call := h.call(req)
 	if call.Arguments, err = json.Marshal(arguments); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	begun, ended := make(chan string, 1), make(chan error, 1)
 	go func() { // the script goes on when the browser has been answered
@@ -296,10 +298,10 @@ type runPage struct {
 	Cut    bool
 }
 
-func (h *scriptPages) run(req *handler.Request) (handler.Response, error) {
+func (h *scriptPages) showScriptRun(req *httpx.Request) (httpx.Response, error) {
 	r, err := h.desk.Run(req.Context(), h.call(req), req.PathValue("id"))
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.html("scriptrun", runPage{
 		Page: h.frame(req, "Run of "+r.Script, scriptsPath), Run: rowOf(r.ScriptRunItem), Stdout: r.Stdout, Stderr: r.Stderr,

@@ -13,9 +13,9 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Bounds of the page of a session.
@@ -41,7 +41,7 @@ type sessionPage struct {
 	Chain    []chained // sessions that handed over to each other, this one included
 	Attempts []attempt
 	More     string // query of all proposals of the session, where some are left out
-	Said     said
+	Said     transcriptPart
 	Journal  []sessions.JournalEntry // what it noted for later sessions, newest first
 }
 
@@ -51,48 +51,49 @@ type chained struct {
 	Here bool
 }
 
-// said is a part of what the agent said and did.
-type said struct {
+// transcriptPart is a part of what the agent said and did.
+type transcriptPart struct {
 	Events               []sessions.Event
 	Last                 int
 	Older, Newer, Newest string // queries; "" for none
 }
 
-func (h *sessionPages) show(req *handler.Request, q oneSessionParams) (handler.Response, error) {
+func (h *sessionPages) showSession(req *httpx.Request, q oneSessionParams) (httpx.Response, error) {
 	r, err := h.records.Session(req.Context(), req.PathValue("id"))
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	view := sessionPage{Page: h.frame(req, "Session of tier "+r.Tier.String(), sessionsPath), sessionRow: h.row(req, r),
-		Show: q.Show}
+	view := sessionPage{Page: h.frame(req, "Session of tier "+r.Tier.String(), sessionsPath),
+		sessionRow: h.sessionRowOf(req, r),
+		Show:       q.Show}
 	if view.CanStop = view.Running() && req.Principal.Scopes.Has(access.Operate); !view.Running() {
-		view.Start = h.again(req, r)
+		view.Start = h.restartForm(req, r)
 	}
 	if view.Chain, err = h.chain(req, r); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	if view.Said, err = h.said(req, r.ID, q.From); err != nil {
-		return handler.Response{}, err
+	if view.Said, err = h.readTranscript(req, r.ID, q.From); err != nil {
+		return httpx.Response{}, err
 	}
 	if view.Journal, err = h.records.Journal(req.Context(), sessions.JournalQuery{Session: r.ID}); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{Session: r.ID, Limit: pageSize + 1})
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if len(rows) > pageSize {
 		rows, view.More = rows[:pageSize], "/proposals?"+url.Values{"session": {r.ID}}.Encode()
 	}
 	if view.Attempts, err = attemptsOf(req.Context(), h.pulls, nil, rows); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view.talk(q.Show)
 	return h.html("session", view)
 }
 
-// again returns the form that starts a session as another one was; nil if that cannot be.
-func (h *sessionPages) again(req *handler.Request, r sessions.Record) *startForm {
+// restartForm returns the form that starts a session as another one was; nil if that cannot be.
+func (h *sessionPages) restartForm(req *httpx.Request, r sessions.Record) *startForm {
 	form, _ := h.startForm(req)
 	if form == nil {
 		return nil
@@ -105,7 +106,7 @@ func (h *sessionPages) again(req *handler.Request, r sessions.Record) *startForm
 }
 
 // chain lists the sessions that handed over to each other up to and after this one; none if it stands alone.
-func (h *sessionPages) chain(req *handler.Request, r sessions.Record) ([]chained, error) {
+func (h *sessionPages) chain(req *httpx.Request, r sessions.Record) ([]chained, error) {
 	all := []sessions.Record{r}
 	follow := func(id func(sessions.Record) string, add func(sessions.Record)) error {
 		at := r
@@ -135,8 +136,8 @@ func (h *sessionPages) chain(req *handler.Request, r sessions.Record) ([]chained
 	return out, nil
 }
 
-// said reads a part of what the agent said and did: the last events, or those that begin with a number.
-func (h *sessionPages) said(req *handler.Request, id string, from int) (out said, err error) {
+// readTranscript reads a part of what the agent said and did: the last events, or those that begin with a number.
+func (h *sessionPages) readTranscript(req *httpx.Request, id string, from int) (out transcriptPart, err error) {
 	if out.Last, err = h.records.LastSessionEvent(req.Context(), id); err != nil {
 		return out, err
 	}
@@ -241,9 +242,9 @@ func (v *sessionPage) talk(kind string) {
 		late := s.Newer != "" && a.Time.After(s.Events[len(s.Events)-1].Time)
 		bad := a.Outcome == record.OutcomeRefused || a.Outcome == record.OutcomeFailed
 		if kind == "proposals" || !early && !late && (kind == "" || kind == "errors" && bad) {
-			w := words.Outcome(a.Outcome)
+			w := views.Outcome(a.Outcome)
 			m := moment{At: a.Time, Tone: string(w.Tone), Icon: w.Icon, Attempt: &a}
-			if w.Tone == words.Good {
+			if w.Tone == views.Good {
 				m.Icon = "git-pull-request"
 			}
 			v.Talk = append(v.Talk, m)
@@ -274,7 +275,7 @@ func (v sessionPage) Kinds() (out []link) {
 }
 
 // Ended says how it ended, as the beginning of a sentence.
-func (v sessionPage) Ended() string { return words.Session(v.State).Text }
+func (v sessionPage) Ended() string { return views.Session(v.State).Text }
 
 // Remedy says what to do about the way it ended, as rich text; "" for nothing.
 func (v sessionPage) Remedy() string {
@@ -303,7 +304,7 @@ type startForm struct {
 }
 
 // startForm returns the form for a new session, or why there is none.
-func (h *sessionPages) startForm(req *handler.Request) (*startForm, string) {
+func (h *sessionPages) startForm(req *httpx.Request) (*startForm, string) {
 	plan := h.agents.Plan()
 	switch {
 	case !req.Principal.Scopes.Has(access.Operate):
@@ -320,8 +321,8 @@ func (h *sessionPages) startForm(req *handler.Request) (*startForm, string) {
 }
 
 // start starts a session for a person, who is led to it. A form that is refused comes back with what was written.
-func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
-	form, err := handler.ReadForm(req)
+func (h *sessionPages) start(req *httpx.Request) (httpx.Response, error) {
+	form, err := httpx.ReadForm(req)
 	tier := gitprovider.Tier(0)
 	if err == nil {
 		tier, err = tierOf(form)
@@ -338,11 +339,11 @@ func (h *sessionPages) start(req *handler.Request) (handler.Response, error) {
 	return h.goTo(sessionPath(started.(session.SessionAccepted).ID)), nil
 }
 
-func (h *sessionPages) sendBack(req *handler.Request, form url.Values, tier gitprovider.Tier,
-	why error) (handler.Response, error) {
+func (h *sessionPages) sendBack(req *httpx.Request, form url.Values, tier gitprovider.Tier,
+	why error) (httpx.Response, error) {
 	view, err := h.view(req, sessionPageParams{})
-	if err != nil || view.Start == nil || !handler.PrefersHTML(req.Request) {
-		return handler.Response{}, why
+	if err != nil || view.Start == nil || !httpx.PrefersHTML(req.Request) {
+		return httpx.Response{}, why
 	}
 	e := fault.From(why)
 	view.Position = "" // nothing but the form is of interest
@@ -364,10 +365,10 @@ func tierOf(form url.Values) (gitprovider.Tier, error) {
 	return tier, nil
 }
 
-// stop stops a session for a person, who is led back to it.
-func (h *sessionPages) stop(req *handler.Request) (handler.Response, error) {
+// stopSession stops a session for a person, who is led back to it.
+func (h *sessionPages) stopSession(req *httpx.Request) (httpx.Response, error) {
 	if err := actOn(req, h.stops); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.goTo(sessionPath(req.PathValue("id"))), nil
 }

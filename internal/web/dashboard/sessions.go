@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
-	"github.com/claudeops/claudeops/internal/base/plural"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/sessions"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // sessionsPath is the address of the list of sessions.
@@ -29,9 +28,9 @@ type sessionPages struct {
 	agents   Sessions
 	starts   operation.Operation
 	stops    operation.Operation
-	records  records.Sessions
-	attempts records.Attempts
-	pulls    records.Pulls
+	records  views.Sessions
+	attempts views.Attempts
+	pulls    views.Pulls
 }
 
 type sessionPageParams struct {
@@ -66,12 +65,12 @@ type sessionNumbers struct {
 // journalShown is the number of journal entries that the listing shows.
 const journalShown = 30
 
-func (h *sessionPages) list(req *handler.Request, q sessionPageParams) (handler.Response, error) {
+func (h *sessionPages) showSessions(req *httpx.Request, q sessionPageParams) (httpx.Response, error) {
 	view, err := h.view(req, q)
 	return h.htmlOr(err, "sessions", view)
 }
 
-func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view sessionsPage, err error) {
+func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessionsPage, err error) {
 	query := sessions.Query{Before: q.Before, State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
 		Limit: pageSize + 1}
 	if q.State == "bad" {
@@ -94,7 +93,7 @@ func (h *sessionPages) view(req *handler.Request, q sessionPageParams) (view ses
 	}
 	view.page(req.URL.Query(), rows, pageSize)
 	for _, r := range rows[:min(len(rows), pageSize)] {
-		view.Rows = append(view.Rows, h.row(req, r))
+		view.Rows = append(view.Rows, h.sessionRowOf(req, r))
 	}
 	view.Start, view.WhyNot = h.startForm(req)
 	if q != (sessionPageParams{}) {
@@ -123,13 +122,13 @@ func (v *sessionsPage) page(query url.Values, rows []sessions.Record, size int) 
 func stateChoices() [][2]string {
 	out := [][2]string{{"bad", "Ended badly"}}
 	for _, s := range sessions.States() {
-		out = append(out, [2]string{string(s), words.Session(s).Text})
+		out = append(out, [2]string{string(s), views.Session(s).Text})
 	}
 	return out
 }
 
 // numbers returns the figures about the sessions of the last days.
-func (h *sessionPages) numbers(req *handler.Request, used *usageTable) (*sessionNumbers, error) {
+func (h *sessionPages) numbers(req *httpx.Request, used *usageTable) (*sessionNumbers, error) {
 	n := &sessionNumbers{Plan: h.agents.Plan()}
 	var err error
 	if n.Running, err = h.running(req); err != nil {
@@ -145,7 +144,7 @@ func (h *sessionPages) numbers(req *handler.Request, used *usageTable) (*session
 	if used != nil {
 		n.Cost = used.Total.Usage
 		if used.Total.CostUSD > 0 {
-			n.Each = words.Money(used.Total.CostUSD / float64(used.Total.Sessions))
+			n.Each = views.Money(used.Total.CostUSD / float64(used.Total.Sessions))
 		}
 	}
 	return n, err
@@ -158,15 +157,15 @@ type schedulePage struct {
 	Rows []sessionRow
 }
 
-func (h *sessionPages) schedule(req *handler.Request, _ struct{}) (handler.Response, error) {
+func (h *sessionPages) schedule(req *httpx.Request, _ struct{}) (httpx.Response, error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Trigger: sessions.TriggerSchedule,
 		Limit: scheduledShown})
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	view := schedulePage{Page: h.frame(req, "Agents", sessionsPath+"/schedule"), Plan: h.agents.Plan()}
 	for _, r := range rows {
-		view.Rows = append(view.Rows, h.row(req, r))
+		view.Rows = append(view.Rows, h.sessionRowOf(req, r))
 	}
 	return h.html("schedule", view)
 }
@@ -178,7 +177,7 @@ const (
 )
 
 // needs returns the sessions of the last days that did not come to a good end, as long as none of their tier has since.
-func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
+func (h *sessionPages) needs(req *httpx.Request) (out []waitItem, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
 	if err != nil {
 		return nil, err
@@ -196,8 +195,8 @@ func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 			continue
 		}
 		out = append(out, waitItem{
-			Group: waitsBroken, Word: words.Session(r.State),
-			Title: "Session of tier " + r.Tier.String() + ": " + lowered(words.Session(r.State).Text),
+			Group: waitsBroken, Word: views.Session(r.State),
+			Title: "Session of tier " + r.Tier.String() + ": " + lowered(views.Session(r.State).Text),
 			More:  r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}
@@ -205,7 +204,7 @@ func (h *sessionPages) needs(req *handler.Request) (out []waitItem, err error) {
 }
 
 // scheduleBehind says that the schedule does not do what it is for, if so.
-func (h *sessionPages) scheduleBehind(req *handler.Request) (item waitItem, is bool, err error) {
+func (h *sessionPages) scheduleBehind(req *httpx.Request) (item waitItem, is bool, err error) {
 	plan := h.agents.Plan()
 	if plan.Every == 0 {
 		return waitItem{}, false, nil
@@ -214,22 +213,22 @@ func (h *sessionPages) scheduleBehind(req *handler.Request) (item waitItem, is b
 	if err != nil || !s.Behind(plan.Every, h.env.Now()) {
 		return waitItem{}, false, err
 	}
-	item = waitItem{Group: waitsBroken, Word: words.Session(s.Last), Title: "The schedule starts no session",
+	item = waitItem{Group: waitsBroken, Word: views.Session(s.Last), Title: "The schedule starts no session",
 		More: plan.Missing, Link: sessionsPath + "/schedule", Act: "Open", At: s.LastAt}
 	if s.Last != sessions.StateSkipped || s.Cause != sessions.CauseRefused {
 		item.Title = "No session of the schedule has succeeded for long"
 	}
 	if n := s.Skipped[sessions.CauseRefused]; item.More == "" && n > 0 {
-		item.More = plural.Of(int(n), "session was", "sessions were") + " due and refused so far; the newest says why"
+		item.More = fault.Count(int(n), "session was", "sessions were") + " due and refused so far; the newest says why"
 	}
 	return item, true, nil
 }
 
 // running are those that run now.
-func (h *sessionPages) running(req *handler.Request) (out []sessionRow, err error) {
+func (h *sessionPages) running(req *httpx.Request) (out []sessionRow, err error) {
 	rows, err := h.records.Sessions(req.Context(), sessions.Query{State: sessions.StateRunning, Limit: maxSessionNeeds})
 	for _, r := range rows {
-		out = append(out, h.row(req, r))
+		out = append(out, h.sessionRowOf(req, r))
 	}
 	return out, err
 }
@@ -242,9 +241,9 @@ type sessionRow struct {
 	now time.Time
 }
 
-// row returns a session with what was proposed in it so far.
-func (h *sessionPages) row(req *handler.Request, r sessions.Record) sessionRow {
-	return sessionRow{records.CountNow(req.Context(), h.records, r), h.env.Now()}
+// sessionRowOf returns a session with what was proposed in it so far.
+func (h *sessionPages) sessionRowOf(req *httpx.Request, r sessions.Record) sessionRow {
+	return sessionRow{views.CountNow(req.Context(), h.records, r), h.env.Now()}
 }
 
 // Link returns the address of the session, without the base.
@@ -277,7 +276,7 @@ func (s sessionRow) StartedBy() string {
 	if s.Actor.Session != nil && s.Actor.Session.Starter != nil {
 		by = s.Actor.Session.Starter.String()
 	}
-	return words.Trigger(s.Trigger, by, from)
+	return views.Trigger(s.Trigger, by, from)
 }
 
 // Took returns its duration so far.
@@ -287,7 +286,7 @@ func (s sessionRow) Took() string {
 		ended = s.now
 	}
 	if took := ended.Sub(s.StartedAt); took >= time.Second {
-		return words.Length(took)
+		return views.Length(took)
 	}
 	return "under 1 s"
 }
@@ -349,7 +348,7 @@ type usageRow struct {
 }
 
 // usage returns nil if no session began in the last days, and on other pages than the first of all sessions.
-func (h *sessionPages) usage(req *handler.Request) (*usageTable, error) {
+func (h *sessionPages) usage(req *httpx.Request) (*usageTable, error) {
 	groups, err := h.records.UsageByDay(req.Context(), h.env.Now().AddDate(0, 0, 1-usageDays))
 	if err != nil || len(groups) == 0 {
 		return nil, err

@@ -16,9 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/web/authserver"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/signin"
 )
@@ -26,7 +24,7 @@ import (
 // signInPages let people sign in.
 type signInPages struct {
 	*renderer
-	guard  *guard.Guard
+	guard  *httpx.Guard
 	people *signin.SignIn
 	tokens *tokenPages
 }
@@ -59,14 +57,14 @@ type arrivedPage struct {
 
 // arrive signs in a person that a provider has recognised. The answer is a page that goes on by itself: the request
 // comes from another site, so that the cookie that it sets, which is strict, would not be sent with a redirect.
-func (h *signInPages) arrive(req *handler.Request) (handler.Response, error) {
+func (h *signInPages) arrive(req *httpx.Request) (httpx.Response, error) {
 	arrived, err := h.people.Finish(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if arrived.Elsewhere != "" {
 		arrived.Header.Set("Location", arrived.Elsewhere)
-		return handler.Response{Status: http.StatusSeeOther, Header: arrived.Header}, nil
+		return httpx.Response{Status: http.StatusSeeOther, Header: arrived.Header}, nil
 	}
 	response, err := h.html("arrived", arrivedPage{h.frame(req, "Signed in", ""), arrived.Next, arrived.Who.Name()})
 	response.Header = arrived.Header
@@ -85,12 +83,12 @@ type ownPage struct {
 
 // move shows the way to the browser's own name. A script takes it if the name can be reached; else the page says what
 // it costs to stay.
-func (h *signInPages) move(req *handler.Request, code, next string) (handler.Response, error) {
+func (h *signInPages) move(req *httpx.Request, code, next string) (httpx.Response, error) {
 	view := ownPage{Page: h.frame(req, "Sign in", ""), Code: code, Next: next, Why: h.guard.Own.Why, Host: req.Host,
 		Script: h.assets.Own.Name}
 	at := h.guard.OwnAddress(req.Request)
 	if at != "" {
-		view.Own = at + guard.SignInPath + "?" + url.Values{"code": {code}, "next": {next}}.Encode()
+		view.Own = at + httpx.SignInPath + "?" + url.Values{"code": {code}, "next": {next}}.Encode()
 	}
 	response, err := h.html("own", view)
 	h.mayProbe(&response, "http://*.localhost"+portOf(req.Host))
@@ -98,9 +96,9 @@ func (h *signInPages) move(req *handler.Request, code, next string) (handler.Res
 }
 
 // mayProbe lets the script of a page ask whether names below localhost can be reached.
-func (h *signInPages) mayProbe(response *handler.Response, names string) {
+func (h *signInPages) mayProbe(response *httpx.Response, names string) {
 	response.Header = http.Header{}
-	guard.Secure(response.Header)
+	httpx.Secure(response.Header)
 	response.Header.Set("Content-Security-Policy", strings.Replace(response.Header.Get("Content-Security-Policy"),
 		"connect-src 'self'", "connect-src 'self' "+names, 1))
 }
@@ -113,13 +111,13 @@ func portOf(host string) string {
 }
 
 // ownProbePath answers a page of another host of this server that wants to know whether a name can be reached.
-const ownProbePath = guard.SignInPath + "/reachable"
+const ownProbePath = httpx.SignInPath + "/reachable"
 
-func (h *signInPages) reachable(*handler.Request) (handler.Response, error) {
+func (h *signInPages) reachable(*httpx.Request) (httpx.Response, error) {
 	header := http.Header{}
-	guard.Secure(header)
+	httpx.Secure(header)
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	return handler.Response{Status: http.StatusNoContent, Header: header}, nil
+	return httpx.Response{Status: http.StatusNoContent, Header: header}, nil
 }
 
 // oncePage is the page of a one-time address.
@@ -136,8 +134,8 @@ const maxCode = 100
 // signInPage shows the form. next is where to go then, a path below the base. With a one-time code it shows a button
 // that sends the code, which a script presses as soon as somebody sees the page: asking for the page alone uses nothing
 // up, so that a program which looks at addresses ahead does no harm.
-func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
-	next, code := guard.SafeNext(req.URL.Query().Get("next")), req.URL.Query().Get("code")
+func (h *signInPages) showSignIn(req *httpx.Request) (httpx.Response, error) {
+	next, code := httpx.SafeNext(req.URL.Query().Get("next")), req.URL.Query().Get("code")
 	who, err := h.guard.Identify(req)
 	req.Principal = who
 	if code != "" && len(code) <= maxCode {
@@ -164,7 +162,7 @@ func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 		return h.html("signin", view)
 	}
 	view.Script = h.assets.Own.Name
-	view.Again = guard.SignInPath + "?" + url.Values{"again": {"1"}, "next": {next}}.Encode()
+	view.Again = httpx.SignInPath + "?" + url.Values{"again": {"1"}, "next": {next}}.Encode()
 	response, err := h.html("signin", view)
 	h.mayProbe(&response, "http://*.localhost"+portOf(req.Host))
 	return response, err
@@ -172,8 +170,8 @@ func (h *signInPages) show(req *handler.Request) (handler.Response, error) {
 
 // Where the two buttons of the page send its form.
 const (
-	allowPath = authserver.AuthorizePath + "/allow"
-	denyPath  = authserver.AuthorizePath + "/deny"
+	allowPath = signin.AuthorizePath + "/allow"
+	denyPath  = signin.AuthorizePath + "/deny"
 )
 
 // consentCookie ties the consent form to the browser it was shown to.
@@ -185,8 +183,8 @@ const consentLife = 15 * 60
 // consentPages ask a person whether a program may come in as an agent.
 type consentPages struct {
 	*renderer
-	guard       *guard.Guard
-	programs    *authserver.Server
+	guard       *httpx.Guard
+	programs    *signin.AuthServer
 	allow, deny operation.Operation
 }
 
@@ -204,7 +202,7 @@ type consentPage struct {
 	pages.Page
 	Client, Answer string
 	Far            bool // the browser is sent to another machine
-	Fields         []field
+	Fields         []hiddenField
 	Seal           string
 	May            bool // this person may admit programs
 	Tiers          []option
@@ -217,16 +215,16 @@ type consentPage struct {
 	Allow, Deny    string
 }
 
-// field is a hidden field of a form.
-type field struct{ Name, Value string }
+// hiddenField is a hidden field of a form.
+type hiddenField struct{ Name, Value string }
 
-func (h *consentPages) routes() []handler.Route {
+func (h *consentPages) routes() []httpx.Route {
 	if h.programs.Service == nil {
 		return nil
 	}
-	form := &handler.BodyLimit{Bytes: 16 << 10, Advice: "name fewer repositories"}
-	return []handler.Route{
-		{Method: http.MethodGet, Pattern: authserver.AuthorizePath, Scope: access.Read, Page: true, Handle: h.ask},
+	form := &httpx.BodyLimit{Bytes: 16 << 10, Advice: "name fewer repositories"}
+	return []httpx.Route{
+		{Method: http.MethodGet, Pattern: signin.AuthorizePath, Scope: access.Read, Page: true, Handle: h.showConsent},
 		{Method: http.MethodPost, Pattern: allowPath, Scope: access.Operate, Page: true, Handle: h.letIn, Body: form,
 			Refused: rejected(h.allow)},
 		{Method: http.MethodPost, Pattern: denyPath, Scope: access.Read, Page: true, Handle: h.keepOut, Body: form,
@@ -234,13 +232,13 @@ func (h *consentPages) routes() []handler.Route {
 	}
 }
 
-// ask shows what a program wants. A person sees the page each time, whatever they have allowed before.
-func (h *consentPages) ask(req *handler.Request) (handler.Response, error) {
+// showConsent shows what a program wants. A person sees the page each time, whatever they have allowed before.
+func (h *consentPages) showConsent(req *httpx.Request) (httpx.Response, error) {
 	given, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
-		return handler.Response{}, fault.New(fault.InvalidArgument, "the address is malformed; begin again")
+		return httpx.Response{}, fault.New(fault.InvalidArgument, "the address is malformed; begin again")
 	}
-	wanted, done, err := h.read(req, given)
+	wanted, done, err := h.parseAuthRequest(req, given)
 	if fault.CodeOf(err) == fault.InvalidArgument {
 		why := &oauth.Error{Code: "invalid_request", Description: fault.From(err).Message}
 		err = errors.Join(err, h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Actor,
@@ -252,13 +250,13 @@ func (h *consentPages) ask(req *handler.Request) (handler.Response, error) {
 	return h.page(req, given, wanted, "", gitprovider.TierObserve)
 }
 
-// read reads what a program wants. done is the answer where that is sent back to the program at once.
-func (h *consentPages) read(req *handler.Request, given url.Values) (oauth.Request, *handler.Response, error) {
+// parseAuthRequest reads what a program wants. done is the answer where that is sent back to the program at once.
+func (h *consentPages) parseAuthRequest(req *httpx.Request, given url.Values) (oauth.Request, *httpx.Response, error) {
 	if !h.programs.Offers(req.Request) {
 		return oauth.Request{}, nil, fault.New(fault.NotFound,
 			"programs are let in here over https alone, or on this machine; ask for this address by https")
 	}
-	wanted, err := h.programs.Service.Read(req.Context(), given, h.programs.Here(req.Request))
+	wanted, err := h.programs.Service.Read(req.Context(), given, h.programs.ServerAddresses(req.Request))
 	var why *oauth.Error
 	if errors.As(err, &why) {
 		if oauth.IsFar(wanted.Redirect) {
@@ -278,20 +276,20 @@ func (h *consentPages) read(req *handler.Request, given url.Values) (oauth.Reque
 	return wanted, nil, err
 }
 
-func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth.Request, failed string,
-	tier gitprovider.Tier) (handler.Response, error) {
-	key, cookie := h.key(req)
+func (h *consentPages) page(req *httpx.Request, given url.Values, wanted oauth.Request, failed string,
+	tier gitprovider.Tier) (httpx.Response, error) {
+	key, cookie := h.browserKey(req)
 	view := consentPage{
 		Page: h.frame(req, "Let a program in?", ""), Client: wanted.Client.Name, Answer: oauth.Place(wanted.Redirect),
 		Far: oauth.IsFar(wanted.Redirect), Seal: h.seal(key, req, given),
 		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed,
 		DryRun: h.settings.Rules().DryRun, Chosen: given.Has("dry_run"),
-		Days: int(oauth.GrantLife.Hours() / 24), Bounded: h.bounded(h.guard, req), Allow: allowPath, Deny: denyPath,
+		Days: int(oauth.GrantLife.Hours() / 24), Bounded: h.rightsBound(h.guard, req), Allow: allowPath, Deny: denyPath,
 	}
 	view.Scripts, view.Position = nil, ""
 	for _, name := range oauth.Fields() {
 		for _, value := range given[name] {
-			view.Fields = append(view.Fields, field{name, value})
+			view.Fields = append(view.Fields, hiddenField{name, value})
 		}
 	}
 	for at := gitprovider.TierObserve; at <= h.programs.Service.Highest(req.Principal.Ceiling); at++ {
@@ -299,7 +297,7 @@ func (h *consentPages) page(req *handler.Request, given url.Values, wanted oauth
 	}
 	response, err := h.html("consent", view)
 	response.Header = http.Header{}
-	guard.Secure(response.Header)
+	httpx.Secure(response.Header)
 	// Browsers ask this of the address that the answer to a form leads to, too.
 	response.Header.Set("Content-Security-Policy", strings.Replace(response.Header.Get("Content-Security-Policy"),
 		"form-action 'self'", "form-action 'self' "+oauth.FormAction(wanted.Redirect), 1))
@@ -318,20 +316,20 @@ func tierMeaning(t gitprovider.Tier) string {
 	}[t]
 }
 
-// key returns the browser's key, and the cookie that sets one where it has none.
-func (h *consentPages) key(req *handler.Request) (key, cookie string) {
+// browserKey returns the browser's key, and the cookie that sets one where it has none.
+func (h *consentPages) browserKey(req *httpx.Request) (key, cookie string) {
 	if kept := req.CookiesNamed(consentCookie); len(kept) == 1 && len(kept[0].Value) >= len(rand.Text()) {
 		return kept[0].Value, ""
 	}
 	key = rand.Text()
-	c := http.Cookie{Name: consentCookie, Value: key, Path: h.base + authserver.AuthorizePath, MaxAge: consentLife,
+	c := http.Cookie{Name: consentCookie, Value: key, Path: h.base + signin.AuthorizePath, MaxAge: consentLife,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.guard.Secured(req.Request)}
 	return key, c.String()
 }
 
 // seal returns the value that the form has to bring back: it cannot be made without the browser's key, and is valid
 // only for this person and this request.
-func (h *consentPages) seal(key string, req *handler.Request, given url.Values) string {
+func (h *consentPages) seal(key string, req *httpx.Request, given url.Values) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	wanted := url.Values{"": {req.Principal.Name()}}
 	for _, name := range oauth.Fields() {
@@ -345,18 +343,18 @@ func (h *consentPages) seal(key string, req *handler.Request, given url.Values) 
 }
 
 // sent returns the form of the page with what the program wants. An error is recorded.
-func (h *consentPages) sent(req *handler.Request, act operation.Operation) (form url.Values, wanted oauth.Request,
-	done *handler.Response, err error) {
-	form, err = handler.ReadForm(req)
+func (h *consentPages) sent(req *httpx.Request, act operation.Operation) (form url.Values, wanted oauth.Request,
+	done *httpx.Response, err error) {
+	form, err = httpx.ReadForm(req)
 	if err == nil {
-		key, fresh := h.key(req)
+		key, fresh := h.browserKey(req)
 		if fresh != "" || !hmac.Equal([]byte(h.seal(key, req, form)), []byte(form.Get("seal"))) {
 			err = fault.New(fault.Forbidden, "this form was not made for this browser and this person, or is too old; "+
 				"begin again in the program that sent you")
 		}
 	}
 	if err == nil {
-		wanted, done, err = h.read(req, form)
+		wanted, done, err = h.parseAuthRequest(req, form)
 	}
 	if err != nil {
 		err = act.Reject(req.Context(), req.Call(nil), err)
@@ -365,7 +363,7 @@ func (h *consentPages) sent(req *handler.Request, act operation.Operation) (form
 }
 
 // letIn gives the program a code, and sends the browser back with it.
-func (h *consentPages) letIn(req *handler.Request) (handler.Response, error) {
+func (h *consentPages) letIn(req *httpx.Request) (httpx.Response, error) {
 	form, wanted, done, err := h.sent(req, h.allow)
 	if err != nil || done != nil {
 		return *orNone(done), err
@@ -380,8 +378,8 @@ func (h *consentPages) letIn(req *handler.Request) (handler.Response, error) {
 	out, err := h.allow.Handle(req.Context(), call)
 	if err != nil {
 		code := fault.CodeOf(err)
-		if code != fault.InvalidArgument && code != fault.Forbidden || !handler.PrefersHTML(req.Request) {
-			return handler.Response{}, err
+		if code != fault.InvalidArgument && code != fault.Forbidden || !httpx.PrefersHTML(req.Request) {
+			return httpx.Response{}, err
 		}
 		response, pageErr := h.page(req, form, wanted, h.env.Message(fault.From(err).Message), tier)
 		response.Status = code.HTTPStatus()
@@ -391,7 +389,7 @@ func (h *consentPages) letIn(req *handler.Request) (handler.Response, error) {
 }
 
 // keepOut sends the browser back without a code.
-func (h *consentPages) keepOut(req *handler.Request) (handler.Response, error) {
+func (h *consentPages) keepOut(req *httpx.Request) (httpx.Response, error) {
 	_, wanted, done, err := h.sent(req, h.deny)
 	if err != nil || done != nil {
 		return *orNone(done), err
@@ -399,19 +397,19 @@ func (h *consentPages) keepOut(req *handler.Request) (handler.Response, error) {
 	call := req.Call(nil)
 	call.Input = oauth.Deny{Request: wanted}
 	if _, err := h.deny.Handle(req.Context(), call); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return *sendBack(wanted.Denied()), nil
 }
 
 // sendBack sends a browser to the program that it came from.
-func sendBack(address string) *handler.Response {
-	return &handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {address}}}
+func sendBack(address string) *httpx.Response {
+	return &httpx.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {address}}}
 }
 
-func orNone(r *handler.Response) *handler.Response {
+func orNone(r *httpx.Response) *httpx.Response {
 	if r == nil {
-		return &handler.Response{}
+		return &httpx.Response{}
 	}
 	return r
 }

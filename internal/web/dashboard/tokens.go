@@ -8,14 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/agents/tokens"
+	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
@@ -28,11 +27,11 @@ const (
 // tokenPages list tokens, make them and revoke them: agents' on one page, all others on another.
 type tokenPages struct {
 	*renderer
-	guard             *guard.Guard
+	guard             *httpx.Guard
 	all, make, revoke operation.Operation
 }
 
-func newTokenPages(r *renderer, g *guard.Guard, acts []operation.Operation) *tokenPages {
+func newTokenPages(r *renderer, g *httpx.Guard, acts []operation.Operation) *tokenPages {
 	return &tokenPages{r, g, operation.Named(acts, "list_tokens"), operation.Named(acts, "create_token"),
 		operation.Named(acts, "revoke_token")}
 }
@@ -41,7 +40,7 @@ func newTokenPages(r *renderer, g *guard.Guard, acts []operation.Operation) *tok
 type tokensPage struct {
 	pages.Page
 	Agents      bool // it is the one of agents' tokens
-	Good, Ended []tokens.TokenEntry
+	Good, Ended []credentials.TokenEntry
 	Form        tokenForm
 	Made        *madeToken // the one that was just made; nil for none
 	Revoked     string     // name of the one that was just revoked
@@ -69,37 +68,38 @@ type madeToken struct {
 // clientLines configure a client for this server. They hold no secret.
 type clientLines struct{ Name, Command, File, Text string }
 
-func (h *tokenPages) routes() []handler.Route {
-	form := &handler.BodyLimit{Bytes: 16 << 10, Advice: "name fewer repositories"}
-	route := func(method, pattern string, handle handler.Func) handler.Route {
-		return handler.Route{Method: method, Pattern: pattern, Scope: access.Operate, Page: true, Handle: handle}
+func (h *tokenPages) routes() []httpx.Route {
+	form := &httpx.BodyLimit{Bytes: 16 << 10, Advice: "name fewer repositories"}
+	route := func(method, pattern string, handle httpx.Func) httpx.Route {
+		return httpx.Route{Method: method, Pattern: pattern, Scope: access.Operate, Page: true, Handle: handle}
 	}
-	posted := func(pattern string, act operation.Operation, handle handler.Func) handler.Route {
+	posted := func(pattern string, act operation.Operation, handle httpx.Func) httpx.Route {
 		r := route(http.MethodPost, pattern, handle)
 		r.Body, r.Refused = form, rejected(act)
 		return r
 	}
-	of := func(agents bool, handle func(*handler.Request, bool) (handler.Response, error)) handler.Func {
-		return func(req *handler.Request) (handler.Response, error) { return handle(req, agents) }
+	of := func(agents bool, handle func(*httpx.Request, bool) (httpx.Response, error)) httpx.Func {
+		return func(req *httpx.Request) (httpx.Response, error) { return handle(req, agents) }
 	}
-	return []handler.Route{
-		route(http.MethodGet, tokensPath, of(true, h.list)), posted(tokensPath, h.make, of(true, h.create)),
-		route(http.MethodGet, peopleTokensPath, of(false, h.list)), posted(peopleTokensPath, h.make, of(false, h.create)),
+	return []httpx.Route{
+		route(http.MethodGet, tokensPath, of(true, h.showTokens)), posted(tokensPath, h.make, of(true, h.createToken)),
+		route(http.MethodGet, peopleTokensPath, of(false, h.showTokens)), posted(peopleTokensPath, h.make, of(false,
+			h.createToken)),
 		route(http.MethodGet, tokensPath+"/{id}/revoke", h.moved(tokensPath)),
-		posted(tokensPath+"/{id}/revoke", h.revoke, h.end),
+		posted(tokensPath+"/{id}/revoke", h.revoke, h.revokeToken),
 	}
 }
 
-func (h *tokenPages) list(req *handler.Request, agents bool) (handler.Response, error) {
+func (h *tokenPages) showTokens(req *httpx.Request, agents bool) (httpx.Response, error) {
 	var q struct {
 		Revoked string `json:"revoked,omitempty" maxLength:"100"`
 	}
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
+	if err := httpx.DecodeQuery(req, &q); err != nil {
+		return httpx.Response{}, err
 	}
 	view, err := h.view(req, agents)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	for _, t := range view.Ended {
 		if t.ID == q.Revoked {
@@ -110,14 +110,14 @@ func (h *tokenPages) list(req *handler.Request, agents bool) (handler.Response, 
 }
 
 // blank returns the page without tokens, with an empty form.
-func (h *tokenPages) blank(req *handler.Request, agents bool) tokensPage {
+func (h *tokenPages) blank(req *httpx.Request, agents bool) tokensPage {
 	title, path := "Tokens", peopleTokensPath
 	if agents {
 		title, path = "Agent tokens", tokensPath
 	}
 	view := tokensPage{Page: h.frame(req, title, path), Agents: agents}
-	view.Form = tokenForm{FormBase: h.base, Path: path, Agents: agents, Days: strconv.Itoa(tokens.DefaultDays)}
-	view.Form.Bounded = h.bounded(h.guard, req)
+	view.Form = tokenForm{FormBase: h.base, Path: path, Agents: agents, Days: strconv.Itoa(credentials.DefaultTokenDays)}
+	view.Form.Bounded = h.rightsBound(h.guard, req)
 	view.Form.offer(req.Principal, gitprovider.TierObserve, access.Scopes{access.Read})
 	return view
 }
@@ -138,7 +138,7 @@ func (f *tokenForm) offer(who access.Principal, tier gitprovider.Tier, scopes ac
 	}
 }
 
-func (h *tokenPages) view(req *handler.Request, agents bool) (tokensPage, error) {
+func (h *tokenPages) view(req *httpx.Request, agents bool) (tokensPage, error) {
 	view := h.blank(req, agents)
 	all, err := h.entries(req)
 	for _, t := range all {
@@ -153,8 +153,8 @@ func (h *tokenPages) view(req *handler.Request, agents bool) (tokensPage, error)
 	return view, err
 }
 
-// bounded says what bounds the rights of tokens that this person makes; see access.Gatekeeper.Bounded.
-func (r *renderer) bounded(g *guard.Guard, req *handler.Request) string {
+// rightsBound says what bounds the rights of tokens that this person makes; see access.Gatekeeper.Bounded.
+func (r *renderer) rightsBound(g *httpx.Guard, req *httpx.Request) string {
 	text, err := g.Bounded(req.Context(), req.Principal.Actor)
 	if err != nil {
 		r.env.Log.Warn("it is not known whether a provider can be asked about a person", "error", err)
@@ -162,22 +162,22 @@ func (r *renderer) bounded(g *guard.Guard, req *handler.Request) string {
 	return text
 }
 
-func (h *tokenPages) entries(req *handler.Request) ([]tokens.TokenEntry, error) {
+func (h *tokenPages) entries(req *httpx.Request) ([]credentials.TokenEntry, error) {
 	all, err := h.all.Handle(req.Context(), req.Call([]byte("{}")))
 	if err != nil {
 		return nil, err
 	}
-	return all.(tokens.TokenList).Tokens, nil
+	return all.(credentials.TokenList).Tokens, nil
 }
 
-// create makes a token. The answer is the page that shows its secret, once: it is never led on to, and nothing keeps
-// it.
-func (h *tokenPages) create(req *handler.Request, agents bool) (handler.Response, error) {
-	form, err := handler.ReadForm(req)
+// createToken makes a token. The answer is the page that shows its secret, once: it is never led on to, and nothing
+// keeps it.
+func (h *tokenPages) createToken(req *httpx.Request, agents bool) (httpx.Response, error) {
+	form, err := httpx.ReadForm(req)
 	if err != nil {
-		return handler.Response{}, h.make.Reject(req.Context(), req.Call(nil), err)
+		return httpx.Response{}, h.make.Reject(req.Context(), req.Call(nil), err)
 	}
-	out, err := ask(req, h.make, wantedToken(form, agents))
+	out, err := callOperation(req, h.make, wantedToken(form, agents))
 	if err != nil {
 		return h.sendBack(req, form, agents, err)
 	}
@@ -185,7 +185,7 @@ func (h *tokenPages) create(req *handler.Request, agents bool) (handler.Response
 	if err != nil { // it exists all the same, and its secret could not be shown again
 		view = h.blank(req, agents)
 	}
-	view.Position, view.Made = "", h.made(req, out.(tokens.TokenMade))
+	view.Position, view.Made = "", h.newMadeToken(req, out.(credentials.TokenMade))
 	response, err := h.html("tokens", view)
 	response.Status = http.StatusCreated
 	return response, err
@@ -223,8 +223,8 @@ func reposIn(text string) []string {
 	return strings.FieldsFunc(text, apart)
 }
 
-// made returns a new token with the configuration of its agent's client.
-func (h *tokenPages) made(req *handler.Request, t tokens.TokenMade) *madeToken {
+// newMadeToken returns a new token with the configuration of its agent's client.
+func (h *tokenPages) newMadeToken(req *httpx.Request, t credentials.TokenMade) *madeToken {
 	out := &madeToken{Name: t.Name, Secret: t.Token}
 	if !t.Agent {
 		return out
@@ -245,10 +245,10 @@ func (h *tokenPages) made(req *handler.Request, t tokens.TokenMade) *madeToken {
 	return out
 }
 
-func (h *tokenPages) sendBack(req *handler.Request, form url.Values, agents bool, why error) (handler.Response, error) {
+func (h *tokenPages) sendBack(req *httpx.Request, form url.Values, agents bool, why error) (httpx.Response, error) {
 	view, err := h.view(req, agents)
-	if err != nil || !handler.PrefersHTML(req.Request) {
-		return handler.Response{}, why
+	if err != nil || !httpx.PrefersHTML(req.Request) {
+		return httpx.Response{}, why
 	}
 	var chosen access.Scopes
 	for _, scope := range form["scope"] {
@@ -263,17 +263,20 @@ func (h *tokenPages) sendBack(req *handler.Request, form url.Values, agents bool
 	return h.htmlAgain(e, "tokens", view)
 }
 
-// end revokes a token, and leads back to the page that it was on.
-func (h *tokenPages) end(req *handler.Request) (handler.Response, error) {
+// revokeToken revokes a token, and leads back to the page that it was on.
+func (h *tokenPages) revokeToken(req *httpx.Request) (httpx.Response, error) {
 	if err := actOn(req, h.revoke); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	id := req.PathValue("id")
 	all, err := h.entries(req)
 	if err != nil { // it is revoked all the same
 		return h.goTo(tokensPath), nil
 	}
-	at := slices.IndexFunc(all, func(t tokens.TokenEntry) bool { return t.ID == id || t.Name == id && t.RevokedAt != nil })
+	at := slices.IndexFunc(all, func(t credentials.TokenEntry) bool {
+		return t.ID == id || t.Name == id &&
+			t.RevokedAt != nil
+	})
 	if at < 0 {
 		return h.goTo(tokensPath), nil
 	}

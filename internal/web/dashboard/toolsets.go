@@ -11,9 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Toolsets holds the services behind the pages of toolsets. A nil one has no pages: its toolset is not enabled.
@@ -30,11 +30,11 @@ type pageSet interface {
 	// nav is their entry in the navigation. Its path is that of one of the routes.
 	nav() pages.NavItem
 	// routes returns the pages and their forms; page makes the route of a page for everyone who may read.
-	routes(page func(pattern string, handle handler.Func) handler.Route) []handler.Route
+	routes(page func(pattern string, handle httpx.Func) httpx.Route) []httpx.Route
 }
 
 // pages returns the pages of the enabled toolsets, in the order of the navigation.
-func (t Toolsets) pages(r *renderer, reader Reader, attempts records.Attempts,
+func (t Toolsets) pages(r *renderer, reader Reader, attempts views.Attempts,
 	acts []operation.Operation) (sets []pageSet) {
 	if t.Definitions != nil {
 		sets = append(sets, &catalogue{r, t.Definitions})
@@ -92,23 +92,23 @@ func (h *actPages) nav() pages.NavItem {
 	return pages.NavItem{Path: h.list.Shown.Page.Path, Text: h.list.Shown.Page.Link}
 }
 
-func (h *actPages) routes(follows func(string, handler.Func) handler.Route) []handler.Route {
-	routes := []handler.Route{follows(h.list.Shown.Page.Path, asked(h.show))}
+func (h *actPages) routes(follows func(string, httpx.Func) httpx.Route) []httpx.Route {
+	routes := []httpx.Route{follows(h.list.Shown.Page.Path, withQuery(h.showActList))}
 	if h.act.Handle == nil {
 		return routes
 	}
 	form, scope := h.act.Shown.Page.Path, h.act.Needs.Scope
 	return append(routes,
-		handler.Route{Method: http.MethodGet, Pattern: path.Dir(form), Scope: scope, Page: true, Handle: h.ask},
-		handler.Route{
-			Method: http.MethodPost, Pattern: form, Scope: scope, Page: true, Handle: h.do, Body: handler.NoBody(),
+		httpx.Route{Method: http.MethodGet, Pattern: path.Dir(form), Scope: scope, Page: true, Handle: h.showConfirmation},
+		httpx.Route{
+			Method: http.MethodPost, Pattern: form, Scope: scope, Page: true, Handle: h.do, Body: httpx.NoBody(),
 			Refused: rejected(h.act),
 		})
 }
 
 // rejected records what the guard has refused.
-func rejected(act operation.Operation) func(*handler.Request, *fault.Error) error {
-	return func(req *handler.Request, why *fault.Error) error {
+func rejected(act operation.Operation) func(*httpx.Request, *fault.Error) error {
+	return func(req *httpx.Request, why *fault.Error) error {
 		return act.Reject(req.Context(), req.Call(nil), why)
 	}
 }
@@ -119,8 +119,8 @@ func actNamed(acts []operation.Operation, name string) operation.Operation {
 	return acts[at]
 }
 
-// ask asks for an operation.
-func ask(req *handler.Request, o operation.Operation, in any) (any, error) {
+// callOperation asks for an operation.
+func callOperation(req *httpx.Request, o operation.Operation, in any) (any, error) {
 	arguments, err := json.Marshal(in)
 	if err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func ask(req *handler.Request, o operation.Operation, in any) (any, error) {
 }
 
 // actOn does an act on what the address names.
-func actOn(req *handler.Request, act operation.Operation) error {
-	_, err := ask(req, act, map[string]string{"id": req.PathValue("id")})
+func actOn(req *httpx.Request, act operation.Operation) error {
+	_, err := callOperation(req, act, map[string]string{"id": req.PathValue("id")})
 	return err
 }
 
@@ -153,10 +153,10 @@ func addressOf(pattern, id string) string {
 	return strings.Replace(pattern, "{id}", url.PathEscape(id), 1)
 }
 
-func (h *actPages) show(req *handler.Request, _ struct{}) (handler.Response, error) {
+func (h *actPages) showActList(req *httpx.Request, _ struct{}) (httpx.Response, error) {
 	view, err := h.view(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.html("actlist", actList{
 		Page: h.frame(req, h.list.Shown.Page.Title, h.list.Shown.Page.Path), List: h.list.Shown.Page, Act: h.act.Shown.Page,
@@ -165,7 +165,7 @@ func (h *actPages) show(req *handler.Request, _ struct{}) (handler.Response, err
 	})
 }
 
-func (h *actPages) view(req *handler.Request) (operation.View, error) {
+func (h *actPages) view(req *httpx.Request) (operation.View, error) {
 	out, err := h.list.Handle(req.Context(), req.Call([]byte("{}")))
 	if err != nil {
 		return operation.View{}, err
@@ -181,11 +181,11 @@ type actAsk struct {
 	Action, Button string
 }
 
-// ask shows the question about a row. If the row is gone, the person is led back to the list.
-func (h *actPages) ask(req *handler.Request) (handler.Response, error) {
+// showConfirmation shows the question about a row. If the row is gone, the person is led back to the list.
+func (h *actPages) showConfirmation(req *httpx.Request) (httpx.Response, error) {
 	view, err := h.view(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	page := h.act.Shown.Page
 	for _, row := range view.Rows {
@@ -200,9 +200,9 @@ func (h *actPages) ask(req *handler.Request) (handler.Response, error) {
 }
 
 // do does the act, and leads back to the list.
-func (h *actPages) do(req *handler.Request) (handler.Response, error) {
+func (h *actPages) do(req *httpx.Request) (httpx.Response, error) {
 	if err := actOn(req, h.act); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return h.goTo(h.list.Shown.Page.Path), nil
 }

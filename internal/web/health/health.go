@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/handler"
-	"github.com/claudeops/claudeops/internal/web/records"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // How old what doctor has found may be for those who wait for it, and for those who do not.
@@ -72,23 +72,23 @@ type Options struct {
 	Doctor func(ctx context.Context) []doctor.Finding
 	// Stamp changes when doctor has to look anew, whenever it last looked; nil: never.
 	Stamp func() string
-	Audit records.Audit
+	Audit views.Audit
 	// ComparePulls compares the audit with the marks of pull requests at the providers; nil: that cannot be asked.
 	ComparePulls func(ctx context.Context) ([]record.HeadCheck, error)
 	Registry     *gitprovider.Registry
-	Env          handler.Env
+	Env          httpx.Env
 }
 
 // Checker finds out how this server is. It is safe for concurrent use.
 type Checker struct {
 	doctor   func(ctx context.Context) []doctor.Finding
 	stamp    func() string
-	audit    records.Audit
+	audit    views.Audit
 	compare  func(ctx context.Context) ([]record.HeadCheck, error)
 	registry *gitprovider.Registry
-	env      handler.Env
+	env      httpx.Env
 
-	verifying, looking, pinging *handler.Turns // of reading the whole record, of doctor, of asking the providers
+	verifying, looking, pinging *httpx.Turns // of reading the whole record, of doctor, of asking the providers
 
 	mu         sync.Mutex
 	verified   lastVerification
@@ -118,18 +118,18 @@ func New(o Options) *Checker {
 	}
 	return &Checker{
 		doctor: o.Doctor, stamp: o.Stamp, audit: o.Audit, compare: o.ComparePulls, registry: o.Registry, env: o.Env,
-		verifying: handler.NewTurns(
+		verifying: httpx.NewTurns(
 			1,
-		), looking: handler.NewTurns(1), pinging: handler.NewTurns(1), since: map[string]change{},
+		), looking: httpx.NewTurns(1), pinging: httpx.NewTurns(1), since: map[string]change{},
 	}
 }
 
-// judge computes the health from the findings. It is called, under the lock, after any of them has changed.
-func (c *Checker) judge() {
+// updateHealth computes the health from the findings. It is called, under the lock, after any of them has changed.
+func (c *Checker) updateHealth() {
 	var parts []doctor.Finding
 	parts = append(parts, c.found...)
 	for _, p := range c.providers {
-		parts = append(parts, p.part()...)
+		parts = append(parts, p.findings()...)
 	}
 	last := c.verified.last
 	v := doctor.Verified{Known: last.Known, Report: last.Report, Failure: last.Failure}
@@ -174,7 +174,7 @@ func (c *Checker) Now(ctx context.Context) Health {
 	if known {
 		return h
 	}
-	if err := c.look(ctx); err != nil {
+	if err := c.refreshFindings(ctx); err != nil {
 		c.env.Log.Warn("doctor did not look", "error", c.env.Redact(err.Error()))
 	}
 	c.mu.Lock()
@@ -184,7 +184,7 @@ func (c *Checker) Now(ctx context.Context) Health {
 
 // Check returns the health now: doctor looks, and the providers are asked, unless that was just done.
 func (c *Checker) Check(ctx context.Context) (Health, error) {
-	if err := c.look(ctx); err != nil {
+	if err := c.refreshFindings(ctx); err != nil {
 		return Health{}, err
 	}
 	if _, err := c.Providers(ctx); err != nil {
@@ -195,8 +195,8 @@ func (c *Checker) Check(ctx context.Context) (Health, error) {
 	return c.health, nil
 }
 
-// look has doctor look, unless it has looked less than doctorAge ago and the rules have not changed since.
-func (c *Checker) look(ctx context.Context) error {
+// refreshFindings has doctor look, unless it has looked less than doctorAge ago and the rules have not changed since.
+func (c *Checker) refreshFindings(ctx context.Context) error {
 	done, err := c.looking.Wait(ctx)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (c *Checker) look(ctx context.Context) error {
 	defer done()
 	stamp := c.stamp()
 	c.mu.Lock()
-	fresh := within(c.env.Now(), c.foundAt, doctorAge) && c.foundFor == stamp
+	fresh := isRecent(c.env.Now(), c.foundAt, doctorAge) && c.foundFor == stamp
 	c.mu.Unlock()
 	if fresh {
 		return nil
@@ -213,12 +213,12 @@ func (c *Checker) look(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.found, c.foundAt, c.foundFor = found, c.env.Now().UTC(), stamp
-	c.judge()
+	c.updateHealth()
 	return nil
 }
 
-// within reports whether something is less than an age ago.
-func within(now, at time.Time, age time.Duration) bool {
+// isRecent reports whether something is less than an age ago.
+func isRecent(now, at time.Time, age time.Duration) bool {
 	return !at.IsZero() && !now.Before(at) && now.Sub(at) < age
 }
 
@@ -229,7 +229,7 @@ func (c *Checker) Version(context.Context) (int64, error) {
 	stamp := c.stamp()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.env.Now(); !c.refreshing && (!within(now, c.refreshed, refreshAge) || c.foundFor != stamp) {
+	if now := c.env.Now(); !c.refreshing && (!isRecent(now, c.refreshed, refreshAge) || c.foundFor != stamp) {
 		c.refreshing, c.refreshed = true, now
 		go c.refresh()
 	}
@@ -264,19 +264,19 @@ const (
 
 // ProviderState says whether a provider serves us. Why not stays in the log, but for the code.
 type ProviderState struct {
-	Name  string     `json:"name"`
-	State string     `json:"state" enum:"ok,disabled,down"`
-	Code  fault.Code `json:"code,omitempty" doc:"What a call would be answered with, for one that is down"`
-	asked bool
+	Name    string     `json:"name"`
+	State   string     `json:"state" enum:"ok,disabled,down"`
+	Code    fault.Code `json:"code,omitempty" doc:"What a call would be answered with, for one that is down"`
+	queried bool
 }
 
-// part returns the finding about the provider's answer; nothing if it was not asked.
-func (p ProviderState) part() []doctor.Finding {
+// findings returns the finding about the provider's answer; nothing if it was not asked.
+func (p ProviderState) findings() []doctor.Finding {
 	switch {
 	case p.State == stateDown:
 		return []doctor.Finding{doctor.ProviderDown(p.Name, p.Code,
 			"its changes are shown as they were seen last; the log says why")}
-	case p.asked:
+	case p.queried:
 		return []doctor.Finding{doctor.ProviderUp(p.Name)}
 	}
 	return nil
@@ -290,7 +290,7 @@ func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
 	}
 	defer done()
 	c.mu.Lock()
-	fresh, states := within(c.env.Now(), c.pingedAt, pingAge), c.providers
+	fresh, states := isRecent(c.env.Now(), c.pingedAt, pingAge), c.providers
 	c.mu.Unlock()
 	if fresh {
 		return states, nil
@@ -299,7 +299,7 @@ func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.providers, c.pingedAt = states, c.env.Now()
-	c.judge()
+	c.updateHealth()
 	return states, nil
 }
 
@@ -326,12 +326,12 @@ func (c *Checker) pingProvider(ctx context.Context, entry gitprovider.Registrati
 	if !can {
 		return state
 	}
-	state.asked = true
+	state.queried = true
 	if err := pinger.Ping(ctx); err != nil {
 		e := fault.From(err)
 		state.State, state.Code = stateDown, e.Code
 		c.env.Log.Warn("a provider does not serve us", "provider", entry.Name, "code", e.Code, "error",
-			c.env.Redact(handler.Cause(e)))
+			c.env.Redact(httpx.Cause(e)))
 	}
 	return state
 }
@@ -357,7 +357,7 @@ type lastVerification struct {
 	wholeAt time.Time // of the last one that began with the first row; zero if the next one has to
 }
 
-func (m *lastVerification) keep(report record.AuditReport, err error, whole bool, now time.Time) {
+func (m *lastVerification) recordVerification(report record.AuditReport, err error, whole bool, now time.Time) {
 	m.last.At, m.last.Failure = now, ""
 	if err != nil {
 		m.last.Failure = fault.From(err).Message
@@ -374,9 +374,9 @@ func (m *lastVerification) keep(report record.AuditReport, err error, whole bool
 	}
 }
 
-// next returns the report to go on from, the head to expect, and whether all has to be read again: daily, and as long
-// as something is wrong.
-func (m *lastVerification) next(now time.Time) (known record.AuditReport, expect string, whole bool) {
+// verifyFrom returns the report to go on from, the head to expect, and whether all has to be read again: daily, and as
+// long as something is wrong.
+func (m *lastVerification) verifyFrom(now time.Time) (known record.AuditReport, expect string, whole bool) {
 	return m.last.Report, m.expect, m.wholeAt.IsZero() || now.Sub(m.wholeAt) >= wholeInterval
 }
 
@@ -403,7 +403,7 @@ func (c *Checker) VerifyOnce(ctx context.Context) {
 	}
 	defer done()
 	c.mu.Lock()
-	known, expect, whole := c.verified.next(c.env.Now())
+	known, expect, whole := c.verified.verifyFrom(c.env.Now())
 	c.mu.Unlock()
 	var report record.AuditReport
 	if whole {
@@ -414,18 +414,18 @@ func (c *Checker) VerifyOnce(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.keep(report, err, whole)
+	c.recordVerification(report, err, whole)
 	if err != nil || !report.OK() {
 		c.env.Log.Error("the audit is not known to be whole", "problem", c.env.Redact(report.Problem), "first_bad",
 			report.FirstBad, "error", err)
 	}
 }
 
-func (c *Checker) keep(report record.AuditReport, err error, whole bool) {
+func (c *Checker) recordVerification(report record.AuditReport, err error, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.verified.keep(report, err, whole, c.env.Now())
-	c.judge()
+	c.verified.recordVerification(report, err, whole, c.env.Now())
+	c.updateHealth()
 }
 
 // LastVerification returns the last verification of the audit. It waits for none.
@@ -449,7 +449,7 @@ func (c *Checker) VerifyAudit(ctx context.Context, expectHead string, pulls bool
 		report, err = report.Against(checks...), failed
 	}
 	if err == nil && !report.OK() && expectHead == "" {
-		c.keep(report, nil, true) // bad news is for the pages, too
+		c.recordVerification(report, nil, true) // bad news is for the pages, too
 	}
 	return report, err
 }

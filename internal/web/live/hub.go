@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // Topic is something that pages show. Its version changes whenever it does; reading it must be cheap.
@@ -53,8 +52,8 @@ func (l Limits) withDefaults() Limits {
 type Hub struct {
 	topics []Topic
 	limits Limits
-	guard  *guard.Guard
-	env    handler.Env
+	guard  *httpx.Guard
+	env    httpx.Env
 	ended  chan struct{}
 
 	mu      sync.Mutex
@@ -77,8 +76,8 @@ type stream struct {
 type Options struct {
 	Topics []Topic
 	Limits Limits
-	Guard  *guard.Guard
-	Env    handler.Env
+	Guard  *httpx.Guard
+	Env    httpx.Env
 }
 
 // New makes a Hub without listeners.
@@ -102,10 +101,10 @@ func (h *Hub) join(caller string) (*stream, error) {
 	switch {
 	case h.closed:
 		e.Message = "the server is ending"
-		return nil, handler.Unavailable(e)
+		return nil, httpx.Unavailable(e)
 	case len(h.streams) >= h.limits.All:
 		e.Message = "too many pages listen for changes; they are refreshed without"
-		return nil, handler.Unavailable(e)
+		return nil, httpx.Unavailable(e)
 	case h.each[caller] >= h.limits.Each:
 		return nil, e
 	}
@@ -119,8 +118,8 @@ func (h *Hub) join(caller string) (*stream, error) {
 	return s, nil
 }
 
-// leave gives the place of a stream back.
-func (h *Hub) leave(s *stream) {
+// removeStream gives the place of a stream back.
+func (h *Hub) removeStream(s *stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.streams, s)
@@ -159,7 +158,7 @@ func (h *Hub) poll() {
 	tick := time.NewTicker(h.limits.Poll)
 	defer tick.Stop()
 	for {
-		at, err := h.read(context.Background())
+		at, err := h.readVersions(context.Background())
 		if err == nil {
 			h.publish(at)
 		} else {
@@ -217,8 +216,8 @@ func (h *Hub) disconnect() {
 	}
 }
 
-// ready waits until it is known where everything stands. An error says that the stream would tell nothing.
-func (h *Hub) ready(ctx context.Context, s *stream) error {
+// waitReady waits until it is known where everything stands. An error says that the stream would tell nothing.
+func (h *Hub) waitReady(ctx context.Context, s *stream) error {
 	if h.now() != nil {
 		return nil
 	}
@@ -230,7 +229,7 @@ func (h *Hub) ready(ctx context.Context, s *stream) error {
 	case <-ctx.Done():
 		return fault.From(ctx.Err())
 	}
-	return handler.Unavailable(fault.New(fault.Internal, "nobody can tell what changes; the log says why"))
+	return httpx.Unavailable(fault.New(fault.Internal, "nobody can tell what changes; the log says why"))
 }
 
 // pollTimeout bounds one reading of all versions.
@@ -238,7 +237,7 @@ const pollTimeout = 5 * time.Second
 
 // Position returns the present versions, for the page that will listen later; "" if they cannot be read.
 func (h *Hub) Position(ctx context.Context) string {
-	at, err := h.read(ctx)
+	at, err := h.readVersions(ctx)
 	if err != nil {
 		h.warn(err)
 		return ""
@@ -247,11 +246,11 @@ func (h *Hub) Position(ctx context.Context) string {
 }
 
 func (h *Hub) warn(err error) {
-	h.env.Log.Warn("changes not looked for", "error", h.env.Redact(handler.Cause(err)))
+	h.env.Log.Warn("changes not looked for", "error", h.env.Redact(httpx.Cause(err)))
 }
 
-// read reads the versions now.
-func (h *Hub) read(ctx context.Context) (position, error) {
+// readVersions reads the versions now.
+func (h *Hub) readVersions(ctx context.Context) (position, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	at := position{}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // Path is the address of the stream, below the base path.
@@ -30,12 +30,12 @@ type eventParams struct {
 }
 
 // Events tells a page what has changed, for as long as it listens: server-sent events with the topic and its version.
-func (h *Hub) Events(req *handler.Request) (handler.Response, error) {
+func (h *Hub) Events(req *httpx.Request) (httpx.Response, error) {
 	var q eventParams
-	if err := handler.DecodeQuery(req, &q); err != nil {
-		return handler.Response{}, err
+	if err := httpx.DecodeQuery(req, &q); err != nil {
+		return httpx.Response{}, err
 	}
-	a := handler.Response{ContentType: "text/event-stream", Header: http.Header{"X-Accel-Buffering": {"no"}}}
+	a := httpx.Response{ContentType: "text/event-stream", Header: http.Header{"X-Accel-Buffering": {"no"}}}
 	a.Stream = func(io.Writer) error { return nil }
 	if req.Method == http.MethodHead {
 		return a, nil
@@ -46,14 +46,14 @@ func (h *Hub) Events(req *handler.Request) (handler.Response, error) {
 	}
 	joined, err := h.join(h.listener(req))
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	if err := h.ready(req.Context(), joined); err != nil {
-		h.leave(joined)
-		return handler.Response{}, err
+	if err := h.waitReady(req.Context(), joined); err != nil {
+		h.removeStream(joined)
+		return httpx.Response{}, err
 	}
 	a.Stream = func(w io.Writer) error {
-		defer h.leave(joined)
+		defer h.removeStream(joined)
 		f := follower{hub: h, request: req, stream: joined, known: after, out: w}
 		if out, ok := w.(http.ResponseWriter); ok {
 			f.control = http.NewResponseController(out)
@@ -68,18 +68,18 @@ func (h *Hub) Events(req *handler.Request) (handler.Response, error) {
 }
 
 // listener identifies who a stream counts for: a token or a person and, for anonymous callers, an address.
-func (h *Hub) listener(req *handler.Request) string {
+func (h *Hub) listener(req *httpx.Request) string {
 	switch req.Principal.Via {
 	case access.ViaAnonymous:
 		return h.guard.Client(req.Request).String()
 	}
-	return handler.Key(req.Principal.Actor)
+	return httpx.Key(req.Principal.Actor)
 }
 
 // follower writes one stream.
 type follower struct {
 	hub     *Hub
-	request *handler.Request
+	request *httpx.Request
 	stream  *stream
 	known   position // what the client knows; nil for nothing in particular
 	control *http.ResponseController
@@ -136,7 +136,7 @@ func (f *follower) sendChanges() error {
 		fmt.Fprintf(&b, "id: %s\n\n", at)
 	}
 	for _, m := range changed {
-		data := handler.EncodeJSON(map[string]any{"topic": m.topic, "version": m.version})
+		data := httpx.EncodeJSON(map[string]any{"topic": m.topic, "version": m.version})
 		fmt.Fprintf(&b, "event: change\nid: %s\ndata: %s\n\n", at, data)
 	}
 	f.known = at

@@ -22,19 +22,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/turns"
-	"github.com/claudeops/claudeops/internal/web/authserver"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/signin"
 )
 
 // Options configures a Server. All fields are required, except Limits and Issuer.
 type Options struct {
-	Tokens *door.Tokens // nil: no client is admitted
-	Guard  *guard.Guard
+	Tokens *gateway.Tokens // nil: no client is admitted
+	Guard  *httpx.Guard
 	Now    func() time.Time
 	Limits Limits
 	// Issuer is the authorization server that programs are sent to which show no token; "" for none. nil: none at all.
@@ -74,7 +73,7 @@ func (l Limits) withDefaults() Limits {
 // Path behind it.
 const (
 	Path         = "/mcp"
-	MetadataPath = authserver.ProtectedPath
+	MetadataPath = signin.ProtectedPath
 )
 
 // maxMessage bounds a body, in bytes. What is larger is refused by the loop, which has its first bytes, and records it.
@@ -92,7 +91,7 @@ const way = "https"
 // Server answers MCP clients. It is safe for concurrent use.
 type Server struct {
 	options Options
-	wrong   *guard.Failures
+	wrong   *httpx.Failures
 	turns   turns.Turns     // to look into the records
 	ctx     context.Context // ends with the server
 	end     context.CancelFunc
@@ -107,7 +106,7 @@ func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
 	const atATime = 16
 	s := &Server{options: o, turns: turns.New(atATime), sessions: map[string]*session{}, stateless: map[string]*session{}}
-	s.wrong = guard.NewFailures(o.Now, wrongEach, wrongAll,
+	s.wrong = httpx.NewFailures(o.Now, wrongEach, wrongAll,
 		"too many requests without a good token")
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
@@ -118,21 +117,21 @@ func New(o Options) *Server {
 func (s *Server) End() { s.end() }
 
 // Routes returns the routes of MCP. They are not in the API's description: MCP has its own.
-func (s *Server) Routes() []handler.Route {
-	bounded := &handler.BodyLimit{Bytes: maxMessage, Advice: "send less at once", Within: 30 * time.Second}
-	routes := []handler.Route{
+func (s *Server) Routes() []httpx.Route {
+	bounded := &httpx.BodyLimit{Bytes: maxMessage, Advice: "send less at once", Within: 30 * time.Second}
+	routes := []httpx.Route{
 		{Method: http.MethodPost, Pattern: Path, Agents: true, Handle: s.post, Body: bounded},
 		{Method: http.MethodGet, Pattern: Path, Agents: true, Handle: s.listen},
-		{Method: http.MethodDelete, Pattern: Path, Agents: true, Handle: s.leave, Body: handler.NoBody()},
+		{Method: http.MethodDelete, Pattern: Path, Agents: true, Handle: s.endSession, Body: httpx.NoBody()},
 	}
 	for _, pattern := range []string{MetadataPath, MetadataPath + Path} {
-		routes = append(routes, handler.Route{Method: http.MethodGet, Pattern: pattern, Agents: true, Handle: s.metadata})
+		routes = append(routes, httpx.Route{Method: http.MethodGet, Pattern: pattern, Agents: true, Handle: s.serveMetadata})
 	}
 	return routes
 }
 
-// metadata describes what is protected here, for clients that look for a way to sign in.
-func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
+// serveMetadata describes what is protected here, for clients that look for a way to sign in.
+func (s *Server) serveMetadata(req *httpx.Request) (httpx.Response, error) {
 	said := map[string]any{
 		"resource": s.options.Guard.Address(req.Request) + Path, "resource_name": "Claude Ops",
 		"bearer_methods_supported": []string{"header"},
@@ -140,10 +139,10 @@ func (s *Server) metadata(req *handler.Request) (handler.Response, error) {
 	if issuer := s.issuer(req); issuer != "" {
 		said["authorization_servers"], said["scopes_supported"] = []string{issuer}, []string{oauth.Scope}
 	}
-	return handler.Response{Value: said}, nil
+	return httpx.Response{Value: said}, nil
 }
 
-func (s *Server) issuer(req *handler.Request) string {
+func (s *Server) issuer(req *httpx.Request) string {
 	if s.options.Issuer == nil {
 		return ""
 	}
@@ -155,19 +154,19 @@ func (s *Server) issuer(req *handler.Request) string {
 type holder struct{ secret, id string }
 
 // credential finds who has the token that a request shows. The error is the answer.
-func (s *Server) credential(req *handler.Request) (h holder, err error) {
+func (s *Server) credential(req *httpx.Request) (h holder, err error) {
 	s.turns.Do(func() { h, err = s.checkCredential(req) })
 	return h, err
 }
 
-func (s *Server) checkCredential(req *handler.Request) (h holder, err error) {
+func (s *Server) checkCredential(req *httpx.Request) (h holder, err error) {
 	if s.options.Tokens == nil {
 		return holder{}, fault.New(fault.NotFound, "no agents are let in here")
 	}
 	if err := s.options.Guard.SameOrigin(req.Request); err != nil {
 		return holder{}, err
 	}
-	var a door.Arrival
+	var a gateway.AuthenticatedConn
 	secret, refused := bearer(req.Header.Values("Authorization"))
 	from := s.options.Guard.Client(req.Request)
 	if refused != nil {
@@ -194,7 +193,7 @@ func (s *Server) checkCredential(req *handler.Request) (h holder, err error) {
 	if len(req.Header.Values("Authorization")) > 0 {
 		challenge += `, error="invalid_token"`
 	}
-	return holder{}, &handler.StatusError{Status: http.StatusUnauthorized, Err: refused,
+	return holder{}, &httpx.StatusError{Status: http.StatusUnauthorized, Err: refused,
 		Header: http.Header{"Www-Authenticate": {challenge}}}
 }
 
@@ -277,7 +276,7 @@ func checkVersion(header http.Header) error {
 		return nil
 	}
 	return badRequest("%s must be one of %s, and is %s", versionHeader, strings.Join(known, ", "),
-		handler.Quote(fmt.Sprintf("%.*s", maxVersionText, given[0])))
+		httpx.Quote(fmt.Sprintf("%.*s", maxVersionText, given[0])))
 }
 
 // mismatch says which header contradicts the body of a request that stands for itself, and with which code; "" for
@@ -321,17 +320,17 @@ func decoded(value string) (string, bool) {
 	return string(text), err == nil
 }
 
-// failure returns an answer of JSON-RPC that is an error of this transport.
-func failure(id json.RawMessage, code int, message string) handler.Response {
-	return refusal(id, http.StatusBadRequest, code, message)
+// badRequestError returns an answer of JSON-RPC that is an error of this transport.
+func badRequestError(id json.RawMessage, code int, message string) httpx.Response {
+	return rpcError(id, http.StatusBadRequest, code, message)
 }
 
-// refusal returns an error of JSON-RPC with a status of HTTP.
-func refusal(id json.RawMessage, status, code int, message string) handler.Response {
+// rpcError returns an error of JSON-RPC with a status of HTTP.
+func rpcError(id json.RawMessage, status, code int, message string) httpx.Response {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
-	return handler.Response{Status: status, Value: map[string]any{
+	return httpx.Response{Status: status, Value: map[string]any{
 		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message},
 	}}
 }
@@ -390,5 +389,5 @@ func accepts(header http.Header, kind string) bool {
 }
 
 func badRequest(format string, args ...any) error {
-	return &handler.StatusError{Status: http.StatusBadRequest, Err: fault.New(fault.InvalidArgument, format, args...)}
+	return &httpx.StatusError{Status: http.StatusBadRequest, Err: fault.New(fault.InvalidArgument, format, args...)}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // keptHead is the number of bytes of a too long message that the loop gets.
@@ -23,41 +23,41 @@ const keptHead = 64 << 10
 const eventsType = "text/event-stream"
 
 // post takes a message. The token is looked at before the body is read.
-func (s *Server) post(req *handler.Request) (handler.Response, error) {
+func (s *Server) post(req *httpx.Request) (httpx.Response, error) {
 	who, err := s.credential(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if !accepts(req.Header, "application/json") && !accepts(req.Header, eventsType) {
-		return handler.Response{}, &handler.StatusError{Status: http.StatusNotAcceptable,
+		return httpx.Response{}, &httpx.StatusError{Status: http.StatusNotAcceptable,
 			Err: fault.New(fault.InvalidArgument, "Accept must name application/json and text/event-stream")}
 	}
 	x, err := readMessage(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if len(bytes.TrimSpace(x.Message)) == 0 {
-		return failure(nil, codeParse, "the body is empty: send one message of JSON-RPC"), nil
+		return badRequestError(nil, codeParse, "the body is empty: send one message of JSON-RPC"), nil
 	}
 	h := headOf(x.Message)
 	x.Alone = isStateless(req.Header, h)
 	if x.Alone && x.Size == 0 && !h.isNotification() {
 		if code, problem := mismatch(req.Header, h); problem != "" {
-			return failure(h.ID, code, problem), nil
+			return badRequestError(h.ID, code, problem), nil
 		}
 	} else if err := checkVersion(req.Header); err != nil && !x.Alone && h.Method != "initialize" {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	n, begun, err := s.sessionOf(req, who, h, x.Alone)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	return n.answer(req, x, h, begun)
 }
 
 // readMessage reads a body up to the permitted length; for a longer one, Exchange.Size is its minimum length.
-func readMessage(req *handler.Request) (exchange.Exchange, error) {
-	body, whole, err := handler.ReadSome(req, "application/json")
+func readMessage(req *httpx.Request) (exchange.Exchange, error) {
+	body, whole, err := httpx.ReadSome(req, "application/json")
 	if err != nil || whole {
 		return exchange.Exchange{Message: body}, err
 	}
@@ -65,7 +65,7 @@ func readMessage(req *handler.Request) (exchange.Exchange, error) {
 }
 
 // sessionOf returns the session that a message belongs to; begun says that it begins with it.
-func (s *Server) sessionOf(req *handler.Request, who holder, h head, alone bool) (n *session, begun bool,
+func (s *Server) sessionOf(req *httpx.Request, who holder, h head, alone bool) (n *session, begun bool,
 	err error) {
 	id := req.Header.Get(sessionHeader)
 	switch {
@@ -73,17 +73,17 @@ func (s *Server) sessionOf(req *handler.Request, who holder, h head, alone bool)
 		n, err = s.shared(req, who)
 		return n, false, err
 	case h.Method == "initialize" && id == "":
-		n, err = s.begin(req, who)
+		n, err = s.registerSession(req, who)
 		return n, true, err
 	case id == "":
 		return nil, false, badRequest("%s is missing: a session begins with initialize", sessionHeader)
 	}
-	n, err = s.named(req, who)
+	n, err = s.requestSession(req, who)
 	return n, false, err
 }
 
-// named returns the session that a request names.
-func (s *Server) named(req *handler.Request, who holder) (*session, error) {
+// requestSession returns the session that a request names.
+func (s *Server) requestSession(req *httpx.Request, who holder) (*session, error) {
 	n, foreign := s.find(req.Header.Get(sessionHeader), who)
 	if foreign {
 		why := fault.New(fault.NotFound, "the session was begun with another token")
@@ -96,22 +96,22 @@ func (s *Server) named(req *handler.Request, who holder) (*session, error) {
 }
 
 // answer hands a message over and answers it.
-func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begun bool) (handler.Response, error) {
+func (n *session) answer(req *httpx.Request, x exchange.Exchange, h head, begun bool) (httpx.Response, error) {
 	if wait := n.budget.Take(int(max(x.Size, int64(len(x.Message))))); wait > 0 {
 		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s",
 			wait.Truncate(time.Second)+time.Second)
 		e.RetryAfter = wait
-		return handler.Response{}, e
+		return httpx.Response{}, e
 	}
 	if x.Alone && h.isNotification() { // a client takes a request back by going away, so none says anything to us
-		return handler.Response{Status: http.StatusAccepted}, nil
+		return httpx.Response{Status: http.StatusAccepted}, nil
 	}
 	left, err := n.use(req.Context())
 	if errors.Is(err, errBusy) && len(h.ID) > 0 {
-		return refusal(h.ID, http.StatusOK, codeServer, err.Error()), nil // clients cannot read a problem document here
+		return rpcError(h.ID, http.StatusOK, codeServer, err.Error()), nil // clients cannot read a problem document here
 	}
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if x.Alone {
 		x.Context = req.Context() //nolint:fatcontext // the client takes such a request back by going away
@@ -119,7 +119,7 @@ func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begu
 	t, err := n.hand(req.Context(), x, left)
 	if err != nil {
 		left()
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if begun {
 		return n.greeting(t.whole(req.Context())), nil
@@ -132,38 +132,38 @@ func (n *session) answer(req *handler.Request, x exchange.Exchange, h head, begu
 		return alone(line, x), nil
 	}
 	if accepts(req.Header, eventsType) {
-		n.keep(t)
+		n.rememberStream(t)
 		return n.streamed(req.Context(), t, 0, n.primes()), nil
 	}
 	return n.late(req.Context(), t), nil
 }
 
 // alone returns an answer that comes alone, or 202 for a message that has none.
-func alone(line []byte, x exchange.Exchange) handler.Response {
+func alone(line []byte, x exchange.Exchange) httpx.Response {
 	if len(line) == 0 {
-		return handler.Response{Status: http.StatusAccepted}
+		return httpx.Response{Status: http.StatusAccepted}
 	}
 	status := statusOf(line, x.Alone)
 	if x.Size > 0 {
 		status = http.StatusRequestEntityTooLarge
 	}
-	return handler.Response{Status: status, Bytes: line, ContentType: "application/json", Volatile: true}
+	return httpx.Response{Status: status, Bytes: line, ContentType: "application/json", Volatile: true}
 }
 
 // greeting returns the answer to initialize, which names the session; without a result there is none.
-func (n *session) greeting(lines [][]byte) handler.Response {
+func (n *session) greeting(lines [][]byte) httpx.Response {
 	var result struct {
 		Result struct {
 			Version string `json:"protocolVersion"`
 		} `json:"result"`
 	}
 	if len(lines) == 0 {
-		n.end()
-		return handler.Response{Status: http.StatusAccepted}
+		n.shutDown()
+		return httpx.Response{Status: http.StatusAccepted}
 	}
 	response := alone(lines[len(lines)-1], exchange.Exchange{})
 	if json.Unmarshal(response.Bytes, &result) != nil || result.Result.Version == "" {
-		n.end()
+		n.shutDown()
 		return response
 	}
 	n.agreed(result.Result.Version)
@@ -172,8 +172,8 @@ func (n *session) greeting(lines [][]byte) handler.Response {
 }
 
 // late returns an answer that takes long, for a client that takes no streams.
-func (n *session) late(ctx context.Context, t *stream) handler.Response {
-	return handler.Response{ContentType: "application/json", Stream: func(w io.Writer) error {
+func (n *session) late(ctx context.Context, t *stream) httpx.Response {
+	return httpx.Response{ContentType: "application/json", Stream: func(w io.Writer) error {
 		out, err := newEvents(w, n.limits.Write, false)
 		if err != nil {
 			return err
@@ -187,8 +187,8 @@ func (n *session) late(ctx context.Context, t *stream) handler.Response {
 
 // streamed returns an answer that comes on a stream, from its line after the first from on. It goes on when the client
 // goes.
-func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool) handler.Response {
-	return handler.Response{
+func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool) httpx.Response {
+	return httpx.Response{
 		ContentType: eventsType, Header: http.Header{"X-Accel-Buffering": {"no"}},
 		Stream: func(w io.Writer) error {
 			out, err := newEvents(w, n.limits.Write, n.id != "")
@@ -200,7 +200,7 @@ func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool)
 				ending = n.ending
 			}
 			if prime {
-				err = out.begin(t.id)
+				err = out.sendPrimingEvent(t.id)
 			} else {
 				err = out.send() // the client knows at once that there is a stream, though nothing is said for long
 			}
@@ -213,37 +213,37 @@ func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool)
 }
 
 // listen returns the stream of unsolicited notifications, or with Last-Event-ID the rest of a stream that broke.
-func (s *Server) listen(req *handler.Request) (handler.Response, error) {
+func (s *Server) listen(req *httpx.Request) (httpx.Response, error) {
 	who, err := s.credential(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if err := sessionMethod(req); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if !accepts(req.Header, eventsType) {
-		return handler.Response{}, &handler.StatusError{Status: http.StatusNotAcceptable,
+		return httpx.Response{}, &httpx.StatusError{Status: http.StatusNotAcceptable,
 			Err: fault.New(fault.InvalidArgument, "Accept must name text/event-stream")}
 	}
-	n, err := s.named(req, who)
+	n, err := s.requestSession(req, who)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	stream, from, err := eventID(req.Header.Values(eventHeader))
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	t := n.streamOf(stream)
 	if t == nil {
-		return handler.Response{}, badRequest("what Last-Event-ID names is not remembered any more")
+		return httpx.Response{}, badRequest("what Last-Event-ID names is not remembered any more")
 	}
 	left, err := n.use(req.Context())
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	if !t.take() {
+	if !t.claimReader() {
 		left()
-		return handler.Response{}, fault.New(fault.Conflict, "this stream is read by another request already")
+		return httpx.Response{}, fault.New(fault.Conflict, "this stream is read by another request already")
 	}
 	response := n.streamed(req.Context(), t, from, false)
 	write := response.Stream
@@ -260,30 +260,30 @@ func (s *Server) listen(req *handler.Request) (handler.Response, error) {
 	return response, nil
 }
 
-// leave ends a session. What it was asked is finished.
-func (s *Server) leave(req *handler.Request) (handler.Response, error) {
+// endSession ends a session. What it was asked is finished.
+func (s *Server) endSession(req *httpx.Request) (httpx.Response, error) {
 	who, err := s.credential(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if err := sessionMethod(req); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	n, err := s.named(req, who)
+	n, err := s.requestSession(req, who)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	s.remove(n)
-	n.end()
-	return handler.Response{Status: http.StatusNoContent}, nil
+	n.shutDown()
+	return httpx.Response{Status: http.StatusNoContent}, nil
 }
 
 // sessionMethod refuses a method that only sessions have to clients that have none. A client that looks whether there
 // is a stream before its session begins expects 405, as of a server without such streams.
-func sessionMethod(req *handler.Request) error {
+func sessionMethod(req *httpx.Request) error {
 	early := req.Method == http.MethodGet && req.Header.Get(sessionHeader) == ""
 	if req.Method == http.MethodHead || isSince(req.Header.Get(versionHeader)) || early {
-		return &handler.StatusError{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"POST"}},
+		return &httpx.StatusError{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"POST"}},
 			Err: fault.New(fault.InvalidArgument, "without a session this address takes POST alone, as all of it does "+
 				"since %s; a session begins with initialize", stateless)}
 	}

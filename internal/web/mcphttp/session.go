@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agents/door"
+	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // Bounds of one session.
@@ -28,7 +28,7 @@ const (
 type session struct {
 	id       string // "" for the latter
 	holder   string // of the token
-	budget   *door.Budget
+	budget   *gateway.Budget
 	limits   Limits
 	now      func() time.Time
 	messages chan exchange.Exchange
@@ -50,13 +50,13 @@ type session struct {
 	streams  []*stream // that can be asked for again, the oldest first
 }
 
-// open begins a session for an agent that has shown its token.
-func (s *Server) open(req *handler.Request, h holder, id string) (*session, error) {
+// openSession begins a session for an agent that has shown its token.
+func (s *Server) openSession(req *httpx.Request, h holder, id string) (*session, error) {
 	tokens := s.options.Tokens
 	if !tokens.Enter() {
 		return nil, fault.New(fault.LimitReached, "too many agents are connected")
 	}
-	var arrival door.Arrival
+	var arrival gateway.AuthenticatedConn
 	var done func()
 	var refused *fault.Error
 	s.turns.Do(func() {
@@ -75,20 +75,20 @@ func (s *Server) open(req *handler.Request, h holder, id string) (*session, erro
 	n.idle = time.AfterFunc(n.limits.Idle, n.endIfIdle)
 	n.mu.Unlock()
 	go func() {
-		stop := context.AfterFunc(s.ctx, n.end)
+		stop := context.AfterFunc(s.ctx, n.shutDown)
 		defer stop()
 		_ = tokens.Host().ServeExchanges(s.ctx, arrival, n.messages, n.general) // it is in the log
 		s.remove(n)
 		done()
 		tokens.Leave()
 		close(n.over) // now that it no longer counts: a request may wait for its place
-		n.end()
+		n.shutDown()
 	}()
 	return n, nil
 }
 
-// begin begins a session of a client.
-func (s *Server) begin(req *handler.Request, h holder) (*session, error) {
+// registerSession begins a session of a client.
+func (s *Server) registerSession(req *httpx.Request, h holder) (*session, error) {
 	n, err := s.makeRoom(req, h, rand.Text())
 	if err != nil {
 		return nil, err
@@ -100,9 +100,9 @@ func (s *Server) begin(req *handler.Request, h holder) (*session, error) {
 }
 
 // makeRoom opens a session. Where the token has too many, those that have been idle longest end first, one at a time.
-func (s *Server) makeRoom(req *handler.Request, h holder, id string) (*session, error) {
+func (s *Server) makeRoom(req *httpx.Request, h holder, id string) (*session, error) {
 	for {
-		n, err := s.open(req, h, id)
+		n, err := s.openSession(req, h, id)
 		if fault.CodeOf(err) != fault.LimitReached {
 			return n, err
 		}
@@ -110,7 +110,7 @@ func (s *Server) makeRoom(req *handler.Request, h holder, id string) (*session, 
 		if old == nil {
 			return nil, err
 		}
-		old.end()
+		old.shutDown()
 		select {
 		case <-old.over:
 		case <-req.Context().Done():
@@ -138,12 +138,12 @@ func (s *Server) longestIdle(h holder) (oldest *session) {
 }
 
 // shared returns the connection of a token for requests that stand for themselves.
-func (s *Server) shared(req *handler.Request, h holder) (*session, error) {
+func (s *Server) shared(req *httpx.Request, h holder) (*session, error) {
 	s.mu.Lock()
 	n := s.stateless[h.id]
 	if n != nil && n.isOld() {
 		delete(s.stateless, h.id)
-		n.end()
+		n.shutDown()
 		n = nil
 	}
 	s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *Server) shared(req *handler.Request, h holder) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.stateless[h.id]; other != nil { // another request was faster
-		go n.end()
+		go n.shutDown()
 		return other, nil
 	}
 	s.stateless[h.id] = n
@@ -188,8 +188,8 @@ func (s *Server) find(id string, h holder) (n *session, foreign bool) {
 	return n, false
 }
 
-// end takes in nothing more; what was taken in is answered.
-func (n *session) end() {
+// shutDown takes in nothing more; what was taken in is answered.
+func (n *session) shutDown() {
 	n.mu.Lock()
 	closed := n.closed
 	n.closed = true
@@ -217,7 +217,7 @@ func (n *session) endIfIdle() {
 		return
 	}
 	n.mu.Unlock()
-	n.end()
+	n.shutDown()
 }
 
 // isOld reports whether a connection is to be exchanged for another one: it takes nothing more in, since it was idle or
@@ -290,8 +290,8 @@ func (n *session) newStream() *stream {
 	return newStream(n.last)
 }
 
-// keep remembers a stream, so that the client of a session can ask for it again.
-func (n *session) keep(t *stream) {
+// rememberStream remembers a stream, so that the client of a session can ask for it again.
+func (n *session) rememberStream(t *stream) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.id != "" {
@@ -353,9 +353,9 @@ func (n *session) hand(ctx context.Context, x exchange.Exchange, ended func()) (
 	n.mu.Unlock()
 	defer n.sending.Done()
 	t := n.newStream()
-	x.Say = t.say
+	x.Say = t.appendLine
 	x.End = func() {
-		t.end(n.now())
+		t.markComplete(n.now())
 		ended()
 	}
 	select {

@@ -25,9 +25,9 @@ func TestASessionKeepsFewAnswersThatWereWritten(t *testing.T) {
 		n := &session{id: "s", limits: Limits{Kept: time.Hour}, now: time.Now}
 		for _, size := range row.sizes {
 			s := n.newStream()
-			s.say(bytes.Repeat([]byte("x"), size))
+			s.appendLine(bytes.Repeat([]byte("x"), size))
 			s.ended, s.written = n.now(), row.written
-			n.keep(s)
+			n.rememberStream(s)
 		}
 		var kept []int
 		for _, s := range n.streams {

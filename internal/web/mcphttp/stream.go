@@ -29,8 +29,8 @@ type stream struct {
 
 func newStream(id int) *stream { return &stream{id: id, changed: make(chan struct{})} }
 
-// say appends a line, which is the stream's from then on.
-func (t *stream) say(line []byte) {
+// appendLine appends a line, which is the stream's from then on.
+func (t *stream) appendLine(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line = bytes.TrimSuffix(line, []byte("\n"))
@@ -45,12 +45,12 @@ func (t *stream) say(line []byte) {
 
 // Write implements io.Writer for a stream of whole lines.
 func (t *stream) Write(line []byte) (int, error) {
-	t.say(bytes.Clone(line))
+	t.appendLine(bytes.Clone(line))
 	return len(line), nil
 }
 
-// end says that nothing follows.
-func (t *stream) end(now time.Time) {
+// markComplete says that nothing follows.
+func (t *stream) markComplete(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended.IsZero() {
@@ -65,9 +65,9 @@ func (t *stream) change() {
 	t.changed = make(chan struct{})
 }
 
-// after returns the lines after the first n, whether the stream has ended, and a channel that is closed at the next
-// change.
-func (t *stream) after(n int) (lines [][]byte, ended bool, changed <-chan struct{}) {
+// linesAfter returns the lines after the first n, whether the stream has ended, and a channel that is closed at the
+// next change.
+func (t *stream) linesAfter(n int) (lines [][]byte, ended bool, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lines[min(max(n-t.dropped, 0), len(t.lines)):], !t.ended.IsZero(), t.changed
@@ -87,8 +87,8 @@ func (t *stream) began() int {
 	return t.dropped
 }
 
-// take makes the caller the one reader; false if there is one.
-func (t *stream) take() bool {
+// claimReader makes the caller the one reader; false if there is one.
+func (t *stream) claimReader() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reading {
@@ -122,7 +122,7 @@ func (t *stream) alone(ctx context.Context, within time.Duration) (line []byte, 
 // whole waits until nothing more is said, and is all that was; nil if ctx ends before.
 func (t *stream) whole(ctx context.Context) [][]byte {
 	for {
-		lines, ended, changed := t.after(0)
+		lines, ended, changed := t.linesAfter(0)
 		if ended {
 			return append([][]byte{}, lines...)
 		}
@@ -158,7 +158,7 @@ func (e *events) follow(ctx context.Context, t *stream, n int, heartbeat time.Du
 	defer ticker.Stop()
 	n = max(n, t.began())
 	for {
-		lines, ended, changed := t.after(n)
+		lines, ended, changed := t.linesAfter(n)
 		for _, line := range lines {
 			n++
 			if err := e.event(t.id, n, line); err != nil {
@@ -195,8 +195,9 @@ func (e *events) event(stream, n int, line []byte) error {
 	return e.send(append(head, "data: "...), line, []byte("\n\n"))
 }
 
-// begin writes an event without data, so that a client knows from the beginning where to take up the stream again.
-func (e *events) begin(stream int) error {
+// sendPrimingEvent writes an event without data, so that a client knows from the beginning where to take up the stream
+// again.
+func (e *events) sendPrimingEvent(stream int) error {
 	return e.send(fmt.Appendf(nil, "id: %d.0\ndata: \n\n", stream))
 }
 

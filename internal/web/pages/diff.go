@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Bounds of one part of a difference. A page shows one part, and leads to the others.
@@ -76,7 +76,7 @@ type DiffLine struct {
 // LineNote is somebody's comment on a line.
 type LineNote struct {
 	Author, Body string
-	State        words.Word
+	State        views.Word
 	At           time.Time
 }
 
@@ -312,51 +312,51 @@ func readPart(text string, part int) Diff {
 		diff:   Diff{Part: part, Parts: 1},
 	}
 	for line := range strings.Lines(text) {
-		r.line(strings.TrimSuffix(line, "\n"))
+		r.readLine(strings.TrimSuffix(line, "\n"))
 	}
-	r.end()
+	r.finishFile()
 	for i := range r.diff.Files {
 		r.diff.Files[i].DiffEntry = r.diff.Index[r.diff.Files[i].Number-1]
 	}
 	return r.diff
 }
 
-func (r *diffReader) line(line string) {
+func (r *diffReader) readLine(line string) {
 	switch {
 	case r.oldLeft > 0 || r.newLeft > 0:
 		r.body(line)
 	case strings.HasPrefix(line, "diff --git "):
 		_, name, _ := strings.Cut(line, " b/")
-		r.begin(name)
+		r.startFile(name)
 	case strings.HasPrefix(line, "--- "):
 		if !r.begun || r.hunk != "" || r.entry.Kind != "" || r.file != nil && len(r.file.Notes) > 0 {
-			r.begin("")
+			r.startFile("")
 		}
-		r.name(line[4:], "created")
+		r.readFileName(line[4:], "created")
 	case strings.HasPrefix(line, "+++ "):
-		r.name(line[4:], "deleted")
+		r.readFileName(line[4:], "deleted")
 	case strings.HasPrefix(line, `\`):
-		r.add(DiffLine{Kind: "note", Text: "no line break at the end"})
+		r.appendDiffLine(DiffLine{Kind: "note", Text: "no line break at the end"})
 	case strings.HasPrefix(line, "@@ "):
-		r.open(line)
+		r.startHunk(line)
 	case line == "" || strings.HasPrefix(line, "index ") || strings.HasPrefix(line, "new file mode ") ||
 		strings.HasPrefix(line, "deleted file mode "):
 	default:
-		r.note(line)
+		r.addFileNote(line)
 	}
 }
 
-// end notes the file that was read.
-func (r *diffReader) end() {
+// finishFile notes the file that was read.
+func (r *diffReader) finishFile() {
 	if !r.begun {
 		return
 	}
 	r.diff.Index[len(r.diff.Index)-1] = r.entry
 }
 
-// begin starts a file.
-func (r *diffReader) begin(name string) {
-	r.end()
+// startFile starts a file.
+func (r *diffReader) startFile(name string) {
+	r.finishFile()
 	if r.files == maxPartFiles {
 		r.nextPart()
 	}
@@ -364,11 +364,11 @@ func (r *diffReader) begin(name string) {
 	r.begun, r.hunk = true, ""
 	r.entry = DiffEntry{Path: Reveal(name, maxLineRunes), Part: r.diff.Parts}
 	r.diff.Index = append(r.diff.Index, r.entry)
-	r.keep(false)
+	r.allocateFile(false)
 }
 
-// keep makes room for the file that is being read, if it is one of the part that is kept.
-func (r *diffReader) keep(continued bool) {
+// allocateFile makes room for the file that is being read, if it is one of the part that is kept.
+func (r *diffReader) allocateFile(continued bool) {
 	r.file = nil
 	if r.diff.Parts == r.diff.Part {
 		r.diff.Files = append(r.diff.Files, DiffFile{DiffEntry: r.entry, Number: len(r.diff.Index), Continued: continued})
@@ -382,10 +382,10 @@ func (r *diffReader) nextPart() {
 	r.files, r.lines = 0, 0
 }
 
-// name reads a file's name from a header; kind is the kind of change if the file is missing on this side.
-func (r *diffReader) name(name, kind string) {
+// readFileName reads a file's name from a header; kind is the kind of change if the file is missing on this side.
+func (r *diffReader) readFileName(name, kind string) {
 	if !r.begun {
-		r.begin("")
+		r.startFile("")
 	}
 	name, _, _ = strings.Cut(name, "\t")
 	if name == "/dev/null" {
@@ -398,20 +398,20 @@ func (r *diffReader) name(name, kind string) {
 	r.entry.Path = Reveal(strings.TrimPrefix(strings.TrimPrefix(name, "a/"), "b/"), maxLineRunes)
 }
 
-func (r *diffReader) note(line string) {
+func (r *diffReader) addFileNote(line string) {
 	if !r.begun {
-		r.begin("")
+		r.startFile("")
 	}
 	if r.file != nil && len(r.file.Notes) < 5 {
 		r.file.Notes = append(r.file.Notes, Reveal(line, 300))
 	}
 }
 
-// open starts a hunk.
-func (r *diffReader) open(line string) {
+// startHunk starts a hunk.
+func (r *diffReader) startHunk(line string) {
 	m := r.header.FindStringSubmatch(line)
 	if m == nil || !r.begun {
-		r.note(line)
+		r.addFileNote(line)
 		return
 	}
 	number := func(s string, otherwise int) int {
@@ -438,21 +438,21 @@ func (r *diffReader) body(line string) {
 	switch sign {
 	case "+":
 		r.entry.Added++
-		r.add(DiffLine{Kind: "add", Sign: "+", New: r.new, Text: text})
+		r.appendDiffLine(DiffLine{Kind: "add", Sign: "+", New: r.new, Text: text})
 		r.new, r.newLeft = r.new+1, r.newLeft-1
 	case "-":
 		r.entry.Removed++
-		r.add(DiffLine{Kind: "del", Sign: "-", Old: r.old, Text: text})
+		r.appendDiffLine(DiffLine{Kind: "del", Sign: "-", Old: r.old, Text: text})
 		r.old, r.oldLeft = r.old+1, r.oldLeft-1
 	case `\`:
-		r.add(DiffLine{Kind: "note", Text: "no line break at the end"})
+		r.appendDiffLine(DiffLine{Kind: "note", Text: "no line break at the end"})
 	default:
-		r.add(DiffLine{Kind: "same", Old: r.old, New: r.new, Text: text})
+		r.appendDiffLine(DiffLine{Kind: "same", Old: r.old, New: r.new, Text: text})
 		r.old, r.oldLeft, r.new, r.newLeft = r.old+1, r.oldLeft-1, r.new+1, r.newLeft-1
 	}
 }
 
-func (r *diffReader) add(line DiffLine) {
+func (r *diffReader) appendDiffLine(line DiffLine) {
 	if r.hunk == "" {
 		return
 	}
@@ -462,7 +462,7 @@ func (r *diffReader) add(line DiffLine) {
 		}
 		r.nextPart()
 		r.files = 1
-		r.keep(true)
+		r.allocateFile(true)
 		if r.file != nil {
 			r.file.Hunks = []Hunk{{Head: r.hunk}}
 		}

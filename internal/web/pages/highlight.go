@@ -38,12 +38,12 @@ func lexer(rules func() chroma.Rules) chroma.Lexer {
 func (h *highlighter) colour(file string, line *DiffLine) {
 	line.Tokens = []Token{{Text: line.Text}}
 	if line.Kind != "note" {
-		line.Tokens = h.line(file, line.Text)
+		line.Tokens = h.highlightLine(file, line.Text)
 	}
 }
 
-// line colours a line of the file; the pieces together are the text.
-func (h *highlighter) line(file, text string) []Token {
+// highlightLine colours a line of the file; the pieces together are the text.
+func (h *highlighter) highlightLine(file, text string) []Token {
 	plain := []Token{{Text: text}}
 	lexer, known := h.lexers[strings.ToLower(path.Ext(file))]
 	if !known || len(text) > maxColouredLine || len(text) > h.left {
@@ -97,7 +97,7 @@ func classOf(t chroma.TokenType) string {
 // and the rule for other text consumes whole words. Chroma's own grammars give no such guarantee, and its package of
 // them reads hundreds at each start of the program.
 
-const quoted = `"(?:\\.|[^"\\])*"?|'[^']*'?`
+const stringPattern = `"(?:\\.|[^"\\])*"?|'[^']*'?`
 
 func markdownRules() chroma.Rules {
 	return chroma.Rules{
@@ -131,7 +131,7 @@ func yamlRules() chroma.Rules {
 		"value": {
 			{Pattern: `\s+#.*`, Type: chroma.Comment},
 			{Pattern: `\s+`, Type: chroma.Text},
-			{Pattern: quoted, Type: chroma.LiteralString},
+			{Pattern: stringPattern, Type: chroma.LiteralString},
 			{Pattern: `(?:true|false|null|~)(?=[\s,\]}]|$)`, Type: chroma.Keyword},
 			{Pattern: `-?\d+(?:\.\d+)?(?=[\s,\]}]|$)`, Type: chroma.LiteralNumber},
 			{Pattern: `[^\s"',\[\]{}]+|[,\[\]{}]+|.`, Type: chroma.Text},
@@ -161,7 +161,7 @@ func shellRules() chroma.Rules {
 		"words": {
 			{Pattern: `\s+#.*`, Type: chroma.Comment},
 			{Pattern: `\s+`, Type: chroma.Text},
-			{Pattern: quoted, Type: chroma.LiteralString},
+			{Pattern: stringPattern, Type: chroma.LiteralString},
 			{Pattern: `\$(?:\w+|\{[^}]*\}?|.)`, Type: chroma.NameTag},
 			{Pattern: `(?:` + words + `)(?![\w./=-])`, Type: chroma.Keyword},
 			{Pattern: `[\w./=-]+|[^\w\s"'$#./=-]+|.`, Type: chroma.Text},

@@ -12,8 +12,8 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/markdown"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 )
 
 const (
@@ -35,7 +35,7 @@ type Prose struct {
 // character data: links and images are their text and their target, written out, and HTML is shown as it is written. A
 // text that costs too much to parse (see package markdown) is shown as it is written.
 func Markdown(text string) Prose {
-	cleaned := content.Clean(text, maxTextRune)
+	cleaned := textscan.Clean(text, maxTextRune)
 	if len(cleaned) > maxMarkdown {
 		return Prose{Plain: cleaned}
 	}
@@ -67,7 +67,7 @@ func MarkdownFile(text string) Prose {
 		if head, body, closed := strings.Cut(rest, "\n"+fence); closed {
 			prose := Markdown(body)
 			if prose.HTML != "" {
-				cleaned := content.Clean(head, maxTextRune)
+				cleaned := textscan.Clean(head, maxTextRune)
 				// #nosec G203: escaped
 				prose.HTML = template.HTML("<pre><code>"+html.EscapeString(cleaned)+"</code></pre>\n") + prose.HTML
 				return prose

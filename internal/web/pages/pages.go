@@ -50,7 +50,7 @@ func Load(show Shower) (*Set, error) {
 			}
 			return page.Funcs(show.functions()).Funcs(template.FuncMap{"icon": iconOf(drawn),
 				"part": func(part, base string, of Part) (template.HTML, error) {
-					return kept.text(page, partKey{page: name, template: part, base: base}, of)
+					return kept.renderPart(page, partKey{page: name, template: part, base: base}, of)
 				}}), nil
 		})
 	}
@@ -159,7 +159,7 @@ type Page struct {
 	CanSignOut bool
 	CanSignIn  bool // the caller is not known
 	MayOperate bool
-	Standing   Standing
+	Standing   ServerStatus
 	Style      string // names of assets
 	Icon       string
 	Version    string
@@ -167,16 +167,16 @@ type Page struct {
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
 }
 
-// Standing describes the state of the server on every page.
-type Standing struct {
+// ServerStatus describes the state of the server on every page.
+type ServerStatus struct {
 	Health, Tone string // in words, and the colour of the dot beside them
 	Mode         string // what it does with proposals
 	Held         bool   // it opens none
-	Down         []Down
+	Down         []UnavailableForge
 }
 
-// Down is a forge that does not serve us.
-type Down struct {
+// UnavailableForge is a forge that does not serve us.
+type UnavailableForge struct {
 	Title, Why string
 	Since      time.Time
 }
@@ -290,8 +290,8 @@ type partView struct {
 	Of   any
 }
 
-// text returns the output of a page's template for a part.
-func (p *parts) text(page *template.Template, key partKey, of Part) (template.HTML, error) {
+// renderPart returns the output of a page's template for a part.
+func (p *parts) renderPart(page *template.Template, key partKey, of Part) (template.HTML, error) {
 	if key.of = of.Key(); key.of == nil || p.show.Redaction == nil {
 		return p.execute(page, key, of)
 	}

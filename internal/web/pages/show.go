@@ -9,10 +9,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/words"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // Bounds of what a page shows, in runes.
@@ -39,13 +39,13 @@ type Text string
 
 // Bounded returns at most runes runes of a text.
 func (s Shower) Bounded(text string, runes int) Text {
-	return Text(content.Clean(s.Redact(text), runes))
+	return Text(textscan.Clean(s.Redact(text), runes))
 }
 
 // functions returns the functions for templates beside those of the library.
 func (s Shower) functions() template.FuncMap {
 	return template.FuncMap{
-		"shown":    s.shown,
+		"shown":    s.displayValue,
 		"line":     func(v any) Text { return s.Bounded(fmt.Sprint(v), maxLine) },
 		"whole":    func(text string) Text { return s.Bounded(text, maxWhole) },
 		"bounded":  s.Bounded,
@@ -56,29 +56,29 @@ func (s Shower) functions() template.FuncMap {
 		"way":      func(base string, steps any) way { return way{base, steps} },
 		"sheet":    func(page, act any) sheet { return sheet{page, act} },
 		"short":    Short,
-		"field":    func(id, problem string) field { return field{id, problem} },
+		"field":    func(id, problem string) formField { return formField{id, problem} },
 		"lineno":   linkLine,
 		"fileno":   func(index int) int { return index + 1 },
 		"rich":     Rich,
 		"cell":     func(base string, c operation.Cell) cell { return cell{c, base} },
 		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
 		// Words of people; see the package words.
-		"word":     words.Of,
+		"word":     views.WordOf,
 		"code":     record.CodeText,
-		"gate":     words.Gate,
-		"door":     func(d any) string { return words.Door(record.Door(fmt.Sprint(d))) },
-		"cost":     words.Cost,
-		"tokens":   words.Tokens,
-		"took":     words.Length,
-		"sentence": words.Sentence,
-		"face":     words.Face,
-		"count":    func(n any) Text { return Text(words.Count(reflect.ValueOf(n).Int())) },
-		"many":     func(n any, one, more string) Text { return Text(words.Many(reflect.ValueOf(n).Int(), one, more)) },
+		"gate":     views.Gate,
+		"door":     func(d any) string { return views.Door(record.Door(fmt.Sprint(d))) },
+		"cost":     views.Cost,
+		"tokens":   views.Tokens,
+		"took":     views.Length,
+		"sentence": views.Sentence,
+		"face":     views.Face,
+		"count":    func(n any) Text { return Text(views.Count(reflect.ValueOf(n).Int())) },
+		"many":     func(n any, one, more string) Text { return Text(views.Many(reflect.ValueOf(n).Int(), one, more)) },
 	}
 }
 
-// shown makes fit what a template writes, unless it is already.
-func (s Shower) shown(v any) any {
+// displayValue makes fit what a template writes, unless it is already.
+func (s Shower) displayValue(v any) any {
 	switch v := v.(type) {
 	case Text:
 		return string(v)
@@ -108,8 +108,8 @@ type way struct {
 // sheet is the form of an act on a page as its template takes it.
 type sheet struct{ Page, Act any }
 
-// field is a field of a form, and what is wrong with it as it was sent; "" for nothing.
-type field struct{ ID, Problem string }
+// formField is a field of a form, and what is wrong with it as it was sent; "" for nothing.
+type formField struct{ ID, Problem string }
 
 // Short returns the beginning of an object id.
 func Short(id string) string { return id[:min(len(id), 12)] }
@@ -143,7 +143,7 @@ func whenOf(t, now time.Time) When {
 		return When{}
 	}
 	t = t.UTC()
-	age := words.Age(now.Sub(t))
+	age := views.Age(now.Sub(t))
 	since := age
 	if now.Sub(t) >= time.Minute {
 		since += " ago"
@@ -207,12 +207,12 @@ func Reveal(line string, maxRunes int) string {
 		}
 		runes++
 	}
-	if content.Clean(line, len(line)+1) == line {
+	if textscan.Clean(line, len(line)+1) == line {
 		return line
 	}
 	var b strings.Builder
 	for _, r := range line {
-		hidden := content.Clean(string(r), 2) != string(r)
+		hidden := textscan.Clean(string(r), 2) != string(r)
 		if r != '\t' && (hidden || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
 			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
 			continue
@@ -228,7 +228,7 @@ func WebAddress(address string) string {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
 		return ""
 	}
-	if text := u.String(); content.Clean(text, 2000) == text {
+	if text := u.String(); textscan.Clean(text, 2000) == text {
 		return text
 	}
 	return ""

@@ -18,20 +18,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/content"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/identity"
-	"github.com/claudeops/claudeops/internal/web/guard"
-	"github.com/claudeops/claudeops/internal/web/handler"
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // Addresses, without the base path. What the provider has to know ends with its name.
 const (
-	WithPath      = guard.SignInPath + "/with/"
-	CallbackPath  = guard.SignInPath + "/callback/"
-	LoggedOutPath = guard.SignInPath + "/logged-out/"
+	WithPath      = httpx.SignInPath + "/with/"
+	CallbackPath  = httpx.SignInPath + "/callback/"
+	LoggedOutPath = httpx.SignInPath + "/logged-out/"
 )
 
 // life limits how long a person may take at the provider.
@@ -48,7 +47,7 @@ const (
 type Options struct {
 	Providers []*identity.Provider // in the order of the buttons; none: sign-in by a provider is off
 	Access    *access.Gatekeeper
-	Guard     *guard.Guard
+	Guard     *httpx.Guard
 	Random    io.Reader
 	Now       func() time.Time
 }
@@ -59,13 +58,13 @@ const rowsEach, rowsAll = 10, 200
 // SignIn signs people in by their providers. It is safe for concurrent use.
 type SignIn struct {
 	Options
-	rows  *guard.Failures
+	rows  *httpx.Failures
 	flows *flows
 }
 
 // New makes a SignIn.
 func New(o Options) *SignIn {
-	return &SignIn{o, guard.NewFailures(o.Now, rowsEach, rowsAll, ""), newFlows(o.Now, o.Random)}
+	return &SignIn{o, httpx.NewFailures(o.Now, rowsEach, rowsAll, ""), newFlows(o.Now, o.Random)}
 }
 
 // begun is the state that the browser keeps while its person is at the provider.
@@ -77,7 +76,7 @@ type begun struct {
 }
 
 // provider returns the one that the address names.
-func (s *SignIn) provider(req *handler.Request) (*identity.Provider, error) {
+func (s *SignIn) provider(req *httpx.Request) (*identity.Provider, error) {
 	for _, p := range s.Providers {
 		if p.Name() == req.PathValue("provider") {
 			return p, nil
@@ -87,35 +86,35 @@ func (s *SignIn) provider(req *handler.Request) (*identity.Provider, error) {
 }
 
 // Begin sends a browser to the provider.
-func (s *SignIn) Begin(req *handler.Request) (handler.Response, error) {
-	req.Next = guard.SafeNext(req.URL.Query().Get("next"))
+func (s *SignIn) Begin(req *httpx.Request) (httpx.Response, error) {
+	req.Next = httpx.SafeNext(req.URL.Query().Get("next"))
 	p, err := s.provider(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if s.Guard.AtOwnName(req.Request) { // the provider sends the browser back to the shared host
-		return handler.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {
+		return httpx.Response{Status: http.StatusSeeOther, Header: http.Header{"Location": {
 			s.Guard.Address(req.Request) + WithPath + p.Name() + "?next=" + url.QueryEscape(req.Next)}}}, nil
 	}
 	flow, err := identity.NewFlow(s.Random)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	address, err := p.Begin(req.Context(), flow)
 	if err != nil {
-		return handler.Response{}, s.refused(req, p, err)
+		return httpx.Response{}, s.recordFailure(req, p, err)
 	}
 	sealed, err := s.flows.seal(begun{p.Name(), flow, req.Next, s.Now().Add(life).Unix()}, p.Key())
 	if err != nil {
-		return handler.Response{}, fault.From(err)
+		return httpx.Response{}, fault.From(err)
 	}
-	return handler.Response{Status: http.StatusSeeOther, Header: http.Header{
+	return httpx.Response{Status: http.StatusSeeOther, Header: http.Header{
 		"Location": {address}, "Set-Cookie": {s.cookie(req, sealed, int(life.Seconds()))},
 	}}, nil
 }
 
-// Arrived is a browser whose person is signed in.
-type Arrived struct {
+// SignedIn is a browser whose person is signed in.
+type SignedIn struct {
 	Who  access.Principal
 	Next string // where to go, without the base
 	// Elsewhere is the address at which the login goes on under a name of the browser's own; "" for this host.
@@ -125,32 +124,32 @@ type Arrived struct {
 
 // Finish takes a browser back from the provider. Every failure is recorded, as often as the guard counts wrong
 // credentials, and answered in clear words.
-func (s *SignIn) Finish(req *handler.Request) (Arrived, error) {
+func (s *SignIn) Finish(req *httpx.Request) (SignedIn, error) {
 	p, err := s.provider(req)
 	if err != nil {
-		return Arrived{}, err
+		return SignedIn{}, err
 	}
-	id, was, who, err := s.finish(req, p)
+	id, was, who, err := s.finishSignIn(req, p)
 	if req.Next = was.Next; err != nil {
-		if err = s.refused(req, p, err); fault.CodeOf(err) == fault.Internal {
-			return Arrived{}, err
+		if err = s.recordFailure(req, p, err); fault.CodeOf(err) == fault.Internal {
+			return SignedIn{}, err
 		}
 		e := fault.From(err)
 		// The code in the cookie's flow is used up, however the sign-in ended.
-		return Arrived{}, &handler.StatusError{Status: e.Code.HTTPStatus(), Err: e,
+		return SignedIn{}, &httpx.StatusError{Status: e.Code.HTTPStatus(), Err: e,
 			Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}
 	}
 	req.Principal = who
 	if s.Guard.Moves(req.Request) {
 		at, err := s.Guard.HandOver(id, was.Next)
-		return Arrived{Who: who, Next: was.Next, Elsewhere: at,
+		return SignedIn{Who: who, Next: was.Next, Elsewhere: at,
 			Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1)}}}, err
 	}
-	return Arrived{Who: who, Next: was.Next,
+	return SignedIn{Who: who, Next: was.Next,
 		Header: http.Header{"Set-Cookie": {s.cookie(req, "", -1), s.Guard.Cookie(req, id)}}}, nil
 }
 
-func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, was begun, who access.Principal,
+func (s *SignIn) finishSignIn(req *httpx.Request, p *identity.Provider) (id string, was begun, who access.Principal,
 	err error) {
 	was, err = s.kept(req, p)
 	if err != nil {
@@ -170,29 +169,29 @@ func (s *SignIn) finish(req *handler.Request, p *identity.Provider) (id string, 
 	if err != nil {
 		return "", was, who, err
 	}
-	id, who, err = s.Access.Arrive(req.Context(), access.Arrival{Person: person, Grant: grant,
-		Browser: guard.BrowserOf(req), ID: req.ID})
+	id, who, err = s.Access.Arrive(req.Context(), access.Identity{Person: person, Grant: grant,
+		Browser: httpx.BrowserOf(req), ID: req.ID})
 	return id, was, who, err
 }
 
 // kept returns the state that this browser was given when it began.
-func (s *SignIn) kept(req *handler.Request, p *identity.Provider) (was begun, err error) {
+func (s *SignIn) kept(req *httpx.Request, p *identity.Provider) (was begun, err error) {
 	cookies := req.CookiesNamed(s.cookieName(req))
 	stranger := fault.New(fault.Unauthenticated,
 		"this sign-in was not begun in this browser, or more than %d minutes ago; begin again", int(life.Minutes()))
 	if len(cookies) != 1 || len(cookies[0].Value) > maxCookie {
 		return begun{}, stranger
 	}
-	was, ok := s.flows.open(cookies[0].Value, p.Key())
+	was, ok := s.flows.unsealFlow(cookies[0].Value, p.Key())
 	if !ok || s.Now().Unix() > was.Until {
 		return begun{}, stranger
 	}
-	was.Next = guard.SafeNext(was.Next)
+	was.Next = httpx.SafeNext(was.Next)
 	return was, nil
 }
 
 // code returns the code that the provider has given to the browser for us.
-func (s *SignIn) code(req *handler.Request, p *identity.Provider, was begun) (string, error) {
+func (s *SignIn) code(req *httpx.Request, p *identity.Provider, was begun) (string, error) {
 	q, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil || len(q["state"]) != 1 || len(q["code"]) > 1 || len(q["iss"]) > 1 {
 		return "", fault.New(fault.Unauthenticated,
@@ -223,9 +222,9 @@ func errorCode(given string) string {
 	return "no reason that can be shown"
 }
 
-// refused records why a sign-in failed, and returns it. Strangers may try as often as they like: they are recorded as
-// often as wrong credentials are counted.
-func (s *SignIn) refused(req *handler.Request, p *identity.Provider, why error) error {
+// recordFailure records why a sign-in failed, and returns it. Strangers may try as often as they like: they are
+// recorded as often as wrong credentials are counted.
+func (s *SignIn) recordFailure(req *httpx.Request, p *identity.Provider, why error) error {
 	if fault.CodeOf(why) == fault.Forbidden { // it is recorded with the person's name
 		return why
 	}
@@ -242,37 +241,37 @@ func (s *SignIn) refused(req *handler.Request, p *identity.Provider, why error) 
 }
 
 // LoggedOut takes what a provider posts when a person has signed out there (OpenID Connect Back-Channel Logout 1.0).
-func (s *SignIn) LoggedOut(req *handler.Request) (handler.Response, error) {
+func (s *SignIn) LoggedOut(req *httpx.Request) (httpx.Response, error) {
 	p, err := s.provider(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
-	form, err := handler.ReadForm(req)
+	form, err := httpx.ReadForm(req)
 	if err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	if len(form["logout_token"]) != 1 {
-		return handler.Response{}, fault.New(fault.InvalidArgument, "the form must have the field logout_token, once")
+		return httpx.Response{}, fault.New(fault.InvalidArgument, "the form must have the field logout_token, once")
 	}
 	if err := s.Guard.Full(req); err != nil {
-		return handler.Response{}, err
+		return httpx.Response{}, err
 	}
 	logout, err := p.Logout(req.Context(), form.Get("logout_token"))
 	if err == nil {
 		_, err = s.Access.LoggedOut(req.Context(), logout)
-		return handler.Response{Status: http.StatusNoContent}, err
+		return httpx.Response{Status: http.StatusNoContent}, err
 	}
-	if err = s.refused(req, p, err); fault.CodeOf(err) == fault.Unauthenticated { // the specification asks for 400
+	if err = s.recordFailure(req, p, err); fault.CodeOf(err) == fault.Unauthenticated { // the specification asks for 400
 		e := fault.From(err)
 		e.Code = fault.InvalidArgument
-		return handler.Response{}, e
+		return httpx.Response{}, e
 	}
-	return handler.Response{}, err
+	return httpx.Response{}, err
 }
 
 // cookie returns the cookie that the browser keeps meanwhile. Browsers have to send it on the redirect from another
 // site, so it is not strict, as the login's cookie is.
-func (s *SignIn) cookie(req *handler.Request, value string, maxAge int) string {
+func (s *SignIn) cookie(req *httpx.Request, value string, maxAge int) string {
 	cookie := http.Cookie{
 		Name: s.cookieName(req), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: s.Guard.Secured(req.Request),
@@ -281,7 +280,7 @@ func (s *SignIn) cookie(req *handler.Request, value string, maxAge int) string {
 }
 
 // cookieName has a prefix over TLS by which browsers take the cookie from this host alone.
-func (s *SignIn) cookieName(req *handler.Request) string {
+func (s *SignIn) cookieName(req *httpx.Request) string {
 	if s.Guard.Secured(req.Request) {
 		return "__Host-claudeops_sign_in"
 	}
@@ -289,15 +288,15 @@ func (s *SignIn) cookieName(req *handler.Request) string {
 }
 
 // Routes returns the routes without a page.
-func (s *SignIn) Routes() []handler.Route {
+func (s *SignIn) Routes() []httpx.Route {
 	if len(s.Providers) == 0 {
 		return nil
 	}
-	return []handler.Route{
+	return []httpx.Route{
 		{Method: "GET", Pattern: WithPath + "{provider}", Page: true, Handle: s.Begin},
 		{
 			Method: "POST", Pattern: LoggedOutPath + "{provider}", Page: true, Handle: s.LoggedOut,
-			Body: &handler.BodyLimit{Bytes: maxLogout, Advice: "a logout token is shorter", Within: handler.OpenBodyTime},
+			Body: &httpx.BodyLimit{Bytes: maxLogout, Advice: "a logout token is shorter", Within: httpx.OpenBodyTime},
 		},
 	}
 }
@@ -312,10 +311,10 @@ type Button struct {
 func (s *SignIn) Buttons(next string) (out []Button) {
 	for _, p := range s.Providers {
 		address := WithPath + p.Name()
-		if next = guard.SafeNext(next); next != "/" {
+		if next = httpx.SafeNext(next); next != "/" {
 			address += "?next=" + url.QueryEscape(next)
 		}
-		out = append(out, Button{address, content.Clean(p.Text(), handler.MaxLine), p.Kind()})
+		out = append(out, Button{address, textscan.Clean(p.Text(), httpx.MaxLine), p.Kind()})
 	}
 	return out
 }
@@ -365,7 +364,7 @@ func (f *flows) seal(b begun, secret string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(c.Seal(nonce, nonce, text, nil)), nil
 }
 
-func (f *flows) open(sealed, secret string) (b begun, ok bool) {
+func (f *flows) unsealFlow(sealed, secret string) (b begun, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)
 	c, cerr := f.sealer(secret)
 	if err != nil || cerr != nil || len(raw) < c.NonceSize() {

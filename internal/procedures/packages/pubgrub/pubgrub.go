@@ -56,12 +56,12 @@ type Wish struct {
 // Versions. An error is a *Refusal if no versions go together, that of the World, or that of the context.
 func Solve(ctx context.Context, world World, wishes []Wish) (map[string]int, error) {
 	s := newSolver(ctx, world)
-	refuted, err := s.run(wishes)
+	refuted, err := s.resolveWishes(wishes)
 	if err != nil {
 		return nil, err
 	}
 	if refuted != nil {
-		return nil, s.refusal(refuted)
+		return nil, s.explainConflict(refuted)
 	}
 	out := map[string]int{}
 	for _, id := range s.queue {
@@ -73,7 +73,7 @@ func Solve(ctx context.Context, world World, wishes []Wish) (map[string]int, err
 // term holds if the package ends up in one of the states of the set.
 type term struct {
 	of  int
-	set set
+	set bitset
 }
 
 // clause is terms that must not hold all at once, one for each package, in the order of packages.
@@ -97,7 +97,7 @@ type Fact struct {
 
 	place  int // among facts, in the order in which they were found
 	of     *pack
-	set    set // Versions
+	set    bitset // Versions
 	broken string
 }
 
@@ -120,7 +120,7 @@ func (s *solver) newClause(fact *Fact, terms ...term) (c *clause, always bool) {
 	for _, t := range c.terms {
 		always = always || t.set.empty()
 	}
-	c.terms = slices.DeleteFunc(c.terms, func(t term) bool { return s.packages[t.of].all.within(t.set) })
+	c.terms = slices.DeleteFunc(c.terms, func(t term) bool { return s.packages[t.of].all.isSubset(t.set) })
 	return c, always
 }
 
@@ -129,7 +129,7 @@ func (s *solver) newClause(fact *Fact, terms ...term) (c *clause, always bool) {
 func (s *solver) resolve(a, b *clause, about int) *clause {
 	out := &clause{from: a, and: b, terms: make([]term, 0, len(a.terms)+len(b.terms))}
 	add := func(t term) {
-		if !s.packages[t.of].all.within(t.set) {
+		if !s.packages[t.of].all.isSubset(t.set) {
 			out.terms = append(out.terms, t)
 		}
 	}
@@ -153,14 +153,14 @@ func (s *solver) resolve(a, b *clause, about int) *clause {
 	return out
 }
 
-// set is a set of small numbers. Sets that are combined have the same length.
-type set []uint64
+// bitset is a set of small numbers. Sets that are combined have the same length.
+type bitset []uint64
 
 func words(n int) int { return (n + 63) / 64 }
 
 // fullSet has the numbers below n.
-func fullSet(n int) set {
-	s := make(set, words(n))
+func fullSet(n int) bitset {
+	s := make(bitset, words(n))
 	for i := range s {
 		s[i] = ^uint64(0)
 	}
@@ -170,31 +170,31 @@ func fullSet(n int) set {
 	return s
 }
 
-func (s set) add(i int)      { s[i/64] |= 1 << (i % 64) }
-func (s set) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+func (s bitset) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s bitset) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
-func (s set) combine(other set, f func(a, b uint64) uint64) set {
-	out := make(set, len(s))
+func (s bitset) combine(other bitset, f func(a, b uint64) uint64) bitset {
+	out := make(bitset, len(s))
 	for i := range s {
 		out[i] = f(s[i], other[i])
 	}
 	return out
 }
 
-func (s set) and(other set) set {
+func (s bitset) and(other bitset) bitset {
 	return s.combine(other, func(a, b uint64) uint64 { return a & b })
 }
 
-func (s set) or(other set) set {
+func (s bitset) or(other bitset) bitset {
 	return s.combine(other, func(a, b uint64) uint64 { return a | b })
 }
 
-func (s set) without(other set) set {
+func (s bitset) without(other bitset) bitset {
 	return s.combine(other, func(a, b uint64) uint64 { return a &^ b })
 }
 
-// within reports whether all of s is in other.
-func (s set) within(other set) bool {
+// isSubset reports whether all of s is in other.
+func (s bitset) isSubset(other bitset) bool {
 	for i := range s {
 		if s[i]&^other[i] != 0 {
 			return false
@@ -204,7 +204,7 @@ func (s set) within(other set) bool {
 }
 
 // apart reports whether s and other have nothing in common.
-func (s set) apart(other set) bool {
+func (s bitset) apart(other bitset) bool {
 	for i := range s {
 		if s[i]&other[i] != 0 {
 			return false
@@ -213,7 +213,7 @@ func (s set) apart(other set) bool {
 	return true
 }
 
-func (s set) empty() bool {
+func (s bitset) empty() bool {
 	for _, w := range s {
 		if w != 0 {
 			return false
@@ -223,7 +223,7 @@ func (s set) empty() bool {
 }
 
 // first returns the lowest number; -1 for none.
-func (s set) first() int {
+func (s bitset) first() int {
 	for i, w := range s {
 		if w != 0 {
 			return i*64 + bits.TrailingZeros64(w)

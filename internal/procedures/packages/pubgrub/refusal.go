@@ -21,8 +21,8 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return strings.Join(r.Reasons, " ") }
 
-// refusal makes the reasons of a clause without terms.
-func (s *solver) refusal(refuted *clause) *Refusal {
+// explainConflict makes the reasons of a clause without terms.
+func (s *solver) explainConflict(refuted *clause) *Refusal {
 	if core := s.smallest(refuted.leaves()); core != nil {
 		refuted = core
 	}
@@ -36,8 +36,8 @@ func (s *solver) refusal(refuted *clause) *Refusal {
 		}
 	}
 	w := writer{packages: s.packages, used: map[*clause]int{}, line: map[*clause]int{}}
-	w.count(refuted)
-	w.write(refuted)
+	w.countUses(refuted)
+	w.explainClause(refuted)
 	out.Reasons = w.lines
 	return out
 }
@@ -118,7 +118,7 @@ func (s *solver) contradicted(facts []*clause) (*clause, error) {
 			return refuted, err
 		}
 	}
-	return s.search()
+	return s.solve()
 }
 
 // writer makes sentences of how a clause was concluded.
@@ -130,18 +130,18 @@ type writer struct {
 	number   int
 }
 
-func (w *writer) count(c *clause) {
+func (w *writer) countUses(c *clause) {
 	if w.used[c]++; w.used[c] > 1 || c.fact != nil {
 		return
 	}
-	w.count(c.from)
-	w.count(c.and)
+	w.countUses(c.from)
+	w.countUses(c.and)
 }
 
-// write says how a clause was concluded. What is needed again later gets a number.
-func (w *writer) write(c *clause) {
+// explainClause says how a clause was concluded. What is needed again later gets a number.
+func (w *writer) explainClause(c *clause) {
 	if c.fact != nil {
-		w.say(c, "%s, so that %s", capital(w.fact(c)), w.claim(c))
+		w.writeSentence(c, "%s, so that %s", capital(w.fact(c)), w.claim(c))
 		return
 	}
 	a, b := c.from, c.and
@@ -151,7 +151,7 @@ func (w *writer) write(c *clause) {
 	switch {
 	case a.fact != nil:
 		a, b = inOrder(a, b)
-		w.say(c, "Because %s", w.because(a, b, c))
+		w.writeSentence(c, "Because %s", w.because(a, b, c))
 	case b.fact != nil:
 		w.writeOne(c, a, b)
 	default:
@@ -170,7 +170,7 @@ func inOrder(a, b *clause) (first, second *clause) {
 // writeOne writes a clause that was concluded from another one and a fact.
 func (w *writer) writeOne(c, a, fact *clause) {
 	if _, said := w.line[a]; said {
-		w.say(c, "Because %s", w.because(fact, a, c))
+		w.writeSentence(c, "Because %s", w.because(fact, a, c))
 		return
 	}
 	inner, other := a.from, a.and // of the sentence before: two facts in one sentence are one sentence less
@@ -178,13 +178,13 @@ func (w *writer) writeOne(c, a, fact *clause) {
 		inner, other = other, inner
 	}
 	if _, said := w.line[inner]; inner.fact == nil && other.fact != nil && !said && w.used[a] == 1 {
-		w.write(inner)
+		w.explainClause(inner)
 		other, fact = inOrder(other, fact)
-		w.say(c, "And because %s and %s, %s", w.fact(other), w.fact(fact), w.claim(c))
+		w.writeSentence(c, "And because %s and %s, %s", w.fact(other), w.fact(fact), w.claim(c))
 		return
 	}
-	w.write(a)
-	w.say(c, "And because %s, %s", w.fact(fact), w.claim(c))
+	w.explainClause(a)
+	w.writeSentence(c, "And because %s, %s", w.fact(fact), w.claim(c))
 }
 
 // writeTwo writes a clause that was concluded from two others.
@@ -193,23 +193,23 @@ func (w *writer) writeTwo(c, a, b *clause) {
 	_, bSaid := w.line[b]
 	switch {
 	case aSaid && bSaid:
-		w.say(c, "Because %s", w.because(a, b, c))
+		w.writeSentence(c, "Because %s", w.because(a, b, c))
 	case aSaid || bSaid:
 		if aSaid {
 			a, b = b, a
 		}
-		w.write(a)
-		w.say(c, "And because %s, %s", w.reason(b), w.claim(c))
+		w.explainClause(a)
+		w.writeSentence(c, "And because %s, %s", w.describeClause(b), w.claim(c))
 	default:
 		if a.ofFacts() {
 			a, b = b, a
 		}
 		w.used[a] = max(w.used[a], 2) // so that it has a number
-		w.write(a)
+		w.explainClause(a)
 		if _, said := w.line[b]; !said {
-			w.write(b)
+			w.explainClause(b)
 		}
-		w.say(c, "And because %s, %s", w.reason(a), w.claim(c))
+		w.writeSentence(c, "And because %s, %s", w.describeClause(a), w.claim(c))
 	}
 }
 
@@ -217,11 +217,11 @@ func (c *clause) ofFacts() bool { return c.from.fact != nil && c.and.fact != nil
 
 // because returns the reasons of a clause, and the clause.
 func (w *writer) because(a, b, c *clause) string {
-	return fmt.Sprintf("%s and %s, %s", w.reason(a), w.reason(b), w.claim(c))
+	return fmt.Sprintf("%s and %s, %s", w.describeClause(a), w.describeClause(b), w.claim(c))
 }
 
-// say writes a sentence, which ends with its number if something else follows from it.
-func (w *writer) say(c *clause, format string, args ...any) {
+// writeSentence writes a sentence, which ends with its number if something else follows from it.
+func (w *writer) writeSentence(c *clause, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if w.used[c] > 1 {
 		w.number++
@@ -231,8 +231,8 @@ func (w *writer) say(c *clause, format string, args ...any) {
 	w.lines = append(w.lines, text+".")
 }
 
-// reason returns a fact, or a conclusion with its number.
-func (w *writer) reason(c *clause) string {
+// describeClause returns a fact, or a conclusion with its number.
+func (w *writer) describeClause(c *clause) string {
 	if c.fact != nil {
 		return w.fact(c)
 	}
@@ -280,9 +280,9 @@ func (w *writer) claim(c *clause) string {
 	case len(need) > 0 && len(have) == 1:
 		return have[0] + " needs " + strings.Join(need, " or ")
 	case len(need) > 0:
-		return list(have) + " together need " + strings.Join(need, " or ")
+		return joinAnd(have) + " together need " + strings.Join(need, " or ")
 	case len(have) > 1:
-		return list(have) + " do not go together"
+		return joinAnd(have) + " do not go together"
 	}
 	if p := w.packages[c.terms[0].of]; p.every(c.terms[0].set) && len(p.Versions) > 1 {
 		return "no version of " + p.name + " can be installed"
@@ -291,7 +291,7 @@ func (w *writer) claim(c *clause) string {
 }
 
 // every reports whether a set has all versions.
-func (p *pack) every(s set) bool {
+func (p *pack) every(s bitset) bool {
 	for i := range p.Versions {
 		if !s.has(i) {
 			return false
@@ -301,7 +301,7 @@ func (p *pack) every(s set) bool {
 }
 
 // some names versions of a package; all is put before its name if it stands for all of them.
-func (p *pack) some(s set, all string) string {
+func (p *pack) some(s bitset, all string) string {
 	if p.every(s) && len(p.Versions) > 1 {
 		return all + p.name
 	}
@@ -337,7 +337,7 @@ func runs(versions []string, in func(int) bool) string {
 	return strings.Join(out, " or ")
 }
 
-func list(texts []string) string {
+func joinAnd(texts []string) string {
 	last := len(texts) - 1
 	if last < 1 {
 		return strings.Join(texts, "")

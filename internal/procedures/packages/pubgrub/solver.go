@@ -11,9 +11,9 @@ type solver struct {
 	world    World
 	packages []*pack
 	ids      map[string]int
-	admitted map[Need]set
+	admitted map[Need]bitset
 
-	trail  []step
+	trail  []trailStep
 	levels []level
 	queue  []int // packages in the order in which they are decided
 	at     int   // those before it are decided
@@ -27,9 +27,9 @@ type solver struct {
 type pack struct {
 	Package
 	name    string
-	all     set // each version, and, as the last number, that it is not installed
-	domain  set // what it may still become
-	added   set // versions whose needs are among the clauses
+	all     bitset // each version, and, as the last number, that it is not installed
+	domain  bitset // what it may still become
+	added   bitset // versions whose needs are among the clauses
 	queued  bool
 	decided bool
 	clauses []*clause
@@ -39,11 +39,11 @@ type pack struct {
 // none returns the number that stands for not being installed.
 func (p *pack) none() int { return len(p.Versions) }
 
-// step is a finding or a decision of the search.
-type step struct {
+// trailStep is a finding or a decision of the search.
+type trailStep struct {
 	of     int
-	says   set     // what the package may become because of this step
-	domain set     // and because of all steps before it
+	says   bitset  // what the package may become because of this step
+	domain bitset  // and because of all steps before it
 	cause  *clause // nil for a decision
 	level  int     // how many decisions were made, this one counted
 }
@@ -52,11 +52,11 @@ type step struct {
 type level struct{ trail, queue, at int }
 
 func newSolver(ctx context.Context, world World) *solver {
-	return &solver{ctx: ctx, world: world, ids: map[string]int{}, admitted: map[Need]set{}}
+	return &solver{ctx: ctx, world: world, ids: map[string]int{}, admitted: map[Need]bitset{}}
 }
 
-// run searches. It returns the clause without terms if there is no solution.
-func (s *solver) run(wishes []Wish) (*clause, error) {
+// resolveWishes searches. It returns the clause without terms if there is no solution.
+func (s *solver) resolveWishes(wishes []Wish) (*clause, error) {
 	for _, w := range wishes {
 		id, admitted, err := s.need(w.Need)
 		if err != nil {
@@ -70,13 +70,13 @@ func (s *solver) run(wishes []Wish) (*clause, error) {
 			return refuted, err
 		}
 	}
-	return s.search()
+	return s.solve()
 }
 
-// search decides package after package.
-func (s *solver) search() (*clause, error) {
+// solve decides package after package.
+func (s *solver) solve() (*clause, error) {
 	for {
-		id, ok := s.next()
+		id, ok := s.nextPackage()
 		if !ok {
 			return nil, nil
 		}
@@ -101,8 +101,8 @@ func (s *solver) search() (*clause, error) {
 	}
 }
 
-// next returns the package to decide.
-func (s *solver) next() (int, bool) {
+// nextPackage returns the package to decide.
+func (s *solver) nextPackage() (int, bool) {
 	if s.given {
 		i := slices.IndexFunc(s.packages, func(p *pack) bool { return !p.decided && !p.domain.has(p.none()) })
 		return i, i >= 0
@@ -141,9 +141,9 @@ func (p *pack) preferred() int {
 func (s *solver) decide(id, version int) {
 	p := s.packages[id]
 	s.levels = append(s.levels, level{len(s.trail), len(s.queue), s.at})
-	one := make(set, len(p.all))
+	one := make(bitset, len(p.all))
 	one.add(version)
-	s.put(id, one, nil)
+	s.addStep(id, one, nil)
 	p.decided = true
 	if s.given {
 		return
@@ -153,12 +153,12 @@ func (s *solver) decide(id, version int) {
 	}
 }
 
-// put adds a step.
-func (s *solver) put(id int, says set, cause *clause) {
+// addStep adds a step.
+func (s *solver) addStep(id int, says bitset, cause *clause) {
 	p := s.packages[id]
 	p.domain = p.domain.and(says)
 	p.steps = append(p.steps, len(s.trail))
-	s.trail = append(s.trail, step{id, says, p.domain, cause, len(s.levels)})
+	s.trail = append(s.trail, trailStep{id, says, p.domain, cause, len(s.levels)})
 }
 
 // back undoes all decisions except the first to, and what followed from them.
@@ -186,11 +186,11 @@ func (s *solver) learn(c *clause) (*clause, error) {
 	if len(c.terms) == 0 {
 		return c, nil
 	}
-	s.list(c)
+	s.indexClause(c)
 	return s.propagate(c.terms[0].of)
 }
 
-func (s *solver) list(c *clause) {
+func (s *solver) indexClause(c *clause) {
 	if c.known {
 		return
 	}
@@ -206,7 +206,7 @@ func (s *solver) holds(c *clause) (open int, which term, never bool) {
 	for _, t := range c.terms {
 		domain := s.packages[t.of].domain
 		switch {
-		case domain.within(t.set):
+		case domain.isSubset(t.set):
 		case domain.apart(t.set):
 			return 0, term{}, true
 		case open == 1:
@@ -239,7 +239,7 @@ func (s *solver) propagate(from int) (*clause, error) {
 				_, which, _ = s.holds(c) // all of its terms hold but one
 				changed = changed[:0]
 			}
-			s.put(which.of, s.packages[which.of].all.without(which.set), c)
+			s.addStep(which.of, s.packages[which.of].all.without(which.set), c)
 			if !slices.Contains(changed, which.of) {
 				changed = append(changed, which.of)
 			}
@@ -272,12 +272,12 @@ func (s *solver) conflict(c *clause) (*clause, error) {
 			}
 		}
 		it := s.trail[last]
-		if !it.says.within(which.set) { // only together with an earlier step about the same package
+		if !it.says.isSubset(which.set) { // only together with an earlier step about the same package
 			before = max(before, s.trail[s.madeHold(which, it.says)].level)
 		}
 		if it.cause == nil || before < it.level {
 			s.back(before)
-			s.list(c)
+			s.indexClause(c)
 			return c, nil
 		}
 		c = s.resolve(c, it.cause, which.of)
@@ -286,13 +286,13 @@ func (s *solver) conflict(c *clause) (*clause, error) {
 }
 
 // madeHold returns the first step after which a term holds, given also what another step says, if that is not nil.
-func (s *solver) madeHold(t term, also set) int {
+func (s *solver) madeHold(t term, also bitset) int {
 	for _, at := range s.packages[t.of].steps {
 		domain := s.trail[at].domain
 		if also != nil {
 			domain = domain.and(also)
 		}
-		if domain.within(t.set) {
+		if domain.isSubset(t.set) {
 			return at
 		}
 	}
@@ -309,14 +309,14 @@ func (s *solver) pack(name string) (int, error) {
 		return 0, err
 	}
 	p := &pack{Package: known, name: name, all: fullSet(len(known.Versions) + 1)}
-	p.domain, p.added = p.all, make(set, len(p.all))
+	p.domain, p.added = p.all, make(bitset, len(p.all))
 	id := len(s.packages)
 	s.packages, s.ids[name] = append(s.packages, p), id
 	return id, nil
 }
 
 // need returns the package of a need, and the versions that it admits.
-func (s *solver) need(n Need) (id int, admitted set, err error) {
+func (s *solver) need(n Need) (id int, admitted bitset, err error) {
 	if id, err = s.pack(n.Package); err != nil {
 		return 0, nil, err
 	}
@@ -328,7 +328,7 @@ func (s *solver) need(n Need) (id int, admitted set, err error) {
 		return 0, nil, err
 	}
 	p := s.packages[id]
-	admitted = make(set, len(p.all))
+	admitted = make(bitset, len(p.all))
 	for v := range p.Versions {
 		if admits(v) {
 			admitted.add(v)
@@ -369,8 +369,8 @@ func (p *pack) has(f *Fact) bool {
 	})
 }
 
-func (p *pack) like(which func(Version) bool) set {
-	out := make(set, len(p.all))
+func (p *pack) like(which func(Version) bool) bitset {
+	out := make(bitset, len(p.all))
 	for i, v := range p.Versions {
 		if which(v) {
 			out.add(i)
@@ -379,7 +379,7 @@ func (p *pack) like(which func(Version) bool) set {
 	return out
 }
 
-func (p *pack) fact(of set, f *Fact) *Fact {
+func (p *pack) fact(of bitset, f *Fact) *Fact {
 	f.Of, f.of, f.set = p.name, p, of
 	for i, v := range p.Versions {
 		if of.has(i) {

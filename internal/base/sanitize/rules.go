@@ -1,0 +1,333 @@
+package sanitize
+
+import (
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// textRules find what acts in a text: mentions, closing keywords, switches of CI, commands, trailers. They look at a
+// view, in which every space is ' ' or a line end, and code is opaque.
+type textRules struct {
+	Rules
+	forms textForms
+	*warnings
+}
+
+// textForms are the patterns of textRules.
+type textForms struct {
+	mention, closing, closingEnd, issueAddress *regexp.Regexp
+	square, stars, skipChecks                  *regexp.Regexp
+	line, footer, mark, frontMatter            *regexp.Regexp
+	titleStart, titleMarkup                    *regexp.Regexp
+}
+
+//nolint:gochecknoglobals // compiled once
+var compiledTextForms = sync.OnceValue(newTextForms)
+
+func newTextForms() textForms {
+	return textForms{
+		mention: regexp.MustCompile(mentionForm),
+		closing: regexp.MustCompile(closingForm + referenceForm), closingEnd: regexp.MustCompile(closingForm + `$`),
+		issueAddress: regexp.MustCompile(issueAddressForm),
+		square:       regexp.MustCompile(squareForm), stars: regexp.MustCompile(starsForm),
+		skipChecks: regexp.MustCompile(skipChecksForm),
+		line:       regexp.MustCompile(lineForm), footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
+		frontMatter: regexp.MustCompile(frontMatterForm), titleStart: titleStartForm(), titleMarkup: titleMarkupForm(),
+	}
+}
+
+// pageRules find what a rendered page hides, or loads.
+type pageRules struct {
+	forms pageForms
+	*warnings
+}
+
+// pageForms are the patterns of pageRules.
+type pageForms struct{ media, drawn, language, label *regexp.Regexp }
+
+//nolint:gochecknoglobals // compiled once
+var compiledPageForms = sync.OnceValue(newPageForms)
+
+func newPageForms() pageForms {
+	return pageForms{
+		media: mediaForm(), drawn: drawnForm(),
+		language: regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+#._-]{0,19}$`),
+		label:    regexp.MustCompile(`^[!-~ ]{1,40}$`),
+	}
+}
+
+// mentionForm is a mention. GitHub, Gitea and Forgejo accept letters, digits, '-', '_', '.' and one slash for teams.
+// What may stand before the sign is judged by mentions.
+const mentionForm = `@([A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)?)`
+
+// isBot reports whether a name is that of a program that reads the source of a body, code included, and does what it
+// finds there.
+func isBot(name string) bool {
+	const names = " allcontributors amazon-q bors claude codecov codecov-commenter codex coderabbit coderabbitai " +
+		"copilot cursor " +
+		"cursoragent deepsource deepsourcebot dependabot dependabot-preview devin devin-ai-integration ellipsis-dev gemini " +
+		"gemini-cli " +
+		"gemini-code-assist github-actions gitstream-cm google-labs-jules greptile greptileai greptile-apps homu imgbot jules " +
+		"k8s-ci-robot kodiakhq meeseeksdev mergify mergifyio netlify openhands openhands-agent pre-commit-ci qodo qodo-ai " +
+		"qodo-merge qodo-merge-pro renovate renovate-bot rfcbot rust-timer rustbot sourcery-ai sweep-ai swe-agent trunk-io "
+	return strings.Contains(names, " "+strings.ToLower(name)+" ")
+}
+
+// mentions puts a space behind the @ of every mention that is not allowed. In an address, which mentions no one, the
+// sign is written as %40, because the message of a commit has no addresses. A mail address mentions no one.
+func (r textRules) mentions(v *view) []edit {
+	var out []edit
+	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {
+		at := found[0]
+		if at > 0 && isAlphanumeric(v.text[at-1]) && !v.edge[at] {
+			continue
+		}
+		name := strings.TrimRight(string(v.text[found[2]:found[3]]), ".-")
+		if r.mayMention(name) && !slices.Contains(v.edge[at+1:found[3]], true) {
+			continue
+		}
+		out = append(out, r.silence(v, at, name))
+	}
+	return out
+}
+
+// bots is like mentions for programs, wherever their name stands.
+func (r textRules) bots(v *view) []edit {
+	var out []edit
+	for _, found := range r.forms.mention.FindAllSubmatchIndex(v.text, -1) {
+		at := found[0]
+		name, _, _ := strings.Cut(strings.TrimRight(string(v.text[found[2]:found[3]]), ".-_"), "/")
+		if isBot(name) && !r.mayMention(name) && (at == 0 || !isAlphanumeric(v.text[at-1])) {
+			out = append(out, r.silence(v, at, name))
+		}
+	}
+	return out
+}
+
+func (r textRules) mayMention(name string) bool {
+	return slices.Contains(r.Mentions, strings.ToLower(name))
+}
+
+// silence returns the edit for the @ at an index of the view.
+func (r textRules) silence(v *view, at int, name string) edit {
+	r.warn("the mention of %s in the %s was made silent", name, r.where)
+	of := sort.Search(len(v.addresses), func(i int) bool { return v.addresses[i].to > at })
+	if of < len(v.addresses) && v.addresses[of].from < at && isWebAddress(string(v.text[v.addresses[of].from:at])) {
+		return edit{int(v.from[at]), int(v.to[at] - v.from[at]), "%40"}
+	}
+	return insertion(int(v.to[at]), " ")
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// isWebAddress reports whether a text begins like an address of the web, not like one of a mail box.
+func isWebAddress(text string) bool {
+	text = strings.ToLower(text)
+	return strings.HasPrefix(text, "http") || strings.HasPrefix(text, "www.")
+}
+
+// closingForm is a keyword that changes an issue, up to where its reference begins: GitHub's and Gitea's keywords
+// (docs.github.com, "Linking a pull request to an issue"; Gitea's CLOSE_KEYWORDS and REOPEN_KEYWORDS), and GitHub's
+// mark of a duplicate. The forges allow a colon and one space; more is matched.
+const closingForm = `(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate\s+of)\s*:?[\s(\[{'"]*`
+
+// referenceForm is a reference to an issue or a pull request: #1, !1, GH-1, owner/name#1, its page.
+const referenceForm = `((?:[\w.-]*/)*[\w.-]*[#!]\d+|GH-\d+|` + issueAddressForm + `)`
+
+// issueAddressForm is the address of an issue's or a pull request's page.
+const issueAddressForm = `(?:(?:https?://|www\.)[^\s\x00]*?)?/(?:issues|pull|pulls|merge_requests|work_items|discussions)/\d+`
+
+// closing puts a word between keyword and reference: forges act only on neighbours.
+func (r textRules) closing(v *view) []edit {
+	if r.ClosingKeywords {
+		return nil
+	}
+	var out []edit
+	for _, found := range r.forms.closing.FindAllSubmatchIndex(v.text, -1) {
+		r.warn("%s in the %s was changed so that it closes nothing", quote(string(v.text[found[0]:found[1]])), r.where)
+		out = append(out, insertion(int(v.from[found[2]]), "(see) "))
+	}
+	for _, link := range v.links {
+		if !r.forms.issueAddress.MatchString("/" + link.destination) {
+			continue
+		}
+		if found := r.forms.closingEnd.FindIndex(v.text[max(0, link.at-40):link.at]); found != nil {
+			r.warn("the link to an issue after a closing keyword in the %s was changed so that it closes nothing", r.where)
+			out = append(out, insertion(link.source, "(see) "))
+		}
+	}
+	return out
+}
+
+// lineForm matches text that may act at the start of a line: a bot's command, a trailer of a commit. Signs of quotes
+// and lists may precede it.
+const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[\s:])|` + commandForm + `|` +
+	trailerForm + `)`
+
+// isCommand reports whether a word behind a slash is a command of one of the bots of Kubernetes, Mergify, Renovate,
+// Azure, Atlantis, code reviewers and others.
+func isCommand(word string) bool {
+	const words = " add_docs allow-tests apply approve approved area ask assign atlantis autofix azp backport benchmark bot build cancel " +
+		"cc cherry-pick " +
+		"cherrypick cla claude clear close code-review codex command compile copilot deploy describe destroy draft " +
+		"duplicate easycla " +
+		"enhance estimate execute fix force-merge forge format gemini hold improve integrate joke kind label land lgtm lifecycle " +
+		"lint lock meow merge milestone ok-to-test opencode override packit pipeline plan priority promote publish queue " +
+		"ready rebase gcbrun payload e2e noop preview digger terraform update_changelog generate_labels " +
+		"rebuild recheck reject release remove reopen request-review rerun resolve restart retest retitle retry review " +
+		"rollback shipit " +
+		"shrug sig skip spend squash start stop submit summary sync tag take test test-all tide title transfer " +
+		"transfer-issue trigger " +
+		"try unapprove unassign uncc undeploy unhold unlabel unlgtm unlock unqueue update update-branch verify woof "
+	word = strings.ToLower(word)
+	return strings.Contains(words, " "+word+" ") || strings.HasPrefix(word, "remove-") || strings.HasPrefix(word, "test-")
+}
+
+// isFolder reports whether a word behind a slash is a folder or an address that texts of operators name, so that a line
+// which has nothing else is not a command. Any other word that stands alone may be one.
+func isFolder(word string) bool {
+	const words = " api app apps backup backups bin boot cache config data dev docs etc export healthz health home lib " +
+		"lib64 live livez login logs media metrics mnt nix opt proc ready readyz root run sbin scripts share srv state " +
+		"static status storage swap sys tmp usr users var volume volumes www "
+	return strings.Contains(words, " "+strings.ToLower(word)+" ")
+}
+
+// commandForm matches commands other than a word behind a slash.
+const commandForm = `(?:atlantis|digger|terrateam|spacelift)\s+(?:plan|apply|unlock|lock|approve\w*|import|state|destroy)\b` +
+	`|\.(?:deploy|noop|lock|unlock|rollback|apply|plan|destroy)(?:$|\s)` +
+	`|(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])` +
+	`|r[+]\s*$|r=[\w-]+\s*$|r\?\s` +
+	`|(?:jenkins|ghprb)\b[,:]?\s[^\n]*?(?:test|build|retry|please)` +
+	`|(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please|recheck)[.!]?\s*$`
+
+// trailerForm are git's trailers, and lines that programs look for in the same place: those of Gerrit, Zuul and
+// release-please.
+const trailerForm = `(?:[a-z]+-){1,3}by\s*:|(?:change-id|depends-on|release-as|on-behalf-of|cherry-picked-from|skip-checks?|` +
+	`request-checks?|git-dch)\s*:|BREAKING[ -]CHANGE\s*:|(?:BEGIN|END)_(?:COMMIT_OVERRIDE|NESTED_COMMIT|VERSION_OVERRIDE)`
+
+// lines puts a word before commands and trailers: they act only at the start of a line.
+func (r textRules) lines(v *view) []edit {
+	var out []edit
+	for _, found := range r.forms.line.FindAllSubmatchIndex(v.text, -1) {
+		if found[4] >= 0 && !r.commands(v, found[4], found[5]) {
+			continue
+		}
+		r.warn("%s in the %s was changed so that no program takes it for a command or a trailer",
+			quote(strings.TrimSpace(string(v.text[found[2]:found[3]]))), r.where)
+		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
+	}
+	return out
+}
+
+// commands reports whether the word behind a slash that stands at text[from:to] of a view is a command.
+func (r textRules) commands(v *view, from, to int) bool {
+	word := string(v.text[from:to])
+	rest, _, _ := strings.Cut(string(v.text[to:min(len(v.text), to+80)]), "\n")
+	return isCommand(word) || v.text[from-1] == '/' && strings.TrimSpace(rest) == "" && !isFolder(word)
+}
+
+// markForm matches the beginning of a pull request's signed mark, which only our footer may have.
+const markForm = `(?i)<!(\s*)--\s*claude-ops\s*:`
+
+// marks splits what reads like a mark.
+func (r textRules) marks(v *view) []edit {
+	var out []edit
+	for _, found := range r.forms.mark.FindAllSubmatchIndex(v.text, -1) {
+		if found[2] == found[3] {
+			r.warn("text in the body that reads like the mark of Claude Ops was split")
+			out = append(out, insertion(int(v.from[found[2]]), " "))
+		}
+	}
+	return out
+}
+
+// footerForm matches the beginning of our footer.
+const footerForm = `(?im)^\s*(Proposed\s+by\s+an\s+agent\s+through\s+Claude\s+Ops)`
+
+// footers marks text that reads like our footer.
+func (r textRules) footers(v *view) []edit {
+	var out []edit
+	for _, found := range r.forms.footer.FindAllSubmatchIndex(v.text, -1) {
+		r.warn("text in the body that reads like the footer of Claude Ops is marked as quoted")
+		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
+	}
+	return out
+}
+
+// titleStartForm returns the starts of a title by which git or a forge treats a commit or a pull request in a special
+// way.
+func titleStartForm() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\s*((?:fixup|squash|amend)\s*!|\[\s*(?:wip|draft)\s*\]|(?:wip|draft)\s*:|\(draft\))`)
+}
+
+// titleStart puts such a start into brackets.
+func (r textRules) titleStart(v *view) []edit {
+	found := r.forms.titleStart.FindSubmatchIndex(v.text)
+	if found == nil {
+		return nil
+	}
+	r.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[2]:found[3]])))
+	return []edit{insertion(int(v.from[found[2]]), "("), insertion(int(v.to[found[3]-1]), ")")}
+}
+
+// titleMarkupForm matches mark-up in a title that hides or loads something where the title is shown as Markdown, such
+// as in notes of a release.
+func titleMarkupForm() *regexp.Regexp {
+	return regexp.MustCompile(`<()[!?]|<()/?[A-Za-z][^>]*>|!()\[[^\]]*[\](]`)
+}
+
+// titleMarkup puts a space into such mark-up.
+func (r textRules) titleMarkup(v *view) []edit {
+	var out []edit
+	for _, found := range r.forms.titleMarkup.FindAllSubmatchIndex(v.text, -1) {
+		r.warn("%s in the title was changed so that it is only text", quote(string(v.text[found[0]:found[1]])))
+		out = append(out, insertion(int(v.to[found[0]]), " "))
+	}
+	return out
+}
+
+// Texts in the message of a commit, wherever they stand, that switch CI off: of GitHub Actions, Gitea and Forgejo,
+// GitLab, Woodpecker, Azure Pipelines and others ("[skip netlify]").
+const (
+	squareForm = `(?i)\[[\s_*~-]*(?:(?:skip|no)[\s_*~:-]*(` + systems + `)|` + systems + `[\s_*~:-]*(skip)|` +
+		`skip[\s_*~:-]+([a-z][a-z0-9-]{0,20})|[a-z][a-z0-9-]{0,20}[\s_*~:-]+(skip))[\s_*~-]*\]`
+	systems = `(?:ci|cd|cicd|actions?|builds?|checks?|deploy(?:ments?)?|pipelines?|tests?|workflows?|lint|release|all)`
+
+	starsForm      = `(?i)\*\s*\*\s*\*[\s_-]*no[\s_-]*(ci)[\s_-]*\*\s*\*\s*\*`
+	skipChecksForm = `(?i)(?:skip|request)[\s_-]*checks?\s*[:=]\s*(true|yes|1|on)`
+)
+
+// switches puts words into them. What is put there begins and ends with a letter or a space where the switch had one,
+// so that signs of emphasis next to it mean what they meant.
+func (r textRules) switches(v *view) []edit {
+	var out []edit
+	add := func(found []int, before, after string) {
+		for i := 2; i < len(found); i += 2 {
+			if found[i] < 0 {
+				continue
+			}
+			r.warn("%s in the %s was changed so that it switches no checks off", quote(string(v.text[found[0]:found[1]])),
+				r.where)
+			if before != "" {
+				out = append(out, insertion(int(v.from[found[i]]), before))
+			}
+			if after != "" {
+				out = append(out, insertion(int(v.to[found[i+1]-1]), after))
+			}
+		}
+	}
+	for _, form := range []*regexp.Regexp{r.forms.square, r.forms.stars} {
+		for _, found := range form.FindAllSubmatchIndex(v.text, -1) {
+			add(found, "", " as text")
+		}
+	}
+	for _, found := range r.forms.skipChecks.FindAllSubmatchIndex(v.text, -1) {
+		add(found, "(as text) ", "")
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package textscan
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// prose is n bytes of the kind of text that the product handles.
+func prose(n int) string {
+	const page = "# Disk space\n\nRun `df -h /var` on each node and warn when usage is above 85%.\n\n```sh\n" +
+		"kubectl -n kube-system get pods -l app.kubernetes.io/name=traefik -o wide\n" +
+		"curl -fsS -H \"Authorization: Bearer $TOKEN\" https://api.example.com/health\n```\n\n" +
+		"If the token has expired, see playbooks/rotate-token.md. Größe prüfen ✅.\n\n"
+	return strings.Repeat(page, n/len(page)+1)[:n]
+}
+
+func BenchmarkSecrets(b *testing.B) {
+	s := NewScanner([]string{fakeToken(), fakeGitHub(), noise(alnum, 32, 110)})
+	tests := []struct {
+		name  string
+		texts []string
+	}{
+		{"two files of 4 KB", []string{prose(4096), prose(4000)}},
+		{"prose of 1 MiB", []string{prose(1 << 20)}},
+		{"credentials of 256 KiB", []string{strings.Repeat("password: "+noise(alnum, 24, 111)+"\n", 1<<18/35)}},
+		{"base64 of 256 KiB", []string{strings.Repeat(noise(alnum, 64, 112)+"\n", 1<<18/65)}},
+	}
+	if _, err := s.Secrets(b.Context(), "warm-up", ""); err != nil {
+		b.Fatal(err)
+	}
+	for _, tt := range tests {
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, text := range tt.texts {
+					if _, err := s.Secrets(b.Context(), "checks/a.md", text); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// hostileTexts are texts of a size that cost much.
+func hostileTexts(size int) map[string]string {
+	full := func(piece string) string { return strings.Repeat(piece, size/len(piece)+1)[:size] }
+	out := map[string]string{}
+	for _, piece := range []string{
+		"\n",
+		" ",
+		" \n",
+		"\\",
+		"%41",
+		"\\u0041",
+		"&amp;",
+		"= ",
+		"=\n",
+		"<!--",
+		"<",
+		"# a\n",
+		"a",
+		"a1\n",
+		"AAAA",
+		"eyJ",
+		"eyJa.eyJ.",
+		"ghp_a1\n",
+		"-----BEGIN PRIVATE KEY-----\n",
+		"password=",
+		"key: ",
+		"://a:bcd@",
+		"a:5432:b:c:",
+		"$2a$",
+		"twit" + "ter",
+		"curl ",
+		"KEY=abcdef0123456789\n",
+		"\"key\": \"abcdef0123456789\",\n",
+		"\u017f",
+		"\uff41",
+		"|a|b|c|d|e|f|g\n",
+		"YWFhYWFhYWFhYWFhYWFhYWFh\n",
+		"YWFhYWFhYWFhYWFhYWFhYWFh\n\n\n\n",
+		"H4sI",
+		"0123456789abcdef\n",
+		"s.aa11aa11aa11\naa11aa11aa11\n",
+	} {
+		out[strings.TrimSpace(piece)+" and the like"] = full(piece)
+	}
+	many := func(before, behind string, length int) string {
+		var b strings.Builder
+		for i := uint32(0); b.Len() < size; i++ {
+			b.WriteString(before + noise(alnum, length, i) + behind)
+		}
+		return b.String()[:size]
+	}
+	out["credentials in lines"], out["credentials in a line"] = many("password: ", "\n", 24), many("password: ", ", ", 24)
+	out["tokens in lines"], out["tokens in a line"] = many("ghp_", "\n", 36), many("ghp_", " ", 36)
+	out["words"], out["short words"] = many("", "\n", 20), many("", " ", 8)
+	return out
+}
+
+// No text takes much more than a second a MiB.
+func BenchmarkHostileTexts(b *testing.B) {
+	s := NewScanner([]string{fakeToken(), fakeGitHub(), noise(alnum, 32, 110)})
+	for name, text := range hostileTexts(1 << 20) {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := s.Secrets(b.Context(), "a.md", text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// countedContext ends when it is asked for the nth time.
+type countedContext struct {
+	context.Context
+	left int
+}
+
+func (c *countedContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// The search looks at its context every few milliseconds, in each layer and rule, and ends with it. The work that it
+// may do is bounded, so this holds the time as well.
+func TestTheSearchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	const size, most = 16 << 10, 120 // looks: one each 2^20 units of the work that is done for 64 KiB
+	s := NewScanner([]string{fakeToken()})
+	for name, text := range hostileTexts(size) {
+		ctx := &countedContext{Context: t.Context(), left: 1 << 30}
+		if _, err := s.Secrets(ctx, "a.md", text); err != nil {
+			t.Fatal(err)
+		}
+		looks := 1<<30 - ctx.left
+		if looks > most {
+			t.Errorf("%s: the context was looked at %d times, so more work was done than is meant", name, looks)
+		}
+		for _, at := range []int{0, looks / 2, looks - 1} {
+			ctx := &countedContext{Context: t.Context(), left: at}
+			if _, err := s.Secrets(ctx, "a.md", text); err == nil || ctx.left < -2 {
+				t.Errorf("%s: ended at look %d of %d: %v, and looked %d times more", name, at, looks, err, -ctx.left-1)
+			}
+		}
+	}
+}
+
+func BenchmarkLoadRules(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := loadRules(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRedact(b *testing.B) {
+	s := NewScanner([]string{fakeToken(), fakeGitHub()})
+	line := "GET https://git.example.com/api/v1/repos/joe/home-cluster/pulls?state=open&limit=50%20 failed: 502"
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Redact(line)
+	}
+}
+
+func BenchmarkHidden(b *testing.B) {
+	for _, size := range []int{4096, 1 << 20} {
+		text := prose(size)
+		b.Run(map[int]string{4096: "4 KB", 1 << 20: "1 MiB"}[size], func(b *testing.B) {
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				Hidden(text)
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package pullsync
+
+import (
+	"context"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+)
+
+// maxContended limits how often a look is repeated because another process recorded one meanwhile.
+const maxContended = 5
+
+// Look asks the provider about a pull request of ours and records the answer; by is what made us look. An answer that
+// was read before another process recorded its own is discarded, so that an old answer never replaces a newer one and
+// an end is recorded by one process only. Errors are those of the provider and of the records; conflict if others kept
+// recording it.
+func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door) error {
+	for range maxContended {
+		was, found, err := f.Records.FindPull(ctx, key)
+		if err != nil || !found {
+			return err
+		}
+		status, err := f.Status(ctx, was.Provider, was.Owner, was.Repo, was.Number)
+		var now record.PullRecord
+		var action string
+		switch {
+		case err == nil:
+			now, action = f.nextRecord(was, status)
+		case fault.CodeOf(err) == fault.NotFound:
+			now, action = f.notFound(was)
+		default:
+			return err
+		}
+		now.SeenBy = by
+		if done, err := f.recordPull(ctx, was, now, action); err != nil || done {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "other processes kept recording the same pull request")
+}
+
+// recordPull replaces was by now. done is false if was is not what is recorded any more.
+func (f *Follower) recordPull(ctx context.Context, was, now record.PullRecord, action string) (done bool, err error) {
+	if action == "" {
+		return f.Records.SeePull(ctx, now, nil)
+	}
+	a := f.attempt(now, action)
+	var notices []record.Notice
+	if event := eventOf(action); event != "" && isNewEnd(was, now) {
+		notices = f.Notifier.Notices(event, a)
+	}
+	done, err = f.Records.SeePull(ctx, now, &a, notices...)
+	if done && err == nil {
+		f.Log.Info("pull request changed", "action", action, "provider", now.Provider, "repo", now.Owner+"/"+now.Repo,
+			"number", now.Number, "seen_by", now.SeenBy)
+		f.Notifier.Kick(ctx)
+	}
+	return done, err
+}
+
+// isNewEnd reports whether people must be notified of an end. They were already if an outdated answer made the pull
+// request look reopened in between.
+func isNewEnd(was, now record.PullRecord) bool { return !now.EndedAt.Equal(was.EndedAt) }
+
+// attempt returns the audit row for a change in a pull request's state.
+func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
+	a := record.Attempt{
+		Time: r.UpdatedAt, RequestID: f.NewID(), Actor: record.Actor{Door: r.SeenBy}, Door: r.SeenBy, Action: action,
+		Provider: r.Provider, Owner: r.Owner,
+		Repo: r.Repo,
+		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number,
+		PRURL: r.URL,
+	}
+	if !r.Open() {
+		a.Actor.Client, a.Caller = r.EndedBy, r.EndedBy
+	}
+	return a
+}
+
+// eventOf returns the event to notify people of; "" for none.
+func eventOf(action string) record.Event {
+	switch action {
+	case record.ActionPullMerged:
+		return record.EventMerged
+	case record.ActionPullClosed:
+		return record.EventClosed
+	}
+	return ""
+}
+
+// maxName bounds the name of a person, in runes.
+const maxName = 100
+
+// A pull request counts as gone when its provider has not known it at goneLooks looks in a row and for goneAfter: a
+// token that loses its access for a moment gets the same answer.
+const (
+	goneLooks = 3
+	goneAfter = time.Hour
+)
+
+// nextRecord returns the record after the provider's answer, and the action to write to the audit; "" for none. A
+// merged pull request stays merged.
+func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status) (now record.PullRecord, action string) {
+	t := f.Now()
+	now = was
+	now.TriedAt, now.SeenAt, now.Misses = t, t, 0
+	now.Head, now.Checks = status.HeadCommit, status.Checks.State
+	now.Approvals, now.ChangesRequested = gitprovider.Opinions(status.Reviews)
+	now.AskedAt = lastChangesRequested(status.Reviews)
+	if was.State != gitprovider.StateMerged {
+		now.State = status.State
+	}
+	if now.State != was.State {
+		action = f.stateChange(was, &now, status)
+	}
+	changed := now
+	changed.TriedAt, changed.SeenAt, changed.Misses = was.TriedAt, was.SeenAt, was.Misses
+	if changed != was {
+		now.UpdatedAt = t
+	}
+	return now, action
+}
+
+// lastChangesRequested returns the time of the latest request for changes; zero if there is none.
+func lastChangesRequested(reviews []gitprovider.Review) (last time.Time) {
+	for _, r := range reviews {
+		if r.State == gitprovider.ReviewChangesRequested && r.SubmittedAt.After(last) {
+			last = r.SubmittedAt.UTC().Truncate(time.Microsecond) // as records have it
+		}
+	}
+	return last
+}
+
+// stateChange fills in what comes with a new state.
+func (f *Follower) stateChange(was record.PullRecord, now *record.PullRecord,
+	status gitprovider.Status) (action string) {
+	if now.Open() {
+		now.EndedBy = ""
+		if was.State == record.StateGone {
+			return record.ActionPullFound
+		}
+		return record.ActionPullReopened
+	}
+	now.EndedAt, now.EndedBy = status.ClosedAt, textscan.Clean(f.Redact(status.MergedBy), maxName)
+	if now.EndedAt.IsZero() {
+		now.EndedAt = now.SeenAt
+	}
+	now.EndedAt = now.EndedAt.UTC().Truncate(time.Microsecond) // as records have it
+	if now.State == gitprovider.StateMerged {
+		return record.ActionPullMerged
+	}
+	return record.ActionPullClosed
+}
+
+// notFound returns the record after the provider has answered that the pull request does not exist.
+func (f *Follower) notFound(was record.PullRecord) (now record.PullRecord, action string) {
+	t := f.Now()
+	now = was
+	now.TriedAt = t
+	now.Misses++
+	known := was.SeenAt
+	if known.IsZero() {
+		known = was.UpdatedAt
+	}
+	ended := was.State == record.StateGone || was.State == gitprovider.StateMerged
+	if ended || now.Misses < goneLooks || t.Sub(known) < goneAfter {
+		return now, ""
+	}
+	now.State, now.UpdatedAt = record.StateGone, t
+	return now, record.ActionPullGone
+}

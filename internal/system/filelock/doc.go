@@ -1,2 +1,0 @@
-// Package filelock locks open files between processes.
-package filelock

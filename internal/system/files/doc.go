@@ -1,0 +1,3 @@
+// This file locks open files between processes.
+
+package files

@@ -1,0 +1,505 @@
+package fileset
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Done is the result of a deployment or a rollback.
+type Done struct {
+	*Snapshot
+	Changed []string // files that somebody changed meanwhile; they were left as they are
+}
+
+// applier executes a journal. The caller holds the lock.
+type applier struct {
+	*journal
+	engine *Engine
+	disk   disk
+	gone   map[string]bool // staged files that have their place
+}
+
+// placed notes that a staged file no longer waits.
+func (w *applier) placed(s Step) {
+	if w.gone == nil {
+		w.gone = map[string]bool{}
+	}
+	w.gone[s.Staged] = true
+}
+
+// carryOut does what a snapshot says, and finishes with it in the state. What cannot be done whole is taken back, and
+// is an error. kept has the contents. needed are the roots whose bases have to be there, roots those that may have a
+// manifest.
+func (e *Engine) carryOut(ctx context.Context, kept *keeper, snap Snapshot, initial *Snapshot, needed, roots []RootDir,
+	keep func(RootDir) bool) (*Done, error) {
+	made, err := e.makeBases(&snap, needed)
+	if err != nil {
+		return nil, err
+	}
+	real := realPaths(bases(slices.Concat(needed, roots)))
+	w := &applier{engine: e, disk: newDisk(bases(snap.Roots)...),
+		journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made, Real: real, Initial: initial}}
+	w.disk.real, w.disk.opened = real, openBases{}
+	defer w.disk.opened.close()
+	err = w.prepare(roots, keep)
+	if err == nil {
+		err = kept.settle()
+	}
+	if err == nil {
+		err = e.reached("kept")
+	}
+	if err == nil {
+		err = e.state.WriteJSON("journal.json", w.journal)
+	}
+	if err != nil {
+		return nil, e.notBegun(journal{Snapshot: snap, Folders: made}, err)
+	}
+	err = e.reached("journal")
+	var changed []string
+	if err == nil {
+		err = w.stage(ctx)
+	}
+	if err == nil {
+		changed, err = w.finishJournal()
+	}
+	if err != nil {
+		return nil, w.takeBack(err)
+	}
+	if err := e.reached("end"); err != nil {
+		return nil, err
+	}
+	_ = e.state.endJournal() // with the snapshot on disk it is done; the next call tries again to remove the journal
+	return &Done{&w.Snapshot, changed}, nil
+}
+
+// prepare decides everything that is written: where files wait, which folders are made, what the manifests have.
+func (w *applier) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
+	snap, d := &w.Snapshot, w.disk
+	slices.SortFunc(snap.Managed, func(a, b FileState) int { return compareKeys(a.fileKey(), b.fileKey()) })
+	has := func(r RootDir) bool {
+		at, err := d.lstat(ManifestPath(r.Dir, r.Target))
+		return err == nil && at.exists
+	}
+	if w.Manifests, err = manifests(snap, roots, has, keep, w.engine.state.now()); err != nil {
+		return NewError(Unexpected, "", nil, "the manifests cannot be written").Because(err)
+	}
+	for i := range snap.Steps {
+		s := &snap.Steps[i]
+		if s.After == "" {
+			continue
+		}
+		dir, missing, err := w.stand(s.Path)
+		if err != nil {
+			return err
+		}
+		s.Staged = filepath.Join(dir, fmt.Sprintf("%s%s-%d", temporary, snap.ID, i))
+		for _, folder := range missing {
+			w.makes(folder)
+		}
+	}
+	for name := range w.Manifests {
+		at, err := d.read(name)
+		if err != nil {
+			return err
+		}
+		w.Before[name] = string(at.content)
+	}
+	w.noteMade()
+	return nil
+}
+
+// stand returns the folder where a new file waits: the deepest one above it that is there, and stays.
+func (w *applier) stand(name string) (dir string, missing []string, err error) {
+	dir, missing, where, what, err := w.disk.ground(name)
+	if err != nil || what == "" {
+		return dir, missing, err
+	}
+	goes := slices.ContainsFunc(w.Snapshot.Steps, func(s Step) bool { return s.Path == where && s.After == "" })
+	if !goes {
+		return "", nil, NewError(Unexpected, "path_in_the_way", []string{"remove_path", "retry_command"},
+			"%s is %s; move it away", where, what).With("path", where)
+	}
+	dir, missing, err = w.stand(where)
+	return dir, append(missing, where), err
+}
+
+// stage puts all new files on disk before the first of them takes its place, so that a full disk or a folder that
+// cannot be written is found while nothing has changed.
+func (w *applier) stage(ctx context.Context) error {
+	probed, together := map[string]bool{}, w.engine.gather()
+	for i, s := range w.Snapshot.Steps {
+		if err := w.engine.reached(fmt.Sprintf("stage %d", i)); err != nil {
+			return err
+		}
+		if ctx.Err() != nil { // what waits is removed again
+			return cutOff(ctx.Err())
+		}
+		if s.After == "" {
+			if dir := filepath.Dir(s.Path); !probed[dir] {
+				probed[dir] = true
+				if err := w.disk.writable(dir, w.Snapshot.ID); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		content, err := w.engine.state.Kept(s.After)
+		if err != nil {
+			return err
+		}
+		if err := w.disk.stage(s.Staged, content, fs.FileMode(s.Mode), together); err != nil {
+			return err
+		}
+	}
+	return together.flush()
+}
+
+// stageAgain puts on disk the new files of a journal that were not given their place before the process was killed.
+// What it cannot stage, put writes to its place.
+func (w *applier) stageAgain() {
+	together := w.engine.gather()
+	for _, s := range w.Snapshot.Steps {
+		if s.After == "" || s.Staged == "" {
+			continue
+		}
+		if at, err := w.disk.lstat(s.Path); err != nil || at.hash == s.After {
+			continue
+		}
+		if w.waits(s) && w.disk.syncFile(s.Staged, together) == nil {
+			continue
+		}
+		content, err := w.engine.state.Kept(s.After)
+		if err == nil {
+			err = w.disk.stage(s.Staged, content, fs.FileMode(s.Mode), together)
+		}
+		if err != nil {
+			_ = w.disk.remove(s.Staged)
+		}
+	}
+	if together.flush() != nil {
+		w.removeStaged()
+	}
+}
+
+// removeStaged removes the files that still wait.
+func (w *applier) removeStaged() {
+	for _, s := range w.Snapshot.Steps {
+		if s.Staged != "" && !w.gone[s.Staged] {
+			_ = w.disk.remove(s.Staged)
+		}
+	}
+}
+
+// waits reports whether a file waits whole beside its place.
+func (w *applier) waits(s Step) bool {
+	if s.Staged == "" {
+		return false
+	}
+	waiting, err := w.disk.lstat(s.Staged)
+	return err == nil && waiting.hash == s.After && uint32(waiting.mode) == s.Mode
+}
+
+// finishJournal does the rest of a journal up to its snapshot, from wherever it was left. changed are files that
+// somebody changed meanwhile: they are left as they are, as drift.
+func (w *applier) finishJournal() (changed []string, err error) {
+	if changed, err = w.applySteps(w.Snapshot.Steps); err != nil {
+		return changed, err
+	}
+	if err := w.writeManifests(w.Manifests); err != nil {
+		return changed, err
+	}
+	w.cleanUp()
+	if err := w.engine.reached("folders"); err != nil {
+		return changed, err
+	}
+	w.leaveFolders()
+	if err := w.engine.reached("snapshot"); err != nil {
+		return changed, err
+	}
+	if w.Initial != nil {
+		if err := w.engine.state.WriteJSON(snapshotFile(w.Initial.ID), w.Initial); err != nil {
+			return changed, err
+		}
+		if err := w.engine.reached("initial"); err != nil {
+			return changed, err
+		}
+	}
+	if err := w.engine.state.WriteJSON(snapshotFile(w.Snapshot.ID), w.Snapshot); err != nil {
+		return changed, err
+	}
+	return changed, nil
+}
+
+// applySteps makes the steps: files that go before those that come, since one may have to make room for another's
+// folder.
+func (w *applier) applySteps(steps []Step) (changed []string, err error) {
+	for _, removing := range []bool{true, false} {
+		for i, s := range steps {
+			if (s.After == "") != removing {
+				continue
+			}
+			if err := w.engine.reached(fmt.Sprintf("step %d", i)); err != nil {
+				return changed, err
+			}
+			ours, err := w.do(s)
+			if err != nil {
+				return changed, err
+			}
+			if !ours {
+				changed = append(changed, s.Path)
+			}
+		}
+	}
+	return changed, nil
+}
+
+func (w *applier) writeManifests(texts map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if err := w.engine.reached("manifest " + filepath.Base(name)); err != nil {
+			return err
+		}
+		if texts[name] == "" {
+			if err := w.disk.remove(name); err != nil {
+				return err
+			}
+			continue
+		}
+		if at, err := w.disk.read(name); err == nil && at.what == "" && string(at.content) == texts[name] {
+			continue // what is taken back needs no room on a disk that is full
+		}
+		if err := w.disk.write(name, []byte(texts[name]), 0o644, w.Snapshot.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanUp removes what still waits, and puts the folders that were changed on disk.
+func (w *applier) cleanUp() {
+	w.removeStaged()
+	names := slices.Collect(maps.Keys(w.Manifests))
+	for _, s := range w.Snapshot.Steps {
+		names = append(names, s.Path)
+	}
+	w.disk.sync(append(names, w.Folders...))
+}
+
+// do makes one step, unless it was made. ours is false for a file that is neither as before nor as after.
+func (w *applier) do(s Step) (ours bool, err error) {
+	at, err := w.disk.lstat(s.Path)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case at.hash == s.After && at.exists == (s.After != "") && at.what == "" &&
+		(s.After == "" || uint32(at.mode) == s.Mode):
+		return true, nil
+	case at.what == aFolder && s.After != "":
+		if err := w.disk.removeEmpty(s.Path); err != nil {
+			return false, nil //nolint:nilerr // somebody has put files into it
+		}
+	case at.what != "" || at.exists && at.hash != s.Before && at.hash != s.After || !at.exists && s.Before != "" &&
+		s.After != "":
+		return false, nil
+	}
+	if s.After == "" {
+		return true, w.disk.remove(s.Path)
+	}
+	return true, w.placeFile(s)
+}
+
+// placeFile gives a file its place, from where it waits, or else from the state.
+func (w *applier) placeFile(s Step) (err error) {
+	if w.waits(s) {
+		if err = w.disk.moveIntoPlace(s.Staged, s.Path); err == nil {
+			w.placed(s)
+		}
+	} else {
+		var content []byte
+		if content, err = w.engine.state.Kept(s.After); err == nil {
+			err = w.disk.write(s.Path, content, fs.FileMode(s.Mode), w.Snapshot.ID)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	back, err := w.disk.lstat(s.Path)
+	if err == nil && back.hash != s.After {
+		err = NewError(Unexpected, "read_back", []string{"retry_command"}, "%s reads back other than it was written",
+			s.Path).With("path", s.Path)
+	}
+	return err
+}
+
+// takeBack undoes what was done of a journal, because of an error, which it returns.
+func (w *applier) takeBack(because error) error {
+	if w.engine.died(because) {
+		return because
+	}
+	w.Undo = true
+	// there may be no room; a process that is killed now is finished instead
+	_ = w.engine.state.WriteJSON("journal.json", w.journal)
+	err := w.undo()
+	if err == nil {
+		return because
+	}
+	return NewError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"},
+		"%s. What was done before that could not be taken back (%s); the next call tries it again", because,
+		err).Because(because)
+}
+
+// undo takes back what was done of a journal, from wherever it was left.
+func (w *applier) undo() error {
+	back := make([]Step, 0, len(w.Snapshot.Steps))
+	for _, s := range slices.Backward(w.Snapshot.Steps) {
+		back = append(back, s.undone())
+	}
+	if _, err := w.applySteps(back); err != nil {
+		return err
+	}
+	if err := w.writeManifests(w.Before); err != nil {
+		return err
+	}
+	for i := range back {
+		if s := w.Snapshot.Steps[i]; s.Staged != "" {
+			if err := w.disk.remove(s.Staged); err != nil {
+				return err
+			}
+		}
+	}
+	w.removeMade(w.Folders)
+	w.cleanUp()
+	if w.Initial != nil { // nothing followed it
+		if err := w.engine.state.remove(snapshotFile(w.Initial.ID)); err != nil {
+			return err
+		}
+	}
+	return w.engine.state.endJournal()
+}
+
+// A deployment's folders are removed with it; other folders stay, even empty ones. So a snapshot lists the folders that
+// deployments have made, and no other is ever removed.
+
+// removeFolder removes a folder if it is one, and empty.
+func (d disk) removeFolder(name string) error {
+	if base, _, ok := d.baseOf(name); ok && d.moved(base) != nil {
+		return d.moved(base)
+	}
+	root, rel, err := d.openBase(name)
+	if err != nil || rel == "." { // a folder that holds the others, or one above it
+		if info, err := os.Lstat(name); err != nil || !info.IsDir() {
+			return err
+		}
+		return os.Remove(name)
+	}
+	defer func() { _ = root.Close() }()
+	if info, err := root.Lstat(rel); err != nil || !info.IsDir() {
+		return err
+	}
+	return root.Remove(rel)
+}
+
+// makeBases makes the folders that hold roots and are not there, such as a CODEX_HOME, and returns those that it made,
+// the outer ones first. A journal says so before, in case that the process is killed.
+func (e *Engine) makeBases(snap *Snapshot, roots []RootDir) (made []string, err error) {
+	for _, base := range bases(roots) {
+		var missing []string
+		for dir := base; !Exists(dir) && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			missing = append(missing, dir)
+		}
+		for _, dir := range slices.Backward(missing) {
+			if !slices.Contains(made, dir) {
+				made = append(made, dir)
+			}
+		}
+	}
+	if len(made) == 0 {
+		return nil, nil
+	}
+	intent := journal{Snapshot: Snapshot{ID: snap.ID, Kind: snap.Kind, Roots: roots}, Folders: made, Undo: true}
+	if err := e.state.WriteJSON("journal.json", intent); err != nil {
+		return nil, err
+	}
+	for _, dir := range made {
+		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // a folder of the user's, as other programs make it
+			return nil, e.notBegun(intent, IOError(dir, err))
+		}
+	}
+	if err := e.reached("bases"); err != nil {
+		return nil, e.notBegun(intent, err)
+	}
+	return made, nil
+}
+
+// notBegun removes the folders that were made for what could not be begun, because of an error, which it returns.
+func (e *Engine) notBegun(j journal, because error) error {
+	if e.died(because) || len(j.Folders) == 0 {
+		return because
+	}
+	w := &applier{engine: e, disk: newDisk(bases(j.Snapshot.Roots)...), journal: &j}
+	w.removeMade(j.Folders)
+	_ = e.state.endJournal()
+	return because
+}
+
+// removeMade removes those of some folders that are empty. The outer ones come first.
+func (w *applier) removeMade(folders []string) {
+	for _, dir := range slices.Backward(folders) {
+		_ = w.disk.removeFolder(dir) // one that somebody has put files into stays
+	}
+}
+
+// leaveFolders removes the folders that deployments made and that something went from, if they are empty now, and notes
+// which are left.
+func (w *applier) leaveFolders() {
+	left := map[string]bool{} // folders that something went from
+	went := func(name string) {
+		for dir := filepath.Dir(name); !left[dir] && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			left[dir] = true
+		}
+	}
+	for _, s := range w.Snapshot.Steps {
+		if s.After == "" {
+			went(s.Path)
+		}
+	}
+	for name, text := range w.Manifests {
+		if text == "" {
+			went(name)
+		}
+	}
+	var emptied []string
+	for _, dir := range w.Snapshot.Made {
+		if left[dir] {
+			emptied = append(emptied, dir)
+		}
+	}
+	w.removeMade(emptied)
+	w.disk.sync(emptied)
+	w.Snapshot.Made = slices.DeleteFunc(w.Snapshot.Made, func(dir string) bool { return !Exists(dir) })
+}
+
+// madeFolder reports whether deployments have made a folder. Snapshots of older versions do not say; all that is empty
+// counts then.
+func (s *Snapshot) madeFolder(dir string) bool {
+	return s.Made == nil && s.ID != "" || slices.Contains(s.Made, dir)
+}
+
+// makes notes a folder that is made.
+func (w *applier) makes(dir string) {
+	if !slices.Contains(w.Folders, dir) {
+		w.Folders = append(w.Folders, dir)
+	}
+}
+
+// noteMade adds the folders that are made to those that were, each before those in it.
+func (w *applier) noteMade() {
+	all := slices.Concat(w.Snapshot.Made, w.Folders)
+	slices.Sort(all)
+	w.Snapshot.Made = append([]string{}, slices.Compact(all)...) // not nil: it is known that there are none
+}

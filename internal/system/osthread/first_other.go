@@ -1,5 +1,0 @@
-//go:build !linux
-
-package osthread
-
-func isFirst() bool { return false }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package processtree
+
+func isFirst() bool { return false }
