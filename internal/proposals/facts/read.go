@@ -1,0 +1,113 @@
+package facts
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+)
+
+// hit is a fact of a text, before it is known whether the change brings it.
+type hit struct {
+	class      Class
+	says       string // what is done, such as "Deletes files"
+	where      Where
+	line, last int // from 0
+	words      string
+}
+
+// key identifies what is said, wherever it stands.
+func (h hit) key() string { return string(h.class) + " " + strings.ToLower(h.words) }
+
+// readFile gives the facts of one file of a change.
+func readFile(f File, addresses *addressBook) []Fact {
+	before, after := splitLines(f.Old), splitLines(f.New)
+	removed, added := changedLines(before, after)
+	had := map[string]int{}
+	for _, h := range readText(f.Path, f.Old, before, removed, nil) {
+		had[h.key()]++
+	}
+	var facts []Fact
+	for _, h := range readText(f.Path, f.New, after, added, addresses) {
+		line := firstChanged(added, h.line, h.last)
+		if had[h.key()] > 0 {
+			had[h.key()]--
+			continue
+		}
+		if line >= 0 {
+			facts = append(facts, h.fact(f.Path, line))
+		}
+	}
+	return facts
+}
+
+// firstChanged returns the first changed line of some, or -1.
+func firstChanged(changed []bool, first, last int) int {
+	for i := first; i <= last && i < len(changed); i++ {
+		if changed[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// fact makes a hit a fact of a file's line, which counts from 0.
+func (h hit) fact(path string, line int) Fact {
+	words := oneLine(h.words)
+	sentence := h.says
+	if words != "" {
+		sentence += ": " + words
+	}
+	return Fact{Class: h.class, Path: path, Line: line + 1, Where: h.where, Words: words, Sentence: sentence}
+}
+
+// oneLine makes words fit to be shown on one line.
+func oneLine(words string) string {
+	spaced := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, words)
+	return content.Clean(strings.Join(strings.Fields(spaced), " "), MaxWords)
+}
+
+// readText gives what the changed parts of a text hold. addresses is nil for an old text.
+func readText(path, text string, lines []string, changed []bool, addresses *addressBook) []hit {
+	if firstChanged(changed, 0, len(lines)-1) < 0 {
+		return nil
+	}
+	var found []hit
+	for _, u := range layoutOf(path, text, lines) {
+		if !u.changed(changed) {
+			continue
+		}
+		plain := make([]string, len(u.lines))
+		for i, line := range u.lines {
+			plain[i] = undisguised(line.text)
+		}
+		found = append(found, readUnit(u, plain)...)
+		if addresses != nil {
+			found = append(found, addresses.read(u, plain, changed)...)
+		}
+	}
+	return found
+}
+
+func (u unit) changed(changed []bool) bool {
+	for _, line := range u.lines {
+		if changed[line.number] {
+			return true
+		}
+	}
+	return false
+}
+
+// readUnit gives what a unit holds.
+func readUnit(u unit, plain []string) []hit {
+	if u.prose {
+		found, _ := readSentences(u, plain)
+		return found
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package facts
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// form is what a word looks like.
+type form uint8
+
+// The forms.
+const (
+	plainWord form = iota
+	urlWord        // https://host/path
+	mailWord       // somebody@host
+	hostWord       // host.tld
+	pathWord       // a/b, ~/x, file.ext
+)
+
+// word is one word of a sentence.
+type word struct {
+	text       string // in lower case, without punctuation around it
+	meaning    meaning
+	form       form
+	line       int  // index of the line in the unit
+	start, end int  // in the undisguised line
+	code       bool // it stands in inline code
+	clause     bool // punctuation stands before it, or it begins the sentence
+}
+
+// has says whether the word may mean any of m.
+func (w word) has(m meaning) bool { return w.meaning&m != 0 }
+
+// sentence is the words of a sentence.
+type sentence []word
+
+// span is inline code of a line.
+type span struct{ line, start, end int }
+
+// sentences parts the text of a unit, whose lines are undisguised, into sentences, and gives the inline code in it.
+func sentences(lines []string) (all []sentence, code []span) {
+	var current sentence
+	clause, inCode, codeStart := true, false, span{}
+	end := func() {
+		if len(current) > 0 {
+			all = append(all, current)
+			current = nil
+		}
+		clause = true
+	}
+	words := lexicon()
+	for number, line := range lines {
+		for at := 0; at < len(line); {
+			size := separatorLength(line[at:])
+			if size == 0 {
+				size = wordLength(line[at:])
+				w := newWord(words, line[at:at+size], number, at)
+				w.code, w.clause = inCode, clause
+				trailing := line[w.end : at+size]
+				if w.text != "" {
+					current, clause = append(current, w), false
+				}
+				at += size
+				clause = clause || strings.ContainsAny(trailing, ",:;")
+				if strings.ContainsAny(trailing, ".!?") {
+					end()
+				}
+				continue
+			}
+			switch c := line[at]; {
+			case c == '`':
+				if inCode && codeStart.line == number {
+					code = append(code, span{number, codeStart.start, at})
+				}
+				inCode, codeStart = !inCode, span{line: number, start: at + size}
+			case c == '|' && !inCode:
+				end()
+			case strings.IndexByte("([{;:,\"<>*#", c) >= 0:
+				clause = true
+			case c >= utf8.RuneSelf:
+				clause = true
+			}
+			at += size
+		}
+	}
+	end()
+	return all, code
+}
+
+// separatorLength returns the length of the separator that a text begins with: white space or a sign that is no part of
+// a word; 0 if it begins with a word.
+func separatorLength(text string) int {
+	c := text[0]
+	if c >= utf8.RuneSelf {
+		r, size := utf8.DecodeRuneInString(text)
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return 0
+		}
+		return size
+	}
+	if c == ' ' || c == '\t' || strings.IndexByte("`|()[]{}<>*\"';,:#!?=&^", c) >= 0 {
+		return 1
+	}
+	return 0
+}
+
+// wordLength returns the length of the word that a text begins with, with the punctuation behind it.
+func wordLength(text string) int {
+	for i := range len(text) {
+		c := text[i]
+		if c == ' ' || c == '\t' || c == '`' || c == '|' || c == '"' || c == '(' || c == ')' || c == '<' || c == '>' ||
+			c == '*' || c == ']' || c == '[' || c == '{' || c == '}' {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// newWord makes a word of a text that stands in a line at an offset.
+func newWord(words senses, text string, line, at int) word {
+	trimmed := strings.TrimRight(text, ".,;:!?'\u2019\u201d-_")
+	w := word{text: strings.ToLower(trimmed), line: line, start: at, end: at + len(trimmed)}
+	w.meaning = words[w.text]
+	if w.meaning == 0 && strings.ContainsAny(trimmed, "./@\u2019") {
+		if strings.Contains(trimmed, "\u2019") {
+			w.text = strings.ReplaceAll(w.text, "\u2019", "'")
+			w.meaning = words[w.text]
+		}
+		w.form = formOf(w.text)
+	}
+	return w
+}
+
+// formOf says what a word in lower case, with a dot, slash or at in it, looks like.
+func formOf(text string) form {
+	switch {
+	case strings.Contains(text, "://"):
+		return urlWord
+	case isMailbox(text):
+		return mailWord
+	case isHost(text):
+		return hostWord
+	case strings.ContainsAny(text, "/~") || strings.LastIndexByte(text, '.') > 0 || strings.HasPrefix(text, "."):
+		return pathWord
+	}
+	return plainWord
+}
