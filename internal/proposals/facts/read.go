@@ -105,9 +105,16 @@ func (u unit) changed(changed []bool) bool {
 
 // readUnit gives what a unit holds.
 func readUnit(u unit, plain []string) []hit {
-	if u.prose {
-		found, _ := readSentences(u, plain)
-		return found
+	if !u.prose {
+		return readCode(u, plain)
 	}
-	return nil
+	found, code := readSentences(u, plain)
+	for _, c := range code {
+		text := plain[c.line][c.start:c.end]
+		readCommands(text, true, func(a act, words string) {
+			number := u.lines[c.line].number
+			found = append(found, hit{a.class, a.says, Code, number, number, words})
+		})
+	}
+	return found
 }
