@@ -10,47 +10,50 @@ type meaning uint64
 
 // The senses.
 const (
-	erase       meaning = 1 << iota
-	data                // what is deleted or sent: files, records, backups
-	send                // sends, uploads, forwards
-	collect             // reads, prints, gathers
-	remote              // where data are sent to: a server, a webhook, a channel
-	tell                // mentions, reports, notifies
-	person              // a user, a reviewer
-	hide                // conceals, suppresses
-	secretly            // silently, without a trace
-	not                 // not, never, avoid
-	without             // without
-	skip                // skips, bypasses, disables
-	safeguard           // a confirmation, check, limit or backup
-	ask                 // asks, confirms
-	ignore              // ignores, disregards
-	prior               // previous, above, all
-	instruction         // instructions, rules, guidelines
-	secret              // passwords, tokens, keys
-	grant               // gives, adds, elevates
-	power               // administrator, root, permissions
-	security            // a firewall, encryption, authentication
-	record              // logs, history, traces, monitoring
-	install             // installs, downloads
-	run                 // runs, executes
-	program             // a script, a binary, a package
-	answer              // a response, a reply, a summary
-	insert              // includes, adds, appends
-	lead                // a word before which an imperative stands: then, and, please, must, to
-	modal               // would, might: what follows is no order
-	forget              // forget, fail, hesitate: undoes a "not" before it
-	begin               // begin, start, proceed
-	always              // always, regardless
-	stop                // stops, shuts down
-	service             // a service, a process, a server, production
-	this                // this, it, that
-	schedule            // schedules, registers
-	recurring           // daily, every, start-up
-	model               // assistant, model, agent, you
-	claim               // urgent, official, authorised
-	optional            // optional, not required
-	inflected           // not the base form of a verb: deletes, deleted, deleting
+	erase       meaning = 1 << iota // deletes, removes, overwrites
+	data                            // what is deleted or sent: files, records, backups
+	send                            // sends, uploads, forwards
+	weakSend                        // writes or reports, which is sending where an address or server follows
+	collect                         // reads, prints, gathers
+	remote                          // where data are sent to: a server, a webhook, a channel
+	toward                          // to, into, with
+	tell                            // mentions, reports, notifies
+	person                          // a user, a reviewer
+	hide                            // conceals, suppresses
+	secretly                        // silently, without a trace
+	not                             // not, never, avoid
+	without                         // without
+	skip                            // skips, bypasses, disables
+	safeguard                       // a confirmation, check, limit or backup
+	ask                             // asks, confirms, waits
+	ignore                          // ignores, disregards
+	prior                           // previous, above, all
+	instruction                     // instructions, rules, guidelines
+	secret                          // passwords, tokens, keys
+	grant                           // gives, adds, elevates
+	power                           // administrator, root, everybody
+	security                        // a firewall, encryption, authentication
+	record                          // logs, history, traces, monitoring
+	install                         // installs, downloads
+	perform                         // runs, executes, does
+	program                         // a script, a binary, a package
+	answer                          // a response, a reply, a summary
+	insert                          // includes, adds, appends
+	lead                            // a word before which an order stands: then, and, please, must
+	forget                          // forget, fail, hesitate: undoes a "not" before it
+	always                          // always, only
+	stop                            // stops, shuts down
+	server                          // a service, a process, a machine
+	this                            // this, it, that
+	plan                            // schedules, registers, sets up
+	recurring                       // cron, start-up, every night
+	model                           // an assistant, an AI
+	your                            // your
+	notice                          // a note, a message, attention
+	optional                        // optional, unnecessary
+	be                              // is, are, be
+	should                          // should, must, can: what is to be done
+	inflected                       // not the base form of a verb: deletes, deleted, deleting
 )
 
 // senses maps words in lower case to what they may mean.
@@ -99,29 +102,28 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 
 func english(s senses) {
 	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate nuke "+
-		"format reformat encrypt empty clear corrupt")
-	s.verbs(stop, "stop kill terminate shutdown halt disable reboot")
+		"format reformat encrypt empty clear corrupt clean prune")
+	s.verbs(stop, "stop kill terminate shutdown halt disable deactivate")
 	s.verbs(send, "send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream "+
-		"relay deliver dispatch sync synchronize synchronise push beacon copy replicate mirror export back backup cc bcc "+
-		"notify report sent log ping tweet archive store save")
-	s.add(send|inflected, "sent copies copied copying synced")
+		"relay deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet")
+	s.add(send|inflected, "sent")
+	s.verbs(weakSend, "copy export back backup notify report log ping archive store save call contact register pass put write "+
+		"add attach")
 	s.verbs(collect, "read print show output display echo dump list collect gather extract harvest reveal copy paste search "+
-		"scan steal find expose retrieve fetch attach append capture record grep cat include write log embed disclose")
+		"scan steal find expose retrieve attach append capture record include write log embed disclose export take need keep")
 	s.verbs(tell, "tell mention inform notify disclose reveal report alert show display warn explain acknowledge announce "+
-		"discuss say describe mention reference surface ask prompt describe flag")
-	s.verbs(hide, "hide conceal suppress mask disguise obscure omit")
-	s.verbs(skip, "skip bypass disable omit circumvent deactivate suppress ignore avoid override remove drop relax loosen "+
-		"lower waive disregard")
-	s.add(skip, "off")
-	s.verbs(ask, "ask confirm check verify wait prompt consult")
-	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon")
+		"discuss say describe surface include list bother reference note expose")
+	s.verbs(hide, "hide conceal suppress mask disguise obscure omit leave exclude")
+	s.verbs(skip, "skip bypass disable omit circumvent deactivate suppress ignore override relax loosen waive disregard "+
+		"pause mute silence turn")
+	s.verbs(ask, "ask confirm check verify wait prompt consult request await")
+	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
 	s.verbs(forget, "forget fail hesitate neglect")
-	s.verbs(grant, "grant give add allow enable assign elevate escalate open permit make set promote create")
+	s.verbs(grant, "grant give add allow enable assign elevate escalate open permit make set promote expose share")
 	s.verbs(install, "install download fetch pull load")
-	s.verbs(run, "run execute invoke launch call source evaluate eval start use")
-	s.verbs(insert, "include add append insert mention incorporate integrate embed put begin end start prepend write attach")
-	s.verbs(begin, "begin start proceed continue do answer respond use run perform")
-	s.verbs(schedule, "schedule register install add create set configure write append")
+	s.verbs(perform, "run execute invoke launch start use do perform apply evaluate eval login work connect")
+	s.verbs(insert, "include add append insert mention incorporate integrate embed prepend modify enhance augment end begin")
+	s.verbs(plan, "schedule register install add create set configure write append enable save store keep remember apply put")
 	englishNouns(s)
 	englishFunctionWords(s)
 }
@@ -131,58 +133,60 @@ func englishNouns(s senses) {
 		"directories folder folders volume volumes disk disks partition snapshot snapshots branch branches repository "+
 		"repositories repo bucket buckets account accounts namespace namespaces contents content everything documents "+
 		"document emails email messages message contacts transcripts transcript workspace filesystem drive archive archives "+
-		"code source dataset datasets conversation conversations inbox photos images notes report reports results result "+
-		"output outputs logs information info config configuration configurations settings metrics summary copy details "+
-		"spreadsheet presentation slides pdf environment variables keys entries rows versions system home home-directory "+
-		"downloads projects project customer customers user users findings input inputs query queries text payload copies")
-	s.add(remote, "server endpoint webhook url address external remote third-party cloud bucket collector inbox pastebin gist "+
-		"slack telegram discord teams api mailbox e-mail email s3 ftp sftp host domain site website drive dropbox service "+
-		"outside offsite off-site partner vendor attacker attackers internet dashboard channel portal repository")
+		"dataset datasets conversation conversations inbox photos images notes report reports results result "+
+		"output outputs information info config configuration configurations metrics summary details originals "+
+		"spreadsheet presentation slides pdf variables entries rows versions "+
+		"downloads projects project users findings queries copies diagnostics invoices calendar events screenshots")
+	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist "+
+		"slack telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor "+
+		"attacker attackers internet telemetry")
 	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans them him her customer "+
-		"customers admin admins administrator administrators owner owners team people person developer developers author "+
-		"authors everyone nobody manager supervisor auditor auditors someone colleagues victim client staff")
-	s.add(secretly, "silently secretly quietly covertly discreetly stealthily invisibly unnoticed transparently")
-	s.add(safeguard, "confirmation confirmations approval approvals verification validation review reviews permission "+
-		"permissions check checks test tests warning warnings limit limits consent prompt prompts safety safeguard safeguards "+
-		"guardrails guardrail backup backups snapshot dry-run checklist sign-off precheck prechecks precautions restrictions "+
-		"linting linter scanning scans")
-	s.add(security, "firewall encryption authentication authorization authorisation tls ssl mfa 2fa antivirus selinux apparmor "+
-		"sandbox sandboxing certificate certificates signature signatures rbac security protection protections defender edr "+
-		"verification validation csrf cors csp checksum checksums host-key isolation access-control acl")
+		"customers admin admins administrator administrators owner owners people person developer developers "+
+		"everyone everybody nobody manager supervisor auditor auditors someone colleagues victim staff "+
+		"operator's user's")
+	s.add(secretly, "silently secretly quietly covertly discreetly stealthily invisibly unnoticed confidential unseen")
+	s.add(safeguard, "confirmation confirmations approval approvals verification validation validator review reviews permission "+
+		"check checks test tests testing warning warnings limit limits consent safeguard safeguards "+
+		"guardrails guardrail backup backups dry-run sign-off precheck prechecks precautions linting linter "+
+		"pre-checks authorization confirming")
+	s.add(security, "firewall encryption authentication authorization authorisation tls ssl mfa 2fa two-factor antivirus selinux "+
+		"apparmor sandbox sandboxing certificate certificates signature signatures rbac security defender edr csrf "+
+		"checksum checksums acl acls seccomp hardening gatekeeper")
 	s.add(instruction, "instructions instruction prompt prompts rules rule guidelines guideline directives directive policy "+
-		"policies constraints restrictions context training commands command guardrails safeguards programming ethics "+
-		"requirements")
+		"policies constraints restrictions context training guardrails programming ethics safeguards filters moderation")
 	s.add(secret, "password passwords passphrase passphrases credential credentials token tokens secret secrets api-key "+
-		"api-keys apikey apikeys ssh-key ssh-keys private-key keychain cookies cookie api_key access_key")
-	s.add(power, "administrator admin root sudo superuser privileges privilege permissions permission access write-access "+
-		"full-access world-writable world-readable public publicly cluster-admin unrestricted everyone anyone owner 0.0.0.0/0 "+
-		"ports port anonymous")
-	s.add(record, "log logs logging history trace traces tracks evidence monitoring audit auditing alerts alerting telemetry "+
-		"footprint events alarm alarms notifications notification record records journal")
-	s.add(program, "script scripts binary binaries package packages executable tool tools program programs module modules "+
-		"plugin plugins extension extensions installer payload dependency dependencies library libraries software")
+		"api-keys apikey apikeys ssh-key ssh-keys private-key keychain cookies cookie api_key access_key kubeconfig")
+	s.add(power, "administrator admin root sudo sudoers superuser privileges privilege write-access full-access world-writable "+
+		"world-readable public publicly cluster-admin unrestricted everyone anyone everybody 0.0.0.0/0 777 0777 anonymous "+
+		"all-access passwordless nopasswd")
+	s.add(record, "logs logging history trace traces tracks evidence monitoring audit auditing alerts alerting telemetry "+
+		"footprint alarms notifications journal log")
+	s.add(program, "script scripts binary binaries package packages executable program programs installer payload software "+
+		"helper backdoor malware tool plugin extension")
 	s.add(answer, "response reply answer responses replies answers output summary message report explanation conversation "+
-		"changelog commit description")
-	s.add(service, "service services process processes server servers production cluster machine machines host hosts instance "+
-		"instances node nodes vm vms daemon daemons database databases system agent agents")
-	s.add(recurring, "daily hourly weekly nightly every startup start-up boot login reboot logon cron crontab systemd launchd "+
-		"minute hour periodically permanently background session sessions")
-	s.add(model, "assistant model agent ai llm claude gpt chatgpt copilot you chatbot")
-	s.add(claim, "urgent urgently official authorised authorized emergency critical mandatory important pre-approved "+
-		"preapproved supersedes highest priority immediately")
+		"changelog log description request")
+	s.add(server, "service services process processes production cluster machine machines instance instances daemon daemons "+
+		"deployment deployments pods workloads")
+	s.add(recurring, "daily hourly nightly startup start-up boot logon reboot cron crontab root's systemd launchd memory "+
+		"hook cronjob autostart authorized_keys claude.md agents.md memory.md night day hour minute conversations sessions")
+	s.add(model, "assistant assistants ai llm llms claude gpt chatgpt copilot chatbot bot agents agent model models")
+	s.add(notice, "note message attention notice reminder dear instructions instruction directive memo")
 }
 
 func englishFunctionWords(s senses) {
-	s.add(not, "not never don't dont cannot can't won't avoid shouldn't mustn't no nothing neither nor refrain")
+	s.add(not, "not never don't dont cannot can't won't avoid shouldn't mustn't no neither nor refrain needn't")
 	s.add(without, "without w/o")
 	s.add(prior, "previous prior above earlier preceding all any system original other existing initial your these safety "+
-		"former foregoing everything default usual standard")
-	s.add(lead, "and then or please must should to also you first next finally now just always automatically simply can will "+
-		"immediately afterwards afterward instead shall but so to , : ; need ensure done finished completed")
-	s.add(modal, "would might could may if whether when")
-	s.add(always, "always regardless whenever only exclusively")
-	s.add(this, "this it that these those anything any")
-	s.add(optional, "optional optionally unnecessary")
+		"former foregoing everything default usual the my its")
+	s.add(lead, "and then or please must should also first next finally now just always automatically simply "+
+		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
+	s.add(toward, "to into onto with via at on")
+	s.add(always, "always only exclusively simply just")
+	s.add(this, "this it that these those anything any step")
+	s.add(optional, "optional unnecessary void")
+	s.add(your, "your")
+	s.add(be, "be is are being gets was were")
+	s.add(should, "should must can may to shall needs")
 }
 
 // german is a worked example of another language: the same senses, and no rule of its own.
@@ -206,6 +210,7 @@ func german(s senses) {
 	s.add(instruction, "anweisungen anweisung regeln vorgaben richtlinien befehle")
 	s.add(secret, "passwort passwörter kennwort kennwörter zugangsdaten geheimnisse schlüssel")
 	s.add(collect, "lies lesen sammle sammeln kopiere kopieren drucke")
+	s.add(your, "deine deiner deinen")
 	s.add(lead, "und dann bitte danach anschließend muss musst soll zu")
 	s.add(this, "dies das dieses davon")
 }
@@ -217,6 +222,7 @@ func spanish(s senses) {
 		"resultados")
 	s.add(send, "envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite transmitir comparte")
 	s.add(remote, "servidor dirección correo externo")
+	s.add(not, "no")
 	s.add(tell, "menciones mencionar mencione digas decir diga informes informar informe avises avisar reveles revelar muestres")
 	s.add(person, "usuario usuarios usuaria nadie cliente revisor")
 	s.add(secretly, "silenciosamente secretamente discretamente")

@@ -1,56 +1,27 @@
 package facts
 
-// step is a word that a rule asks for.
-type step struct {
-	any    meaning // the senses, one of which the word has
-	forms  []form  // or the forms
-	within int     // at most so many words behind the one before
-}
-
-// sentenceRule is a fact that the words of a sentence show: a verb and its object.
-type sentenceRule struct {
-	class Class
-	says  string
-	steps []step
-	order bool // the first word is a verb that stands as an order, and nothing before it says not to
-}
-
-// sentenceRules lists the rules. They know senses, and no language.
-func sentenceRules() []sentenceRule {
-	toAddress := []form{urlWord, mailWord, hostWord}
-	return []sentenceRule{
-		{Destroy, "Deletes data", []step{{any: erase}, {any: data, forms: []form{pathWord}, within: 5}}, true},
-		{Outbound, "Sends data out", []step{{any: send}, {forms: toAddress, within: 16}}, true},
-		{Outbound, "Sends data out", []step{{any: send}, {any: data, within: 6}, {any: remote, within: 8}}, true},
-		{Credential, "Collects secrets", []step{{any: collect | send | insert}, {any: secret, within: 5}}, true},
-		{Override, "Tells the model to drop its instructions",
-			[]step{{any: ignore}, {any: prior, within: 4}, {any: instruction, within: 4}}, true},
-		{Conceal, "Asks to keep something from people",
-			[]step{{any: not}, {any: tell | hide, within: 2}, {any: person | answer, within: 8}}, false},
-		{Conceal, "Asks to keep something from people",
-			[]step{{any: without}, {any: tell, within: 2}, {any: person | this, within: 4}}, false},
-		{Conceal, "Asks to do something unseen", []step{{any: secretly}, {any: erase | send | collect | run | insert, within: 2}}, false},
-		{Weakens, "Skips a safeguard", []step{{any: skip}, {any: safeguard, within: 4}}, true},
-		{Weakens, "Skips a safeguard", []step{{any: without}, {any: ask | safeguard, within: 3}}, false},
-		{Rights, "Switches security off", []step{{any: skip | stop}, {any: security, within: 4}}, true},
-		{DownloadRun, "Installs a program", []step{{any: install}, {any: program, forms: []form{urlWord}, within: 5}}, true},
-	}
-}
-
-// readSentences gives the facts of the sentences of a unit.
+// readSentences gives the facts of the sentences of a unit, and the inline code in it.
 func readSentences(u unit, plain []string) (found []hit, code []span) {
 	all, code := sentences(plain)
-	rules := sentenceRules()
+	x := ruleIndex()
 	for _, s := range all {
+		add := func(class Class, says string, from, first, last int) {
+			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
+				s.text(plain, from, last)})
+		}
 		for i := range s {
-			if s[i].meaning == 0 {
+			for _, p := range x.phrases[s[i].text] {
+				if p.match(s, i) {
+					add(p.class, p.says, i, i, i+len(p.words)-1)
+				}
+			}
+			if !s[i].has(x.first) && s[i].form != secretWord {
 				continue
 			}
-			for _, rule := range rules {
-				if s[i].has(rule.steps[0].any) {
-					if last, ok := rule.match(s, i); ok {
-						found = append(found, hit{class: rule.class, says: rule.says, where: u.where,
-							line: u.lines[s[i].line].number, last: u.lines[s[last].line].number, words: s.text(plain, i, last)})
+			for _, rule := range x.rules {
+				if rule.steps[0].holds(s[i]) {
+					if first, last, ok := rule.match(s, i); ok {
+						add(rule.class, rule.says, first, i, last)
 					}
 				}
 			}
@@ -59,28 +30,66 @@ func readSentences(u unit, plain []string) (found []hit, code []span) {
 	return found, code
 }
 
-// match says whether a rule holds for a sentence from one of its words on, and which word is the last.
-func (r sentenceRule) match(s sentence, first int) (last int, ok bool) {
-	if r.order && !s.isOrder(first) {
-		return 0, false
+func (p phrase) match(s sentence, at int) bool {
+	if at+len(p.words) > len(s) {
+		return false
 	}
-	last = first
+	for i, text := range p.words {
+		if s[at+i].text != text {
+			return false
+		}
+	}
+	return !s.negated(at) || p.class == Conceal || p.class == Weakens
+}
+
+// match says whether a rule holds for a sentence from one of its words on, and which words are the first and the last.
+func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
+	switch r.mood {
+	case ordered:
+		if !s.isOrder(at) {
+			return 0, 0, false
+		}
+	case asserted:
+		if s.negated(at) {
+			return 0, 0, false
+		}
+	case passive:
+		return r.matchPassive(s, at)
+	}
+	last = at
 	for _, step := range r.steps[1:] {
 		next := last + 1
 		for next < len(s) && next <= last+step.within && !step.holds(s[next]) {
 			next++
 		}
 		if next >= len(s) || next > last+step.within {
-			return 0, false
+			return 0, 0, false
 		}
 		last = next
 	}
-	return last, true
+	return at, last, true
+}
+
+// matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.
+func (r sentenceRule) matchPassive(s sentence, at int) (first, last int, ok bool) {
+	if at < 3 || !s[at].has(inflected) || !s[at-1].has(be) || !s[at-2].has(should) || s.negated(at) {
+		return 0, 0, false
+	}
+	object := r.steps[1]
+	for i := at - 3; i >= max(0, at-object.within); i-- {
+		if object.holds(s[i]) {
+			return i, at, true
+		}
+	}
+	return 0, 0, false
 }
 
 func (t step) holds(w word) bool {
 	if w.has(t.any) {
 		return true
+	}
+	if w.form == plainWord {
+		return false
 	}
 	for _, f := range t.forms {
 		if w.form == f {
@@ -93,14 +102,15 @@ func (t step) holds(w word) bool {
 // isOrder says whether a word is a verb that tells the reader to do something: in its base form, at the start of a
 // clause or behind a word such as "then" or "must", and without a "not".
 func (s sentence) isOrder(at int) bool {
-	if s[at].has(inflected) || s[at].code {
+	before := at - 1
+	gerund := before >= 0 && s[before].text == "by"
+	if s[at].has(inflected) != gerund || s[at].code {
 		return false
 	}
-	before := at - 1
 	if before >= 0 && !s[at].clause && isAdverb(s[before].text) {
 		before--
 	}
-	if before >= 0 && !s[before+1].clause && !s[before].has(lead) {
+	if before >= 0 && !s[before+1].clause && !s[before].has(lead|model) {
 		return false
 	}
 	return !s.negated(at)

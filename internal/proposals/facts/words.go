@@ -11,11 +11,14 @@ type form uint8
 
 // The forms.
 const (
-	plainWord form = iota
-	urlWord        // https://host/path
-	mailWord       // somebody@host
-	hostWord       // host.tld
-	pathWord       // a/b, ~/x, file.ext
+	plainWord   form = iota
+	urlWord          // https://host/path
+	mailWord         // somebody@host
+	hostWord         // host.tld
+	pathWord         // a/b, ~/x, file.ext
+	secretWord       // a path where secrets are kept
+	lastingWord      // a path of what runs later by itself
+	scriptWord       // a path of a script
 )
 
 // word is one word of a sentence.
@@ -60,6 +63,7 @@ func sentences(lines []string) (all []sentence, code []span) {
 				trailing := line[w.end : at+size]
 				if w.text != "" {
 					current, clause = append(current, w), false
+					current.addPair()
 				}
 				at += size
 				clause = clause || strings.ContainsAny(trailing, ",:;")
@@ -122,11 +126,16 @@ func newWord(words senses, text string, line, at int) word {
 	trimmed := strings.TrimRight(text, ".,;:!?'\u2019\u201d-_")
 	w := word{text: strings.ToLower(trimmed), line: line, start: at, end: at + len(trimmed)}
 	w.meaning = words[w.text]
-	if w.meaning == 0 && strings.ContainsAny(trimmed, "./@\u2019") {
-		if strings.Contains(trimmed, "\u2019") {
-			w.text = strings.ReplaceAll(w.text, "\u2019", "'")
-			w.meaning = words[w.text]
-		}
+	if w.meaning != 0 || len(w.text) == len(trimmed) && !strings.ContainsAny(trimmed, "./@'_\u2019") {
+		return w
+	}
+	if strings.Contains(w.text, "\u2019") {
+		w.text = strings.ReplaceAll(w.text, "\u2019", "'")
+	}
+	if w.meaning = words[w.text]; w.meaning == 0 {
+		w.meaning = words[strings.TrimSuffix(w.text, "'s")]
+	}
+	if w.meaning == 0 {
 		w.form = formOf(w.text)
 	}
 	return w
@@ -135,14 +144,54 @@ func newWord(words senses, text string, line, at int) word {
 // formOf says what a word in lower case, with a dot, slash or at in it, looks like.
 func formOf(text string) form {
 	switch {
+	case isSecretPlace(text):
+		return secretWord
 	case strings.Contains(text, "://"):
 		return urlWord
+	case isLasting(text):
+		return lastingWord
 	case isMailbox(text):
 		return mailWord
 	case isHost(text):
 		return hostWord
+	case isScript(text):
+		return scriptWord
 	case strings.ContainsAny(text, "/~") || strings.LastIndexByte(text, '.') > 0 || strings.HasPrefix(text, "."):
 		return pathWord
 	}
 	return plainWord
+}
+
+// addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys".
+func (s sentence) addPair() {
+	last := len(s) - 1
+	if last < 1 {
+		return
+	}
+	before := s[last-1].text
+	switch s[last].text {
+	case "key", "keys":
+		switch before {
+		case "api", "private", "ssh", "access", "secret", "signing", "account", "encryption", "deploy":
+			s[last].meaning |= secret
+		}
+	case "variables":
+		if before == "environment" || before == "env" {
+			s[last].meaning |= secret | data
+		}
+	case "access", "rights", "permissions", "privileges", "control":
+		switch before {
+		case "full", "admin", "administrator", "root", "write", "edit", "unrestricted", "public", "all", "owner", "elevated":
+			s[last].meaning |= power
+		}
+	case "run":
+		if before == "dry" {
+			s[last].meaning |= safeguard
+		}
+	case "name", "names", "keyword":
+		s[last].meaning &^= secret
+	}
+	if s[last].has(secret) && (before == "csrf" || before == "input" || before == "output" || before == "max") {
+		s[last].meaning &^= secret
+	}
 }
