@@ -148,7 +148,7 @@ func isHostName(text string) bool {
 func isKnownDomain(host string) bool {
 	switch host[strings.LastIndexByte(host, '.')+1:] {
 	case "com", "net", "org", "io", "dev", "app", "xyz", "biz", "info", "ru", "cn", "top", "site", "online", "cloud", "ai", "co",
-		"me", "tk", "onion", "eu", "de", "uk", "us", "live", "link", "click", "gg", "pw", "su":
+		"me", "tk", "onion", "eu", "de", "uk", "us", "live", "link", "click", "gg", "pw", "su", "example", "cc", "fr", "br", "jp":
 		return true
 	}
 	return false

@@ -84,7 +84,7 @@ func readCode(u unit, plain []string) []hit {
 			found = append(found, hit{a.class, a.says, u.where, line.first, line.last, words})
 		}
 		if kind != programCode {
-			readCommands(commandText(line.text, kind), kind == configCode, add)
+			readCommands(commandText(line.text, kind), kind != shellCode, add)
 		}
 		if kind != shellCode {
 			readProgram(line.text, add)

@@ -51,6 +51,13 @@ const (
 	your                            // your
 	notice                          // a note, a message, attention
 	optional                        // optional, unnecessary
+	stored                          // data that are kept: files, databases, backups
+	may                             // can, may
+	timed                           // schedules
+	every                           // every, each
+	respond                         // answers, summarises, reviews
+	cond                            // when, if
+	claims                          // says, states, recommends
 	be                              // is, are, be
 	should                          // should, must, can: what is to be done
 	inflected                       // not the base form of a verb: deletes, deleted, deleting
@@ -107,23 +114,26 @@ func english(s senses) {
 	s.verbs(send, "send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream "+
 		"relay deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet")
 	s.add(send|inflected, "sent")
-	s.verbs(weakSend, "copy export back backup notify report log ping archive store save call contact register pass put write "+
+	s.verbs(weakSend, "copy export back backup notify report ping archive store save call contact register pass put write "+
 		"add attach")
 	s.verbs(collect, "read print show output display echo dump list collect gather extract harvest reveal copy paste search "+
-		"scan steal find expose retrieve attach append capture record include write log embed disclose export take need keep")
+		"scan steal find expose retrieve append capture record write log embed disclose export take look list paste")
 	s.verbs(tell, "tell mention inform notify disclose reveal report alert show display warn explain acknowledge announce "+
-		"discuss say describe surface include list bother reference note expose")
+		"discuss say describe surface include bother expose")
 	s.verbs(hide, "hide conceal suppress mask disguise obscure omit leave exclude")
 	s.verbs(skip, "skip bypass disable omit circumvent deactivate suppress ignore override relax loosen waive disregard "+
 		"pause mute silence turn")
 	s.verbs(ask, "ask confirm check verify wait prompt consult request await")
 	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
 	s.verbs(forget, "forget fail hesitate neglect")
-	s.verbs(grant, "grant give add allow enable assign elevate escalate open permit make set promote expose share")
+	s.verbs(grant, "grant give add allow enable assign open permit make set promote expose share")
 	s.verbs(install, "install download fetch pull load")
 	s.verbs(perform, "run execute invoke launch start use do perform apply evaluate eval login work connect")
 	s.verbs(insert, "include add append insert mention incorporate integrate embed prepend modify enhance augment end begin")
 	s.verbs(plan, "schedule register install add create set configure write append enable save store keep remember apply put")
+	s.verbs(timed, "schedule")
+	s.verbs(respond, "summarize summarise answer respond reply review describe evaluate translate ask assess analyze analyse")
+	s.verbs(claims, "say state recommend claim mention report tell respond reply answer conclude pretend deny include output print")
 	englishNouns(s)
 	englishFunctionWords(s)
 }
@@ -137,10 +147,16 @@ func englishNouns(s senses) {
 		"output outputs information info config configuration configurations metrics summary details originals "+
 		"spreadsheet presentation slides pdf variables entries rows versions "+
 		"downloads projects project users findings queries copies diagnostics invoices calendar events screenshots")
+	s.add(stored, "file files data database databases db table tables records backup backups logs history directory "+
+		"directories folder folders volume volumes disk disks partition partitions snapshot snapshots branch branches repository "+
+		"repositories bucket buckets account accounts namespace namespaces contents everything documents document emails "+
+		"originals archive archives workspace filesystem drive pvc pvcs project projects copies photos dateien datei daten "+
+		"datenbank verzeichnis verzeichnisse ordner sicherungen protokolle alles archivo archivos datos fichero ficheros "+
+		"directorio carpeta carpetas registros respaldo copias todo")
 	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist "+
 		"slack telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor "+
 		"attacker attackers internet telemetry")
-	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans them him her customer "+
+	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans customer "+
 		"customers admin admins administrator administrators owner owners people person developer developers "+
 		"everyone everybody nobody manager supervisor auditor auditors someone colleagues victim staff "+
 		"operator's user's")
@@ -153,22 +169,22 @@ func englishNouns(s senses) {
 		"apparmor sandbox sandboxing certificate certificates signature signatures rbac security defender edr csrf "+
 		"checksum checksums acl acls seccomp hardening gatekeeper")
 	s.add(instruction, "instructions instruction prompt prompts rules rule guidelines guideline directives directive policy "+
-		"policies constraints restrictions context training guardrails programming ethics safeguards filters moderation")
-	s.add(secret, "password passwords passphrase passphrases credential credentials token tokens secret secrets api-key "+
+		"policies constraints restrictions direction directions context training guardrails programming ethics safeguards filters moderation")
+	s.add(secret, "password passwords passphrase passphrases credential credentials secret secrets api-key "+
 		"api-keys apikey apikeys ssh-key ssh-keys private-key keychain cookies cookie api_key access_key kubeconfig")
 	s.add(power, "administrator admin root sudo sudoers superuser privileges privilege write-access full-access world-writable "+
 		"world-readable public publicly cluster-admin unrestricted everyone anyone everybody 0.0.0.0/0 777 0777 anonymous "+
 		"all-access passwordless nopasswd")
-	s.add(record, "logs logging history trace traces tracks evidence monitoring audit auditing alerts alerting telemetry "+
-		"footprint alarms notifications journal log")
+	s.add(record, "logs logging history traces tracks monitoring audit auditing alerts alerting telemetry "+
+		"footprint alarms notifications journal")
 	s.add(program, "script scripts binary binaries package packages executable program programs installer payload software "+
 		"helper backdoor malware tool plugin extension")
 	s.add(answer, "response reply answer responses replies answers output summary message report explanation conversation "+
 		"changelog log description request")
 	s.add(server, "service services process processes production cluster machine machines instance instances daemon daemons "+
 		"deployment deployments pods workloads")
-	s.add(recurring, "daily hourly nightly startup start-up boot logon reboot cron crontab root's systemd launchd memory "+
-		"hook cronjob autostart authorized_keys claude.md agents.md memory.md night day hour minute conversations sessions")
+	s.add(recurring, "daily hourly nightly startup start-up boot logon reboot cron crontab systemd launchd "+
+		"hook cronjob autostart authorized_keys claude.md agents.md memory.md")
 	s.add(model, "assistant assistants ai llm llms claude gpt chatgpt copilot chatbot bot agents agent model models")
 	s.add(notice, "note message attention notice reminder dear instructions instruction directive memo")
 }
@@ -180,13 +196,16 @@ func englishFunctionWords(s senses) {
 		"former foregoing everything default usual the my its")
 	s.add(lead, "and then or please must should also first next finally now just always automatically simply "+
 		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
-	s.add(toward, "to into onto with via at on")
+	s.add(toward, "to into onto with via")
 	s.add(always, "always only exclusively simply just")
 	s.add(this, "this it that these those anything any step")
 	s.add(optional, "optional unnecessary void")
 	s.add(your, "your")
 	s.add(be, "be is are being gets was were")
-	s.add(should, "should must can may to shall needs")
+	s.add(should, "should must to shall needs")
+	s.add(may, "can may could")
+	s.add(every, "every each")
+	s.add(cond, "when if whenever while")
 }
 
 // german is a worked example of another language: the same senses, and no rule of its own.

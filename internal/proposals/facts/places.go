@@ -98,7 +98,7 @@ func isSecretPlace(text string) bool {
 	switch base {
 	case ".env", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519",
 		"shadow", "credentials.json", "master.key", "wallet.dat", "logins.json", "key4.db", "cookies.sqlite", "login.keychain-db",
-		"known_hosts", ".env.local", ".env.production", "service-account.json", "secrets.json", "secrets.yaml", "secrets.yml", ".vault-token":
+		".env.local", ".env.production", "service-account.json", "secrets.json", "secrets.yaml", "secrets.yml", ".vault-token":
 		return base != "shadow" || strings.HasSuffix(lower, "/etc/shadow")
 	}
 	for _, part := range []string{"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config", "/.config/gcloud", "/.azure", "/.config/gh",

@@ -100,7 +100,8 @@ func findsFiles(c command) []act {
 }
 
 func endsProcesses(c command) []act {
-	return one(len(c.operands()) > 0 && !c.flag("-l", "-0"), Destroy, "Ends processes")
+	hard := c.name != "kill" || c.flag("-9", "-KILL", "-SIGKILL")
+	return one(len(c.operands()) > 0 && hard, Destroy, "Ends processes")
 }
 
 func stopsMachine(c command) []act {

@@ -33,7 +33,7 @@ var programTable = sync.OnceValue(func() map[string]func(command) []act { //noli
 		"visudo passwd chpasswd useradd adduser setcap":   changesAccounts,
 		"usermod gpasswd":                                 changesGroups,
 		"setenforce ufw iptables ip6tables nft csrutil set-mppreference spctl netsh firewall-cmd aa-teardown aa-disable": switchesSecurity,
-		"crontab at batch":       plansTasks,
+		"crontab at":             plansTasks,
 		"schtasks launchctl reg": plansWindowsTasks,
 		"pip pip3 npm pnpm yarn bun gem cargo go brew choco winget scoop conda mamba uv pipx poetry composer luarocks krew": installs,
 		"apt apt-get yum dnf apk zypper pacman snap microdnf":                                                               removesPackages,

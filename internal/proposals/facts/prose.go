@@ -54,15 +54,17 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 			return 0, 0, false
 		}
 	case passive:
-		return r.matchPassive(s, at)
+		return r.matchPassive(s, at, should)
+	case permitted:
+		return r.matchPassive(s, at, should|may)
 	}
 	last = at
 	for _, step := range r.steps[1:] {
 		next := last + 1
-		for next < len(s) && next <= last+step.within && !step.holds(s[next]) {
+		for next < len(s) && next <= last+step.within && s.joins(next, step) && !step.holds(s[next]) {
 			next++
 		}
-		if next >= len(s) || next > last+step.within {
+		if next >= len(s) || next > last+step.within || !s.joins(next, step) {
 			return 0, 0, false
 		}
 		last = next
@@ -70,9 +72,14 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 	return at, last, true
 }
 
+// joins says whether the punctuation before a word lets a step go on to it.
+func (s sentence) joins(at int, t step) bool {
+	return s[at].clause == noBreak || s[at].clause == lightBreak && !t.tight
+}
+
 // matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.
-func (r sentenceRule) matchPassive(s sentence, at int) (first, last int, ok bool) {
-	if at < 3 || !s[at].has(inflected) || !s[at-1].has(be) || !s[at-2].has(should) || s.negated(at) {
+func (r sentenceRule) matchPassive(s sentence, at int, verbs meaning) (first, last int, ok bool) {
+	if at < 3 || !s[at].has(inflected) || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
 		return 0, 0, false
 	}
 	object := r.steps[1]
@@ -107,10 +114,10 @@ func (s sentence) isOrder(at int) bool {
 	if s[at].has(inflected) != gerund || s[at].code {
 		return false
 	}
-	if before >= 0 && !s[at].clause && isAdverb(s[before].text) {
+	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {
 		before--
 	}
-	if before >= 0 && !s[before+1].clause && !s[before].has(lead|model) {
+	if before >= 0 && s[before+1].clause == noBreak && !s[before].has(lead|model) {
 		return false
 	}
 	return !s.negated(at)

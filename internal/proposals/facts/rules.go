@@ -9,10 +9,11 @@ import (
 type mood int
 
 const (
-	anyMood  mood = iota // in any way
-	ordered              // as an order, with no "not" before it
-	asserted             // in any way with no "not" before it
-	passive              // as in "should be deleted"; the second word stands before it
+	anyMood   mood = iota // in any way
+	ordered               // as an order, with no "not" before it
+	asserted              // in any way with no "not" before it
+	passive               // as in "should be deleted"; the second step's word stands before it
+	permitted             // passive, or as in "can be deleted"
 )
 
 // step is a word that a rule asks for.
@@ -20,6 +21,7 @@ type step struct {
 	any    meaning // the senses, one of which the word has
 	forms  []form  // or the forms
 	within int     // at most so many words behind the one before
+	tight  bool    // with no punctuation between
 }
 
 // sentenceRule is a fact that the words of a sentence show: a verb and its object.
@@ -39,9 +41,10 @@ func sentenceRules() []sentenceRule {
 func actRules() []sentenceRule {
 	address := []form{urlWord, mailWord, hostWord}
 	path := []form{pathWord, scriptWord}
+	places := []form{secretWord}
 	return []sentenceRule{
-		{Destroy, "Deletes data", ordered, []step{{any: erase}, {any: data, forms: path, within: 6}}},
-		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: data, within: 7}}},
+		{Destroy, "Deletes data", ordered, []step{{any: erase}, {any: stored, forms: path, within: 6}}},
+		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 7}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
@@ -50,30 +53,31 @@ func actRules() []sentenceRule {
 			{any: remote, within: 4}}},
 		{Outbound, "Sends data out", asserted, []step{{any: be}, {any: send, within: 1}, {any: toward, within: 3},
 			{any: remote, forms: address, within: 4}}},
-		{Credential, "Handles secrets", ordered, []step{{any: collect | send | insert}, {any: secret, forms: []form{secretWord}, within: 7}}},
-		{Credential, "Names a place of secrets", asserted, []step{{forms: []form{secretWord}}}},
+		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 7}}},
+		{Credential, "Names a place of secrets", asserted, []step{{forms: places}}},
 		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord}, within: 10}}},
+		{Persist, "Makes something stay", ordered, []step{{any: timed}, {any: every | recurring, within: 12}}},
 		{DownloadRun, "Installs a program", ordered, []step{{any: install}, {any: program, forms: append(address, path...), within: 6}}},
 		{RunsCode, "Runs a script", ordered, []step{{any: perform}, {any: program, forms: []form{scriptWord}, within: 5}}},
 	}
 }
 
 func concealRules() []sentenceRule {
-	const what = "Asks to keep something from people"
+	const what, unseen = "Asks to keep something from people", "Asks to do something unseen"
+	does := perform | send | erase | insert | install | collect | grant
 	return []sentenceRule{
-		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4}, {any: person | answer, within: 8}}},
-		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4}, {any: person, within: 5}}},
-		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2}, {any: person | this | answer, within: 4}}},
+		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4, tight: true}, {any: person | answer, within: 8}}},
+		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
+		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
 		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record, within: 6}}},
-		{Conceal, "Asks to do something unseen", ordered, []step{{any: perform | send | erase | insert | install | collect},
-			{any: secretly, within: 3}}},
-		{Conceal, "Asks to do something unseen", anyMood, []step{{any: secretly}, {any: perform | send | erase | insert | install | collect | grant,
-			within: 1}}},
+		{Conceal, unseen, ordered, []step{{any: does}, {any: secretly, within: 3}}},
+		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: does, within: 1}}},
 		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 4}}},
 		{Weakens, "Skips a safeguard", ordered, []step{{any: skip}, {any: safeguard, within: 4}}},
-		{Weakens, "Skips a safeguard", passive, []step{{any: skip}, {any: safeguard, within: 4}}},
-		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: ask | safeguard, within: 3}}},
-		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4}, {any: safeguard | person, within: 5}}},
+		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
+		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 2, tight: true}}},
+		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 1, tight: true}}},
+		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person, within: 5, tight: true}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional, within: 2}}},
 	}
 }
@@ -83,17 +87,20 @@ func overrideRules() []sentenceRule {
 	return []sentenceRule{
 		{Override, drop, ordered, []step{{any: ignore}, {any: prior, within: 4}, {any: instruction, within: 5}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 2}, {any: prior, within: 4}}},
-		{Override, "Asks for the model's instructions", ordered, []step{{any: collect}, {any: your, within: 3}, {any: instruction, within: 4}}},
+		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 1, tight: true}}},
+		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send}, {any: your, within: 3}, {any: instruction, within: 4}}},
 		{Override, "Tells the model what to answer", ordered, []step{{any: insert}, {any: your, within: 16}, {any: answer, within: 1}}},
-		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1}, {any: model, within: 3}}},
+		{Override, "Tells the model what to answer", anyMood,
+			[]step{{any: cond}, {any: respond, within: 4, tight: true}, {any: always, within: 12}, {any: claims, within: 1}}},
+		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3, tight: true}}},
 	}
 }
 
 func rightsRules() []sentenceRule {
 	return []sentenceRule{
 		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
-		{Rights, "Switches security off", passive, []step{{any: skip}, {any: security, within: 4}}},
-		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 9}}},
+		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
+		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 6}}},
 	}
 }
@@ -119,7 +126,7 @@ func phrases() []phrase {
 		"without its usual restrictions|highest priority and|takes precedence over|take precedence over|stop everything|"+
 		"stop what you are doing|end of document|end of session|end of prompt|must comply|do not refuse|never refuse|"+
 		"never say no|stay in character|system override|your previous instructions|your guidelines|your programming|"+
-		"your safety|your system prompt|if you are an ai|as an ai|ai language model|ai assistants|agent reading this|"+
+		"your safety|ignore the rest|ignore everything|forget everything|everything you were told|invisible to humans|hidden from humans|role of another|you are to act|act like a|escape your|if you are an ai|as an ai|ai language model|ai assistants|agent reading this|"+
 		"agents reading this|assistant reading this|reply with only|respond only with|simply respond with|reply only with|"+
 		"answer only with|nur noch mit|ethical guidelines|content policy|immediately comply|comply immediately|"+
 		"act as an administrator|act as an unrestricted|act as if you|follow only mine|neuen anweisungen|nuevas instrucciones|"+
@@ -138,7 +145,8 @@ func phrases() []phrase {
 		"no confirmation is|no approval is|no review is|assume approval|consider it approved|pre-approved|preapproved|"+
 		"has already been approved|already approved by|sin confirmación|sin preguntar|ohne nachfrage|ohne rückfrage|"+
 		"ohne bestätigung|without a second|can be left out|may be left out|treat warnings|treat the warnings")
-	add(Destroy, "Deletes data", "by any means necessary delete|not needed any more delete")
+	add(Destroy, "Overwrites a branch", "force-push|force push|force-pushing|replace the contents")
+	add(Rights, "Gives more rights", "escalate privileges|elevate privileges|run as root|all tools without|every tool without")
 	return all
 }
 

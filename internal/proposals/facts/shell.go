@@ -102,6 +102,9 @@ func (p *shellParser) parse(text string, depth int) {
 				size++
 			}
 			redirect = text[at : at+size]
+			if last := len(words) - 1; last >= 0 && at > 0 && text[at-1] == '2' && words[last].text == "2" {
+				words, redirect = words[:last], "2"+redirect
+			}
 			at += size
 		default:
 			word, next := p.word(text, at, depth, closes)
@@ -145,7 +148,7 @@ func (c *command) redirect(operator, target string) {
 	switch {
 	case strings.HasPrefix(operator, "<"):
 		c.reads = true
-	case strings.HasSuffix(operator, "&"):
+	case strings.HasSuffix(operator, "&"), operator[0] == '2':
 	case target == "/dev/null" || strings.EqualFold(target, "$null") || strings.EqualFold(target, "nul"):
 		c.discarded = true
 	default:

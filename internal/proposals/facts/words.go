@@ -29,8 +29,17 @@ type word struct {
 	line       int  // index of the line in the unit
 	start, end int  // in the undisguised line
 	code       bool // it stands in inline code
-	clause     bool // punctuation stands before it, or it begins the sentence
+	clause     pause
 }
+
+// pause is the punctuation before a word.
+type pause uint8
+
+const (
+	noBreak    pause = iota
+	lightBreak       // a comma, a colon, a quote, an asterisk
+	fullBreak        // a semicolon, a bracket, a dash; or the word begins the sentence
+)
 
 // has says whether the word may mean any of m.
 func (w word) has(m meaning) bool { return w.meaning&m != 0 }
@@ -44,13 +53,13 @@ type span struct{ line, start, end int }
 // sentences parts the text of a unit, whose lines are undisguised, into sentences, and gives the inline code in it.
 func sentences(lines []string) (all []sentence, code []span) {
 	var current sentence
-	clause, inCode, codeStart := true, false, span{}
+	clause, inCode, codeStart := fullBreak, false, span{}
 	end := func() {
 		if len(current) > 0 {
 			all = append(all, current)
 			current = nil
 		}
-		clause = true
+		clause = fullBreak
 	}
 	words := lexicon()
 	for number, line := range lines {
@@ -62,11 +71,13 @@ func sentences(lines []string) (all []sentence, code []span) {
 				w.code, w.clause = inCode, clause
 				trailing := line[w.end : at+size]
 				if w.text != "" {
-					current, clause = append(current, w), false
+					current, clause = append(current, w), noBreak
 					current.addPair()
 				}
 				at += size
-				clause = clause || strings.ContainsAny(trailing, ",:;")
+				if strings.ContainsAny(trailing, ",:;") {
+					clause = max(clause, lightBreak)
+				}
 				if strings.ContainsAny(trailing, ".!?") {
 					end()
 				}
@@ -80,10 +91,10 @@ func sentences(lines []string) (all []sentence, code []span) {
 				inCode, codeStart = !inCode, span{line: number, start: at + size}
 			case c == '|' && !inCode:
 				end()
-			case strings.IndexByte("([{;:,\"<>*#", c) >= 0:
-				clause = true
-			case c >= utf8.RuneSelf:
-				clause = true
+			case strings.IndexByte(";()", c) >= 0, c >= utf8.RuneSelf:
+				clause = fullBreak
+			case strings.IndexByte("[]{:,\"<>*#", c) >= 0:
+				clause = max(clause, lightBreak)
 			}
 			at += size
 		}
@@ -156,7 +167,7 @@ func formOf(text string) form {
 		return hostWord
 	case isScript(text):
 		return scriptWord
-	case strings.ContainsAny(text, "/~") || strings.LastIndexByte(text, '.') > 0 || strings.HasPrefix(text, "."):
+	case isPath(text):
 		return pathWord
 	}
 	return plainWord
@@ -169,6 +180,13 @@ func (s sentence) addPair() {
 		return
 	}
 	before := s[last-1].text
+	if before == "root" || before == "admin" || before == "public" || before == "administrator" {
+		switch s[last].text {
+		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide", "folder",
+			"filesystem", "component", "api", "key", "partition", "url", "path", "ip", "cloud", "docs", "documentation":
+			s[last-1].meaning &^= power
+		}
+	}
 	switch s[last].text {
 	case "key", "keys":
 		switch before {
@@ -184,6 +202,12 @@ func (s sentence) addPair() {
 		case "full", "admin", "administrator", "root", "write", "edit", "unrestricted", "public", "all", "owner", "elevated":
 			s[last].meaning |= power
 		}
+	case "token", "tokens", "cookie", "cookies":
+		switch before {
+		case "access", "api", "session", "bearer", "auth", "authentication", "refresh", "secret", "service", "github", "deploy", "personal",
+			"oauth", "login", "jwt", "browser", "saved", "all", "every", "security", "admin":
+			s[last].meaning |= secret
+		}
 	case "run":
 		if before == "dry" {
 			s[last].meaning |= safeguard
@@ -191,7 +215,10 @@ func (s sentence) addPair() {
 	case "name", "names", "keyword":
 		s[last].meaning &^= secret
 	}
-	if s[last].has(secret) && (before == "csrf" || before == "input" || before == "output" || before == "max") {
-		s[last].meaning &^= secret
-	}
+}
+
+// isPath says whether a word is surely a path, unlike "and/or" or "e.g".
+func isPath(text string) bool {
+	return strings.ContainsAny(text[:1], "/~$") && len(text) > 1 || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") ||
+		strings.Count(text, "/") > 1 || strings.HasSuffix(text, "/")
 }
