@@ -30,18 +30,12 @@ func (b *addressBook) isNew(host string) bool {
 	return b.asks == nil || !b.asks(host)
 }
 
-// read gives the new addresses of the changed lines of a unit.
-func (b *addressBook) read(u unit, plain []string, changed []bool) []hit {
+// read gives the new addresses of a line of a unit.
+func (b *addressBook) read(u unit, line unitLine, plain string) []hit {
 	var found []hit
-	for i, line := range u.lines {
-		if !changed[line.number] {
-			continue
-		}
-		for _, a := range addressesIn(plain[i]) {
-			if b.isNew(a.host) {
-				found = append(found, hit{Address, "Names an address that no other file names", u.where, line.number,
-					line.number, a.text})
-			}
+	for _, a := range addressesIn(plain) {
+		if b.isNew(a.host) {
+			found = append(found, hit{Address, "Names an address that no other file names", u.where, line.number, line.number, a.text})
 		}
 	}
 	return found

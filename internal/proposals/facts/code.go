@@ -83,6 +83,12 @@ func readCode(u unit, plain []string) []hit {
 		add := func(a act, words string) {
 			found = append(found, hit{a.class, a.says, u.where, line.first, line.last, words})
 		}
+		for field := range strings.FieldsFuncSeq(line.text, endsPlace) {
+			if isSecretPlace(field) {
+				add(act{Credential, "Names a place of secrets"}, strings.TrimSpace(line.text))
+				break
+			}
+		}
 		if kind != programCode {
 			readCommands(commandText(line.text, kind), kind != shellCode, add)
 		}
@@ -92,6 +98,8 @@ func readCode(u unit, plain []string) []hit {
 	}
 	return found
 }
+
+func endsPlace(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`=:,;()[]{}<>|&@", r) }
 
 // commandText gives the part of a line of code that may be a command.
 func commandText(line string, kind codeKind) string {
@@ -141,9 +149,25 @@ func readProgram(line string, add func(act, string)) {
 	for _, a := range sqlActs(line) {
 		add(a, trimmed)
 	}
+	if strings.Contains(line, ".request(") && (strings.Contains(line, "POST") || strings.Contains(line, "PUT")) {
+		add(act{Outbound, "Sends data out"}, trimmed)
+	}
+	readOpened(line, add)
 	if compact := strings.ReplaceAll(line, " ", ""); strings.Contains(compact, "verify=False") || strings.Contains(compact, "rejectUnauthorized:false") ||
 		strings.Contains(compact, "InsecureSkipVerify:true") || strings.Contains(compact, "CERT_NONE") {
 		add(act{Rights, "Switches a protection off"}, trimmed)
+	}
+}
+
+// readOpened reads the paths that a line of a program opens to write.
+func readOpened(line string, add func(act, string)) {
+	if !strings.Contains(line, "open(") && !strings.Contains(line, "riteFile") && !strings.Contains(line, "write_text(") {
+		return
+	}
+	for _, text := range stringLiterals(line) {
+		for _, a := range writesOf(command{writes: []string{text}}) {
+			add(a, strings.TrimSpace(line))
+		}
 	}
 }
 

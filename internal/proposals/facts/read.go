@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -87,8 +88,15 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 			plain[i] = undisguised(line.text)
 		}
 		found = append(found, readUnit(u, plain)...)
-		if addresses != nil {
-			found = append(found, addresses.read(u, plain, changed)...)
+		for i, line := range u.lines {
+			if !changed[line.number] {
+				continue
+			}
+			found = append(found, readOpaque(u, line)...)
+			found = append(found, readRoles(u, line, plain[i])...)
+			if addresses != nil {
+				found = append(found, addresses.read(u, line, plain[i])...)
+			}
 		}
 	}
 	return found
@@ -106,15 +114,54 @@ func (u unit) changed(changed []bool) bool {
 // readUnit gives what a unit holds.
 func readUnit(u unit, plain []string) []hit {
 	if !u.prose {
-		return readCode(u, plain)
+		return append(readCode(u, plain), readTextInCode(u, plain)...)
 	}
 	found, code := readSentences(u, plain)
+	if u.where == Comment {
+		found = append(found, readComment(u, plain)...)
+	}
 	for _, c := range code {
-		text := plain[c.line][c.start:c.end]
-		readCommands(text, true, func(a act, words string) {
+		if c.negated {
+			continue
+		}
+		readCommands(plain[c.line][c.start:c.end], true, func(a act, words string) {
 			number := u.lines[c.line].number
 			found = append(found, hit{a.class, a.says, Code, number, number, words})
 		})
 	}
+	for i, line := range u.lines {
+		readCommands(bareCommand(plain[i]), true, func(a act, words string) {
+			found = append(found, hit{a.class, a.says, u.where, line.number, line.number, words})
+		})
+	}
 	return found
+}
+
+// bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
+func bareCommand(line string) string {
+	if strings.IndexByte(line, '`') >= 0 || strings.IndexByte(line, ' ') < 0 {
+		return ""
+	}
+	table := programs()
+	for at := 0; at < len(line); {
+		end := at + strings.IndexByte(line[at:]+" ", ' ')
+		name := strings.TrimLeft(line[at:min(end, len(line))], "($\"'")
+		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && table[name] != nil && !isEnglishWord(name) || name == "docker" || name == "git" {
+			rest := line[min(end, len(line)):]
+			if strings.Contains(rest, " -") || strings.Contains(rest, "://") || strings.Contains(rest, " | ") || strings.Contains(rest, " /") {
+				return line[at:]
+			}
+		}
+		at = end + 1
+	}
+	return ""
+}
+
+// readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
+func readTextInCode(u unit, plain []string) []hit {
+	found, _ := readSentences(u, plain)
+	if kindOf(u.language) == configCode {
+		return found
+	}
+	return slices.DeleteFunc(found, func(h hit) bool { return h.class != Override && h.class != Conceal })
 }

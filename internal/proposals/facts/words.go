@@ -48,7 +48,10 @@ func (w word) has(m meaning) bool { return w.meaning&m != 0 }
 type sentence []word
 
 // span is inline code of a line.
-type span struct{ line, start, end int }
+type span struct {
+	line, start, end int
+	negated          bool // a "not" stands shortly before it
+}
 
 // sentences parts the text of a unit, whose lines are undisguised, into sentences, and gives the inline code in it.
 func sentences(lines []string) (all []sentence, code []span) {
@@ -86,9 +89,11 @@ func sentences(lines []string) (all []sentence, code []span) {
 			switch c := line[at]; {
 			case c == '`':
 				if inCode && codeStart.line == number {
-					code = append(code, span{number, codeStart.start, at})
+					codeStart.end = at
+					code = append(code, codeStart)
 				}
-				inCode, codeStart = !inCode, span{line: number, start: at + size}
+				inCode = !inCode
+				codeStart = span{line: number, start: at + size, negated: current.negated(len(current))}
 			case c == '|' && !inCode:
 				end()
 			case strings.IndexByte(";()", c) >= 0, c >= utf8.RuneSelf:
