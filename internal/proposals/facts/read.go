@@ -39,7 +39,31 @@ func readFile(f File, addresses *addressBook) []Fact {
 			facts = append(facts, h.fact(f.Path, line))
 		}
 	}
-	return facts
+	if fileKind(f.Path, after) == "markdown" {
+		facts = append(facts, headerFacts(f)...)
+	}
+	return withoutTwins(append(facts, weakened(f.Path, before, after, removed, added)...))
+}
+
+// withoutTwins leaves one fact of a class on each line: the one with the most words, which says most.
+func withoutTwins(facts []Fact) []Fact {
+	type place struct {
+		class   Class
+		line    int
+		removed bool
+	}
+	best := map[place]int{}
+	var kept []Fact
+	for _, f := range facts {
+		p := place{f.Class, f.Line, f.Removed}
+		if i, ok := best[p]; !ok || f.Class == Address {
+			best[p] = len(kept)
+			kept = append(kept, f)
+		} else if len(f.Words) > len(kept[i].Words) {
+			kept[i] = f
+		}
+	}
+	return kept
 }
 
 // firstChanged returns the first changed line of some, or -1.
@@ -70,8 +94,11 @@ func oneLine(words string) string {
 		}
 		return r
 	}, words)
-	return content.Clean(strings.Join(strings.Fields(spaced), " "), MaxWords)
+	return shortened(strings.Join(strings.Fields(spaced), " "), MaxWords)
 }
+
+// shortened takes what cannot be seen from a text, and cuts it to a number of runes.
+func shortened(text string, runes int) string { return content.Clean(text, runes) }
 
 // readText gives what the changed parts of a text hold. addresses is nil for an old text.
 func readText(path, text string, lines []string, changed []bool, addresses *addressBook) []hit {

@@ -56,7 +56,7 @@ type span struct {
 // sentences parts the text of a unit, whose lines are undisguised, into sentences, and gives the inline code in it.
 func sentences(lines []string) (all []sentence, code []span) {
 	var current sentence
-	clause, inCode, codeStart := fullBreak, false, span{}
+	clause, inCode, codeEnd := fullBreak, false, -1
 	end := func() {
 		if len(current) > 0 {
 			all = append(all, current)
@@ -66,6 +66,7 @@ func sentences(lines []string) (all []sentence, code []span) {
 	}
 	words := lexicon()
 	for number, line := range lines {
+		inCode, codeEnd = false, -1
 		for at := 0; at < len(line); {
 			size := separatorLength(line[at:])
 			if size == 0 {
@@ -87,13 +88,14 @@ func sentences(lines []string) (all []sentence, code []span) {
 				continue
 			}
 			switch c := line[at]; {
+			case c == '`' && at == codeEnd:
+				inCode, codeEnd = false, -1
 			case c == '`':
-				if inCode && codeStart.line == number {
-					codeStart.end = at
-					code = append(code, codeStart)
+				if length := strings.IndexByte(line[at+1:], '`'); length > 0 {
+					codeEnd = at + 1 + length
+					code = append(code, span{number, at + 1, codeEnd, current.negated(len(current))})
+					inCode = isCode(line[at+1 : codeEnd])
 				}
-				inCode = !inCode
-				codeStart = span{line: number, start: at + size, negated: current.negated(len(current))}
 			case c == '|' && !inCode:
 				end()
 			case strings.IndexByte(";()", c) >= 0, c >= utf8.RuneSelf:
@@ -106,6 +108,11 @@ func sentences(lines []string) (all []sentence, code []span) {
 	}
 	end()
 	return all, code
+}
+
+// isCode says whether inline code is code, and no sentence that is put as such.
+func isCode(text string) bool {
+	return strings.Count(text, " ") < 2 || isClearCommand(text) || strings.ContainsAny(text, "={}()[]$")
 }
 
 // separatorLength returns the length of the separator that a text begins with: white space or a sign that is no part of
