@@ -3,6 +3,7 @@ package facts
 import (
 	"net/netip"
 	"strings"
+	"sync"
 )
 
 // addressBook knows the hosts that were named before a change, and asks about others once.
@@ -62,7 +63,10 @@ func addressesIn(line string) []address {
 		return nil
 	}
 	var found []address
-	for rest := range strings.FieldsFuncSeq(line, endsAddress) {
+	for rest := range fields(line, addressEnds()) {
+		if strings.IndexByte(rest, '.') < 0 && strings.IndexByte(rest, ':') < 0 {
+			continue
+		}
 		host := hostOf(rest)
 		if host != "" && !isLocal(host) {
 			found = append(found, address{host, strings.TrimRight(rest, ".,;:!?'")})
@@ -71,9 +75,10 @@ func addressesIn(line string) []address {
 	return found
 }
 
-func endsAddress(r rune) bool {
-	return r <= ' ' || strings.ContainsRune("`\"'()<>[]{}|*,;", r)
-}
+// addressEnds are the characters that end an address.
+var addressEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+	return newByteSet("`\"'()<>[]{}|*,;").withSpace()
+})
 
 // hostOf gives the host that a word without space names, in lower case; "" if it names none.
 func hostOf(text string) string {

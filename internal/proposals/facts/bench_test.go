@@ -35,9 +35,11 @@ func BenchmarkRead(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(file.New)))
+			before := processorTime()
 			for b.Loop() {
 				facts.Read([]facts.File{file}, nil)
 			}
+			b.ReportMetric(float64(processorTime()-before)/float64(b.N)/1e6, "cpu-ms/op")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"strings"
+	"sync"
 )
 
 // maxLine bounds the length, in bytes, of a line that is read as code. What is behind it is Opaque.
@@ -83,7 +84,7 @@ func readCode(u unit, plain []string) []hit {
 		add := func(a act, words string) {
 			found = append(found, hit{a.class, a.says, u.where, line.first, line.last, words})
 		}
-		for field := range strings.FieldsFuncSeq(line.text, endsPlace) {
+		for field := range fields(line.text, placeEnds()) {
 			if isSecretPlace(field) {
 				add(act{Credential, "Names a place of secrets"}, strings.TrimSpace(line.text))
 				break
@@ -99,7 +100,10 @@ func readCode(u unit, plain []string) []hit {
 	return found
 }
 
-func endsPlace(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`=:,;()[]{}<>|&@", r) }
+// placeEnds are the characters that are not in the name of a place.
+var placeEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+	return newByteSet("\"'`=:,;()[]{}<>|&@").withSpace()
+})
 
 // commandText gives the part of a line of code that may be a command.
 func commandText(line string, kind codeKind) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -13,8 +14,6 @@ const (
 	minEncoded = 24
 	// longToken is the length in bytes from which a word of random letters cannot be read, whatever it stands for.
 	longToken = 80
-	// farRight is the number of spaces in a row behind which text is out of sight.
-	farRight = 60
 	// longAlt is the length in bytes from which the text of a picture is one that no page shows.
 	longAlt = 200
 	// mostDecoded bounds the decoded text of a word that is read, in bytes.
@@ -27,12 +26,13 @@ func readOpaque(u unit, line unitLine) []hit {
 	add := func(class Class, says, words string) {
 		found = append(found, hit{class, says, u.where, line.number, line.number, words})
 	}
+	const spaces = "                                                            " // behind 60, text is out of sight
 	text := line.text
 	if len(text) > maxLine {
 		add(Opaque, "A line too long to read", text[:MaxWords])
 		text = text[:maxLine]
 	}
-	if at := strings.Index(text, strings.Repeat(" ", farRight)); at >= 0 && strings.TrimSpace(text[at:]) != "" && strings.TrimSpace(text[:at]) != "" {
+	if at := strings.Index(text, spaces); at >= 0 && strings.TrimSpace(text[at:]) != "" && strings.TrimSpace(text[:at]) != "" {
 		add(Opaque, "Text far to the right", strings.TrimSpace(text[at:]))
 	}
 	if at := strings.Index(text, "data:"); at >= 0 && strings.Contains(text[at:], ";base64,") {
@@ -47,7 +47,7 @@ func readOpaque(u unit, line unitLine) []hit {
 	if len(text) < minEncoded {
 		return found
 	}
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isEncoding(r) }) {
+	for word := range fields(text, encodingEnds()) {
 		if len(word) < minEncoded {
 			continue
 		}
@@ -73,9 +73,10 @@ func decodedFacts(u unit, line unitLine, decoded string) []hit {
 	return append(found, readCode(inner, plain)...)
 }
 
-func isEncoding(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '+' || r == '/' || r == '=' || r == '-' || r == '_'
-}
+// encodingEnds are the characters that base64 and hexadecimal digits do not have.
+var encodingEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+	return newByteSet("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=-_").inverted()
+})
 
 // decodeWord gives the text that a word of base64 or hexadecimal digits stands for; "" if it stands for none.
 func decodeWord(word string) string {
@@ -157,13 +158,12 @@ func pictureText(line string) string {
 // readComment gives what a comment that no page shows says.
 func readComment(u unit, plain []string) []hit {
 	words, orders := 0, false
-	all, _ := sentences(plain)
-	for _, s := range all {
+	readWords(plain, func(s sentence) {
 		words += len(s)
 		for i := range s {
 			orders = orders || s[i].has(erase|send|collect|insert|perform|ignore|install) && s.isOrder(i) || s[i].has(model|your)
 		}
-	}
+	})
 	const fewWords = 3
 	if words <= fewWords || !orders {
 		return nil

@@ -3,6 +3,7 @@ package facts
 import (
 	"net/netip"
 	"strings"
+	"sync"
 )
 
 // writesOf says what a command's output or its operands change that stays: profiles, hooks, planned tasks.
@@ -93,8 +94,11 @@ func namesSecretVariable(text string) bool {
 
 // isSecretPlace says whether a word is a place where secrets are kept.
 func isSecretPlace(text string) bool {
+	if strings.IndexByte(text, '.') < 0 && strings.IndexByte(text, '/') < 0 && strings.IndexByte(text, '_') < 0 || len(text) < 4 {
+		return false
+	}
 	lower := strings.ToLower(text)
-	base := lower[strings.LastIndexAny(lower, `/\`)+1:]
+	base := lower[max(strings.LastIndexByte(lower, '/'), strings.LastIndexByte(lower, '\\'))+1:]
 	switch base {
 	case ".env", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519",
 		"shadow", "credentials.json", "master.key", "wallet.dat", "logins.json", "key4.db", "cookies.sqlite", "login.keychain-db",
@@ -111,19 +115,18 @@ func isSecretPlace(text string) bool {
 	return strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") || strings.HasSuffix(base, ".pem") && strings.Contains(base, "key")
 }
 
-// sqlActs reads statements that delete.
+// statements are those of databases that delete, or give rights.
+var statements = sync.OnceValue(func() *wordings[act] { //nolint:gochecknoglobals // made once, never changed
+	w := &wordings[act]{}
+	w.add(act{Destroy, "Deletes from a database"}, "drop table|drop database|drop schema|drop index|drop keyspace|drop user|truncate table|"+
+		"delete from|dropdatabase(")
+	w.add(act{Rights, "Gives rights in a database"}, "grant all|alter user|create user|with superuser|with grant option|alter role")
+	return w
+})
+
+// sqlActs reads statements of databases.
 func sqlActs(text string) []act {
-	lower := strings.ToLower(text)
-	for _, statement := range []string{"drop table", "drop database", "drop schema", "drop index", "truncate table", "delete from",
-		"dropdatabase(", "drop keyspace", ".drop(", "truncate "} {
-		if strings.Contains(lower, statement) {
-			return []act{{Destroy, "Deletes from a database"}}
-		}
-	}
-	for _, statement := range []string{"grant all", "alter user", "create user", "with superuser", "with grant option"} {
-		if strings.Contains(lower, statement) {
-			return []act{{Rights, "Gives rights in a database"}}
-		}
-	}
-	return nil
+	var acts []act
+	statements().find(text, func(a act) { acts = append(acts, a) })
+	return acts
 }

@@ -2,32 +2,36 @@ package facts
 
 // readSentences gives the facts of the sentences of a unit, and the inline code in it.
 func readSentences(u unit, plain []string) (found []hit, code []span) {
-	all, code := sentences(plain)
 	x := ruleIndex()
-	for _, s := range all {
+	code = readWords(plain, func(s sentence) {
 		add := func(class Class, says string, from, first, last int) {
 			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
 				s.text(plain, from, last)})
 		}
 		for i := range s {
-			for _, p := range x.phrases[s[i].text] {
-				if p.match(s, i) {
-					add(p.class, p.says, i, i, i+len(p.words)-1)
-				}
-			}
-			if !s[i].has(x.first) && s[i].form != secretWord {
-				continue
-			}
-			for _, rule := range x.rules {
-				if rule.steps[0].holds(s[i]) {
-					if first, last, ok := rule.match(s, i); ok {
-						add(rule.class, rule.says, first, i, last)
-					}
-				}
+			x.read(s, i, add)
+		}
+	})
+	return found, code
+}
+
+// read calls add with each rule and phrase that holds from a word of a sentence on.
+func (x index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
+	for _, p := range x.phrases[s[at].text] {
+		if p.match(s, at) {
+			add(p.class, p.says, at, at, at+len(p.words)-1)
+		}
+	}
+	if !s[at].has(x.first) && s[at].form != secretWord {
+		return
+	}
+	for _, rule := range x.rules {
+		if rule.steps[0].holds(s[at]) {
+			if first, last, ok := rule.match(s, at); ok {
+				add(rule.class, rule.says, first, at, last)
 			}
 		}
 	}
-	return found, code
 }
 
 func (p phrase) match(s sentence, at int) bool {

@@ -186,9 +186,37 @@ func bareCommand(line string) string {
 
 // readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
 func readTextInCode(u unit, plain []string) []hit {
-	found, _ := readSentences(u, plain)
-	if kindOf(u.language) == configCode {
+	fields := kindOf(u.language) == configCode
+	texts := unit{where: u.where}
+	var said []string
+	for i, line := range plain {
+		if fields || isSentence(line) {
+			texts.lines, said = append(texts.lines, u.lines[i]), append(said, line)
+		}
+	}
+	found, _ := readSentences(texts, said)
+	if fields {
 		return found
 	}
 	return slices.DeleteFunc(found, func(h hit) bool { return h.class != Override && h.class != Conceal })
 }
+
+// isSentence says whether a line of code may hold a sentence: three words that nothing but space parts.
+func isSentence(line string) bool {
+	words := 0
+	for i := 1; i+1 < len(line); i++ {
+		if line[i] == ' ' {
+			if isLetter(line[i-1]) && isLetter(line[i+1]) {
+				words++
+			} else if line[i-1] != ',' && line[i-1] != '.' {
+				words = 0
+			}
+			if words == 2 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 }

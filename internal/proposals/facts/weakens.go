@@ -3,6 +3,7 @@ package facts
 import (
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // guard is a set of kinds of safeguards.
@@ -38,40 +39,24 @@ func (g guard) words() string {
 	return "Removes a check"
 }
 
+// guardWords are the words by which a safeguard is known.
+var guardWords = sync.OnceValue(func() *wordings[guard] { //nolint:gochecknoglobals // made once, never changed
+	w := &wordings[guard]{}
+	w.add(guardAsk, "confirm with|ask the|ask for|ask first|ask before|approval|approve|sign-off|permission from|confirmation|"+
+		"second pair|peer review|reviewed by|wait for")
+	w.add(guardBackup, "back up|backup|take a snapshot|snapshot first|make a copy|save a copy")
+	w.add(guardForbid, "do not|don't|never |must not|should not|avoid ")
+	w.add(guardLimit, "at most|no more than|limit to|not exceed|only if|unless |maximum of|rate limit|--limit")
+	w.add(guardWarning, "warning|caution|danger|careful|irreversible|data loss|[!important]")
+	w.add(guardDryRun, "dry-run|dry run|--dry-run|--check|--diff|simulate")
+	w.add(guardCheck, "set -e|verify that|make sure|ensure that|check that|check whether|pipefail|--verify|assert")
+	return w
+})
+
 // guardsOf gives the kinds of safeguards that a line names.
 func guardsOf(line string) guard {
 	var found guard
-	lower := strings.ToLower(undisguised(line))
-	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(lower, part) {
-				return true
-			}
-		}
-		return false
-	}
-	if has("confirm with", "ask the", "ask for", "ask first", "ask before", "approval", "approve", "sign-off", "permission from", "confirmation",
-		"second pair", "peer review", "reviewed by", "wait for") {
-		found |= guardAsk
-	}
-	if has("back up", "backup", "take a snapshot", "snapshot first", "make a copy", "save a copy") {
-		found |= guardBackup
-	}
-	if has("do not", "don't", "never ", "must not", "should not", "avoid ") {
-		found |= guardForbid
-	}
-	if has("at most", "no more than", "limit to", "not exceed", "only if", "unless ", "maximum of", "rate limit", "--limit") {
-		found |= guardLimit
-	}
-	if has("warning", "caution", "danger", "careful", "irreversible", "data loss", "[!important]") {
-		found |= guardWarning
-	}
-	if has("dry-run", "dry run", "--check", "--diff", "simulate") {
-		found |= guardDryRun
-	}
-	if has("set -e", "verify that", "make sure", "ensure that", "check that", "check whether", "pipefail", "--verify", "assert") {
-		found |= guardCheck
-	}
+	guardWords().find(undisguised(line), func(g guard) { found |= g })
 	return found
 }
 
@@ -98,6 +83,9 @@ func blocksOf(removed, added []bool) []block {
 
 // weakened gives the safeguards that a change removes and puts nowhere else, and the bounds that it widens.
 func weakened(path string, before, after []string, removed, added []bool) []Fact {
+	if firstChanged(removed, 0, len(removed)-1) < 0 {
+		return nil
+	}
 	blocks := blocksOf(removed, added)
 	lost := lostGuards(before, after, removed, added)
 	var facts []Fact

@@ -53,61 +53,87 @@ type span struct {
 	negated          bool // a "not" stands shortly before it
 }
 
-// sentences parts the text of a unit, whose lines are undisguised, into sentences, and gives the inline code in it.
-func sentences(lines []string) (all []sentence, code []span) {
-	var current sentence
-	clause, inCode, codeEnd := fullBreak, false, -1
-	end := func() {
-		if len(current) > 0 {
-			all = append(all, current)
-			current = nil
-		}
-		clause = fullBreak
-	}
-	words := lexicon()
+// sentenceReader parts the text of a unit into sentences.
+type sentenceReader struct {
+	lexicon senses
+	each    func(sentence) // is called with each sentence, whose words it must not keep
+	current sentence
+	code    []span // the inline code so far
+	clause  pause  // before the next word
+	codeEnd int    // where inline code ends in the line; -1 outside of it
+	isCode  bool   // whether it is code
+}
+
+// readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them.
+func readWords(lines []string, each func(sentence)) []span {
+	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: make(sentence, 0, 32)}
 	for number, line := range lines {
-		inCode, codeEnd = false, -1
+		r.codeEnd, r.isCode = -1, false
 		for at := 0; at < len(line); {
 			size := separatorLength(line[at:])
-			if size == 0 {
+			if size > 0 {
+				r.separator(line, number, at)
+			} else {
 				size = wordLength(line[at:])
-				w := newWord(words, line[at:at+size], number, at)
-				w.code, w.clause = inCode, clause
-				trailing := line[w.end : at+size]
-				if w.text != "" {
-					current, clause = append(current, w), noBreak
-					current.addPair()
-				}
-				at += size
-				if strings.ContainsAny(trailing, ",:;") {
-					clause = max(clause, lightBreak)
-				}
-				if strings.ContainsAny(trailing, ".!?") {
-					end()
-				}
-				continue
-			}
-			switch c := line[at]; {
-			case c == '`' && at == codeEnd:
-				inCode, codeEnd = false, -1
-			case c == '`':
-				if length := strings.IndexByte(line[at+1:], '`'); length > 0 {
-					codeEnd = at + 1 + length
-					code = append(code, span{number, at + 1, codeEnd, current.negated(len(current))})
-					inCode = isCode(line[at+1 : codeEnd])
-				}
-			case c == '|' && !inCode:
-				end()
-			case strings.IndexByte(";()", c) >= 0, c >= utf8.RuneSelf:
-				clause = fullBreak
-			case strings.IndexByte("[]{:,\"<>*#", c) >= 0:
-				clause = max(clause, lightBreak)
+				r.word(line[at:at+size], number, at)
 			}
 			at += size
 		}
 	}
-	end()
-	return all, code
+	r.end()
+	return r.code
+}
+
+// end ends a sentence.
+func (r *sentenceReader) end() {
+	if len(r.current) > 0 {
+		r.each(r.current)
+		r.current = r.current[:0]
+	}
+	r.clause = fullBreak
+}
+
+// word adds a word, and notes the punctuation behind it.
+func (r *sentenceReader) word(text string, line, at int) {
+	w := newWord(r.lexicon, text, line, at)
+	if w.text != "" {
+		w.code, w.clause = r.isCode, r.clause
+		r.current, r.clause = append(r.current, w), noBreak
+		r.current.addPair()
+	}
+	ends := false
+	for i := w.end - at; i < len(text); i++ {
+		switch text[i] {
+		case ',', ':', ';':
+			r.clause = max(r.clause, lightBreak)
+		case '.', '!', '?':
+			ends = true
+		}
+	}
+	if ends {
+		r.end()
+	}
+}
+
+// separator reads the sign at an offset of a line that parts words.
+func (r *sentenceReader) separator(line string, number, at int) {
+	switch c := line[at]; {
+	case c == ' ':
+	case c == '`' && at == r.codeEnd:
+		r.isCode, r.codeEnd = false, -1
+	case c == '`':
+		if length := strings.IndexByte(line[at+1:], '`'); length > 0 {
+			r.codeEnd = at + 1 + length
+			r.code = append(r.code, span{number, at + 1, r.codeEnd, r.current.negated(len(r.current))})
+			r.isCode = isCode(line[at+1 : r.codeEnd])
+		}
+	case c == '|' && !r.isCode:
+		r.end()
+	case c == ';' || c == '(' || c == ')' || c >= utf8.RuneSelf:
+		r.clause = fullBreak
+	case c != '\t' && c != '\'' && c != '&' && c != '=' && c != '^':
+		r.clause = max(r.clause, lightBreak)
+	}
 }
 
 // isCode says whether inline code is code, and no sentence that is put as such.
@@ -118,47 +144,62 @@ func isCode(text string) bool {
 // separatorLength returns the length of the separator that a text begins with: white space or a sign that is no part of
 // a word; 0 if it begins with a word.
 func separatorLength(text string) int {
-	c := text[0]
-	if c >= utf8.RuneSelf {
-		r, size := utf8.DecodeRuneInString(text)
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+	switch c := text[0]; c {
+	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=', '&', '^':
+		return 1
+	default:
+		if c < utf8.RuneSelf {
 			return 0
 		}
-		return size
 	}
-	if c == ' ' || c == '\t' || strings.IndexByte("`|()[]{}<>*\"';,:#!?=&^", c) >= 0 {
-		return 1
+	r, size := utf8.DecodeRuneInString(text)
+	if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		return 0
 	}
-	return 0
+	return size
 }
 
 // wordLength returns the length of the word that a text begins with, with the punctuation behind it.
 func wordLength(text string) int {
-	for i := range len(text) {
-		c := text[i]
-		if c == ' ' || c == '\t' || c == '`' || c == '|' || c == '"' || c == '(' || c == ')' || c == '<' || c == '>' ||
-			c == '*' || c == ']' || c == '[' || c == '{' || c == '}' {
+	for i := 0; i < len(text); {
+		switch c := text[i]; c {
+		case ' ', '\t', '`', '|', '"', '(', ')', '<', '>', '*', ']', '[', '{', '}':
+			return i
+		default:
+			if c < utf8.RuneSelf {
+				i++
+				continue
+			}
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if i > 0 && r != '\u2019' && unicode.IsOneOf([]*unicode.RangeTable{unicode.P, unicode.S, unicode.Z}, r) {
 			return i
 		}
+		i += size
 	}
 	return len(text)
 }
 
 // newWord makes a word of a text that stands in a line at an offset.
-func newWord(words senses, text string, line, at int) word {
-	trimmed := strings.TrimRight(text, ".,;:!?'\u2019\u201d-_")
-	w := word{text: strings.ToLower(trimmed), line: line, start: at, end: at + len(trimmed)}
-	w.meaning = words[w.text]
-	if w.meaning != 0 || len(w.text) == len(trimmed) && !strings.ContainsAny(trimmed, "./@'_\u2019") {
+func newWord(lexicon senses, text string, line, at int) word {
+	end, special := len(text), false
+	for end > 0 && strings.IndexByte(".,;:!?'-_", text[end-1]) >= 0 {
+		end--
+	}
+	for i := range end {
+		c := text[i]
+		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
+	}
+	w := word{text: strings.ToLower(text[:end]), line: line, start: at, end: at + end}
+	w.meaning = lexicon[w.text]
+	if w.meaning != 0 || !special {
 		return w
 	}
-	if strings.Contains(w.text, "\u2019") {
-		w.text = strings.ReplaceAll(w.text, "\u2019", "'")
+	w.text = strings.Trim(strings.ReplaceAll(w.text, "\u2019", "'"), "_")
+	if w.meaning = lexicon[w.text]; w.meaning == 0 {
+		w.meaning = lexicon[strings.TrimSuffix(w.text, "'s")]
 	}
-	if w.meaning = words[w.text]; w.meaning == 0 {
-		w.meaning = words[strings.TrimSuffix(w.text, "'s")]
-	}
-	if w.meaning == 0 {
+	if w.meaning == 0 && w.text != "" {
 		w.form = formOf(w.text)
 	}
 	return w
