@@ -1,0 +1,160 @@
+// Package facts reads what the lines of a change name and would make an agent do: data that leave, files that are
+// deleted, credentials, text that speaks to the model. It gives facts with their lines and no verdict: a person decides.
+//
+// A fact is taken from lines that the change adds or alters, and from removed lines where a safeguard goes. What the old
+// text had already is not a fact of the change. Reading is pure and deterministic, and takes time linear in the size of
+// the texts.
+package facts
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Class says what a fact is about.
+type Class string
+
+// The classes.
+const (
+	Destroy     Class = "destroy"      // deletes, overwrites, stops, drops
+	Outbound    Class = "outbound"     // data that leave
+	Credential  Class = "credential"   // a place or name of secrets
+	Override    Class = "override"     // text that speaks to the model above the procedure
+	Conceal     Class = "conceal"      // something is to be hidden from people or logs
+	Weakens     Class = "weakens"      // a safeguard is removed or made optional
+	Rights      Class = "rights"       // more power: sudo, wide modes, security off, front matter that widens
+	Persist     Class = "persist"      // stays after the task: cron, services, profiles, hooks
+	Opaque      Class = "opaque"       // cannot be read: encoded, hidden in comments, far to the right
+	DownloadRun Class = "download-run" // fetched and run, or installed
+	RunsCode    Class = "runs-code"    // a script that the change or the repository holds, or that the format runs
+	Address     Class = "address"      // a host or mailbox that no other file names
+)
+
+// Classes lists the classes, gravest first.
+func Classes() []Class {
+	return []Class{Destroy, Outbound, Credential, Override, Conceal, Weakens, Rights, Persist, Opaque, DownloadRun, RunsCode,
+		Address}
+}
+
+// Grave says whether facts of the class stand in tags, notices and the first lines. Most new skills rightly have plain
+// ones.
+func (c Class) Grave() bool { return c != DownloadRun && c != RunsCode && c != Address }
+
+// Words is the class as a short tag that follows the change as its subject, such as "deletes". For a class of a
+// checker's own it is the class's name.
+func (c Class) Words() string {
+	switch c {
+	case Destroy:
+		return "deletes"
+	case Outbound:
+		return "sends data out"
+	case Credential:
+		return "names secrets"
+	case Override:
+		return "instructs the model"
+	case Conceal:
+		return "hides something"
+	case Weakens:
+		return "drops a safeguard"
+	case Rights:
+		return "takes more rights"
+	case Persist:
+		return "stays after the task"
+	case Opaque:
+		return "cannot be read"
+	case DownloadRun:
+		return "downloads programs"
+	case RunsCode:
+		return "runs code"
+	case Address:
+		return "names new addresses"
+	}
+	return string(c)
+}
+
+// Where is the kind of text that a fact stands in.
+type Where string
+
+// The kinds of text.
+const (
+	Prose       Where = "prose"
+	Code        Where = "code"         // a block of code, inline code, or a file that is not Markdown
+	Comment     Where = "comment"      // a comment of HTML, which no page shows
+	FrontMatter Where = "front matter" // the header of a Markdown file
+)
+
+const (
+	// MaxFacts is the most facts that Read returns.
+	MaxFacts = 200
+	// MaxWords is the length of Fact.Words, in runes.
+	MaxWords = 80
+)
+
+// Fact is one thing that a change names or does.
+type Fact struct {
+	Class Class
+	Path  string
+	Line  int // 1-based, in the new text; in the old text if Removed
+	// Removed says that the fact is about a line of the old text that the change removes.
+	Removed bool
+	Where   Where
+	// Words are the words of the text that the fact was read from, on one line, without characters that are hidden or
+	// control a terminal; at most MaxWords runes. They are untrusted, and may hold a secret, which the caller redacts.
+	Words string
+	// Sentence says what the fact is, for people, with Words as far as they fit: "Deletes files: rm -rf /srv/data". It is
+	// as untrusted as Words and at most MaxWords+80 runes long.
+	Sentence string
+}
+
+// File is one file of a change. A file that the change adds has an empty Old, one that it deletes an empty New.
+type File struct {
+	Path     string // with slashes, from the root of the repository
+	Old, New string
+}
+
+// Reading is what Read found.
+type Reading struct {
+	Facts  []Fact        // at most MaxFacts: grave classes first, in the order of Classes, then by path and line
+	Counts map[Class]int // of all facts, those included that are left out
+	More   int           // the number of facts that are left out
+}
+
+// Tags gives the words of the grave classes that were found, gravest first, at most limit.
+func (r Reading) Tags(limit int) []string {
+	var tags []string
+	for _, class := range Classes() {
+		if class.Grave() && r.Counts[class] > 0 && len(tags) < limit {
+			tags = append(tags, class.Words())
+		}
+	}
+	return tags
+}
+
+// Read gives the facts of a change. known says whether another file in scope of the base tree names a host (see Hosts),
+// which is then not an Address; it is asked only about hosts that the change adds, in lower case, once for each. nil
+// means that none is known.
+func Read(files []File, known func(host string) bool) Reading {
+	var all []Fact
+	addresses := newAddressBook(files, known)
+	for _, f := range files {
+		all = append(all, readFile(f, addresses)...)
+	}
+	return sorted(all)
+}
+
+// sorted orders facts as Reading has them, and leaves out those beyond MaxFacts.
+func sorted(all []Fact) Reading {
+	rank := map[Class]int{}
+	for i, class := range Classes() {
+		rank[class] = i
+	}
+	counts := map[Class]int{}
+	for _, f := range all {
+		counts[f.Class]++
+	}
+	slices.SortStableFunc(all, func(a, b Fact) int {
+		return cmp.Or(rank[a.Class]-rank[b.Class], cmp.Compare(a.Path, b.Path), a.Line-b.Line)
+	})
+	shown := all[:min(len(all), MaxFacts)]
+	return Reading{Facts: shown, Counts: counts, More: len(all) - len(shown)}
+}

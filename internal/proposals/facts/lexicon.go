@@ -1,0 +1,261 @@
+package facts
+
+import (
+	"strings"
+	"sync"
+)
+
+// meaning is a set of the senses that a word may have, as far as the rules ask for them.
+type meaning uint64
+
+// The senses.
+const (
+	erase       meaning = 1 << iota // deletes, removes, overwrites
+	data                            // what is deleted or sent: files, records, backups
+	send                            // sends, uploads, forwards
+	weakSend                        // writes or reports, which is sending where an address or server follows
+	collect                         // reads, prints, gathers
+	remote                          // where data are sent to: a server, a webhook, a channel
+	toward                          // to, into, with
+	tell                            // mentions, reports, notifies
+	person                          // a user, a reviewer
+	hide                            // conceals, suppresses
+	secretly                        // silently, without a trace
+	not                             // not, never, avoid
+	without                         // without
+	skip                            // skips, bypasses, disables
+	safeguard                       // a confirmation, check, limit or backup
+	ask                             // asks, confirms, waits
+	ignore                          // ignores, disregards
+	prior                           // previous, above, all
+	instruction                     // instructions, rules, guidelines
+	secret                          // passwords, tokens, keys
+	grant                           // gives, adds, elevates
+	power                           // administrator, root, everybody
+	security                        // a firewall, encryption, authentication
+	record                          // logs, history, traces, monitoring
+	install                         // installs, downloads
+	perform                         // runs, executes, does
+	program                         // a script, a binary, a package
+	answer                          // a response, a reply, a summary
+	insert                          // includes, adds, appends
+	lead                            // a word before which an order stands: then, and, please, must
+	forget                          // forget, fail, hesitate: undoes a "not" before it
+	always                          // always, only
+	stop                            // stops, shuts down
+	server                          // a service, a process, a machine
+	this                            // this, it, that
+	plan                            // schedules, registers, sets up
+	recurring                       // cron, start-up, every night
+	model                           // an assistant, an AI
+	your                            // your
+	notice                          // a note, a message, attention
+	optional                        // optional, unnecessary
+	stored                          // data that are kept: files, databases, backups
+	may                             // can, may
+	timed                           // schedules
+	every                           // every, each
+	respond                         // answers, summarises, reviews
+	cond                            // when, if
+	claims                          // says, states, recommends
+	be                              // is, are, be
+	should                          // should, must, can: what is to be done
+	inflected                       // not the base form of a verb: deletes, deleted, deleting
+)
+
+// senses maps words in lower case to what they may mean.
+type senses map[string]meaning
+
+// add gives words, parted by spaces, a sense more.
+func (s senses) add(m meaning, words string) {
+	for word := range strings.FieldsSeq(words) {
+		s[word] |= m
+	}
+}
+
+// verbs gives verbs a sense more, and so their other forms.
+func (s senses) verbs(m meaning, words string) {
+	for word := range strings.FieldsSeq(words) {
+		s[word] |= m
+		for _, form := range inflections(word) {
+			s[form] |= m | inflected
+		}
+	}
+}
+
+// inflections gives the third person, the past and the participle of an English verb, as the rule makes them.
+func inflections(verb string) []string {
+	stem, last := verb[:len(verb)-1], verb[len(verb)-1]
+	switch {
+	case last == 'e':
+		return []string{verb + "s", verb + "d", stem + "ing"}
+	case last == 'y' && !strings.ContainsAny(stem[len(stem)-1:], "aeou"):
+		return []string{stem + "ies", stem + "ied", verb + "ing"}
+	case strings.HasSuffix(verb, "sh") || strings.HasSuffix(verb, "ch") || last == 's' || last == 'x':
+		return []string{verb + "es", verb + "ed", verb + "ing"}
+	}
+	doubled := verb + string(last)
+	return []string{verb + "s", verb + "ed", verb + "ing", doubled + "ed", doubled + "ing"}
+}
+
+// lexicon gives the senses of all words of all languages. It is made once, when the first text is read.
+var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made once, then never changed
+	s := senses{}
+	english(s)
+	german(s)
+	spanish(s)
+	return s
+})
+
+func english(s senses) {
+	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate nuke "+
+		"format reformat encrypt empty clear corrupt clean prune")
+	s.verbs(stop, "stop kill terminate shutdown halt disable deactivate")
+	s.verbs(send, "send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream "+
+		"relay deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet")
+	s.add(send|inflected, "sent")
+	s.verbs(weakSend, "copy export back backup notify report ping archive store save call contact register pass put write "+
+		"add attach")
+	s.verbs(collect, "read print show output display echo dump list collect gather extract harvest reveal copy paste search "+
+		"scan steal find expose retrieve append capture record write log embed disclose export take look list paste")
+	s.verbs(tell, "tell mention inform notify disclose reveal report alert show display warn explain acknowledge announce "+
+		"discuss say describe surface include bother expose")
+	s.verbs(hide, "hide conceal suppress mask disguise obscure omit leave exclude")
+	s.verbs(skip, "skip bypass disable omit circumvent deactivate suppress ignore override relax loosen waive disregard "+
+		"pause mute silence turn")
+	s.verbs(ask, "ask confirm check verify wait prompt consult request await")
+	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
+	s.verbs(forget, "forget fail hesitate neglect")
+	s.verbs(grant, "grant give add allow enable assign open permit make set promote expose share")
+	s.verbs(install, "install download fetch pull load")
+	s.verbs(perform, "run execute invoke launch start use do perform apply evaluate eval login work connect")
+	s.verbs(insert, "include add append insert mention incorporate integrate embed prepend modify enhance augment end begin")
+	s.verbs(plan, "schedule register install add create set configure write append enable save store keep remember apply put")
+	s.verbs(timed, "schedule")
+	s.verbs(respond, "summarize summarise answer respond reply review describe evaluate translate ask assess analyze analyse")
+	s.verbs(claims, "say state recommend claim mention report tell respond reply answer conclude pretend deny include output print")
+	englishNouns(s)
+	englishFunctionWords(s)
+}
+
+func englishNouns(s senses) {
+	s.add(data, "file files data database databases db table tables record records backup backups log logs history directory "+
+		"directories folder folders volume volumes disk disks partition snapshot snapshots branch branches repository "+
+		"repositories repo bucket buckets account accounts namespace namespaces contents content everything documents "+
+		"document emails email messages message contacts transcripts transcript workspace filesystem drive archive archives "+
+		"dataset datasets conversation conversations inbox photos images notes report reports results result "+
+		"output outputs information info config configuration configurations metrics summary details originals "+
+		"spreadsheet presentation slides pdf variables entries rows versions "+
+		"downloads projects project users findings queries copies diagnostics invoices calendar events screenshots")
+	s.add(stored, "file files data database databases db table tables records backup backups logs history directory "+
+		"directories folder folders volume volumes disk disks partition partitions snapshot snapshots branch branches repository "+
+		"repositories bucket buckets account accounts namespace namespaces contents everything documents document emails "+
+		"originals archive archives workspace filesystem drive pvc pvcs project projects copies photos dateien datei daten "+
+		"datenbank verzeichnis verzeichnisse ordner sicherungen protokolle alles archivo archivos datos fichero ficheros "+
+		"directorio carpeta carpetas registros respaldo copias todo")
+	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist "+
+		"slack telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor "+
+		"attacker attackers internet telemetry")
+	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans customer "+
+		"customers admin admins administrator administrators owner owners people person developer developers "+
+		"everyone everybody nobody manager supervisor auditor auditors someone colleagues victim staff "+
+		"operator's user's")
+	s.add(secretly, "silently secretly quietly covertly discreetly stealthily invisibly unnoticed confidential unseen")
+	s.add(safeguard, "confirmation confirmations approval approvals verification validation validator review reviews permission "+
+		"check checks test tests testing warning warnings limit limits consent safeguard safeguards "+
+		"guardrails guardrail backup backups dry-run sign-off precheck prechecks precautions linting linter "+
+		"pre-checks authorization confirming")
+	s.add(security, "firewall encryption authentication authorization authorisation tls ssl mfa 2fa two-factor antivirus selinux "+
+		"apparmor sandbox sandboxing certificate certificates signature signatures rbac security defender edr csrf "+
+		"checksum checksums acl acls seccomp hardening gatekeeper")
+	s.add(instruction, "instructions instruction prompt prompts rules rule guidelines guideline directives directive policy "+
+		"policies constraints restrictions direction directions context training guardrails programming ethics safeguards filters moderation")
+	s.add(secret, "password passwords passphrase passphrases credential credentials secret secrets api-key "+
+		"api-keys apikey apikeys ssh-key ssh-keys private-key keychain cookies cookie api_key access_key kubeconfig")
+	s.add(power, "administrator admin root sudo sudoers superuser privileges privilege write-access full-access world-writable "+
+		"world-readable public publicly cluster-admin unrestricted everyone anyone everybody 0.0.0.0/0 777 0777 anonymous "+
+		"all-access passwordless nopasswd")
+	s.add(record, "logs logging history traces tracks monitoring audit auditing alerts alerting telemetry "+
+		"footprint alarms notifications journal")
+	s.add(program, "script scripts binary binaries package packages executable program programs installer payload software "+
+		"helper backdoor malware tool plugin extension")
+	s.add(answer, "response reply answer responses replies answers output summary message report explanation conversation "+
+		"changelog log description request")
+	s.add(server, "service services process processes production cluster machine machines instance instances daemon daemons "+
+		"deployment deployments pods workloads")
+	s.add(recurring, "daily hourly nightly startup start-up boot logon reboot cron crontab systemd launchd "+
+		"hook cronjob autostart authorized_keys claude.md agents.md memory.md")
+	s.add(model, "assistant assistants ai llm llms claude gpt chatgpt copilot chatbot bot agents agent model models")
+	s.add(notice, "note message attention notice reminder dear instructions instruction directive memo")
+}
+
+func englishFunctionWords(s senses) {
+	s.add(not, "not never don't dont cannot can't won't avoid shouldn't mustn't no neither nor refrain needn't")
+	s.add(without, "without w/o")
+	s.add(prior, "previous prior above earlier preceding all any system original other existing initial your these safety "+
+		"former foregoing everything default usual the my its")
+	s.add(lead, "and then or please must should also first next finally now just always automatically simply "+
+		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
+	s.add(toward, "to into onto with via")
+	s.add(always, "always only exclusively simply just")
+	s.add(this, "this it that these those anything any step")
+	s.add(optional, "optional unnecessary void")
+	s.add(your, "your")
+	s.add(be, "be is are being gets was were")
+	s.add(should, "should must to shall needs")
+	s.add(may, "can may could")
+	s.add(every, "every each")
+	s.add(cond, "when if whenever while")
+}
+
+// german is a worked example of another language: the same senses, and no rule of its own.
+func german(s senses) {
+	s.add(erase, "lösche löschen löscht entferne entfernen überschreibe überschreiben vernichte vernichten")
+	s.add(data, "datei dateien daten datenbank datenbanken verzeichnis verzeichnisse ordner sicherungen protokolle inhalt "+
+		"ergebnisse ergebnis bericht alles")
+	s.add(send, "sende senden schicke schicken übermittle übermitteln lade hochladen leite weiterleiten teile")
+	s.add(remote, "adresse webhook postfach")
+	s.add(tell, "erwähne erwähnen sage sag sagen melde melden informiere informieren berichte berichten verrate verraten zeige")
+	s.add(person, "benutzer benutzern benutzerin nutzer nutzern anwender prüfer niemandem niemand niemanden kunden")
+	s.add(secretly, "heimlich unbemerkt stillschweigend")
+	s.add(hide, "verheimliche verheimlichen verschweige verschweigen verbirg verbergen verstecke verstecken")
+	s.add(not, "nicht nie niemals kein keine keinem")
+	s.add(without, "ohne")
+	s.add(ask, "nachfrage rückfrage nachzufragen zu-fragen")
+	s.add(safeguard, "bestätigung genehmigung freigabe prüfung prüfungen warnung warnungen")
+	s.add(skip, "überspringe überspringen umgehe umgehen deaktiviere deaktivieren")
+	s.add(ignore, "ignoriere ignorieren missachte missachten vergiss")
+	s.add(prior, "vorherigen bisherigen obigen vorigen vorangegangenen alle deine")
+	s.add(instruction, "anweisungen anweisung regeln vorgaben richtlinien befehle")
+	s.add(secret, "passwort passwörter kennwort kennwörter zugangsdaten geheimnisse schlüssel")
+	s.add(collect, "lies lesen sammle sammeln kopiere kopieren drucke")
+	s.add(your, "deine deiner deinen")
+	s.add(lead, "und dann bitte danach anschließend muss musst soll zu")
+	s.add(this, "dies das dieses davon")
+}
+
+// spanish is the second example.
+func spanish(s senses) {
+	s.add(erase, "borra borrar borre elimina eliminar elimine suprime suprimir sobrescribe")
+	s.add(data, "archivo archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias contenido todo "+
+		"resultados")
+	s.add(send, "envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite transmitir comparte")
+	s.add(remote, "servidor dirección correo externo")
+	s.add(not, "no")
+	s.add(tell, "menciones mencionar mencione digas decir diga informes informar informe avises avisar reveles revelar muestres")
+	s.add(person, "usuario usuarios usuaria nadie cliente revisor")
+	s.add(secretly, "silenciosamente secretamente discretamente")
+	s.add(hide, "oculta ocultar oculte esconde esconder")
+	s.add(not, "nunca jamás")
+	s.add(without, "sin")
+	s.add(ask, "preguntar confirmar consultar")
+	s.add(safeguard, "confirmación aprobación permiso advertencia verificación")
+	s.add(skip, "omite omitir salta saltar desactiva desactivar")
+	s.add(ignore, "ignora ignorar ignore olvida olvidar descarta")
+	s.add(prior, "anteriores previas anterior todas")
+	s.add(instruction, "instrucciones instrucción reglas directrices órdenes")
+	s.add(secret, "contraseña contraseñas credenciales claves secretos")
+	s.add(collect, "lee leer copia copiar recoge recopila imprime")
+	s.add(lead, "y luego después entonces debes debe por-favor")
+	s.add(this, "esto eso ello")
+}

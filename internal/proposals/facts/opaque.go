@@ -1,0 +1,173 @@
+package facts
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// minEncoded is the length in bytes of the shortest word that is looked at as encoded text.
+	minEncoded = 24
+	// longToken is the length in bytes from which a word of random letters cannot be read, whatever it stands for.
+	longToken = 80
+	// longAlt is the length in bytes from which the text of a picture is one that no page shows.
+	longAlt = 200
+	// mostDecoded bounds the decoded text of a word that is read, in bytes.
+	mostDecoded = 4096
+)
+
+// readOpaque gives what cannot be read in a line, and what it says decoded. line is as it is written.
+func readOpaque(u unit, line unitLine) []hit {
+	var found []hit
+	add := func(class Class, says, words string) {
+		found = append(found, hit{class, says, u.where, line.number, line.number, words})
+	}
+	const spaces = "                                                            " // behind 60, text is out of sight
+	text := line.text
+	if len(text) > maxLine {
+		add(Opaque, "A line too long to read", text[:MaxWords])
+		text = text[:maxLine]
+	}
+	if at := strings.Index(text, spaces); at >= 0 && strings.TrimSpace(text[at:]) != "" && strings.TrimSpace(text[:at]) != "" {
+		add(Opaque, "Text far to the right", strings.TrimSpace(text[at:]))
+	}
+	if at := strings.Index(text, "data:"); at >= 0 && strings.Contains(text[at:], ";base64,") {
+		add(Opaque, "Data in an address", text[at:])
+	}
+	if strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6 {
+		add(Opaque, "Letters written as numbers", text)
+	}
+	if alt := pictureText(text); len(alt) > longAlt {
+		add(Opaque, "Text of a picture that no page shows", alt)
+	}
+	if len(text) < minEncoded {
+		return found
+	}
+	for word := range fields(text, encodingEnds()) {
+		if len(word) < minEncoded {
+			continue
+		}
+		if decoded := decodeWord(word); decoded != "" {
+			add(Opaque, "Encoded text that says", decoded)
+			found = append(found, decodedFacts(u, line, decoded)...)
+		} else if len(word) >= longToken && isRandom(word) {
+			add(Opaque, "A long word that cannot be read", word)
+		}
+	}
+	return found
+}
+
+// decodedFacts gives the facts of a text that a line held encoded.
+func decodedFacts(u unit, line unitLine, decoded string) []hit {
+	lines := strings.FieldsFunc(decoded, func(r rune) bool { return r == '\n' || r == '\r' })
+	inner := unit{where: u.where, lines: make([]unitLine, len(lines))}
+	plain := make([]string, len(lines))
+	for i, text := range lines {
+		plain[i], inner.lines[i] = undisguised(text), unitLine{line.number, text}
+	}
+	found, _ := readSentences(inner, plain)
+	return append(found, readCode(inner, plain)...)
+}
+
+// encodingEnds are the characters that base64 and hexadecimal digits do not have.
+var encodingEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+	return newByteSet("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=-_").inverted()
+})
+
+// decodeWord gives the text that a word of base64 or hexadecimal digits stands for; "" if it stands for none.
+func decodeWord(word string) string {
+	word = word[:min(len(word), mostDecoded)]
+	digits := strings.TrimRight(word, "=")
+	if data, err := hex.DecodeString(digits); err == nil && isText(data) {
+		return string(data)
+	}
+	if !hasMixedCase(digits) {
+		return ""
+	}
+	standard := strings.NewReplacer("-", "+", "_", "/").Replace(digits)
+	if len(standard)%4 == 1 {
+		standard = standard[:len(standard)-1]
+	}
+	if data, err := base64.RawStdEncoding.DecodeString(standard); err == nil && isText(data) {
+		return string(data)
+	}
+	return ""
+}
+
+// isText says whether data are text that can be read.
+func isText(data []byte) bool {
+	if !utf8.Valid(data) {
+		return false
+	}
+	for _, r := range string(data) {
+		if !unicode.IsPrint(r) && r != '\n' && r != '\t' && r != '\r' {
+			return false
+		}
+	}
+	return len(data) > 0
+}
+
+// isRandom says whether a word has small and large letters and digits in no order, unlike a path or a name.
+func isRandom(word string) bool {
+	if !hasMixedCase(word) || strings.Count(word, "/") > len(word)/20 || strings.Count(word, "-")+strings.Count(word, "_") > len(word)/12 {
+		return false
+	}
+	changes := 0
+	for i := 1; i < len(word); i++ {
+		if kindOfByte(word[i]) != kindOfByte(word[i-1]) {
+			changes++
+		}
+	}
+	return changes*3 > len(word)
+}
+
+func kindOfByte(c byte) int {
+	switch {
+	case c >= 'a' && c <= 'z':
+		return 1
+	case c >= 'A' && c <= 'Z':
+		return 2
+	case c >= '0' && c <= '9':
+		return 3
+	}
+	return 4
+}
+
+func hasMixedCase(word string) bool {
+	var kinds [5]bool
+	for i := range len(word) {
+		kinds[kindOfByte(word[i])] = true
+	}
+	return kinds[1] && kinds[2]
+}
+
+// pictureText gives the text of the first picture of a line of Markdown; "" if there is none.
+func pictureText(line string) string {
+	_, rest, ok := strings.Cut(line, "![")
+	if !ok {
+		return ""
+	}
+	alt, _, _ := strings.Cut(rest, "](")
+	return alt
+}
+
+// readComment gives what a comment that no page shows says.
+func readComment(u unit, plain []string) []hit {
+	words, orders := 0, false
+	readWords(plain, func(s sentence) {
+		words += len(s)
+		for i := range s {
+			orders = orders || s[i].has(erase|send|collect|insert|perform|ignore|install) && s.isOrder(i) || s[i].has(model|your)
+		}
+	})
+	const fewWords = 3
+	if words <= fewWords || !orders {
+		return nil
+	}
+	last := u.lines[len(u.lines)-1].number
+	return []hit{{Opaque, "A comment that no page shows", u.where, u.lines[0].number, last, strings.TrimSpace(strings.Join(plain, " "))}}
+}

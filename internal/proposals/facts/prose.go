@@ -1,0 +1,166 @@
+package facts
+
+// readSentences gives the facts of the sentences of a unit, and the inline code in it.
+func readSentences(u unit, plain []string) (found []hit, code []span) {
+	x := ruleIndex()
+	code = readWords(plain, func(s sentence) {
+		add := func(class Class, says string, from, first, last int) {
+			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
+				s.text(plain, from, last)})
+		}
+		for i := range s {
+			x.read(s, i, add)
+		}
+	})
+	return found, code
+}
+
+// read calls add with each rule and phrase that holds from a word of a sentence on.
+func (x index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
+	for _, p := range x.phrases[s[at].text] {
+		if p.match(s, at) {
+			add(p.class, p.says, at, at, at+len(p.words)-1)
+		}
+	}
+	if !s[at].has(x.first) && s[at].form != secretWord {
+		return
+	}
+	for _, rule := range x.rules {
+		if rule.steps[0].holds(s[at]) {
+			if first, last, ok := rule.match(s, at); ok {
+				add(rule.class, rule.says, first, at, last)
+			}
+		}
+	}
+}
+
+func (p phrase) match(s sentence, at int) bool {
+	if at+len(p.words) > len(s) {
+		return false
+	}
+	for i, text := range p.words {
+		if s[at+i].text != text {
+			return false
+		}
+	}
+	return !s.negated(at) || p.class == Conceal || p.class == Weakens
+}
+
+// match says whether a rule holds for a sentence from one of its words on, and which words are the first and the last.
+func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
+	switch r.mood {
+	case ordered:
+		if !s.isOrder(at) {
+			return 0, 0, false
+		}
+	case asserted:
+		if s.negated(at) {
+			return 0, 0, false
+		}
+	case passive:
+		return r.matchPassive(s, at, should)
+	case permitted:
+		return r.matchPassive(s, at, should|may)
+	}
+	last = at
+	for _, step := range r.steps[1:] {
+		next := last + 1
+		for next < len(s) && next <= last+step.within && s.joins(next, step) && !step.holds(s[next]) {
+			next++
+		}
+		if next >= len(s) || next > last+step.within || !s.joins(next, step) {
+			return 0, 0, false
+		}
+		last = next
+	}
+	return at, last, true
+}
+
+// joins says whether the punctuation before a word lets a step go on to it.
+func (s sentence) joins(at int, t step) bool {
+	return s[at].clause == noBreak || s[at].clause == lightBreak && !t.tight
+}
+
+// matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.
+func (r sentenceRule) matchPassive(s sentence, at int, verbs meaning) (first, last int, ok bool) {
+	if at < 3 || !s[at].has(inflected) || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
+		return 0, 0, false
+	}
+	object := r.steps[1]
+	for i := at - 3; i >= max(0, at-object.within); i-- {
+		if object.holds(s[i]) {
+			return i, at, true
+		}
+	}
+	return 0, 0, false
+}
+
+func (t step) holds(w word) bool {
+	if w.has(t.any) {
+		return true
+	}
+	if w.form == plainWord {
+		return false
+	}
+	for _, f := range t.forms {
+		if w.form == f {
+			return true
+		}
+	}
+	return false
+}
+
+// isOrder says whether a word is a verb that tells the reader to do something: in its base form, at the start of a
+// clause or behind a word such as "then" or "must", and without a "not".
+func (s sentence) isOrder(at int) bool {
+	before := at - 1
+	gerund := before >= 0 && s[before].text == "by"
+	if s[at].has(inflected) != gerund || s[at].code {
+		return false
+	}
+	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {
+		before--
+	}
+	if before >= 0 && s[before+1].clause == noBreak && !s[before].has(lead|model) {
+		return false
+	}
+	return !s.negated(at)
+}
+
+// negated says whether a "not" stands shortly before a word.
+func (s sentence) negated(at int) bool {
+	const near = 4
+	for i := at - 1; i >= max(0, at-near); i-- {
+		if s[i].has(forget) {
+			return false
+		}
+		if s[i].has(not | without) {
+			return true
+		}
+	}
+	return false
+}
+
+func isAdverb(text string) bool {
+	return len(text) > 4 && text[len(text)-2:] == "ly"
+}
+
+// text gives the words of a sentence from first on, as they stand in the lines: as far as the last one, and on to the
+// sentence's end if there is room.
+func (s sentence) text(plain []string, first, last int) string {
+	out := ""
+	for i := first; i < len(s); {
+		end := i
+		for end+1 < len(s) && s[end+1].line == s[i].line {
+			end++
+		}
+		if out != "" {
+			out += " "
+		}
+		out += plain[s[i].line][s[i].start:s[end].end]
+		if i = end + 1; i > last && len(out) > MaxWords {
+			break
+		}
+	}
+	return out
+}

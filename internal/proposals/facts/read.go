@@ -1,0 +1,222 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/claudeops/claudeops/internal/base/content"
+)
+
+// hit is a fact of a text, before it is known whether the change brings it.
+type hit struct {
+	class      Class
+	says       string // what is done, such as "Deletes files"
+	where      Where
+	line, last int // from 0
+	words      string
+}
+
+// key identifies what is said, wherever it stands.
+func (h hit) key() string { return string(h.class) + " " + strings.ToLower(h.words) }
+
+// readFile gives the facts of one file of a change.
+func readFile(f File, addresses *addressBook) []Fact {
+	before, after := splitLines(f.Old), splitLines(f.New)
+	removed, added := changedLines(before, after)
+	had := map[string]int{}
+	for _, h := range readText(f.Path, f.Old, before, removed, nil) {
+		had[h.key()]++
+	}
+	var facts []Fact
+	for _, h := range readText(f.Path, f.New, after, added, addresses) {
+		line := firstChanged(added, h.line, h.last)
+		if had[h.key()] > 0 {
+			had[h.key()]--
+			continue
+		}
+		if line >= 0 {
+			facts = append(facts, h.fact(f.Path, line))
+		}
+	}
+	if fileKind(f.Path, after) == "markdown" {
+		facts = append(facts, headerFacts(f)...)
+	}
+	return withoutTwins(append(facts, weakened(f.Path, before, after, removed, added)...))
+}
+
+// withoutTwins leaves one fact of a class on each line: the one with the most words, which says most.
+func withoutTwins(facts []Fact) []Fact {
+	type place struct {
+		class   Class
+		line    int
+		removed bool
+	}
+	best := map[place]int{}
+	var kept []Fact
+	for _, f := range facts {
+		p := place{f.Class, f.Line, f.Removed}
+		if i, ok := best[p]; !ok || f.Class == Address {
+			best[p] = len(kept)
+			kept = append(kept, f)
+		} else if len(f.Words) > len(kept[i].Words) {
+			kept[i] = f
+		}
+	}
+	return kept
+}
+
+// firstChanged returns the first changed line of some, or -1.
+func firstChanged(changed []bool, first, last int) int {
+	for i := first; i <= last && i < len(changed); i++ {
+		if changed[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// fact makes a hit a fact of a file's line, which counts from 0.
+func (h hit) fact(path string, line int) Fact {
+	words := oneLine(h.words)
+	sentence := h.says
+	if words != "" {
+		sentence += ": " + words
+	}
+	return Fact{Class: h.class, Path: path, Line: line + 1, Where: h.where, Words: words, Sentence: sentence}
+}
+
+// oneLine makes words fit to be shown on one line.
+func oneLine(words string) string {
+	spaced := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, words)
+	return shortened(strings.Join(strings.Fields(spaced), " "), MaxWords)
+}
+
+// shortened takes what cannot be seen from a text, and cuts it to a number of runes.
+func shortened(text string, runes int) string { return content.Clean(text, runes) }
+
+// readText gives what the changed parts of a text hold. addresses is nil for an old text.
+func readText(path, text string, lines []string, changed []bool, addresses *addressBook) []hit {
+	if firstChanged(changed, 0, len(lines)-1) < 0 {
+		return nil
+	}
+	var found []hit
+	for _, u := range layoutOf(path, text, lines) {
+		if !u.changed(changed) {
+			continue
+		}
+		plain := make([]string, len(u.lines))
+		for i, line := range u.lines {
+			plain[i] = undisguised(line.text)
+		}
+		found = append(found, readUnit(u, plain)...)
+		for i, line := range u.lines {
+			if !changed[line.number] {
+				continue
+			}
+			found = append(found, readOpaque(u, line)...)
+			found = append(found, readRoles(u, line, plain[i])...)
+			if addresses != nil {
+				found = append(found, addresses.read(u, line, plain[i])...)
+			}
+		}
+	}
+	return found
+}
+
+func (u unit) changed(changed []bool) bool {
+	for _, line := range u.lines {
+		if changed[line.number] {
+			return true
+		}
+	}
+	return false
+}
+
+// readUnit gives what a unit holds.
+func readUnit(u unit, plain []string) []hit {
+	if !u.prose {
+		return append(readCode(u, plain), readTextInCode(u, plain)...)
+	}
+	found, code := readSentences(u, plain)
+	if u.where == Comment {
+		found = append(found, readComment(u, plain)...)
+	}
+	for _, c := range code {
+		if c.negated {
+			continue
+		}
+		readCommands(plain[c.line][c.start:c.end], true, func(a act, words string) {
+			number := u.lines[c.line].number
+			found = append(found, hit{a.class, a.says, Code, number, number, words})
+		})
+	}
+	for i, line := range u.lines {
+		readCommands(bareCommand(plain[i]), true, func(a act, words string) {
+			found = append(found, hit{a.class, a.says, u.where, line.number, line.number, words})
+		})
+	}
+	return found
+}
+
+// bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
+func bareCommand(line string) string {
+	if strings.IndexByte(line, '`') >= 0 || strings.IndexByte(line, ' ') < 0 {
+		return ""
+	}
+	table := programs()
+	for at := 0; at < len(line); {
+		end := at + strings.IndexByte(line[at:]+" ", ' ')
+		name := strings.TrimLeft(line[at:min(end, len(line))], "($\"'")
+		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && table[name] != nil && !isEnglishWord(name) || name == "docker" || name == "git" {
+			rest := line[min(end, len(line)):]
+			if strings.Contains(rest, " -") || strings.Contains(rest, "://") || strings.Contains(rest, " | ") || strings.Contains(rest, " /") {
+				return line[at:]
+			}
+		}
+		at = end + 1
+	}
+	return ""
+}
+
+// readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
+func readTextInCode(u unit, plain []string) []hit {
+	fields := kindOf(u.language) == configCode
+	texts := unit{where: u.where}
+	var said []string
+	for i, line := range plain {
+		if fields || isSentence(line) {
+			texts.lines, said = append(texts.lines, u.lines[i]), append(said, line)
+		}
+	}
+	found, _ := readSentences(texts, said)
+	if fields {
+		return found
+	}
+	return slices.DeleteFunc(found, func(h hit) bool { return h.class != Override && h.class != Conceal })
+}
+
+// isSentence says whether a line of code may hold a sentence: three words that nothing but space parts.
+func isSentence(line string) bool {
+	words := 0
+	for i := 1; i+1 < len(line); i++ {
+		if line[i] == ' ' {
+			if isLetter(line[i-1]) && isLetter(line[i+1]) {
+				words++
+			} else if line[i-1] != ',' && line[i-1] != '.' {
+				words = 0
+			}
+			if words == 2 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 }

@@ -1,0 +1,91 @@
+package facts
+
+import (
+	"iter"
+	"strings"
+)
+
+// byteSet is a set of characters of ASCII.
+type byteSet [256]bool
+
+func newByteSet(characters string) *byteSet {
+	var set byteSet
+	for i := range len(characters) {
+		set[characters[i]] = true
+	}
+	return &set
+}
+
+// withSpace adds space and control characters.
+func (s *byteSet) withSpace() *byteSet {
+	for c := range ' ' + 1 {
+		s[c] = true
+	}
+	return s
+}
+
+// inverted gives the characters that are not in the set.
+func (s *byteSet) inverted() *byteSet {
+	var out byteSet
+	for i, in := range s {
+		out[i] = !in
+	}
+	return &out
+}
+
+// fields parts a text at the characters of a set.
+func fields(text string, ends *byteSet) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start := 0
+		for i := range len(text) {
+			if !ends[text[i]] {
+				continue
+			}
+			if i > start && !yield(text[start:i]) {
+				return
+			}
+			start = i + 1
+		}
+		if start < len(text) {
+			yield(text[start:])
+		}
+	}
+}
+
+// wordings finds some of many texts at the beginnings of words, whatever the case of their letters.
+type wordings[T any] struct {
+	byFirst [256][]wording[T]
+}
+
+type wording[T any] struct {
+	text  string // in lower case
+	value T
+}
+
+// add adds texts, parted by bars, that stand for a value.
+func (w *wordings[T]) add(value T, texts string) {
+	for text := range strings.SplitSeq(texts, "|") {
+		w.byFirst[text[0]] = append(w.byFirst[text[0]], wording[T]{text, value})
+	}
+}
+
+// find calls found with the value of each text that stands in a line.
+func (w *wordings[T]) find(line string, found func(T)) {
+	inside := false
+	for i := range len(line) {
+		c := line[i]
+		letter := isAlphanumeric(c)
+		if inside && letter {
+			continue
+		}
+		inside = letter
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		for _, candidate := range w.byFirst[c] {
+			if end := i + len(candidate.text); end <= len(line) && strings.EqualFold(line[i:end], candidate.text) {
+				found(candidate.value)
+			}
+		}
+	}
+}

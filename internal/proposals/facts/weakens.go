@@ -1,0 +1,207 @@
+package facts
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// guard is a set of kinds of safeguards.
+type guard uint8
+
+// The kinds.
+const (
+	guardAsk     guard = 1 << iota // a person is asked or confirms
+	guardBackup                    // a copy is made first
+	guardForbid                    // something must not be done
+	guardLimit                     // at most so much
+	guardWarning                   // a warning
+	guardDryRun                    // it is tried first
+	guardCheck                     // something is verified
+	guardKinds   = 7
+)
+
+func (g guard) words() string {
+	switch g {
+	case guardAsk:
+		return "Removes that somebody is asked"
+	case guardBackup:
+		return "Removes a backup step"
+	case guardForbid:
+		return "Removes a prohibition"
+	case guardLimit:
+		return "Removes a limit"
+	case guardWarning:
+		return "Removes a warning"
+	case guardDryRun:
+		return "Removes a dry run"
+	}
+	return "Removes a check"
+}
+
+// guardWords are the words by which a safeguard is known.
+var guardWords = sync.OnceValue(func() *wordings[guard] { //nolint:gochecknoglobals // made once, never changed
+	w := &wordings[guard]{}
+	w.add(guardAsk, "confirm with|ask the|ask for|ask first|ask before|approval|approve|sign-off|permission from|confirmation|"+
+		"second pair|peer review|reviewed by|wait for")
+	w.add(guardBackup, "back up|backup|take a snapshot|snapshot first|make a copy|save a copy")
+	w.add(guardForbid, "do not|don't|never |must not|should not|avoid ")
+	w.add(guardLimit, "at most|no more than|limit to|not exceed|only if|unless |maximum of|rate limit|--limit")
+	w.add(guardWarning, "warning|caution|danger|careful|irreversible|data loss|[!important]")
+	w.add(guardDryRun, "dry-run|dry run|--dry-run|--check|--diff|simulate")
+	w.add(guardCheck, "set -e|verify that|make sure|ensure that|check that|check whether|pipefail|--verify|assert")
+	return w
+})
+
+// guardsOf gives the kinds of safeguards that a line names.
+func guardsOf(line string) guard {
+	var found guard
+	guardWords().find(undisguised(line), func(g guard) { found |= g })
+	return found
+}
+
+// block is the lines that a change removes and adds at one place.
+type block struct{ removed, added []int }
+
+// blocksOf gives the places at which lines were removed or added, by the number of lines before that were kept.
+func blocksOf(removed, added []bool) []block {
+	var all []block
+	for i, j := 0, 0; i < len(removed) || j < len(added); i, j = i+1, j+1 {
+		var b block
+		for ; i < len(removed) && removed[i]; i++ {
+			b.removed = append(b.removed, i)
+		}
+		for ; j < len(added) && added[j]; j++ {
+			b.added = append(b.added, j)
+		}
+		if len(b.removed)+len(b.added) > 0 {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// weakened gives the safeguards that a change removes and puts nowhere else, and the bounds that it widens.
+func weakened(path string, before, after []string, removed, added []bool) []Fact {
+	if firstChanged(removed, 0, len(removed)-1) < 0 {
+		return nil
+	}
+	blocks := blocksOf(removed, added)
+	lost := lostGuards(before, after, removed, added)
+	var facts []Fact
+	for _, b := range blocks {
+		facts = append(facts, widenedBounds(path, b, before, after)...)
+		var kept guard
+		for _, i := range b.added {
+			kept |= guardsOf(after[i])
+		}
+		for _, i := range b.removed {
+			gone := guardsOf(before[i]) &^ kept
+			for bit := range guardKinds {
+				kind := guard(1) << bit
+				if gone&kind == 0 || lost[bit] <= 0 {
+					continue
+				}
+				lost[bit]--
+				facts = append(facts, fact(Weakens, path, i, true, kind.words(), before[i]))
+				break
+			}
+		}
+	}
+	if len(after) == 0 && len(facts) > 1 {
+		facts = facts[:1] // of a file that is deleted, which a reviewer sees anyhow
+	}
+	return facts
+}
+
+// lostGuards counts, for each kind, how many more lines with such a safeguard were removed than added.
+func lostGuards(before, after []string, removed, added []bool) (lost [guardKinds]int) {
+	count := func(line string, step int) {
+		g := guardsOf(line)
+		for bit := range guardKinds {
+			if g&(1<<bit) != 0 {
+				lost[bit] += step
+			}
+		}
+	}
+	for i, line := range before {
+		if removed[i] {
+			count(line, 1)
+		}
+	}
+	for i, line := range after {
+		if added[i] {
+			count(line, -1)
+		}
+	}
+	return lost
+}
+
+// fact makes a fact of a line, which counts from 0.
+func fact(class Class, path string, line int, removed bool, says, words string) Fact {
+	words = oneLine(words)
+	return Fact{Class: class, Path: path, Line: line + 1, Removed: removed, Where: Prose, Words: words, Sentence: says + ": " + words}
+}
+
+// widenedBounds gives the lines of which only a number has changed, to ten times as much or as little.
+func widenedBounds(path string, b block, before, after []string) []Fact {
+	if len(b.removed) != len(b.added) {
+		return nil
+	}
+	var facts []Fact
+	for i := range b.removed {
+		old, now := before[b.removed[i]], after[b.added[i]]
+		if isBound(old) && widened(old, now) {
+			facts = append(facts, fact(Weakens, path, b.added[i], false, "Changes a bound tenfold", now))
+		}
+	}
+	return facts
+}
+
+// isBound says whether a line is about a bound.
+func isBound(line string) bool {
+	lower := strings.ToLower(line)
+	for _, word := range []string{"limit", "threshold", "max", "timeout", "retries", "at most", "more than", "less than", "percent", "%", "budget",
+		"above", "below", "exceed", " > ", " < ", ">=", "<="} {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// widened says whether two lines differ in numbers alone, one of which is ten times the other.
+func widened(old, now string) bool {
+	oldText, oldNumbers := cutNumbers(old)
+	newText, newNumbers := cutNumbers(now)
+	if oldText != newText || len(oldNumbers) != len(newNumbers) {
+		return false
+	}
+	for i, number := range oldNumbers {
+		if other := newNumbers[i]; number != other && (number*10 <= other || other*10 <= number) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutNumbers gives a line without its numbers, and these.
+func cutNumbers(line string) (text string, numbers []float64) {
+	var b strings.Builder
+	for at := 0; at < len(line); {
+		end := at
+		for end < len(line) && (line[end] >= '0' && line[end] <= '9' || line[end] == '.' && end > at) {
+			end++
+		}
+		if end == at {
+			b.WriteByte(line[at])
+			at++
+			continue
+		}
+		number, _ := strconv.ParseFloat(strings.TrimRight(line[at:end], "."), 64)
+		numbers = append(numbers, number)
+		b.WriteByte('0')
+		at = end
+	}
+	return b.String(), numbers
+}

@@ -1,0 +1,277 @@
+package facts
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// form is what a word looks like.
+type form uint8
+
+// The forms.
+const (
+	plainWord   form = iota
+	urlWord          // https://host/path
+	mailWord         // somebody@host
+	hostWord         // host.tld
+	pathWord         // a/b, ~/x, file.ext
+	secretWord       // a path where secrets are kept
+	lastingWord      // a path of what runs later by itself
+	scriptWord       // a path of a script
+)
+
+// word is one word of a sentence.
+type word struct {
+	text       string // in lower case, without punctuation around it
+	meaning    meaning
+	form       form
+	line       int  // index of the line in the unit
+	start, end int  // in the undisguised line
+	code       bool // it stands in inline code
+	clause     pause
+}
+
+// pause is the punctuation before a word.
+type pause uint8
+
+const (
+	noBreak    pause = iota
+	lightBreak       // a comma, a colon, a quote, an asterisk
+	fullBreak        // a semicolon, a bracket, a dash; or the word begins the sentence
+)
+
+// has says whether the word may mean any of m.
+func (w word) has(m meaning) bool { return w.meaning&m != 0 }
+
+// sentence is the words of a sentence.
+type sentence []word
+
+// span is inline code of a line.
+type span struct {
+	line, start, end int
+	negated          bool // a "not" stands shortly before it
+}
+
+// sentenceReader parts the text of a unit into sentences.
+type sentenceReader struct {
+	lexicon senses
+	each    func(sentence) // is called with each sentence, whose words it must not keep
+	current sentence
+	code    []span // the inline code so far
+	clause  pause  // before the next word
+	codeEnd int    // where inline code ends in the line; -1 outside of it
+	isCode  bool   // whether it is code
+}
+
+// readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them.
+func readWords(lines []string, each func(sentence)) []span {
+	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: make(sentence, 0, 32)}
+	for number, line := range lines {
+		r.codeEnd, r.isCode = -1, false
+		for at := 0; at < len(line); {
+			size := separatorLength(line[at:])
+			if size > 0 {
+				r.separator(line, number, at)
+			} else {
+				size = wordLength(line[at:])
+				r.word(line[at:at+size], number, at)
+			}
+			at += size
+		}
+	}
+	r.end()
+	return r.code
+}
+
+// end ends a sentence.
+func (r *sentenceReader) end() {
+	if len(r.current) > 0 {
+		r.each(r.current)
+		r.current = r.current[:0]
+	}
+	r.clause = fullBreak
+}
+
+// word adds a word, and notes the punctuation behind it.
+func (r *sentenceReader) word(text string, line, at int) {
+	w := newWord(r.lexicon, text, line, at)
+	if w.text != "" {
+		w.code, w.clause = r.isCode, r.clause
+		r.current, r.clause = append(r.current, w), noBreak
+		r.current.addPair()
+	}
+	ends := false
+	for i := w.end - at; i < len(text); i++ {
+		switch text[i] {
+		case ',', ':', ';':
+			r.clause = max(r.clause, lightBreak)
+		case '.', '!', '?':
+			ends = true
+		}
+	}
+	if ends {
+		r.end()
+	}
+}
+
+// separator reads the sign at an offset of a line that parts words.
+func (r *sentenceReader) separator(line string, number, at int) {
+	switch c := line[at]; {
+	case c == ' ':
+	case c == '`' && at == r.codeEnd:
+		r.isCode, r.codeEnd = false, -1
+	case c == '`':
+		if length := strings.IndexByte(line[at+1:], '`'); length > 0 {
+			r.codeEnd = at + 1 + length
+			r.code = append(r.code, span{number, at + 1, r.codeEnd, r.current.negated(len(r.current))})
+			r.isCode = isCode(line[at+1 : r.codeEnd])
+		}
+	case c == '|' && !r.isCode:
+		r.end()
+	case c == ';' || c == '(' || c == ')' || c >= utf8.RuneSelf:
+		r.clause = fullBreak
+	case c != '\t' && c != '\'' && c != '&' && c != '=' && c != '^':
+		r.clause = max(r.clause, lightBreak)
+	}
+}
+
+// isCode says whether inline code is code, and no sentence that is put as such.
+func isCode(text string) bool {
+	return strings.Count(text, " ") < 2 || isClearCommand(text) || strings.ContainsAny(text, "={}()[]$")
+}
+
+// separatorLength returns the length of the separator that a text begins with: white space or a sign that is no part of
+// a word; 0 if it begins with a word.
+func separatorLength(text string) int {
+	switch c := text[0]; c {
+	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=', '&', '^':
+		return 1
+	default:
+		if c < utf8.RuneSelf {
+			return 0
+		}
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		return 0
+	}
+	return size
+}
+
+// wordLength returns the length of the word that a text begins with, with the punctuation behind it.
+func wordLength(text string) int {
+	for i := 0; i < len(text); {
+		switch c := text[i]; c {
+		case ' ', '\t', '`', '|', '"', '(', ')', '<', '>', '*', ']', '[', '{', '}':
+			return i
+		default:
+			if c < utf8.RuneSelf {
+				i++
+				continue
+			}
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if i > 0 && r != '\u2019' && unicode.IsOneOf([]*unicode.RangeTable{unicode.P, unicode.S, unicode.Z}, r) {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+// newWord makes a word of a text that stands in a line at an offset.
+func newWord(lexicon senses, text string, line, at int) word {
+	end, special := len(text), false
+	for end > 0 && strings.IndexByte(".,;:!?'-_", text[end-1]) >= 0 {
+		end--
+	}
+	for i := range end {
+		c := text[i]
+		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
+	}
+	w := word{text: strings.ToLower(text[:end]), line: line, start: at, end: at + end}
+	w.meaning = lexicon[w.text]
+	if w.meaning != 0 || !special {
+		return w
+	}
+	w.text = strings.Trim(strings.ReplaceAll(w.text, "\u2019", "'"), "_")
+	if w.meaning = lexicon[w.text]; w.meaning == 0 {
+		w.meaning = lexicon[strings.TrimSuffix(w.text, "'s")]
+	}
+	if w.meaning == 0 && w.text != "" {
+		w.form = formOf(w.text)
+	}
+	return w
+}
+
+// formOf says what a word in lower case, with a dot, slash or at in it, looks like.
+func formOf(text string) form {
+	switch {
+	case isSecretPlace(text):
+		return secretWord
+	case strings.Contains(text, "://"):
+		return urlWord
+	case isLasting(text):
+		return lastingWord
+	case isMailbox(text):
+		return mailWord
+	case isHost(text):
+		return hostWord
+	case isScript(text):
+		return scriptWord
+	case isPath(text):
+		return pathWord
+	}
+	return plainWord
+}
+
+// addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys".
+func (s sentence) addPair() {
+	last := len(s) - 1
+	if last < 1 {
+		return
+	}
+	before := s[last-1].text
+	if before == "root" || before == "admin" || before == "public" || before == "administrator" {
+		switch s[last].text {
+		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide", "folder",
+			"filesystem", "component", "api", "key", "partition", "url", "path", "ip", "cloud", "docs", "documentation":
+			s[last-1].meaning &^= power
+		}
+	}
+	switch s[last].text {
+	case "key", "keys":
+		switch before {
+		case "api", "private", "ssh", "access", "secret", "signing", "account", "encryption", "deploy":
+			s[last].meaning |= secret
+		}
+	case "variables":
+		if before == "environment" || before == "env" {
+			s[last].meaning |= secret | data
+		}
+	case "access", "rights", "permissions", "privileges", "control":
+		switch before {
+		case "full", "admin", "administrator", "root", "write", "edit", "unrestricted", "public", "all", "owner", "elevated":
+			s[last].meaning |= power
+		}
+	case "token", "tokens", "cookie", "cookies":
+		switch before {
+		case "access", "api", "session", "bearer", "auth", "authentication", "refresh", "secret", "service", "github", "deploy", "personal",
+			"oauth", "login", "jwt", "browser", "saved", "all", "every", "security", "admin":
+			s[last].meaning |= secret
+		}
+	case "run":
+		if before == "dry" {
+			s[last].meaning |= safeguard
+		}
+	case "name", "names", "keyword":
+		s[last].meaning &^= secret
+	}
+}
+
+// isPath says whether a word is surely a path, unlike "and/or" or "e.g".
+func isPath(text string) bool {
+	return strings.ContainsAny(text[:1], "/~$") && len(text) > 1 || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") ||
+		strings.Count(text, "/") > 1 || strings.HasSuffix(text, "/")
+}
