@@ -1,4 +1,4 @@
-// Command facts measures the reader of facts (internal/proposals/facts) on collections of changes: the share of poisoned
+// Command facts measures the reader of facts (internal/base/facts) on collections of changes: the share of poisoned
 // ones with a fact on the poisoned lines, and of clean ones with a grave fact. docs/explain/facts.md tells of the table.
 //
 //	go run ./bench/facts [-dir FOLDER] [-half develop|held-out] [-v]
@@ -21,7 +21,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/claudeops/claudeops/internal/proposals/facts"
+	"github.com/claudeops/claudeops/internal/base/facts"
 )
 
 // sample is a change whose facts are known.
@@ -72,7 +72,7 @@ type row struct {
 }
 
 func main() {
-	dir := flag.String("dir", "internal/proposals/facts/testdata/samples", "a folder of collections, *.jsonl")
+	dir := flag.String("dir", "internal/base/facts/testdata/samples", "a folder of collections, *.jsonl")
 	half := flag.String("half", "", "develop or held-out; both without")
 	verbose := flag.Bool("v", false, "name the poisoned samples without a fact and the clean ones with a grave one")
 	flag.Parse()

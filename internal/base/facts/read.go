@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/claudeops/claudeops/internal/base/content"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 )
 
 // hit is a fact of a text, before it is known whether the change brings it.
@@ -98,7 +98,7 @@ func oneLine(words string) string {
 }
 
 // shortened takes what cannot be seen from a text, and cuts it to a number of runes.
-func shortened(text string, runes int) string { return content.Clean(text, runes) }
+func shortened(text string, runes int) string { return textscan.Clean(text, runes) }
 
 // readText gives what the changed parts of a text hold. addresses is nil for an old text.
 func readText(path, text string, lines []string, changed []bool, addresses *addressBook) []hit {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/proposals/facts"
+	"github.com/claudeops/claudeops/internal/base/facts"
 )
 
 // BenchmarkRead reads texts of 64 KiB as new files: the bound is 5 ms.

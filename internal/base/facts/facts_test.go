@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/proposals/facts"
+	"github.com/claudeops/claudeops/internal/base/facts"
 )
 
 // readNew reads a text as a new file.
