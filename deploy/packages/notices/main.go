@@ -146,7 +146,7 @@ func filesOfPages() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names = append(names, filepath.Join("internal", "base", "content", "gitleaks", "LICENSE"))
+	names = append(names, filepath.Join("internal", "base", "textscan", "gitleaks", "LICENSE"))
 	var b strings.Builder
 	for _, name := range names {
 		text, err := os.ReadFile(name)

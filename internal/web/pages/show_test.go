@@ -97,7 +97,7 @@ func TestNothingOfThePagesIsUnused(t *testing.T) {
 			t.Errorf("no template calls the function %s", name)
 		}
 	}
-	code := templates + read(t, "*.go", "../dashboard/*.go", "../words/*.go", "static/live.js")
+	code := templates + read(t, "*.go", "../dashboard/*.go", "../views/*.go", "static/live.js")
 	rules := regexp.MustCompile(`(?s)/\*.*?\*/|\{[^{}]*\}`).ReplaceAllString(read(t, "static/app.css"), " ")
 	composed := regexp.MustCompile(`^(is|c)-(good|bad|warn|info|done|mute)$`) // of a tone
 	for _, m := range regexp.MustCompile(`\.([a-zA-Z][\w-]*)`).FindAllStringSubmatch(rules, -1) {
