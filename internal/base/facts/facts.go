@@ -92,18 +92,18 @@ const (
 
 // Fact is one thing that a change names or does.
 type Fact struct {
-	Class Class
-	Path  string
-	Line  int // 1-based, in the new text; in the old text if Removed
+	Class Class  `json:"class"`
+	Path  string `json:"path"`
+	Line  int    `json:"line"` // 1-based, in the new text; in the old text if Removed
 	// Removed says that the fact is about a line of the old text that the change removes.
-	Removed bool
-	Where   Where
+	Removed bool  `json:"removed,omitempty"`
+	Where   Where `json:"where"`
 	// Words are the words of the text that the fact was read from, on one line, without characters that are hidden or
 	// control a terminal; at most MaxWords runes. They are untrusted, and may hold a secret, which the caller redacts.
-	Words string
+	Words string `json:"words"`
 	// Sentence says what the fact is, for people, with Words as far as they fit: "Deletes files: rm -rf /srv/data". It is
 	// as untrusted as Words and at most MaxWords+80 runes long.
-	Sentence string
+	Sentence string `json:"sentence"`
 }
 
 // File is one file of a change. A file that the change adds has an empty Old, one that it deletes an empty New.
@@ -114,9 +114,9 @@ type File struct {
 
 // Reading is what Read found.
 type Reading struct {
-	Facts  []Fact        // at most MaxFacts: grave classes first, in the order of Classes, then by path and line
-	Counts map[Class]int // of all facts, those included that are left out
-	More   int           // the number of facts that are left out
+	Facts  []Fact        `json:"facts"`          // at most MaxFacts: grave classes first, in the order of Classes, then by path and line
+	Counts map[Class]int `json:"counts"`         // of all facts, those included that are left out
+	More   int           `json:"more,omitempty"` // the number of facts that are left out
 }
 
 // Tags gives the words of the grave classes that were found, gravest first, at most limit.

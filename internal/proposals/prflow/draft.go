@@ -60,6 +60,7 @@ func (c *creation) footer(digest string) string {
 	for _, warning := range c.verdicts.warnings() {
 		warnings.WriteString(warning + "\n\n")
 	}
+	warnings.WriteString(factsNote(c.evidence.facts))
 	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s",
 		c.rules.Tier, c.request.id,
 		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), &warnings)
@@ -126,7 +127,7 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 		shown.Diff = c.shownDiff(ctx)
 	}
 	return CreateResult{
-		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, DryRun: true,
+		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, Facts: factLines(c.evidence.facts), DryRun: true,
 		Revised: proposal.Revises > 0, Warnings: c.allWarnings(),
 		Preview: &shown,
 	}, nil

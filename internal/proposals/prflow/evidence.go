@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -24,6 +25,8 @@ type evidence struct {
 	usage      record.Usage           // of the caps
 	lines      []FileLines            // how the files differ from the base branch, sorted by path
 	attributes gitprovider.Attributes // of the files of the request, as far as the branch has any
+	facts      facts.Reading          // what the change names and would do, against the base branch
+	hosts      map[string]bool        // that other files in scope name; nil until they are read
 	revision   *revision              // what the request adds to; nil if it opens a pull request of its own
 
 	registry *gitprovider.Registry

@@ -13,7 +13,8 @@ import (
 // in answers and records, the filters of the dashboard and docs/explain/gates.md.
 func gates() []gate {
 	return []gate{
-		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(), revisionGate(),
+		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(), factsGate(),
+		revisionGate(),
 		duplicateGate(), cooldownGate(), auditGate(), capsGate(),
 	}
 }

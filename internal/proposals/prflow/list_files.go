@@ -19,7 +19,7 @@ type ListFilesRequest struct {
 	Glob      string `json:"glob,omitempty" maxLength:"1024" doc:"Only paths that fit, such as checks/**; * stays within a folder"`
 	After     string `json:"after,omitempty" maxLength:"1024" doc:"Path after which the page begins: next of the page before"`
 	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"1000" doc:"Entries of the page; 200 by default"`
-	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
 }
 
 // FileList is a page of the files that may be proposed.

@@ -221,6 +221,7 @@ type CreateResult struct {
 	Commit   string      `json:"commit,omitempty"`
 	Files    []string    `json:"files"`
 	Lines    []FileLines `json:"lines,omitempty" brief:"true" doc:"Added and removed, by file"`
+	Facts    []FactLine  `json:"facts,omitempty" brief:"true" doc:"What the lines name or do; say why in body"`
 	Reused   bool        `json:"reused,omitempty" brief:"true" doc:"The same change was open already"`
 	Revised  bool        `json:"revised,omitempty" brief:"true" doc:"The pull request that revises names has the commit, or, without files, the replies"`
 	Replies  int         `json:"replies,omitempty" brief:"true" doc:"How many answers to the review were posted"`

@@ -183,6 +183,7 @@ func (s *Service) situation() operation.Instructions {
 	default:
 		out.Text = about + reading +
 			"Look at list_prs first, propose with create_pr; what it refuses, correct as it says, or report. " +
+			"A reviewer sees its `facts`; say in the body why each is there. " +
 			s.limits(a) + s.targets(a)
 	}
 	if a.DryRun && a.takesProposals() {

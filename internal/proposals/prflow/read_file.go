@@ -15,7 +15,7 @@ type ReadFileRequest struct {
 	RepoName  string `json:"repo_name" required:"true" path:"repo" doc:"Repository name"`
 	Path      string `json:"path" required:"true" path:"path" doc:"From the repository's root, such as checks/disk.md"`
 	Pull      int    `json:"pull,omitempty" minimum:"1" doc:"Our open pull request whose branch is read in place of the base branch"`
-	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
 }
 
 // FileText is a file that was read. What create_pr takes as base_sha is BaseSHA.

@@ -25,10 +25,10 @@ import (
 type CreateRequest struct {
 	RepoOwner  string        `json:"repo_owner" required:"true" doc:"Repository owner"`
 	RepoName   string        `json:"repo_name" required:"true" doc:"Repository name"`
-	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes, with at least one letter or digit" fix:"say in a few words what changes; details belong into the body"`
+	Title      string        `json:"title" required:"true" minLength:"1" maxLength:"72" doc:"What changes; needs a letter or digit" fix:"say in a few words what changes; details belong into the body"`
 	Body       string        `json:"body" required:"true" minLength:"1" maxBytes:"60000" doc:"Markdown: observed, why, what, impact" fix:"say briefly what was observed, why the change helps, what it does, its impact"`
 	Files      []FileRequest `json:"files" required:"true" maxItems:"100" doc:"Empty: only to reply" fix:"name at least one file"`
-	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
+	CloneURL   string        `json:"clone_url,omitempty" doc:"Settles the provider"`
 	BaseBranch string        `json:"base_branch,omitempty" doc:"Default: the repository's default branch"`
 	Revises    int           `json:"revises,omitempty" minimum:"1" doc:"Our open PR to add to, after review; edits need base_sha" fix:"give the number of an open pull request of ours, or leave it out"`
 	// Reply and Replies are posted with the commit of a revision, or, without files, alone.

@@ -185,6 +185,7 @@ const (
 	GateBaseTree   Gate = "base_tree"
 	GateContent    Gate = "content"
 	GateRepository Gate = "repository"
+	GateFacts      Gate = "facts"
 	GateRevision   Gate = "revision"
 	GateDuplicate  Gate = "duplicate"
 	GateCooldown   Gate = "cooldown"
@@ -194,8 +195,8 @@ const (
 
 // Gates lists them, in the order in which they are asked.
 func Gates() []Gate {
-	return []Gate{GateArguments, GateTier, GateScope, GateBaseTree, GateContent, GateRepository, GateRevision,
-		GateDuplicate, GateCooldown, GateAudit, GateCaps}
+	return []Gate{GateArguments, GateTier, GateScope, GateBaseTree, GateContent, GateRepository, GateFacts,
+		GateRevision, GateDuplicate, GateCooldown, GateAudit, GateCaps}
 }
 
 // Ruling is the result of a gate.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -46,6 +47,9 @@ type Proposal struct {
 	Revises int
 	Answers []ReviewAnswer // of one that revises; without Files they are all of it
 	Digest  string         // of provider, repository, base and files; see changeDigest
+	// Facts are what the lines that it adds or alters name and do, against the base branch. They go with the contents
+	// when those are removed.
+	Facts facts.Reading
 	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or
 	// crashed. The store computes it when it hands out a proposal; what a caller sets is ignored.
 	Abandoned bool

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -147,6 +148,29 @@ func (a *answers) Scan(src any) error {
 	}
 	if err := json.Unmarshal([]byte(unescape(s)), a); err != nil {
 		return fmt.Errorf("not a list of answers: %w", err)
+	}
+	return nil
+}
+
+// reading is a column with the facts of a change as JSON, or "" for none.
+type reading facts.Reading
+
+// Value implements driver.Valuer.
+func (r reading) Value() (driver.Value, error) {
+	if len(r.Counts) == 0 {
+		return "", nil
+	}
+	return escape(encodeJSON(facts.Reading(r))), nil
+}
+
+// Scan implements sql.Scanner.
+func (r *reading) Scan(src any) error {
+	s, err := columnString(src)
+	if err != nil || s == "" {
+		return err
+	}
+	if err := json.Unmarshal([]byte(unescape(s)), (*facts.Reading)(r)); err != nil {
+		return fmt.Errorf("not the facts of a change: %w", err)
 	}
 	return nil
 }

@@ -308,7 +308,7 @@ func emptyProposals(ctx context.Context, tx *sql.Tx, rule pruneRule, before, now
 	if err != nil {
 		return 0, err
 	}
-	result, err := tx.ExecContext(ctx, "UPDATE proposals SET body = '', answers = '', pruned_us = $2 WHERE id"+chosen,
+	result, err := tx.ExecContext(ctx, "UPDATE proposals SET body = '', answers = '', facts = '', pruned_us = $2 WHERE id"+chosen,
 		micros(before), micros(now), pruneBatch)
 	if err != nil {
 		return 0, err

@@ -59,6 +59,7 @@ type file struct {
 	Sessions *struct {
 		RequireBoundary bool `yaml:"require_boundary"`
 	} `yaml:"sessions"`
+	Facts     map[string]string `yaml:"facts"` // by class; see FactRules
 	Retention *struct {
 		SessionTranscripts *string `yaml:"session_transcripts"`
 	} `yaml:"retention"`
@@ -79,6 +80,7 @@ type tierSection struct {
 type tierRules struct {
 	MaxFiles   *int `yaml:"max_files"` // 0: the tier may not propose
 	capSection `yaml:",inline"`
+	Facts      map[string]string `yaml:"facts"` // beside those of all tiers; the stricter rule holds
 }
 
 type limitSection struct {
@@ -148,7 +150,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	steps := []func(*Policy) error{
 		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps,
 		f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
-		f.outgoing, f.tools, f.sources, f.people, f.retention,
+		f.outgoing, f.tools, f.sources, f.people, f.retention, f.facts,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {

@@ -45,6 +45,7 @@ type Policy struct {
 	Server     Server       // what holds for the server itself, whatever is proposed
 	Agents     Agents       // what holds for agents beside their proposals
 	People     People       // what holds for people who sign in
+	Facts      FactRules    // what facts of a proposal do
 }
 
 // Server holds the rules for the server itself, independent of any proposal.
@@ -261,6 +262,8 @@ type View struct {
 	Tier3Caps        Caps      `json:"tier3_caps"`
 	AllowForks       bool      `json:"allow_forks"`
 
+	Facts map[string]string `json:"facts" doc:"Classes of facts that are acknowledged or refuse; others are shown"`
+
 	Duplicates   Duplicates   `json:"duplicates"`
 	PullRequests PullRequests `json:"pull_requests"`
 	ToolTiers    []ToolTier   `json:"tool_tiers" doc:"Tools of toolsets whose lowest tier the policy raises"`
@@ -309,7 +312,7 @@ func (p Policy) View() View {
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords,
 		NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
-		AllowForks: p.Targets.AllowForks, Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
+		AllowForks: p.Targets.AllowForks, Facts: p.Facts.view(), Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
 		FourEyes: p.People.FourEyes, SessionTranscripts: ageText(p.Server.SessionTranscripts),
@@ -363,6 +366,9 @@ func (p Policy) Hash() string {
 	}
 	if len(p.People.Roles) > 0 {
 		rules = append(rules, p.People.Roles)
+	}
+	if view := p.Facts.view(); len(view) > 0 { // json.Marshal sorts its keys
+		rules = append(rules, "facts", view)
 	}
 	if p.People.FourEyes {
 		rules = append(rules, "review.four_eyes")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -95,6 +96,8 @@ func TestAFullPolicyIsRead(t *testing.T) {
 
 func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 	cases := map[string]struct{ text, says string }{
+		"an unknown class of facts":   {"version: 1\nfacts: {deletes: show}\n", `facts: "deletes" is not a class of facts`},
+		"an unknown rule for facts":   {"version: 1\ntiers: {2: {facts: {destroy: ask}}}\n", `tiers.2.facts.destroy: "ask" is not one of`},
 		"an unknown key":              {"version: 1\nscoep: {}\n", "line 2: unknown key scoep"},
 		"an unknown nested key":       {"version: 1\nscope:\n  alow: []\n", "line 3: unknown key alow"},
 		"several problems at once":    {"version: 1\na: 1\nb: 2\n", "line 2: unknown key a; line 3: unknown key b"},
@@ -273,6 +276,10 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 	if err != nil || e.Hash() == a.Hash() || e.View().SessionTranscripts != "0" {
 		t.Errorf("the retention is not in the hash: %s, %v", e.Hash(), err)
 	}
+	f, err := policy.Parse("a.yaml", []byte("version: 1\nfacts: {destroy: refuse}\n"))
+	if err != nil || f.Hash() == a.Hash() {
+		t.Errorf("the rules for facts are not in the hash: %s, %v", f.Hash(), err)
+	}
 	if a.Hash() != b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 12 {
 		t.Errorf("hashes %s %s %s", a.Hash(), b.Hash(), c.Hash())
 	}
@@ -413,5 +420,29 @@ func TestNothingKeepsAPolicyBeyondOneDecision(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestFactsAreShownUnlessThePolicySaysMore(t *testing.T) {
+	p, err := policy.Parse("a.yaml", []byte("version: 1\nfacts: {destroy: acknowledge, outbound: refuse}\n"+
+		"tiers: {2: {facts: {destroy: refuse, outbound: show}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		tier  gitprovider.Tier
+		class facts.Class
+		want  policy.FactRule
+	}{
+		{2, facts.Destroy, policy.RefuseFact}, {3, facts.Destroy, policy.AcknowledgeFact},
+		{2, facts.Outbound, policy.RefuseFact}, // a tier cannot loosen what holds for all
+		{3, facts.Outbound, policy.RefuseFact}, {3, facts.Address, policy.ShowFact},
+	} {
+		if got := p.Facts.For(c.tier, c.class); got != c.want {
+			t.Errorf("tier %s, %s: %s, want %s", c.tier, c.class, got, c.want)
+		}
+	}
+	if got := policy.Default().Facts.For(3, facts.Destroy); got != policy.ShowFact {
+		t.Errorf("by default %s", got)
 	}
 }

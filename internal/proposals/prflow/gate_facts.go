@@ -1,0 +1,234 @@
+package prflow
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/facts"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+// factsGate reads what a change names and would do, for the people who decide about it. It denies the classes that the
+// policy refuses.
+func factsGate() gate {
+	return gate{
+		Name: record.GateFacts, Phase: phaseRepository,
+		Asks: "what added and altered lines name and would do: people are shown it, and the policy may refuse classes of it " +
+			"(`facts`)",
+		Judge: judgeFacts,
+	}
+}
+
+func judgeFacts(ctx context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
+	if e.comparedSnapshot() == nil || r.asked.repliesOnly() {
+		return ruling{skipped: true}, nil
+	}
+	e.facts = withoutCredentials(on.secrets, facts.Read(e.filesOfFacts(on, r), e.namedElsewhere(ctx, on)))
+	return ruling{detail: countFacts(e.facts), violations: refusedFacts(on, e.facts)}, nil
+}
+
+// filesOfFacts returns the files of the change with their texts before it: of a revision the whole pull request against
+// the base branch, since that is what is merged.
+func (e *evidence) filesOfFacts(on rules, r *createRequest) (out []facts.File) {
+	changes, before := r.inScope(on.Policy.Scope.At(on.Tier)), e.comparedSnapshot().Contents
+	if e.revision != nil {
+		changes = changesIn(e.revision.net)
+	}
+	for _, c := range changes {
+		old, known := before[c.Path]
+		if onBase, isThere := e.snapshot.Contents[c.Path]; isThere && e.revision != nil {
+			old = onBase
+		} else if _, exists := e.snapshot.Tree[c.Path.String()]; e.revision != nil && !exists && known {
+			old = nil // the pull request brings the file
+		}
+		f := facts.File{Path: c.Path.String(), Old: string(old), New: c.Content}
+		if c.Action == gitprovider.ActionDelete {
+			f.New = ""
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// withoutCredentials hides what looks like a credential in the words of facts: lines that a change alters may have held
+// one before.
+func withoutCredentials(secrets Secrets, in facts.Reading) facts.Reading {
+	for i, f := range in.Facts {
+		in.Facts[i].Words, in.Facts[i].Sentence = secrets.Hide(f.Words), secrets.Hide(f.Sentence)
+	}
+	return in
+}
+
+// countFacts says how many facts of each class there are, the gravest first, for the record.
+func countFacts(in facts.Reading) string {
+	var out []string
+	for _, class := range facts.Classes() {
+		if n := in.Counts[class]; n > 0 {
+			out = append(out, fmt.Sprint(class, " ", n))
+		}
+	}
+	if out == nil {
+		return "nothing of note"
+	}
+	return strings.Join(out, ", ")
+}
+
+// maxRefusedFacts bounds the violations of one class.
+const maxRefusedFacts = 5
+
+func refusedFacts(on rules, in facts.Reading) (out []fault.Violation) {
+	for _, class := range on.Policy.Facts.Chosen(on.Tier, in, policy.RefuseFact) {
+		n := 0
+		for _, f := range in.Facts {
+			if f.Class != class || n == maxRefusedFacts {
+				continue
+			}
+			n++
+			line := fmt.Sprintf("line %d", f.Line)
+			if f.Removed {
+				line = fmt.Sprintf("removed line %d", f.Line)
+			}
+			out = append(out, fault.Violation{
+				Code: fault.ContentDenied, Path: f.Path, Rule: "facts:" + string(class),
+				Message: fmt.Sprintf("%s of %s %s, which the operator's policy refuses (facts: %s): %s", line, quote(f.Path),
+					class.Words(), class, quote(f.Words)),
+				Suggestion: "leave this out, or say in the body of a proposal without it what a person should do",
+			})
+		}
+	}
+	return out
+}
+
+// Bounds of the search for hosts in files that a change does not touch.
+const (
+	maxHostFiles = 100
+	maxHostBytes = 512 << 10
+)
+
+// namedElsewhere returns a function that says whether another file in scope of the base branch names a host. The files
+// are read when it is first called, those next to the change first, at most maxHostFiles with maxHostBytes. What cannot
+// be read names no host: then an address that is not new is shown as well.
+func (e *evidence) namedElsewhere(ctx context.Context, on rules) func(host string) bool {
+	return func(host string) bool {
+		if e.hosts == nil {
+			e.hosts = map[string]bool{}
+			if err := e.readHosts(ctx, on); err != nil {
+				e.log.warn("hosts of other files not read", err)
+			}
+		}
+		return e.hosts[host]
+	}
+}
+
+func (e *evidence) readHosts(ctx context.Context, on rules) error {
+	lister, can := e.resolution.Provider.(gitprovider.FileLister)
+	if !can {
+		return nil
+	}
+	scope := on.Policy.Scope.At(on.Tier)
+	listed, _, err := listScope(ctx, lister, scope, e.snapshot, nil)
+	if err != nil {
+		return err
+	}
+	snapshot, err := e.resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{
+		Repo: e.snapshot.Repo, Base: e.snapshot.Base, Paths: e.nearest(scope, listed), Contents: true, FilesOnly: true,
+	})
+	if err != nil {
+		return err
+	}
+	for at, text := range snapshot.Contents {
+		if _, changed := e.comparedSnapshot().Contents[at]; changed {
+			continue // facts.Read knows it
+		}
+		for _, host := range facts.Hosts(string(text)) {
+			e.hosts[host] = true
+		}
+	}
+	return nil
+}
+
+// nearest chooses files within the bounds: those of the changed files' folders, then the others, by path.
+func (e *evidence) nearest(scope gitprovider.Scope, listed []gitprovider.ListedFile) (out []gitprovider.Path) {
+	near := map[string]bool{}
+	for at := range e.comparedSnapshot().Contents {
+		near[path.Dir(at.String())] = true
+	}
+	slices.SortStableFunc(listed, func(a, b gitprovider.ListedFile) int {
+		return rankOf(near[path.Dir(a.Path)]) - rankOf(near[path.Dir(b.Path)])
+	})
+	bytes := int64(0)
+	for _, f := range listed {
+		at, err := gitprovider.ParsePath(f.Path)
+		if err != nil || !scope.Check(f.Path).Allowed || bytes+f.Size > maxHostBytes {
+			continue
+		}
+		if len(out) == maxHostFiles {
+			break
+		}
+		bytes += f.Size
+		out = append(out, at)
+	}
+	return out
+}
+
+func rankOf(near bool) int {
+	if near {
+		return 0
+	}
+	return 1
+}
+
+// FactLine is a fact in an answer to an agent: enough to say in the body why the line is there.
+type FactLine struct {
+	Class facts.Class `json:"class"`
+	Path  string      `json:"path"`
+	Line  int         `json:"line"`
+}
+
+// maxFactLines bounds the facts in an answer, in bytes of their JSON.
+const maxFactLines = 1 << 10
+
+// factLines returns the facts for an agent, the gravest first, as many as fit.
+func factLines(in facts.Reading) (out []FactLine) {
+	const around = len(`{"class":"","path":"","line":00000},`)
+	left := maxFactLines
+	for _, f := range in.Facts {
+		left -= around + len(f.Class) + len(f.Path)
+		if left < 0 {
+			break
+		}
+		out = append(out, FactLine{f.Class, f.Path, f.Line})
+	}
+	return out
+}
+
+// maxFooterFacts bounds the facts in the footer of a pull request.
+const maxFooterFacts = 10
+
+// factsNote lists facts for the footer of a pull request, the gravest first. Their words stand in code and are cut to
+// plain characters, so that no forge acts on them. It is "" for none.
+func factsNote(in facts.Reading) string {
+	if len(in.Facts) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("What the added lines would do, as facts, not as a verdict:\n\n")
+	shown := in.Facts[:min(len(in.Facts), maxFooterFacts)]
+	for _, f := range shown {
+		line := "line"
+		if f.Removed {
+			line = "removed line"
+		}
+		fmt.Fprintf(&b, "- %s: %s %s %d: %s\n", f.Class.Words(), declared(f.Path), line, f.Line, declared(f.Words))
+	}
+	if more := len(in.Facts) + in.More - len(shown); more > 0 {
+		fmt.Fprintf(&b, "- and %d more in the dashboard\n", more)
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/base/facts"
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// FactRule says what facts of a class do to a proposal. A later rule is stricter.
+type FactRule int
+
+// The rules.
+const (
+	ShowFact        FactRule = iota // people see it; the default
+	AcknowledgeFact                 // who approves the pull request here confirms that they have seen it
+	RefuseFact                      // the proposal is refused
+)
+
+// factRules are the rules as the policy file has them, by FactRule.
+func factRules() []string { return []string{"show", "acknowledge", "refuse"} }
+
+// String returns the rule as the policy file has it.
+func (r FactRule) String() string { return factRules()[r] }
+
+// FactRules holds what the policy says about facts of proposals. The zero value shows all.
+type FactRules struct {
+	Classes map[facts.Class]FactRule
+	// Tiers holds what a tier has beside; the stricter rule holds.
+	Tiers map[gitprovider.Tier]map[facts.Class]FactRule
+}
+
+// For returns the rule for a class of facts in a proposal of the tier.
+func (r FactRules) For(t gitprovider.Tier, class facts.Class) FactRule {
+	return max(r.Classes[class], r.Tiers[t][class])
+}
+
+// Chosen returns the classes in a reading that have the rule at the tier, the gravest first.
+func (r FactRules) Chosen(t gitprovider.Tier, in facts.Reading, rule FactRule) (out []facts.Class) {
+	for _, class := range facts.Classes() {
+		if in.Counts[class] > 0 && r.For(t, class) == rule {
+			out = append(out, class)
+		}
+	}
+	return out
+}
+
+// view returns the rules as the policy file would have them, for people and programs.
+func (r FactRules) view() map[string]string {
+	out := map[string]string{}
+	for class, rule := range r.Classes {
+		out[string(class)] = rule.String()
+	}
+	for tier, classes := range r.Tiers {
+		for class, rule := range classes {
+			out["tiers."+tier.String()+"."+string(class)] = rule.String()
+		}
+	}
+	return out
+}
+
+func (f file) facts(p *Policy) (err error) {
+	if p.Facts.Classes, err = parseFactRules("facts", f.Facts); err != nil || f.Tiers == nil {
+		return err
+	}
+	p.Facts.Tiers = map[gitprovider.Tier]map[facts.Class]FactRule{}
+	for tier, rules := range map[gitprovider.Tier]*tierRules{
+		gitprovider.TierInvestigate: f.Tiers.Tier2, gitprovider.TierRemediate: f.Tiers.Tier3,
+	} {
+		if rules == nil || rules.Facts == nil {
+			continue
+		}
+		if p.Facts.Tiers[tier], err = parseFactRules("tiers."+tier.String()+".facts", rules.Facts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseFactRules(key string, named map[string]string) (map[facts.Class]FactRule, error) {
+	if len(named) == 0 {
+		return nil, nil
+	}
+	out := map[facts.Class]FactRule{}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if !slices.Contains(facts.Classes(), facts.Class(name)) {
+			return nil, fmt.Errorf("%s: %q is not a class of facts; there are %s", key, name, classNames())
+		}
+		at := slices.Index(factRules(), named[name])
+		if at < 0 {
+			return nil, fmt.Errorf("%s.%s: %q is not one of %s", key, name, named[name], strings.Join(factRules(), ", "))
+		}
+		out[facts.Class(name)] = FactRule(at)
+	}
+	return out, nil
+}
+
+func classNames() string {
+	var names []string
+	for _, class := range facts.Classes() {
+		names = append(names, string(class))
+	}
+	return strings.Join(names, ", ")
+}
