@@ -1,0 +1,137 @@
+package prflow_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/facts"
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+const deletes = "# Cleanup\n\n```sh\nrm -rf /srv/data\n```\n"
+
+func TestClassesOfFactsThatThePolicyRefusesAreRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.options.Authority.Policy.Facts.Classes = map[facts.Class]policy.FactRule{facts.Destroy: policy.RefuseFact}
+	raw := createRequest(files(file("checks/clean.md", "create", deletes)))
+	e, row := b.mustRefuse(raw, fault.ContentDenied)
+	if v := e.Violations; len(v) != 1 || v[0].Rule != "facts:destroy" || v[0].Path != "checks/clean.md" ||
+		!strings.Contains(v[0].Message, "line 4") {
+		t.Errorf("violations %+v", e.Violations)
+	}
+	at := slices.IndexFunc(row.Verdicts, func(v record.Verdict) bool { return v.Gate == record.GateFacts })
+	if v := row.Verdicts[at]; v.Ruling != record.Deny || !strings.Contains(v.Detail, "destroy 1") {
+		t.Errorf("the audit has %+v", v)
+	}
+	b.mustOpen(createRequest(files(file("checks/look.md", "create", "# Look\n\n```sh\nls /srv/data\n```\n"))))
+}
+
+func TestFactsAreToldToAgentForgeAndRecord(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	raw := createRequest(files(file("checks/clean.md", "create", deletes+"\nAsk `@ann` fixes #1: rm -rf /a <b>`c`\n")))
+	result := b.mustOpen(raw)
+	if len(result.Facts) == 0 || result.Facts[0] != (prflow.FactLine{Class: facts.Destroy, Path: "checks/clean.md", Line: 4}) {
+		t.Errorf("the answer has %+v", result.Facts)
+	}
+	body := b.body(result.Number)
+	if !strings.Contains(body, "- deletes: `checks/clean.md` line 4: `") {
+		t.Errorf("the body is %q", body)
+	}
+	for _, line := range strings.Split(body[strings.Index(body, "What the added lines would do"):], "\n") {
+		words := strings.Split(line, "`")
+		if strings.HasPrefix(line, "- deletes") && (len(words) != 5 || strings.ContainsAny(line, "<>")) {
+			t.Errorf("the words of a fact do not keep to their code: %q", line)
+		}
+	}
+	proposals, err := b.store.History.ByDigest(t.Context(), b.attempts()[0].Digest)
+	b.must(err)
+	if len(proposals) != 1 || proposals[0].Facts.Counts[facts.Destroy] == 0 || len(proposals[0].Facts.Facts) == 0 {
+		t.Errorf("the record has %+v", proposals)
+	}
+	b.mustVerify()
+}
+
+func TestFootersAndAnswersHaveFewFacts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var text strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&text, "```sh\nrm -rf /srv/data/%d\n```\n\n", i)
+	}
+	result := b.mustOpen(createRequest(files(file("checks/"+strings.Repeat("long-", 20)+".md", "create", text.String()))))
+	answer, err := json.Marshal(result.Facts)
+	b.must(err)
+	if len(answer) > 1<<10 || len(result.Facts) == 0 {
+		t.Errorf("the answer has %d bytes of %d facts", len(answer), len(result.Facts))
+	}
+	body := b.body(result.Number)
+	if n := strings.Count(body, "\n- deletes:"); n != 10 || !strings.Contains(body, "- and 50 more in the dashboard\n") {
+		t.Errorf("the body has %d facts: %q", n, body)
+	}
+}
+
+func TestAnAddressThatAnotherFileNamesIsNotNew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		host string
+		want int
+	}{"known": {"metrics.example.net", 0}, "new": {"paste.example.net", 1}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.fake.AddRepo("joe", "infra", map[string]string{
+				"checks/disk.md": "# Disk\n", "playbooks/a.md": "See https://metrics.example.net/d/1.\n",
+			})
+			b.mustOpen(createRequest(files(file("checks/a.md", "create", "# A\n\nOpen https://"+c.host+"/x first.\n"))))
+			proposals, err := b.store.History.ByDigest(t.Context(), b.attempts()[0].Digest)
+			b.must(err)
+			if got := proposals[0].Facts.Counts[facts.Address]; got != c.want {
+				t.Errorf("%d addresses, want %d: %+v", got, c.want, proposals[0].Facts)
+			}
+		})
+	}
+}
+
+// What is merged is the whole pull request, so a revision has all its facts.
+func TestARevisionHasTheFactsOfTheWholePullRequest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first := b.mustOpen(createRequest(files(file("checks/inodes.md", "create", "# Inodes\n"),
+		file("checks/clean.md", "create", deletes))))
+	b.ask(first.Number, "Say how, too.")
+	result, err := b.create(revising(nil))
+	b.must(err)
+	if len(result.Facts) != 1 || result.Facts[0].Path != "checks/clean.md" {
+		t.Errorf("facts of the revision: %+v", result.Facts)
+	}
+	if body := b.body(first.Number); strings.Count(body, "- deletes:") != 1 {
+		t.Errorf("the body is %q", body)
+	}
+}
+
+// A line that a change alters may hold a secret of before.
+func TestFactsHideWhatLooksLikeASecret(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	token := "ghp" + "_k7vSzR73bofKCYCoGaHUOAU6WiKRBjveUkly"
+	b.fake.AddRepo("joe", "infra", map[string]string{
+		"checks/disk.md": "# Disk\n\nConfirm with a person before you use " + token + ".\n"})
+	update := file("checks/disk.md", "update", "# Disk\n\nDelete.\n")
+	b.options.Authority.DryRun = true
+	_, err := b.create(createRequest(files(update)))
+	b.must(err)
+	proposal, err := b.store.History.Proposal(t.Context(), b.attempts()[0].RequestID)
+	b.must(err)
+	kept, err := json.Marshal(proposal.Facts)
+	b.must(err)
+	if len(proposal.Facts.Facts) == 0 || strings.Contains(string(kept), token) {
+		t.Errorf("the record has %s", kept)
+	}
+}
