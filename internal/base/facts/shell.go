@@ -96,6 +96,10 @@ func (p *shellParser) parse(text string, depth int) {
 		case c == '#' && len(words) == 0, c == '#' && text[at-1] == ' ':
 			end(at, "")
 			return
+		case c == '<' && closes[at+1] > 0:
+			next := p.substitution(text, at, depth, closes)
+			words = append(words, shellWord{text[at:next], at})
+			at = next
 		case c == '>' || c == '<' || c == '&' && at+1 < len(text) && text[at+1] == '>':
 			size := 1
 			for at+size < len(text) && strings.IndexByte("><&-", text[at+size]) >= 0 {
@@ -188,14 +192,15 @@ func isAssignment(text string) bool {
 	return true
 }
 
-// word reads a word, with the parts in quotes, and the commands within it. It returns the word without quotes, and where
-// it ends.
+// word reads a word, with the parts in quotes, and the commands within it. It returns the word without quotes, and
+// where it ends.
 func (p *shellParser) word(text string, at, depth int, closes map[int]int) (word string, end int) {
 	var b strings.Builder
 	for at < len(text) {
 		c := text[at]
 		switch {
-		case c == ' ' || c == '\t' || c == ';' || c == '|' || c == '>' || c == '<' || c == '(' || c == ')' || c == '\n' || c == '&':
+		case c == ' ' || c == '\t' || c == ';' || c == '|' || c == '>' || c == '<' || c == '(' || c == ')' || c == '\n' ||
+			c == '&':
 			return b.String(), at
 		case c == '\\' && at+1 < len(text):
 			b.WriteByte(text[at+1])
@@ -241,7 +246,7 @@ func quotedText(text string, at int) (inner string, end int) {
 
 // closings maps the offset of each parenthesis that opens and is closed to that of the one which closes it.
 func closings(text string) map[int]int {
-	if !strings.Contains(text, "$(") {
+	if !strings.Contains(text, "$(") && !strings.Contains(text, "<(") {
 		return nil
 	}
 	closes := map[int]int{}
@@ -340,8 +345,10 @@ func (c command) inner() []string {
 // wrapped gives the words of the command that a program such as sudo runs; none for other programs.
 func (c command) wrapped() []string {
 	switch c.name {
-	case "sudo", "doas", "env", "nohup", "time", "timeout", "nice", "ionice", "exec", "command", "xargs", "watch", "setsid",
-		"stdbuf", "pkexec", "then", "do", "else", "if", "while", "until", "!", "chroot", "strace", "unbuffer", "builtin", "yes":
+	case "sudo", "doas", "env", "nohup", "time", "timeout", "nice", "ionice", "exec", "command", "xargs", "watch",
+		"setsid",
+		"stdbuf", "pkexec", "then", "do", "else", "if", "while", "until", "!", "chroot", "strace", "unbuffer", "builtin",
+		"yes":
 		return behindOptions(c.name, c.args)
 	case "ssh":
 		return behindOptions(c.name, c.args)
@@ -373,8 +380,9 @@ func isRunner(name string) bool {
 
 // behindOptions gives the words behind the options of a program that runs another.
 func behindOptions(name string, args []string) []string {
-	takesValue := map[string]string{"sudo": "-u -g -U -p -C -h", "timeout": "-s -k", "nice": "-n", "xargs": "-I -n -P -L -d -a -s",
-		"ssh": "-i -p -l -o -L -R -D -F -J -c -n", "watch": "-n", "env": "-u -C", "stdbuf": "-o -e -i"}[name]
+	takesValue := map[string]string{"sudo": "-u -g -U -p -C -h", "timeout": "-s -k", "nice": "-n",
+		"xargs": "-I -n -P -L -d -a -s",
+		"ssh":   "-i -p -l -o -L -R -D -F -J -c -n", "watch": "-n", "env": "-u -C", "stdbuf": "-o -e -i"}[name]
 	positional := map[string]int{"timeout": 1, "ssh": 1, "chroot": 1}[name]
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
