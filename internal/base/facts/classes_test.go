@@ -137,7 +137,7 @@ func TestWhatTheFileHadIsNotAFact(t *testing.T) {
 		old, now string
 		want     string // class, line, - if removed
 	}{
-		"a typing error is mended in the line": {"Delete all files in teh folder.\n", "Delete all files in the folder.\n",
+		"a typing error is mended in the line": {"Delete all files in th folder.\n", "Delete all files in the folder.\n",
 			"destroy 1"},
 		"another line changes":              {"Delete all files.\n\nB.\n", "Delete all files.\n\nC.\n", ""},
 		"a command moves":                   {"```sh\nrm -rf /srv/a\nls\n```\n", "```sh\nls\nrm -rf /srv/a\n```\n", ""},

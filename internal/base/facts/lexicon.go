@@ -261,7 +261,8 @@ func spanish(s senses) {
 		"archivo archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias contenido todo "+
 			"resultados")
 	s.add(send,
-		"envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite transmitir comparte")
+		"envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite "+
+		"transmitir comparte") //nolint:misspell // Spanish
 	s.add(remote, "servidor dirección correo externo")
 	s.add(not, "no")
 	s.add(tell,
@@ -277,7 +278,7 @@ func spanish(s senses) {
 	s.add(ignore, "ignora ignorar ignore olvida olvidar descarta")
 	s.add(prior, "anteriores previas anterior todas")
 	s.add(instruction, "instrucciones instrucción reglas directrices órdenes")
-	s.add(secret, "contraseña contraseñas credenciales claves secretos")
+	s.add(secret, "contraseña contraseñas credenciales claves secretos") //nolint:misspell // Spanish
 	s.add(collect, "lee leer copia copiar recoge recopila imprime")
 	s.add(lead, "y luego después entonces debes debe por-favor")
 	s.add(this, "esto eso ello")

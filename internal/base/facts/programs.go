@@ -175,21 +175,19 @@ func withoutValues(args []string, valued string) []string {
 // handlesContainers reads docker and podman.
 func handlesContainers(c command) []act {
 	verb, second := c.operand(0), c.operand(1)
-	text := c.text
-	switch {
-	case verb == "compose" || verb == "system" || verb == "volume" || verb == "image" || verb == "container" ||
-		verb == "network":
+	switch verb {
+	case "compose", "system", "volume", "image", "container", "network":
 		down := second == "down" && c.flag("-v", "--volumes", "--rmi")
 		return one(down || second == "prune" || second == "rm" || second == "kill", Destroy,
 			"Deletes containers, images or volumes")
-	case verb == "rm" || verb == "rmi" || verb == "kill" || verb == "stop":
+	case "rm", "rmi", "kill", "stop":
 		return []act{{Destroy, "Stops or deletes containers"}}
-	case verb == "push":
+	case "push":
 		return []act{{Outbound, "Uploads an image"}}
-	case verb == "run" || verb == "pull" || verb == "create":
+	case "run", "pull", "create":
 		acts := []act{{DownloadRun, "Runs an image"}}
-		if strings.Contains(text, "-v /:") || strings.Contains(text, "docker.sock") || c.flag("--pid=host",
-			"--network=host", "--net=host", "--cap-add") {
+		if strings.Contains(c.text, "-v /:") || strings.Contains(c.text, "docker.sock") ||
+			c.flag("--pid=host", "--network=host", "--net=host", "--cap-add") {
 			acts = append(acts, act{Rights, "Gives a container the host"})
 		}
 		return acts
@@ -231,7 +229,7 @@ func startsService(c command) []act {
 func changesRepository(c command) []act {
 	operands := withoutValues(c.args, "-C -c -m -b")
 	verb, second := at(operands, 0), at(operands, 1)
-	acts := gitSettings(c, verb, second)
+	acts := gitSettings(c, verb)
 	switch verb {
 	case "push":
 		forced := c.flag("--force", "-f", "--force-with-lease", "--delete", "--mirror", "-d") || strings.Contains(c.text,
@@ -259,7 +257,7 @@ func changesRepository(c command) []act {
 	return acts
 }
 
-func gitSettings(c command, verb, second string) []act {
+func gitSettings(c command, verb string) []act {
 	if verb != "config" && !c.flag("-c") {
 		return nil
 	}
@@ -273,7 +271,6 @@ func gitSettings(c command, verb, second string) []act {
 	case strings.Contains(text, "credential.helper"):
 		return []act{{Credential, "Sets where git keeps credentials"}}
 	}
-	_ = second
 	return nil
 }
 

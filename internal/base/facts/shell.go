@@ -2,6 +2,7 @@ package facts
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -51,10 +52,8 @@ func withoutPrompt(line string) string {
 	return line
 }
 
-type shellParser struct {
-	all   []command
-	depth int
-}
+// shellParser collects commands.
+type shellParser struct{ all []command }
 
 // shellWord is a word of a command, and where it begins.
 type shellWord struct {
@@ -62,67 +61,87 @@ type shellWord struct {
 	start int
 }
 
-// parse reads the commands of a text, which are joined by pipes and operators.
+// shellText is a text whose commands are read, which pipes and operators join.
+type shellText struct {
+	*shellParser
+	text     string
+	depth    int
+	closes   map[int]int // see closings
+	words    []shellWord // of the current command
+	current  command
+	pipe     []string // the names of the commands before it in the pipe
+	redirect string   // the sign before the next word that says where input or output goes
+}
+
+// parse reads the commands of a text.
 func (p *shellParser) parse(text string, depth int) {
 	if depth > maxDepth {
 		return
 	}
-	closes := closings(text)
-	var words []shellWord
-	var pipe []string
-	current := command{depth: depth}
-	redirect := ""
-	end := func(at int, operator string) {
-		current.finish(text, words, at)
-		current.tolerated = operator == "||" && isTrue(text[min(at+2, len(text)):])
-		p.take(current, words)
-		if operator == "|" && current.name != "" {
-			pipe = append(pipe, current.name)
-		} else {
-			pipe = nil
-		}
-		current = command{depth: depth, piped: operator == "|", before: pipe, reads: operator == "|"}
-		words, redirect = nil, ""
-	}
+	t := shellText{shellParser: p, text: text, depth: depth, closes: closings(text), current: command{depth: depth}}
 	for at := 0; at < len(text) && len(p.all) < maxCommands; {
-		if operator := operatorAt(text, at); operator != "" {
-			end(at, operator)
-			at += len(operator)
-			continue
+		c := text[at]
+		if c == '#' && (len(t.words) == 0 || text[at-1] == ' ') { // a comment
+			t.end(at, "")
+			return
 		}
-		switch c := text[at]; {
+		operator := operatorAt(text, at)
+		switch {
+		case operator != "":
+			t.end(at, operator)
+			at += len(operator)
 		case c == ' ' || c == '\t':
 			at++
-		case c == '#' && len(words) == 0, c == '#' && text[at-1] == ' ':
-			end(at, "")
-			return
-		case c == '<' && closes[at+1] > 0:
-			next := p.substitution(text, at, depth, closes)
-			words = append(words, shellWord{text[at:next], at})
+		case c == '<' && t.closes[at+1] > 0:
+			next := p.substitution(text, at, depth, t.closes)
+			t.words = append(t.words, shellWord{text[at:next], at})
 			at = next
-		case c == '>' || c == '<' || c == '&' && at+1 < len(text) && text[at+1] == '>':
-			size := 1
-			for at+size < len(text) && strings.IndexByte("><&-", text[at+size]) >= 0 {
-				size++
-			}
-			redirect = text[at : at+size]
-			if last := len(words) - 1; last >= 0 && at > 0 && text[at-1] == '2' && words[last].text == "2" {
-				words, redirect = words[:last], "2"+redirect
-			}
-			at += size
+		case c == '>' || c == '<' || c == '&':
+			at += t.redirection(at)
 		default:
-			word, next := p.word(text, at, depth, closes)
-			switch {
-			case redirect == "":
-				words = append(words, shellWord{word, at})
-			default:
-				current.redirect(redirect, word)
-				redirect = ""
-			}
+			word, next := p.word(text, at, depth, t.closes)
+			t.add(word, at)
 			at = max(next, at+1)
 		}
 	}
-	end(len(text), "")
+	t.end(len(text), "")
+}
+
+// end ends a command at an offset where an operator stands, or at the end of the text.
+func (t *shellText) end(at int, operator string) {
+	t.current.finish(t.text, t.words, at)
+	t.current.tolerated = operator == "||" && isTrue(t.text[min(at+2, len(t.text)):])
+	t.take(t.current)
+	if operator == "|" && t.current.name != "" {
+		t.pipe = append(slices.Clip(t.pipe), t.current.name)
+	} else {
+		t.pipe = nil
+	}
+	t.current = command{depth: t.depth, piped: operator == "|", before: t.pipe, reads: operator == "|"}
+	t.words, t.redirect = nil, ""
+}
+
+// redirection reads a sign that says where input or output goes, and returns its length.
+func (t *shellText) redirection(at int) (size int) {
+	size = 1
+	for at+size < len(t.text) && strings.IndexByte("><&-", t.text[at+size]) >= 0 {
+		size++
+	}
+	t.redirect = t.text[at : at+size]
+	if last := len(t.words) - 1; last >= 0 && t.text[at-1] == '2' && t.words[last].text == "2" {
+		t.words, t.redirect = t.words[:last], "2"+t.redirect
+	}
+	return size
+}
+
+// add adds a word to the command, or to where its input or output goes.
+func (t *shellText) add(word string, at int) {
+	if t.redirect == "" {
+		t.words = append(t.words, shellWord{word, at})
+		return
+	}
+	t.current.redirect(t.redirect, word)
+	t.redirect = ""
 }
 
 func isTrue(text string) bool {
@@ -296,7 +315,7 @@ func (p *shellParser) substitutions(text string, depth int) {
 }
 
 // take keeps a command, and reads the commands that it runs: those behind sudo, in quotes behind bash -c, behind --.
-func (p *shellParser) take(c command, words []shellWord) {
+func (p *shellParser) take(c command) {
 	if c.name == "" && len(c.writes) == 0 {
 		return
 	}
@@ -316,7 +335,7 @@ func (p *shellParser) take(c command, words []shellWord) {
 		if isAssignment(rest[0]) {
 			return
 		}
-		p.take(next, words)
+		p.take(next)
 	}
 }
 
