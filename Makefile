@@ -34,7 +34,7 @@ FIRST ?= 1
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: release-snapshot build run demo test race soak e2e e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd test-live check lint bench fuzz styles golden screenshots crash clean year
+.PHONY: release-snapshot build run demo test race soak bench-facts e2e e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd test-live check lint bench fuzz styles golden screenshots crash clean year
 
 # counted hides the names of the packages that are downloaded and compiled, and says how many there were. Errors stay.
 counted = 2> >(awk '/^go: downloading /{if (++d % 25 == 0) print "  " d " modules downloaded"; next} \
@@ -76,6 +76,9 @@ lint: ## formatting, vet and the linters of .golangci.yml
 
 bench: build ## the benchmarks of docs/explain/benchmarks.md
 	./bench/run.sh $(BIN)
+
+bench-facts: ## in how many poisoned changes the reader of facts sees a fact, and in how many clean ones; DIR=FOLDER for other collections
+	go run ./bench/facts $(if $(DIR),-dir $(DIR))
 
 year: ## 100 days of a server's records in minutes: sessions, refusals, revisions, retention, backups; says what they take
 	go run ./bench/year

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"net/netip"
 	"strings"
 	"sync"
@@ -36,7 +37,8 @@ func (b *addressBook) read(u unit, line unitLine, plain string) []hit {
 	var found []hit
 	for _, a := range addressesIn(plain) {
 		if b.isNew(a.host) {
-			found = append(found, hit{Address, "Names an address that no other file names", u.where, line.number, line.number, a.text})
+			found = append(found, hit{Address, "Names an address that no other file names", u.where, line.number, line.number,
+				a.text})
 		}
 	}
 	return found
@@ -45,12 +47,12 @@ func (b *addressBook) read(u unit, line unitLine, plain string) []hit {
 // address is a host as a line names it.
 type address struct{ host, text string }
 
-// Hosts gives the hosts that a text names, by addresses of the web, mailboxes, IP addresses and names of hosts, in lower
-// case, each as often as it is named. Those of this machine are left out.
+// Hosts gives the hosts that a text names, by addresses of the web, mailboxes, IP addresses and names of hosts, in
+// lower case, each as often as it is named. Those of this machine are left out.
 func Hosts(text string) []string {
 	var hosts []string
 	for _, line := range splitLines(text) {
-		for _, a := range addressesIn(undisguised(line)) {
+		for _, a := range addressesIn(textscan.Undisguise(line)) {
 			hosts = append(hosts, a.host)
 		}
 	}
@@ -146,8 +148,10 @@ func isHostName(text string) bool {
 // isKnownDomain says whether a name without a scheme before it is that of a host, and not of a file or a field.
 func isKnownDomain(host string) bool {
 	switch host[strings.LastIndexByte(host, '.')+1:] {
-	case "com", "net", "org", "io", "dev", "app", "xyz", "biz", "info", "ru", "cn", "top", "site", "online", "cloud", "ai", "co",
-		"me", "tk", "onion", "eu", "de", "uk", "us", "live", "link", "click", "gg", "pw", "su", "example", "cc", "fr", "br", "jp":
+	case "com", "net", "org", "io", "dev", "app", "xyz", "biz", "info", "ru", "cn", "top", "site", "online", "cloud",
+		"ai", "co",
+		"me", "tk", "onion", "eu", "de", "uk", "us", "live", "link", "click", "gg", "pw", "su", "example", "cc", "fr", "br",
+		"jp":
 		return true
 	}
 	return false

@@ -27,11 +27,16 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 	for name, file := range map[string]facts.File{
-		"prose":    {Path: "a.md", New: prose.String()[:size]},
-		"commands": {Path: "a.sh", New: strings.Repeat("kubectl get pods -n \"$NS\" | grep -v Running && curl -s https://a.example.org/x -o /tmp/x\n", size/88)},
-		"program":  {Path: "a.py", New: strings.Repeat("    result = client.post(url, data={\"a\": values[key]}, timeout=5)\n", size/67)},
-		"fields":   {Path: "a.yaml", New: strings.Repeat("- name: send the report to the team\n  command: make report FORMAT=pdf\n", size/72)},
-		"edit":     {Path: "a.md", Old: prose.String()[:size], New: strings.ReplaceAll(prose.String()[:size], "\n\n", "\n\nA line more.\n\n")},
+		"prose": {Path: "a.md", New: prose.String()[:size]},
+		"commands": {Path: "a.sh",
+			New: strings.Repeat("kubectl get pods -n \"$NS\" | grep -v Running && curl -s https://a.example.org/x -o /tmp/x\n",
+				size/88)},
+		"program": {Path: "a.py",
+			New: strings.Repeat("    result = client.post(url, data={\"a\": values[key]}, timeout=5)\n", size/67)},
+		"fields": {Path: "a.yaml",
+			New: strings.Repeat("- name: send the report to the team\n  command: make report FORMAT=pdf\n", size/72)},
+		"edit": {Path: "a.md", Old: prose.String()[:size], New: strings.ReplaceAll(prose.String()[:size], "\n\n",
+			"\n\nA line more.\n\n")},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(file.New)))

@@ -13,28 +13,39 @@ var callTable = sync.OnceValue(func() map[string]act { //nolint:gochecknoglobals
 			table[name] = a
 		}
 	}
-	add(act{Outbound, "Sends data out"}, "requests.post requests.put requests.patch httpx.post httpx.put session.post axios.post "+
-		"axios.put http.post client.post sock.send sock.sendall s.send s.sendall socket.send conn.send sendall sendto sendmail "+
-		"send_message smtplib.smtp smtplib.smtp_ssl ftp.storbinary storbinary sftp.put put_object upload_file upload_fileobj "+
-		"navigator.sendbeacon sendbeacon paramiko.sshclient http.postform got.post needle.post superagent.post urllib3.request "+
-		"ftplib.ftp webhook.send")
-	add(act{Outbound, "Connects to another host"}, "s.connect sock.connect socket.connect remote.connect socket.create_connection "+
-		"create_connection net.connect net.dial tcp4clientendpoint asyncio.open_connection open_connection telnetlib.telnet")
-	add(act{Destroy, "Deletes files"}, "shutil.rmtree rmtree os.remove os.unlink os.rmdir os.removedirs fs.unlink fs.unlinksync "+
-		"fs.rm fs.rmsync fs.rmdir fs.rmdirsync os.removeall fileutils.rm_rf file.delete path.unlink rimraf")
-	add(act{Destroy, "Deletes from a database"}, "drop_all drop_database dropdatabase drop_table flushall flushdb delete_many deletemany "+
-		"delete_bucket terminate_instances delete_objects")
+	add(act{Outbound, "Sends data out"},
+		"requests.post requests.put requests.patch httpx.post httpx.put session.post axios.post axios.put http.post "+
+			"client.post sock.send sock.sendall s.send s.sendall socket.send conn.send sendall sendto sendmail "+
+			"send_message smtplib.smtp smtplib.smtp_ssl ftp.storbinary storbinary sftp.put put_object upload_file "+
+			"upload_fileobj navigator.sendbeacon sendbeacon paramiko.sshclient http.postform got.post needle.post "+
+			"superagent.post urllib3.request ftplib.ftp webhook.send")
+	add(act{Outbound, "Connects to another host"},
+		"s.connect sock.connect socket.connect remote.connect socket.create_connection create_connection net.connect "+
+			"net.dial tcp4clientendpoint asyncio.open_connection open_connection telnetlib.telnet")
+	add(act{Destroy, "Deletes files"},
+		"shutil.rmtree rmtree os.remove os.unlink os.rmdir os.removedirs fs.unlink fs.unlinksync fs.rm fs.rmsync "+
+			"fs.rmdir fs.rmdirsync os.removeall fileutils.rm_rf file.delete path.unlink rimraf")
+	add(act{Destroy, "Deletes from a database"},
+		"drop_all drop_database dropdatabase drop_table flushall flushdb delete_many deletemany delete_bucket "+
+			"terminate_instances delete_objects")
 	add(act{Destroy, "Ends processes"}, "os.kill os.killpg process.kill")
-	add(act{RunsCode, "Runs code"}, "eval exec os.system os.popen subprocess.run subprocess.call subprocess.popen subprocess.check_output "+
-		"subprocess.check_call subprocess.getoutput child_process.exec execsync spawnsync child_process.spawn exec.command "+
-		"runtime.exec kernel.exec system pty.spawn importlib.import_module __import__ runpy.run_path function compile vm.runinnewcontext")
-	add(act{DownloadRun, "Loads code or a model"}, "from_pretrained hf_hub_download snapshot_download torch.hub.load urllib.request.urlretrieve "+
-		"urlretrieve load_dataset pickle.loads pickle.load torch.load joblib.load cloudpickle.loads marshal.loads yaml.unsafe_load")
-	add(act{Credential, "Reads a secret"}, "keyring.get_password get_secret_value getpass.getpass secretmanager.access_secret_version")
-	add(act{Opaque, "Decodes what is encoded"}, "base64.b64decode b64decode atob bytes.fromhex codecs.decode zlib.decompress "+
-		"binascii.unhexlify string.fromcharcode base64.decodestring")
-	add(act{Conceal, "Watches what people do"}, "pyautogui.screenshot imagegrab.grab keyboard.listener keyboard.on_press pyperclip.paste "+
-		"keyboard.record mss.mss clipboard.paste")
+	add(act{RunsCode, "Runs code"},
+		"eval exec os.system os.popen subprocess.run subprocess.call subprocess.popen subprocess.check_output "+
+			"subprocess.check_call subprocess.getoutput child_process.exec execsync spawnsync child_process.spawn "+
+			"exec.command runtime.exec kernel.exec system pty.spawn importlib.import_module __import__ runpy.run_path "+
+			"function compile vm.runinnewcontext")
+	add(act{DownloadRun, "Loads code or a model"},
+		"from_pretrained hf_hub_download snapshot_download torch.hub.load urllib.request.urlretrieve urlretrieve "+
+			"load_dataset pickle.loads pickle.load torch.load joblib.load cloudpickle.loads marshal.loads "+
+			"yaml.unsafe_load")
+	add(act{Credential, "Reads a secret"},
+		"keyring.get_password get_secret_value getpass.getpass secretmanager.access_secret_version")
+	add(act{Opaque, "Decodes what is encoded"},
+		"base64.b64decode b64decode atob bytes.fromhex codecs.decode zlib.decompress binascii.unhexlify "+
+			"string.fromcharcode base64.decodestring")
+	add(act{Conceal, "Watches what people do"},
+		"pyautogui.screenshot imagegrab.grab keyboard.listener keyboard.on_press pyperclip.paste keyboard.record "+
+			"mss.mss clipboard.paste")
 	return table
 })
 

@@ -20,11 +20,14 @@ const (
 
 func kindOf(language string) codeKind {
 	switch language {
-	case "sh", "bash", "zsh", "shell", "console", "shell-session", "terminal", "ps1", "powershell", "bat", "cmd", "dockerfile", "fish",
+	case "sh", "bash", "zsh", "shell", "console", "shell-session", "terminal", "ps1", "powershell", "bat", "cmd",
+		"dockerfile", "fish",
 		"term", "ksh", "batch":
 		return shellCode
-	case "py", "python", "js", "javascript", "ts", "typescript", "go", "rb", "ruby", "java", "php", "rust", "rs", "c", "cpp", "csharp",
-		"cs", "perl", "pl", "lua", "jsx", "tsx", "mjs", "cjs", "kotlin", "swift", "node", "python3", "r", "sql", "html", "css", "xml",
+	case "py", "python", "js", "javascript", "ts", "typescript", "go", "rb", "ruby", "java", "php", "rust", "rs", "c",
+		"cpp", "csharp",
+		"cs", "perl", "pl", "lua", "jsx", "tsx", "mjs", "cjs", "kotlin", "swift", "node", "python3", "r", "sql", "html",
+		"css", "xml",
 		"svg", "h", "scala", "vue", "svelte":
 		return programCode
 	case "yaml", "yml", "json", "toml", "ini", "cfg", "conf", "env", "properties", "jsonc", "json5", "jsonl", "hcl", "tf":
@@ -49,7 +52,8 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 		for end+1 < len(plain) && end-i < mostJoined && len(text) < maxLine {
 			trimmed := strings.TrimRight(text, " \t")
 			switch {
-			case strings.HasSuffix(trimmed, `\`) && !strings.HasSuffix(trimmed, `\\`), strings.HasSuffix(trimmed, "`") && kind == shellCode:
+			case strings.HasSuffix(trimmed, `\`) && !strings.HasSuffix(trimmed, `\\`), strings.HasSuffix(trimmed, "`") &&
+				kind == shellCode:
 				trimmed = trimmed[:len(trimmed)-1]
 			case kind == shellCode && (strings.HasSuffix(trimmed, "|") || strings.HasSuffix(trimmed, "&&")):
 				trimmed += " "
@@ -157,7 +161,8 @@ func readProgram(line string, add func(act, string)) {
 		add(act{Outbound, "Sends data out"}, trimmed)
 	}
 	readOpened(line, add)
-	if compact := strings.ReplaceAll(line, " ", ""); strings.Contains(compact, "verify=False") || strings.Contains(compact, "rejectUnauthorized:false") ||
+	if compact := strings.ReplaceAll(line, " ", ""); strings.Contains(compact, "verify=False") ||
+		strings.Contains(compact, "rejectUnauthorized:false") ||
 		strings.Contains(compact, "InsecureSkipVerify:true") || strings.Contains(compact, "CERT_NONE") {
 		add(act{Rights, "Switches a protection off"}, trimmed)
 	}
@@ -183,7 +188,7 @@ func isClearCommand(text string) bool {
 	if !ok {
 		return strings.HasPrefix(first, "./") || isScript(first) && strings.Contains(first, "/")
 	}
-	name := programName(first)
+	name := programName(unquoted(first))
 	if programs()[name] == nil && !isProgramName(name) {
 		return strings.HasPrefix(first, "./") || isScript(first)
 	}
@@ -193,12 +198,22 @@ func isClearCommand(text string) bool {
 	return strings.Contains(" "+rest, " -") || strings.ContainsAny(rest, "/$|>~")
 }
 
+// unquoted takes quotes and backslashes out of a word, with which a shell runs it all the same.
+func unquoted(text string) string {
+	if strings.IndexByte(text, '\\') < 0 && strings.IndexByte(text, '\'') < 0 && strings.IndexByte(text, '"') < 0 {
+		return text
+	}
+	return strings.NewReplacer(`\`, "", `"`, "", "'", "").Replace(text)
+}
+
 // isEnglishWord says whether the name of a program is a word that sentences have.
 func isEnglishWord(name string) bool {
 	switch name {
-	case "at", "find", "host", "mail", "set", "env", "time", "format", "history", "source", "pass", "export", "security", "service", "echo",
+	case "at", "find", "host", "mail", "set", "env", "time", "format", "history", "source", "pass", "export", "security",
+		"service", "echo",
 		"cat", "go", "node", "kill", "fetch", "strings", "batch", "reg", "http", "wipe", "shred", "unlink", "op", "hf",
-		"kind", "fly", "vault", "sam", "copilot", "cdk", "mc", "cf", ".", "k", "x", "tea", "move", "del", "snap", "python", "bun", "gem",
+		"kind", "fly", "vault", "sam", "copilot", "cdk", "mc", "cf", ".", "k", "x", "tea", "move", "del", "snap", "python",
+		"bun", "gem",
 		"bore", "unset", "install", "flash", "poetry", "composer", "cargo", "docker", "git", "helm", "consul", "nomad":
 		return true
 	}

@@ -1,9 +1,10 @@
 // Package facts reads what the lines of a change name and would make an agent do: data that leave, files that are
-// deleted, credentials, text that speaks to the model. It gives facts with their lines and no verdict: a person decides.
+// deleted, credentials, text that speaks to the model. It gives facts with their lines and no verdict: a person
+// decides.
 //
-// A fact is taken from lines that the change adds or alters, and from removed lines where a safeguard goes. What the old
-// text had already is not a fact of the change. Reading is pure and deterministic, and takes time linear in the size of
-// the texts.
+// A fact is taken from lines that the change adds or alters, and from removed lines where a safeguard goes. What the
+// old text had already is not a fact of the change. Reading is pure and deterministic, and takes time linear in the
+// size of the texts.
 package facts
 
 import (
@@ -32,7 +33,8 @@ const (
 
 // Classes lists the classes, gravest first.
 func Classes() []Class {
-	return []Class{Destroy, Outbound, Credential, Override, Conceal, Weakens, Rights, Persist, Opaque, DownloadRun, RunsCode,
+	return []Class{Destroy, Outbound, Credential, Override, Conceal, Weakens, Rights, Persist, Opaque, DownloadRun,
+		RunsCode,
 		Address}
 }
 

@@ -22,7 +22,8 @@ func TestOnlyWhatTheChangeBringsIsAFact(t *testing.T) {
 			t.Errorf("line %d of %q", f.Line, f.Words)
 		}
 	}
-	if want := "destroy delete the backups, and see https://b.example.org/|address https://b.example.org/"; strings.Join(got, "|") != want {
+	want := "destroy delete the backups, and see https://b.example.org/|address https://b.example.org/"
+	if strings.Join(got, "|") != want {
 		t.Errorf("got %q", got)
 	}
 }

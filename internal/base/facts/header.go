@@ -36,7 +36,8 @@ func headerFacts(f File) []Fact {
 	var facts []Fact
 	add := func(class Class, line int, removed bool, words, sentence string) {
 		words, sentence = oneLine(words), shortened(sentence, MaxWords+80)
-		facts = append(facts, Fact{Class: class, Path: f.Path, Line: line + 1, Removed: removed, Where: FrontMatter, Words: words,
+		facts = append(facts, Fact{Class: class, Path: f.Path, Line: line + 1, Removed: removed, Where: FrontMatter,
+			Words:    words,
 			Sentence: sentence})
 	}
 	for _, field := range widening() {
@@ -47,11 +48,13 @@ func headerFacts(f File) []Fact {
 		words := field.name + ": " + now
 		switch _, removed := before.fields[field.name], after.fields[field.name] == nil; {
 		case removed && field.limits:
-			add(Rights, before.lines[field.name], true, field.name+": "+old, fmt.Sprintf("Removes the limit %s: %s", field.name, clip(old)))
+			add(Rights, before.lines[field.name], true, field.name+": "+old, fmt.Sprintf("Removes the limit %s: %s",
+				field.name, clip(old)))
 		case removed:
-		case field.always, before.fields != nil && field.list == (len(added(old, now)) > 0), field.list && givesAll(now) && !givesAll(old):
+		case field.always || field.widens(old, now, before.fields != nil):
 			for _, class := range field.classes {
-				add(class, after.lines[field.name], false, words, fmt.Sprintf("%s %s: %s (before: %s)", field.says, field.name, clip(now), clip(old)))
+				add(class, after.lines[field.name], false, words, fmt.Sprintf("%s %s: %s (before: %s)", field.says, field.name,
+					clip(now), clip(old)))
 			}
 		}
 	}
@@ -68,6 +71,14 @@ type headerField struct {
 	classes []Class
 }
 
+// widens says whether a value gives more than the one before. existed says whether there was a header.
+func (f headerField) widens(old, now string, existed bool) bool {
+	if !f.list {
+		return existed
+	}
+	return existed && len(added(old, now)) > 0 || givesAll(now) && !givesAll(old)
+}
+
 func widening() []headerField {
 	rights, code := []Class{Rights}, []Class{Rights, RunsCode}
 	var fields []headerField
@@ -79,10 +90,13 @@ func widening() []headerField {
 	}
 	add("Allows tools:", headerField{list: true, classes: rights}, "allowed-tools", "allowed_tools", "allowedTools")
 	add("Allows tools:", headerField{list: true, limits: true, classes: rights}, "tools")
-	add("Forbids other tools:", headerField{limits: true, classes: rights}, "disallowedTools", "disallowed-tools", "disable-model-invocation")
+	add("Forbids other tools:", headerField{limits: true, classes: rights}, "disallowedTools", "disallowed-tools",
+		"disable-model-invocation")
 	add("Runs by itself:", headerField{always: true, classes: code}, "hooks", "mcpServers", "mcp-servers", "mcp_servers")
-	add("Sets permissions:", headerField{always: true, classes: rights}, "permissions", "permissionMode", "permission-mode")
-	add("Sets how it runs:", headerField{classes: rights}, "model", "context", "agent", "user-invocable", "isolation", "memory", "effort")
+	add("Sets permissions:", headerField{always: true, classes: rights}, "permissions", "permissionMode",
+		"permission-mode")
+	add("Sets how it runs:", headerField{classes: rights}, "model", "context", "agent", "user-invocable", "isolation",
+		"memory", "effort")
 	return fields
 }
 

@@ -108,83 +108,100 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 })
 
 func english(s senses) {
-	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate nuke "+
-		"format reformat encrypt empty clear corrupt clean prune")
+	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate "+
+		"nuke reformat encrypt prune")
 	s.verbs(stop, "stop kill terminate shutdown halt disable deactivate")
-	s.verbs(send, "send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream "+
-		"relay deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet")
+	s.verbs(send,
+		"send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream relay "+
+			"deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet")
 	s.add(send|inflected, "sent")
-	s.verbs(weakSend, "copy export back backup notify report ping archive store save call contact register pass put write "+
-		"add attach")
-	s.verbs(collect, "read print show output display echo dump list collect gather extract harvest reveal copy paste search "+
-		"scan steal find expose retrieve append capture record write log embed disclose export take look list paste")
-	s.verbs(tell, "tell mention inform notify disclose reveal report alert show display warn explain acknowledge announce "+
-		"discuss say describe surface include bother expose")
-	s.verbs(hide, "hide conceal suppress mask disguise obscure omit leave exclude")
-	s.verbs(skip, "skip bypass disable omit circumvent deactivate suppress ignore override relax loosen waive disregard "+
-		"pause mute silence turn")
+	s.verbs(weakSend,
+		"copy export back backup notify report ping archive store save call contact register pass put write add attach")
+	s.verbs(collect,
+		"read print show output display echo dump list collect gather extract harvest reveal copy paste search scan "+
+			"steal find expose retrieve append capture record write log embed disclose export take look list paste "+
+			"include attach embed insert ask request prompt")
+	s.verbs(tell,
+		"tell mention inform notify disclose reveal report alert show display warn explain acknowledge announce discuss "+
+			"say describe surface include bother expose")
+	s.verbs(hide, "hide conceal suppress mask disguise obscure omit exclude")
+	s.verbs(skip, "skip bypass disable omit circumvent deactivate suppress ignore override relax loosen waive "+
+		"disregard pause mute silence turn clear rotate")
 	s.verbs(ask, "ask confirm check verify wait prompt consult request await")
 	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
 	s.verbs(forget, "forget fail hesitate neglect")
-	s.verbs(grant, "grant give add allow enable assign open permit make set promote expose share")
+	s.verbs(grant, "grant give add allow enable assign open permit make set promote expose share create")
 	s.verbs(install, "install download fetch pull load")
-	s.verbs(perform, "run execute invoke launch start use do perform apply evaluate eval login work connect")
-	s.verbs(insert, "include add append insert mention incorporate integrate embed prepend modify enhance augment end begin")
-	s.verbs(plan, "schedule register install add create set configure write append enable save store keep remember apply put")
+	s.verbs(perform, "run execute invoke launch start use do perform apply evaluate eval login")
+	s.verbs(insert,
+		"include add append insert mention incorporate integrate embed prepend modify enhance augment end begin")
+	s.verbs(plan,
+		"schedule register install add create set configure write append enable save store keep remember apply put "+
+			"update edit modify")
 	s.verbs(timed, "schedule")
-	s.verbs(respond, "summarize summarise answer respond reply review describe evaluate translate ask assess analyze analyse")
-	s.verbs(claims, "say state recommend claim mention report tell respond reply answer conclude pretend deny include output print")
+	s.verbs(respond,
+		"summarize summarise answer respond reply review describe evaluate translate ask assess analyze analyse")
+	s.verbs(claims,
+		"say state recommend claim mention report tell respond reply answer conclude pretend deny include output print")
 	englishNouns(s)
 	englishFunctionWords(s)
 }
 
 func englishNouns(s senses) {
-	s.add(data, "file files data database databases db table tables record records backup backups log logs history directory "+
-		"directories folder folders volume volumes disk disks partition snapshot snapshots branch branches repository "+
-		"repositories repo bucket buckets account accounts namespace namespaces contents content everything documents "+
-		"document emails email messages message contacts transcripts transcript workspace filesystem drive archive archives "+
-		"dataset datasets conversation conversations inbox photos images notes report reports results result "+
-		"output outputs information info config configuration configurations metrics summary details originals "+
-		"spreadsheet presentation slides pdf variables entries rows versions "+
-		"downloads projects project users findings queries copies diagnostics invoices calendar events screenshots")
+	s.add(data,
+		"file files data database databases db table tables record records backup backups log logs history directory "+
+			"directories folder folders volume volumes disk disks partition snapshot snapshots branch branches "+
+			"repository repositories repo bucket buckets account accounts namespace namespaces contents content "+
+			"everything documents document emails email messages message contacts transcripts transcript workspace "+
+			"filesystem drive archive archives dataset datasets conversation conversations inbox photos images notes "+
+			"report reports results result output outputs information info config configuration configurations metrics "+
+			"summary details originals spreadsheet presentation slides pdf variables entries rows versions downloads "+
+			"projects project users findings queries copies diagnostics invoices calendar events screenshots")
 	s.add(stored, "file files data database databases db table tables records backup backups logs history directory "+
-		"directories folder folders volume volumes disk disks partition partitions snapshot snapshots branch branches repository "+
-		"repositories bucket buckets account accounts namespace namespaces contents everything documents document emails "+
-		"originals archive archives workspace filesystem drive pvc pvcs project projects copies photos dateien datei daten "+
-		"datenbank verzeichnis verzeichnisse ordner sicherungen protokolle alles archivo archivos datos fichero ficheros "+
-		"directorio carpeta carpetas registros respaldo copias todo")
-	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist "+
-		"slack telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor "+
-		"attacker attackers internet telemetry")
-	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans customer "+
-		"customers admin admins administrator administrators owner owners people person developer developers "+
-		"everyone everybody nobody manager supervisor auditor auditors someone colleagues victim staff "+
-		"operator's user's")
+		"directories folder folders volume volumes disk disks partition partitions snapshot snapshots branch branches "+
+		"repository repositories bucket buckets account accounts namespace namespaces contents everything documents "+
+		"document emails originals pdf archive archives workspace filesystem drive pvc pvcs project projects copies "+
+		"photos dateien datei daten datenbank verzeichnis verzeichnisse ordner sicherungen protokolle alles archivo "+
+		"archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias todo")
+	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist slack "+
+		"telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor attacker attackers "+
+		"internet telemetry wallet iban")
+	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans customer customers "+
+		"admin admins administrator administrators owner owners people person developer developers everyone everybody "+
+		"nobody manager supervisor auditor auditors someone colleagues victim staff operator's user's")
 	s.add(secretly, "silently secretly quietly covertly discreetly stealthily invisibly unnoticed confidential unseen")
-	s.add(safeguard, "confirmation confirmations approval approvals verification validation validator review reviews permission "+
-		"check checks test tests testing warning warnings limit limits consent safeguard safeguards "+
-		"guardrails guardrail backup backups dry-run sign-off precheck prechecks precautions linting linter "+
-		"pre-checks authorization confirming")
-	s.add(security, "firewall encryption authentication authorization authorisation tls ssl mfa 2fa two-factor antivirus selinux "+
-		"apparmor sandbox sandboxing certificate certificates signature signatures rbac security defender edr csrf "+
-		"checksum checksums acl acls seccomp hardening gatekeeper")
-	s.add(instruction, "instructions instruction prompt prompts rules rule guidelines guideline directives directive policy "+
-		"policies constraints restrictions direction directions context training guardrails programming ethics safeguards filters moderation")
-	s.add(secret, "password passwords passphrase passphrases credential credentials secret secrets api-key "+
-		"api-keys apikey apikeys ssh-key ssh-keys private-key keychain cookies cookie api_key access_key kubeconfig")
-	s.add(power, "administrator admin root sudo sudoers superuser privileges privilege write-access full-access world-writable "+
-		"world-readable public publicly cluster-admin unrestricted everyone anyone everybody 0.0.0.0/0 777 0777 anonymous "+
-		"all-access passwordless nopasswd")
-	s.add(record, "logs logging history traces tracks monitoring audit auditing alerts alerting telemetry "+
-		"footprint alarms notifications journal")
-	s.add(program, "script scripts binary binaries package packages executable program programs installer payload software "+
-		"helper backdoor malware tool plugin extension")
-	s.add(answer, "response reply answer responses replies answers output summary message report explanation conversation "+
-		"changelog log description request")
-	s.add(server, "service services process processes production cluster machine machines instance instances daemon daemons "+
-		"deployment deployments pods workloads")
-	s.add(recurring, "daily hourly nightly startup start-up boot logon reboot cron crontab systemd launchd "+
-		"hook cronjob autostart authorized_keys claude.md agents.md memory.md")
+	s.add(safeguard,
+		"confirmation confirmations approval approvals verification validation validator review reviews permission "+
+			"check checks test tests testing warning warnings limit limits consent safeguard safeguards guardrails "+
+			"guardrail backup backups dry-run sign-off precheck prechecks precautions linting linter pre-checks "+
+			"authorization confirming")
+	s.add(security,
+		"firewall encryption authentication authorization authorisation tls ssl mfa 2fa two-factor antivirus selinux "+
+			"apparmor sandbox sandboxing certificate certificates signature signatures rbac security defender edr csrf "+
+			"checksum checksums acl acls seccomp hardening gatekeeper")
+	s.add(instruction,
+		"instructions instruction prompt prompts rules rule guidelines guideline directives directive policy policies "+
+			"constraints restrictions direction directions context training guardrails programming ethics safeguards "+
+			"filters moderation")
+	s.add(secret, "password passwords passphrase passphrases credential credentials secret secrets api-key api-keys "+
+		"apikey apikeys ssh-key ssh-keys private-key keychain cookies cookie api_key access_key kubeconfig")
+	s.add(power,
+		"administrator admin root sudo sudoers superuser privileges privilege write-access full-access world-writable "+
+			"world-readable public publicly cluster-admin unrestricted everyone anyone everybody 0.0.0.0/0 777 0777 "+
+			"anonymous all-access passwordless nopasswd")
+	s.add(record, "logs logging history traces tracks monitoring audit auditing alerts alerting telemetry footprint "+
+		"alarms notifications journal")
+	s.add(program,
+		"script scripts binary binaries package packages executable program programs installer payload software helper "+
+			"backdoor malware tool plugin extension")
+	s.add(answer,
+		"response reply answer responses replies answers output summary message report explanation conversation "+
+			"changelog log description request")
+	s.add(server,
+		"service services process processes production cluster machine machines instance instances daemon daemons "+
+			"deployment deployments pods workloads")
+	s.add(recurring, "daily hourly nightly startup start-up logon reboot cron crontab systemd launchd hook cronjob "+
+		"autostart authorized_keys claude.md agents.md memory.md")
 	s.add(model, "assistant assistants ai llm llms claude gpt chatgpt copilot chatbot bot agents agent model models")
 	s.add(notice, "note message attention notice reminder dear instructions instruction directive memo")
 }
@@ -192,8 +209,9 @@ func englishNouns(s senses) {
 func englishFunctionWords(s senses) {
 	s.add(not, "not never don't dont cannot can't won't avoid shouldn't mustn't no neither nor refrain needn't")
 	s.add(without, "without w/o")
-	s.add(prior, "previous prior above earlier preceding all any system original other existing initial your these safety "+
-		"former foregoing everything default usual the my its")
+	s.add(prior,
+		"previous prior above earlier preceding all any system original other existing initial your these safety former "+
+			"foregoing everything default usual the my its")
 	s.add(lead, "and then or please must should also first next finally now just always automatically simply "+
 		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
 	s.add(toward, "to into onto with via")
@@ -211,11 +229,13 @@ func englishFunctionWords(s senses) {
 // german is a worked example of another language: the same senses, and no rule of its own.
 func german(s senses) {
 	s.add(erase, "lösche löschen löscht entferne entfernen überschreibe überschreiben vernichte vernichten")
-	s.add(data, "datei dateien daten datenbank datenbanken verzeichnis verzeichnisse ordner sicherungen protokolle inhalt "+
-		"ergebnisse ergebnis bericht alles")
+	s.add(data,
+		"datei dateien daten datenbank datenbanken verzeichnis verzeichnisse ordner sicherungen protokolle inhalt "+
+			"ergebnisse ergebnis bericht alles")
 	s.add(send, "sende senden schicke schicken übermittle übermitteln lade hochladen leite weiterleiten teile")
 	s.add(remote, "adresse webhook postfach")
-	s.add(tell, "erwähne erwähnen sage sag sagen melde melden informiere informieren berichte berichten verrate verraten zeige")
+	s.add(tell,
+		"erwähne erwähnen sage sag sagen melde melden informiere informieren berichte berichten verrate verraten zeige")
 	s.add(person, "benutzer benutzern benutzerin nutzer nutzern anwender prüfer niemandem niemand niemanden kunden")
 	s.add(secretly, "heimlich unbemerkt stillschweigend")
 	s.add(hide, "verheimliche verheimlichen verschweige verschweigen verbirg verbergen verstecke verstecken")
@@ -237,12 +257,16 @@ func german(s senses) {
 // spanish is the second example.
 func spanish(s senses) {
 	s.add(erase, "borra borrar borre elimina eliminar elimine suprime suprimir sobrescribe")
-	s.add(data, "archivo archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias contenido todo "+
-		"resultados")
-	s.add(send, "envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite transmitir comparte")
+	s.add(data,
+		"archivo archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias contenido todo "+
+			"resultados")
+	s.add(send,
+		"envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite "+
+		"transmitir comparte") //nolint:misspell // Spanish
 	s.add(remote, "servidor dirección correo externo")
 	s.add(not, "no")
-	s.add(tell, "menciones mencionar mencione digas decir diga informes informar informe avises avisar reveles revelar muestres")
+	s.add(tell,
+		"menciones mencionar mencione digas decir diga informes informar informe avises avisar reveles revelar muestres")
 	s.add(person, "usuario usuarios usuaria nadie cliente revisor")
 	s.add(secretly, "silenciosamente secretamente discretamente")
 	s.add(hide, "oculta ocultar oculte esconde esconder")
@@ -254,7 +278,7 @@ func spanish(s senses) {
 	s.add(ignore, "ignora ignorar ignore olvida olvidar descarta")
 	s.add(prior, "anteriores previas anterior todas")
 	s.add(instruction, "instrucciones instrucción reglas directrices órdenes")
-	s.add(secret, "contraseña contraseñas credenciales claves secretos")
+	s.add(secret, "contraseña contraseñas credenciales claves secretos") //nolint:misspell // Spanish
 	s.add(collect, "lee leer copia copiar recoge recopila imprime")
 	s.add(lead, "y luego después entonces debes debe por-favor")
 	s.add(this, "esto eso ello")

@@ -18,8 +18,8 @@ func splitLines(text string) []string {
 }
 
 // changedLines says which lines of after are not in before, and which of before are not in after. What both begin and
-// end with is the same; between, a line that was moved counts as the same, as often as it is there. Linear in the length
-// of both.
+// end with is the same; between, a line that was moved counts as the same, as often as it is there. Linear in the
+// length of both.
 func changedLines(before, after []string) (removed, added []bool) {
 	removed, added = make([]bool, len(before)), make([]bool, len(after))
 	start := 0

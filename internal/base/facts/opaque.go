@@ -3,6 +3,7 @@ package facts
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"strings"
 	"sync"
 	"unicode"
@@ -32,11 +33,13 @@ func readOpaque(u unit, line unitLine) []hit {
 		add(Opaque, "A line too long to read", text[:MaxWords])
 		text = text[:maxLine]
 	}
-	if at := strings.Index(text, spaces); at >= 0 && strings.TrimSpace(text[at:]) != "" && strings.TrimSpace(text[:at]) != "" {
+	if at := strings.Index(text, spaces); at >= 0 && strings.TrimSpace(text[at:]) != "" &&
+		strings.TrimSpace(text[:at]) != "" {
 		add(Opaque, "Text far to the right", strings.TrimSpace(text[at:]))
 	}
-	if at := strings.Index(text, "data:"); at >= 0 && strings.Contains(text[at:], ";base64,") {
-		add(Opaque, "Data in an address", text[at:])
+	if at := strings.Index(text, ";base64,"); at >= 0 && len(text)-at > minEncoded+8 && strings.Contains(text[:at],
+		"data:") {
+		add(Opaque, "Data in an address", text[strings.Index(text, "data:"):])
 	}
 	if strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6 {
 		add(Opaque, "Letters written as numbers", text)
@@ -67,7 +70,7 @@ func decodedFacts(u unit, line unitLine, decoded string) []hit {
 	inner := unit{where: u.where, lines: make([]unitLine, len(lines))}
 	plain := make([]string, len(lines))
 	for i, text := range lines {
-		plain[i], inner.lines[i] = undisguised(text), unitLine{line.number, text}
+		plain[i], inner.lines[i] = textscan.Undisguise(text), unitLine{line.number, text}
 	}
 	found, _ := readSentences(inner, plain)
 	return append(found, readCode(inner, plain)...)
@@ -113,7 +116,8 @@ func isText(data []byte) bool {
 
 // isRandom says whether a word has small and large letters and digits in no order, unlike a path or a name.
 func isRandom(word string) bool {
-	if !hasMixedCase(word) || strings.Count(word, "/") > len(word)/20 || strings.Count(word, "-")+strings.Count(word, "_") > len(word)/12 {
+	if !hasMixedCase(word) || strings.Count(word, "/") > len(word)/20 || strings.Count(word, "-")+strings.Count(word,
+		"_") > len(word)/12 {
 		return false
 	}
 	changes := 0
@@ -169,5 +173,6 @@ func readComment(u unit, plain []string) []hit {
 		return nil
 	}
 	last := u.lines[len(u.lines)-1].number
-	return []hit{{Opaque, "A comment that no page shows", u.where, u.lines[0].number, last, strings.TrimSpace(strings.Join(plain, " "))}}
+	return []hit{{Opaque, "A comment that no page shows", u.where, u.lines[0].number, last,
+		strings.TrimSpace(strings.Join(plain, " "))}}
 }

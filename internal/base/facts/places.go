@@ -23,7 +23,8 @@ func writesOf(c command) []act {
 			return []act{{Outbound, "Sends data out"}}
 		case strings.HasPrefix(target, "/var/log/") && len(c.writes) > 0:
 			return []act{{Conceal, "Overwrites a log"}}
-		case strings.HasPrefix(target, "/etc/sudoers"), target == "/etc/passwd", target == "/etc/shadow", target == "/etc/hosts":
+		case strings.HasPrefix(target, "/etc/sudoers"), target == "/etc/passwd", target == "/etc/shadow",
+			target == "/etc/hosts":
 			return []act{{Rights, "Changes accounts or rights"}}
 		}
 	}
@@ -35,12 +36,14 @@ func isLasting(path string) bool {
 	lower := strings.ToLower(strings.Trim(path, `"'`))
 	base := lower[strings.LastIndexByte(lower, '/')+1:]
 	switch base {
-	case ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv", ".bash_aliases", ".bash_logout", "rc.local",
+	case ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv", ".bash_aliases", ".bash_logout",
+		"rc.local",
 		"authorized_keys", "crontab", "sitecustomize.py", "usercustomize.py", "config.fish", ".vimrc", "bash.bashrc",
 		"ld.so.preload", ".gitconfig", "claude.md", "agents.md", "memory.md", ".cursorrules", "soul.md":
 		return strings.ContainsAny(lower, "/~.$")
 	}
-	for _, part := range []string{"/etc/cron", "/var/spool/cron", "/etc/systemd", "/systemd/system", "/systemd/user", "/etc/init.d",
+	for _, part := range []string{"/etc/cron", "/var/spool/cron", "/etc/systemd", "/systemd/system", "/systemd/user",
+		"/etc/init.d",
 		"/etc/profile", ".git/hooks", ".husky/", ".github/workflows", ".gitlab-ci.yml", "launchagents", "launchdaemons",
 		"/autostart", "start menu", "/etc/rc", ".claude/settings", ".claude/hooks", ".gitea/workflows", "/etc/udev/rules"} {
 		if strings.Contains(lower, part) {
@@ -83,7 +86,8 @@ func isPrivateIP(host string) bool {
 // namesSecretVariable says whether a text names a variable that by its name holds a secret.
 func namesSecretVariable(text string) bool {
 	upper := text
-	for _, part := range []string{"_TOKEN", "_SECRET", "_KEY", "PASSWORD", "PASSWD", "_PASS", "AWS_", "CREDENTIAL", "API_KEY", "APIKEY",
+	for _, part := range []string{"_TOKEN", "_SECRET", "_KEY", "PASSWORD", "PASSWD", "_PASS", "AWS_", "CREDENTIAL",
+		"API_KEY", "APIKEY",
 		"PRIVATE_KEY", "SECRET_"} {
 		if i := strings.Index(upper, part); i >= 0 {
 			return true
@@ -94,33 +98,42 @@ func namesSecretVariable(text string) bool {
 
 // isSecretPlace says whether a word is a place where secrets are kept.
 func isSecretPlace(text string) bool {
-	if strings.IndexByte(text, '.') < 0 && strings.IndexByte(text, '/') < 0 && strings.IndexByte(text, '_') < 0 || len(text) < 4 {
+	if strings.IndexByte(text, '.') < 0 && strings.IndexByte(text, '/') < 0 && strings.IndexByte(text, '_') < 0 ||
+		len(text) < 4 {
 		return false
 	}
 	lower := strings.ToLower(text)
 	base := lower[max(strings.LastIndexByte(lower, '/'), strings.LastIndexByte(lower, '\\'))+1:]
 	switch base {
-	case ".env", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519",
-		"shadow", "credentials.json", "master.key", "wallet.dat", "logins.json", "key4.db", "cookies.sqlite", "login.keychain-db",
-		".env.local", ".env.production", "service-account.json", "secrets.json", "secrets.yaml", "secrets.yml", ".vault-token":
+	case ".env", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa",
+		"id_ecdsa", "id_ed25519",
+		"shadow", "credentials.json", "master.key", "wallet.dat", "logins.json", "key4.db", "cookies.sqlite",
+		"login.keychain-db",
+		".env.local", ".env.production", "service-account.json", "secrets.json", "secrets.yaml", "secrets.yml",
+		".vault-token":
 		return base != "shadow" || strings.HasSuffix(lower, "/etc/shadow")
 	}
-	for _, part := range []string{"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config", "/.config/gcloud", "/.azure", "/.config/gh",
-		"/var/run/secrets", "/proc/self/environ", "/keychains", "/login data", "/.mozilla/", "/.password-store", "169.254.169.254",
+	for _, part := range []string{"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config", "/.config/gcloud",
+		"/.azure", "/.config/gh",
+		"/var/run/secrets", "/proc/self/environ", "/keychains", "/login data", "/.mozilla/", "/.password-store",
+		"169.254.169.254",
 		"/etc/kubernetes/admin.conf", "/.npmrc", "metadata.google.internal", "/run/secrets"} {
 		if strings.Contains(lower, part) {
 			return true
 		}
 	}
-	return strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") || strings.HasSuffix(base, ".pem") && strings.Contains(base, "key")
+	return strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") || strings.HasSuffix(base, ".pem") &&
+		strings.Contains(base, "key")
 }
 
 // statements are those of databases that delete, or give rights.
 var statements = sync.OnceValue(func() *wordings[act] { //nolint:gochecknoglobals // made once, never changed
 	w := &wordings[act]{}
-	w.add(act{Destroy, "Deletes from a database"}, "drop table|drop database|drop schema|drop index|drop keyspace|drop user|truncate table|"+
-		"delete from|dropdatabase(")
-	w.add(act{Rights, "Gives rights in a database"}, "grant all|alter user|create user|with superuser|with grant option|alter role")
+	w.add(act{Destroy, "Deletes from a database"},
+		"drop table|drop database|drop schema|drop index|drop keyspace|drop user|truncate table|"+
+			"delete from|dropdatabase(")
+	w.add(act{Rights, "Gives rights in a database"},
+		"grant all|alter user|create user|with superuser|with grant option|alter role")
 	return w
 })
 

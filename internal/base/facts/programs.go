@@ -69,7 +69,8 @@ func isScratch(path string) bool {
 	if temporary {
 		return len(rest) > 0 && !strings.HasPrefix(rest, "*") && !strings.Contains(rest, "..")
 	}
-	for _, name := range []string{"node_modules", "__pycache__", "dist", "build", "target", ".pytest_cache", ".venv", "venv"} {
+	for _, name := range []string{"node_modules", "__pycache__", "dist", "build", "target", ".pytest_cache", ".venv",
+		"venv"} {
 		if strings.Trim(path, "./") == name {
 			return true
 		}
@@ -110,14 +111,15 @@ func stopsMachine(c command) []act {
 
 // controlsCluster reads kubectl and oc.
 func controlsCluster(c command) []act {
-	operands := withoutValues(c.args, "-n --namespace -c --container -l --selector -o --output --context -f --filename --kubeconfig")
+	operands := withoutValues(c.args,
+		"-n --namespace -c --container -l --selector -o --output --context -f --filename --kubeconfig")
 	verb, kind := at(operands, 0), strings.ToLower(at(operands, 1))
 	kind, _, _ = strings.Cut(kind, "/")
 	switch verb {
 	case "delete":
 		pod := kind == "pod" || kind == "pods" || kind == "po"
 		all := c.flag("--all", "-A", "--all-namespaces")
-		return one(!pod || all, Destroy, "Deletes objects of a cluster")
+		return one(!pod && !strings.HasPrefix(kind, "<") || all, Destroy, "Deletes objects of a cluster")
 	case "scale":
 		return one(c.flag("--replicas=0") || strings.Contains(c.text, "--replicas 0"), Destroy, "Stops a service")
 	case "drain":
@@ -126,7 +128,8 @@ func controlsCluster(c command) []act {
 		return one(c.flag("--force"), Destroy, "Deletes objects of a cluster")
 	case "get", "describe", "extract", "view", "edit":
 		secretKind := strings.HasPrefix(kind, "secret")
-		return one(secretKind && (verb != "get" || c.flag("-o", "--output") || c.flag("-ojson", "-oyaml")), Credential, "Reads a secret of a cluster")
+		return one(secretKind && (verb != "get" || c.flag("-o", "--output") || c.flag("-ojson", "-oyaml")), Credential,
+			"Reads a secret of a cluster")
 	case "config":
 		return one(c.flag("--raw"), Credential, "Reads the cluster's credentials")
 	case "create", "apply":
@@ -172,18 +175,19 @@ func withoutValues(args []string, valued string) []string {
 // handlesContainers reads docker and podman.
 func handlesContainers(c command) []act {
 	verb, second := c.operand(0), c.operand(1)
-	text := c.text
-	switch {
-	case verb == "compose" || verb == "system" || verb == "volume" || verb == "image" || verb == "container" || verb == "network":
+	switch verb {
+	case "compose", "system", "volume", "image", "container", "network":
 		down := second == "down" && c.flag("-v", "--volumes", "--rmi")
-		return one(down || second == "prune" || second == "rm" || second == "kill", Destroy, "Deletes containers, images or volumes")
-	case verb == "rm" || verb == "rmi" || verb == "kill" || verb == "stop":
+		return one(down || second == "prune" || second == "rm" || second == "kill", Destroy,
+			"Deletes containers, images or volumes")
+	case "rm", "rmi", "kill", "stop":
 		return []act{{Destroy, "Stops or deletes containers"}}
-	case verb == "push":
+	case "push":
 		return []act{{Outbound, "Uploads an image"}}
-	case verb == "run" || verb == "pull" || verb == "create":
+	case "run", "pull", "create":
 		acts := []act{{DownloadRun, "Runs an image"}}
-		if strings.Contains(text, "-v /:") || strings.Contains(text, "docker.sock") || c.flag("--pid=host", "--network=host", "--net=host", "--cap-add") {
+		if strings.Contains(c.text, "-v /:") || strings.Contains(c.text, "docker.sock") ||
+			c.flag("--pid=host", "--network=host", "--net=host", "--cap-add") {
 			acts = append(acts, act{Rights, "Gives a container the host"})
 		}
 		return acts
@@ -207,8 +211,10 @@ func controlsServices(c command) []act {
 
 // isWatcher says whether a command is about a program that watches or protects a machine.
 func isWatcher(text string) bool {
-	for _, name := range []string{"auditd", "rsyslog", "syslog", "falco", "journald", "osquery", "crowdstrike", "falcon", "wazuh",
-		"clamav", "fail2ban", "firewalld", "apparmor", "defender", "sysmon", "telegraf", "node_exporter", "splunk", "datadog"} {
+	for _, name := range []string{"auditd", "rsyslog", "syslog", "falco", "journald", "osquery", "crowdstrike", "falcon",
+		"wazuh",
+		"clamav", "fail2ban", "firewalld", "apparmor", "defender", "sysmon", "telegraf", "node_exporter", "splunk",
+		"datadog"} {
 		if strings.Contains(text, name) {
 			return true
 		}
@@ -223,10 +229,11 @@ func startsService(c command) []act {
 func changesRepository(c command) []act {
 	operands := withoutValues(c.args, "-C -c -m -b")
 	verb, second := at(operands, 0), at(operands, 1)
-	acts := gitSettings(c, verb, second)
+	acts := gitSettings(c, verb)
 	switch verb {
 	case "push":
-		forced := c.flag("--force", "-f", "--force-with-lease", "--delete", "--mirror", "-d") || strings.Contains(c.text, " +") ||
+		forced := c.flag("--force", "-f", "--force-with-lease", "--delete", "--mirror", "-d") || strings.Contains(c.text,
+			" +") ||
 			strings.Contains(c.text, " :")
 		switch {
 		case forced:
@@ -250,7 +257,7 @@ func changesRepository(c command) []act {
 	return acts
 }
 
-func gitSettings(c command, verb, second string) []act {
+func gitSettings(c command, verb string) []act {
 	if verb != "config" && !c.flag("-c") {
 		return nil
 	}
@@ -264,7 +271,6 @@ func gitSettings(c command, verb, second string) []act {
 	case strings.Contains(text, "credential.helper"):
 		return []act{{Credential, "Sets where git keeps credentials"}}
 	}
-	_ = second
 	return nil
 }
 
@@ -273,7 +279,8 @@ func requestsAddress(c command) []act {
 	var acts []act
 	target := remoteTarget(c.args)
 	if c.name == "curl" || c.name == "wget" || c.name == "http" || c.name == "https" || c.name == "xh" {
-		sends := c.flag("-d", "-F", "-T", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "--form",
+		sends := c.flag("-d", "-F", "-T", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii",
+			"--form",
 			"--form-string", "--upload-file", "--json", "--post-data", "--post-file", "--body-data", "--body-file") ||
 			isPost(c) || c.reads && c.name != "wget"
 		if sends && target != "" {
@@ -331,7 +338,8 @@ func remoteTarget(args []string) string {
 // isNear says whether a host is of this machine or a private network, or stands in a variable.
 func isNear(host string) bool {
 	host = strings.ToLower(host)
-	if host == "" || strings.HasPrefix(host, "$") || strings.HasPrefix(host, "<") || strings.HasPrefix(host, "localhost") ||
+	if host == "" || strings.HasPrefix(host, "$") || strings.HasPrefix(host, "<") || strings.HasPrefix(host,
+		"localhost") ||
 		strings.HasPrefix(host, "{") {
 		return true
 	}
@@ -363,24 +371,28 @@ func copiesElsewhere(c command) []act {
 	}
 	target := operands[len(operands)-1]
 	colon := strings.IndexByte(target, ':')
-	return one(colon > 1 && !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "."), Outbound, "Copies files to another host")
+	return one(colon > 1 && !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "."), Outbound,
+		"Copies files to another host")
 }
 
 func connects(c command) []act {
 	if c.flag("-z", "-l") && !c.flag("-e", "-c") {
 		return nil
 	}
-	return one(c.reads || c.flag("-e", "-c", "--exec") || len(c.operands()) > 1 && !c.flag("-v"), Outbound, "Connects to another host")
+	return one(c.reads || c.flag("-e", "-c", "--exec") || len(c.operands()) > 1 && !c.flag("-v"), Outbound,
+		"Connects to another host")
 }
 
 func asksNames(c command) []act {
-	return one(strings.Contains(c.text, "$(") || strings.Contains(c.text, "`"), Outbound, "Sends data in the name of a host")
+	return one(strings.Contains(c.text, "$(") || strings.Contains(c.text, "`"), Outbound,
+		"Sends data in the name of a host")
 }
 
 func handlesStorage(c command) []act {
 	operands := c.operands()
 	text := strings.ToLower(c.text)
-	if words := strings.Join(operands[:min(3, len(operands))], " "); containsWord(words, "rm", "rb", "delete", "del", "terminate",
+	if words := strings.Join(operands[:min(3, len(operands))], " "); containsWord(words, "rm", "rb", "delete", "del",
+		"terminate",
 		"purge") || strings.Contains(words, "delete-") || strings.Contains(words, "terminate-") {
 		return []act{{Destroy, "Deletes objects of a cloud"}}
 	}
@@ -389,15 +401,19 @@ func handlesStorage(c command) []act {
 		last = operands[len(operands)-1]
 	}
 	upload := (containsWord(text, "cp", "mv", "sync", "copy", "rsync", "put", "put-object", "upload", "upload-batch")) &&
-		(strings.Contains(last, "://") || strings.Contains(last, ":") && c.name == "rclone" || strings.Contains(text, "put-object") ||
+		(strings.Contains(last, "://") || strings.Contains(last, ":") && c.name == "rclone" || strings.Contains(text,
+			"put-object") ||
 			strings.Contains(text, "upload"))
 	switch {
 	case upload:
 		return []act{{Outbound, "Uploads to a cloud"}}
-	case strings.Contains(text, "get-secret-value"), strings.Contains(text, "print-access-token"), strings.Contains(text, "get-access-token"),
-		strings.Contains(text, "secrets versions access"), strings.Contains(text, "configure get"), strings.Contains(text, "--with-decryption"):
+	case strings.Contains(text, "get-secret-value"), strings.Contains(text, "print-access-token"), strings.Contains(text,
+		"get-access-token"),
+		strings.Contains(text, "secrets versions access"), strings.Contains(text, "configure get"), strings.Contains(text,
+			"--with-decryption"):
 		return []act{{Credential, "Reads a secret"}}
-	case strings.Contains(text, "attach-user-policy"), strings.Contains(text, "add-iam-policy-binding"), strings.Contains(text, "create-access-key"),
+	case strings.Contains(text, "attach-user-policy"), strings.Contains(text, "add-iam-policy-binding"),
+		strings.Contains(text, "create-access-key"),
 		strings.Contains(text, "role assignment create"), strings.Contains(text, "authorize-security-group-ingress"):
 		return []act{{Rights, "Gives rights in a cloud"}}
 	}
@@ -435,7 +451,8 @@ func takesRights(command) []act { return []act{{Rights, "Runs with more rights"}
 func setsModes(c command) []act {
 	mode := c.operand(0)
 	wide := strings.HasSuffix(mode, "777") || strings.HasSuffix(mode, "666") || strings.Contains(mode, "+s") ||
-		strings.HasPrefix(mode, "a+w") || strings.HasPrefix(mode, "o+w") || strings.HasPrefix(mode, "a+rw") || strings.HasPrefix(mode, "ugo+") ||
+		strings.HasPrefix(mode, "a+w") || strings.HasPrefix(mode, "o+w") || strings.HasPrefix(mode, "a+rw") ||
+		strings.HasPrefix(mode, "ugo+") ||
 		len(mode) == 4 && (mode[0] == '4' || mode[0] == '2' || mode[0] == '6')
 	return one(wide, Rights, "Gives everybody rights to a file")
 }
@@ -450,7 +467,8 @@ func changesGroups(c command) []act {
 
 func switchesSecurity(c command) []act {
 	text := strings.ToLower(c.text)
-	off := containsWord(text, "0", "disable", "off", "-f", "--flush", "reset", "teardown", "permissive", "allow", "accept", "disabled") ||
+	off := containsWord(text, "0", "disable", "off", "-f", "--flush", "reset", "teardown", "permissive", "allow",
+		"accept", "disabled") ||
 		strings.Contains(text, "disable") || strings.Contains(text, "-disablerealtime")
 	return one(off, Rights, "Switches security off")
 }
@@ -467,14 +485,16 @@ func plansTasks(c command) []act {
 
 func plansWindowsTasks(c command) []act {
 	text := strings.ToLower(c.text)
-	return one(strings.Contains(text, "/create") || strings.Contains(text, "load") || strings.Contains(text, "bootstrap") ||
+	return one(strings.Contains(text, "/create") || strings.Contains(text, "load") || strings.Contains(text,
+		"bootstrap") ||
 		strings.Contains(text, `\run`), Persist, "Plans a task that runs later")
 }
 
 func installs(c command) []act {
 	verb := c.operand(0)
 	switch verb {
-	case "install", "add", "i", "get", "in", "tap", "sync", "pip", "tool", "create", "dlx", "exec", "x", "update", "upgrade", "ci":
+	case "install", "add", "i", "get", "in", "tap", "sync", "pip", "tool", "create", "dlx", "exec", "x", "update",
+		"upgrade", "ci":
 		return one(len(c.operands()) > 1 || c.flag("-r", "-e"), DownloadRun, "Installs programs")
 	}
 	return nil
@@ -482,7 +502,8 @@ func installs(c command) []act {
 
 func removesPackages(c command) []act {
 	verb := c.operand(0)
-	return append(installs(c), one(verb == "remove" || verb == "purge" || verb == "autoremove", Destroy, "Removes programs")...)
+	return append(installs(c), one(verb == "remove" || verb == "purge" || verb == "autoremove", Destroy,
+		"Removes programs")...)
 }
 
 func fetchesAndRuns(c command) []act {
@@ -504,7 +525,8 @@ func interprets(c command) []act {
 		return []act{{Opaque, "Runs what is encoded"}}
 	}
 	if strings.Contains(c.text, "<(curl") || strings.Contains(c.text, "$(curl") || strings.Contains(c.text, "$(wget") ||
-		strings.Contains(c.text, "<(wget") || strings.Contains(c.text, "urlopen") || strings.Contains(c.text, "DownloadString") {
+		strings.Contains(c.text, "<(wget") || strings.Contains(c.text, "urlopen") || strings.Contains(c.text,
+		"DownloadString") {
 		return []act{{DownloadRun, "Downloads and runs a program"}}
 	}
 	if strings.Contains(c.text, "/dev/tcp/") {
@@ -532,7 +554,8 @@ func isFetcher(name string) bool {
 
 // isScript says whether a path is that of a script.
 func isScript(path string) bool {
-	for _, extension := range []string{".sh", ".bash", ".py", ".js", ".ts", ".mjs", ".cjs", ".rb", ".pl", ".php", ".ps1", ".bat", ".cmd",
+	for _, extension := range []string{".sh", ".bash", ".py", ".js", ".ts", ".mjs", ".cjs", ".rb", ".pl", ".php", ".ps1",
+		".bat", ".cmd",
 		".go", ".lua", ".R", ".jar", ".exe", ".tsx"} {
 		if strings.HasSuffix(path, extension) {
 			return true
@@ -556,7 +579,8 @@ func printsSecrets(c command) []act {
 
 func unsetsHistory(c command) []act {
 	text := strings.ToLower(c.text)
-	hides := c.name == "history" && c.flag("-c", "-w", "-d") || strings.Contains(text, "histfile") || strings.Contains(text, "histsize") ||
+	hides := c.name == "history" && c.flag("-c", "-w", "-d") || strings.Contains(text, "histfile") ||
+		strings.Contains(text, "histsize") ||
 		c.name == "set" && strings.Contains(text, "+o history")
 	return one(hides, Conceal, "Keeps no history")
 }
@@ -568,7 +592,8 @@ func clearsJournal(c command) []act {
 }
 
 func readsKeychain(c command) []act {
-	return one(containsWord(c.text, "find-generic-password", "find-internet-password", "dump-keychain", "read", "get", "show", "kv",
+	return one(containsWord(c.text, "find-generic-password", "find-internet-password", "dump-keychain", "read", "get",
+		"show", "kv",
 		"decrypt", "--export-secret-keys", "export"), Credential, "Reads a secret")
 }
 
@@ -595,7 +620,8 @@ func otherProgram(c command) []act {
 		return []act{{Destroy, "Formats a disk"}}
 	}
 	full, _, _ := strings.Cut(c.text, " ")
-	if strings.HasPrefix(full, "./") || strings.HasPrefix(full, "../") || strings.HasPrefix(full, "~/") || isScript(full) ||
+	if strings.HasPrefix(full, "./") || strings.HasPrefix(full, "../") || strings.HasPrefix(full, "~/") ||
+		isScript(full) ||
 		strings.HasPrefix(full, "scripts/") || strings.HasPrefix(full, "bin/") {
 		return []act{{RunsCode, "Runs a script"}}
 	}
@@ -614,10 +640,14 @@ func otherProgram(c command) []act {
 // isProgramName says whether a word may be the name of a program: a sentence has none that begin like these.
 func isProgramName(name string) bool {
 	switch name {
-	case "terraform", "tofu", "pulumi", "helm", "etcdctl", "redis-cli", "ceph", "rados", "rbd", "zfs", "zpool", "lvremove", "vgremove",
-		"pvremove", "velero", "argocd", "vault", "consul", "nomad", "heroku", "fly", "flyctl", "vercel", "netlify", "doctl", "linode-cli",
-		"hcloud", "openstack", "virsh", "virtctl", "multipass", "minikube", "kind", "k3d", "eksctl", "rosa", "ocm", "supabase",
-		"firebase", "wrangler", "cf", "serverless", "sls", "cdk", "sam", "copilot", "kopia", "restic", "borg", "mc", "s3cmd", "b2":
+	case "terraform", "tofu", "pulumi", "helm", "etcdctl", "redis-cli", "ceph", "rados", "rbd", "zfs", "zpool",
+		"lvremove", "vgremove",
+		"pvremove", "velero", "argocd", "vault", "consul", "nomad", "heroku", "fly", "flyctl", "vercel", "netlify", "doctl",
+		"linode-cli",
+		"hcloud", "openstack", "virsh", "virtctl", "multipass", "minikube", "kind", "k3d", "eksctl", "rosa", "ocm",
+		"supabase",
+		"firebase", "wrangler", "cf", "serverless", "sls", "cdk", "sam", "copilot", "kopia", "restic", "borg", "mc",
+		"s3cmd", "b2":
 		return true
 	}
 	return false

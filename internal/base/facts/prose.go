@@ -15,25 +15,6 @@ func readSentences(u unit, plain []string) (found []hit, code []span) {
 	return found, code
 }
 
-// read calls add with each rule and phrase that holds from a word of a sentence on.
-func (x index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
-	for _, p := range x.phrases[s[at].text] {
-		if p.match(s, at) {
-			add(p.class, p.says, at, at, at+len(p.words)-1)
-		}
-	}
-	if !s[at].has(x.first) && s[at].form != secretWord {
-		return
-	}
-	for _, rule := range x.rules {
-		if rule.steps[0].holds(s[at]) {
-			if first, last, ok := rule.match(s, at); ok {
-				add(rule.class, rule.says, first, at, last)
-			}
-		}
-	}
-}
-
 func (p phrase) match(s sentence, at int) bool {
 	if at+len(p.words) > len(s) {
 		return false

@@ -112,7 +112,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		}
 		plain := make([]string, len(u.lines))
 		for i, line := range u.lines {
-			plain[i] = undisguised(line.text)
+			plain[i] = textscan.Undisguise(line.text)
 		}
 		found = append(found, readUnit(u, plain)...)
 		for i, line := range u.lines {
@@ -147,21 +147,41 @@ func readUnit(u unit, plain []string) []hit {
 	if u.where == Comment {
 		found = append(found, readComment(u, plain)...)
 	}
-	for _, c := range code {
-		if c.negated {
-			continue
-		}
-		readCommands(plain[c.line][c.start:c.end], true, func(a act, words string) {
-			number := u.lines[c.line].number
-			found = append(found, hit{a.class, a.says, Code, number, number, words})
-		})
+	add := func(where Where, line int) func(act, string) {
+		number := u.lines[line].number
+		return func(a act, words string) { found = append(found, hit{a.class, a.says, where, number, number, words}) }
 	}
-	for i, line := range u.lines {
-		readCommands(bareCommand(plain[i]), true, func(a act, words string) {
-			found = append(found, hit{a.class, a.says, u.where, line.number, line.number, words})
-		})
+	for _, c := range code {
+		text := plain[c.line][c.start:c.end]
+		if c.start > 1 && plain[c.line][c.start-2] == '!' && text != "" {
+			add(Code, c.line)(act{RunsCode, "Runs a command as soon as it is read"}, text)
+		}
+		if !c.negated {
+			readCommands(text, true, add(Code, c.line))
+		}
+	}
+	for i := range u.lines {
+		readCommands(bareCommand(plain[i]), true, add(u.where, i))
+		if target := linkedScript(plain[i]); target != "" {
+			add(u.where, i)(act{RunsCode, "Links a script"}, target)
+		}
 	}
 	return found
+}
+
+// linkedScript gives the first script that a line links to; "" if there is none.
+func linkedScript(line string) string {
+	for {
+		_, rest, ok := strings.Cut(line, "](")
+		if !ok {
+			return ""
+		}
+		target, after, _ := strings.Cut(rest, ")")
+		if isScript(target) && !strings.Contains(target, "://") {
+			return target
+		}
+		line = after
+	}
 }
 
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
@@ -173,10 +193,12 @@ func bareCommand(line string) string {
 	for at := 0; at < len(line); {
 		end := at + strings.IndexByte(line[at:]+" ", ' ')
 		name := strings.TrimLeft(line[at:min(end, len(line))], "($\"'")
-		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && table[name] != nil && !isEnglishWord(name) || name == "docker" || name == "git" {
+		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && table[name] != nil && !isEnglishWord(name) ||
+			name == "docker" || name == "git" {
 			rest := line[min(end, len(line)):]
-			if strings.Contains(rest, " -") || strings.Contains(rest, "://") || strings.Contains(rest, " | ") || strings.Contains(rest, " /") {
-				return line[at:]
+			if strings.HasSuffix(line[:at], "| ") || strings.Contains(rest, " -") || strings.Contains(rest, "://") ||
+				strings.Contains(rest, " | ") || strings.Contains(rest, " /") {
+				return strings.TrimLeft(line[at:], "($\"'")
 			}
 		}
 		at = end + 1

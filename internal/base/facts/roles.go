@@ -17,7 +17,8 @@ func roleFrame(line string, prose bool) string {
 		role, rest, ok := strings.Cut(text, ":")
 		if ok && strings.TrimSpace(strings.Trim(rest, "*_ ")) != "" {
 			switch strings.ToLower(strings.Trim(role, "*_ ")) {
-			case "system", "assistant", "human", "system message", "system prompt", "system override", "admin override", "system note":
+			case "system", "assistant", "human", "system message", "system prompt", "system override", "admin override",
+				"system note":
 				return text
 			}
 		}
@@ -51,7 +52,8 @@ func isRoleTag(text string) bool {
 		return true
 	}
 	switch strings.TrimPrefix(name, "/") {
-	case "system", "SYSTEM", "INFORMATION", "IMPORTANT", "CRITICAL", "OVERRIDE", "ADMIN", "INSTRUCTIONS", "SECRET", "s", "<SYS>",
+	case "system", "SYSTEM", "INFORMATION", "IMPORTANT", "CRITICAL", "OVERRIDE", "ADMIN", "INSTRUCTIONS", "SECRET", "s",
+		"<SYS>",
 		"system-reminder", "system_prompt", "system-prompt", "admin", "override":
 		return name != "s"
 	}

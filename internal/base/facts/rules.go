@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"math/bits"
 	"strings"
 	"sync"
 )
@@ -55,9 +56,11 @@ func actRules() []sentenceRule {
 			{any: remote, forms: address, within: 4}}},
 		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 7}}},
 		{Credential, "Names a place of secrets", asserted, []step{{forms: places}}},
-		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord}, within: 10}}},
+		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord},
+			within: 10}}},
 		{Persist, "Makes something stay", ordered, []step{{any: timed}, {any: every | recurring, within: 12}}},
-		{DownloadRun, "Installs a program", ordered, []step{{any: install}, {any: program, forms: append(address, path...), within: 6}}},
+		{DownloadRun, "Installs a program", ordered, []step{{any: install}, {any: program, forms: append(address, path...),
+			within: 6}}},
 		{RunsCode, "Runs a script", ordered, []step{{any: perform}, {any: program, forms: []form{scriptWord}, within: 5}}},
 	}
 }
@@ -69,7 +72,8 @@ func concealRules() []sentenceRule {
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4, tight: true}, {any: person | answer, within: 8}}},
 		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
 		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
-		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record, within: 6}}},
+		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record,
+			within: 6}}},
 		{Conceal, unseen, ordered, []step{{any: does}, {any: secretly, within: 3}}},
 		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: does, within: 1}}},
 		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 4}}},
@@ -77,8 +81,10 @@ func concealRules() []sentenceRule {
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 2, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 1, tight: true}}},
-		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person, within: 5, tight: true}}},
-		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional, within: 2}}},
+		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
+			within: 5, tight: true}}},
+		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional,
+			within: 2}}},
 	}
 }
 
@@ -88,11 +94,14 @@ func overrideRules() []sentenceRule {
 		{Override, drop, ordered, []step{{any: ignore}, {any: prior, within: 4}, {any: instruction, within: 5}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 2}, {any: prior, within: 4}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 1, tight: true}}},
-		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send}, {any: your, within: 3}, {any: instruction, within: 4}}},
-		{Override, "Tells the model what to answer", ordered, []step{{any: insert}, {any: your, within: 16}, {any: answer, within: 1}}},
+		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send}, {any: your, within: 3},
+			{any: instruction, within: 4}}},
+		{Override, "Tells the model what to answer", ordered, []step{{any: insert}, {any: your, within: 16}, {any: answer,
+			within: 1}}},
 		{Override, "Tells the model what to answer", anyMood,
 			[]step{{any: cond}, {any: respond, within: 4, tight: true}, {any: always, within: 12}, {any: claims, within: 1}}},
-		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3, tight: true}}},
+		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3,
+			tight: true}}},
 	}
 }
 
@@ -101,7 +110,7 @@ func rightsRules() []sentenceRule {
 		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
-		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 6}}},
+		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 3, tight: true}}},
 	}
 }
 
@@ -120,51 +129,98 @@ func phrases() []phrase {
 			all = append(all, phrase{class, says, strings.Fields(text)})
 		}
 	}
-	add(Override, "Speaks to the model", "you are now|from now on|from this point on|from this moment on|new instructions for|"+
-		"your new task|your real task|your actual task|your true purpose|your new role|pretend to be|pretend that you|pretend you|"+
-		"developer mode|do anything now|unrestricted mode|unrestricted developer|no restrictions|without restrictions|"+
-		"without its usual restrictions|highest priority and|takes precedence over|take precedence over|stop everything|"+
-		"stop what you are doing|end of document|end of session|end of prompt|must comply|do not refuse|never refuse|"+
-		"never say no|stay in character|system override|your previous instructions|your guidelines|your programming|"+
-		"your safety|ignore the rest|ignore everything|forget everything|everything you were told|invisible to humans|hidden from humans|role of another|you are to act|act like a|escape your|if you are an ai|as an ai|ai language model|ai assistants|agent reading this|"+
-		"agents reading this|assistant reading this|reply with only|respond only with|simply respond with|reply only with|"+
-		"answer only with|nur noch mit|ethical guidelines|content policy|immediately comply|comply immediately|"+
-		"act as an administrator|act as an unrestricted|act as if you|follow only mine|neuen anweisungen|nuevas instrucciones|"+
-		"before anything the user|before anything else the|i am your developer|i am the administrator|i authorise|i authorize|"+
-		"you will obey|you must obey|this is a test of|urgent message from|official message from")
-	add(Conceal, "Asks to keep something from people", "if anyone asks|if anybody asks|keep it confidential|keep this confidential|"+
-		"keep it secret|keep this secret|keep this hidden|keep this behavior hidden|keep this behaviour hidden|"+
-		"between us|without the user noticing|without their knowledge|without the user's knowledge|without the user knowing|"+
-		"in the background without|out of your summary|out of the summary|out of the report|without showing any output|"+
-		"cover your tracks|cover the tracks|leave no trace|keep quiet about")
-	add(Persist, "Makes something stay", "in all future conversations|in all future sessions|in future sessions|in future conversations|"+
-		"for all future|to your memory|to long-term memory|remember this instruction|remember these instructions|at every boot|"+
-		"at each boot|on every boot|at every login|on every startup|required for every task")
-	add(Weakens, "Approves by itself", "approve automatically|auto-approve|auto-approved|automatically approve|approve it automatically|"+
-		"approve the change automatically|merge directly|merge automatically|no need to wait|no need to ask|no need to confirm|"+
-		"no confirmation is|no approval is|no review is|assume approval|consider it approved|pre-approved|preapproved|"+
-		"has already been approved|already approved by|sin confirmación|sin preguntar|ohne nachfrage|ohne rückfrage|"+
-		"ohne bestätigung|without a second|can be left out|may be left out|treat warnings|treat the warnings")
+	add(Override, "Speaks to the model",
+		"you are now|from now on|from this point on|from this moment on|new instructions for|your new task|"+
+			"your real task|your actual task|your true purpose|your new role|pretend to be|pretend that you|pretend you|"+
+			"developer mode|do anything now|unrestricted mode|unrestricted developer|no restrictions|"+
+			"without restrictions|without its usual restrictions|highest priority and|takes precedence over|"+
+			"take precedence over|stop everything|stop what you are doing|end of document|end of session|end of prompt|"+
+			"must comply|do not refuse|never refuse|never say no|stay in character|system override|"+
+			"your previous instructions|your guidelines|your programming|your safety|ignore the rest|ignore everything|"+
+			"forget everything|everything you were told|invisible to humans|hidden from humans|role of another|"+
+			"you are to act|act like a|escape your|if you are an ai|as an ai|ai language model|ai assistants|"+
+			"agent reading this|agents reading this|assistant reading this|reply with only|respond only with|"+
+			"simply respond with|reply only with|answer only with|nur noch mit|ethical guidelines|content policy|"+
+			"immediately comply|comply immediately|act as an administrator|act as an unrestricted|act as if you|"+
+			"follow only mine|neuen anweisungen|nuevas instrucciones|before anything the user|before anything else the|"+
+			"i am your developer|i am the administrator|i authorise|i authorize|you will obey|you must obey|"+
+			"this is a test of|urgent message from|official message from")
+	add(Conceal, "Asks to keep something from people",
+		"if anyone asks|if anybody asks|keep it confidential|keep this confidential|keep it secret|keep this secret|"+
+			"keep this hidden|keep this behavior hidden|keep this behaviour hidden|between us|without the user noticing|"+
+			"without their knowledge|without the user's knowledge|without the user knowing|in the background without|"+
+			"out of your summary|out of the summary|out of the report|without showing any output|cover your tracks|"+
+			"cover the tracks|leave no trace|keep quiet about")
+	add(Persist, "Makes something stay",
+		"in all future conversations|in all future sessions|in future sessions|in future conversations|for all future|"+
+			"to your memory|to long-term memory|remember this instruction|remember these instructions|at every boot|"+
+			"at each boot|on every boot|at every login|on every startup|required for every task")
+	add(Weakens, "Approves by itself",
+		"approve automatically|auto-approve|auto-approved|automatically approve|approve it automatically|"+
+			"approve the change automatically|merge directly|merge automatically|no need to wait|no need to ask|"+
+			"no need to confirm|no confirmation is|no approval is|no review is|assume approval|consider it approved|"+
+			"pre-approved|preapproved|has already been approved|already approved by|sin confirmación|sin preguntar|"+
+			"ohne nachfrage|ohne rückfrage|ohne bestätigung|without a second|can be left out|may be left out|"+
+			"treat warnings|treat the warnings")
 	add(Destroy, "Overwrites a branch", "force-push|force push|force-pushing|replace the contents")
-	add(Rights, "Gives more rights", "escalate privileges|elevate privileges|run as root|all tools without|every tool without")
+	add(Rights, "Gives more rights",
+		"escalate privileges|elevate privileges|run as root|all tools without|every tool without")
 	return all
 }
 
 // index finds the rules and phrases that may begin with a word.
 type index struct {
-	rules   []sentenceRule
-	first   meaning // of all rules
+	rules   [64][]sentenceRule // by each sense of their first word
+	places  []sentenceRule     // that begin with a form
+	first   meaning            // of all rules
 	phrases map[string][]phrase
 }
 
 // ruleIndex is made once, when the first text is read.
-var ruleIndex = sync.OnceValue(func() index { //nolint:gochecknoglobals // made once, then never changed
-	x := index{rules: sentenceRules(), phrases: map[string][]phrase{}}
-	for _, r := range x.rules {
+var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made once, then never changed
+	x := &index{phrases: map[string][]phrase{}}
+	for _, r := range sentenceRules() {
 		x.first |= r.steps[0].any
+		if r.steps[0].any == 0 {
+			x.places = append(x.places, r)
+		}
+		for senses := r.steps[0].any; senses != 0; senses &= senses - 1 {
+			bit := bits.TrailingZeros64(uint64(senses))
+			x.rules[bit] = append(x.rules[bit], r)
+		}
 	}
 	for _, p := range phrases() {
 		x.phrases[p.words[0]] = append(x.phrases[p.words[0]], p)
 	}
 	return x
 })
+
+// read calls add with each rule and phrase that holds from a word of a sentence on.
+func (x *index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
+	if s[at].meaning != 0 || s[at].form == plainWord {
+		for _, p := range x.phrases[s[at].text] {
+			if p.match(s, at) {
+				add(p.class, p.says, at, at, at+len(p.words)-1)
+			}
+		}
+	}
+	if s[at].form == secretWord {
+		for _, rule := range x.places {
+			if first, last, ok := rule.match(s, at); ok {
+				add(rule.class, rule.says, first, at, last)
+			}
+		}
+	}
+	for senses := s[at].meaning & x.first; senses != 0; senses &= senses - 1 {
+		bit := bits.TrailingZeros64(uint64(senses))
+		for _, rule := range x.rules[bit] {
+			common := rule.steps[0].any & s[at].meaning
+			if bits.TrailingZeros64(uint64(common)) != bit {
+				continue // it is tried with the first sense that it shares with the word
+			}
+			if first, last, ok := rule.match(s, at); ok {
+				add(rule.class, rule.says, first, at, last)
+			}
+		}
+	}
+}

@@ -83,9 +83,15 @@ func (w *wordings[T]) find(line string, found func(T)) {
 			c += 'a' - 'A'
 		}
 		for _, candidate := range w.byFirst[c] {
-			if end := i + len(candidate.text); end <= len(line) && strings.EqualFold(line[i:end], candidate.text) {
+			end := i + len(candidate.text)
+			if end <= len(line) && strings.EqualFold(line[i:end], candidate.text) && !splitsWord(line, end) {
 				found(candidate.value)
 			}
 		}
 	}
+}
+
+// splitsWord says whether letters stand before and behind an offset.
+func splitsWord(line string, at int) bool {
+	return at < len(line) && isAlphanumeric(line[at]) && isAlphanumeric(line[at-1])
 }

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -51,10 +52,8 @@ func withoutPrompt(line string) string {
 	return line
 }
 
-type shellParser struct {
-	all   []command
-	depth int
-}
+// shellParser collects commands.
+type shellParser struct{ all []command }
 
 // shellWord is a word of a command, and where it begins.
 type shellWord struct {
@@ -62,63 +61,87 @@ type shellWord struct {
 	start int
 }
 
-// parse reads the commands of a text, which are joined by pipes and operators.
+// shellText is a text whose commands are read, which pipes and operators join.
+type shellText struct {
+	*shellParser
+	text     string
+	depth    int
+	closes   map[int]int // see closings
+	words    []shellWord // of the current command
+	current  command
+	pipe     []string // the names of the commands before it in the pipe
+	redirect string   // the sign before the next word that says where input or output goes
+}
+
+// parse reads the commands of a text.
 func (p *shellParser) parse(text string, depth int) {
 	if depth > maxDepth {
 		return
 	}
-	closes := closings(text)
-	var words []shellWord
-	var pipe []string
-	current := command{depth: depth}
-	redirect := ""
-	end := func(at int, operator string) {
-		current.finish(text, words, at)
-		current.tolerated = operator == "||" && isTrue(text[min(at+2, len(text)):])
-		p.take(current, words)
-		if operator == "|" && current.name != "" {
-			pipe = append(pipe, current.name)
-		} else {
-			pipe = nil
-		}
-		current = command{depth: depth, piped: operator == "|", before: pipe, reads: operator == "|"}
-		words, redirect = nil, ""
-	}
+	t := shellText{shellParser: p, text: text, depth: depth, closes: closings(text), current: command{depth: depth}}
 	for at := 0; at < len(text) && len(p.all) < maxCommands; {
-		if operator := operatorAt(text, at); operator != "" {
-			end(at, operator)
-			at += len(operator)
-			continue
+		c := text[at]
+		if c == '#' && (len(t.words) == 0 || text[at-1] == ' ') { // a comment
+			t.end(at, "")
+			return
 		}
-		switch c := text[at]; {
+		operator := operatorAt(text, at)
+		switch {
+		case operator != "":
+			t.end(at, operator)
+			at += len(operator)
 		case c == ' ' || c == '\t':
 			at++
-		case c == '#' && len(words) == 0, c == '#' && text[at-1] == ' ':
-			end(at, "")
-			return
-		case c == '>' || c == '<' || c == '&' && at+1 < len(text) && text[at+1] == '>':
-			size := 1
-			for at+size < len(text) && strings.IndexByte("><&-", text[at+size]) >= 0 {
-				size++
-			}
-			redirect = text[at : at+size]
-			if last := len(words) - 1; last >= 0 && at > 0 && text[at-1] == '2' && words[last].text == "2" {
-				words, redirect = words[:last], "2"+redirect
-			}
-			at += size
+		case c == '<' && t.closes[at+1] > 0:
+			next := p.substitution(text, at, depth, t.closes)
+			t.words = append(t.words, shellWord{text[at:next], at})
+			at = next
+		case c == '>' || c == '<' || c == '&':
+			at += t.redirection(at)
 		default:
-			word, next := p.word(text, at, depth, closes)
-			switch {
-			case redirect == "":
-				words = append(words, shellWord{word, at})
-			default:
-				current.redirect(redirect, word)
-				redirect = ""
-			}
+			word, next := p.word(text, at, depth, t.closes)
+			t.add(word, at)
 			at = max(next, at+1)
 		}
 	}
-	end(len(text), "")
+	t.end(len(text), "")
+}
+
+// end ends a command at an offset where an operator stands, or at the end of the text.
+func (t *shellText) end(at int, operator string) {
+	t.current.finish(t.text, t.words, at)
+	t.current.tolerated = operator == "||" && isTrue(t.text[min(at+2, len(t.text)):])
+	t.take(t.current)
+	if operator == "|" && t.current.name != "" {
+		t.pipe = append(slices.Clip(t.pipe), t.current.name)
+	} else {
+		t.pipe = nil
+	}
+	t.current = command{depth: t.depth, piped: operator == "|", before: t.pipe, reads: operator == "|"}
+	t.words, t.redirect = nil, ""
+}
+
+// redirection reads a sign that says where input or output goes, and returns its length.
+func (t *shellText) redirection(at int) (size int) {
+	size = 1
+	for at+size < len(t.text) && strings.IndexByte("><&-", t.text[at+size]) >= 0 {
+		size++
+	}
+	t.redirect = t.text[at : at+size]
+	if last := len(t.words) - 1; last >= 0 && t.text[at-1] == '2' && t.words[last].text == "2" {
+		t.words, t.redirect = t.words[:last], "2"+t.redirect
+	}
+	return size
+}
+
+// add adds a word to the command, or to where its input or output goes.
+func (t *shellText) add(word string, at int) {
+	if t.redirect == "" {
+		t.words = append(t.words, shellWord{word, at})
+		return
+	}
+	t.current.redirect(t.redirect, word)
+	t.redirect = ""
 }
 
 func isTrue(text string) bool {
@@ -188,14 +211,15 @@ func isAssignment(text string) bool {
 	return true
 }
 
-// word reads a word, with the parts in quotes, and the commands within it. It returns the word without quotes, and where
-// it ends.
+// word reads a word, with the parts in quotes, and the commands within it. It returns the word without quotes, and
+// where it ends.
 func (p *shellParser) word(text string, at, depth int, closes map[int]int) (word string, end int) {
 	var b strings.Builder
 	for at < len(text) {
 		c := text[at]
 		switch {
-		case c == ' ' || c == '\t' || c == ';' || c == '|' || c == '>' || c == '<' || c == '(' || c == ')' || c == '\n' || c == '&':
+		case c == ' ' || c == '\t' || c == ';' || c == '|' || c == '>' || c == '<' || c == '(' || c == ')' || c == '\n' ||
+			c == '&':
 			return b.String(), at
 		case c == '\\' && at+1 < len(text):
 			b.WriteByte(text[at+1])
@@ -241,7 +265,7 @@ func quotedText(text string, at int) (inner string, end int) {
 
 // closings maps the offset of each parenthesis that opens and is closed to that of the one which closes it.
 func closings(text string) map[int]int {
-	if !strings.Contains(text, "$(") {
+	if !strings.Contains(text, "$(") && !strings.Contains(text, "<(") {
 		return nil
 	}
 	closes := map[int]int{}
@@ -291,7 +315,7 @@ func (p *shellParser) substitutions(text string, depth int) {
 }
 
 // take keeps a command, and reads the commands that it runs: those behind sudo, in quotes behind bash -c, behind --.
-func (p *shellParser) take(c command, words []shellWord) {
+func (p *shellParser) take(c command) {
 	if c.name == "" && len(c.writes) == 0 {
 		return
 	}
@@ -311,7 +335,7 @@ func (p *shellParser) take(c command, words []shellWord) {
 		if isAssignment(rest[0]) {
 			return
 		}
-		p.take(next, words)
+		p.take(next)
 	}
 }
 
@@ -340,8 +364,10 @@ func (c command) inner() []string {
 // wrapped gives the words of the command that a program such as sudo runs; none for other programs.
 func (c command) wrapped() []string {
 	switch c.name {
-	case "sudo", "doas", "env", "nohup", "time", "timeout", "nice", "ionice", "exec", "command", "xargs", "watch", "setsid",
-		"stdbuf", "pkexec", "then", "do", "else", "if", "while", "until", "!", "chroot", "strace", "unbuffer", "builtin", "yes":
+	case "sudo", "doas", "env", "nohup", "time", "timeout", "nice", "ionice", "exec", "command", "xargs", "watch",
+		"setsid",
+		"stdbuf", "pkexec", "then", "do", "else", "if", "while", "until", "!", "chroot", "strace", "unbuffer", "builtin",
+		"yes":
 		return behindOptions(c.name, c.args)
 	case "ssh":
 		return behindOptions(c.name, c.args)
@@ -373,8 +399,9 @@ func isRunner(name string) bool {
 
 // behindOptions gives the words behind the options of a program that runs another.
 func behindOptions(name string, args []string) []string {
-	takesValue := map[string]string{"sudo": "-u -g -U -p -C -h", "timeout": "-s -k", "nice": "-n", "xargs": "-I -n -P -L -d -a -s",
-		"ssh": "-i -p -l -o -L -R -D -F -J -c -n", "watch": "-n", "env": "-u -C", "stdbuf": "-o -e -i"}[name]
+	takesValue := map[string]string{"sudo": "-u -g -U -p -C -h", "timeout": "-s -k", "nice": "-n",
+		"xargs": "-I -n -P -L -d -a -s",
+		"ssh":   "-i -p -l -o -L -R -D -F -J -c -n", "watch": "-n", "env": "-u -C", "stdbuf": "-o -e -i"}[name]
 	positional := map[string]int{"timeout": 1, "ssh": 1, "chroot": 1}[name]
 	for i := 0; i < len(args); i++ {
 		arg := args[i]

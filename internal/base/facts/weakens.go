@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,12 +43,13 @@ func (g guard) words() string {
 // guardWords are the words by which a safeguard is known.
 var guardWords = sync.OnceValue(func() *wordings[guard] { //nolint:gochecknoglobals // made once, never changed
 	w := &wordings[guard]{}
-	w.add(guardAsk, "confirm with|ask the|ask for|ask first|ask before|approval|approve|sign-off|permission from|confirmation|"+
-		"second pair|peer review|reviewed by|wait for")
-	w.add(guardBackup, "back up|backup|take a snapshot|snapshot first|make a copy|save a copy")
-	w.add(guardForbid, "do not|don't|never |must not|should not|avoid ")
+	w.add(guardAsk,
+		"confirm with|ask the|approved|approvals|ask for|ask first|ask before|approval|approve|sign-off|permission from|"+
+			"confirmation|second pair|peer review|reviewed by|wait for")
+	w.add(guardBackup, "back up|backup|backups|take a snapshot|snapshot first|make a copy|save a copy")
+	w.add(guardForbid, "do not|don't|never|must not")
 	w.add(guardLimit, "at most|no more than|limit to|not exceed|only if|unless |maximum of|rate limit|--limit")
-	w.add(guardWarning, "warning|caution|danger|careful|irreversible|data loss|[!important]")
+	w.add(guardWarning, "warning|warnings|caution|danger|careful|irreversible|data loss|[!important]")
 	w.add(guardDryRun, "dry-run|dry run|--dry-run|--check|--diff|simulate")
 	w.add(guardCheck, "set -e|verify that|make sure|ensure that|check that|check whether|pipefail|--verify|assert")
 	return w
@@ -56,7 +58,7 @@ var guardWords = sync.OnceValue(func() *wordings[guard] { //nolint:gochecknoglob
 // guardsOf gives the kinds of safeguards that a line names.
 func guardsOf(line string) guard {
 	var found guard
-	guardWords().find(undisguised(line), func(g guard) { found |= g })
+	guardWords().find(textscan.Undisguise(line), func(g guard) { found |= g })
 	return found
 }
 
@@ -97,6 +99,12 @@ func weakened(path string, before, after []string, removed, added []bool) []Fact
 		}
 		for _, i := range b.removed {
 			gone := guardsOf(before[i]) &^ kept
+			if len(b.added) > 0 {
+				gone &^= guardCheck // which rewording often loses
+			}
+			if !forbidsAtStart(before[i], b.added, after) {
+				gone &^= guardForbid
+			}
 			for bit := range guardKinds {
 				kind := guard(1) << bit
 				if gone&kind == 0 || lost[bit] <= 0 {
@@ -112,6 +120,31 @@ func weakened(path string, before, after []string, removed, added []bool) []Fact
 		facts = facts[:1] // of a file that is deleted, which a reviewer sees anyhow
 	}
 	return facts
+}
+
+// forbidsAtStart says whether a line begins with a prohibition, and no other text took its place but the same without
+// the prohibition.
+func forbidsAtStart(line string, added []int, after []string) bool {
+	const compared = 8
+	text := bareText(line)
+	for _, order := range []string{"do not ", "don't ", "never ", "you must not ", "important: ", "critical: "} {
+		rest, ok := strings.CutPrefix(text, order)
+		if !ok {
+			continue
+		}
+		for _, i := range added {
+			if strings.HasPrefix(bareText(after[i]), rest[:min(len(rest), compared)]) {
+				return true
+			}
+		}
+		return len(added) == 0
+	}
+	return false
+}
+
+// bareText gives a line in lower case without the marks of lists and emphasis before it.
+func bareText(line string) string {
+	return strings.ToLower(strings.TrimLeft(line, " \t>*-_0123456789.)#[]!"))
 }
 
 // lostGuards counts, for each kind, how many more lines with such a safeguard were removed than added.
@@ -140,7 +173,8 @@ func lostGuards(before, after []string, removed, added []bool) (lost [guardKinds
 // fact makes a fact of a line, which counts from 0.
 func fact(class Class, path string, line int, removed bool, says, words string) Fact {
 	words = oneLine(words)
-	return Fact{Class: class, Path: path, Line: line + 1, Removed: removed, Where: Prose, Words: words, Sentence: says + ": " + words}
+	return Fact{Class: class, Path: path, Line: line + 1, Removed: removed, Where: Prose, Words: words, Sentence: says +
+		": " + words}
 }
 
 // widenedBounds gives the lines of which only a number has changed, to ten times as much or as little.
@@ -161,7 +195,8 @@ func widenedBounds(path string, b block, before, after []string) []Fact {
 // isBound says whether a line is about a bound.
 func isBound(line string) bool {
 	lower := strings.ToLower(line)
-	for _, word := range []string{"limit", "threshold", "max", "timeout", "retries", "at most", "more than", "less than", "percent", "%", "budget",
+	for _, word := range []string{"limit", "threshold", "max", "timeout", "retries", "at most", "more than", "less than",
+		"percent", "%", "budget",
 		"above", "below", "exceed", " > ", " < ", ">=", "<="} {
 		if strings.Contains(lower, word) {
 			return true

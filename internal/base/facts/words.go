@@ -145,7 +145,8 @@ func isCode(text string) bool {
 // a word; 0 if it begins with a word.
 func separatorLength(text string) int {
 	switch c := text[0]; c {
-	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=', '&', '^':
+	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=',
+		'&', '^':
 		return 1
 	default:
 		if c < utf8.RuneSelf {
@@ -235,7 +236,8 @@ func (s sentence) addPair() {
 	before := s[last-1].text
 	if before == "root" || before == "admin" || before == "public" || before == "administrator" {
 		switch s[last].text {
-		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide", "folder",
+		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide",
+			"folder",
 			"filesystem", "component", "api", "key", "partition", "url", "path", "ip", "cloud", "docs", "documentation":
 			s[last-1].meaning &^= power
 		}
@@ -257,7 +259,8 @@ func (s sentence) addPair() {
 		}
 	case "token", "tokens", "cookie", "cookies":
 		switch before {
-		case "access", "api", "session", "bearer", "auth", "authentication", "refresh", "secret", "service", "github", "deploy", "personal",
+		case "access", "api", "session", "bearer", "auth", "authentication", "refresh", "secret", "service", "github",
+			"deploy", "personal",
 			"oauth", "login", "jwt", "browser", "saved", "all", "every", "security", "admin":
 			s[last].meaning |= secret
 		}
@@ -265,13 +268,16 @@ func (s sentence) addPair() {
 		if before == "dry" {
 			s[last].meaning |= safeguard
 		}
-	case "name", "names", "keyword":
-		s[last].meaning &^= secret
+	case "name", "names", "key-value", "object", "objects", "resource":
+		s[last-1].meaning &^= secret
+	case "space", "usage", "pressure", "image", "images", "io", "i/o", "type", "size", "latency", "speed", "performance":
+		s[last-1].meaning &^= stored
 	}
 }
 
 // isPath says whether a word is surely a path, unlike "and/or" or "e.g".
 func isPath(text string) bool {
-	return strings.ContainsAny(text[:1], "/~$") && len(text) > 1 || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") ||
+	return strings.ContainsAny(text[:1], "/~$") && len(text) > 1 || strings.HasPrefix(text, "./") ||
+		strings.HasPrefix(text, "../") ||
 		strings.Count(text, "/") > 1 || strings.HasSuffix(text, "/")
 }

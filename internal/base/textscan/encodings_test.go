@@ -294,3 +294,21 @@ func FuzzLayers(f *testing.F) {
 		}
 	})
 }
+
+func TestALineIsUndisguisedAndStaysOne(t *testing.T) {
+	for line, want := range map[string]string{
+		`\x72\x6d -rf /a`:        "rm -rf /a",
+		"&#114;m &amp; ls":       "rm & ls",
+		"%72m%20x":               "rm x",
+		"r\u043em, \uff52\uff4d": "rom, rm",
+		`a\nb\tc "\rm"`:          `a\nb\tc "\rm"`,
+		"plain":                  "plain",
+		`cut at the end \`:       `cut at the end \`,
+		"so\u00adft":             "soft",
+		"%0a\\u000a&#10; one":    "%0a\\u000a&#10; one",
+	} {
+		if got := Undisguise(line); got != want {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}

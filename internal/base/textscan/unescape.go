@@ -39,6 +39,26 @@ func (l layer) unescaped() (layer, bool) {
 	return b.layer(), true
 }
 
+// Undisguise gives a line as what runs or reads it would take it: one layer of the escapes that Secrets undoes is taken
+// off, letters that look like those of ASCII become these, and what shows nothing is left out. The line stays one line:
+// escapes of its ends and of tabs stay as they are.
+func Undisguise(line string) string {
+	if !escapable(line) {
+		return line
+	}
+	var b strings.Builder
+	b.Grow(len(line))
+	for at := 0; at < len(line); {
+		decoded, size := escape(line[at:])
+		if size == 0 || strings.ContainsAny(decoded, "\n\r\t") {
+			decoded, size = line[at:at+max(1, size)], max(1, size)
+		}
+		b.WriteString(decoded)
+		at += size
+	}
+	return b.String()
+}
+
 // escapable says whether text can hold an escape at all, which most texts cannot.
 func escapable(text string) bool {
 	for i := range len(text) {
