@@ -195,7 +195,8 @@ func authorize(a *App, p *Parts) {
 			}
 		},
 		Log: p.Log, Clock: prflow.Clock{Now: p.Store.Now, Sleep: transport.Sleep}, NewID: NewID, Notifier: p.notifier,
-		Proof: prflow.Proof{Key: p.markKey, Head: p.Store.Audit.Head, Exported: p.Store.sinks.Required},
+		Checkers: newCheckers(a, p),
+		Proof:    prflow.Proof{Key: p.markKey, Head: p.Store.Audit.Head, Exported: p.Store.sinks.Required},
 	})
 	p.Tools = a.newTools(p)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -115,7 +116,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "repository": repository, "bytes": writeBytes, "forge": forge(t),
 			"serve": startServer, "fetch": fetch, "endserve": endServer, "tamper": tamperWithAudit, "newest": newestSnapshot,
-			"page": runPage, "example": runExample,
+			"page": runPage, "example": runExample, "checkers": exampleCheckers,
 		},
 	})
 }
@@ -625,4 +626,40 @@ func pagesWithCommands(t *testing.T) []string {
 		}
 	}
 	return out
+}
+
+// buildCheckers builds the checkers of examples/checkers into a folder.
+var buildCheckers = sync.OnceValues(func() (folder string, err error) {
+	folder = filepath.Join(os.Getenv(scratch), "checkers")
+	out, err := exec.Command("go", "build", "-o", folder+"/", "../../examples/checkers/shell",
+		"../../examples/checkers/model").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return folder, err
+})
+
+// exampleCheckers builds the checkers of the examples, sets CHECKERS to their folder, and starts a model that says what a
+// file holds: checkers FILE.
+func exampleCheckers(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: checkers FILE")
+	}
+	folder, err := buildCheckers()
+	ts.Check(err)
+	answer, err := json.Marshal(map[string]any{"choices": []any{map[string]any{
+		"message": map[string]any{"role": "assistant", "content": ts.ReadFile(args[0])}}}})
+	ts.Check(err)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked, err := io.ReadAll(r.Body)
+		if err != nil || r.URL.Path != "/v1/chat/completions" || !strings.Contains(string(asked), "rm -rf /srv/data") {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_, _ = w.Write(answer)
+	}))
+	ts.Defer(model.Close)
+	ts.Setenv("CHECKERS", folder)
+	ts.Setenv("CHECKER_MODEL_URL", model.URL+"/v1")
+	ts.Setenv("CHECKER_MODEL", "stub")
 }

@@ -262,7 +262,7 @@ func spanish(s senses) {
 			"resultados")
 	s.add(send,
 		"envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite "+
-		"transmitir comparte") //nolint:misspell // Spanish
+			"transmitir comparte") //nolint:misspell // Spanish
 	s.add(remote, "servidor dirección correo externo")
 	s.add(not, "no")
 	s.add(tell,

@@ -180,6 +180,11 @@ func (c *creation) checkRequest(ctx context.Context) error {
 	if _, err := c.runGates(ctx, phaseRepository); err != nil {
 		return err
 	}
+	if unread == nil && len(c.verdicts.violations()) == 0 {
+		if err := c.askCheckers(ctx); err != nil {
+			return err
+		}
+	}
 	violations := c.verdicts.violations()
 	switch {
 	case unread != nil && (len(violations) == 0 || ctx.Err() != nil):

@@ -18,16 +18,17 @@ import (
 // methods read more when a gate needs it; none writes.
 type evidence struct {
 	resolution gitprovider.Resolution
-	unresolved *fault.Error           // why there is no resolution
-	snapshot   *gitprovider.Snapshot  // nil if the repository was not read
-	seen       record.Position        // where the record stood before the snapshot was taken
-	marks      map[int]mark           // the true marks of the snapshot's pull requests, by number
-	usage      record.Usage           // of the caps
-	lines      []FileLines            // how the files differ from the base branch, sorted by path
-	attributes gitprovider.Attributes // of the files of the request, as far as the branch has any
-	facts      facts.Reading          // what the change names and would do, against the base branch
-	hosts      map[string]bool        // that other files in scope name; nil until they are read
-	revision   *revision              // what the request adds to; nil if it opens a pull request of its own
+	unresolved *fault.Error                // why there is no resolution
+	snapshot   *gitprovider.Snapshot       // nil if the repository was not read
+	seen       record.Position             // where the record stood before the snapshot was taken
+	marks      map[int]mark                // the true marks of the snapshot's pull requests, by number
+	usage      record.Usage                // of the caps
+	lines      []FileLines                 // how the files differ from the base branch, sorted by path
+	attributes gitprovider.Attributes      // of the files of the request, as far as the branch has any
+	facts      facts.Reading               // what the change names and would do, against the base branch
+	onBase     map[gitprovider.Path][]byte // texts of a revised pull request's files; nil until they are read
+	hosts      map[string]bool             // that other files in scope name; nil until they are read
+	revision   *revision                   // what the request adds to; nil if it opens a pull request of its own
 
 	registry *gitprovider.Registry
 	history  History

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -29,31 +30,49 @@ func judgeFacts(ctx context.Context, on rules, r *createRequest, e *evidence) (r
 	if e.comparedSnapshot() == nil || r.asked.repliesOnly() {
 		return ruling{skipped: true}, nil
 	}
-	e.facts = withoutCredentials(on.secrets, facts.Read(e.filesOfFacts(on, r), e.namedElsewhere(ctx, on)))
+	files, err := e.filesOfFacts(ctx, on, r)
+	if err != nil {
+		return ruling{}, err
+	}
+	e.facts = withoutCredentials(on.secrets, facts.Read(files, e.namedElsewhere(ctx, on)))
 	return ruling{detail: countFacts(e.facts), violations: refusedFacts(on, e.facts)}, nil
 }
 
 // filesOfFacts returns the files of the change with their texts before it: of a revision the whole pull request against
 // the base branch, since that is what is merged.
-func (e *evidence) filesOfFacts(on rules, r *createRequest) (out []facts.File) {
+func (e *evidence) filesOfFacts(ctx context.Context, on rules, r *createRequest) (out []facts.File, err error) {
 	changes, before := r.inScope(on.Policy.Scope.At(on.Tier)), e.comparedSnapshot().Contents
 	if e.revision != nil {
 		changes = changesIn(e.revision.net)
+		if before, err = e.textsOnBase(ctx, changes); err != nil {
+			return nil, err
+		}
 	}
 	for _, c := range changes {
-		old, known := before[c.Path]
-		if onBase, isThere := e.snapshot.Contents[c.Path]; isThere && e.revision != nil {
-			old = onBase
-		} else if _, exists := e.snapshot.Tree[c.Path.String()]; e.revision != nil && !exists && known {
-			old = nil // the pull request brings the file
-		}
-		f := facts.File{Path: c.Path.String(), Old: string(old), New: c.Content}
+		f := facts.File{Path: c.Path.String(), Old: string(before[c.Path]), New: c.Content}
 		if c.Action == gitprovider.ActionDelete {
 			f.New = ""
 		}
 		out = append(out, f)
 	}
-	return out
+	return out, nil
+}
+
+// textsOnBase reads, once, the files of a revised pull request as the base branch has them.
+func (e *evidence) textsOnBase(ctx context.Context, changes []gitprovider.Change) (map[gitprovider.Path][]byte, error) {
+	if e.onBase != nil || len(changes) == 0 {
+		return e.onBase, nil
+	}
+	query := gitprovider.SnapshotQuery{Repo: e.snapshot.Repo, Base: e.snapshot.Base, Contents: true, FilesOnly: true}
+	for _, c := range changes {
+		query.Paths = append(query.Paths, c.Path)
+	}
+	snapshot, err := e.resolution.Provider.Snapshot(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	e.onBase = snapshot.Contents
+	return e.onBase, nil
 }
 
 // withoutCredentials hides what looks like a credential in the words of facts: lines that a change alters may have held
@@ -68,10 +87,8 @@ func withoutCredentials(secrets Secrets, in facts.Reading) facts.Reading {
 // countFacts says how many facts of each class there are, the gravest first, for the record.
 func countFacts(in facts.Reading) string {
 	var out []string
-	for _, class := range facts.Classes() {
-		if n := in.Counts[class]; n > 0 {
-			out = append(out, fmt.Sprint(class, " ", n))
-		}
+	for _, class := range in.Found() {
+		out = append(out, fmt.Sprint(class, " ", in.Counts[class]))
 	}
 	if out == nil {
 		return "nothing of note"
@@ -90,14 +107,9 @@ func refusedFacts(on rules, in facts.Reading) (out []fault.Violation) {
 				continue
 			}
 			n++
-			line := fmt.Sprintf("line %d", f.Line)
-			if f.Removed {
-				line = fmt.Sprintf("removed line %d", f.Line)
-			}
 			out = append(out, fault.Violation{
 				Code: fault.ContentDenied, Path: f.Path, Rule: "facts:" + string(class),
-				Message: fmt.Sprintf("%s of %s %s, which the operator's policy refuses (facts: %s): %s", line, quote(f.Path),
-					class.Words(), class, quote(f.Words)),
+				Message:    fmt.Sprintf("%s%s; the operator's policy refuses that (facts: %s)", placeOf(f), quote(f.Sentence), class),
 				Suggestion: "leave this out, or say in the body of a proposal without it what a person should do",
 			})
 		}
@@ -211,8 +223,8 @@ func factLines(in facts.Reading) (out []FactLine) {
 // maxFooterFacts bounds the facts in the footer of a pull request.
 const maxFooterFacts = 10
 
-// factsNote lists facts for the footer of a pull request, the gravest first. Their words stand in code and are cut to
-// plain characters, so that no forge acts on them. It is "" for none.
+// factsNote lists facts for the footer of a pull request, the gravest first. Their words stand in code, which they
+// cannot end, so that no forge acts on them. It is "" for none.
 func factsNote(in facts.Reading) string {
 	if len(in.Facts) == 0 {
 		return ""
@@ -221,14 +233,45 @@ func factsNote(in facts.Reading) string {
 	b.WriteString("What the added lines would do, as facts, not as a verdict:\n\n")
 	shown := in.Facts[:min(len(in.Facts), maxFooterFacts)]
 	for _, f := range shown {
-		line := "line"
-		if f.Removed {
-			line = "removed line"
-		}
-		fmt.Fprintf(&b, "- %s: %s %s %d: %s\n", f.Class.Words(), declared(f.Path), line, f.Line, declared(f.Words))
+		fmt.Fprintf(&b, "- %s: %s%s\n", f.Class.Words(), footerPlace(f), inCode(f.Words))
 	}
 	if more := len(in.Facts) + in.More - len(shown); more > 0 {
 		fmt.Fprintf(&b, "- and %d more in the dashboard\n", more)
 	}
 	return b.String() + "\n"
+}
+
+// placeOf says where a fact stands, before what it says; "" for one about the whole change.
+func placeOf(f facts.Fact) string {
+	switch {
+	case f.Path == "":
+		return ""
+	case f.Removed:
+		return fmt.Sprintf("removed line %d of %s: ", f.Line, quote(f.Path))
+	}
+	return fmt.Sprintf("line %d of %s: ", f.Line, quote(f.Path))
+}
+
+func footerPlace(f facts.Fact) string {
+	switch {
+	case f.Path == "":
+		return ""
+	case f.Removed:
+		return fmt.Sprintf("%s removed line %d: ", inCode(f.Path), f.Line)
+	}
+	return fmt.Sprintf("%s line %d: ", inCode(f.Path), f.Line)
+}
+
+// inCode returns text of others as a code span of one line that it cannot end.
+func inCode(text string) string {
+	kept := strings.Map(func(r rune) rune {
+		if r == '`' || r == '<' || r == '>' || unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, clean(text, facts.MaxWords))
+	if strings.TrimSpace(kept) == "" {
+		kept = "?" // a span of spaces alone is none
+	}
+	return "`" + kept + "`"
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Clock Clock
 	NewID func() string // request ids: unique, sortable by time
 	Proof Proof
+	// Checkers runs the checkers of the policy; nil: none is run.
+	Checkers RunChecker
 	// Notifier notifies people; nil disables notifications.
 	Notifier record.Notifier
 	// ProgressEvery is the interval between progress reports to the caller; 0: every 10 s.

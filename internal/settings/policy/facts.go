@@ -38,10 +38,10 @@ func (r FactRules) For(t gitprovider.Tier, class facts.Class) FactRule {
 	return max(r.Classes[class], r.Tiers[t][class])
 }
 
-// Chosen returns the classes in a reading that have the rule at the tier, the gravest first.
+// Chosen returns the classes in a reading that have the rule at the tier, in the order of Reading.Found.
 func (r FactRules) Chosen(t gitprovider.Tier, in facts.Reading, rule FactRule) (out []facts.Class) {
-	for _, class := range facts.Classes() {
-		if in.Counts[class] > 0 && r.For(t, class) == rule {
+	for _, class := range in.Found() {
+		if r.For(t, class) == rule {
 			out = append(out, class)
 		}
 	}
@@ -63,7 +63,7 @@ func (r FactRules) view() map[string]string {
 }
 
 func (f file) facts(p *Policy) (err error) {
-	if p.Facts.Classes, err = parseFactRules("facts", f.Facts); err != nil || f.Tiers == nil {
+	if p.Facts.Classes, err = p.parseFactRules("facts", f.Facts); err != nil || f.Tiers == nil {
 		return err
 	}
 	p.Facts.Tiers = map[gitprovider.Tier]map[facts.Class]FactRule{}
@@ -73,21 +73,22 @@ func (f file) facts(p *Policy) (err error) {
 		if rules == nil || rules.Facts == nil {
 			continue
 		}
-		if p.Facts.Tiers[tier], err = parseFactRules("tiers."+tier.String()+".facts", rules.Facts); err != nil {
+		if p.Facts.Tiers[tier], err = p.parseFactRules("tiers."+tier.String()+".facts", rules.Facts); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func parseFactRules(key string, named map[string]string) (map[facts.Class]FactRule, error) {
+func (p Policy) parseFactRules(key string, named map[string]string) (map[facts.Class]FactRule, error) {
 	if len(named) == 0 {
 		return nil, nil
 	}
 	out := map[facts.Class]FactRule{}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
-		if !slices.Contains(facts.Classes(), facts.Class(name)) {
-			return nil, fmt.Errorf("%s: %q is not a class of facts; there are %s", key, name, classNames())
+		if !slices.Contains(p.factClasses(), name) {
+			return nil, fmt.Errorf("%s: %q is not a class of facts; there are %s", key, name,
+				strings.Join(p.factClasses(), ", "))
 		}
 		at := slices.Index(factRules(), named[name])
 		if at < 0 {
@@ -98,10 +99,18 @@ func parseFactRules(key string, named map[string]string) (map[facts.Class]FactRu
 	return out, nil
 }
 
-func classNames() string {
-	var names []string
+// factClasses lists the classes of facts, and those of the checkers.
+func (p Policy) factClasses() (out []string) {
 	for _, class := range facts.Classes() {
-		names = append(names, string(class))
+		out = append(out, string(class))
 	}
-	return strings.Join(names, ", ")
+	return append(out, p.checkerNames()...)
+}
+
+func (p Policy) checkerNames() []string {
+	out := []string{}
+	for _, c := range p.Checkers {
+		out = append(out, c.Name)
+	}
+	return out
 }

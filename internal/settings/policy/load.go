@@ -60,6 +60,7 @@ type file struct {
 		RequireBoundary bool `yaml:"require_boundary"`
 	} `yaml:"sessions"`
 	Facts     map[string]string `yaml:"facts"` // by class; see FactRules
+	Checkers  []checkerSection  `yaml:"checkers"`
 	Retention *struct {
 		SessionTranscripts *string `yaml:"session_transcripts"`
 	} `yaml:"retention"`
@@ -150,7 +151,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	steps := []func(*Policy) error{
 		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps,
 		f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
-		f.outgoing, f.tools, f.sources, f.people, f.retention, f.facts,
+		f.outgoing, f.tools, f.sources, f.people, f.retention, f.checkers, f.facts,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {

@@ -46,6 +46,7 @@ type Policy struct {
 	Agents     Agents       // what holds for agents beside their proposals
 	People     People       // what holds for people who sign in
 	Facts      FactRules    // what facts of a proposal do
+	Checkers   []Checker    // programs of the operator that look at each proposal
 }
 
 // Server holds the rules for the server itself, independent of any proposal.
@@ -262,7 +263,8 @@ type View struct {
 	Tier3Caps        Caps      `json:"tier3_caps"`
 	AllowForks       bool      `json:"allow_forks"`
 
-	Facts map[string]string `json:"facts" doc:"Classes of facts that are acknowledged or refuse; others are shown"`
+	Facts    map[string]string `json:"facts" doc:"Classes of facts that are acknowledged or refuse; others are shown"`
+	Checkers []string          `json:"checkers" doc:"Names of the operator's checkers"`
 
 	Duplicates   Duplicates   `json:"duplicates"`
 	PullRequests PullRequests `json:"pull_requests"`
@@ -312,7 +314,7 @@ func (p Policy) View() View {
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords,
 		NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
-		AllowForks: p.Targets.AllowForks, Facts: p.Facts.view(), Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
+		AllowForks: p.Targets.AllowForks, Facts: p.Facts.view(), Checkers: p.checkerNames(), Duplicates: p.Duplicates, PullRequests: p.Pulls.view(),
 		ToolTiers: append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
 		FourEyes: p.People.FourEyes, SessionTranscripts: ageText(p.Server.SessionTranscripts),
@@ -366,6 +368,9 @@ func (p Policy) Hash() string {
 	}
 	if len(p.People.Roles) > 0 {
 		rules = append(rules, p.People.Roles)
+	}
+	if len(p.Checkers) > 0 {
+		rules = append(rules, "checkers", p.Checkers)
 	}
 	if view := p.Facts.view(); len(view) > 0 { // json.Marshal sorts its keys
 		rules = append(rules, "facts", view)

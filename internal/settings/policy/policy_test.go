@@ -96,6 +96,12 @@ func TestAFullPolicyIsRead(t *testing.T) {
 
 func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 	cases := map[string]struct{ text, says string }{
+		"a checker without a path":    {"version: 1\ncheckers: [{name: a, command: [a]}]\n", "checkers[0].command: it begins with the absolute path"},
+		"a checker named as a class":  {"version: 1\ncheckers: [{name: destroy, command: [/a]}]\n", `"destroy" is a class of facts`},
+		"two checkers of one name":    {"version: 1\ncheckers: [{name: a, command: [/a]}, {name: a, command: [/b]}]\n", "another checker"},
+		"a checker without an end":    {"version: 1\ncheckers: [{name: a, command: [/a], timeout: 2h}]\n", "timeout: \"2h\" is not a time from 1s to 1m0s"},
+		"a checker that fails oddly":  {"version: 1\ncheckers: [{name: a, command: [/a], fail: open}]\n", "neither show nor refuse"},
+		"a checker of a bad pattern":  {"version: 1\ncheckers: [{name: a, command: [/a], on: [\"[\"]}]\n", "not a valid pattern"},
 		"an unknown class of facts":   {"version: 1\nfacts: {deletes: show}\n", `facts: "deletes" is not a class of facts`},
 		"an unknown rule for facts":   {"version: 1\ntiers: {2: {facts: {destroy: ask}}}\n", `tiers.2.facts.destroy: "ask" is not one of`},
 		"an unknown key":              {"version: 1\nscoep: {}\n", "line 2: unknown key scoep"},
