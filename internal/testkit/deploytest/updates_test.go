@@ -141,7 +141,9 @@ func TestTheLibraryOfCIsTheOneThatSQLiteNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sqlite struct{ Require []struct{ Path, Version string } }
+	var sqlite struct {
+		Require []struct{ Path, Version string }
+	}
 	if err := json.Unmarshal(named, &sqlite); err != nil {
 		t.Fatal(err)
 	}
