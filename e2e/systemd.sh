@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the Debian package of this source, and tries it in a booted Debian (deploy/packages/systemd.sh). Where that cannot be it says what is
-# missing, and is no failure. Programs that are built already are taken from a folder.
+# missing, and does not fail. Programs that are built already are taken from a folder.
 #
 #   e2e/systemd.sh [PROGRAMS]
 set -euo pipefail

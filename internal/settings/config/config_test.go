@@ -362,8 +362,8 @@ func TestTheFoldersOfAUser(t *testing.T) {
 		"a relative home": {unix, map[string]string{"HOME": "h", "XDG_STATE_HOME": "s"}, "", "", ""},
 		"folders by name": {unix, map[string]string{"HOME": "/h", "XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c"},
 			"/h", "/s", "/c"},
-		"variables of Windows elsewhere": {unix, map[string]string{"USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r"},
-			"", "", ""},
+		"variables of Windows elsewhere": {unix,
+			map[string]string{"USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r"}, "", "", ""},
 		"nothing is set on Windows": {windows, nil, "", "", ""},
 		"Windows without HOME, as clients start servers there": {windows,
 			map[string]string{"USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r"}, "/u", "/l", "/r"},
@@ -375,7 +375,8 @@ func TestTheFoldersOfAUser(t *testing.T) {
 		"folders by name on Windows": {windows, map[string]string{"USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r",
 			"XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c"}, "/u", "/s", "/c"},
 	} {
-		f := config.UserFolders{System: c.system, Lookup: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
+		lookup := func(name string) (string, bool) { value, set := c.env[name]; return value, set }
+		f := config.UserFolders{System: c.system, Lookup: lookup}
 		got := [3]string{f.Home(), f.State(), f.Config()}
 		for i := range got {
 			got[i] = filepath.ToSlash(got[i])
