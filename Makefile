@@ -108,7 +108,7 @@ E2E_FLAGS := -tags=e2e -count=1 -timeout=40m
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
 	./$(E2E)/postgres.sh true
-	@$(MAKE) --no-print-directory -j4 e2e-attacks e2e-pages e2e-clients e2e-postgres
+	@$(MAKE) --no-print-directory -j5 PROGRAMS=bin e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd
 
 e2e-pages:
 	@$(SUITE) -flags '$(E2E_FLAGS) -run=$(PAGES)' ./$(E2E)
@@ -123,11 +123,8 @@ e2e-postgres:
 	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -timeout=40m' ./internal/testkit/crash ./internal/records/store
 	@./$(E2E)/postgres.sh go test -tags=postgres -count=1 -timeout=10m -run TestPagesSideBySide ./internal/web
 
-e2e-systemd: ## the package in a booted Debian's systemd, where that can be: as root, with debootstrap
-	@if [ "$$(id -u)" = 0 ] && command -v debootstrap >/dev/null && findmnt -rn -t cgroup2 >/dev/null; then set -e; \
-	  deb=$$(mktemp -d)/claudeops.deb; trap 'rm -rf "$$(dirname "$$deb")"' EXIT; \
-	  ./deploy/packages/deb.sh "$$deb" && ./deploy/packages/systemd.sh "$$deb"; \
-	else echo "make e2e-systemd: no Debian was booted, which needs root, debootstrap and cgroups of version 2" >&2; fi
+e2e-systemd: ## the package in a booted Debian's systemd, where that can be; PROGRAMS=bin takes what make build has built
+	@nice ./$(E2E)/systemd.sh $(PROGRAMS)
 
 screenshots: build ## pictures of each page of the dashboard, light and dark, wide and narrow, for the documentation; needs what make e2e installs
 	mkdir -p docs/images/pages

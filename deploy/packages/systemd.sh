@@ -2,17 +2,22 @@
 # Boots a Debian's systemd as process 1 of namespaces of its own, installs a deb while it runs, and looks whether the unit does what
 # docs/guides/deployment.md says: it waits for an address that is late, a session of it has the boundary `user`, its agent reaches nothing of the unit,
 # nothing outlives the unit's stop, an upgrade restarts it, and the removal ends it.
-# Needs root, debootstrap, cgroups of version 2, and Debian's mirror unless a folder is given that was made before. A minute; most of it is debootstrap.
+# Needs root, debootstrap and cgroups of version 2; the first time Debian's mirror, too. What debootstrap made is kept in the folder of Go's build
+# cache (76 MB), or in the folder that is named: it takes a minute of processor time, all else a few seconds.
 #
 #   deploy/packages/systemd.sh dist/claudeops_VERSION_linux_ARCH.deb [FOLDER]
 set -euo pipefail
 deb=$(realpath "$1")
+cache=${2:-$(go env GOCACHE)/debian}
 work=$(mktemp -d)
-root=${2:-$work/root}
-group=$(findmnt -rn -t cgroup2 -o TARGET | head -1)/claudeops-boot-$$
+root=$work/root
+groups=$(findmnt -rn -t cgroup2 -o TARGET | head -1)
+group=$groups/claudeops-boot-$$
 booted=
+namespace=
 finish() {
-  [ -z "$booted" ] || kill -KILL "$booted" || true
+  trap '' INT TERM HUP
+  [ -z "$namespace" ] || { kill -KILL "$namespace" && wait "$namespace"; } 2> /dev/null || true # all processes of it end with it
   for _ in $(seq 50); do
     [ -e "$group" ] || break
     find "$group" -depth -type d -exec rmdir {} + 2> /dev/null || sleep 0.1
@@ -20,13 +25,25 @@ finish() {
   rm -rf --one-file-system "$work"
 }
 trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
 fail() { echo "$deb: $*" >&2; exit 1; }
+for left in "$groups"/claudeops-boot-*; do # by a run that was killed
+  [ ! -e "$left" ] || [ -e "/proc/${left##*-}" ] || find "$left" -depth -type d -exec rmdir {} +
+done
 
-[ -x "$root/lib/systemd/systemd" ] ||
-  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,git,curl,iproute2,procps bookworm "$root" > "$work/debootstrap.log" || { tail "$work/debootstrap.log"; fail "no Debian"; }
-rm -rf "$root/var/log/journal" "$root/var/lib/private/claudeops" # of an earlier time
-chroot "$root" dpkg --purge claudeops > /dev/null 2>&1 || true # of an earlier time
-rm -rf "$root/etc/claudeops"
+# The root of a Debian, unpacked from what an earlier run has kept.
+debian=(--variant=minbase --include=systemd,systemd-sysv,dbus,git,curl,iproute2,procps bookworm)
+kept=$cache/$(echo "${debian[*]} $(uname -m)" | sha256sum | cut -c 1-16).tar.gz
+mkdir -p "$root" "$cache"
+if ! tar -C "$root" -xzf "$kept" 2> /dev/null; then
+  rm -rf --one-file-system "$root"
+  debootstrap "${debian[@]}" "$root" > "$work/debootstrap.log" || { tail "$work/debootstrap.log"; fail "no Debian"; }
+  made=$(mktemp "$cache/.debian.XXXXXX")
+  (cd "$root" && tar -cf - --exclude='./dev/*' --exclude=./var/cache/apt --exclude=./var/lib/apt/lists \
+    --exclude=./usr/share/doc --exclude=./usr/share/locale --exclude=./usr/share/man .) | gzip -1 > "$made" && mv "$made" "$kept"
+fi
 cp "$deb" "$root/root/claudeops.deb"
 mkdir -p "$root/etc/claudeops" "$root/mnt"
 printf 'CLAUDEOPS_TIER=1\nCLAUDEOPS_MAX_TIER=1\nCLAUDEOPS_CLAUDE_BIN=/usr/local/bin/claude\nCLAUDEOPS_ADDR=10.77.0.1:8080\nCLAUDEOPS_START_WAIT=2s\n' \
@@ -61,7 +78,7 @@ mkdir "$group"
 (
   echo "$BASHPID" > "$group/cgroup.procs"
   # shellcheck disable=SC2016 # it is the inner shell that expands
-  exec unshare --mount --pid --uts --ipc --net --cgroup --fork -- bash -c '
+  exec setpriv --pdeathsig KILL unshare --mount --pid --uts --ipc --net --cgroup --kill-child -- bash -c '
     set -e
     mount --make-rprivate / && mount --bind "$0" "$0" && cd "$0"
     mount -t proc proc proc && mount -t sysfs -o ro sysfs sys && mount -t cgroup2 cgroup2 sys/fs/cgroup
@@ -73,11 +90,12 @@ mkdir "$group"
     exec env -i container=claudeops PATH=/usr/sbin:/usr/bin /lib/systemd/systemd --system --unit=multi-user.target --show-status=no
   ' "$root"
 ) > "$work/boot.log" 2>&1 &
+namespace=$!
 inside() {
   nsenter -t "$booted" -m -p -u -i -n -C --root env -i PATH=/usr/sbin:/usr/bin timeout 60 bash -euo pipefail -c "cd /; $1" 2> "$work/said"
 }
 for _ in $(seq 300); do
-  booted=$(pgrep -P "$!" -x systemd) && inside 'systemctl is-active multi-user.target' > /dev/null && break
+  booted=$(pgrep -P "$namespace" -x systemd) && inside 'systemctl is-active multi-user.target' > /dev/null && break
   sleep 0.2
 done
 inside 'dpkg --install /root/claudeops.deb' > /dev/null || { cat "$work/boot.log" "$work/said"; fail "it cannot be installed"; }

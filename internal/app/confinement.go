@@ -146,7 +146,8 @@ func loginOf(env []string, accounts []sandbox.Account) string {
 			return ""
 		}
 	}
-	dir, home := values["CLAUDE_CONFIG_DIR"], values["HOME"]
+	dir := values["CLAUDE_CONFIG_DIR"]
+	home := config.FoldersOf(func(name string) (string, bool) { value, set := values[name]; return value, set }).Home()
 	var account *sandbox.Account
 	switch len(accounts) {
 	case 0:

@@ -246,6 +246,10 @@ func CompareWithPulls(ctx context.Context, p *Parts) ([]record.HeadCheck, error)
 		}
 		out = append(out, check)
 	}
+	if len(repos) == 0 {
+		out = append(out, auditsink.Unchecked("marks of pull requests",
+			fault.New(fault.NotFound, "nothing is known to have been proposed; name the repositories in CLAUDEOPS_REPOS")))
+	}
 	return out, nil
 }
 

@@ -206,25 +206,25 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
-// ownAdvice shortens advice in messages about the audit for people who are already running the command, and leaves what
-// remains to be done.
-func ownAdvice() *strings.Replacer {
-	return strings.NewReplacer("run `claudeops audit verify` and restore a backup", "restore a backup",
-		". Run `claudeops audit verify`", "", "; run `claudeops audit verify`", "")
+// trimOwnAdvice removes the advice to verify the audit from a message for people who have just done that, and leaves
+// what remains to be done.
+func trimOwnAdvice(message string) string {
+	const verify = "`claudeops audit verify`"
+	message = strings.ReplaceAll(message, "run "+verify+" and restore a backup", "restore a backup")
+	return strings.NewReplacer(". Run "+verify, "", "; run "+verify, "").Replace(message)
 }
 
 func withoutOwnAdvice(err error) error {
 	e := *fault.From(err)
-	e.Message = ownAdvice().Replace(e.Message)
+	e.Message = trimOwnAdvice(e.Message)
 	return &e
 }
 
 func adviseNoVerify(report record.AuditReport) record.AuditReport {
-	advice := ownAdvice()
-	report.Problem = advice.Replace(report.Problem)
+	report.Problem = trimOwnAdvice(report.Problem)
 	report.Checks = slices.Clone(report.Checks)
 	for i := range report.Checks {
-		report.Checks[i].Detail = advice.Replace(report.Checks[i].Detail)
+		report.Checks[i].Detail = trimOwnAdvice(report.Checks[i].Detail)
 	}
 	return report
 }
@@ -273,12 +273,21 @@ func headsIn(path string) ([]record.Head, error) {
 	return heads, nil
 }
 
+// afterVerifying says what to do about an audit that is not whole.
+func afterVerifying(report record.AuditReport) string {
+	if slices.ContainsFunc(report.Checks, func(c record.HeadCheck) bool { return report.Problem == c.Problem() }) {
+		return "keep the records and what differs from them, find out which was altered, and name another sink to go on " +
+			"(docs/explain/records.md)."
+	}
+	return "keep the state folder as it is, and restore the newest backup that is whole (docs/guides/operations.md)."
+}
+
 func describeVerification(w *strings.Builder, report record.AuditReport) {
 	fmt.Fprintf(w, "%s, head %s\n", fault.Count(int(report.Rows), "row", "rows"), report.Head)
 	if report.OK() {
 		w.WriteString("The chain is whole.\n")
 	} else {
-		fmt.Fprintf(w, "NOT WHOLE: %s\n", report.Problem)
+		fmt.Fprintf(w, "NOT WHOLE: %s\nNext: %s\n", report.Problem, afterVerifying(report))
 	}
 	rows := [][]string{}
 	for _, c := range report.Checks {

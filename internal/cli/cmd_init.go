@@ -256,7 +256,8 @@ func placeOf(a *commandLine, o initOptions) (initPaths, error) {
 	}
 	p.environment, _ = a.environmentPath(a.process)
 	if p.environment == "" {
-		return p, app.Usage(errors.New("neither HOME nor XDG_CONFIG_HOME is set; name the file to write with --env-file"))
+		return p, app.Usage(errors.New("neither HOME (on Windows APPDATA) nor XDG_CONFIG_HOME is set; " +
+			"name the file to write with --env-file"))
 	}
 	path, err := filepath.Abs(p.environment)
 	if err != nil {
@@ -421,17 +422,16 @@ type teaConfig struct {
 }
 
 func (f *found) readTea() {
-	folder, _ := f.env("XDG_CONFIG_HOME")
+	folder := config.FoldersOf(f.env).Config()
 	if folder == "" {
-		home, _ := f.env("HOME")
-		folder = filepath.Join(home, ".config")
-	}
-	text, _, err := files.ReadPath(filepath.Join(folder, "tea", "config.yml"), maxTeaFile)
-	var config teaConfig
-	if err != nil || yaml.Unmarshal(text, &config) != nil {
 		return
 	}
-	for _, login := range config.Logins {
+	text, _, err := files.ReadPath(filepath.Join(folder, "tea", "config.yml"), maxTeaFile)
+	var tea teaConfig
+	if err != nil || yaml.Unmarshal(text, &tea) != nil {
+		return
+	}
+	for _, login := range tea.Logins {
 		if u, err := url.Parse(login.URL); err == nil && login.Token != "" {
 			f.tea[u.Host] = login.Token
 		}
@@ -456,7 +456,8 @@ func (f *found) ghToken(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	cmd := processtree.Cmd(ctx, processtree.Command{Path: f.gh, Args: []string{"gh", "auth", "token"}})
-	for _, name := range []string{"HOME", "PATH", "XDG_CONFIG_HOME", "GH_CONFIG_DIR", "DBUS_SESSION_BUS_ADDRESS"} {
+	for _, name := range append(config.HomeVariables(), "PATH", "XDG_CONFIG_HOME", "GH_CONFIG_DIR",
+		"DBUS_SESSION_BUS_ADDRESS") {
 		if value, ok := f.env(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

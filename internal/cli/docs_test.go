@@ -433,7 +433,8 @@ func configurationPage(t *testing.T) string {
 		"## The environment file\n\n" +
 		"Every command reads `~/.config/claudeops/environment` (`$XDG_CONFIG_HOME/claudeops/environment`), or the file " +
 		"that `--env-file` names, for what\n" +
-		"the environment lacks. `claudeops init` writes it. Lines are `NAME=VALUE`; blank lines and lines that begin with " +
+		"the environment lacks. On Windows it is `%APPDATA%\\claudeops\\environment`. `claudeops init` writes it.\n" +
+		"Lines are `NAME=VALUE`; blank lines and lines that begin with " +
 		"`#` do not count. Only you may\n" +
 		"read the file (`chmod 600`): while others can, or a line is malformed, every command ends with exit code 2.\n\n" +
 		"## Reading the tables\n\n" +

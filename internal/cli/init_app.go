@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
@@ -140,8 +141,8 @@ func (i *interview) openBrowser(ctx context.Context, address, what string) {
 	}
 	cmd := processtree.Cmd(context.WithoutCancel(ctx), processtree.Command{Path: program[0],
 		Args: append(slices.Clone(program), address)})
-	for _, name := range []string{"HOME", "PATH", "LANG", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR",
-		"XDG_CURRENT_DESKTOP", "XDG_DATA_DIRS", "DBUS_SESSION_BUS_ADDRESS", "SystemRoot"} {
+	for _, name := range append(config.HomeVariables(), "PATH", "LANG", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
+		"XDG_RUNTIME_DIR", "XDG_CURRENT_DESKTOP", "XDG_DATA_DIRS", "DBUS_SESSION_BUS_ADDRESS", "SystemRoot") {
 		if value, ok := i.a.process(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -216,8 +217,7 @@ func forgeAddress(answer string) (string, error) {
 // folder expands ~ and makes a path absolute.
 func (i *interview) folder(answer string) (string, error) {
 	if rest, ok := strings.CutPrefix(answer, "~"); ok && (rest == "" || rest[0] == '/') {
-		home, _ := i.a.process("HOME")
-		answer = filepath.Join(home, rest)
+		answer = filepath.Join(config.FoldersOf(i.a.process).Home(), rest)
 	}
 	path, err := filepath.Abs(answer)
 	if err != nil {

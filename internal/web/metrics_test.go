@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,12 +94,25 @@ func TestAScheduleThatNeverRunsIsSeen(t *testing.T) {
 	if strings.Contains(w.page("/", 200).text, "The schedule starts no session") {
 		t.Error("the schedule is said to fail before it was due")
 	}
+	good := sessions.Record{ID: "run-0", StartedAt: w.Now(), Ending: sessions.Ending{State: sessions.StateRunning},
+		Task: sessions.Task{Tier: 1, Trigger: sessions.TriggerSchedule}}
+	w.begun(good)
+	good.State, good.EndedAt = sessions.StateSucceeded, w.Now()
+	if err := w.store.AgentSessions.SaveSession(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	succeeded := strconv.FormatFloat(float64(w.Now().Unix()), 'g', -1, 64)
+	w.advance(time.Hour)
 	for _, id := range []string{"run-1", "run-2"} {
 		w.begun(sessions.Record{ID: id, EndedAt: w.Now(), Task: sessions.Task{Trigger: sessions.TriggerSchedule},
 			Ending: sessions.Ending{State: sessions.StateSkipped, Cause: sessions.CauseRefused, Reason: "no boundary"}})
 	}
 	text := string(w.get("/metrics").body)
-	for _, line := range []string{`claudeops_schedule_skips_total{reason="refused"} 2`, `claudeops_schedule_interval_seconds 3600`} {
+	for _, line := range []string{
+		`claudeops_schedule_skips_total{reason="refused"} 2`, `claudeops_schedule_interval_seconds 3600`,
+		`claudeops_schedule_sessions_total{state="succeeded"} 1`,
+		"claudeops_schedule_last_success_timestamp_seconds " + succeeded,
+	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("%s is missing in %s", line, text)
 		}

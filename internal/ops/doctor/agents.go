@@ -65,8 +65,9 @@ func (d *Doctor) credential() Finding {
 		}
 	}
 	dir := values["CLAUDE_CONFIG_DIR"]
-	if dir == "" && values["HOME"] != "" {
-		dir = filepath.Join(values["HOME"], ".claude")
+	home := config.FoldersOf(func(name string) (string, bool) { value, set := values[name]; return value, set }).Home()
+	if dir == "" && home != "" {
+		dir = filepath.Join(home, ".claude")
 	}
 	if info, err := files.Stat(filepath.Join(dir, ".credentials.json")); dir != "" && err == nil &&
 		info.Mode().IsRegular() {

@@ -252,8 +252,8 @@ func withTemporary(env []string, dir string) []string {
 // are never among them.
 func (r *Runner) scriptEnv(mark string) []string {
 	env := []string{mark}
-	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"},
-		r.settings.Env...) {
+	for _, name := range append([]string{"PATH", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "USER", "LANG",
+		"LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "TEMP"}, r.settings.Env...) {
 		if v, ok := r.machine.Variable(name); ok {
 			env = append(env, name+"="+v)
 		}

@@ -126,6 +126,9 @@ type HeadCheck struct {
 	FirstBad int64 `json:"-"` // number of the first row that differs; 0 if none does
 }
 
+// Problem says what a comparison found, as the problem of a report.
+func (c HeadCheck) Problem() string { return c.Against + ": " + c.Detail }
+
 // HeadComparison is the result of a HeadCheck.
 type HeadComparison string
 
@@ -142,7 +145,7 @@ func (r AuditReport) Against(checks ...HeadCheck) AuditReport {
 	for _, c := range checks {
 		r.Checks = append(r.Checks, c)
 		if c.Result == HeadsDiffer && r.Problem == "" {
-			r.Problem, r.FirstBad = c.Against+": "+c.Detail, c.FirstBad
+			r.Problem, r.FirstBad = c.Problem(), c.FirstBad
 		}
 	}
 	return r

@@ -95,7 +95,13 @@ func TestConnectionsOfAKilledProcessAreNotListed(t *testing.T) {
 		wantEqual(t, s.Connections().OpenConnection(ctx, agentConnection(id, "laptop")), nil)
 	}
 	wantEqual(t, other.Connections().CutConnection(ctx, "b", "ann"), nil)
+	const ofConnections = "SELECT process FROM agent_connections ORDER BY id"
+	locks, err := selectOf(ctx, other.db, scanText, ofConnections)
+	wantEqual(t, err, nil)
 	wantEqual(t, s.Close(), nil)
+	for _, lock := range locks {
+		waitUntilEnded(t, other, lock)
+	}
 	wantCode(t, other.Connections().CutConnection(ctx, "a", "ann"), fault.NotFound)
 	wantEqual(t, len(connected(t, other)), 0)
 	cuts, err := other.Connections().LastCuts(ctx)

@@ -42,6 +42,26 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 	wantCode(t, err, fault.NotFound)
 }
 
+// What a call does before it holds its paths, such as settling what others left, may take long.
+func TestAProposalIsDatedByItsReservation(t *testing.T) {
+	t.Parallel()
+	c := &clock{noon()}
+	s := openWith(t, Options{Now: c.Now})
+	first, next := proposal("first", "checks/a.md"), proposal("next", "checks/a.md")
+	c.now = c.now.Add(time.Minute)
+	reserve(t, s, first, 0)
+	c.now = c.now.Add(time.Minute)
+	left, err := s.History.Proposal(t.Context(), "first")
+	wantEqual(t, err, nil)
+	ok, err := s.Ledger.Supersede(t.Context(), left, next, attempt("1"))
+	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
+	for id, want := range map[string]time.Time{"first": noon().Add(time.Minute), "next": noon().Add(2 * time.Minute)} {
+		got, err := s.History.Proposal(t.Context(), id)
+		wantEqual(t, err, nil)
+		wantEqual(t, got.CreatedAt.UTC(), want)
+	}
+}
+
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	first := proposal("1", "checks/a.md", "checks/b.md")

@@ -268,7 +268,7 @@ func auditSinks(e *env) []string {
 	return sinks
 }
 
-// stateDir is CLAUDEOPS_STATE_DIR, else the folder of the XDG Base Directory Specification.
+// stateDir is CLAUDEOPS_STATE_DIR, else a folder of the user.
 func (e *env) stateDir() (dir, problem string) {
 	if dir = e.get("CLAUDEOPS_STATE_DIR"); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -277,13 +277,11 @@ func (e *env) stateDir() (dir, problem string) {
 		}
 		return abs, ""
 	}
-	if base := e.get("XDG_STATE_HOME"); filepath.IsAbs(base) {
-		return filepath.Join(base, "claudeops"), ""
+	if dir = below(FoldersOf(e.lookup).State(), "claudeops"); dir != "" {
+		return dir, ""
 	}
-	if home := e.get("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "claudeops"), ""
-	}
-	return "", "neither CLAUDEOPS_STATE_DIR nor HOME is set, so there is no place for the records; set CLAUDEOPS_STATE_DIR"
+	return "", "neither CLAUDEOPS_STATE_DIR nor HOME (on Windows LOCALAPPDATA) is set, so there is no place for the " +
+		"records; set CLAUDEOPS_STATE_DIR"
 }
 
 // OperatorTokenFile is the file in the state folder with the token that `claudeops serve` makes at its first start.

@@ -349,6 +349,44 @@ func TestWhereTheEnvironmentFileIs(t *testing.T) {
 	}
 }
 
+func TestTheFoldersOfAUser(t *testing.T) {
+	t.Parallel()
+	const unix, windows = "linux", "windows"
+	for name, c := range map[string]struct {
+		system              string
+		env                 map[string]string
+		home, state, config string
+	}{
+		"nothing is set":  {unix, nil, "", "", ""},
+		"a home":          {unix, map[string]string{"HOME": "/h"}, "/h", "/h/.local/state", "/h/.config"},
+		"a relative home": {unix, map[string]string{"HOME": "h", "XDG_STATE_HOME": "s"}, "", "", ""},
+		"folders by name": {unix, map[string]string{"HOME": "/h", "XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c"},
+			"/h", "/s", "/c"},
+		"variables of Windows elsewhere": {unix,
+			map[string]string{"USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r"}, "", "", ""},
+		"nothing is set on Windows": {windows, nil, "", "", ""},
+		"Windows without HOME, as clients start servers there": {windows,
+			map[string]string{"USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r"}, "/u", "/l", "/r"},
+		"a shell on Windows that sets HOME": {windows,
+			map[string]string{"HOME": "/h", "USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r"}, "/u", "/l", "/r"},
+		"Windows with its profile alone": {windows, map[string]string{"USERPROFILE": "/u"},
+			"/u", "/u/AppData/Local", "/u/AppData/Roaming"},
+		"Windows with HOME alone": {windows, map[string]string{"HOME": "/h"}, "/h", "/h/AppData/Local", "/h/AppData/Roaming"},
+		"folders by name on Windows": {windows, map[string]string{"USERPROFILE": "/u", "LOCALAPPDATA": "/l", "APPDATA": "/r",
+			"XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c"}, "/u", "/s", "/c"},
+	} {
+		lookup := func(name string) (string, bool) { value, set := c.env[name]; return value, set }
+		f := config.UserFolders{System: c.system, Lookup: lookup}
+		got := [3]string{f.Home(), f.State(), f.Config()}
+		for i := range got {
+			got[i] = filepath.ToSlash(got[i])
+		}
+		if want := [3]string{c.home, c.state, c.config}; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestRecordsAreKeptUnlessARetentionIsClear(t *testing.T) {
 	const day = 24 * time.Hour
 	for value, want := range map[string]struct {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -359,16 +360,70 @@ func others(s Sources, v Variable, winner string) (out []string) {
 // maxEnvironmentFile bounds an environment file, in bytes.
 const maxEnvironmentFile = 64 << 10
 
-// EnvironmentFile returns the operator's environment file that is read unless another one is named:
-// $XDG_CONFIG_HOME/claudeops/environment, else ~/.config/claudeops/environment, "" without a home folder.
+// EnvironmentFile returns the operator's environment file that is read unless another one is named, in the folder of
+// settings of UserFolders; "" without one.
 func EnvironmentFile(lookup func(string) (string, bool)) string {
-	if dir, _ := lookup("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "claudeops", "environment")
+	return below(FoldersOf(lookup).Config(), "claudeops", "environment")
+}
+
+// UserFolders finds the folders of a user by variables, as each system names them. A variable that is not an absolute
+// path counts as unset.
+type UserFolders struct {
+	System string // by its GOOS
+	Lookup func(string) (string, bool)
+}
+
+// FoldersOf returns the folders of this system's user.
+func FoldersOf(lookup func(string) (string, bool)) UserFolders {
+	return UserFolders{runtime.GOOS, lookup}
+}
+
+// HomeVariables names the variables by which programs that are started find the folders of their user, on any system.
+func HomeVariables() []string { return []string{"HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"} }
+
+// Home returns the home folder: HOME, and on Windows USERPROFILE before it; "" if none is set.
+func (f UserFolders) Home() string {
+	if f.System == "windows" {
+		return f.first("USERPROFILE", "HOME")
 	}
-	if home, _ := lookup("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".config", "claudeops", "environment")
+	return f.first("HOME")
+}
+
+// State returns the folder in which programs keep what they record: $XDG_STATE_HOME, else ~/.local/state, and on
+// Windows %LOCALAPPDATA%, which a shell that sets HOME does not change; "" if it is not known.
+func (f UserFolders) State() string {
+	return f.folder("XDG_STATE_HOME", []string{".local", "state"}, "LOCALAPPDATA", "Local")
+}
+
+// Config returns the folder of settings: $XDG_CONFIG_HOME, else ~/.config, and on Windows %APPDATA%; "" if it is not
+// known.
+func (f UserFolders) Config() string {
+	return f.folder("XDG_CONFIG_HOME", []string{".config"}, "APPDATA", "Roaming")
+}
+
+func (f UserFolders) folder(named string, atHome []string, onWindows, ofAppData string) string {
+	if f.System != "windows" {
+		return cmp.Or(f.first(named), below(f.Home(), atHome...))
+	}
+	return cmp.Or(f.first(named, onWindows), below(f.Home(), "AppData", ofAppData))
+}
+
+// first returns the first of the variables that is an absolute path.
+func (f UserFolders) first(names ...string) string {
+	for _, name := range names {
+		if value, _ := f.Lookup(name); filepath.IsAbs(value) {
+			return value
+		}
 	}
 	return ""
+}
+
+// below joins a folder and names; "" if there is no folder.
+func below(folder string, names ...string) string {
+	if folder == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{folder}, names...)...)
 }
 
 // ReadEnvironmentFile reads a file of lines NAME=VALUE. Blank lines and lines that begin with # do not count; quotes

@@ -50,9 +50,7 @@ func deploySettings(e *env) Deploy {
 				quoteShort(name))
 		}
 	}
-	if home := e.get("HOME"); filepath.IsAbs(home) {
-		d.Home = home
-	}
+	d.Home = FoldersOf(e.lookup).Home()
 	return d
 }
 
@@ -86,9 +84,7 @@ type Definitions struct {
 func definitions(e *env) Definitions {
 	d := Definitions{ConfigFile: e.get("FRACTARY_CONFIG"), CacheDir: e.get("FRACTARY_CACHE_DIR"),
 		Token: e.secret("FRACTARY_REGISTRY_TOKEN")}
-	if home := e.get("HOME"); filepath.IsAbs(home) {
-		d.Home = home
-	}
+	d.Home = FoldersOf(e.lookup).Home()
 	switch level := e.get("FRACTARY_LOG_LEVEL"); strings.ToLower(level) {
 	case "", "info":
 	case "debug":

@@ -234,13 +234,13 @@ func (e *env) modelCredentials() map[string]string {
 
 // agentNames returns the variables that an agent gets where they are set; LC_ and what follows is among them too.
 func agentNames() []string {
-	return []string{
-		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	return append(HomeVariables(),
+		"PATH", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
 		"NODE_EXTRA_CA_CERTS", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
 		"https_proxy", "no_proxy", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_USE_BEDROCK",
 		"CLAUDE_CODE_USE_VERTEX", "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_APPLICATION_CREDENTIALS",
 		"AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",
-	}
+	)
 }
 
 // agentEnv returns the agent's environment: an allowlist, what the operator adds by name, and switches of the CLI. A

@@ -10,9 +10,9 @@ import (
 // Variable is one variable that the product reads.
 type Variable = forge.Variable
 
-// Variables lists every variable that the product reads. The variables of the system (HOME, XDG_STATE_HOME), and
-// CLAUDEOPS_SESSION, which sessions set themselves, are not among them, nor those of which there are any number
-// (Variable.Each). drivers are the forges that there are.
+// Variables lists every variable that the product reads. The variables of the system (HOME, XDG_STATE_HOME,
+// LOCALAPPDATA), and CLAUDEOPS_SESSION, which sessions set themselves, are not among them, nor those of which there are
+// any number (Variable.Each). drivers are the forges that there are.
 func Variables(drivers []forge.Driver) (out []Variable) {
 	for _, s := range Sections(drivers) {
 		out = append(out, s.Variables...)
@@ -183,7 +183,8 @@ func forgeVariables(drivers []forge.Driver) []Variable {
 func recordVariables() []Variable {
 	return []Variable{
 		{Name: "CLAUDEOPS_STATE_DIR", Meaning: "folder of the records",
-			Values: "a folder; unset means $XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops", Server: true},
+			Values: "a folder; unset means $XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops, on Windows " +
+				`%LOCALAPPDATA%\claudeops`, Server: true},
 		{Name: "CLAUDEOPS_DATABASE_URL", Meaning: "records in PostgreSQL instead of SQLite in the state folder",
 			Values: "postgres://user:password@host:5432/database", Secret: true, Server: true},
 		{Name: "CLAUDEOPS_RECORDS", Meaning: "where the records are, for a state folder that changes from one to the other",

@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,7 +20,7 @@ import (
 // notTheOperators are variables that are read and are not the operator's to set for us: they are a machine's, or a
 // session's.
 func notTheOperators() []string {
-	return []string{"HOME", "USER", "XDG_STATE_HOME", "CLAUDEOPS_SESSION", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
+	return []string{"USER", "CLAUDEOPS_SESSION", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
 		"https_proxy"}
 }
 
@@ -106,6 +108,28 @@ func TestEveryVariableThatIsReadIsListed(t *testing.T) {
 		if _, known := listed[name]; !known && !slices.Contains(notTheOperators(), name) {
 			t.Errorf("%s is read, and Variables does not list it", name)
 		}
+	}
+}
+
+// HOME is seldom set on Windows. So UserFolders alone reads it, and programs that are started get what says the same
+// there beside it.
+func TestHOMEIsNeverTheOnlyWayToAFolder(t *testing.T) {
+	t.Parallel()
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		ours := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "testkit")
+		if err != nil || !ours {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files++
+		if strings.Contains(string(text), `"HOME"`) && !strings.Contains(string(text), `"USERPROFILE"`) {
+			t.Errorf("%s names HOME, and not USERPROFILE", path)
+		}
+		return err
+	})
+	if err != nil || files < 300 {
+		t.Fatalf("%d files, %v", files, err)
 	}
 }
 

@@ -94,6 +94,18 @@ func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
 	if alerts < 8 || len(expressions) < alerts+10 {
 		t.Fatalf("%d alerts and %d expressions were found", alerts, len(expressions))
 	}
+	for _, name := range []string{"schedule_skips_total", "schedule_last_success_timestamp_seconds",
+		"audit_export_failing", "state_disk_free_bytes", "records_bytes"} {
+		if !slices.ContainsFunc(expressions[:alerts], func(e string) bool { return strings.Contains(e, "claudeops_"+name) }) {
+			t.Errorf("no alert watches %s", name)
+		}
+	}
+	for _, name := range []string{"sessions_total", "schedule_sessions_total", "schedule_skips_total",
+		"schedule_last_success_timestamp_seconds", "records_bytes"} {
+		if !slices.ContainsFunc(expressions[alerts:], func(e string) bool { return strings.Contains(e, "claudeops_"+name) }) {
+			t.Errorf("the dashboard does not show %s", name)
+		}
+	}
 	for _, expr := range expressions {
 		if strings.ContainsAny(expr, "|>") && strings.HasPrefix(expr, "|") {
 			t.Errorf("an expression stands on one line: %s", expr)
