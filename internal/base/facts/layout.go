@@ -4,9 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/parser"
 
 	"github.com/claudeops/claudeops/internal/base/markdown"
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
@@ -83,7 +81,7 @@ func markdownLayout(text string, lines []string) []unit {
 		body = header.Body
 		units = append(units, unit{where: FrontMatter, language: "yaml", lines: numbered(lines[1:first-1], 1)})
 	}
-	document, tooMuch := blockGrammar().Parse([]byte(body))
+	document, tooMuch := markdown.Blocks().Parse([]byte(body))
 	if tooMuch != "" {
 		return append(units, unparsed(lines[min(first, len(lines)):], first)...)
 	}
@@ -101,13 +99,6 @@ func unparsed(lines []string, first int) []unit {
 			unit{where: Code, lines: []unitLine{line}})
 	}
 	return units
-}
-
-// blockGrammar reads blocks alone: what stands within lines is read from the words.
-func blockGrammar() markdown.Grammar {
-	return markdown.New(goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))))
 }
 
 // markdownWalk collects the units of a document.

@@ -58,6 +58,7 @@ const (
 	respond                         // answers, summarises, reviews
 	cond                            // when, if
 	claims                          // says, states, recommends
+	opens                           // begins a phrase
 	be                              // is, are, be
 	should                          // should, must, can: what is to be done
 	inflected                       // not the base form of a verb: deletes, deleted, deleting
@@ -104,6 +105,9 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 	english(s)
 	german(s)
 	spanish(s)
+	for _, p := range phrases() {
+		s[p.words[0]] |= opens
+	}
 	return s
 })
 
@@ -262,7 +266,7 @@ func spanish(s senses) {
 			"resultados")
 	s.add(send,
 		"envía envia enviar envíe envie manda mandar sube subir reenvía reenvia reenviar transmite "+
-		"transmitir comparte") //nolint:misspell // Spanish
+			"transmitir comparte") //nolint:misspell // Spanish
 	s.add(remote, "servidor dirección correo externo")
 	s.add(not, "no")
 	s.add(tell,

@@ -113,6 +113,10 @@ func isSecretPlace(text string) bool {
 		".vault-token":
 		return base != "shadow" || strings.HasSuffix(lower, "/etc/shadow")
 	}
+	if len(base) == len(lower) {
+		return strings.HasSuffix(base, ".pem") && strings.Contains(base, "key") || base == "metadata.google.internal" ||
+			base == "169.254.169.254"
+	}
 	for _, part := range []string{"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config", "/.config/gcloud",
 		"/.azure", "/.config/gh",
 		"/var/run/secrets", "/proc/self/environ", "/keychains", "/login data", "/.mozilla/", "/.password-store",

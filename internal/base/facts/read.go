@@ -186,7 +186,9 @@ func linkedScript(line string) string {
 
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
 func bareCommand(line string) string {
-	if strings.IndexByte(line, '`') >= 0 || strings.IndexByte(line, ' ') < 0 {
+	mayBe := strings.Contains(line, " -") || strings.Contains(line, "://") || strings.Contains(line, " /") ||
+		strings.Contains(line, " | ")
+	if !mayBe || strings.IndexByte(line, '`') >= 0 {
 		return ""
 	}
 	table := programs()

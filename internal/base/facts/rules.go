@@ -197,7 +197,7 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 
 // read calls add with each rule and phrase that holds from a word of a sentence on.
 func (x *index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
-	if s[at].meaning != 0 || s[at].form == plainWord {
+	if s[at].has(opens) {
 		for _, p := range x.phrases[s[at].text] {
 			if p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)
