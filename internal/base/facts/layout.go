@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
 
 	"github.com/claudeops/claudeops/internal/base/markdown"
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
@@ -72,20 +73,21 @@ func numbered(lines []string, first int) []unitLine {
 }
 
 // markdownLayout parts a Markdown file. Lines that show nothing, such as the definition of a link, are a comment.
-func markdownLayout(text string, lines []string) []unit {
+func markdownLayout(content string, lines []string) []unit {
 	var units []unit
-	body := text
+	body := content
 	first := 0
-	if header, ok := strictyaml.CutFrontMatter(text); ok {
+	if header, ok := strictyaml.CutFrontMatter(content); ok {
 		first = header.BodyLine - 1
 		body = header.Body
 		units = append(units, unit{where: FrontMatter, language: "yaml", lines: numbered(lines[1:first-1], 1)})
 	}
-	document, tooMuch := markdown.Blocks().Parse([]byte(body))
+	source := []byte(body)
+	document, tooMuch := markdown.Blocks().Parse(source)
 	if tooMuch != "" {
 		return append(units, unparsed(lines[min(first, len(lines)):], first)...)
 	}
-	m := markdownWalk{source: []byte(body), starts: lineStarts(body), first: first, shown: make([]bool, len(lines)+1)}
+	m := markdownWalk{text: body, source: source, starts: lineStarts(body), first: first, shown: make([]bool, len(lines)+1)}
 	_ = ast.Walk(document, m.visit) // whose function returns no error
 	units = append(units, m.units...)
 	return append(units, m.hidden(lines)...)
@@ -103,9 +105,10 @@ func unparsed(lines []string, first int) []unit {
 
 // markdownWalk collects the units of a document.
 type markdownWalk struct {
-	source []byte
-	starts []int // of the lines of source
-	first  int   // the number of the source's first line in the file, from 0
+	text   string
+	source []byte // of text
+	starts []int  // of the lines of source
+	first  int    // the number of the source's first line in the file, from 0
 	shown  []bool
 	units  []unit
 }
@@ -145,6 +148,14 @@ func (m *markdownWalk) linesOf(node ast.Node) []unitLine {
 			"\r\n")})
 	}
 	return lines
+}
+
+// lineText gives a line of a block, without its end.
+func (m *markdownWalk) lineText(s text.Segment) string {
+	if s.Padding > 0 {
+		return strings.TrimRight(string(s.Value(m.source)), "\r\n")
+	}
+	return strings.TrimRight(m.text[s.Start:s.Stop], "\r\n")
 }
 
 func (m *markdownWalk) add(u unit) {

@@ -64,11 +64,18 @@ type sentenceReader struct {
 	isCode  bool   // whether it is code
 }
 
-// readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them.
-func readWords(lines []string, each func(sentence)) []span {
+// mostWords bounds the words of a sentence; what goes on behind them is read as another.
+const mostWords = 200
+
+// readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them. In
+// code, a sentence goes on in the next line only if that begins with a small letter.
+func readWords(lines []string, code bool, each func(sentence)) []span {
 	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: make(sentence, 0, 32)}
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
+		if code && !goesOn(line) || len(r.current) > mostWords {
+			r.end()
+		}
 		for at := 0; at < len(line); {
 			size := separatorLength(line[at:])
 			if size > 0 {
@@ -82,6 +89,12 @@ func readWords(lines []string, each func(sentence)) []span {
 	}
 	r.end()
 	return r.code
+}
+
+// goesOn says whether a line of code, or of a comment in it, may go on with the sentence of the line before.
+func goesOn(line string) bool {
+	text := strings.TrimLeft(line, " \t#/*")
+	return text != "" && text[0] >= 'a' && text[0] <= 'z' && !strings.Contains(text, ": ")
 }
 
 // end ends a sentence.
