@@ -158,6 +158,7 @@ func readUnit(u unit, plain []string) []hit {
 		}
 		if !c.negated {
 			readCommands(text, true, add(Code, c.line))
+			readProgram(text, add(Code, c.line))
 		}
 	}
 	for i := range u.lines {

@@ -45,8 +45,11 @@ func actRules() []sentenceRule {
 	places := []form{secretWord}
 	return []sentenceRule{
 		{Destroy, "Deletes data", ordered, []step{{any: erase}, {any: stored, forms: path, within: 6}}},
-		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 7}}},
+		{Destroy, "Deletes data", ordered, []step{{any: wreck}, {any: data, within: 4}}},
+		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 18}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
+		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: this, within: 1}}},
+		{Outbound, "Sends data out", asserted, []step{{any: toward}, {any: sink, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
@@ -55,13 +58,15 @@ func actRules() []sentenceRule {
 		{Outbound, "Sends data out", asserted, []step{{any: be}, {any: send, within: 1}, {any: toward, within: 3},
 			{any: remote, forms: address, within: 4}}},
 		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 7}}},
+		{Credential, "Sets or keeps secrets", ordered, []step{{any: keeps}, {any: secret, within: 5}}},
 		{Credential, "Names a place of secrets", asserted, []step{{forms: places}}},
 		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord},
 			within: 10}}},
 		{Persist, "Makes something stay", ordered, []step{{any: timed}, {any: every | recurring, within: 12}}},
 		{DownloadRun, "Installs a program", ordered, []step{{any: install}, {any: program, forms: append(address, path...),
 			within: 6}}},
-		{RunsCode, "Runs a script", ordered, []step{{any: perform}, {any: program, forms: []form{scriptWord}, within: 5}}},
+		{RunsCode, "Runs a script", ordered, []step{{any: perform}, {any: program, forms: path, within: 5}}},
+		{RunsCode, "Names a script", asserted, []step{{forms: []form{scriptWord}}}},
 	}
 }
 
@@ -72,14 +77,17 @@ func concealRules() []sentenceRule {
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4, tight: true}, {any: person | answer, within: 8}}},
 		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
 		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
+		{Conceal, what, anyMood, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
 		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record,
 			within: 6}}},
 		{Conceal, unseen, ordered, []step{{any: does}, {any: secretly, within: 3}}},
 		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: does, within: 1}}},
 		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 4}}},
+		{Weakens, "Goes on in spite of a failure", ordered, []step{{any: goOn}, {any: despite, within: 3}, {any: safeguard | failed, within: 5}}},
+		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 1}, {any: not, within: 1}, {any: needed, within: 1}}},
 		{Weakens, "Skips a safeguard", ordered, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
-		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 2, tight: true}}},
+		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 1, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
 			within: 5, tight: true}}},
@@ -100,6 +108,7 @@ func overrideRules() []sentenceRule {
 			within: 1}}},
 		{Override, "Tells the model what to answer", anyMood,
 			[]step{{any: cond}, {any: respond, within: 4, tight: true}, {any: always, within: 12}, {any: claims, within: 1}}},
+		{Override, "Puts a text above others", asserted, []step{{any: this}, {any: itself, within: 2, tight: true}, {any: overrules, within: 6}}},
 		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3,
 			tight: true}}},
 	}
@@ -110,6 +119,9 @@ func rightsRules() []sentenceRule {
 		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
+		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: toward, within: 6}, {any: group, within: 6}}},
+		{Rights, "Switches security off", ordered, []step{{any: trusts}, {any: prior | this, within: 1}, {any: security | server, within: 3}}},
+		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: toward, within: 5}, {any: power, within: 2}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 3, tight: true}}},
 	}
 }
@@ -165,6 +177,24 @@ func phrases() []phrase {
 	add(Destroy, "Overwrites a branch", "force-push|force push|force-pushing|replace the contents")
 	add(Rights, "Gives more rights",
 		"escalate privileges|elevate privileges|run as root|all tools without|every tool without")
+	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true")
+	add(Destroy, "Deletes data", "get rid of")
+	add(Override, "Puts a text above others", "regardless of the question|whatever the user|even if the user asks|"+
+		"even when the user asks|even if the operator|even when the operator|whatever other sources|"+
+		"approved by the administrator|approved by the administrators|approved by management|authorised by the|"+
+		"authorized by the|must always follow")
+	add(Conceal, "Asks to keep something from people", "need to know about|so that nobody|so that no one|so nobody|"+
+		"so no one|in silence|innocuous|inconspicuous|unsuspicious|terminal log|shell log|dev/null")
+	add(Weakens, "Approves by itself", "answer yes to|as false positive|as false positives|mark as passed|"+
+		"mark it as passed|as approved|straight to production|directly to production|directly to main|"+
+		"straight to main|push directly|ignore any errors|ignore all errors|ignore errors and|ignore the errors|"+
+		"despite the warning|despite warnings|number of approvals")
+	add(Persist, "Makes something stay", "survives a reboot|survive a reboot|survives a restart|survive a restart|"+
+		"again after a reboot|starts with the computer|on boot|at boot|at startup|on startup|launch agent|"+
+		"launch daemon|startup folder|login item|running in the background after")
+	add(Rights, "Gives more rights", "docker group|sudo group|wheel group|publicly readable|publicly accessible|"+
+		"publicly writable")
+	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true|package source")
 	return all
 }
 
@@ -204,8 +234,11 @@ func (x *index) read(s sentence, at int, add func(class Class, says string, from
 			}
 		}
 	}
-	if s[at].form == secretWord {
+	if s[at].form == secretWord || s[at].form == scriptWord {
 		for _, rule := range x.places {
+			if !rule.steps[0].holds(s[at]) {
+				continue
+			}
 			if first, last, ok := rule.match(s, at); ok {
 				add(rule.class, rule.says, first, at, last)
 			}
