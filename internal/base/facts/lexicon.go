@@ -125,7 +125,7 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 
 func english(s senses) {
 	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate "+
-		"nuke reformat encrypt prune revert scrap flush reset")
+		"nuke reformat encrypt prune revert scrap flush reset cancel empty")
 	s.verbs(wreck, "delete erase wipe purge destroy overwrite encrypt shred")
 	s.verbs(stop, "stop kill terminate shutdown shut halt disable deactivate")
 	s.verbs(send,
@@ -147,6 +147,12 @@ func english(s senses) {
 	s.verbs(ask, "ask confirm check verify wait prompt consult request await")
 	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
 	s.verbs(forget, "forget fail hesitate neglect")
+	s.verbs(collect, "get obtain grep")
+	s.verbs(tell, "write talk comment refer")
+	s.verbs(weakSend, "leave place duplicate")
+	s.verbs(overrules, "replace")
+	s.verbs(grant, "elevate")
+	s.add(ask, "questions hesitation")
 	s.verbs(trusts, "trust accept")
 	s.verbs(keeps, "set store save hardcode hard-code put keep")
 	s.verbs(reveals, "mention reveal disclose")
@@ -219,7 +225,13 @@ func englishNouns(s senses) {
 		"script scripts binary binaries package packages executable program programs installer payload software helper "+
 			"backdoor malware tool plugin extension skill app application client driver agent command commands code macro "+
 			"hook source snippet expression dependencies library libraries module modules image model models")
-	s.add(collect, "check")
+	s.add(stored, "order orders invoice invoices payment payments booking bookings subscription subscriptions queue queues dump "+
+		"customers customer transactions contacts items queue policy policies")
+	s.add(program, "build release patch update fork binary")
+	s.add(remote, "bucket drive organisation organization share dropbox")
+	s.add(power, "allow-all privileged")
+	s.add(itself, "notice policy paragraph block")
+	s.add(secret, "authorization")
 	s.add(sink, "dropbox pastebin gist telegram discord onedrive wetransfer ngrok gdrive requestbin transfer.sh")
 	s.add(group, "owner owners maintainer collaborator collaborators superadmin sudoers wheel editor admin administrator")
 	s.add(itself, "instructions instruction document file section page text guide message skill runbook rules guidance")

@@ -105,7 +105,7 @@ func isSecretPlace(text string) bool {
 	lower := strings.ToLower(text)
 	base := lower[max(strings.LastIndexByte(lower, '/'), strings.LastIndexByte(lower, '\\'))+1:]
 	switch base {
-	case ".env", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa",
+	case ".env", ".npmrc", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa",
 		"id_ecdsa", "id_ed25519",
 		"shadow", "credentials.json", "master.key", "wallet.dat", "logins.json", "key4.db", "cookies.sqlite",
 		"login.keychain-db",

@@ -34,6 +34,10 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 		if !s.isOrder(at) {
 			return 0, 0, false
 		}
+	case bold:
+		if !s.isOrder(at) || s.harmlessObject(at) {
+			return 0, 0, false
+		}
 	case asserted:
 		if s.negated(at) {
 			return 0, 0, false
@@ -60,6 +64,29 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 // joins says whether the punctuation before a word lets a step go on to it.
 func (s sentence) joins(at int, t step) bool {
 	return s[at].clause == noBreak || s[at].clause == lightBreak && !t.tight
+}
+
+// harmlessObject says whether one of the next words is what is deleted without loss, such as a pod or a space, or
+// whether too few follow: then it is a title.
+func (s sentence) harmlessObject(at int) bool {
+	const near = 5
+	words := 0
+	for i := at + 1; i < len(s) && i <= at+near && s[i].clause == noBreak; i++ {
+		words++
+		if s[i].code {
+			return true
+		}
+		switch s[i].text {
+		case "pod", "pods", "job", "jobs", "line", "lines", "space", "spaces", "whitespace", "comment", "comments", "cache", "caches", "temporary",
+			"temp", "tmp", "row", "rows", "column", "columns", "cell", "cells", "field", "fields", "slide", "slides", "text", "char",
+			"characters", "word", "words", "this", "it", "them", "element", "elements", "annotation", "annotations", "label", "labels",
+			"placeholder", "placeholders", "button", "node", "nodes", "duplicates", "method", "request", "requests", "operations",
+			"operation", "marker", "markers", "object", "objects", "resource", "resources", "alert", "alerts", "for", "in", "from", "and",
+			"or", "is", "are", "at", "with", "to", "page", "pages", "shape", "shapes", "option", "flag", "parameter", "key":
+			return true
+		}
+	}
+	return words < 3
 }
 
 // matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.

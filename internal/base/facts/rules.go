@@ -15,6 +15,7 @@ const (
 	asserted              // in any way with no "not" before it
 	passive               // as in "should be deleted"; the second step's word stands before it
 	permitted             // passive, or as in "can be deleted"
+	bold                  // ordered, and its object is not one that comes again or does not matter
 )
 
 // step is a word that a rule asks for.
@@ -46,6 +47,7 @@ func actRules() []sentenceRule {
 	return []sentenceRule{
 		{Destroy, "Deletes data", ordered, []step{{any: erase}, {any: stored, forms: path, within: 6}}},
 		{Destroy, "Deletes data", ordered, []step{{any: wreck}, {any: data, within: 4}}},
+		{Destroy, "Deletes something", bold, []step{{any: wreck}}},
 		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 18}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: this, within: 1}}},
@@ -88,7 +90,7 @@ func concealRules() []sentenceRule {
 		{Weakens, "Skips a safeguard", ordered, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
-		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 1, tight: true}}},
+		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 2, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
 			within: 5, tight: true}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional,
@@ -190,11 +192,19 @@ func phrases() []phrase {
 		"straight to main|push directly|ignore any errors|ignore all errors|ignore errors and|ignore the errors|"+
 		"despite the warning|despite warnings|number of approvals")
 	add(Persist, "Makes something stay", "survives a reboot|survive a reboot|survives a restart|survive a restart|"+
-		"again after a reboot|starts with the computer|on boot|at boot|at startup|on startup|launch agent|"+
+		"again after a reboot|starts with the computer|launch agent|"+
 		"launch daemon|startup folder|login item|running in the background after")
 	add(Rights, "Gives more rights", "docker group|sudo group|wheel group|publicly readable|publicly accessible|"+
 		"publicly writable")
 	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true|package source")
+	add(Destroy, "Overwrites data", "over the live|over the existing|over the production|over the original")
+	add(Override, "Speaks to the model", "as if the user had|as if the operator|as though the user|you have been authorised|"+
+		"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
+	add(Weakens, "Approves by itself", "assume that the user|assume the user|assume consent|assume approval|to never fire|"+
+		"bother verifying|bother checking")
+	add(Conceal, "Asks to keep something from people", "unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
+	add(Rights, "Gives more rights", "in privileged mode|allow-all|as administrator|as an administrator")
+	add(Persist, "Makes something stay", "global settings|user's settings|local/bin|start-up scripts|startup scripts")
 	return all
 }
 

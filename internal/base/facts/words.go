@@ -213,6 +213,9 @@ func newWord(lexicon senses, text string, line, at int) word {
 	if w.meaning = lexicon[w.text]; w.meaning == 0 {
 		w.meaning = lexicon[strings.TrimSuffix(w.text, "'s")]
 	}
+	if w.meaning == 0 && strings.IndexByte(text[:end], '_') > 0 && namesSecretVariable(text[:end]) {
+		w.meaning = secret
+	}
 	if w.meaning == 0 && w.text != "" {
 		w.form = formOf(w.text)
 	}
@@ -276,6 +279,10 @@ func (s sentence) addPair() {
 			"deploy", "personal",
 			"oauth", "login", "jwt", "browser", "saved", "all", "every", "security", "admin":
 			s[last].meaning |= secret
+		}
+	case "entries", "entry", "lines", "line", "files", "file", "records":
+		if before == "log" || before == "audit" {
+			s[last].meaning |= record
 		}
 	case "run":
 		if before == "dry" {
