@@ -129,10 +129,25 @@ func (s sentence) isOrder(at int) bool {
 	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {
 		before--
 	}
-	if before >= 0 && s[before+1].clause == noBreak && !s[before].has(lead|model) {
+	if before >= 0 && s[before+1].clause == noBreak && !s.leadsTo(before) {
 		return false
 	}
 	return !s.negated(at)
+}
+
+// leadsTo says whether an order may stand behind a word. Behind "to" it does only if somebody has to, needs to or is
+// sure to do it: else that is a purpose, as in "to delete the file, run".
+func (s sentence) leadsTo(at int) bool {
+	if s[at].text != "to" || at == 0 {
+		return s[at].text != "to" && s[at].has(lead|model)
+	}
+	switch s[at-1].text {
+	case "need", "needs", "have", "has", "want", "sure", "remember", "forget", "required", "asked", "instructed", "is", "are", "be",
+		"going", "try", "proceed", "continue", "ought", "supposed", "expected", "told", "free", "agree", "begin", "start", "careful",
+		"you", "agent", "assistant", "model", "authorised", "authorized", "and", "or", "not", "always", "never":
+		return true
+	}
+	return false
 }
 
 // negated says whether a "not" stands shortly before a word.
