@@ -225,7 +225,7 @@ func englishNouns(s senses) {
 		"script scripts binary binaries package packages executable program programs installer payload software helper "+
 			"backdoor malware tool plugin extension skill app application client driver agent command commands code macro "+
 			"hook source snippet expression dependencies library libraries module modules image model models")
-	s.add(stored, "order orders invoice invoices payment payments booking bookings subscription subscriptions queue queues dump "+
+	s.add(stored, "commit commits order orders invoice invoices payment payments booking bookings subscription subscriptions queue queues dump "+
 		"customers customer transactions contacts items queue policy policies")
 	s.add(program, "build release patch update fork binary")
 	s.add(remote, "bucket drive organisation organization share dropbox")

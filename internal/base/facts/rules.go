@@ -51,7 +51,7 @@ func actRules() []sentenceRule {
 		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 18}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: this, within: 1}}},
-		{Outbound, "Sends data out", asserted, []step{{any: toward}, {any: sink, within: 6}}},
+		{Outbound, "Names a place that others read", asserted, []step{{any: sink}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
