@@ -87,7 +87,8 @@ func markdownLayout(content string, lines []string) []unit {
 	if tooMuch != "" {
 		return append(units, unparsed(lines[min(first, len(lines)):], first)...)
 	}
-	m := markdownWalk{text: body, source: source, starts: lineStarts(body), first: first, shown: make([]bool, len(lines)+1)}
+	m := markdownWalk{text: body, source: source, starts: lineStarts(body), first: first, shown: make([]bool,
+		len(lines)+1)}
 	_ = ast.Walk(document, m.visit) // whose function returns no error
 	units = append(units, m.units...)
 	return append(units, m.hidden(lines)...)

@@ -148,7 +148,8 @@ func english(s senses) {
 	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
 	s.verbs(forget, "forget fail hesitate neglect")
 	s.verbs(collect, "get obtain grep")
-	s.verbs(tell, "write talk comment refer")
+	s.verbs(collect, "give hand tell")
+	s.verbs(tell, "list write talk comment refer")
 	s.verbs(weakSend, "leave place duplicate")
 	s.verbs(overrules, "replace")
 	s.verbs(grant, "elevate")
@@ -225,12 +226,14 @@ func englishNouns(s senses) {
 		"script scripts binary binaries package packages executable program programs installer payload software helper "+
 			"backdoor malware tool plugin extension skill app application client driver agent command commands code macro "+
 			"hook source snippet expression dependencies library libraries module modules image model models")
-	s.add(stored, "commit commits order orders invoice invoices payment payments booking bookings subscription subscriptions queue queues dump "+
-		"customers customer transactions contacts items queue policy policies")
+	s.add(stored,
+		"changes commit commits order orders invoice invoices payment payments booking bookings "+
+			"subscription subscriptions queue queues dump "+
+			"customers customer transactions contacts items queue policy policies")
 	s.add(program, "build release patch update fork binary")
 	s.add(remote, "bucket drive organisation organization share dropbox")
 	s.add(power, "allow-all privileged")
-	s.add(itself, "notice policy paragraph block")
+	s.add(itself, "step steps notice policy paragraph block")
 	s.add(secret, "authorization")
 	s.add(sink, "dropbox pastebin gist telegram discord onedrive wetransfer ngrok gdrive requestbin transfer.sh")
 	s.add(group, "owner owners maintainer collaborator collaborators superadmin sudoers wheel editor admin administrator")
@@ -241,7 +244,8 @@ func englishNouns(s senses) {
 			"changelog log description request")
 	s.add(server,
 		"service services process processes production cluster machine machines instance instances daemon daemons "+
-			"deployment deployments pods workloads session sessions connection connections job jobs container containers vm vms app "+
+			"deployment deployments pods workloads session sessions connection connections job jobs container "+
+			"containers vm vms app "+
 			"application applications computer worker workers standby primary")
 	s.add(recurring, "daily hourly nightly startup start-up logon reboot cron crontab systemd launchd hook cronjob "+
 		"autostart authorized_keys claude.md agents.md memory.md")

@@ -36,7 +36,8 @@ func readOpaque(u unit, line unitLine) []hit {
 	if look.right > 0 {
 		add(Opaque, "Text far to the right", text[look.right:])
 	}
-	if at := strings.Index(text, ";base64,"); at >= 0 && len(text)-at > minEncoded+8 && strings.Contains(text[:at], "data:") {
+	if at := strings.Index(text, ";base64,"); at >= 0 && len(text)-at > minEncoded+8 && strings.Contains(text[:at],
+		"data:") {
 		add(Opaque, "Data in an address", text[strings.Index(text, "data:"):])
 	}
 	if look.escapes && (strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6) {

@@ -86,7 +86,8 @@ func isPrivateIP(host string) bool {
 // namesSecretVariable says whether a text names a variable that by its name holds a secret.
 func namesSecretVariable(text string) bool {
 	upper := text
-	for _, part := range []string{"_TOKEN", "_SECRET", "DATABASE_URL", "CONNECTION_STRING", "_KEY", "PASSWORD", "PASSWD", "_PASS", "AWS_", "CREDENTIAL",
+	for _, part := range []string{"_TOKEN", "_SECRET", "DATABASE_URL", "CONNECTION_STRING", "_KEY", "PASSWORD", "PASSWD",
+		"_PASS", "AWS_", "CREDENTIAL",
 		"API_KEY", "APIKEY",
 		"PRIVATE_KEY", "SECRET_"} {
 		if i := strings.Index(upper, part); i >= 0 {

@@ -77,11 +77,16 @@ func (s sentence) harmlessObject(at int) bool {
 			return true
 		}
 		switch s[i].text {
-		case "pod", "pods", "job", "jobs", "line", "lines", "space", "spaces", "whitespace", "comment", "comments", "cache", "caches", "temporary",
-			"temp", "tmp", "row", "rows", "column", "columns", "cell", "cells", "field", "fields", "slide", "slides", "text", "char",
-			"characters", "word", "words", "this", "it", "them", "element", "elements", "annotation", "annotations", "label", "labels",
-			"placeholder", "placeholders", "button", "node", "nodes", "duplicates", "method", "request", "requests", "operations",
-			"operation", "marker", "markers", "object", "objects", "resource", "resources", "alert", "alerts", "for", "in", "from", "and",
+		case "pod", "pods", "job", "jobs", "line", "lines", "space", "spaces", "whitespace", "comment", "comments", "cache",
+			"caches", "temporary",
+			"temp", "tmp", "row", "rows", "column", "columns", "cell", "cells", "field", "fields", "slide", "slides", "text",
+			"char",
+			"characters", "word", "words", "this", "it", "them", "element", "elements", "annotation", "annotations", "label",
+			"labels",
+			"placeholder", "placeholders", "button", "node", "nodes", "duplicates", "method", "request", "requests",
+			"operations",
+			"operation", "marker", "markers", "object", "objects", "resource", "resources", "alert", "alerts", "for", "in",
+			"from", "and",
 			"or", "is", "are", "at", "with", "to", "page", "pages", "shape", "shapes", "option", "flag", "parameter", "key":
 			return true
 		}
@@ -142,8 +147,10 @@ func (s sentence) leadsTo(at int) bool {
 		return s[at].text != "to" && s[at].has(lead|model)
 	}
 	switch s[at-1].text {
-	case "need", "needs", "have", "has", "want", "sure", "remember", "forget", "required", "asked", "instructed", "is", "are", "be",
-		"going", "try", "proceed", "continue", "ought", "supposed", "expected", "told", "free", "agree", "begin", "start", "careful",
+	case "need", "needs", "have", "has", "want", "sure", "remember", "forget", "required", "asked", "instructed", "is",
+		"are", "be",
+		"going", "try", "proceed", "continue", "ought", "supposed", "expected", "told", "free", "agree", "begin", "start",
+		"careful",
 		"you", "agent", "assistant", "model", "authorised", "authorized", "and", "or", "not", "always", "never":
 		return true
 	}

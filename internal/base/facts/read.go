@@ -196,7 +196,8 @@ func bareCommand(line string) string {
 	for at := 0; at < len(line); {
 		end := at + strings.IndexByte(line[at:]+" ", ' ')
 		name := strings.TrimLeft(line[at:min(end, len(line))], "($\"'")
-		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && (table[name] != nil || isProgramName(name)) && !isEnglishWord(name) ||
+		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && (table[name] != nil || isProgramName(name)) &&
+			!isEnglishWord(name) ||
 			name == "docker" || name == "git" {
 			rest := line[min(end, len(line)):]
 			if strings.HasSuffix(line[:at], "| ") || strings.Contains(rest, " -") || strings.Contains(rest, "://") ||

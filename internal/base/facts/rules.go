@@ -80,13 +80,17 @@ func concealRules() []sentenceRule {
 		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
 		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
 		{Conceal, what, anyMood, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
+		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 2, tight: true}, {any: this, within: 1, tight: true},
+			{any: itself, within: 1, tight: true}}},
 		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record,
 			within: 6}}},
 		{Conceal, unseen, ordered, []step{{any: does}, {any: secretly, within: 3}}},
 		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: does, within: 1}}},
-		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 4}}},
-		{Weakens, "Goes on in spite of a failure", ordered, []step{{any: goOn}, {any: despite, within: 3}, {any: safeguard | failed, within: 5}}},
-		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 1}, {any: not, within: 1}, {any: needed, within: 1}}},
+		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 6}}},
+		{Weakens, "Goes on in spite of a failure", ordered, []step{{any: goOn}, {any: despite, within: 3},
+			{any: safeguard | failed, within: 5}}},
+		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 1}, {any: not,
+			within: 1}, {any: needed, within: 1}}},
 		{Weakens, "Skips a safeguard", ordered, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
@@ -110,7 +114,8 @@ func overrideRules() []sentenceRule {
 			within: 1}}},
 		{Override, "Tells the model what to answer", anyMood,
 			[]step{{any: cond}, {any: respond, within: 4, tight: true}, {any: always, within: 12}, {any: claims, within: 1}}},
-		{Override, "Puts a text above others", asserted, []step{{any: this}, {any: itself, within: 2, tight: true}, {any: overrules, within: 6}}},
+		{Override, "Puts a text above others", asserted, []step{{any: this}, {any: itself, within: 2, tight: true},
+			{any: overrules, within: 6}}},
 		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3,
 			tight: true}}},
 	}
@@ -122,7 +127,10 @@ func rightsRules() []sentenceRule {
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: toward, within: 6}, {any: group, within: 6}}},
-		{Rights, "Switches security off", ordered, []step{{any: trusts}, {any: prior | this, within: 1}, {any: security | server, within: 3}}},
+		{Rights, "Switches security off", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
+			{any: security | server, within: 3}}},
+		{Weakens, "Approves by itself", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
+			{any: safeguard | instruction, within: 2}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: toward, within: 5}, {any: power, within: 2}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 3, tight: true}}},
 	}
@@ -198,13 +206,23 @@ func phrases() []phrase {
 		"publicly writable")
 	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true|package source")
 	add(Destroy, "Overwrites data", "over the live|over the existing|over the production|over the original")
-	add(Override, "Speaks to the model", "as if the user had|as if the operator|as though the user|you have been authorised|"+
-		"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
-	add(Weakens, "Approves by itself", "assume that the user|assume the user|assume consent|assume approval|to never fire|"+
-		"bother verifying|bother checking")
-	add(Conceal, "Asks to keep something from people", "unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
+	add(Override, "Speaks to the model",
+		"as if the user had|as if the operator|as though the user|you have been authorised|"+
+			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
+	add(Weakens, "Approves by itself",
+		"assume that the user|assume the user|assume consent|assume approval|to never fire|"+
+			"bother verifying|bother checking")
+	add(Conceal, "Asks to keep something from people",
+		"unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
 	add(Rights, "Gives more rights", "in privileged mode|allow-all|as administrator|as an administrator")
 	add(Persist, "Makes something stay", "global settings|user's settings|local/bin|start-up scripts|startup scripts")
+	add(Override, "Speaks to the model",
+		"attention ai|attention agent|attention assistant|attention claude|dear ai|dear agent|"+
+			"dear assistant|dear claude|hey claude|hey ai|attention all agents|even where the user|even if the user|"+
+			"even when the user|overrule you|new orders from|new orders for|disregard everything|disregard all|"+
+			"disregard the above|ignore the above|ignore all of the above|ignore all the above")
+	add(Conceal, "Asks to keep something from people", "tell nobody|tell no one|inform nobody|notify nobody|inform no one")
+	add(Persist, "Makes something stay", "permanent memory|persistent memory|long-term memory|agent's memory")
 	return all
 }
 

@@ -154,8 +154,8 @@ func isCode(text string) bool {
 	return strings.Count(text, " ") < 2 || isClearCommand(text) || strings.ContainsAny(text, "={}()[]$")
 }
 
-// separatorLength returns the length of the separator that a text begins with: white space or a sign that is not part of
-// a word; 0 if it begins with a word.
+// separatorLength returns the length of the separator that a text begins with: white space or a sign that is not part
+// of a word; 0 if it begins with a word.
 func separatorLength(text string) int {
 	switch c := text[0]; c {
 	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=',

@@ -31,8 +31,8 @@ func New(options ...goldmark.Option) Grammar {
 		parser.WithParagraphTransformers(util.Prioritized(tableMeter{m}, afterDefinitions))))...)}
 }
 
-// Blocks makes a grammar that reads blocks alone: paragraphs, lists, code, HTML. The texts in them are not parsed, which
-// saves most of the time.
+// Blocks makes a grammar that reads blocks alone: paragraphs, lists, code, HTML. The texts in them are not parsed,
+// which saves most of the time.
 func Blocks() Grammar {
 	return New(goldmark.WithParser(parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))))

@@ -61,7 +61,8 @@ func (s Sample) fits(f facts.Fact) bool {
 	return len(s.Classes) == 0 || slices.Contains(s.Classes, f.Class)
 }
 
-// Load reads all collections of a folder: files of JSON Lines (*.jsonl), a sample each line. It fails if there are none.
+// Load reads all collections of a folder: files of JSON Lines (*.jsonl), a sample each line. It fails if there are
+// none.
 func Load(folder fs.FS) ([]Sample, error) {
 	names, err := fs.Glob(folder, "*.jsonl")
 	if err != nil {
