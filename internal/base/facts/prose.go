@@ -184,6 +184,7 @@ func (s sentence) text(plain []string, first, last int) string {
 		for end+1 < len(s) && s[end+1].line == s[i].line {
 			end++
 		}
+		end = min(end, i+MaxWords)
 		if out != "" {
 			out += " "
 		}

@@ -78,7 +78,8 @@ func firstChanged(changed []bool, first, last int) int {
 
 // fact makes a hit a fact of a file's line, which counts from 0.
 func (h hit) fact(path string, line int) Fact {
-	words := oneLine(h.words)
+	const enough = 8 * MaxWords // bytes: of more, the time would grow with the square of a line
+	words := oneLine(h.words[:min(len(h.words), enough)])
 	sentence := h.says
 	if words != "" {
 		sentence += ": " + words
@@ -112,7 +113,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		}
 		plain := make([]string, len(u.lines))
 		for i, line := range u.lines {
-			plain[i] = textscan.Undisguise(line.text)
+			plain[i] = textscan.Undisguise(line.text[:min(len(line.text), maxLine)])
 		}
 		found = append(found, readUnit(u, plain)...)
 		for i, line := range u.lines {

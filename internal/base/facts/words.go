@@ -123,7 +123,7 @@ func (r *sentenceReader) word(text string, line, at int) {
 			ends = true
 		}
 	}
-	if ends {
+	if ends || len(r.current) >= mostWords {
 		r.end()
 	}
 }
