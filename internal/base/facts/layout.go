@@ -145,8 +145,7 @@ func (m *markdownWalk) linesOf(node ast.Node) []unitLine {
 	lines := make([]unitLine, 0, segments.Len())
 	for i := range segments.Len() {
 		s := segments.At(i)
-		lines = append(lines, unitLine{m.first + lineAt(m.starts, s.Start), strings.TrimRight(string(s.Value(m.source)),
-			"\r\n")})
+		lines = append(lines, unitLine{m.first + lineAt(m.starts, s.Start), m.lineText(s)})
 	}
 	return lines
 }

@@ -197,6 +197,10 @@ func englishNouns(s senses) {
 	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist slack "+
 		"telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor attacker attackers "+
 		"internet telemetry wallet iban")
+	englishPeopleAndPowers(s)
+}
+
+func englishPeopleAndPowers(s senses) {
 	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans customer customers "+
 		"admin admins administrator administrators owner owners people person developer developers everyone everybody "+
 		"nobody manager supervisor auditor auditors someone colleagues victim staff operator's user's")

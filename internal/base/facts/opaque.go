@@ -75,14 +75,13 @@ func lookOf(text string) (l look) {
 	ends := encodingEnds()
 	run, spaces, before := 0, 0, false
 	for i := range len(text) {
-		switch c := text[i]; {
-		case c == ' ':
+		if text[i] == ' ' {
 			spaces++
-		default:
+		} else {
 			if spaces >= outOfSight && before {
 				l.right = i
 			}
-			l.escapes = l.escapes || c == '\\'
+			l.escapes = l.escapes || text[i] == '\\'
 			spaces, before = 0, true
 		}
 		if ends[text[i]] {

@@ -145,13 +145,21 @@ type phrase struct {
 
 // phrases lists them.
 func phrases() []phrase {
-	var all []phrase
-	add := func(class Class, says, lines string) {
-		for text := range strings.SplitSeq(lines, "|") {
-			all = append(all, phrase{class, says, strings.Fields(text)})
-		}
+	return append(modelPhrases(), actPhrases()...)
+}
+
+// phrasesOf gives a phrase for each text, which bars part.
+func phrasesOf(class Class, says, texts string) (all []phrase) {
+	for text := range strings.SplitSeq(texts, "|") {
+		all = append(all, phrase{class, says, strings.Fields(text)})
 	}
-	add(Override, "Speaks to the model",
+	return all
+}
+
+// modelPhrases are those that speak to the model.
+func modelPhrases() (all []phrase) {
+	add := func(says, texts string) { all = append(all, phrasesOf(Override, says, texts)...) }
+	add("Speaks to the model",
 		"you are now|from now on|from this point on|from this moment on|new instructions for|your new task|"+
 			"your real task|your actual task|your true purpose|your new role|pretend to be|pretend that you|pretend you|"+
 			"developer mode|do anything now|unrestricted mode|unrestricted developer|no restrictions|"+
@@ -167,6 +175,24 @@ func phrases() []phrase {
 			"follow only mine|neuen anweisungen|nuevas instrucciones|before anything the user|before anything else the|"+
 			"i am your developer|i am the administrator|i authorise|i authorize|you will obey|you must obey|"+
 			"this is a test of|urgent message from|official message from")
+	add("Puts a text above others", "regardless of the question|whatever the user|even if the user asks|"+
+		"even when the user asks|even if the operator|even when the operator|whatever other sources|"+
+		"approved by the administrator|approved by the administrators|approved by management|authorised by the|"+
+		"authorized by the|must always follow")
+	add("Speaks to the model",
+		"as if the user had|as if the operator|as though the user|you have been authorised|"+
+			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
+	add("Speaks to the model",
+		"attention ai|attention agent|attention assistant|attention claude|dear ai|dear agent|"+
+			"dear assistant|dear claude|hey claude|hey ai|attention all agents|even where the user|even if the user|"+
+			"even when the user|overrule you|new orders from|new orders for|disregard everything|disregard all|"+
+			"disregard the above|ignore the above|ignore all of the above|ignore all the above")
+	return all
+}
+
+// actPhrases are those of the other classes.
+func actPhrases() (all []phrase) {
+	add := func(class Class, says, texts string) { all = append(all, phrasesOf(class, says, texts)...) }
 	add(Conceal, "Asks to keep something from people",
 		"if anyone asks|if anybody asks|keep it confidential|keep this confidential|keep it secret|keep this secret|"+
 			"keep this hidden|keep this behavior hidden|keep this behaviour hidden|between us|without the user noticing|"+
@@ -189,10 +215,6 @@ func phrases() []phrase {
 		"escalate privileges|elevate privileges|run as root|all tools without|every tool without")
 	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true")
 	add(Destroy, "Deletes data", "get rid of")
-	add(Override, "Puts a text above others", "regardless of the question|whatever the user|even if the user asks|"+
-		"even when the user asks|even if the operator|even when the operator|whatever other sources|"+
-		"approved by the administrator|approved by the administrators|approved by management|authorised by the|"+
-		"authorized by the|must always follow")
 	add(Conceal, "Asks to keep something from people", "need to know about|so that nobody|so that no one|so nobody|"+
 		"so no one|in silence|innocuous|inconspicuous|unsuspicious|terminal log|shell log|dev/null")
 	add(Weakens, "Approves by itself", "answer yes to|as false positive|as false positives|mark as passed|"+
@@ -206,9 +228,6 @@ func phrases() []phrase {
 		"publicly writable")
 	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true|package source")
 	add(Destroy, "Overwrites data", "over the live|over the existing|over the production|over the original")
-	add(Override, "Speaks to the model",
-		"as if the user had|as if the operator|as though the user|you have been authorised|"+
-			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
 	add(Weakens, "Approves by itself",
 		"assume that the user|assume the user|assume consent|assume approval|to never fire|"+
 			"bother verifying|bother checking")
@@ -216,11 +235,6 @@ func phrases() []phrase {
 		"unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
 	add(Rights, "Gives more rights", "in privileged mode|allow-all|as administrator|as an administrator")
 	add(Persist, "Makes something stay", "global settings|user's settings|local/bin|start-up scripts|startup scripts")
-	add(Override, "Speaks to the model",
-		"attention ai|attention agent|attention assistant|attention claude|dear ai|dear agent|"+
-			"dear assistant|dear claude|hey claude|hey ai|attention all agents|even where the user|even if the user|"+
-			"even when the user|overrule you|new orders from|new orders for|disregard everything|disregard all|"+
-			"disregard the above|ignore the above|ignore all of the above|ignore all the above")
 	add(Conceal, "Asks to keep something from people", "tell nobody|tell no one|inform nobody|notify nobody|inform no one")
 	add(Persist, "Makes something stay", "permanent memory|persistent memory|long-term memory|agent's memory")
 	return all
