@@ -221,8 +221,8 @@ var wordSigns = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // ma
 // word reads a word, with the parts in quotes, and the commands within it. It returns the word without quotes, and
 // where it ends.
 func (p *shellParser) word(text string, at, depth int, closes map[int]int) (word string, end int) {
-	start := at
-	for at < len(text) && !wordSigns()[text[at]] {
+	start, signs := at, wordSigns()
+	for at < len(text) && !signs[text[at]] {
 		at++
 	}
 	if at == len(text) || strings.IndexByte(" \t;|><()\n&", text[at]) >= 0 {

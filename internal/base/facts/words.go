@@ -2,6 +2,7 @@ package facts
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -64,13 +65,17 @@ type sentenceReader struct {
 	isCode  bool   // whether it is code
 }
 
+// wordBuffers holds the memory of sentences that were read.
+var wordBuffers = sync.Pool{New: func() any { return &sentence{} }} //nolint:gochecknoglobals // holds no state
+
 // mostWords bounds the words of a sentence; what goes on behind them is read as another.
 const mostWords = 200
 
 // readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them. In
 // code, a sentence goes on in the next line only if that begins with a small letter.
 func readWords(lines []string, code bool, each func(sentence)) []span {
-	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: make(sentence, 0, 32)}
+	buffer := wordBuffers.Get().(*sentence)
+	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: (*buffer)[:0]}
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
 		if code && !goesOn(line) || len(r.current) > mostWords {
@@ -88,6 +93,8 @@ func readWords(lines []string, code bool, each func(sentence)) []span {
 		}
 	}
 	r.end()
+	*buffer = r.current
+	wordBuffers.Put(buffer)
 	return r.code
 }
 
