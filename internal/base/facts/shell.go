@@ -439,6 +439,9 @@ func behindOptions(name string, args []string) []string {
 // flag says whether a command has one of some options; those of a letter also stand among others, as in -rf.
 func (c command) flag(options ...string) bool {
 	for _, arg := range c.args {
+		if arg == "" || arg[0] != '-' {
+			continue
+		}
 		for _, option := range options {
 			switch {
 			case strings.HasPrefix(option, "--"):
