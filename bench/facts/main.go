@@ -29,7 +29,7 @@ func main() {
 }
 
 func measure(dir, part string, verbose bool) error {
-	samples, err := corpus.Load(dir)
+	samples, err := corpus.Load(os.DirFS(dir))
 	if err != nil {
 		return err
 	}

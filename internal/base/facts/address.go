@@ -91,7 +91,7 @@ func hostOf(text string) string {
 		rest, url = text[at+3:], true
 	}
 	if end := strings.IndexAny(rest, "/?#\\"); end >= 0 {
-		if !url && !strings.HasPrefix(rest, "www.") {
+		if !url && strings.IndexByte(rest[:end], '@') < 0 && !strings.HasPrefix(rest, "www.") {
 			return ""
 		}
 		rest = rest[:end]

@@ -129,11 +129,21 @@ func readCommands(text string, strict bool, add func(act, string)) {
 	if strict && !isClearCommand(text) {
 		return
 	}
+	fetched := false
 	for _, c := range commandsOf(text) {
 		for _, a := range actsOf(c) {
 			add(a, c.text)
 		}
+		if fetched && startsFile(c) {
+			add(act{DownloadRun, "Downloads and runs a program"}, text)
+		}
+		fetched = fetched || isFetcher(c.name)
 	}
+}
+
+// startsFile says whether a command starts a file, or makes one that can be started.
+func startsFile(c command) bool {
+	return strings.HasPrefix(c.text, "./") || c.name == "chmod" && strings.Contains(c.operand(0), "x")
 }
 
 // readProgram reads the calls of a line of a program, and the commands that it runs.

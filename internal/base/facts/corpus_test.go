@@ -1,6 +1,7 @@
 package facts_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/facts/corpus"
@@ -9,7 +10,7 @@ import (
 // TestTheSamplesAreSeenAndTheCleanOnesQuiet holds the figures that facts are worth reading for. The table is that of
 // make bench-facts.
 func TestTheSamplesAreSeenAndTheCleanOnesQuiet(t *testing.T) {
-	samples, err := corpus.Load("testdata/samples")
+	samples, err := corpus.Load(os.DirFS("testdata/samples"))
 	if err != nil {
 		t.Fatal(err)
 	}

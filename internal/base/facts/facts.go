@@ -116,7 +116,7 @@ type File struct {
 
 // Reading is what Read found.
 type Reading struct {
-	Facts  []Fact        `json:"facts"`          // at most MaxFacts: grave classes first, in the order of Classes, then by path and line
+	Facts  []Fact        `json:"facts"`          // at most MaxFacts: in the order of Classes, then by path and line
 	Counts map[Class]int `json:"counts"`         // of all facts, those included that are left out
 	More   int           `json:"more,omitempty"` // the number of facts that are left out
 }

@@ -27,3 +27,11 @@ func TestOnlyWhatTheChangeBringsIsAFact(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestOfALineTooLongToReadTheBeginningIsRead(t *testing.T) {
+	const unit = "delete all files and "
+	found := readNew("a.md", strings.Repeat(unit, 20_000)+"\n")
+	if !has(found, facts.Opaque) || !has(found, facts.Destroy) || len(found) > 3 {
+		t.Errorf("%d facts: %v", len(found), found[:min(len(found), 3)])
+	}
+}

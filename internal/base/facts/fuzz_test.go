@@ -1,6 +1,7 @@
 package facts_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -12,7 +13,7 @@ import (
 // FuzzRead holds what is true of the facts of any change: lines are in the texts, words are short and fit to show, and
 // the same texts give the same facts.
 func FuzzRead(f *testing.F) {
-	samples, err := corpus.Load("testdata/samples")
+	samples, err := corpus.Load(os.DirFS("testdata/samples"))
 	if err != nil {
 		f.Fatal(err)
 	}

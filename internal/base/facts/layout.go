@@ -4,9 +4,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
 
 	"github.com/claudeops/claudeops/internal/base/markdown"
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
@@ -74,20 +73,22 @@ func numbered(lines []string, first int) []unitLine {
 }
 
 // markdownLayout parts a Markdown file. Lines that show nothing, such as the definition of a link, are a comment.
-func markdownLayout(text string, lines []string) []unit {
+func markdownLayout(content string, lines []string) []unit {
 	var units []unit
-	body := text
+	body := content
 	first := 0
-	if header, ok := strictyaml.CutFrontMatter(text); ok {
+	if header, ok := strictyaml.CutFrontMatter(content); ok {
 		first = header.BodyLine - 1
 		body = header.Body
 		units = append(units, unit{where: FrontMatter, language: "yaml", lines: numbered(lines[1:first-1], 1)})
 	}
-	document, tooMuch := blockGrammar().Parse([]byte(body))
+	source := []byte(body)
+	document, tooMuch := markdown.Blocks().Parse(source)
 	if tooMuch != "" {
 		return append(units, unparsed(lines[min(first, len(lines)):], first)...)
 	}
-	m := markdownWalk{source: []byte(body), starts: lineStarts(body), first: first, shown: make([]bool, len(lines)+1)}
+	m := markdownWalk{text: body, source: source, starts: lineStarts(body), first: first, shown: make([]bool,
+		len(lines)+1)}
 	_ = ast.Walk(document, m.visit) // whose function returns no error
 	units = append(units, m.units...)
 	return append(units, m.hidden(lines)...)
@@ -103,18 +104,12 @@ func unparsed(lines []string, first int) []unit {
 	return units
 }
 
-// blockGrammar reads blocks alone: what stands within lines is read from the words.
-func blockGrammar() markdown.Grammar {
-	return markdown.New(goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))))
-}
-
 // markdownWalk collects the units of a document.
 type markdownWalk struct {
-	source []byte
-	starts []int // of the lines of source
-	first  int   // the number of the source's first line in the file, from 0
+	text   string
+	source []byte // of text
+	starts []int  // of the lines of source
+	first  int    // the number of the source's first line in the file, from 0
 	shown  []bool
 	units  []unit
 }
@@ -150,10 +145,17 @@ func (m *markdownWalk) linesOf(node ast.Node) []unitLine {
 	lines := make([]unitLine, 0, segments.Len())
 	for i := range segments.Len() {
 		s := segments.At(i)
-		lines = append(lines, unitLine{m.first + lineAt(m.starts, s.Start), strings.TrimRight(string(s.Value(m.source)),
-			"\r\n")})
+		lines = append(lines, unitLine{m.first + lineAt(m.starts, s.Start), m.lineText(s)})
 	}
 	return lines
+}
+
+// lineText gives a line of a block, without its end.
+func (m *markdownWalk) lineText(s text.Segment) string {
+	if s.Padding > 0 {
+		return strings.TrimRight(string(s.Value(m.source)), "\r\n")
+	}
+	return strings.TrimRight(m.text[s.Start:s.Stop], "\r\n")
 }
 
 func (m *markdownWalk) add(u unit) {

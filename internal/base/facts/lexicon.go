@@ -16,7 +16,7 @@ const (
 	weakSend                        // writes or reports, which is sending where an address or server follows
 	collect                         // reads, prints, gathers
 	remote                          // where data are sent to: a server, a webhook, a channel
-	toward                          // to, into, with
+	toward                          // to, into, with, as
 	tell                            // mentions, reports, notifies
 	person                          // a user, a reviewer
 	hide                            // conceals, suppresses
@@ -58,6 +58,19 @@ const (
 	respond                         // answers, summarises, reviews
 	cond                            // when, if
 	claims                          // says, states, recommends
+	opens                           // begins a phrase
+	sink                            // a service that anyone can put data on
+	group                           // a role or group that gives rights
+	goOn                            // goes on, proceeds
+	despite                         // even if, regardless
+	itself                          // this document, these instructions
+	overrules                       // outranks, has priority
+	trusts                          // accepts, trusts
+	keeps                           // sets, stores
+	wreck                           // deletes, overwrites: of erase, those that mean nothing else
+	reveals                         // mentions, discloses
+	failed                          // fails, errors
+	needed                          // required, necessary
 	be                              // is, are, be
 	should                          // should, must, can: what is to be done
 	inflected                       // not the base form of a verb: deletes, deleted, deleting
@@ -104,13 +117,17 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 	english(s)
 	german(s)
 	spanish(s)
+	for _, p := range phrases() {
+		s[p.words[0]] |= opens
+	}
 	return s
 })
 
 func english(s senses) {
 	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate "+
-		"nuke reformat encrypt prune")
-	s.verbs(stop, "stop kill terminate shutdown halt disable deactivate")
+		"nuke reformat encrypt prune revert scrap flush reset cancel empty")
+	s.verbs(wreck, "delete erase wipe purge destroy overwrite encrypt shred")
+	s.verbs(stop, "stop kill terminate shutdown shut halt disable deactivate")
 	s.verbs(send,
 		"send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream relay "+
 			"deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet")
@@ -126,12 +143,26 @@ func english(s senses) {
 			"say describe surface include bother expose")
 	s.verbs(hide, "hide conceal suppress mask disguise obscure omit exclude")
 	s.verbs(skip, "skip bypass disable omit circumvent deactivate suppress ignore override relax loosen waive "+
-		"disregard pause mute silence turn clear rotate")
+		"disregard pause mute silence turn clear rotate lower reduce evade")
 	s.verbs(ask, "ask confirm check verify wait prompt consult request await")
 	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
 	s.verbs(forget, "forget fail hesitate neglect")
-	s.verbs(grant, "grant give add allow enable assign open permit make set promote expose share create")
-	s.verbs(install, "install download fetch pull load")
+	s.verbs(collect, "get obtain grep")
+	s.verbs(collect, "give hand tell")
+	s.verbs(tell, "list write talk comment refer")
+	s.verbs(weakSend, "leave place duplicate")
+	s.verbs(overrules, "replace")
+	s.verbs(grant, "elevate")
+	s.add(ask, "questions hesitation")
+	s.verbs(trusts, "trust accept")
+	s.verbs(keeps, "set store save hardcode hard-code put keep")
+	s.verbs(reveals, "mention reveal disclose")
+	s.add(failed, "fail fails failed failing error errors failure failures production")
+	s.add(needed, "required needed necessary mandatory")
+	s.verbs(goOn, "proceed continue go carry deploy merge apply")
+	s.verbs(overrules, "outrank override supersede trump overrule")
+	s.verbs(grant, "invite bind grant give add allow enable assign open permit make set promote expose share create")
+	s.verbs(install, "install download fetch pull load update upgrade")
 	s.verbs(perform, "run execute invoke launch start use do perform apply evaluate eval login")
 	s.verbs(insert,
 		"include add append insert mention incorporate integrate embed prepend modify enhance augment end begin")
@@ -166,6 +197,10 @@ func englishNouns(s senses) {
 	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist slack "+
 		"telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor attacker attackers "+
 		"internet telemetry wallet iban")
+	englishPeopleAndPowers(s)
+}
+
+func englishPeopleAndPowers(s senses) {
 	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans customer customers "+
 		"admin admins administrator administrators owner owners people person developer developers everyone everybody "+
 		"nobody manager supervisor auditor auditors someone colleagues victim staff operator's user's")
@@ -174,11 +209,11 @@ func englishNouns(s senses) {
 		"confirmation confirmations approval approvals verification validation validator review reviews permission "+
 			"check checks test tests testing warning warnings limit limits consent safeguard safeguards guardrails "+
 			"guardrail backup backups dry-run sign-off precheck prechecks precautions linting linter pre-checks "+
-			"authorization confirming")
+			"authorization confirming reviewer staging approver approvers safety")
 	s.add(security,
 		"firewall encryption authentication authorization authorisation tls ssl mfa 2fa two-factor antivirus selinux "+
 			"apparmor sandbox sandboxing certificate certificates signature signatures rbac security defender edr csrf "+
-			"checksum checksums acl acls seccomp hardening gatekeeper")
+			"login captcha sign-in https checksum checksums acl acls seccomp hardening gatekeeper")
 	s.add(instruction,
 		"instructions instruction prompt prompts rules rule guidelines guideline directives directive policy policies "+
 			"constraints restrictions direction directions context training guardrails programming ethics safeguards "+
@@ -193,13 +228,29 @@ func englishNouns(s senses) {
 		"alarms notifications journal")
 	s.add(program,
 		"script scripts binary binaries package packages executable program programs installer payload software helper "+
-			"backdoor malware tool plugin extension")
+			"backdoor malware tool plugin extension skill app application client driver agent command commands code macro "+
+			"hook source snippet expression dependencies library libraries module modules image model models")
+	s.add(stored,
+		"changes commit commits order orders invoice invoices payment payments booking bookings "+
+			"subscription subscriptions queue queues dump "+
+			"customers customer transactions contacts items queue policy policies")
+	s.add(program, "build release patch update fork binary")
+	s.add(remote, "bucket drive organisation organization share dropbox")
+	s.add(power, "allow-all privileged")
+	s.add(itself, "step steps notice policy paragraph block")
+	s.add(secret, "authorization")
+	s.add(sink, "dropbox pastebin gist telegram discord onedrive wetransfer ngrok gdrive requestbin transfer.sh")
+	s.add(group, "owner owners maintainer collaborator collaborators superadmin sudoers wheel editor admin administrator")
+	s.add(itself, "instructions instruction document file section page text guide message skill runbook rules guidance")
+	s.add(overrules, "precedence priority trusted authoritative authorised authorized binding")
 	s.add(answer,
 		"response reply answer responses replies answers output summary message report explanation conversation "+
 			"changelog log description request")
 	s.add(server,
 		"service services process processes production cluster machine machines instance instances daemon daemons "+
-			"deployment deployments pods workloads")
+			"deployment deployments pods workloads session sessions connection connections job jobs container "+
+			"containers vm vms app "+
+			"application applications computer worker workers standby primary")
 	s.add(recurring, "daily hourly nightly startup start-up logon reboot cron crontab systemd launchd hook cronjob "+
 		"autostart authorized_keys claude.md agents.md memory.md")
 	s.add(model, "assistant assistants ai llm llms claude gpt chatgpt copilot chatbot bot agents agent model models")
@@ -214,11 +265,12 @@ func englishFunctionWords(s senses) {
 			"foregoing everything default usual the my its")
 	s.add(lead, "and then or please must should also first next finally now just always automatically simply "+
 		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
-	s.add(toward, "to into onto with via")
+	s.add(toward, "to into onto with via as")
 	s.add(always, "always only exclusively simply just")
 	s.add(this, "this it that these those anything any step")
 	s.add(optional, "optional unnecessary void")
 	s.add(your, "your")
+	s.add(despite, "regardless anyway despite even straight directly whatever")
 	s.add(be, "be is are being gets was were")
 	s.add(should, "should must to shall needs")
 	s.add(may, "can may could")

@@ -27,27 +27,26 @@ func readOpaque(u unit, line unitLine) []hit {
 	add := func(class Class, says, words string) {
 		found = append(found, hit{class, says, u.where, line.number, line.number, words})
 	}
-	const spaces = "                                                            " // behind 60, text is out of sight
 	text := line.text
 	if len(text) > maxLine {
 		add(Opaque, "A line too long to read", text[:MaxWords])
 		text = text[:maxLine]
 	}
-	if at := strings.Index(text, spaces); at >= 0 && strings.TrimSpace(text[at:]) != "" &&
-		strings.TrimSpace(text[:at]) != "" {
-		add(Opaque, "Text far to the right", strings.TrimSpace(text[at:]))
+	look := lookOf(text)
+	if look.right > 0 {
+		add(Opaque, "Text far to the right", text[look.right:])
 	}
 	if at := strings.Index(text, ";base64,"); at >= 0 && len(text)-at > minEncoded+8 && strings.Contains(text[:at],
 		"data:") {
 		add(Opaque, "Data in an address", text[strings.Index(text, "data:"):])
 	}
-	if strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6 {
+	if look.escapes && (strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6) {
 		add(Opaque, "Letters written as numbers", text)
 	}
 	if alt := pictureText(text); len(alt) > longAlt {
 		add(Opaque, "Text of a picture that no page shows", alt)
 	}
-	if len(text) < minEncoded {
+	if look.run < minEncoded {
 		return found
 	}
 	for word := range fields(text, encodingEnds()) {
@@ -62,6 +61,37 @@ func readOpaque(u unit, line unitLine) []hit {
 		}
 	}
 	return found
+}
+
+// look is what a line looks like.
+type look struct {
+	run     int  // the length of the longest run of digits of base64
+	right   int  // the offset of text behind so many spaces that it is out of sight; 0 if there is none
+	escapes bool // it has a backslash
+}
+
+func lookOf(text string) (l look) {
+	const outOfSight = 60
+	ends := encodingEnds()
+	run, spaces, before := 0, 0, false
+	for i := range len(text) {
+		if text[i] == ' ' {
+			spaces++
+		} else {
+			if spaces >= outOfSight && before {
+				l.right = i
+			}
+			l.escapes = l.escapes || text[i] == '\\'
+			spaces, before = 0, true
+		}
+		if ends[text[i]] {
+			run = 0
+			continue
+		}
+		run++
+		l.run = max(l.run, run)
+	}
+	return l
 }
 
 // decodedFacts gives the facts of a text that a line held encoded.
@@ -162,7 +192,7 @@ func pictureText(line string) string {
 // readComment gives what a comment that no page shows says.
 func readComment(u unit, plain []string) []hit {
 	words, orders := 0, false
-	readWords(plain, func(s sentence) {
+	readWords(plain, false, func(s sentence) {
 		words += len(s)
 		for i := range s {
 			orders = orders || s[i].has(erase|send|collect|insert|perform|ignore|install) && s.isOrder(i) || s[i].has(model|your)

@@ -86,7 +86,8 @@ func isPrivateIP(host string) bool {
 // namesSecretVariable says whether a text names a variable that by its name holds a secret.
 func namesSecretVariable(text string) bool {
 	upper := text
-	for _, part := range []string{"_TOKEN", "_SECRET", "_KEY", "PASSWORD", "PASSWD", "_PASS", "AWS_", "CREDENTIAL",
+	for _, part := range []string{"_TOKEN", "_SECRET", "DATABASE_URL", "CONNECTION_STRING", "_KEY", "PASSWORD", "PASSWD",
+		"_PASS", "AWS_", "CREDENTIAL",
 		"API_KEY", "APIKEY",
 		"PRIVATE_KEY", "SECRET_"} {
 		if i := strings.Index(upper, part); i >= 0 {
@@ -105,13 +106,17 @@ func isSecretPlace(text string) bool {
 	lower := strings.ToLower(text)
 	base := lower[max(strings.LastIndexByte(lower, '/'), strings.LastIndexByte(lower, '\\'))+1:]
 	switch base {
-	case ".env", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa",
+	case ".env", ".npmrc", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".pypirc", ".htpasswd", "id_rsa", "id_dsa",
 		"id_ecdsa", "id_ed25519",
 		"shadow", "credentials.json", "master.key", "wallet.dat", "logins.json", "key4.db", "cookies.sqlite",
 		"login.keychain-db",
 		".env.local", ".env.production", "service-account.json", "secrets.json", "secrets.yaml", "secrets.yml",
 		".vault-token":
 		return base != "shadow" || strings.HasSuffix(lower, "/etc/shadow")
+	}
+	if len(base) == len(lower) {
+		return strings.HasSuffix(base, ".pem") && strings.Contains(base, "key") || base == "metadata.google.internal" ||
+			base == "169.254.169.254"
 	}
 	for _, part := range []string{"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config", "/.config/gcloud",
 		"/.azure", "/.config/gh",

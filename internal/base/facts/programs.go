@@ -354,6 +354,9 @@ func isNear(host string) bool {
 // fetchesProgram says whether a request fetches a program and gives it to a shell, or to a file of one.
 func fetchesProgram(c command) bool {
 	for _, arg := range c.args {
+		if strings.LastIndexByte(arg, '.') < 0 {
+			continue
+		}
 		for _, extension := range []string{".sh", ".py", ".exe", ".ps1", ".deb", ".rpm", ".bin", ".jar", ".msi", ".apk"} {
 			if strings.HasSuffix(strings.ToLower(arg), extension) {
 				return true

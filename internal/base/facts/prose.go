@@ -3,7 +3,7 @@ package facts
 // readSentences gives the facts of the sentences of a unit, and the inline code in it.
 func readSentences(u unit, plain []string) (found []hit, code []span) {
 	x := ruleIndex()
-	code = readWords(plain, func(s sentence) {
+	code = readWords(plain, !u.prose, func(s sentence) {
 		add := func(class Class, says string, from, first, last int) {
 			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
 				s.text(plain, from, last)})
@@ -34,6 +34,10 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 		if !s.isOrder(at) {
 			return 0, 0, false
 		}
+	case bold:
+		if !s.isOrder(at) || s.harmlessObject(at) {
+			return 0, 0, false
+		}
 	case asserted:
 		if s.negated(at) {
 			return 0, 0, false
@@ -60,6 +64,34 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 // joins says whether the punctuation before a word lets a step go on to it.
 func (s sentence) joins(at int, t step) bool {
 	return s[at].clause == noBreak || s[at].clause == lightBreak && !t.tight
+}
+
+// harmlessObject says whether one of the next words is what is deleted without loss, such as a pod or a space, or
+// whether too few follow: then it is a title.
+func (s sentence) harmlessObject(at int) bool {
+	const near = 5
+	words := 0
+	for i := at + 1; i < len(s) && i <= at+near && s[i].clause == noBreak; i++ {
+		words++
+		if s[i].code {
+			return true
+		}
+		switch s[i].text {
+		case "pod", "pods", "job", "jobs", "line", "lines", "space", "spaces", "whitespace", "comment", "comments", "cache",
+			"caches", "temporary",
+			"temp", "tmp", "row", "rows", "column", "columns", "cell", "cells", "field", "fields", "slide", "slides", "text",
+			"char",
+			"characters", "word", "words", "this", "it", "them", "element", "elements", "annotation", "annotations", "label",
+			"labels",
+			"placeholder", "placeholders", "button", "node", "nodes", "duplicates", "method", "request", "requests",
+			"operations",
+			"operation", "marker", "markers", "object", "objects", "resource", "resources", "alert", "alerts", "for", "in",
+			"from", "and",
+			"or", "is", "are", "at", "with", "to", "page", "pages", "shape", "shapes", "option", "flag", "parameter", "key":
+			return true
+		}
+	}
+	return words < 3
 }
 
 // matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.
@@ -102,10 +134,27 @@ func (s sentence) isOrder(at int) bool {
 	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {
 		before--
 	}
-	if before >= 0 && s[before+1].clause == noBreak && !s[before].has(lead|model) {
+	if before >= 0 && s[before+1].clause == noBreak && !s.leadsTo(before) {
 		return false
 	}
 	return !s.negated(at)
+}
+
+// leadsTo says whether an order may stand behind a word. Behind "to" it does only if somebody has to, needs to or is
+// sure to do it: else that is a purpose, as in "to delete the file, run".
+func (s sentence) leadsTo(at int) bool {
+	if s[at].text != "to" || at == 0 {
+		return s[at].text != "to" && s[at].has(lead|model)
+	}
+	switch s[at-1].text {
+	case "need", "needs", "have", "has", "want", "sure", "remember", "forget", "required", "asked", "instructed", "is",
+		"are", "be",
+		"going", "try", "proceed", "continue", "ought", "supposed", "expected", "told", "free", "agree", "begin", "start",
+		"careful",
+		"you", "agent", "assistant", "model", "authorised", "authorized", "and", "or", "not", "always", "never":
+		return true
+	}
+	return false
 }
 
 // negated says whether a "not" stands shortly before a word.
@@ -135,6 +184,7 @@ func (s sentence) text(plain []string, first, last int) string {
 		for end+1 < len(s) && s[end+1].line == s[i].line {
 			end++
 		}
+		end = min(end, i+MaxWords)
 		if out != "" {
 			out += " "
 		}

@@ -78,7 +78,8 @@ func firstChanged(changed []bool, first, last int) int {
 
 // fact makes a hit a fact of a file's line, which counts from 0.
 func (h hit) fact(path string, line int) Fact {
-	words := oneLine(h.words)
+	const enough = 8 * MaxWords // bytes: of more, the time would grow with the square of a line
+	words := oneLine(h.words[:min(len(h.words), enough)])
 	sentence := h.says
 	if words != "" {
 		sentence += ": " + words
@@ -112,7 +113,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		}
 		plain := make([]string, len(u.lines))
 		for i, line := range u.lines {
-			plain[i] = textscan.Undisguise(line.text)
+			plain[i] = textscan.Undisguise(line.text[:min(len(line.text), maxLine)])
 		}
 		found = append(found, readUnit(u, plain)...)
 		for i, line := range u.lines {
@@ -158,6 +159,7 @@ func readUnit(u unit, plain []string) []hit {
 		}
 		if !c.negated {
 			readCommands(text, true, add(Code, c.line))
+			readProgram(text, add(Code, c.line))
 		}
 	}
 	for i := range u.lines {
@@ -186,14 +188,17 @@ func linkedScript(line string) string {
 
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
 func bareCommand(line string) string {
-	if strings.IndexByte(line, '`') >= 0 || strings.IndexByte(line, ' ') < 0 {
+	mayBe := strings.Contains(line, " -") || strings.Contains(line, "://") || strings.Contains(line, " /") ||
+		strings.Contains(line, " | ")
+	if !mayBe || strings.IndexByte(line, '`') >= 0 {
 		return ""
 	}
 	table := programs()
 	for at := 0; at < len(line); {
 		end := at + strings.IndexByte(line[at:]+" ", ' ')
 		name := strings.TrimLeft(line[at:min(end, len(line))], "($\"'")
-		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && table[name] != nil && !isEnglishWord(name) ||
+		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && (table[name] != nil || isProgramName(name)) &&
+			!isEnglishWord(name) ||
 			name == "docker" || name == "git" {
 			rest := line[min(end, len(line)):]
 			if strings.HasSuffix(line[:at], "| ") || strings.Contains(rest, " -") || strings.Contains(rest, "://") ||

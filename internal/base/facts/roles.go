@@ -36,6 +36,8 @@ func roleFrame(line string, prose bool) string {
 
 // isRoleTag says whether a text begins with a mark that templates of chats put around roles, or a tag of the same kind.
 func isRoleTag(text string) bool {
+	const longest = 26
+	text = text[:min(len(text), longest)]
 	end := strings.IndexAny(text[1:], ">] ")
 	if end < 1 || end > 24 {
 		return false
@@ -44,7 +46,7 @@ func isRoleTag(text string) bool {
 	if text[0] == '[' {
 		switch name {
 		case "INST", "/INST", "SYSTEM", "/SYSTEM", "system", "/system":
-			return !strings.HasPrefix(text[end+2:], "(")
+			return end+2 >= len(text) || text[end+2] != '('
 		}
 		return false
 	}

@@ -15,6 +15,7 @@ const (
 	asserted              // in any way with no "not" before it
 	passive               // as in "should be deleted"; the second step's word stands before it
 	permitted             // passive, or as in "can be deleted"
+	bold                  // ordered, and its object is not one that comes again or does not matter
 )
 
 // step is a word that a rule asks for.
@@ -45,8 +46,12 @@ func actRules() []sentenceRule {
 	places := []form{secretWord}
 	return []sentenceRule{
 		{Destroy, "Deletes data", ordered, []step{{any: erase}, {any: stored, forms: path, within: 6}}},
-		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 7}}},
+		{Destroy, "Deletes data", ordered, []step{{any: wreck}, {any: data, within: 4}}},
+		{Destroy, "Deletes something", bold, []step{{any: wreck}}},
+		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 18}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
+		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: this, within: 1}}},
+		{Outbound, "Names a place that others read", asserted, []step{{any: sink}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
@@ -55,13 +60,15 @@ func actRules() []sentenceRule {
 		{Outbound, "Sends data out", asserted, []step{{any: be}, {any: send, within: 1}, {any: toward, within: 3},
 			{any: remote, forms: address, within: 4}}},
 		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 7}}},
+		{Credential, "Sets or keeps secrets", ordered, []step{{any: keeps}, {any: secret, within: 5}}},
 		{Credential, "Names a place of secrets", asserted, []step{{forms: places}}},
 		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord},
 			within: 10}}},
 		{Persist, "Makes something stay", ordered, []step{{any: timed}, {any: every | recurring, within: 12}}},
 		{DownloadRun, "Installs a program", ordered, []step{{any: install}, {any: program, forms: append(address, path...),
 			within: 6}}},
-		{RunsCode, "Runs a script", ordered, []step{{any: perform}, {any: program, forms: []form{scriptWord}, within: 5}}},
+		{RunsCode, "Runs a script", ordered, []step{{any: perform}, {any: program, forms: path, within: 5}}},
+		{RunsCode, "Names a script", asserted, []step{{forms: []form{scriptWord}}}},
 	}
 }
 
@@ -72,15 +79,22 @@ func concealRules() []sentenceRule {
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4, tight: true}, {any: person | answer, within: 8}}},
 		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
 		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
+		{Conceal, what, anyMood, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
+		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 2, tight: true}, {any: this, within: 1, tight: true},
+			{any: itself, within: 1, tight: true}}},
 		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record,
 			within: 6}}},
 		{Conceal, unseen, ordered, []step{{any: does}, {any: secretly, within: 3}}},
 		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: does, within: 1}}},
-		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 4}}},
+		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 6}}},
+		{Weakens, "Goes on in spite of a failure", ordered, []step{{any: goOn}, {any: despite, within: 3},
+			{any: safeguard | failed, within: 5}}},
+		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 1}, {any: not,
+			within: 1}, {any: needed, within: 1}}},
 		{Weakens, "Skips a safeguard", ordered, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
-		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 2, tight: true}}},
-		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 1, tight: true}}},
+		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
+		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 2, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
 			within: 5, tight: true}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional,
@@ -100,6 +114,8 @@ func overrideRules() []sentenceRule {
 			within: 1}}},
 		{Override, "Tells the model what to answer", anyMood,
 			[]step{{any: cond}, {any: respond, within: 4, tight: true}, {any: always, within: 12}, {any: claims, within: 1}}},
+		{Override, "Puts a text above others", asserted, []step{{any: this}, {any: itself, within: 2, tight: true},
+			{any: overrules, within: 6}}},
 		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3,
 			tight: true}}},
 	}
@@ -110,6 +126,12 @@ func rightsRules() []sentenceRule {
 		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
+		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: toward, within: 6}, {any: group, within: 6}}},
+		{Rights, "Switches security off", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
+			{any: security | server, within: 3}}},
+		{Weakens, "Approves by itself", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
+			{any: safeguard | instruction, within: 2}}},
+		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: toward, within: 5}, {any: power, within: 2}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 3, tight: true}}},
 	}
 }
@@ -123,13 +145,21 @@ type phrase struct {
 
 // phrases lists them.
 func phrases() []phrase {
-	var all []phrase
-	add := func(class Class, says, lines string) {
-		for text := range strings.SplitSeq(lines, "|") {
-			all = append(all, phrase{class, says, strings.Fields(text)})
-		}
+	return append(modelPhrases(), actPhrases()...)
+}
+
+// phrasesOf gives a phrase for each text, which bars part.
+func phrasesOf(class Class, says, texts string) (all []phrase) {
+	for text := range strings.SplitSeq(texts, "|") {
+		all = append(all, phrase{class, says, strings.Fields(text)})
 	}
-	add(Override, "Speaks to the model",
+	return all
+}
+
+// modelPhrases are those that speak to the model.
+func modelPhrases() (all []phrase) {
+	add := func(says, texts string) { all = append(all, phrasesOf(Override, says, texts)...) }
+	add("Speaks to the model",
 		"you are now|from now on|from this point on|from this moment on|new instructions for|your new task|"+
 			"your real task|your actual task|your true purpose|your new role|pretend to be|pretend that you|pretend you|"+
 			"developer mode|do anything now|unrestricted mode|unrestricted developer|no restrictions|"+
@@ -145,6 +175,24 @@ func phrases() []phrase {
 			"follow only mine|neuen anweisungen|nuevas instrucciones|before anything the user|before anything else the|"+
 			"i am your developer|i am the administrator|i authorise|i authorize|you will obey|you must obey|"+
 			"this is a test of|urgent message from|official message from")
+	add("Puts a text above others", "regardless of the question|whatever the user|even if the user asks|"+
+		"even when the user asks|even if the operator|even when the operator|whatever other sources|"+
+		"approved by the administrator|approved by the administrators|approved by management|authorised by the|"+
+		"authorized by the|must always follow")
+	add("Speaks to the model",
+		"as if the user had|as if the operator|as though the user|you have been authorised|"+
+			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
+	add("Speaks to the model",
+		"attention ai|attention agent|attention assistant|attention claude|dear ai|dear agent|"+
+			"dear assistant|dear claude|hey claude|hey ai|attention all agents|even where the user|even if the user|"+
+			"even when the user|overrule you|new orders from|new orders for|disregard everything|disregard all|"+
+			"disregard the above|ignore the above|ignore all of the above|ignore all the above")
+	return all
+}
+
+// actPhrases are those of the other classes.
+func actPhrases() (all []phrase) {
+	add := func(class Class, says, texts string) { all = append(all, phrasesOf(class, says, texts)...) }
 	add(Conceal, "Asks to keep something from people",
 		"if anyone asks|if anybody asks|keep it confidential|keep this confidential|keep it secret|keep this secret|"+
 			"keep this hidden|keep this behavior hidden|keep this behaviour hidden|between us|without the user noticing|"+
@@ -165,6 +213,30 @@ func phrases() []phrase {
 	add(Destroy, "Overwrites a branch", "force-push|force push|force-pushing|replace the contents")
 	add(Rights, "Gives more rights",
 		"escalate privileges|elevate privileges|run as root|all tools without|every tool without")
+	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true")
+	add(Destroy, "Deletes data", "get rid of")
+	add(Conceal, "Asks to keep something from people", "need to know about|so that nobody|so that no one|so nobody|"+
+		"so no one|in silence|innocuous|inconspicuous|unsuspicious|terminal log|shell log|dev/null")
+	add(Weakens, "Approves by itself", "answer yes to|as false positive|as false positives|mark as passed|"+
+		"mark it as passed|as approved|straight to production|directly to production|directly to main|"+
+		"straight to main|push directly|ignore any errors|ignore all errors|ignore errors and|ignore the errors|"+
+		"despite the warning|despite warnings|number of approvals")
+	add(Persist, "Makes something stay", "survives a reboot|survive a reboot|survives a restart|survive a restart|"+
+		"again after a reboot|starts with the computer|launch agent|"+
+		"launch daemon|startup folder|login item|running in the background after")
+	add(Rights, "Gives more rights", "docker group|sudo group|wheel group|publicly readable|publicly accessible|"+
+		"publicly writable")
+	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true|package source")
+	add(Destroy, "Overwrites data", "over the live|over the existing|over the production|over the original")
+	add(Weakens, "Approves by itself",
+		"assume that the user|assume the user|assume consent|assume approval|to never fire|"+
+			"bother verifying|bother checking")
+	add(Conceal, "Asks to keep something from people",
+		"unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
+	add(Rights, "Gives more rights", "in privileged mode|allow-all|as administrator|as an administrator")
+	add(Persist, "Makes something stay", "global settings|user's settings|local/bin|start-up scripts|startup scripts")
+	add(Conceal, "Asks to keep something from people", "tell nobody|tell no one|inform nobody|notify nobody|inform no one")
+	add(Persist, "Makes something stay", "permanent memory|persistent memory|long-term memory|agent's memory")
 	return all
 }
 
@@ -197,15 +269,18 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 
 // read calls add with each rule and phrase that holds from a word of a sentence on.
 func (x *index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
-	if s[at].meaning != 0 || s[at].form == plainWord {
+	if s[at].has(opens) {
 		for _, p := range x.phrases[s[at].text] {
 			if p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)
 			}
 		}
 	}
-	if s[at].form == secretWord {
+	if s[at].form == secretWord || s[at].form == scriptWord {
 		for _, rule := range x.places {
+			if !rule.steps[0].holds(s[at]) {
+				continue
+			}
 			if first, last, ok := rule.match(s, at); ok {
 				add(rule.class, rule.says, first, at, last)
 			}

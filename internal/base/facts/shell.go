@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // command is a simple command of a shell.
@@ -118,7 +119,7 @@ func (t *shellText) end(at int, operator string) {
 		t.pipe = nil
 	}
 	t.current = command{depth: t.depth, piped: operator == "|", before: t.pipe, reads: operator == "|"}
-	t.words, t.redirect = nil, ""
+	t.words, t.redirect = t.words[:0], ""
 }
 
 // redirection reads a sign that says where input or output goes, and returns its length.
@@ -188,6 +189,7 @@ func (c *command) finish(text string, words []shellWord, end int) {
 		return
 	}
 	c.name = programName(words[0].text)
+	c.args = make([]string, 0, len(words)-1)
 	for _, w := range words[1:] {
 		c.args = append(c.args, w.text)
 	}
@@ -211,10 +213,23 @@ func isAssignment(text string) bool {
 	return true
 }
 
+// wordSigns are the characters that end a word of a command, or mean something in it.
+var wordSigns = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+	return newByteSet(" \t;|><()\n&\\'\"`$")
+})
+
 // word reads a word, with the parts in quotes, and the commands within it. It returns the word without quotes, and
 // where it ends.
 func (p *shellParser) word(text string, at, depth int, closes map[int]int) (word string, end int) {
+	start, signs := at, wordSigns()
+	for at < len(text) && !signs[text[at]] {
+		at++
+	}
+	if at == len(text) || strings.IndexByte(" \t;|><()\n&", text[at]) >= 0 {
+		return text[start:at], at
+	}
 	var b strings.Builder
+	b.WriteString(text[start:at])
 	for at < len(text) {
 		c := text[at]
 		switch {
@@ -424,6 +439,9 @@ func behindOptions(name string, args []string) []string {
 // flag says whether a command has one of some options; those of a letter also stand among others, as in -rf.
 func (c command) flag(options ...string) bool {
 	for _, arg := range c.args {
+		if arg == "" || arg[0] != '-' {
+			continue
+		}
 		for _, option := range options {
 			switch {
 			case strings.HasPrefix(option, "--"):
@@ -442,7 +460,7 @@ func (c command) flag(options ...string) bool {
 	return false
 }
 
-// operands gives the arguments that are no options.
+// operands gives the arguments without options.
 func (c command) operands() []string {
 	var out []string
 	for _, arg := range c.args {

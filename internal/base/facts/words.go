@@ -2,6 +2,7 @@ package facts
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -64,11 +65,22 @@ type sentenceReader struct {
 	isCode  bool   // whether it is code
 }
 
-// readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them.
-func readWords(lines []string, each func(sentence)) []span {
-	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: make(sentence, 0, 32)}
+// wordBuffers holds the memory of sentences that were read.
+var wordBuffers = sync.Pool{New: func() any { return &sentence{} }} //nolint:gochecknoglobals // holds no state
+
+// mostWords bounds the words of a sentence; what goes on behind them is read as another.
+const mostWords = 200
+
+// readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them. In
+// code, a sentence goes on in the next line only if that begins with a small letter.
+func readWords(lines []string, code bool, each func(sentence)) []span {
+	buffer := wordBuffers.Get().(*sentence)
+	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: (*buffer)[:0]}
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
+		if code && !goesOn(line) || len(r.current) > mostWords {
+			r.end()
+		}
 		for at := 0; at < len(line); {
 			size := separatorLength(line[at:])
 			if size > 0 {
@@ -81,7 +93,15 @@ func readWords(lines []string, each func(sentence)) []span {
 		}
 	}
 	r.end()
+	*buffer = r.current
+	wordBuffers.Put(buffer)
 	return r.code
+}
+
+// goesOn says whether a line of code, or of a comment in it, may go on with the sentence of the line before.
+func goesOn(line string) bool {
+	text := strings.TrimLeft(line, " \t#/*")
+	return text != "" && text[0] >= 'a' && text[0] <= 'z' && !strings.Contains(text, ": ")
 }
 
 // end ends a sentence.
@@ -110,7 +130,7 @@ func (r *sentenceReader) word(text string, line, at int) {
 			ends = true
 		}
 	}
-	if ends {
+	if ends || len(r.current) >= mostWords {
 		r.end()
 	}
 }
@@ -141,8 +161,8 @@ func isCode(text string) bool {
 	return strings.Count(text, " ") < 2 || isClearCommand(text) || strings.ContainsAny(text, "={}()[]$")
 }
 
-// separatorLength returns the length of the separator that a text begins with: white space or a sign that is no part of
-// a word; 0 if it begins with a word.
+// separatorLength returns the length of the separator that a text begins with: white space or a sign that is not part
+// of a word; 0 if it begins with a word.
 func separatorLength(text string) int {
 	switch c := text[0]; c {
 	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=',
@@ -199,6 +219,9 @@ func newWord(lexicon senses, text string, line, at int) word {
 	w.text = strings.Trim(strings.ReplaceAll(w.text, "\u2019", "'"), "_")
 	if w.meaning = lexicon[w.text]; w.meaning == 0 {
 		w.meaning = lexicon[strings.TrimSuffix(w.text, "'s")]
+	}
+	if w.meaning == 0 && strings.IndexByte(text[:end], '_') > 0 && namesSecretVariable(text[:end]) {
+		w.meaning = secret
 	}
 	if w.meaning == 0 && w.text != "" {
 		w.form = formOf(w.text)
@@ -263,6 +286,10 @@ func (s sentence) addPair() {
 			"deploy", "personal",
 			"oauth", "login", "jwt", "browser", "saved", "all", "every", "security", "admin":
 			s[last].meaning |= secret
+		}
+	case "entries", "entry", "lines", "line", "files", "file", "records":
+		if before == "log" || before == "audit" {
+			s[last].meaning |= record
 		}
 	case "run":
 		if before == "dry" {

@@ -3,15 +3,14 @@
 package corpus
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -64,46 +63,29 @@ func (s Sample) fits(f facts.Fact) bool {
 
 // Load reads all collections of a folder: files of JSON Lines (*.jsonl), a sample each line. It fails if there are
 // none.
-func Load(dir string) ([]Sample, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+func Load(folder fs.FS) ([]Sample, error) {
+	names, err := fs.Glob(folder, "*.jsonl")
 	if err != nil {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no collections (*.jsonl)", dir)
+		return nil, errors.New("the folder has no collections (*.jsonl)")
 	}
 	var all []Sample
 	for _, name := range names {
-		samples, err := loadFile(name)
+		text, err := fs.ReadFile(folder, name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, samples...)
-	}
-	return all, nil
-}
-
-func loadFile(name string) (samples []Sample, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for lines := bufio.NewReader(f); ; {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 1 {
-			var s Sample
-			if err := json.Unmarshal(line, &s); err != nil {
-				return nil, err
-			}
-			samples = append(samples, s)
-		}
-		if errors.Is(err, io.EOF) {
-			return samples, nil
-		} else if err != nil {
 			return nil, err
 		}
+		for lines := json.NewDecoder(bytes.NewReader(text)); lines.More(); {
+			var s Sample
+			if err := lines.Decode(&s); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			all = append(all, s)
+		}
 	}
+	return all, nil
 }
 
 // Row counts the samples of a kind.
