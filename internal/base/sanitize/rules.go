@@ -168,8 +168,7 @@ func (r textRules) closing(v *view) []edit {
 // lineForm matches text that may act at the start of a line: a bot's command, a trailer of a commit. Signs of quotes
 // and lists may precede it.
 const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[^\w/.-]|\.(?:$|\s))|` +
-	commandForm + `|` +
-	trailerForm + `)`
+	commandForm + `|` + trailerForm + `)`
 
 // isCommand reports whether a word is a command of one of the bots of Kubernetes, Mergify, Renovate, Azure, Atlantis,
 // code reviewers and others, although it stands behind an exclamation mark, or is a folder's name.
@@ -318,10 +317,10 @@ const (
 
 // signingForm matches words by which bots take an agreement as signed, wherever they stand in a comment.
 const signingForm = `(?i)\bi\s+(?:do\s+)?(?:hereby\s+)?(sign|accept|agree\s+to)\s+(?:the\s+)?(?:[\w-]+\s+){0,4}?` +
-	`(?:cla|dco|agreement|certificate)\b`
+	`(?:cla|dco|(?:contributor|licen[cs]e)\s+agreement|certificate\s+of\s+origin)\b`
 
-// switches puts words into these, and into what signs an agreement. What is put there begins and ends with a letter or a space where the switch had one,
-// so that signs of emphasis next to it mean what they meant.
+// switches puts words into these, and into what signs an agreement. What is put there begins and ends with a letter or
+// a space where the switch had one, so that signs of emphasis next to it mean what they meant.
 func (r textRules) switches(v *view) []edit {
 	const noSwitch = "it switches no checks off"
 	var out []edit
