@@ -169,26 +169,6 @@ func reference(text string) (string, int) {
 	return decoded, end
 }
 
-// Look returns a text with ASCII in place of the characters that look like it, and without those that show nothing. Two
-// names that look alike have one look.
-func Look(text string) string {
-	var b strings.Builder
-	for at := 0; at < len(text); {
-		r, size := utf8.DecodeRuneInString(text[at:])
-		look := text[at : at+size]
-		if strings.ContainsRune("\u02d0\u05c3\u0703\u2236\ua789", r) {
-			look = ":"
-		} else if r >= utf8.RuneSelf {
-			if ascii, length := compatible(text[at:]); length > 0 {
-				look, size = ascii, length
-			}
-		}
-		b.WriteString(look)
-		at += size
-	}
-	return b.String()
-}
-
 // compatible gives the ASCII characters that the character which text begins with is a form of; none for those that
 // show nothing, such as a soft hyphen.
 func compatible(text string) (string, int) {

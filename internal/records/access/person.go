@@ -70,7 +70,7 @@ const (
 // Reserved reports whether a name, in any case or with letters that look like others, is one that the records have for others, or that of a provider of
 // identities: neither a token nor a program may have it.
 func Reserved(name string, providers ...string) bool {
-	name = textscan.Look(name)
+	name = textscan.Undisguise(name)
 	return record.ReservedName(name) || notAPerson(name) ||
 		slices.ContainsFunc(providers, func(p string) bool { return strings.EqualFold(p, strings.TrimSpace(name)) })
 }
