@@ -67,8 +67,8 @@ const (
 	configuredName = "CLAUDEOPS_API_TOKENS"
 )
 
-// Reserved reports whether a name, in any case or with letters that look like others, is one that the records have for others, or that of a provider of
-// identities: neither a token nor a program may have it.
+// Reserved reports whether a name, in any case or with letters that look like others, is one that the records have for
+// others, or that of a provider of identities: neither a token nor a program may have it.
 func Reserved(name string, providers ...string) bool {
 	name = textscan.Undisguise(name)
 	return record.ReservedName(name) || notAPerson(name) ||

@@ -240,8 +240,8 @@ func (a Actor) SecondTo(started Actor) (why string) {
 }
 
 // ReservedName reports whether a name looks like one that only the records give: that of a person of an issuer, of a
-// user of the operating system, of what acts by itself, or of a configured token. Look-alikes count. Tokens, programs and users of a proxy
-// cannot have one.
+// user of the operating system, of what acts by itself, or of a configured token. Look-alikes count. Tokens, programs
+// and users of a proxy cannot have one.
 func ReservedName(name string) bool {
 	name = strings.ToLower(strings.TrimSpace(textscan.Undisguise(name)))
 	switch name {
