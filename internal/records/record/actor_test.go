@@ -94,7 +94,7 @@ func TestNoProgramLooksLikeAPerson(t *testing.T) {
 		"night shift: ann": false, "uidentity": false,
 		"gitea\uff1aboss": true, "gitea\u200b:boss": true,
 		"gitea\u2236boss": true,
-		"\u0430nonymous": true, "\uff55id 0": true, "uid\u00a00 (root)": true, "\u03bfs": true, "agent (gitea:boss)": true,
+		"\u0430nonymous":  true, "\uff55id 0": true, "uid\u00a00 (root)": true, "\u03bfs": true, "agent (gitea:boss)": true,
 		"agents of ann": false, "\u0434\u0435\u0436\u0443\u0440\u043d\u044b\u0439": false,
 	} {
 		if ReservedName(name) != reserved {
