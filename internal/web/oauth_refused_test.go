@@ -471,6 +471,7 @@ func TestProgramsRegisterWithinBounds(t *testing.T) {
 		"a long address": {`{"redirect_uris":["https://a.example/` + strings.Repeat("x", 500) + `"]}`,
 			"invalid_redirect_uri"},
 		"a person's name": {`{"redirect_uris":["https://a.example/"],"client_name":"gitea:boss"}`, "invalid_client_metadata"},
+		"a look-alike":    {`{"redirect_uris":["https://a.example/"],"client_name":"gitea\uff1aboss"}`, "invalid_client_metadata"},
 		"a user's name":   {`{"redirect_uris":["https://a.example/"],"client_name":"uid 0 (root)"}`, "invalid_client_metadata"},
 		"an issuer":       {`{"redirect_uris":["https://a.example/"],"client_name":" https://id.example"}`, "invalid_client_metadata"},
 		"a reserved name": {`{"redirect_uris":["https://a.example/"],"client_name":"Anonymous"}`, "invalid_client_metadata"},

@@ -19,8 +19,8 @@ type textRules struct {
 // textForms are the patterns of textRules.
 type textForms struct {
 	mention, closing, closingEnd, issueAddress *regexp.Regexp
-	square, stars, skipChecks                  *regexp.Regexp
-	line, footer, mark, frontMatter            *regexp.Regexp
+	square, stars, skipChecks, signing         *regexp.Regexp
+	line, pattern, footer, mark, frontMatter   *regexp.Regexp
 	titleStart, titleMarkup                    *regexp.Regexp
 }
 
@@ -33,8 +33,9 @@ func newTextForms() textForms {
 		closing: regexp.MustCompile(closingForm + referenceForm), closingEnd: regexp.MustCompile(closingForm + `$`),
 		issueAddress: regexp.MustCompile(issueAddressForm),
 		square:       regexp.MustCompile(squareForm), stars: regexp.MustCompile(starsForm),
-		skipChecks: regexp.MustCompile(skipChecksForm),
-		line:       regexp.MustCompile(lineForm), footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
+		skipChecks: regexp.MustCompile(skipChecksForm), signing: regexp.MustCompile(signingForm),
+		line: regexp.MustCompile(lineForm), pattern: regexp.MustCompile(patternForm),
+		footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
 		frontMatter: regexp.MustCompile(frontMatterForm), titleStart: titleStartForm(), titleMarkup: titleMarkupForm(),
 	}
 }
@@ -166,13 +167,14 @@ func (r textRules) closing(v *view) []edit {
 
 // lineForm matches text that may act at the start of a line: a bot's command, a trailer of a commit. Signs of quotes
 // and lists may precede it.
-const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[\s:])|` + commandForm + `|` +
-	trailerForm + `)`
+const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[^\w/.-]|\.(?:$|\s))|` +
+	commandForm + `|` + trailerForm + `)`
 
-// isCommand reports whether a word behind a slash is a command of one of the bots of Kubernetes, Mergify, Renovate,
-// Azure, Atlantis, code reviewers and others.
+// isCommand reports whether a word is a command of one of the bots of Kubernetes, Mergify, Renovate, Azure, Atlantis,
+// code reviewers and others, although it stands behind an exclamation mark, or is a folder's name.
 func isCommand(word string) bool {
-	const words = " add_docs allow-tests apply approve approved area ask assign atlantis autofix azp backport benchmark bot build cancel " +
+	const words = " add_docs allow-tests apply approve approved area ask assign atlantis autofix azp backport backup bench " +
+		"benchmark bot build cancel config run status " +
 		"cc cherry-pick " +
 		"cherrypick cla claude clear close code-review codex command compile copilot deploy describe destroy draft " +
 		"duplicate easycla " +
@@ -188,8 +190,8 @@ func isCommand(word string) bool {
 	return strings.Contains(words, " "+word+" ") || strings.HasPrefix(word, "remove-") || strings.HasPrefix(word, "test-")
 }
 
-// isFolder reports whether a word behind a slash is a folder or an address that texts of operators name, so that a line
-// which has nothing else is not a command. Any other word that stands alone may be one.
+// isFolder reports whether a word behind a slash is a folder or an address that texts of operators name. Any other word
+// there may be a command.
 func isFolder(word string) bool {
 	const words = " api app apps backup backups bin boot cache config data dev docs etc export healthz health home lib " +
 		"lib64 live livez login logs media metrics mnt nix opt proc ready readyz root run sbin scripts share srv state " +
@@ -199,10 +201,11 @@ func isFolder(word string) bool {
 
 // commandForm matches commands other than a word behind a slash.
 const commandForm = `(?:atlantis|digger|terrateam|spacelift)\s+(?:plan|apply|unlock|lock|approve\w*|import|state|destroy)\b` +
-	`|\.(?:deploy|noop|lock|unlock|rollback|apply|plan|destroy)(?:$|\s)` +
+	`|\.(?:deploy|noop|lock|unlock|rollback|apply|plan|destroy|shipit|restart)(?:$|\s)` +
 	`|(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])` +
 	`|r[+]\s*$|r=[\w-]+\s*$|r\?\s` +
-	`|(?:jenkins|ghprb)\b[,:]?\s[^\n]*?(?:test|build|retry|please)` +
+	`|(?:jenkins|ghprb|buildkite|elasticmachine)\b[,:]?\s[^\n]*?(?:test|build|retry|run|merge|please)` +
+	`|(?:re-?)?run\s+(?:ci|e2e|[\w-]+-ci(?:/[\w-]+)*)[.!]?\s*$` +
 	`|(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please|recheck)[.!]?\s*$`
 
 // trailerForm are git's trailers, and lines that programs look for in the same place: those of Gerrit, Zuul and
@@ -224,12 +227,22 @@ func (r textRules) lines(v *view) []edit {
 	return out
 }
 
-// commands reports whether the word behind a slash that stands at text[from:to] of a view is a command.
+// commands reports whether the word behind a slash or an exclamation mark that stands at text[from:to] of a view may be
+// a command. A folder's name is one only if it is known as a command and something follows.
 func (r textRules) commands(v *view, from, to int) bool {
 	word := string(v.text[from:to])
 	rest, _, _ := strings.Cut(string(v.text[to:min(len(v.text), to+80)]), "\n")
-	return isCommand(word) || v.text[from-1] == '/' && strings.TrimSpace(rest) == "" && !isFolder(word)
+	switch {
+	case v.text[from-1] == '!':
+		return isCommand(word)
+	case isFolder(word):
+		return isCommand(word) && strings.TrimSpace(rest) != "" && !(v.raw && r.forms.pattern.MatchString(rest))
+	}
+	return isCommand(word) || !(v.raw && r.forms.pattern.MatchString(rest))
 }
+
+// patternForm matches how a line of awk goes on that began with a pattern. Of a text as it is written, code is a part.
+const patternForm = `^[^/]*/\s*\{`
 
 // markForm matches the beginning of a pull request's signed mark, which only our footer may have.
 const markForm = `(?i)<!(\s*)--\s*claude-ops\s*:`
@@ -302,17 +315,21 @@ const (
 	skipChecksForm = `(?i)(?:skip|request)[\s_-]*checks?\s*[:=]\s*(true|yes|1|on)`
 )
 
-// switches puts words into them. What is put there begins and ends with a letter or a space where the switch had one,
-// so that signs of emphasis next to it mean what they meant.
+// signingForm matches words by which bots take an agreement as signed, wherever they stand in a comment.
+const signingForm = `(?i)\bi\s+(?:do\s+)?(?:hereby\s+)?(sign|accept|agree\s+to)\s+(?:the\s+)?(?:[\w-]+\s+){0,4}?` +
+	`(?:cla|dco|(?:contributor|licen[cs]e)\s+agreement|certificate\s+of\s+origin)\b`
+
+// switches puts words into these, and into what signs an agreement. What is put there begins and ends with a letter or
+// a space where the switch had one, so that signs of emphasis next to it mean what they meant.
 func (r textRules) switches(v *view) []edit {
+	const noSwitch = "it switches no checks off"
 	var out []edit
-	add := func(found []int, before, after string) {
+	add := func(found []int, why, before, after string) {
 		for i := 2; i < len(found); i += 2 {
 			if found[i] < 0 {
 				continue
 			}
-			r.warn("%s in the %s was changed so that it switches no checks off", quote(string(v.text[found[0]:found[1]])),
-				r.where)
+			r.warn("%s in the %s was changed so that %s", quote(string(v.text[found[0]:found[1]])), r.where, why)
 			if before != "" {
 				out = append(out, insertion(int(v.from[found[i]]), before))
 			}
@@ -323,11 +340,14 @@ func (r textRules) switches(v *view) []edit {
 	}
 	for _, form := range []*regexp.Regexp{r.forms.square, r.forms.stars} {
 		for _, found := range form.FindAllSubmatchIndex(v.text, -1) {
-			add(found, "", " as text")
+			add(found, noSwitch, "", " as text")
 		}
 	}
 	for _, found := range r.forms.skipChecks.FindAllSubmatchIndex(v.text, -1) {
-		add(found, "(as text) ", "")
+		add(found, noSwitch, "(as text) ", "")
+	}
+	for _, found := range r.forms.signing.FindAllSubmatchIndex(v.text, -1) {
+		add(found, "it signs nothing", "(as text) ", "")
 	}
 	return out
 }

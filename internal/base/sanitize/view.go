@@ -12,6 +12,7 @@ import (
 // one: entities and escapes are the character, full-width forms of ASCII are ASCII, spaces of any kind are ' '.
 type view struct {
 	source    string
+	raw       bool // the text is as it is written, code included
 	text      []byte
 	from, to  []int32     // of each byte of text: source[from:to] is the character
 	edge      []bool      // of each byte: a text node of the rendered page begins here
@@ -35,6 +36,7 @@ const opaque = 0
 // rawView returns a text as it is written.
 func rawView(source string) *view {
 	v := newView(source)
+	v.raw = true
 	v.addRaw(0, len(source))
 	return v
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -66,9 +67,10 @@ const (
 	configuredName = "CLAUDEOPS_API_TOKENS"
 )
 
-// Reserved reports whether a name, in any case, is one that the records have for others, or that of a provider of
-// identities: neither a token nor a program may have it.
+// Reserved reports whether a name, in any case or with letters that look like others, is one that the records have for
+// others, or that of a provider of identities: neither a token nor a program may have it.
 func Reserved(name string, providers ...string) bool {
+	name = textscan.Undisguise(name)
 	return record.ReservedName(name) || notAPerson(name) ||
 		slices.ContainsFunc(providers, func(p string) bool { return strings.EqualFold(p, strings.TrimSpace(name)) })
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -239,17 +240,19 @@ func (a Actor) SecondTo(started Actor) (why string) {
 }
 
 // ReservedName reports whether a name looks like one that only the records give: that of a person of an issuer, of a
-// user of the operating system, of what acts by itself, or of a configured token. Tokens, programs and users of a proxy
-// cannot have one.
+// user of the operating system, of what acts by itself, or of a configured token. Look-alikes count. Tokens, programs
+// and users of a proxy cannot have one.
 func ReservedName(name string) bool {
-	name = strings.ToLower(strings.TrimSpace(name))
+	name = strings.ToLower(strings.TrimSpace(textscan.Undisguise(name)))
 	switch name {
 	case SystemAnonymous, SystemSchedule, SystemRetention, SystemServe, SystemConnector, "agent", "unknown", IssuerOS,
 		IssuerProxy:
 		return true
 	}
-	issuer, _, colon := strings.Cut(name, ":")
-	return strings.HasPrefix(name, "uid ") || colon && issuer != "" && !strings.Contains(issuer, " ")
+	const colons = ":\u02d0\u05c3\u0703\u2236\ua789" // and what looks like one
+	colon := strings.IndexAny(name, colons)
+	return strings.HasPrefix(name, "uid ") || strings.HasPrefix(name, "agent (") ||
+		colon > 0 && !strings.Contains(name[:colon], " ")
 }
 
 // Connection is an agent that is connected over MCP to a process that holds tokens and records.

@@ -92,6 +92,10 @@ func TestNoProgramLooksLikeAPerson(t *testing.T) {
 		"gitea:boss": true, "GitHub:boss": true, "https://git.example.com": true, "uid 0": true, "UID 0 (root)": true,
 		"anonymous": true, " Schedule ": true, "agent": true, "os": true, "ann": false, "Claude Code (plugin:x)": false,
 		"night shift: ann": false, "uidentity": false,
+		"gitea\uff1aboss": true, "gitea\u200b:boss": true,
+		"gitea\u2236boss": true,
+		"\u0430nonymous":  true, "\uff55id 0": true, "uid\u00a00 (root)": true, "\u03bfs": true, "agent (gitea:boss)": true,
+		"agents of ann": false, "\u0434\u0435\u0436\u0443\u0440\u043d\u044b\u0439": false,
 	} {
 		if ReservedName(name) != reserved {
 			t.Errorf("%q: %v", name, !reserved)

@@ -284,6 +284,15 @@ const (
 // Tabs lists them.
 func Tabs() []Tab { return []Tab{TabWaiting, TabAgent, TabRefused, TabMerged, TabClosed} }
 
+// waitDays is for how many days before today a dry run waits for a person.
+const waitDays = 30
+
+// DryRunsWaitSince returns when the oldest dry run may have been made that waits for a person: the beginning of a day,
+// in UTC, since they are counted by the day.
+func DryRunsWaitSince(now time.Time) time.Time {
+	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -waitDays)
+}
+
 // CodeCount counts the attempts that were refused with a code.
 type CodeCount struct {
 	Code  fault.Code

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
@@ -473,5 +474,28 @@ func TestWhatIsKeptCompiled(t *testing.T) {
 		"CREATE TABLE a (b)": false,
 	} {
 		wantEqual(t, keepsCompiled(query), want)
+	}
+}
+
+// A page of changes is read from the end of an index, whatever its tab: nothing is gathered and sorted for it.
+func TestPagesOfChangesAreReadInTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := openNew(t)
+	for _, tab := range append([]record.Tab{""}, record.Tabs()...) {
+		for _, repo := range []string{"", "demo/home-cluster"} {
+			query, args := s.db.attemptClauses(record.AttemptQuery{Tab: tab, Changes: true, Repo: repo})
+			rows, err := readerOf(s).Query("EXPLAIN QUERY PLAN "+query, args...)
+			wantEqual(t, err, nil)
+			defer rows.Close()
+			for rows.Next() {
+				var id, parent, unused int
+				var step string
+				wantEqual(t, rows.Scan(&id, &parent, &unused, &step), nil)
+				if strings.Contains(step, "MULTI-INDEX") || strings.Contains(step, "TEMP B-TREE") {
+					t.Errorf("the tab %q of %q: %s", tab, repo, step)
+				}
+			}
+			wantEqual(t, rows.Err(), nil)
+		}
 	}
 }

@@ -10,19 +10,30 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// waitFor is the maximum age of a dry run that counts as waiting for a person.
-const waitFor = 30 * 24 * time.Hour
-
 // changeLists are the lists that a tab consists of. Rows and numbers of a tab come from them alone: whatever is listed
 // is counted, and nothing else.
 type changeLists struct {
 	standings []record.NextActor // pull requests of ours that stand so
-	dryRuns   time.Duration      // dry runs of ours that no proposal has taken up, at most so old; 0: none
+	dryRuns   ages               // of dry runs of ours that no proposal has taken up
 	outcomes  []record.Outcome   // attempts that ended so, and that nothing settled later
 }
 
-// anyAge is the age of dry runs where none is too old.
-const anyAge = 100 * 365 * 24 * time.Hour
+// ages are the ages of the dry runs of a tab.
+type ages int
+
+const (
+	noDryRuns ages = iota
+	waitingAges
+	anyAge
+)
+
+// since returns when the oldest of them may have been made.
+func (a ages) since(now time.Time) time.Time {
+	if a == waitingAges {
+		return record.DryRunsWaitSince(now)
+	}
+	return time.Unix(0, 0)
+}
 
 // listsOf returns the lists of a tab; "" is all changes.
 func listsOf(tab record.Tab) changeLists {
@@ -30,7 +41,7 @@ func listsOf(tab record.Tab) changeLists {
 		record.NextActor(record.StateGone)
 	switch tab {
 	case record.TabWaiting:
-		return changeLists{standings: record.WaitingStandings(), dryRuns: waitFor}
+		return changeLists{standings: record.WaitingStandings(), dryRuns: waitingAges}
 	case record.TabAgent:
 		return changeLists{standings: []record.NextActor{record.StandingAgent}}
 	case record.TabMerged:
@@ -62,21 +73,25 @@ func (c *attemptQuery) tabTables(tab record.Tab, own textColumn, now time.Time) 
 		out = append(out, [2]string{"pulls t",
 			"t.standing = '" + string(standing) + "' AND " + oursAt("t.provider", dollar(owner))})
 	}
-	if lists.dryRuns > 0 {
-		c.args = append(c.args, micros(now.Add(-lists.dryRuns)))
+	if lists.dryRuns != noDryRuns {
+		c.args = append(c.args, micros(lists.dryRuns.since(now)))
 		out = append(out, [2]string{"dry_runs t", dryRunsWait("t", owner, len(c.args))})
 	}
 	return out
 }
 
-// tab narrows to the changes of a tab.
+// tab narrows to the changes of a tab. Of several outcomes none is looked up in its index: the attempts would be
+// gathered from there and sorted, all of them for one page.
 func (c *attemptQuery) tab(tab record.Tab, own textColumn, now time.Time) {
 	var either []string
+	if len(listsOf(tab).outcomes) != 1 {
+		c.plain = unindexed
+	}
 	for _, outcome := range listsOf(tab).outcomes {
 		either = append(either, "outcome"+c.plain+" = '"+string(outcome)+"'")
 		if outcome == record.OutcomeFailed {
 			either[len(either)-1] = "(" + either[len(either)-1] + " AND NOT EXISTS (SELECT 1 FROM audit later WHERE " +
-				"later.request_id = attempts.request_id AND later.seq > attempts.seq AND later.action = '" +
+				"later.request_id = attempts.request_id AND later.seq > attempts.seq AND later.action" + unindexed + " = '" +
 				record.ActionSettle + "'))"
 		}
 	}
@@ -146,7 +161,7 @@ func (h *History) TabCounts(ctx context.Context) (map[record.Tab]int64, error) {
 			for _, outcome := range lists.outcomes {
 				counts[tab] += ended[outcome]
 			}
-			if lists.dryRuns > 0 {
+			if lists.dryRuns != noDryRuns {
 				n, err := h.db.waitingDryRuns(ctx, tx, lists.dryRuns)
 				if err != nil {
 					return err
@@ -173,10 +188,14 @@ func (d *database) endedSo(ctx context.Context, tx *sql.Tx) (map[record.Outcome]
 	return ended, err
 }
 
-// waitingDryRuns counts the dry runs that no proposal has taken up, of those that are at most so old.
-func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx, age time.Duration) (n int64, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM dry_runs w WHERE "+dryRunsWait("w", 1, 2), d.own(),
-		micros(d.now().Add(-age))).Scan(&n)
+// waitingDryRuns counts the dry runs that no proposal has taken up, of some ages.
+func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx, of ages) (n int64, err error) {
+	days, from := "day >= $2", dayOf(of.since(d.now()))
+	if of == anyAge {
+		days, from = "day = $2", allDays
+	}
+	err = tx.QueryRowContext(ctx, "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM day_counts "+
+		"WHERE kind = 'waiting' AND "+days+" AND "+oursAt("name", "$1"), d.own(), from).Scan(&n)
 	return n, err
 }
 

@@ -446,6 +446,9 @@ func (r *recounted) check(after string) {
 			`SELECT p.id || ' ' || p.provider, a.seq FROM proposals p JOIN attempts a ON a.request_id = p.id WHERE p.state = 'dry_run' AND p.pruned_us IS NULL
 				AND NOT EXISTS (SELECT 1 FROM proposals t WHERE t.digest = p.digest AND t.provider = p.provider
 					AND t.state IN ('reserved', 'committed', 'unsettled', 'opened'))`},
+		{"dry runs by day", "SELECT day || ' ' || name, count FROM day_counts WHERE kind = 'waiting' AND count <> 0",
+			`SELECT CAST(created_us / 86400000000 AS TEXT) || ' ' || provider, COUNT(*) FROM dry_runs WHERE waits = 1 GROUP BY 1
+				UNION ALL SELECT '-1 ' || provider, COUNT(*) FROM dry_runs WHERE waits = 1 GROUP BY 1`},
 		{"outcomes", "SELECT name, count FROM day_counts WHERE kind = 'outcome' AND day = -1",
 			"SELECT outcome, COUNT(*) FROM attempts GROUP BY 1"},
 		{"codes", "SELECT name, SUM(count) FROM day_counts WHERE kind = 'code' AND day >= 0 GROUP BY name",

@@ -27,7 +27,6 @@ type overview struct {
 const (
 	chartDays    = 14
 	refusalDays  = 7
-	dryRunDays   = 30
 	firstRows    = 9
 	maxOpenPulls = 100
 	lastActs     = 6
@@ -282,7 +281,7 @@ func (h *overview) waits(req *httpx.Request, most int) (waiting, error) {
 	if err != nil {
 		return waiting{}, err
 	}
-	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), h.env.Now().AddDate(0, 0, -dryRunDays))
+	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), record.DryRunsWaitSince(h.env.Now()))
 	slices.Reverse(dry)
 	for _, p := range dry {
 		item := proposalWait(p, views.Outcome(record.OutcomeDryRun), "Nothing was written.",
