@@ -293,6 +293,6 @@ func describeVerification(w *strings.Builder, report record.AuditReport) {
 		columns(w, rows)
 	} else {
 		w.WriteString(
-			"It was compared with nothing that is kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")
+			"It was not compared with heads that are kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")
 	}
 }

@@ -159,7 +159,8 @@ func tryDoctor(ctx context.Context, a *commandLine, s initSettings, stateDir str
 		}
 	}
 	if err == nil && told.Len() > 0 {
-		return nil, fault.New(fault.Misconfigured, "pull requests would be stopped, so nothing was written:%s", told.String())
+		return nil, fault.New(fault.Misconfigured, "pull requests would be stopped, so nothing was written:%s",
+			inAnswersWords(told.String()))
 	}
 	return findings, err
 }
@@ -232,7 +233,7 @@ func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.
 			rows = append(rows, findingRows(f)...)
 		}
 	}
-	columns(w, rows)
+	sentences(w, rows)
 	w.WriteString("\n")
 	if preview == nil {
 		fmt.Fprintf(w, "No first change was tried: %s.\n", skipped)

@@ -150,7 +150,7 @@ const (
 )
 
 // proposing describes create_pr to a model.
-const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request with one commit, " +
+const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request, " +
 	"which a person reviews and merges. For an update prefer `edits`, and give `base_sha`: an old copy undoes what others " +
 	"merged. To rename a file, delete it and create it under its new name. To answer a review, pass `revises`. A refusal " +
 	"names every broken rule and the next step. The same call again returns the same pull request."

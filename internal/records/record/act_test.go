@@ -27,7 +27,7 @@ func TestAnActIsASentence(t *testing.T) {
 		"root started a session of tier 2 (session 5f3a): Failed": {record.Attempt{Door: record.DoorCLI,
 			Caller: "uid 0 (root)", Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: "session 5f3a",
 			Tier: gitprovider.TierInvestigate}, record.Context{Ended: "Failed"}},
-		"root could not start a session of tier 2: Tier may not": {record.Attempt{Door: record.DoorCLI, Caller: "uid 0",
+		"root could not start a session of tier 2: Tier too low": {record.Attempt{Door: record.DoorCLI, Caller: "uid 0",
 			Action: record.ActionStartSession, Outcome: record.OutcomeRefused, Code: fault.TierDenied,
 			Message: "session limits", Tier: gitprovider.TierInvestigate}, record.Context{}},
 		`watcher proposed #4 "Check disks" in demo/home`: {on(record.Attempt{Door: record.DoorMCP,
