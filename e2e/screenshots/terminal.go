@@ -61,14 +61,46 @@ cd .. && mkdir -p git/me && git clone -q --bare work git/me/home-cluster.git`
 		if err != nil {
 			return err
 		}
-		text = strings.ReplaceAll(text, home, "/home/me")
-		drawn := picture("claudeops "+strings.Join(s.args, " "), text)
-		// #nosec G306: part of the sources
-		if err := os.WriteFile(filepath.Join(folder, s.name+".svg"), drawn, 0o644); err != nil {
+		if err := s.draw(text, home, folder); err != nil {
 			return err
 		}
 	}
-	return nil
+	return takeSceneOfGitea(ctx, binary, folder)
+}
+
+// takeSceneOfGitea does the same against the server of GITEA_URL, where there is one: GITEA_TOKEN may propose to
+// GITEA_REPO. The picture has another address. A token that was typed before the program has switched the echo off is
+// taken out.
+func takeSceneOfGitea(ctx context.Context, binary, folder string) error {
+	url, token, repo := os.Getenv("GITEA_URL"), os.Getenv("GITEA_TOKEN"), os.Getenv("GITEA_REPO")
+	if url == "" {
+		return nil
+	}
+	home, err := os.MkdirTemp("", "claudeops-scenes-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(home) }()
+	const asksToken, oldToken = "(it is not shown): ", "an-old-token"
+	s := scene{"init-gitea", []string{"init"}, []answer{
+		{"Choose 1 to 3 ", "forgejo"}, {"git.example.org? ", url}, {"as owner/name? ", repo}, {asksToken, oldToken},
+		{"[2] ", "2"}, {"Choose 1 to 6 ", "2"}, {asksToken, token}, {"[y] ", "y"},
+	}}
+	text, err := s.play(ctx, binary, home)
+	if err != nil {
+		return err
+	}
+	host := strings.TrimPrefix(url, "http://")
+	text = strings.NewReplacer(url, "https://git.example.org", host, "git.example.org", token, "", oldToken, "").
+		Replace(text)
+	return s.draw(text, home, folder)
+}
+
+// draw writes the picture of what the terminal has shown.
+func (s scene) draw(text, home, folder string) error {
+	text = strings.ReplaceAll(text, home, "/home/me")
+	drawn := picture("claudeops "+strings.Join(s.args, " "), text)
+	return os.WriteFile(filepath.Join(folder, s.name+".svg"), drawn, 0o644) // #nosec G306: part of the sources
 }
 
 // play runs a scene to its end and returns what the terminal has shown.
@@ -156,7 +188,8 @@ func picture(command, text string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d"
 font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13">
-<title>%s at a terminal</title><rect width="100%%" height="100%%" rx="8" fill="#1b1f24"/><g fill="#e6edf3" style="white-space:pre">
+<title>%s at a terminal</title><style>text{white-space:pre}</style>
+<rect width="100%%" height="100%%" rx="8" fill="#1b1f24"/><g fill="#e6edf3">
 `, width*wide+2*edge, len(lines)*high+2*edge, html.EscapeString(command))
 	for i, line := range lines {
 		if line != "" {

@@ -21,7 +21,7 @@ func TestAnActIsASentence(t *testing.T) {
 	}{
 		`ann merged #3 "Check inodes" in demo/home`: {on(record.Attempt{Door: record.DoorWeb, Caller: "company:ann",
 			Action: record.ActionReviewMerge, Outcome: record.OutcomeDone, PRNumber: 3}), record.Context{Title: "Check inodes"}},
-		`ann could not approve #3 "Check inodes" in demo/home: The file has moved on`: {on(record.Attempt{
+		`ann could not approve #3 "Check inodes" in demo/home: The file has changed`: {on(record.Attempt{
 			Door: record.DoorWeb, Caller: "company:ann", Action: "review.approve", Outcome: record.OutcomeRefused,
 			Code: fault.Conflict, PRNumber: 3}), record.Context{Title: "Check inodes"}},
 		"root started a session of tier 2 (session 5f3a): Failed": {record.Attempt{Door: record.DoorCLI,
