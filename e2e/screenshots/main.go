@@ -147,6 +147,7 @@ func writeIndex(docs string) error {
 	}
 	page.WriteString("\n## At a terminal\n\n" +
 		"<img alt=\"claudeops init asks\" src=\"../images/terminal/init.svg\" width=\"800\">\n" +
+		"<img alt=\"claudeops init asks about a Gitea\" src=\"../images/terminal/init-gitea.svg\" width=\"800\">\n" +
 		"<img alt=\"claudeops serve says how to sign in\" src=\"../images/terminal/serve.svg\" width=\"800\">\n")
 	// #nosec G306: part of the sources
 	return os.WriteFile(filepath.Join(docs, "reference/pictures.md"), page.Bytes(), 0o644)

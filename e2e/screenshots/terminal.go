@@ -144,7 +144,7 @@ func (s scene) play(ctx context.Context, binary, home string) (string, error) {
 	return strings.ReplaceAll(shown, "\r", ""), nil
 }
 
-// openTerminal makes a terminal of 100 columns: what is written to screen is read from keyboard.
+// openTerminal makes a terminal whose lines fit the picture: what is written to screen is read from keyboard.
 func openTerminal() (keyboard, screen *os.File, err error) {
 	if keyboard, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, err
@@ -153,7 +153,7 @@ func openTerminal() (keyboard, screen *os.File, err error) {
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = errors.Join(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
-			unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: width}))
+			unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: width - longer}))
 	}
 	if err == nil {
 		screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
@@ -164,8 +164,8 @@ func openTerminal() (keyboard, screen *os.File, err error) {
 	return keyboard, screen, nil
 }
 
-// width is that of the terminal, in characters.
-const width = 132
+// width is that of the picture, in characters. longer is by how much a line grows at most when it gets another address.
+const width, longer = 132, 4
 
 // picture draws a terminal with what it has shown. Codes and times, which differ each time, are left out.
 func picture(command, text string) []byte {
