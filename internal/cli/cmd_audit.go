@@ -90,7 +90,7 @@ func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
 			string(e.Code), e.PullState, e.Act,
 		})
 	}
-	columns(w, rows)
+	sentences(w, rows)
 }
 
 // cleanLine prepares text that others wrote for a terminal: no control characters, no line breaks, capped.
