@@ -59,8 +59,9 @@ func TestSentencesAreFoldedAndNotCut(t *testing.T) {
 			t.Errorf("%d characters: %q", n, line)
 		}
 	}
-	if strings.Contains(text, "…") || strings.Count(strings.Join(strings.Fields(text), " "), "correct the setting,") != 6 ||
-		strings.Count(text, "x") != 50 || !strings.Contains(text, "\n"+strings.Repeat(" ", len("warning  a part   "))+"setting") {
+	words, indent := strings.Join(strings.Fields(text), " "), strings.Repeat(" ", len("warning  a part   "))
+	if strings.Contains(text, "…") || strings.Count(words, "correct the setting,") != 6 ||
+		strings.Count(text, "x") != 50 || !strings.Contains(text, "\n"+indent+"setting") {
 		t.Errorf("%s", text)
 	}
 }

@@ -357,7 +357,8 @@ func (d *Doctor) mounted() Finding {
 	}
 	if refused := len(merged.Refused); refused > 0 || problems > 0 {
 		f.Status = Warning
-		f.Detail += "; " + fault.Count(refused, "contribution", "contributions") + " refused, " + fault.Count(problems, "problem", "problems")
+		f.Detail += "; " + fault.Count(refused, "contribution", "contributions") + " refused, " +
+			fault.Count(problems, "problem", "problems")
 		f.Do = "see `claudeops mcp-config --explain`"
 	}
 	if n := len(merged.Servers) - 1; n > 0 {
