@@ -17,9 +17,9 @@ type ListRequest struct {
 	RepoOwner string `json:"repo_owner" required:"true" doc:"Repository owner"`
 	RepoName  string `json:"repo_name" required:"true" doc:"Repository name"`
 	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
-	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"Entries of a page"`
+	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"Page size"`
 	After     int    `json:"after,omitempty" minimum:"1" doc:"next of the page before"`
-	State     string `json:"state_of_review,omitempty" enum:"none,approved,changes_requested" doc:"Only ours in this state" fix:"leave it out for all"`
+	State     string `json:"state_of_review,omitempty" enum:"none,approved,changes_requested" doc:"Only ours" fix:"leave it out for all"`
 }
 
 // ListResult is the answer to a ListRequest (design §4).

@@ -22,7 +22,7 @@ type StatusRequest struct {
 	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
 	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
 	// Include asks for more about one of our own pull requests.
-	Include []string `json:"include,omitempty" enum:"files,diff" maxItems:"2" doc:"Of ours: what its branch has" fix:"leave it out, or give files, diff or both"`
+	Include []string `json:"include,omitempty" enum:"files,diff" maxItems:"2" doc:"Of ours alone" fix:"leave it out, or give files, diff or both"`
 }
 
 // pullStatus returns one pull request. Every tier may ask for it.
