@@ -73,7 +73,12 @@ func run(ctx context.Context, binary, docs string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(takePicture(ctx, base+"/", filepath.Join(docs, "images/dashboard.png")), writeIndex(docs))
+	for scheme, name := range map[string]string{"light": "dashboard.png", "dark": "dashboard-dark.png"} {
+		if err := takePicture(ctx, base+"/", scheme, filepath.Join(docs, "images", name)); err != nil {
+			return err
+		}
+	}
+	return writeIndex(docs)
 }
 
 // startDemo runs the demo on the port that it likes until all is shown, and returns the address that signs a browser
@@ -142,21 +147,22 @@ func writeIndex(docs string) error {
 	}
 	page.WriteString("\n## At a terminal\n\n" +
 		"<img alt=\"claudeops init asks\" src=\"../images/terminal/init.svg\" width=\"800\">\n" +
+		"<img alt=\"claudeops init asks about a Gitea\" src=\"../images/terminal/init-gitea.svg\" width=\"800\">\n" +
 		"<img alt=\"claudeops serve says how to sign in\" src=\"../images/terminal/serve.svg\" width=\"800\">\n")
 	// #nosec G306: part of the sources
 	return os.WriteFile(filepath.Join(docs, "reference/pictures.md"), page.Bytes(), 0o644)
 }
 
-// maxPicture is how many bytes the picture of the README may have: it is part of every clone.
+// maxPicture is how many bytes a picture of the README may have: it is part of every clone.
 const maxPicture = 150_000
 
-// takePicture writes the picture of the README: the upper part of the overview, light, with at most 256 colours so that
+// takePicture writes a picture of the README: the upper part of the overview, with at most 256 colours so that
 // it stays small.
-func takePicture(ctx context.Context, address, file string) error {
-	light := emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}},
+func takePicture(ctx context.Context, address, scheme, file string) error {
+	media := emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	}
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, light); err != nil {
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
 		return err
 	}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address),

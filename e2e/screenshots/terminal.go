@@ -61,14 +61,46 @@ cd .. && mkdir -p git/me && git clone -q --bare work git/me/home-cluster.git`
 		if err != nil {
 			return err
 		}
-		text = strings.ReplaceAll(text, home, "/home/me")
-		drawn := picture("claudeops "+strings.Join(s.args, " "), text)
-		// #nosec G306: part of the sources
-		if err := os.WriteFile(filepath.Join(folder, s.name+".svg"), drawn, 0o644); err != nil {
+		if err := s.draw(text, home, folder); err != nil {
 			return err
 		}
 	}
-	return nil
+	return takeSceneOfGitea(ctx, binary, folder)
+}
+
+// takeSceneOfGitea does the same against the server of GITEA_URL, where there is one: GITEA_TOKEN may propose to
+// GITEA_REPO. The picture has another address. A token that was typed before the program has switched the echo off is
+// taken out.
+func takeSceneOfGitea(ctx context.Context, binary, folder string) error {
+	url, token, repo := os.Getenv("GITEA_URL"), os.Getenv("GITEA_TOKEN"), os.Getenv("GITEA_REPO")
+	if url == "" {
+		return nil
+	}
+	home, err := os.MkdirTemp("", "claudeops-scenes-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(home) }()
+	const asksToken, oldToken = "(it is not shown): ", "an-old-token"
+	s := scene{"init-gitea", []string{"init"}, []answer{
+		{"Choose 1 to 3 ", "forgejo"}, {"git.example.org? ", url}, {"as owner/name? ", repo}, {asksToken, oldToken},
+		{"[2] ", "2"}, {"Choose 1 to 6 ", "2"}, {asksToken, token}, {"[y] ", "y"},
+	}}
+	text, err := s.play(ctx, binary, home)
+	if err != nil {
+		return err
+	}
+	host := strings.TrimPrefix(url, "http://")
+	text = strings.NewReplacer(url, "https://git.example.org", host, "git.example.org", token, "", oldToken, "").
+		Replace(text)
+	return s.draw(text, home, folder)
+}
+
+// draw writes the picture of what the terminal has shown.
+func (s scene) draw(text, home, folder string) error {
+	text = strings.ReplaceAll(text, home, "/home/me")
+	drawn := picture("claudeops "+strings.Join(s.args, " "), text)
+	return os.WriteFile(filepath.Join(folder, s.name+".svg"), drawn, 0o644) // #nosec G306: part of the sources
 }
 
 // play runs a scene to its end and returns what the terminal has shown.
@@ -112,7 +144,7 @@ func (s scene) play(ctx context.Context, binary, home string) (string, error) {
 	return strings.ReplaceAll(shown, "\r", ""), nil
 }
 
-// openTerminal makes a terminal of 100 columns: what is written to screen is read from keyboard.
+// openTerminal makes a terminal whose lines fit the picture: what is written to screen is read from keyboard.
 func openTerminal() (keyboard, screen *os.File, err error) {
 	if keyboard, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, err
@@ -121,7 +153,7 @@ func openTerminal() (keyboard, screen *os.File, err error) {
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = errors.Join(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
-			unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: width}))
+			unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: width - longer}))
 	}
 	if err == nil {
 		screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
@@ -132,8 +164,8 @@ func openTerminal() (keyboard, screen *os.File, err error) {
 	return keyboard, screen, nil
 }
 
-// width is that of the terminal, in characters.
-const width = 132
+// width is that of the picture, in characters. longer is by how much a line grows at most when it gets another address.
+const width, longer = 132, 4
 
 // picture draws a terminal with what it has shown. Codes and times, which differ each time, are left out.
 func picture(command, text string) []byte {
@@ -156,7 +188,8 @@ func picture(command, text string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d"
 font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13">
-<title>%s at a terminal</title><rect width="100%%" height="100%%" rx="8" fill="#1b1f24"/><g fill="#e6edf3" style="white-space:pre">
+<title>%s at a terminal</title><style>text{white-space:pre}</style>
+<rect width="100%%" height="100%%" rx="8" fill="#1b1f24"/><g fill="#e6edf3">
 `, width*wide+2*edge, len(lines)*high+2*edge, html.EscapeString(command))
 	for i, line := range lines {
 		if line != "" {

@@ -92,11 +92,23 @@ func (p *Parts) OtherRecords() []string {
 	if p.Cfg.Forges.LocalRoot == "" {
 		return nil
 	}
-	ours := p.Cfg.Records.Dir
-	if u, err := url.Parse(p.Cfg.Records.DatabaseURL); err == nil && u.Host != "" {
-		ours = u.Scheme + "://" + u.Host + u.Path
+	return local.OtherRecords(p.Cfg.Forges.LocalRoot, p.placeOfRecords(), time.Now())
+}
+
+// NoteRecords notes in the folder of the local repositories where the records of this process are. Processes that
+// propose for a long time do so; one that only looks does not.
+func (p *Parts) NoteRecords() {
+	if now := p.Rules.Now(); p.Cfg.Forges.LocalRoot != "" && !now.DryRun.On && now.noProposals() == "" {
+		local.NoteRecords(p.Cfg.Forges.LocalRoot, p.placeOfRecords(), time.Now())
 	}
-	return local.OtherRecords(p.Cfg.Forges.LocalRoot, ours, time.Now())
+}
+
+// placeOfRecords returns the state folder, or the address of the database without user and password.
+func (p *Parts) placeOfRecords() string {
+	if u, err := url.Parse(p.Cfg.Records.DatabaseURL); err == nil && u.Host != "" {
+		return u.Scheme + "://" + u.Host + u.Path
+	}
+	return p.Cfg.Records.Dir
 }
 
 // localPage returns the addresses of the dashboard's pages of local pull requests; nil where the address of the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/ops/admin"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -328,6 +330,19 @@ func (p *Parts) keepTranscripts() time.Duration {
 	return effective.Server.SessionTranscripts
 }
 
+// logRemoved says how many rows of each kind were removed; nothing if there were none.
+func logRemoved(log *slog.Logger, answer admin.RetentionAnswer) {
+	var counts []any
+	for _, removed := range answer.Removed {
+		if removed.Rows > 0 {
+			counts = append(counts, removed.Kind, removed.Rows)
+		}
+	}
+	if len(counts) > 0 {
+		log.Info("removed what is older than the retention", counts...)
+	}
+}
+
 // keepPruned removes what is older than the retention, now and then daily, until ctx ends.
 func keepPruned(ctx context.Context, p *Parts) {
 	prune := newRetention(func() *Parts { return p }).Operation()
@@ -335,12 +350,14 @@ func keepPruned(ctx context.Context, p *Parts) {
 		if p.Cfg.Records.Retention == 0 && p.keepTranscripts() == 0 {
 			continue
 		}
-		removed, err := prune.Handle(ctx, operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: record.DoorWeb,
+		out, err := prune.Handle(ctx, operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: record.DoorWeb,
 			System: record.SystemRetention}},
 			Arguments: []byte("{}")})
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("not everything that is old was removed", "error", fault.From(err).Message)
 		}
-		p.Log.Info("retention", "removed", removed)
+		if answer, ok := out.(admin.RetentionAnswer); ok {
+			logRemoved(p.Log, answer)
+		}
 	}
 }

@@ -138,6 +138,7 @@ func announce(ctx context.Context, a *App, p *Parts, handler *web.Server, at net
 	if !slices.ContainsFunc(p.Providers.registry.Entries(), isOn) {
 		p.Log.Warn("no forge is set up yet: run `claudeops init`, then start this again")
 	}
+	p.NoteRecords()
 	if f := doctor.OtherRecords(p.OtherRecords()); f.Name != "" {
 		p.Log.Warn(f.Detail+": "+f.Do, "root", p.Cfg.Forges.LocalRoot)
 	}

@@ -76,11 +76,11 @@ func (s signIn) prepare(ctx context.Context) (operator string, err error) {
 	case admits:
 		return "", nil
 	case local:
-		s.log.Warn("no token is good, so nobody can come in: make one with `claudeops token create --name NAME --scopes " +
+		s.log.Warn("there is no valid token, so nobody can sign in: make one with `claudeops token create --name NAME --scopes " +
 			"propose,review,read`")
 		return "", nil
 	}
-	return "", Usage(fmt.Errorf("no token is good, so nobody could come in, and the server does not start; make one with "+
+	return "", Usage(fmt.Errorf("there is no valid token, so nobody could sign in and the server does not start; make one with "+
 		"`claudeops token create --name NAME --scopes propose,review,read`, or set CLAUDEOPS_API_TOKENS to at least %d characters",
 		access.MinConfigured))
 }

@@ -90,7 +90,7 @@ func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
 			string(e.Code), e.PullState, e.Act,
 		})
 	}
-	columns(w, rows)
+	sentences(w, rows)
 }
 
 // cleanLine prepares text that others wrote for a terminal: no control characters, no line breaks, capped.
@@ -302,6 +302,6 @@ func describeVerification(w *strings.Builder, report record.AuditReport) {
 		columns(w, rows)
 	} else {
 		w.WriteString(
-			"It was compared with nothing that is kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")
+			"It was not compared with heads that are kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")
 	}
 }

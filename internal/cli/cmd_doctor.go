@@ -80,7 +80,7 @@ func describeFindings(w *strings.Builder, findings []doctor.Finding, blocking []
 	for _, f := range findings {
 		rows = append(rows, findingRows(f)...)
 	}
-	columns(w, rows)
+	sentences(w, rows)
 	if len(blocking) == 0 {
 		w.WriteString("\nNothing here would stop a pull request.\n")
 		return

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func (i *interview) tryUntilItWorks(ctx context.Context, s *initSettings) (trial
 		case err == nil || !i.ask.canAsk():
 			return tried, err
 		}
-		fmt.Fprintf(i.a.streams.Err, "\n%s\n\n", capital(inAnswersWords(fault.From(err).Message)))
+		i.showFailure(capital(inAnswersWords(fault.From(err).Message)))
 		again, askErr := i.retry(ctx, s)
 		if askErr != nil {
 			return tried, askErr
@@ -120,6 +121,19 @@ func (i *interview) tryUntilItWorks(ctx context.Context, s *initSettings) (trial
 			return tried, err
 		}
 	}
+}
+
+// showFailure prints why a trial failed, in lines that fit the terminal.
+func (i *interview) showFailure(message string) {
+	var text strings.Builder
+	for line := range strings.SplitSeq(message, "\n") {
+		if part, indented := strings.CutPrefix(line, "  "); indented {
+			sentences(&text, [][]string{{"", part}})
+			continue
+		}
+		text.WriteString(line + "\n")
+	}
+	fmt.Fprintf(i.a.streams.Err, "\n%s\n", surfaceOf(i.a, i.a.streams.Err).lay(harmless(text.String())))
 }
 
 // inAnswersWords replaces names of variables, which the person did not type, by the terms of init's questions.
@@ -153,13 +167,20 @@ func tryDoctor(ctx context.Context, a *commandLine, s initSettings, stateDir str
 	findings, err := findingsOf(ctx, trial, doctorOptions{online: true})
 	err = errors.Join(err, trial.program().Close())
 	var told strings.Builder
+	stops := func(f doctor.Finding) bool {
+		return f.Blocks && (f.Name != "tier" || s.values["CLAUDEOPS_TIER"] != "1") // which a person may choose
+	}
+	noForge := slices.ContainsFunc(findings, func(f doctor.Finding) bool {
+		return stops(f) && strings.HasPrefix(f.Name, "provider ")
+	})
 	for _, f := range findings {
-		if f.Blocks && (f.Name != "tier" || s.values["CLAUDEOPS_TIER"] != "1") { // which a person may choose
+		if stops(f) && !(noForge && strings.HasPrefix(f.Name, "repository ")) { // which fails for the same reason
 			fmt.Fprintf(&told, "\n  %s: %s", f.Name, f.Told())
 		}
 	}
 	if err == nil && told.Len() > 0 {
-		return nil, fault.New(fault.Misconfigured, "pull requests would be stopped, so nothing was written:%s", told.String())
+		return nil, fault.New(fault.Misconfigured, "pull requests would be stopped, so nothing was written:%s",
+			inAnswersWords(told.String()))
 	}
 	return findings, err
 }
@@ -232,7 +253,7 @@ func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.
 			rows = append(rows, findingRows(f)...)
 		}
 	}
-	columns(w, rows)
+	sentences(w, rows)
 	w.WriteString("\n")
 	if preview == nil {
 		fmt.Fprintf(w, "No first change was tried: %s.\n", skipped)

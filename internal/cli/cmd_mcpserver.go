@@ -115,6 +115,7 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	}
 	p := a.program().Wire(app.Needs{Log: app.LogQueuedJSON})
 	app.LogUnknownToolsets(ctx, a.program(), p)
+	p.NoteRecords()
 	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
 		Name: stands.name, Versions: stands.versions, Version: app.Version(),
 		ReadOnly: func() bool { return p.Rules.Now().ReadOnly.On },

@@ -245,7 +245,7 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 	case r.DryRun:
 		fmt.Fprintf(w, "Dry run: nothing was written. Branch %s would be made from %s.\n\n", r.Branch, r.Preview.Base)
 		for _, call := range r.Preview.Calls {
-			fmt.Fprintf(w, "  would %s\n", call)
+			sentences(w, [][]string{{"", "would " + call}})
 		}
 		if r.Preview.Diff != "" {
 			fmt.Fprintf(w, "\n%s", r.Preview.Diff)
@@ -317,8 +317,10 @@ func describeStatus(w *strings.Builder, r prflow.StatusResult) {
 	for _, name := range r.Checks.Failing {
 		fmt.Fprintf(w, "  failing: %s\n", name)
 	}
-	if r.Revise != "" {
-		fmt.Fprintf(w, "  may be revised: %s\n", r.Revise)
+	if why, no := strings.CutPrefix(r.Revise, "no: "); no {
+		sentences(w, [][]string{{"", "cannot be revised now: " + why}})
+	} else if r.Revise != "" {
+		fmt.Fprintf(w, "  can be revised now: pr create --revises %d\n", r.Number)
 	}
 	for _, review := range r.Reviews {
 		fmt.Fprintf(w, "  %s %s %s\n", review.SubmittedAt, review.Author, review.State)
@@ -411,7 +413,7 @@ func describeList(w *strings.Builder, r prflow.ListResult) {
 		w.WriteString("No open pull requests labelled claude-ops.\n")
 		return
 	}
-	var rows [][]string
+	rows := [][]string{{"PULL", "OPENED", "REVIEW", "TITLE", "FILES"}}
 	for _, pr := range r.PRs {
 		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State, pr.Title,
 			strings.Join(pr.Files, ", ")})

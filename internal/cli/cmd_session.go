@@ -59,8 +59,8 @@ func sessionListCommand(a *commandLine) *cobra.Command {
 			return a.print(listOf(records), func(w *strings.Builder) { sessionRows(w, records) })
 		},
 	}
-	cmd.Flags().StringVar(&state, "state", "", "only those in the state")
-	cmd.Flags().StringVar(&tier, "only-tier", "", "only those of the tier")
+	cmd.Flags().StringVar(&state, "state", "", "only sessions in this state")
+	cmd.Flags().StringVar(&tier, "only-tier", "", "only sessions of this tier")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many")
 	return cmd
 }
@@ -151,7 +151,7 @@ func runCommand(a *commandLine) *cobra.Command {
 		},
 	}
 	sessionToolsetsFlag(a, cmd)
-	cmd.Flags().StringVar(&note, "note", "", "what the agent shall know, in your words; - reads standard input")
+	cmd.Flags().StringVar(&note, "note", "", "what the agent should know, in your words; - reads standard input")
 	return cmd
 }
 

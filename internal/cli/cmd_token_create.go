@@ -47,7 +47,7 @@ func tokenCreateCommand(a *commandLine) *cobra.Command {
 	cmd.Flags().StringVar(&o.scopes, "scopes", string(access.Read), "what it may do: "+access.AllScopes().String())
 	cmd.Flags().BoolVar(&o.agent, "agent", false, "let an agent in over MCP, and nothing else")
 	cmd.Flags().StringVar(&o.expires, "expires", "",
-		"age at which it is good no more, such as 90d or 12h; by default never")
+		"age at which it expires, such as 90d or 12h; by default never")
 	cmd.Flags().StringSliceVar(&o.repos, "repos", nil,
 		"with --agent: the repositories it is for, such as owner/name,owner/*; by default those that the server allows")
 	return cmd

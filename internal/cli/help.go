@@ -33,6 +33,7 @@ func describeHelp(root *cobra.Command) {
 		if short := shorts[path]; short != "" {
 			cmd.Short = short
 		}
+		cmd.Long = reflow(cmd.Long)
 		if example := examples[path]; cmd.Example == "" && example != "" {
 			cmd.Example = "  claudeops " + strings.ReplaceAll(example, "\n", "\n  claudeops ")
 		}
@@ -41,6 +42,30 @@ func describeHelp(root *cobra.Command) {
 		}
 	}
 	visit(root)
+}
+
+// helpWidth is the width of the paragraphs of a help text, in characters.
+const helpWidth = 80
+
+// reflow breaks the lines of paragraphs anew, so that none is wider than helpWidth. Indented lines stay as they are.
+func reflow(text string) string {
+	var lines, paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			lines = append(lines, fold(strings.Join(paragraph, " "), helpWidth)...)
+		}
+		paragraph = nil
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line != "" && line[0] != ' ' {
+			paragraph = append(paragraph, strings.TrimSpace(line))
+			continue
+		}
+		end()
+		lines = append(lines, line)
+	}
+	end()
+	return strings.Join(lines, "\n")
 }
 
 // helpGroup is a part of the list of commands.
@@ -69,7 +94,7 @@ func groupShorts() map[string]string {
 		"definitions tool":   "List, show and check tools",
 		"definitions plugin": "List, show and search plugins",
 		"definitions config": "Show the configuration and its registries",
-		"definitions cache":  "Show and clear what is cached of registries",
+		"definitions cache":  "Show and clear the cache of registries",
 		"definitions fork":   "List forks, and compare them with their upstream",
 		"login":              "List the browsers that have signed in, and end their logins",
 		"packages":           "Make, publish and install packages of procedures",

@@ -59,6 +59,28 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	}
 }
 
+// The paragraphs of help fit a terminal of 80 columns; examples in them stand as they are typed.
+func TestHelpFitsATerminal(t *testing.T) {
+	t.Parallel()
+	read := 0
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for line := range strings.SplitSeq(cmd.Long, "\n") {
+			read++
+			if n := len([]rune(line)); n > helpWidth && !strings.HasPrefix(line, " ") {
+				t.Errorf("%s: %d characters: %q", cmd.CommandPath(), n, line)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit(Command())
+	if read < 200 {
+		t.Errorf("only %d lines", read)
+	}
+}
+
 // Every flag says what it is for, and so does every parameter of a tool.
 func TestEveryFlagAndEveryParameterHasADescription(t *testing.T) {
 	t.Parallel()
@@ -97,6 +119,9 @@ func TestEveryFlagAndEveryParameterHasADescription(t *testing.T) {
 				}
 				if parameters++; len(strings.Fields(f.Tag.Get("doc"))) < 2 {
 					t.Errorf("%s: %s.%s says %q", o.Name, name, f.JSON, f.Tag.Get("doc"))
+				}
+				if f.Tag.Get("brief") != "" {
+					t.Errorf("%s: the description of %s.%s is not in tools/list", o.Name, name, f.JSON)
 				}
 				look(name+"."+f.JSON, f.Type)
 			}

@@ -499,7 +499,11 @@ func (q questions) pick(ctx context.Context, said string, one question, options 
 				return o.value, nil
 			}
 		}
-		return "", fmt.Errorf("%.20q is not one of %s", answer, strings.Join(values, ", "))
+		choose := ""
+		if said == "" {
+			choose = fmt.Sprintf("; choose 1 to %d", len(options))
+		}
+		return "", fmt.Errorf("%.20q is not one of %s%s", answer, strings.Join(values, ", "), choose)
 	}
 	return q.promptFor(ctx, said, one)
 }

@@ -40,6 +40,15 @@ func columns(w *strings.Builder, rows [][]string) {
 	}
 }
 
+// sentences adds a table whose last column holds sentences: on a narrow terminal they go on in the next line, and are
+// never cut.
+func sentences(w *strings.Builder, rows [][]string) {
+	for _, row := range rows {
+		w.WriteString(rowMark)
+		columns(w, [][]string{row})
+	}
+}
+
 // surface describes where an answer is printed.
 type surface struct {
 	width  int // of the terminal, in columns; 0 for none: nothing is cut then
@@ -50,25 +59,30 @@ type surface struct {
 func (s surface) lay(text string) string {
 	var out strings.Builder
 	var rows [][]string
+	folds := false
 	for line := range strings.Lines(text) {
 		if row, is := strings.CutPrefix(line, rowMark); is {
+			row, folds = strings.CutPrefix(row, rowMark)
 			rows = append(rows, strings.Split(strings.TrimSuffix(row, "\n"), cellMark))
 			continue
 		}
-		s.table(&out, rows)
+		s.table(&out, rows, folds)
 		rows = nil
 		out.WriteString(line)
 	}
-	s.table(&out, rows)
+	s.table(&out, rows, folds)
 	return out.String()
 }
 
 // gap is between columns.
 const gap = 2
 
-// table lays out rows, two spaces between columns.
-func (s surface) table(out *strings.Builder, rows [][]string) {
+// table lays out rows, two spaces between columns. If it folds, the last column goes on in further lines.
+func (s surface) table(out *strings.Builder, rows [][]string, folds bool) {
 	widths := s.widths(rows)
+	if folds {
+		rows = foldLast(rows, widths)
+	}
 	for number, row := range rows {
 		head := number == 0 && len(rows) > 1 && isHead(row)
 		for i, cell := range row {
@@ -81,6 +95,37 @@ func (s surface) table(out *strings.Builder, rows [][]string) {
 		}
 		out.WriteByte('\n')
 	}
+}
+
+// foldLast adds a row for each further line of a last cell that is wider than its column.
+func foldLast(rows [][]string, widths []int) (out [][]string) {
+	for _, row := range rows {
+		last := len(row) - 1
+		for i, line := range fold(row[last], widths[last]) {
+			if i > 0 {
+				row = make([]string, last+1)
+			}
+			out = append(out, append(slices.Clone(row[:last]), line))
+		}
+	}
+	return out
+}
+
+// fold breaks a text into lines of at most width characters, between words where it can.
+func fold(text string, width int) (lines []string) {
+	rest := []rune(text)
+	for width > 0 && len(rest) > width {
+		at := width
+		for at > 0 && rest[at] != ' ' {
+			at--
+		}
+		if at == 0 { // one word
+			at = width
+		}
+		lines = append(lines, strings.TrimRight(string(rest[:at]), " "))
+		rest = []rune(strings.TrimLeft(string(rest[at:]), " "))
+	}
+	return append(lines, string(rest))
 }
 
 // narrowest is the minimum width of a column, in characters.

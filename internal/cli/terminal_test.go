@@ -44,6 +44,28 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
+// A sentence in the last column goes on in the next line, below itself, and none of it is lost.
+func TestSentencesAreFoldedAndNotCut(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	long := strings.Repeat("correct the setting, ", 6) + "and " + strings.Repeat("x", 50)
+	sentences(&b, [][]string{{"warning", "a part", long}, {"ok", "another", "short"}})
+	if text := (surface{}).lay(b.String()); text != "warning  a part   "+long+"\nok       another  short\n" {
+		t.Errorf("without a terminal:\n%s", text)
+	}
+	text := surface{width: 50}.lay(harmless(b.String()))
+	for line := range strings.Lines(text) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 50 {
+			t.Errorf("%d characters: %q", n, line)
+		}
+	}
+	words, indent := strings.Join(strings.Fields(text), " "), strings.Repeat(" ", len("warning  a part   "))
+	if strings.Contains(text, "…") || strings.Count(words, "correct the setting,") != 6 ||
+		strings.Count(text, "x") != 50 || !strings.Contains(text, "\n"+indent+"setting") {
+		t.Errorf("%s", text)
+	}
+}
+
 // What others wrote cannot make rows of its own.
 func TestACellStaysACell(t *testing.T) {
 	t.Parallel()

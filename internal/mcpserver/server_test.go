@@ -105,7 +105,7 @@ func call(tool, arguments string) string {
 }
 
 func TestToolsListInBothErasIsTheSnapshotAndSmall(t *testing.T) {
-	const most = 6144
+	const most = 6250
 	for name, lines := range map[string][]string{"legacy": {hello, list}, "modern": {modern}} {
 		answers := exchange(t, &flow{}, mcpserver.Options{}, lines...)
 		answer := answers[len(answers)-1]

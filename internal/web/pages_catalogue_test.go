@@ -256,7 +256,7 @@ func TestWithoutPackagesThePageSaysHowToBegin(t *testing.T) {
 		t.Errorf("with a registry that is empty: %s", text)
 	}
 	operationtest.WriteFiles(t, root, map[string]string{"home/.aam/config.yaml": "registries: [\n"})
-	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "Not set up right") {
+	if text := w.page("/catalogue/packages", 200).text; !strings.Contains(text, "Wrong settings") {
 		t.Errorf("with a configuration that is broken: %s", text)
 	}
 	newWorld(t, nil).page("/catalogue/packages", 404)

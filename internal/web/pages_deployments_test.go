@@ -274,7 +274,7 @@ func TestThePageOfAMergedPullRequestSaysWhereItIs(t *testing.T) {
 		t.Errorf("%v", f.hashes)
 	}
 	f.err = fault.New(fault.UpstreamError, "a module cannot be had")
-	w.page(at+"/deployment", 200).has("Nothing is known of this machine", "a module cannot be had")
+	w.page(at+"/deployment", 200).has("Nothing is known about this machine", "a module cannot be had")
 }
 
 func (f *forecast) Look(context.Context) (deploy.Overview, error) { return f.overview, nil }
@@ -320,7 +320,7 @@ func TestThePageOfAPullRequestSaysWhatItWouldChangeOnThisMachine(t *testing.T) {
 		t.Errorf("%+v", f.asked)
 	}
 	f.err = fault.New(fault.UpstreamError, "the commit cannot be had")
-	w.page(at+"/deployment", 200).has("Nothing is known of this machine", "the commit cannot be had")
+	w.page(at+"/deployment", 200).has("Nothing is known about this machine", "the commit cannot be had")
 	f.err, f.shown = nil, deploy.Preview{}
 	w.page(at+"/deployment", 200).has("Nothing on this machine")
 	for _, target := range []string{"/pulls/fake/joe/infra/99/deployment", "/pulls/fake/joe/infra/x/deployment"} {

@@ -31,7 +31,7 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 	w.build()
 	d := w.page("/changes/forges", 200)
 	d.has("#1 Check inodes, too", "fake:joe/other None is open", "gitea:joe/x Forge is off:", "GITEA_TOKEN is not set",
-		"fake:joe/missing Not there:")
+		"fake:joe/missing Does not exist:")
 	if n := len(d.within(d.find("main")[0]).find("h2")); n != 4 {
 		t.Errorf("%d repositories", n)
 	}

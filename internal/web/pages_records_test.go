@@ -130,7 +130,7 @@ func TestWithoutAConfigurationThePageOfDeploymentsSaysHowToBegin(t *testing.T) {
 	d := w.page("/deployments", 200)
 	d.has("Nothing is set up to be deployed yet", "claudeops deploy init", "claudeops deploy plan",
 		"claudeops deploy apply --yes")
-	d.lacks("not_found", "Not there")
+	d.lacks("not_found", "Does not exist")
 }
 
 func TestASessionIsOfferedOnlyWhereItCanStart(t *testing.T) {

@@ -170,7 +170,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	}
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
 	w.page("/proposals/"+rows[0].RequestID, 200).has("File is protected, nothing was written.",
-		"1 of 11 checks refused it", "Rule Dockerfile", "To mend it:", "was refused", "Stopped by Protected files")
+		"1 of 11 checks refused it", "Rule Dockerfile", "To correct it:", "was refused", "Stopped by Protected files")
 	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
 		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
 		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
@@ -267,7 +267,7 @@ func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
 	for _, target := range []string{"/", "/changes"} {
 		w.page(target, 200).has("redirects proposals")
 	}
-	w.page("/pulls/fake/joe/infra/1", 200).has("Mind before merging:", note)
+	w.page("/pulls/fake/joe/infra/1", 200).has("Before you merge:", note)
 	for _, target := range []string{"/api/v1/proposals", "/api/v1/proposals/" + id, "/api/v1/audit"} {
 		if !strings.Contains(string(w.get(target).body), note) {
 			t.Errorf("%s does not tell of it", target)

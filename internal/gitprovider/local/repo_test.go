@@ -453,6 +453,7 @@ func TestOtherRecordsOfARootAreTold(t *testing.T) {
 		{"/a", 0, ""}, {"/a", time.Minute, ""}, {"/b", time.Hour, "/a"}, {"/a", 2 * time.Hour, "/b"},
 		{"/b", 30 * 24 * time.Hour, ""},
 	} {
+		local.NoteRecords(root, step.ours, now.Add(step.after))
 		if got := strings.Join(local.OtherRecords(root, step.ours, now.Add(step.after)), " "); got != step.want {
 			t.Errorf("%s after %s: %q, want %q", step.ours, step.after, got, step.want)
 		}
@@ -462,5 +463,8 @@ func TestOtherRecordsOfARootAreTold(t *testing.T) {
 	}
 	if got := local.OtherRecords(root, "/a", now); len(got) != 0 {
 		t.Errorf("%q", got)
+	}
+	if text, err := os.ReadFile(filepath.Join(root, local.StatesFile)); err != nil || string(text) != "{" {
+		t.Errorf("looking has written %q, %v", text, err)
 	}
 }

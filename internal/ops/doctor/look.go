@@ -93,7 +93,7 @@ func AuditState(v Verified) Finding {
 			Detail: v.Report.Problem, Do: verify}
 	}
 	return Finding{Name: RecordsPart, Status: OK,
-		Detail: fmt.Sprintf("%d attempts, and the audit is whole", v.Report.Rows)}
+		Detail: fault.Count(int(v.Report.Rows), "attempt", "attempts") + ", and the audit is whole"}
 }
 
 // skew reports a database whose clock differs from that of this machine.
@@ -357,7 +357,8 @@ func (d *Doctor) mounted() Finding {
 	}
 	if refused := len(merged.Refused); refused > 0 || problems > 0 {
 		f.Status = Warning
-		f.Detail += fmt.Sprintf("; %d contributions refused, %d problems", refused, problems)
+		f.Detail += "; " + fault.Count(refused, "contribution", "contributions") + " refused, " +
+			fault.Count(problems, "problem", "problems")
 		f.Do = "see `claudeops mcp-config --explain`"
 	}
 	if n := len(merged.Servers) - 1; n > 0 {

@@ -161,7 +161,7 @@ func ProviderDown(name string, code fault.Code, reason string) Finding {
 	f := blocks("provider "+name, reason, "")
 	switch code {
 	case fault.ProviderDisabled:
-		f.Title, f.Do = "The forge "+name+" refuses our token", "give the server a token that is good"
+		f.Title, f.Do = "The forge "+name+" refuses our token", "give the server a valid token"
 	case fault.RateLimited:
 		f.Title, f.Do = "The forge "+name+" asks us to wait", "wait; proposals there go on by themselves"
 	default:

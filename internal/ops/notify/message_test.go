@@ -279,7 +279,7 @@ func TestTextForPeople(t *testing.T) {
 	waits := Message{
 		Event: record.EventDeployWaits, Number: 3, Repository: "joe/home-cluster", Code: fault.Conflict,
 		Message: "files are there that were not deployed", Who: "Claude Ops", Did: "could not deploy",
-		Reason: "The file has moved on", Paths: []string{"/home/joe/.codex/AGENTS.md"},
+		Reason: "The file has changed", Paths: []string{"/home/joe/.codex/AGENTS.md"},
 	}
 	tests := []struct {
 		name, title, text string
@@ -308,7 +308,7 @@ Request 01JQ7Z`, merged},
 		{"a merge that was deployed", "Claude Ops: pull request #3 deployed in joe/home-cluster",
 			`"Claude Ops" deployed #3 in joe/home-cluster.`, deployed},
 		{"a merge that waits", "Claude Ops: pull request #3 merged and not deployed yet in joe/home-cluster",
-			`"Claude Ops" could not deploy #3 in joe/home-cluster: The file has moved on. A person has to decide.
+			`"Claude Ops" could not deploy #3 in joe/home-cluster: The file has changed. A person has to decide.
 Code: conflict "files are there that were not deployed"
 Files: /home/joe/.codex/AGENTS.md`, waits},
 		{"a refusal", "Claude Ops: proposal refused in joe/home-cluster",

@@ -164,7 +164,7 @@ type CacheStatsAnswer struct {
 
 func (s toolDeps) cacheStats() operation.Operation {
 	return reading(s, readOperation("cache_stats", "cache stats", "Look at the cache", "Show what the cache holds",
-		"Say how much is cached of registries: manifests are their indexes, downloads what was fetched by checksum; and where."), nil,
+		"Say how much is cached from registries: manifests are their indexes, downloads what was fetched by checksum; and where."), nil,
 		func(_ context.Context, v *view, _ NoArguments) (CacheStatsAnswer, error) {
 			stats, err := v.cache.stats()
 			if err != nil {
@@ -201,8 +201,8 @@ type CacheClearAnswer struct {
 }
 
 func (s toolDeps) cacheClear() operation.Operation {
-	o := readOperation("cache_clear", "cache clear", "Clear the cache", "Remove what is cached of registries",
-		"Remove what is cached of registries; it is fetched again when it is needed. Needs tier 2. With dry_run in the "+
+	o := readOperation("cache_clear", "cache clear", "Clear the cache", "Remove what is cached from registries",
+		"Remove what is cached from registries; it is fetched again when it is needed. Needs tier 2. With dry_run in the "+
 			"answer nothing was removed.")
 	o.Effect, o.Needs = operation.Write, operation.Needs{Tier: gitprovider.TierInvestigate, CacheOnly: true,
 		Dry: operation.DryTried}

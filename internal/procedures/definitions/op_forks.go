@@ -187,8 +187,8 @@ type ForkDiffAnswer struct {
 
 func (s toolDeps) forkDiff() operation.Operation {
 	return reading(s, readOperation("fork_diff", "fork diff", "Compare a fork", "Show how a fork differs from its upstream",
-		"Compare a fork with the version of upstream that it was forked from, field by field: added only the fork has, "+
-			"removed only upstream. unified is the same as a "+
+		"Compare a fork with the version of upstream that it was forked from, field by field: what was added is only in "+
+			"the fork, what was removed only in upstream. unified is the same as a "+
 			"diff of YAML from upstream to the fork."), nil,
 		func(ctx context.Context, v *view, in ForkDiffRequest) (ForkDiffAnswer, error) {
 			f, err := v.catalog.Fork(ctx, in.Name)

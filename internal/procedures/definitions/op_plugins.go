@@ -10,7 +10,7 @@ import (
 // PluginListRequest selects installed plugins.
 type PluginListRequest struct {
 	Scope    string `json:"scope,omitempty" enum:"global,local,all" default:"all" doc:"local: the project; global: the user's"`
-	Outdated bool   `json:"outdated,omitempty" default:"false" doc:"Only those of which a registry has a higher version"`
+	Outdated bool   `json:"outdated,omitempty" default:"false" doc:"Only those that a registry has in a higher version"`
 }
 
 // PluginEntry is an installed plugin in a list.

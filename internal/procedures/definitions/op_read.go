@@ -295,7 +295,7 @@ const validateDescription = " against its schema, given by path or by name. Ever
 	"line and column: errors make it invalid, warnings do " +
 	"not. With strict, what it extends and other references must resolve, and unknown fields are warnings. A definition " +
 	"that is invalid is an " +
-	"answer with valid: false, no error of the call."
+	"answer with valid: false, not an error of the call."
 
 func (s toolDeps) agentValidate() operation.Operation {
 	return s.validate(Agent, readOperation("agent_validate", "agent validate", "Validate an agent",

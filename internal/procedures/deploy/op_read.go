@@ -296,7 +296,7 @@ type DoctorData struct {
 }
 
 func (s toolDeps) doctor() operation.Operation {
-	o := readOperation(ToolDoctor, "Look what stands in the way", "Say what would stop a deployment",
+	o := readOperation(ToolDoctor, "See what would stop a deployment", "Say what would stop a deployment",
 		"Look at the folders that are deployed to: whether they are there and can be written, and whether git would commit "+
 			"the manifests in them. Changes nothing.")
 	way := operation.CallSpec[DoctorRequest]{Timeout: readTimeout,

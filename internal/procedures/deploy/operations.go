@@ -65,7 +65,7 @@ func Toolset(version string, kernel func() *operation.Kernel, service func() *Se
 		Name: ToolsetName, Schemas: schemas, Form: operationForm(version),
 		Instructions: "Put procedures in place for the agents of this machine: plan and diff say what deploy_apply would " +
 			"change, status what has drifted, " +
-			"doctor what stands in the way. deploy_apply and rollback need yes: true.",
+			"doctor what would stop it. deploy_apply and rollback need yes: true.",
 		Operations: operation.WithExamples([]operation.Operation{
 			s.plan(), s.diffOperation(), s.statusOperation(), s.doctor(), s.apply(), s.rollback(), s.explain(), s.proposeDrift(),
 			s.update(),

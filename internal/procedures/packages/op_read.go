@@ -182,7 +182,7 @@ func (s toolDeps) validate() operation.Operation {
 	return reading(s, readOperation("validate", "validate", "Validate a package", "Check a package before it is published",
 		"Check the aam.yaml of a folder, and that everything which it lists is there. Errors make the package invalid, "+
 			"warnings do not. An invalid "+
-			"package is an answer with valid: false, no error of the call."),
+			"package is an answer with valid: false, not an error of the call."),
 		func(_ context.Context, call operation.Call, in ValidateRequest) (ValidateAnswer, error) {
 			dir, within, err := s.service().folder(call, orText(in.Path, "."))
 			if err != nil {

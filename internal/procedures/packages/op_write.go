@@ -230,8 +230,8 @@ type OutdatedAnswer struct {
 }
 
 func (s toolDeps) outdated() operation.Operation {
-	return reading(s, beside("outdated", "List installed packages of which there are newer versions",
-		"List installed packages of which their registry has a newer version. wanted is what packages upgrade comes to: it "+
+	return reading(s, beside("outdated", "List installed packages that have newer versions",
+		"List installed packages whose registry has a newer version. wanted is what packages upgrade comes to: it "+
 			"is older than newest where another\n"+
 			"package holds it back."),
 		func(ctx context.Context, _ operation.Call, _ NoArguments) (OutdatedAnswer, error) {

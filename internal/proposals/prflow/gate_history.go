@@ -52,7 +52,8 @@ func judgeDuplicate(ctx context.Context, on rules, r *createRequest, e *evidence
 	if on.Policy.Duplicates == policy.DuplicatesAny && len(foreign) > 0 {
 		return deny(duplicateOfOthers(foreign[0], r.overlap(foreign[0].Paths))), nil
 	}
-	out.detail = fmt.Sprintf("%d open pull requests of ours, none on these paths", len(e.snapshot.Open))
+	out.detail = fault.Count(len(e.snapshot.Open), "open pull request", "open pull requests") +
+		" of ours, none on these paths"
 	return out, nil
 }
 

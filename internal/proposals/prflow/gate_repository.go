@@ -127,7 +127,7 @@ func baseDenied(base, why, defaultBranch string) fault.Violation {
 func baseTreeGate() gate {
 	return gate{
 		Name: record.GateBaseTree, Phase: phaseRepository,
-		Asks: "whether each file is as the action and base_sha say, is a plain file that no filter of `.gitattributes` takes, " +
+		Asks: "whether each file matches the action and base_sha, is a plain file without a filter in `.gitattributes`, " +
 			"and would change",
 		Judge: judgeBaseTree,
 	}

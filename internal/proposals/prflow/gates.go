@@ -213,7 +213,7 @@ func argumentsGate() gate {
 func tierGate() gate {
 	return gate{
 		Name: record.GateTier, Phase: phaseRequest,
-		Asks: "whether the configured tier may propose, and so many files",
+		Asks: "whether the configured tier may propose, and as many files",
 		Judge: func(_ context.Context, on rules, r *createRequest, _ *evidence) (ruling, error) {
 			out := ruling{skipped: len(r.asked.Files) == 0, detail: "tier " + on.Tier.String()}
 			out.violations = r.excludedFor(func(c fault.Code) bool { return c == fault.TierDenied })

@@ -16,10 +16,10 @@ import (
 type ListRequest struct {
 	RepoOwner string `json:"repo_owner" required:"true" doc:"Repository owner"`
 	RepoName  string `json:"repo_name" required:"true" doc:"Repository name"`
-	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider" brief:"true"`
-	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"Entries of the page; default: as many as have 4 KB" brief:"true"`
-	After     int    `json:"after,omitempty" minimum:"1" doc:"Number after which the page begins: next of the page before" brief:"true"`
-	State     string `json:"state_of_review,omitempty" enum:"none,approved,changes_requested" doc:"Only ours whose reviews stand so" brief:"true" fix:"leave it out for all"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
+	Limit     int    `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"Page size"`
+	After     int    `json:"after,omitempty" minimum:"1" doc:"next of the page before"`
+	State     string `json:"state_of_review,omitempty" enum:"none,approved,changes_requested" doc:"Only ours" fix:"leave it out for all"`
 }
 
 // ListResult is the answer to a ListRequest (design §4).

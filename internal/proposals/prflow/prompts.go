@@ -150,10 +150,9 @@ const (
 )
 
 // proposing describes create_pr to a model.
-const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request with one commit, " +
-	"which a person reviews and merges. For an update prefer `edits`, and give `base_sha`: an old copy undoes what others " +
-	"merged. To rename a file, delete it and create it under its new name. To answer a review, pass `revises`. A refusal " +
-	"names every broken rule and the next step. The same call again returns the same pull request."
+const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request. For an update " +
+	"prefer `edits`, and give `base_sha`: an old copy undoes what others merged. To rename a file, delete it and create " +
+	"it under its new name. To answer a review, pass `revises`. The same call again returns the same pull request."
 
 // situation returns the instructions for a model: what it can do on this server, and for which files and repositories.
 // No provider is asked.
@@ -161,8 +160,7 @@ func (s *Service) situation() operation.Instructions {
 	a := s.CurrentAuthority()
 	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a " +
 		"person reviews and merges. "
-	const reading = "list_prs shows the open ones, get_pr_status state, reviews and CI of one; " +
-		"claudeops://{owner}/{repo}/files?glob=checks/** lists files, .../file/{path} is one. "
+	const reading = "claudeops://{owner}/{repo}/files?glob=checks/** lists files, .../file/{path} is one. "
 	const reporting = "Put what should change, and why, into your report: "
 	out := operation.Instructions{Descriptions: map[string]string{}}
 	switch {

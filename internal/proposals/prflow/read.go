@@ -20,9 +20,9 @@ type StatusRequest struct {
 	RepoOwner string `json:"repo_owner" required:"true" doc:"Repository owner"`
 	RepoName  string `json:"repo_name" required:"true" doc:"Repository name"`
 	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
-	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider" brief:"true"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
 	// Include asks for more about one of our own pull requests.
-	Include []string `json:"include,omitempty" enum:"files,diff" maxItems:"2" doc:"Of ours: the files of its branch with base_sha, the difference" brief:"true" fix:"leave it out, or give files, diff or both"`
+	Include []string `json:"include,omitempty" enum:"files,diff" maxItems:"2" doc:"Of ours alone" fix:"leave it out, or give files, diff or both"`
 }
 
 // pullStatus returns one pull request. Every tier may ask for it.
@@ -120,7 +120,7 @@ type ReadDiffRequest struct {
 	RepoOwner string `json:"repo_owner" required:"true" doc:"Repository owner"`
 	RepoName  string `json:"repo_name" required:"true" doc:"Repository name"`
 	PRNumber  int    `json:"pr_number" required:"true" minimum:"1" path:"number" doc:"Pull request number"`
-	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
+	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider if several are enabled"`
 }
 
 // PullDiff is the difference of one of our own pull requests, against its base branch as it is now.

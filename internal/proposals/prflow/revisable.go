@@ -458,8 +458,8 @@ func pushedBy(info gitprovider.CommitInfo) string {
 func revisionGate() gate {
 	return gate{
 		Name: record.GateRevision, Phase: phaseRepository,
-		Asks: "of a request with revises: whether that pull request is open, ours by mark and head, not revised too often, " +
-			"and reviewed or commented since; a first revision needs no review",
+		Asks: "for a request with revises: whether that pull request is open, ours by mark and head, not revised too " +
+			"often, and reviewed or commented since; a first revision needs no review",
 		Judge: judgeRevision,
 	}
 }

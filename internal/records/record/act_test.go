@@ -21,13 +21,13 @@ func TestAnActIsASentence(t *testing.T) {
 	}{
 		`ann merged #3 "Check inodes" in demo/home`: {on(record.Attempt{Door: record.DoorWeb, Caller: "company:ann",
 			Action: record.ActionReviewMerge, Outcome: record.OutcomeDone, PRNumber: 3}), record.Context{Title: "Check inodes"}},
-		`ann could not approve #3 "Check inodes" in demo/home: The file has moved on`: {on(record.Attempt{
+		`ann could not approve #3 "Check inodes" in demo/home: The file has changed`: {on(record.Attempt{
 			Door: record.DoorWeb, Caller: "company:ann", Action: "review.approve", Outcome: record.OutcomeRefused,
 			Code: fault.Conflict, PRNumber: 3}), record.Context{Title: "Check inodes"}},
 		"root started a session of tier 2 (session 5f3a): Failed": {record.Attempt{Door: record.DoorCLI,
 			Caller: "uid 0 (root)", Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: "session 5f3a",
 			Tier: gitprovider.TierInvestigate}, record.Context{Ended: "Failed"}},
-		"root could not start a session of tier 2: Tier may not": {record.Attempt{Door: record.DoorCLI, Caller: "uid 0",
+		"root could not start a session of tier 2: Tier too low": {record.Attempt{Door: record.DoorCLI, Caller: "uid 0",
 			Action: record.ActionStartSession, Outcome: record.OutcomeRefused, Code: fault.TierDenied,
 			Message: "session limits", Tier: gitprovider.TierInvestigate}, record.Context{}},
 		`watcher proposed #4 "Check disks" in demo/home`: {on(record.Attempt{Door: record.DoorMCP,

@@ -285,6 +285,7 @@ func Sentence(reason string) string {
 
 // Face returns the initials for somebody's round picture: at most two letters.
 func Face(name string) string {
+	name, _, _ = strings.Cut(name, " (") // what a program calls itself, or the number of a user
 	letters := ""
 	for _, word := range strings.FieldsFunc(name,
 		func(r rune) bool { return r == ' ' || r == '-' || r == '.' || r == '_' || r == '@' }) {
