@@ -30,7 +30,7 @@ func judgeFacts(ctx context.Context, on rules, r *createRequest, e *evidence) (r
 		return ruling{skipped: true}, nil
 	}
 	e.facts = withoutCredentials(on.secrets, facts.Read(e.filesOfFacts(on, r), e.namedElsewhere(ctx, on)))
-	return ruling{detail: countFacts(e.facts), violations: refusedFacts(on, e.facts)}, nil
+	return ruling{detail: e.facts.Summary(), violations: refusedFacts(on, e.facts)}, nil
 }
 
 // filesOfFacts returns the files of the change with their texts before it: of a revision the whole pull request against
@@ -63,20 +63,6 @@ func withoutCredentials(secrets Secrets, in facts.Reading) facts.Reading {
 		in.Facts[i].Words, in.Facts[i].Sentence = secrets.Hide(f.Words), secrets.Hide(f.Sentence)
 	}
 	return in
-}
-
-// countFacts says how many facts of each class there are, the gravest first, for the record.
-func countFacts(in facts.Reading) string {
-	var out []string
-	for _, class := range facts.Classes() {
-		if n := in.Counts[class]; n > 0 {
-			out = append(out, fmt.Sprint(class, " ", n))
-		}
-	}
-	if out == nil {
-		return "nothing of note"
-	}
-	return strings.Join(out, ", ")
 }
 
 // maxRefusedFacts bounds the violations of one class.

@@ -15,9 +15,14 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-const pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
+var pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
 	r.updated_us, r.asked_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
-	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us`
+	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us, ` + newestFacts
+
+// newestFacts selects the facts of the newest proposal of a pull request that changes files: of the whole of it.
+var newestFacts = "COALESCE((SELECT " + factTagsOf("f.facts") + ` FROM proposals f WHERE f.provider = r.provider AND f.owner = r.owner
+	AND f.repo = r.repo AND f.pr_number = r.number AND f.state = 'opened'
+	AND EXISTS (SELECT 1 FROM proposal_files c WHERE c.proposal_id = f.id) ORDER BY f.opened_seq DESC LIMIT 1), '')`
 
 const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
 
@@ -246,7 +251,7 @@ func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]re
 			timeColumn(&r.RevisedAt), timeColumn(&r.TriedAt), timeColumn(&r.SeenAt),
 			(*textColumn)(&r.SeenBy), timeColumn(&r.EndedAt), (*textColumn)(&r.EndedBy), &r.Misses, &r.Version,
 			(*textColumn)(&r.Base), (*textColumn)(&r.Branch), (*textColumn)(&r.Title), (*textColumn)(&r.URL),
-			timeColumn(&r.OpenedAt))
+			timeColumn(&r.OpenedAt), (*factTags)(&r.Tags))
 	}, query, args...)
 }
 

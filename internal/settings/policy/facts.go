@@ -48,6 +48,18 @@ func (r FactRules) Chosen(t gitprovider.Tier, in facts.Reading, rule FactRule) (
 	return out
 }
 
+// FactWords returns classes as words that follow the change as their subject: "deletes and sends data out".
+func FactWords(classes []facts.Class) string {
+	var words []string
+	for _, class := range classes {
+		words = append(words, class.Words())
+	}
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " and " + words[last]
+	}
+	return strings.Join(words, "")
+}
+
 // view returns the rules as the policy file would have them, for people and programs.
 func (r FactRules) view() map[string]string {
 	out := map[string]string{}

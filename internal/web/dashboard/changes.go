@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -30,6 +31,7 @@ type proposalPages struct {
 	summary  views.Summary
 	pulls    views.Pulls
 	reader   Reader
+	policy   func() (policy.Policy, error)
 }
 
 // dayOf reads a day, 00:00 UTC; the zero time for "".
