@@ -11,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 func reviewCommand(a *commandLine) *cobra.Command {
@@ -62,11 +64,31 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 	if verb.Lines {
 		lines.addFlags(cmd)
 	}
+	if verb.Passes {
+		addAcknowledge(cmd, &r.Acknowledged)
+	}
 	if verb.Force {
 		cmd.Flags().BoolVar(&r.Force, "force", false,
 			"merge although changes were requested, or the head moved since it was approved")
 	}
 	return cmd
+}
+
+// acknowledged is a flag with classes of facts.
+type acknowledged struct{ to *[]facts.Class }
+
+func (a acknowledged) String() string { return policy.JoinClasses(*a.to) }
+func (a acknowledged) Type() string   { return "CLASSES" }
+
+// Set implements pflag.Value.
+func (a acknowledged) Set(text string) error {
+	*a.to = append(*a.to, policy.SplitClasses(text)...)
+	return nil
+}
+
+func addAcknowledge(cmd *cobra.Command, to *[]facts.Class) {
+	cmd.Flags().Var(acknowledged{to}, "acknowledge",
+		"classes of facts that you have seen, such as destroy,outbound, where the policy has them confirmed")
 }
 
 // review acts as the command's user, and prints what came of it.

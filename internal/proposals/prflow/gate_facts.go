@@ -30,7 +30,17 @@ func judgeFacts(ctx context.Context, on rules, r *createRequest, e *evidence) (r
 		return ruling{skipped: true}, nil
 	}
 	e.facts = withoutCredentials(on.secrets, facts.Read(e.filesOfFacts(on, r), e.namedElsewhere(ctx, on)))
-	return ruling{detail: e.facts.Summary(), violations: refusedFacts(on, e.facts)}, nil
+	out := ruling{detail: e.facts.Summary(), violations: refusedFacts(on, e.facts)}
+	if r.promoted == nil {
+		return out, nil
+	}
+	confirmed, err := on.Policy.Facts.Confirm(r.promoted.Tier, e.facts, r.acknowledged)
+	if err != nil {
+		out.violations = append(out.violations, fault.From(err).Violations...)
+	} else if len(confirmed) > 0 {
+		out.detail += "; " + policy.Confirmed(confirmed)
+	}
+	return out, nil
 }
 
 // filesOfFacts returns the files of the change with their texts before it: of a revision the whole pull request against

@@ -134,7 +134,7 @@ func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record
 			(*textColumn)(&p.Title), (*factTags)(&p.Tags))
 		p.Provider = h.db.publicProvider(p.Provider)
 		return err
-	}, "SELECT p.id, p.created_us, p.provider, p.owner, p.repo, p.title, " +
+	}, "SELECT p.id, p.created_us, p.provider, p.owner, p.repo, p.title, "+
 		factTagsOf("p.facts")+" FROM dry_runs w JOIN proposals p ON p.id = w.id "+
 		"WHERE "+dryRunsWait("w", 1, 2)+" ORDER BY w.created_us DESC, w.id DESC LIMIT $3",
 		h.db.own(), micros(since), maxWaiting)

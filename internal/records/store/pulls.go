@@ -59,6 +59,23 @@ func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record
 	return record, found, err
 }
 
+// NewestChange returns the newest proposal of a pull request of ours that changes files; its facts are those of the whole
+// pull request. Names are compared as by FindPull. false for none.
+func (p *Pulls) NewestChange(ctx context.Context, key record.PullKey) (record.Proposal, bool, error) {
+	pull, found, err := p.FindPull(ctx, key)
+	if err != nil || !found {
+		return record.Proposal{}, false, err
+	}
+	key = p.db.storedKey(pull.PullKey)
+	made, err := p.db.proposals(ctx, `WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4 AND state = 'opened'
+		AND EXISTS (SELECT 1 FROM proposal_files c WHERE c.proposal_id = proposals.id) ORDER BY opened_seq DESC LIMIT 1`,
+		textColumn(key.Provider), textColumn(key.Owner), textColumn(key.Repo), key.Number)
+	if err != nil || len(made) == 0 {
+		return record.Proposal{}, false, err
+	}
+	return made[0], true, nil
+}
+
 // OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in
 // owner and repository aside.
 func (p *Pulls) OpenPullsOf(ctx context.Context, provider, owner, repo, branch string) (keys []record.PullKey,

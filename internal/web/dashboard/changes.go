@@ -318,7 +318,7 @@ func (a attempt) Key() any {
 	if a.Hash == "" {
 		return nil
 	}
-	return [6]string{a.Hash, a.Word().Text, a.Because(), a.Seen.Title, string(a.Ran()), a.Session}
+	return [7]string{a.Hash, a.Word().Text, a.Because(), a.Seen.Title, string(a.Ran()), a.Session, a.Seen.Tags}
 }
 
 // Ran returns the state of the session that it started; "" for none.

@@ -12,13 +12,14 @@ import (
 
 // factStrip is what the lines of a change name and would make an agent do, above its difference.
 type factStrip struct {
-	Unread    string      // why nothing is known; "" for a change that was read
-	Note      string      // what the reading does not have
-	Groups    []factGroup // by class, the gravest first
-	Grave     int         // facts of grave classes
-	More      int         // facts that are not listed
-	Asked     []facts.Class
-	Elsewhere bool // approving and merging happen where nobody is asked to confirm the classes of Asked
+	Unread    string        // why nothing is known; "" for a change that was read
+	Note      string        // what the reading does not have
+	Groups    []factGroup   // by class, the gravest first
+	Grave     int           // facts of grave classes
+	More      int           // facts that are not listed
+	Asked     []facts.Class // that people are asked to confirm
+	Form      string        // id of the form that confirms them, where the box is not in it
+	Elsewhere bool          // approving and merging happen where nobody is asked to confirm the classes of Asked
 }
 
 // factGroup holds the facts of one class.
@@ -132,14 +133,42 @@ func rulesOfFacts(effective func() (policy.Policy, error)) policy.FactRules {
 	return p.Facts
 }
 
+// FactTags returns the words of its gravest classes, at most two: of its pull request as it is now, else of the attempt.
+func (a attempt) FactTags() []string {
+	if a.Seen.Number > 0 {
+		return tagsIn(a.Seen.Tags)
+	}
+	return a.Facts().Tags(2)
+}
+
+// FactTags returns the words of its gravest classes, at most two.
+func (w waitItem) FactTags() []string { return tagsIn(w.Tags) }
+
+func tagsIn(joined string) []string {
+	if joined == "" {
+		return nil
+	}
+	return strings.Split(joined, record.BetweenTags)
+}
+
 // InWords are the classes that people are asked to confirm, in words.
 func (s *factStrip) InWords() string { return policy.FactWords(s.Asked) }
 
-// Confirm is the value of the box that confirms them.
-func (s *factStrip) Confirm() string {
-	var names []string
-	for _, class := range s.Asked {
-		names = append(names, string(class))
-	}
-	return strings.Join(names, ",")
+// confirmBox is the box that confirms what a strip asks for.
+type confirmBox struct {
+	*factStrip
+	ID   string
+	Form string // id of the form, where the box is not in it
 }
+
+// Box returns the box of a form.
+func (s *factStrip) Box(form string, within bool) confirmBox {
+	out := confirmBox{s, form + "-seen", form}
+	if within {
+		out.Form = ""
+	}
+	return out
+}
+
+// Value names what the box confirms.
+func (b confirmBox) Value() string { return policy.JoinClasses(b.Asked) }

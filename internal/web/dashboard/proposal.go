@@ -271,10 +271,12 @@ func (h *renderer) showChanges(req *httpx.Request, reader Reader, p record.Propo
 
 // promote opens the change of a dry run for a person, and redirects to the result.
 func (h *proposalPages) promote(req *httpx.Request) (httpx.Response, error) {
-	if _, err := httpx.ReadForm(req); err != nil {
+	form, err := httpx.ReadForm(req)
+	if err != nil {
 		return httpx.Response{}, h.promotes.Reject(req.Context(), req.Call(nil), err)
 	}
-	result, err := callOperation(req, h.promotes, prflow.PromoteRequest{ID: req.PathValue("id")})
+	result, err := callOperation(req, h.promotes, prflow.PromoteRequest{ID: req.PathValue("id"),
+		Acknowledged: policy.SplitClasses(form.Get("acknowledged"))})
 	if err != nil {
 		return httpx.Response{}, err
 	}
