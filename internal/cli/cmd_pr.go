@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -275,7 +276,9 @@ func prStatusCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(result, func(w *strings.Builder) { describeStatus(w, result) })
+			known := a.factsOf(ctx, record.PullKey{Provider: a.providerOf(req.RepoOwner, req.RepoName), Owner: req.RepoOwner,
+				Repo: req.RepoName, Number: req.PRNumber})
+			return a.print(result, func(w *strings.Builder) { describeStatus(w, result); describeFacts(w, known) })
 		})
 }
 
@@ -379,7 +382,8 @@ func prListCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(asList(result), func(w *strings.Builder) { describeList(w, result) })
+			tags := a.tagsOf(cmd.Context(), a.providerOf(owner, name), owner, name)
+			return a.print(asList(result), func(w *strings.Builder) { describeList(w, result, tags) })
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
@@ -406,15 +410,15 @@ func listAll(ctx context.Context, a *commandLine, req prflow.ListRequest) (all p
 	}
 }
 
-func describeList(w *strings.Builder, r prflow.ListResult) {
+func describeList(w *strings.Builder, r prflow.ListResult, tags map[int]string) {
 	if len(r.PRs) == 0 {
 		w.WriteString("No open pull requests labelled claude-ops.\n")
 		return
 	}
 	var rows [][]string
 	for _, pr := range r.PRs {
-		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State, pr.Title,
-			strings.Join(pr.Files, ", ")})
+		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State,
+			withTags(pr.Title, tags[pr.Number]), strings.Join(pr.Files, ", ")})
 	}
 	columns(w, rows)
 	for _, warning := range r.Warnings {

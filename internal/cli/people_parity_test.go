@@ -363,3 +363,21 @@ func TestListsShowAReviewAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTerminalListsWhatAChangeWouldDo(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/confirmed.yaml"})
+	for args, want := range map[string]string{
+		"pr status 1":          "checks/new.md:4  deletes: Deletes files: rm -rf /srv/old\n",
+		"review show 1":        "to approve or merge, confirm that it deletes: --acknowledge destroy\n",
+		"pr list":              "New check [deletes]",
+		"review list":          "New check [deletes]",
+		"pr diff 1 --json":     `"class": "destroy"`,
+		"review show 1 --json": `"class": "destroy"`,
+	} {
+		if out, code := w.command(w.asAnn(w.env), append(strings.Fields(args), "--repo", "demo/home")...); code != 0 ||
+			!strings.Contains(out, want) {
+			t.Errorf("%s: %d, no %q in %s", args, code, want, out)
+		}
+	}
+}
