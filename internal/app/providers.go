@@ -226,7 +226,7 @@ func NewReviews(p *Parts) *review.Service {
 		Provider: local.Name, Kernel: p.kernel, Records: p.Store.Ledger, Notifier: p.notifier, Pulls: p.Store.Pulls,
 		Disabled: p.Providers.localDisabled,
 	}
-	o.Starters = p.Store.Pulls.Starters
+	o.Starters, o.NewestChange = p.Store.Pulls.Starters, p.Store.Pulls.NewestChange
 	o.Ask = p.Flow.Reader().OursAt
 	if p.Providers.local != nil {
 		o.Host, o.Look = local.NewReviewer(p.Providers.local), NewFollower(p).Look

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -275,7 +276,9 @@ func prStatusCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(result, func(w *strings.Builder) { describeStatus(w, result) })
+			known := a.factsOf(ctx, record.PullKey{Provider: a.providerOf(req.RepoOwner, req.RepoName), Owner: req.RepoOwner,
+				Repo: req.RepoName, Number: req.PRNumber})
+			return a.print(result, func(w *strings.Builder) { describeStatus(w, result); describeFacts(w, known) })
 		})
 }
 
@@ -381,7 +384,8 @@ func prListCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(asList(result), func(w *strings.Builder) { describeList(w, result) })
+			tags := a.tagsOf(cmd.Context(), a.providerOf(owner, name), owner, name)
+			return a.print(asList(result), func(w *strings.Builder) { describeList(w, result, tags) })
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
@@ -408,15 +412,15 @@ func listAll(ctx context.Context, a *commandLine, req prflow.ListRequest) (all p
 	}
 }
 
-func describeList(w *strings.Builder, r prflow.ListResult) {
+func describeList(w *strings.Builder, r prflow.ListResult, tags map[int]string) {
 	if len(r.PRs) == 0 {
 		w.WriteString("No open pull requests labelled claude-ops.\n")
 		return
 	}
 	rows := [][]string{{"PULL", "OPENED", "REVIEW", "TITLE", "FILES"}}
 	for _, pr := range r.PRs {
-		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State, pr.Title,
-			strings.Join(pr.Files, ", ")})
+		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State,
+			withTags(pr.Title, tags[pr.Number]), strings.Join(pr.Files, ", ")})
 	}
 	columns(w, rows)
 	for _, warning := range r.Warnings {
@@ -534,26 +538,29 @@ func printText(a *commandLine, v any, text string, notes []string) error {
 }
 
 func prPromoteCommand(a *commandLine) *cobra.Command {
-	return &cobra.Command{
+	var req prflow.PromoteRequest
+	cmd := &cobra.Command{
 		Use: "promote SEQ|REQUEST-ID", Short: "Open the pull request that a dry run has shown",
 		Long: "promote opens what a dry run has shown. Every gate is asked again, and the proposal is a new one. SEQ is the\n" +
 			"number of the dry run in `claudeops audit list`.",
 		Example: "  claudeops audit list --outcome dry_run\n  claudeops pr promote 17",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id := args[0]
-			if _, err := strconv.ParseInt(id, 10, 64); err == nil { // a row of the audit
-				row, err := a.program().Wire(app.Needs{Records: true}).Store.Audit.Entry(cmd.Context(), id)
+			req.ID = args[0]
+			if _, err := strconv.ParseInt(req.ID, 10, 64); err == nil { // a row of the audit
+				row, err := a.program().Wire(app.Needs{Records: true}).Store.Audit.Entry(cmd.Context(), req.ID)
 				if err != nil {
 					return err
 				}
-				id = row.RequestID
+				req.ID = row.RequestID
 			}
-			result, err := askFor[prflow.CreateResult](cmd.Context(), a, prflow.OpPromote, prflow.PromoteRequest{ID: id})
+			result, err := askFor[prflow.CreateResult](cmd.Context(), a, prflow.OpPromote, req)
 			if err != nil {
 				return err
 			}
 			return a.print(result, func(w *strings.Builder) { describeCreated(w, result) })
 		},
 	}
+	addAcknowledge(cmd, &req.Acknowledged)
+	return cmd
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func reviewCommand(a *commandLine) *cobra.Command {
@@ -48,7 +50,7 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 				return err
 			}
 			if verb.Name == review.LiftCooldown && !cmd.Flags().Changed("provider") {
-				r.Provider = a.program().Wire(app.Needs{}).Flow.Reader().ProviderOf(ref.Owner, ref.Name)
+				r.Provider = a.providerOf(ref.Owner, ref.Name)
 			}
 			return runReview(cmd.Context(), a, verb, r)
 		},
@@ -61,6 +63,9 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 	}
 	if verb.Lines {
 		lines.addFlags(cmd)
+	}
+	if verb.Passes {
+		addAcknowledge(cmd, &r.Acknowledged)
 	}
 	if verb.Force {
 		cmd.Flags().BoolVar(&r.Force, "force", false,
@@ -152,7 +157,8 @@ func reviewListCommand(a *commandLine) *cobra.Command {
 			for _, pr := range prs {
 				entries = append(entries, reviewEntryOf(pr))
 			}
-			return a.print(listOf(entries), func(w *strings.Builder) { describeReviewList(w, entries) })
+			tags := a.tagsOf(cmd.Context(), local.Name, ref.Owner, ref.Name)
+			return a.print(listOf(entries), func(w *strings.Builder) { describeReviewList(w, entries, tags) })
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
@@ -180,16 +186,15 @@ func reviewEntryOf(pr gitprovider.PullRequest) reviewEntry {
 	}
 }
 
-func describeReviewList(w *strings.Builder, entries []reviewEntry) {
+func describeReviewList(w *strings.Builder, entries []reviewEntry, tags map[int]string) {
 	if len(entries) == 0 {
 		w.WriteString("None.\n")
 		return
 	}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339), cleanLine(e.Title,
-			72),
-			strings.Join(e.Files, ", ")})
+		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339),
+			withTags(cleanLine(e.Title, 72), tags[e.Number]), strings.Join(e.Files, ", ")})
 	}
 	columns(w, rows)
 }
@@ -208,14 +213,15 @@ func reviewShowCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printDetail(a, detail)
+			return printDetail(a, detail, a.factsOf(cmd.Context(), record.PullKey{Provider: local.Name, Owner: ref.Owner,
+				Repo: ref.Name, Number: number}))
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
 	return cmd
 }
 
-func printDetail(a *commandLine, d local.Detail) error {
+func printDetail(a *commandLine, d local.Detail, known knownFacts) error {
 	type comment struct {
 		Path     string `json:"path"`
 		Line     int    `json:"line"`
@@ -234,7 +240,12 @@ func printDetail(a *commandLine, d local.Detail) error {
 		Mergeable *bool    `json:"mergeable"`
 		Reviews   []review `json:"reviews"`
 		Diff      string   `json:"diff"`
+
+		Facts *facts.Reading `json:"facts,omitempty"` // nil if it was not read
 	}{reviewEntry: reviewEntryOf(d.PullRequest), Body: d.Body, Mergeable: d.Mergeable, Reviews: []review{}, Diff: d.Diff}
+	if known.WasRead() {
+		answer.Facts = &known.Reading
+	}
 	for _, r := range d.Reviews {
 		entry := review{Author: r.Author, State: string(r.State), Body: r.Body, SubmittedAt: r.SubmittedAt.UTC()}
 		for _, c := range r.Comments {
@@ -245,6 +256,7 @@ func printDetail(a *commandLine, d local.Detail) error {
 	return a.print(answer, func(w *strings.Builder) {
 		fmt.Fprintf(w, "#%d %s\n  %s into %s, %s, head %s\n\n", d.Number, cleanLine(d.Title, 200), d.Branch, d.Base, d.State,
 			d.HeadCommit)
+		describeFacts(w, known)
 		lines(w, "  ", d.Body)
 		for _, r := range answer.Reviews {
 			fmt.Fprintf(w, "\n%s %s %s\n", r.SubmittedAt.Format(time.RFC3339), cleanLine(r.Author, 100), r.State)

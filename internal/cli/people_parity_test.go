@@ -47,6 +47,9 @@ func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[str
 			body[said] = more[i+1]
 		case "force":
 			body["force"] = true
+		case "acknowledge":
+			form.Set("acknowledged", more[i+1])
+			body["acknowledged"] = strings.Split(more[i+1], ",")
 		default:
 			body[more[i]] = more[i+1]
 		}
@@ -117,6 +120,15 @@ func reviewAttempts() (out []attempt) {
 		reviewAttempt("a text that is too long", "close", "demo/home", "1", fault.InvalidArgument, nil, "comment",
 			strings.Repeat("x", 64<<10+1)),
 	)
+	asked := map[string]string{"CLAUDEOPS_POLICY": "$DIR/confirmed.yaml"}
+	for _, verb := range []string{"approve", "merge"} {
+		out = append(out, reviewAttempt("facts not confirmed", verb, "demo/home", "1", fault.InvalidArgument, asked),
+			reviewAttempt("other facts confirmed", verb, "demo/home", "1", fault.InvalidArgument, asked, "acknowledge",
+				"outbound"),
+			reviewAttempt("facts confirmed", verb, "demo/home", "1", "", asked, "acknowledge", "destroy,outbound"))
+	}
+	out = append(out, reviewAttempt("facts confirmed in vain", "approve", "demo/home", "1", "", nil, "acknowledge",
+		"outbound"))
 	objected := reviewAttempt("against an objection", "merge", "demo/home", "1", fault.Conflict, nil)
 	forced := reviewAttempt("against an objection, forced", "merge", "demo/home", "1", "", nil, "force", "yes")
 	again := reviewAttempt("twice", "merge", "demo/home", "1", fault.Conflict, nil)
@@ -135,23 +147,37 @@ func reviewAttempts() (out []attempt) {
 
 // promoteAttempts open a dry run over REST and in the dashboard. The gates are those of prflow's tests.
 func promoteAttempts() (out []attempt) {
-	add := func(name, id string, env map[string]string, code fault.Code) {
-		path := func() string {
+	add := func(name, id string, env map[string]string, code fault.Code, confirmed ...string) {
+		which := func() string {
 			if seed, err := seedOfPeople(); id == "" && err == nil {
-				return "/proposals/" + seed.dryRun + "/promote"
+				return seed.dryRun
 			}
-			return "/proposals/" + id + "/promote"
+			return id
+		}
+		path := func() string { return "/proposals/" + which() + "/promote" }
+		form, flags := url.Values{}, []string{}
+		if confirmed != nil {
+			classes := strings.Join(confirmed, ",")
+			form.Set("acknowledged", classes)
+			flags = []string{"--acknowledge", classes}
 		}
 		out = append(out, attempt{name: "promote, " + name, env: env, code: code, action: "create_pr.promote",
 			doors: map[string]func(*peopleWorld) fault.Code{
-				"REST":      func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1"+path(), nil) },
-				"dashboard": func(w *peopleWorld) fault.Code { return w.throughServer(path(), url.Values{}) },
+				"REST":      func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1"+path()+"?"+form.Encode(), nil) },
+				"dashboard": func(w *peopleWorld) fault.Code { return w.throughServer(path(), form) },
+				"command line": func(w *peopleWorld) fault.Code {
+					return w.throughCLI(append([]string{"pr", "promote", which()}, flags...)...)
+				},
 			}})
 	}
 	add("done", "", nil, "")
 	add("unknown", "01ARZ3NDEKTSV4RRFFQ69G5FAV", nil, fault.NotFound)
 	add("tier 1", "", map[string]string{"CLAUDEOPS_TIER": "1"}, fault.TierDenied)
 	add("read-only", "", settingsOfPeople()["read-only"], fault.ReadOnly)
+	asked := map[string]string{"CLAUDEOPS_POLICY": "$DIR/confirmed.yaml"}
+	add("facts not confirmed", "", asked, fault.InvalidArgument)
+	add("other facts confirmed", "", asked, fault.InvalidArgument, "outbound")
+	add("facts confirmed", "", asked, "", "destroy")
 	return out
 }
 
@@ -336,6 +362,24 @@ func TestListsShowAReviewAtOnce(t *testing.T) {
 		if err != nil || !found || got.Approvals != step.approvals || got.ChangesRequested != step.changes ||
 			got.SeenBy != record.DoorCLI || got.Head == "" {
 			t.Errorf("%s: %+v, %t, %v", step.verb, got, found, err)
+		}
+	}
+}
+
+func TestTheTerminalListsWhatAChangeWouldDo(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/confirmed.yaml"})
+	for args, want := range map[string]string{
+		"pr status 1":          "checks/new.md:4  deletes: Deletes files: rm -rf /srv/old\n",
+		"review show 1":        "to approve or merge, confirm that it deletes: --acknowledge destroy\n",
+		"pr list":              "New check [deletes]",
+		"review list":          "New check [deletes]",
+		"pr diff 1 --json":     `"class": "destroy"`,
+		"review show 1 --json": `"class": "destroy"`,
+	} {
+		if out, code := w.command(w.asAnn(w.env), append(strings.Fields(args), "--repo", "demo/home")...); code != 0 ||
+			!strings.Contains(out, want) {
+			t.Errorf("%s: %d, no %q in %s", args, code, want, out)
 		}
 	}
 }

@@ -50,7 +50,8 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 	}
 	work := filepath.Join(seed.dir, "work")
 	for _, file := range []struct{ name, text string }{
-		{"work/checks/disk.md", "# Disk\n"}, {"new.md", "# New\n"}, {"broken.yaml", "version: 1\nnonsense: true\n"},
+		{"work/checks/disk.md", "# Disk\n"}, {"new.md", "# New\n\n```sh\nrm -rf /srv/old\n```\n"},
+		{"dry.md", "# Dry\n\n```sh\nrm -rf /srv/older\n```\n"}, {"confirmed.yaml", "version: 1\nfacts: {destroy: acknowledge}\n"}, {"broken.yaml", "version: 1\nnonsense: true\n"},
 		{"bounded.yaml", "version: 1\nsessions: {require_boundary: true}\n"},
 		{"claude", fakeClaudeScript},
 	} {
@@ -86,7 +87,7 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 	var dry struct{}
 	if err := run(&dry, "pr", "create", "--repo", "demo/home", "--title", "Dry", "--body", "Why: x", "--dry-run",
 		"--create",
-		"checks/dry.md="+filepath.Join(seed.dir, "new.md")); err != nil {
+		"checks/dry.md="+filepath.Join(seed.dir, "dry.md")); err != nil {
 		return seed, err
 	}
 	var rows struct {

@@ -639,8 +639,8 @@ var buildCheckers = sync.OnceValues(func() (folder string, err error) {
 	return folder, err
 })
 
-// exampleCheckers builds the checkers of the examples, sets CHECKERS to their folder, and starts a model that says what a
-// file holds: checkers FILE.
+// exampleCheckers builds the checkers of the examples, sets CHECKERS to their folder, and starts a model that says what
+// a file holds: checkers FILE.
 func exampleCheckers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: checkers FILE")

@@ -394,6 +394,7 @@ type reviewer struct {
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
 		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{}, Starters: r.store.Pulls.Starters,
+		NewestChange: r.store.Pulls.NewestChange,
 		Kernel: operation.NewKernel(operation.KernelOptions{
 			Authority: operation.Authority{DryRun: r.flow.Authority.DryRun,
 				Rules: operation.Rules{Policy: r.flow.Authority.Policy, Problem: r.problem}},

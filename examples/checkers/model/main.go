@@ -1,8 +1,8 @@
 // Command model is a checker for Claude Ops (docs/guides/checkers.md). It asks a language model at an address that is
 // compatible with OpenAI's chat completions, such as one on this machine, what a reviewer should look at.
 //
-// CHECKER_MODEL_URL is the address up to /v1, CHECKER_MODEL the name of the model. What the model says is shown as facts;
-// it never refuses a proposal.
+// CHECKER_MODEL_URL is the address up to /v1, CHECKER_MODEL the name of the model. What the model says is shown as
+// facts; it never refuses a proposal.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command shell is a checker for Claude Ops (docs/guides/checkers.md). It gives each block of shell in the Markdown of a
-// proposal to `sh -n`, and names the lines that do not parse.
+// Command shell is a checker for Claude Ops (docs/guides/checkers.md). It gives each block of shell in the Markdown of
+// a proposal to `sh -n`, and names the lines that do not parse.
 package main
 
 import (

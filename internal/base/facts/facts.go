@@ -9,7 +9,10 @@ package facts
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Class says what a fact is about.
@@ -121,15 +124,52 @@ type Reading struct {
 	More   int           `json:"more,omitempty"` // the number of facts that are left out
 }
 
+// WasRead reports whether a change was read. The zero Reading says nothing about one.
+func (r Reading) WasRead() bool { return r.Counts != nil }
+
 // Tags gives the words of the grave classes that were found, gravest first, at most limit.
 func (r Reading) Tags(limit int) []string {
 	var tags []string
-	for _, class := range Classes() {
-		if class.Grave() && r.Counts[class] > 0 && len(tags) < limit {
+	for _, class := range r.Found() {
+		if class.Grave() && len(tags) < limit {
 			tags = append(tags, class.Words())
 		}
 	}
 	return tags
+}
+
+// nothingOfNote is the summary of a change without facts.
+const nothingOfNote = "nothing of note"
+
+// Summary says how many facts of each class there are, the gravest first, for the record: "destroy 2, address 1".
+func (r Reading) Summary() string {
+	var out []string
+	for _, class := range r.Found() {
+		out = append(out, fmt.Sprint(class, " ", r.Counts[class]))
+	}
+	if out == nil {
+		return nothingOfNote
+	}
+	return strings.Join(out, ", ")
+}
+
+// ParseSummary returns the counts that a summary has. What stands behind a semicolon is not part of it. Of a text that
+// is none, the Reading was not read.
+func ParseSummary(text string) Reading {
+	text, _, _ = strings.Cut(text, ";")
+	if text == nothingOfNote {
+		return Reading{Counts: map[Class]int{}}
+	}
+	counts := map[Class]int{}
+	for part := range strings.SplitSeq(text, ", ") {
+		class, number, _ := strings.Cut(part, " ")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || class == "" {
+			return Reading{}
+		}
+		counts[Class(class)] = n
+	}
+	return Reading{Counts: counts}
 }
 
 // Read gives the facts of a change. known says whether another file in scope of the base tree names a host (see Hosts),

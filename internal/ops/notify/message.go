@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -68,6 +69,8 @@ type Message struct {
 	Code         fault.Code   `json:"code,omitempty"`          // of a refusal, and why a deployment waits
 	Message      string       `json:"message,omitempty"`       // of the same, what was deployed, and why a session ended
 	Session      string       `json:"session,omitempty"`       // of an agent, whose end it is about
+	// Facts are the words of the grave classes of what an opened or revised pull request would do, such as "deletes".
+	Facts []string `json:"facts,omitempty"`
 	// says which fields may hold text of agents; set when it is encoded
 	Untrusted string `json:"untrusted"`
 }
@@ -80,6 +83,9 @@ func fromAttempt(event record.Event, a record.Attempt) Message {
 	}
 	act := a.Act(record.Context{})
 	m.Who, m.Did, m.Reason, m.Repository = act.Who, act.Verb, act.Reason, act.Repository
+	if event == record.EventOpened || event == record.EventRevised {
+		m.Facts = a.Facts().Tags(math.MaxInt)
+	}
 	if event == record.EventOpened || event == record.EventRevised || event == record.EventRefused {
 		m.Tier = int(a.Tier)
 	}
@@ -352,7 +358,11 @@ func opening(m Message) string {
 	}
 	switch m.Event {
 	case record.EventOpened, record.EventRevised:
-		text += " A person has to review it."
+		text += " A person has to review it"
+		if len(m.Facts) > 0 {
+			text += ": it " + inlineText(strings.Join(m.Facts, ", "), maxMessage)
+		}
+		text += "."
 	case record.EventDeployWaits:
 		text += " A person has to decide."
 	}

@@ -281,6 +281,13 @@ func TestTextForPeople(t *testing.T) {
 		Message: "files are there that were not deployed", Who: "Claude Ops", Did: "could not deploy",
 		Reason: "The file has changed", Paths: []string{"/home/joe/.codex/AGENTS.md"},
 	}
+	grave := fromAttempt(record.EventOpened, record.Attempt{
+		Time: noon(), RequestID: "01JQ7Z", Provider: "gitea", Owner: "joe", Repo: "home-cluster", PRNumber: 12,
+		PRURL: opened.URL,
+		Title: opened.Title, Paths: opened.Paths, Caller: "claude-code", Tier: 2, Door: record.DoorMCP,
+		Action: record.ActionCreate, Outcome: record.OutcomeOpened,
+		Verdicts: []record.Verdict{{Gate: record.GateFacts, Ruling: record.Pass, Detail: "destroy 2, outbound 1, address 3"}},
+	})
 	tests := []struct {
 		name, title, text string
 		m                 Message
@@ -291,6 +298,12 @@ It was on gitea, at tier 2.
 Files: checks/disk.md
 https://git.example.net/joe/home-cluster/pulls/12
 Request 01JQ7Z`, opened},
+		{"what it would do", "Claude Ops: pull request #12 opened in joe/home-cluster",
+			`"claude-code" proposed #12 "Raise the disk threshold" in joe/home-cluster. A person has to review it: it deletes, sends data out.
+It was on gitea, at tier 2.
+Files: checks/disk.md
+https://git.example.net/joe/home-cluster/pulls/12
+Request 01JQ7Z`, grave},
 		{"many files", "Claude Ops: pull request #12 opened in joe/home-cluster",
 			`"claude-code" proposed #12 "Raise the disk threshold" in joe/home-cluster. A person has to review it.
 It was on gitea, at tier 2.

@@ -66,8 +66,8 @@ type CheckerFact struct {
 	Sentence string `json:"sentence"`
 }
 
-// askCheckers asks the checkers of the policy about a proposal that all gates so far let pass. Their facts join those of
-// the gate, and so do their refusals.
+// askCheckers asks the checkers of the policy about a proposal that all gates so far let pass. Their facts join those
+// of the gate, and so do their refusals.
 func (c *creation) askCheckers(ctx context.Context) error {
 	asked := c.checkersOf(c.request.allPaths())
 	if len(asked) == 0 || c.request.asked.repliesOnly() {
@@ -95,13 +95,14 @@ func (c *creation) askCheckers(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fault.From(ctx.Err())
 	}
-	gate := c.verdicts[record.GateFacts]
+	var refused []fault.Violation
 	for _, f := range found {
-		c.evidence.facts = c.evidence.facts.Add(withoutCredentials(c.rules.secrets, facts.Reading{Facts: f.facts}).Facts)
-		gate.violations = append(gate.violations, c.withoutSecrets(ctx, f.violations)...)
+		said := withoutCredentials(c.rules.secrets, facts.Reading{Facts: f.facts})
+		c.evidence.facts = c.evidence.facts.Add(said.Facts)
+		refused = append(refused, f.violations...)
 	}
-	gate.violations = append(gate.violations, refusedFacts(c.rules, c.evidence.facts)...)
-	gate.detail = countFacts(c.evidence.facts)
+	gate := ruleOnFacts(c.rules, &c.request, c.evidence.facts)
+	gate.violations = c.withoutSecrets(ctx, append(gate.violations, refused...))
 	c.verdicts[record.GateFacts] = gate
 	return nil
 }
@@ -143,7 +144,8 @@ type checked struct {
 	violations []fault.Violation
 }
 
-// readChecked reads the answer of a checker. What it says is bounded, and believed only about lines that the change has.
+// readChecked reads the answer of a checker. What it says is bounded, and believed only about lines that the change
+// has.
 func readChecked(c policy.Checker, files []facts.File, out []byte, failure error) checked {
 	var answer CheckerAnswer
 	if failure == nil {

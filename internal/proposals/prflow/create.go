@@ -251,9 +251,10 @@ func (c *creation) loadEvidence(ctx context.Context) error {
 //
 // Errors are those of create, and not_found for an unknown id, conflict if it was not a dry run, read_only if this
 // process is in dry run itself: what the operator configured holds for people, too.
-func (s *Service) promote(ctx context.Context, call operation.Call, id string) (CreateResult, error) {
+func (s *Service) promote(ctx context.Context, call operation.Call, in PromoteRequest) (CreateResult, error) {
 	c := s.newCreation(call)
-	return c.attempt(ctx, func() (CreateResult, error) { return c.promote(ctx, id) })
+	c.request.acknowledged = in.Acknowledged
+	return c.attempt(ctx, func() (CreateResult, error) { return c.promote(ctx, in.ID) })
 }
 
 func (c *creation) promote(ctx context.Context, id string) (CreateResult, error) {

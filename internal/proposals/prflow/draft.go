@@ -127,7 +127,8 @@ func (c *creation) preview(ctx context.Context) (CreateResult, error) {
 		shown.Diff = c.shownDiff(ctx)
 	}
 	return CreateResult{
-		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, Facts: factLines(c.evidence.facts), DryRun: true,
+		Branch: c.draft.branch, Files: c.request.paths(), Lines: c.evidence.lines, Facts: factLines(c.evidence.facts),
+		DryRun:  true,
 		Revised: proposal.Revises > 0, Warnings: c.allWarnings(),
 		Preview: &shown,
 	}, nil

@@ -35,7 +35,23 @@ func judgeFacts(ctx context.Context, on rules, r *createRequest, e *evidence) (r
 		return ruling{}, err
 	}
 	e.facts = withoutCredentials(on.secrets, facts.Read(files, e.namedElsewhere(ctx, on)))
-	return ruling{detail: countFacts(e.facts), violations: refusedFacts(on, e.facts)}, nil
+	return ruleOnFacts(on, r, e.facts), nil
+}
+
+// ruleOnFacts says what the policy says about facts: classes that it refuses, and those that a person who promotes a
+// dry run has to confirm.
+func ruleOnFacts(on rules, r *createRequest, in facts.Reading) ruling {
+	out := ruling{detail: in.Summary(), violations: refusedFacts(on, in)}
+	if r.promoted == nil {
+		return out
+	}
+	confirmed, err := on.Policy.Facts.Confirm(r.promoted.Tier, in, r.acknowledged)
+	if err != nil {
+		out.violations = append(out.violations, fault.From(err).Violations...)
+	} else if len(confirmed) > 0 {
+		out.detail += "; " + policy.Confirmed(confirmed)
+	}
+	return out
 }
 
 // filesOfFacts returns the files of the change with their texts before it: of a revision the whole pull request against
@@ -82,18 +98,6 @@ func withoutCredentials(secrets Secrets, in facts.Reading) facts.Reading {
 		in.Facts[i].Words, in.Facts[i].Sentence = secrets.Hide(f.Words), secrets.Hide(f.Sentence)
 	}
 	return in
-}
-
-// countFacts says how many facts of each class there are, the gravest first, for the record.
-func countFacts(in facts.Reading) string {
-	var out []string
-	for _, class := range in.Found() {
-		out = append(out, fmt.Sprint(class, " ", in.Counts[class]))
-	}
-	if out == nil {
-		return "nothing of note"
-	}
-	return strings.Join(out, ", ")
 }
 
 // maxRefusedFacts bounds the violations of one class.

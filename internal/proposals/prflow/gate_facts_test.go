@@ -38,7 +38,8 @@ func TestFactsAreToldToAgentForgeAndRecord(t *testing.T) {
 	b := newBench(t)
 	raw := createRequest(files(file("checks/clean.md", "create", deletes+"\nAsk `@ann` fixes #1: rm -rf /a <b>`c`\n")))
 	result := b.mustOpen(raw)
-	if len(result.Facts) == 0 || result.Facts[0] != (prflow.FactLine{Class: facts.Destroy, Path: "checks/clean.md", Line: 4}) {
+	if len(result.Facts) == 0 || result.Facts[0] != (prflow.FactLine{Class: facts.Destroy, Path: "checks/clean.md",
+		Line: 4}) {
 		t.Errorf("the answer has %+v", result.Facts)
 	}
 	body := b.body(result.Number)

@@ -209,7 +209,7 @@ func promoteProposal(service func() *Service) operation.Operation {
 		Timeout: operation.Unbounded, Next: afterProposal,
 		Rejected: func(call operation.Call) { service().AtMost(call.Ceiling).rejected(call) },
 	}, func(ctx context.Context, s *Service, call operation.Call, in PromoteRequest) (CreateResult, error) {
-		return s.promote(ctx, call, in.ID)
+		return s.promote(ctx, call, in)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -132,7 +133,9 @@ type PullDiff struct {
 	Commit     string   `json:"commit"`
 	Diff       string   `json:"diff" doc:"Unified"`
 	Notes      []string `json:"notes,omitempty" doc:"What is left out, and what the base branch has changed since"`
-	Untrusted  string   `json:"untrusted"`
+
+	Facts     *facts.Reading `json:"facts,omitempty" doc:"What its newest change names and does, against the base branch as it was then; absent if that was not read"`
+	Untrusted string         `json:"untrusted"`
 }
 
 // maxDiffAnswer bounds, in bytes of JSON, the difference that ReadDiff gives.
@@ -158,9 +161,24 @@ func (f fileReader) pullDiff(ctx context.Context, req ReadDiffRequest) (PullDiff
 		Branch: clean(status.Branch, maxTitle),
 		Commit: contents.head.BaseCommit, Notes: contents.notes, Untrusted: untrustedFiles,
 	}
+	out.Facts = f.readableFacts(contents.made, status.Paths)
 	diff, leftOut := contents.joinedDiff(maxDiffAnswer)
 	out.Diff, out.Notes = diff, append(out.Notes, leftOut...)
 	return out, nil
+}
+
+// readableFacts returns the facts of the newest change of a pull request, without those of files that may not be read;
+// nil if it was not read.
+func (f fileReader) readableFacts(made []record.Proposal, paths []string) *facts.Reading {
+	newest, found := record.NewestChange(made)
+	if !found || !newest.Facts.WasRead() {
+		return nil
+	}
+	out := newest.Facts
+	out.Facts = slices.DeleteFunc(slices.Clone(out.Facts),
+		func(fact facts.Fact) bool { return f.authority.mayRead(fact.Path, paths) != nil })
+	out.More += len(newest.Facts.Facts) - len(out.Facts)
+	return &out
 }
 
 // Values of StatusRequest.Include.

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/sanitize"
 	"github.com/claudeops/claudeops/internal/base/strictjson"
@@ -103,6 +104,8 @@ type createRequest struct {
 	started time.Time
 	// promoted is the dry run that a person opens; nil for what an agent asks.
 	promoted *record.Proposal
+	// acknowledged are the classes of facts that this person confirms to have seen.
+	acknowledged []facts.Class
 
 	asked     CreateRequest
 	repo      gitprovider.RepoRef // zero if it is malformed

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -241,6 +242,8 @@ const (
 // PromoteRequest names the dry run to open.
 type PromoteRequest struct {
 	ID string `json:"id" required:"true" path:"id" maxLength:"64" doc:"Request id of the dry run"`
+
+	Acknowledged []facts.Class `json:"acknowledged,omitempty" maxItems:"50" example:"destroy" doc:"Classes of facts that you have seen, where the policy has them confirmed"`
 }
 
 // The methods here run an operation for callers without an entry point of their own: prompts, resources, and programs

@@ -158,7 +158,8 @@ func notKnown(e *fault.Error) *fault.Error {
 func (c *creation) result(pr gitprovider.PullRequest) CreateResult {
 	r := CreateResult{
 		Number: pr.Number, URL: pr.URL, Branch: pr.Branch, Commit: pr.HeadCommit, Files: c.request.paths(),
-		Lines: c.evidence.lines, Facts: factLines(c.evidence.facts), Warnings: c.allWarnings(), Revised: c.request.asked.Revises > 0,
+		Lines: c.evidence.lines, Facts: factLines(c.evidence.facts), Warnings: c.allWarnings(),
+		Revised: c.request.asked.Revises > 0,
 		Replies: c.draft.posted,
 	}
 	if c.commit != "" {

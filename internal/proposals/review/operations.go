@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
@@ -23,8 +24,9 @@ type Verb struct {
 	Done  string // what was done, to go before "#7"
 	Force bool   // uses Request.Force
 	Lines bool   // uses Request.Comments
-	// Second says that it takes somebody else than who started what the pull request came of, if the policy wants that.
-	Second bool
+	// Passes says that it lets the change pass: the policy may want another person for it than the one who started what
+	// the pull request came of, and that facts are confirmed.
+	Passes bool
 
 	Action string            // as the audit has it
 	event  record.Event      // the notification for people; "" for none
@@ -37,7 +39,7 @@ type verbAct func(context.Context, Host, gitprovider.RepoRef, int, local.MergeNo
 // Verbs lists them.
 func Verbs() []Verb {
 	return []Verb{
-		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Second: true,
+		{Name: "approve", Short: "Approve a pull request", Done: "approved", Lines: true, Passes: true,
 			Action: "review.approve", act: noteVerb(Host.Approve)},
 		{
 			Name: "request-changes", Short: "Ask for changes; needs --comment or --line", Done: "asked for changes to",
@@ -49,7 +51,7 @@ func Verbs() []Verb {
 			act:    noteVerb(Host.Comment),
 		},
 		{
-			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Second: true,
+			Name: "merge", Short: "Merge a pull request", Done: "merged", Force: true, Passes: true,
 			Action: record.ActionReviewMerge, act: mergePull,
 			event: record.EventMerged, state: gitprovider.StateMerged,
 		},
@@ -127,6 +129,8 @@ type OpinionRequest struct {
 	Body      string        `json:"body,omitempty" maxBytes:"65536" doc:"Required, unless lines are commented on, for request-changes and comment"`
 	Head      string        `json:"head,omitempty" doc:"The head commit that you looked at: conflict if the branch has moved since"`
 	Comments  []LineRequest `json:"comments,omitempty" maxItems:"50" doc:"On lines of files that the pull request changes"`
+
+	Acknowledged []facts.Class `json:"acknowledged,omitempty" maxItems:"50" example:"destroy" doc:"Classes of facts that you have seen, where the policy has them confirmed to approve"`
 }
 
 // LineRequest is a comment on one line of a file.
@@ -146,6 +150,8 @@ type MergeRequest struct {
 	Head      string `json:"head,omitempty" doc:"The head commit that you looked at: conflict if the branch has moved since"`
 	Comment   string `json:"comment,omitempty" maxBytes:"65536" doc:"For the message of the merge commit"`
 	Force     bool   `json:"force,omitempty" doc:"Merge although changes were requested, or the branch moved after it was approved"`
+
+	Acknowledged []facts.Class `json:"acknowledged,omitempty" maxItems:"50" example:"destroy" doc:"Classes of facts that you have seen, where the policy has them confirmed"`
 }
 
 // CloseRequest asks to close a pull request without merging it.
@@ -192,7 +198,7 @@ func (d Operations) opinion() operation.Operation {
 			forPeople+"get_pr_status and the next session have what was said, with file and line.", maxBody))
 	return decide(d.Service, o, func(in OpinionRequest) Request {
 		r := d.newRequest(in.Provider, in.RepoOwner, in.RepoName, in.Number, in.Event, in.Body)
-		r.Head = in.Head
+		r.Head, r.Acknowledged = in.Head, in.Acknowledged
 		for _, c := range in.Comments {
 			r.Comments = append(r.Comments, gitprovider.LineComment{Path: c.Path, Line: c.Line, Before: c.Before, Body: c.Body})
 		}
@@ -206,7 +212,7 @@ func (d Operations) mergeOperation() operation.Operation {
 		maxBody))
 	return decide(d.Service, o, func(in MergeRequest) Request {
 		r := d.newRequest(in.Provider, in.RepoOwner, in.RepoName, in.Number, "merge", in.Comment)
-		r.Head, r.Force = in.Head, in.Force
+		r.Head, r.Force, r.Acknowledged = in.Head, in.Force, in.Acknowledged
 		return r
 	})
 }

@@ -7,11 +7,13 @@ package review
 import (
 	"context"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // Host serves the pull requests that are reviewed here; *local.Reviewer implements it.
@@ -58,6 +60,9 @@ type Options struct {
 	// Starters returns who started the parts of a pull request, for a policy that requires two persons; nil where that is
 	// not known.
 	Starters func(ctx context.Context, key record.PullKey) ([]record.Actor, error)
+	// NewestChange returns the newest proposal of a pull request that changes files, for a policy that has facts
+	// confirmed; nil where that is not known.
+	NewestChange func(ctx context.Context, key record.PullKey) (p record.Proposal, found bool, err error)
 	// Look updates the record of a pull request from its host after a review; nil where nothing does so.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
 }
@@ -80,6 +85,8 @@ type Request struct {
 	// merge although changes were requested, the head has moved, or something was not shown
 	Force    bool                      `json:"force"`
 	Comments []gitprovider.LineComment `json:"comments"`
+	// Acknowledged are the classes of facts that the person confirms to have seen; see policy.FactRules.Confirm
+	Acknowledged []facts.Class `json:"acknowledged"`
 	// what of the change the person was not shown, where that is known; it takes Force to merge then
 	Unseen string           `json:"unseen"`
 	By     operation.Caller `json:"-"`
@@ -133,6 +140,10 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	if err := s.fourEyes(ctx, verb, r); err != nil {
 		return out, err
 	}
+	confirmed, err := s.confirmFacts(ctx, verb, r)
+	if err != nil {
+		return out, err
+	}
 	if verb.Force && !r.Force && r.Unseen != "" {
 		return out, fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
 	}
@@ -142,7 +153,7 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 		return out, err
 	}
 	out.Number, out.Done = r.Number, verb.Name
-	if err := s.recordAction(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
+	if err := s.recordAction(context.WithoutCancel(ctx), verb, call.Done(confirmed)); err != nil {
 		out.Warnings = append(out.Warnings, "not recorded in the audit: "+fault.From(err).Message)
 	}
 	if err := s.recordReviews(context.WithoutCancel(ctx), verb, call.Done("")); err != nil {
@@ -152,10 +163,29 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	return out, nil
 }
 
+// confirmFacts refuses a decision that lets a change pass while facts of it are not confirmed which the policy has
+// people confirm. It returns what the record has of those that are.
+func (s *Service) confirmFacts(ctx context.Context, verb Verb, r Request) (string, error) {
+	rules := s.Kernel.CurrentAuthority().Policy.Facts
+	if !verb.Passes || !rules.Asks() {
+		return "", nil
+	}
+	if s.NewestChange == nil {
+		return "", fault.New(fault.Forbidden,
+			"the policy has facts confirmed (facts: acknowledge), and those of this pull request are not known here")
+	}
+	p, _, err := s.NewestChange(ctx, record.PullKey{Provider: r.Provider, Owner: r.Owner, Repo: r.Name, Number: r.Number})
+	if err != nil {
+		return "", err
+	}
+	confirmed, err := rules.Confirm(p.Tier, p.Facts, r.Acknowledged)
+	return policy.Confirmed(confirmed), err
+}
+
 // fourEyes refuses people that the policy keeps from approving and merging: those who started what led to the pull
 // request.
 func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
-	if !s.Kernel.CurrentAuthority().Policy.People.FourEyes || !verb.Second {
+	if !s.Kernel.CurrentAuthority().Policy.People.FourEyes || !verb.Passes {
 		return nil
 	}
 	if s.Starters == nil {

@@ -6,6 +6,7 @@ package record
 import (
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -118,6 +119,16 @@ type Attempt struct {
 	// Wanted is the change that a refused attempt asked for; nil where it is not kept. Like Session it is not part of the
 	// hashed text.
 	Wanted *RefusedChange
+}
+
+// Facts returns what the gate of facts counted in the change; not read if it was not asked.
+func (a Attempt) Facts() facts.Reading {
+	for _, v := range a.Verdicts {
+		if v.Gate == GateFacts {
+			return facts.ParseSummary(v.Detail)
+		}
+	}
+	return facts.Reading{}
 }
 
 // RecordedAttempt is an attempt with its place in the audit.

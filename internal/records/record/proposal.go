@@ -50,6 +50,9 @@ type Proposal struct {
 	// Facts are what the lines that it adds or alters name and do, against the base branch. They go with the contents
 	// when those are removed.
 	Facts facts.Reading
+	// Tags are the words of the two gravest classes of Facts, with BetweenTags; the store sets them where it gives a part
+	// of a proposal.
+	Tags string
 	// Abandoned says, of a proposal that holds a reservation, that the process which made it has ended: killed, or
 	// crashed. The store computes it when it hands out a proposal; what a caller sets is ignored.
 	Abandoned bool
@@ -60,6 +63,20 @@ type Proposal struct {
 	// set by the store.
 	Holder string
 	Progress
+}
+
+// BetweenTags stands between tags of facts.
+const BetweenTags = ", "
+
+// NewestChange returns the newest of the proposals that a pull request consists of, given oldest first, that changes
+// files. Its facts are those of the whole pull request. false for none.
+func NewestChange(made []Proposal) (Proposal, bool) {
+	for _, p := range slices.Backward(made) {
+		if len(p.Files) > 0 {
+			return p, true
+		}
+	}
+	return Proposal{}, false
 }
 
 // Progress is the part of a proposal that changes as it proceeds. In a call to Advance or Finish, empty fields other
@@ -234,6 +251,8 @@ type PullRecord struct {
 	URL    string
 	// OpenedAt is when the pull request was recorded; zero if no proposal is.
 	OpenedAt time.Time
+	// Tags are the words of the two gravest classes of the facts of its newest proposal, with BetweenTags; "" for none.
+	Tags string
 }
 
 // Open reports whether the pull request is open, as far as we know.

@@ -152,15 +152,23 @@ func (a *answers) Scan(src any) error {
 	return nil
 }
 
-// reading is a column with the facts of a change as JSON, or "" for none.
+// reading is a column with the facts of a change as JSON; "" for a change that was not read. Counts come first, so that
+// lists read no more than the beginning.
 type reading facts.Reading
+
+// keptReading is a facts.Reading in the order of the column.
+type keptReading struct {
+	Counts map[facts.Class]int `json:"counts"`
+	More   int                 `json:"more,omitempty"`
+	Facts  []facts.Fact        `json:"facts"`
+}
 
 // Value implements driver.Valuer.
 func (r reading) Value() (driver.Value, error) {
-	if len(r.Counts) == 0 {
+	if !facts.Reading(r).WasRead() {
 		return "", nil
 	}
-	return escape(encodeJSON(facts.Reading(r))), nil
+	return escape(encodeJSON(keptReading{r.Counts, r.More, r.Facts})), nil
 }
 
 // Scan implements sql.Scanner.
@@ -172,6 +180,30 @@ func (r *reading) Scan(src any) error {
 	if err := json.Unmarshal([]byte(unescape(s)), (*facts.Reading)(r)); err != nil {
 		return fmt.Errorf("not the facts of a change: %w", err)
 	}
+	return nil
+}
+
+// maxTags bounds the tags of a change in a list.
+const maxTags = 2
+
+// factTags is the beginning of a column of the type reading, with the tags of its facts; "" for none.
+type factTags string
+
+// factTagsOf selects the beginning of the column with the facts of a proposal.
+func factTagsOf(column string) string { return "COALESCE(SUBSTR(" + column + ", 1, 1000), '')" }
+
+// Scan implements sql.Scanner.
+func (t *factTags) Scan(src any) error {
+	s, err := columnString(src)
+	counts, isThere := strings.CutPrefix(s, `{"counts":`)
+	if err != nil || !isThere {
+		return err
+	}
+	r := facts.Reading{}
+	if err := json.NewDecoder(strings.NewReader(counts)).Decode(&r.Counts); err != nil {
+		return fmt.Errorf("not the facts of a change: %w", err)
+	}
+	*t = factTags(strings.Join(r.Tags(maxTags), record.BetweenTags))
 	return nil
 }
 

@@ -125,16 +125,17 @@ func (h *History) Repositories(ctx context.Context) ([]record.RepoName, error) {
 }
 
 // WaitingDryRuns returns the dry runs made at or after since whose change no proposal has taken up, newest first, at
-// most 20: of each its id, time, repository and title. Of several with the same change it returns each.
+// most 20: of each its id, time, repository, title and tags. Of several with the same change it returns each.
 func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, p *record.Proposal) error {
 		p.State = record.StateDryRun
 		err := rows.Scan((*textColumn)(&p.ID), timeColumn(&p.CreatedAt), (*textColumn)(&p.Provider), (*textColumn)(&p.Owner),
 			(*textColumn)(&p.Repo),
-			(*textColumn)(&p.Title))
+			(*textColumn)(&p.Title), (*factTags)(&p.Tags))
 		p.Provider = h.db.publicProvider(p.Provider)
 		return err
-	}, "SELECT p.id, p.created_us, p.provider, p.owner, p.repo, p.title FROM dry_runs w JOIN proposals p ON p.id = w.id "+
+	}, "SELECT p.id, p.created_us, p.provider, p.owner, p.repo, p.title, "+
+		factTagsOf("p.facts")+" FROM dry_runs w JOIN proposals p ON p.id = w.id "+
 		"WHERE "+dryRunsWait("w", 1, 2)+" ORDER BY w.created_us DESC, w.id DESC LIMIT $3",
 		h.db.own(), micros(since), maxWaiting)
 }

@@ -15,9 +15,14 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-const pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
+var pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
 	r.updated_us, r.asked_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
-	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us`
+	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us, ` + newestFacts
+
+// newestFacts selects the facts of the newest proposal of a pull request that changes files: of the whole of it.
+var newestFacts = "COALESCE((SELECT " + factTagsOf("f.facts") + ` FROM proposals f WHERE f.provider = r.provider AND f.owner = r.owner
+	AND f.repo = r.repo AND f.pr_number = r.number AND f.state = 'opened'
+	AND EXISTS (SELECT 1 FROM proposal_files c WHERE c.proposal_id = f.id) ORDER BY f.opened_seq DESC LIMIT 1), '')`
 
 const fromPulls = " FROM pulls r LEFT JOIN proposals p ON p.id = r.proposal_id "
 
@@ -52,6 +57,23 @@ func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record
 		return err
 	})
 	return record, found, err
+}
+
+// NewestChange returns the newest proposal of a pull request of ours that changes files; its facts are those of the
+// whole pull request. Names are compared as by FindPull. false for none.
+func (p *Pulls) NewestChange(ctx context.Context, key record.PullKey) (record.Proposal, bool, error) {
+	pull, found, err := p.FindPull(ctx, key)
+	if err != nil || !found {
+		return record.Proposal{}, false, err
+	}
+	key = p.db.storedKey(pull.PullKey)
+	made, err := p.db.proposals(ctx, `WHERE provider = $1 AND owner = $2 AND repo = $3 AND pr_number = $4 AND state = 'opened'
+		AND EXISTS (SELECT 1 FROM proposal_files c WHERE c.proposal_id = proposals.id) ORDER BY opened_seq DESC LIMIT 1`,
+		textColumn(key.Provider), textColumn(key.Owner), textColumn(key.Repo), key.Number)
+	if err != nil || len(made) == 0 {
+		return record.Proposal{}, false, err
+	}
+	return made[0], true, nil
 }
 
 // OpenPullsOf returns the open pull requests of ours whose head is the branch, at most 10, letter case of ASCII in
@@ -246,7 +268,7 @@ func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]re
 			timeColumn(&r.RevisedAt), timeColumn(&r.TriedAt), timeColumn(&r.SeenAt),
 			(*textColumn)(&r.SeenBy), timeColumn(&r.EndedAt), (*textColumn)(&r.EndedBy), &r.Misses, &r.Version,
 			(*textColumn)(&r.Base), (*textColumn)(&r.Branch), (*textColumn)(&r.Title), (*textColumn)(&r.URL),
-			timeColumn(&r.OpenedAt))
+			timeColumn(&r.OpenedAt), (*factTags)(&r.Tags))
 	}, query, args...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -46,6 +47,74 @@ func (r FactRules) Chosen(t gitprovider.Tier, in facts.Reading, rule FactRule) (
 		}
 	}
 	return out
+}
+
+// Asks reports whether people confirm facts of any class.
+func (r FactRules) Asks() bool {
+	for _, classes := range append(slices.Collect(maps.Values(r.Tiers)), r.Classes) {
+		for _, rule := range classes {
+			if rule == AcknowledgeFact {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Confirmed says for the record which classes were confirmed; "" for none.
+func Confirmed(classes []facts.Class) string {
+	if len(classes) == 0 {
+		return ""
+	}
+	return "confirmed facts: " + JoinClasses(classes)
+}
+
+// Confirm returns those of the classes that people confirmed which the policy asks for, for a change with the facts
+// that an agent of the tier proposed. All doors at which a change is approved, merged or opened ask it. Error:
+// invalid_argument, which names the classes that were not confirmed.
+func (r FactRules) Confirm(t gitprovider.Tier, in facts.Reading, confirmed []facts.Class) ([]facts.Class, error) {
+	wanted := r.Chosen(t, in, AcknowledgeFact)
+	missing := slices.DeleteFunc(slices.Clone(wanted), func(c facts.Class) bool { return slices.Contains(confirmed, c) })
+	if len(missing) == 0 {
+		return wanted, nil
+	}
+	return nil, fault.Refusal([]fault.Violation{{
+		Code: fault.InvalidArgument, Path: "acknowledged", Rule: "facts:" + string(missing[0]),
+		Message: fmt.Sprintf("the change %s, and the policy asks you to confirm that you have seen it", FactWords(missing)),
+		Suggestion: fmt.Sprintf("look at these lines; then tick the box of the page, pass acknowledged with %s over REST, or "+
+			"--acknowledge %[1]s at the command line", JoinClasses(wanted)),
+	}})
+}
+
+// JoinClasses returns the names of classes with commas between, as SplitClasses reads them.
+func JoinClasses(classes []facts.Class) string {
+	var names []string
+	for _, class := range classes {
+		names = append(names, string(class))
+	}
+	return strings.Join(names, ",")
+}
+
+// SplitClasses returns the classes that a text names, with commas between.
+func SplitClasses(text string) (out []facts.Class) {
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, facts.Class(name))
+		}
+	}
+	return out
+}
+
+// FactWords returns classes as words that follow the change as their subject: "deletes and sends data out".
+func FactWords(classes []facts.Class) string {
+	var words []string
+	for _, class := range classes {
+		words = append(words, class.Words())
+	}
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " and " + words[last]
+	}
+	return strings.Join(words, "")
 }
 
 // view returns the rules as the policy file would have them, for people and programs.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation"
@@ -168,6 +169,9 @@ func changeOf(p record.Proposal) *ProposedChange {
 		pruned := p.PrunedAt.UTC()
 		change.PrunedAt = &pruned
 	}
+	if p.Facts.WasRead() {
+		change.Facts = &p.Facts
+	}
 	for _, f := range p.Files {
 		change.Files = append(change.Files, ProposedFile{f.Path, string(f.Action), f.Content})
 	}
@@ -263,6 +267,7 @@ type ProposedChange struct {
 	PRURL      string         `json:"pr_url,omitempty"`
 	PrunedAt   *time.Time     `json:"pruned_at,omitempty" doc:"When body and contents were removed because of their age"`
 	Files      []ProposedFile `json:"files"`
+	Facts      *facts.Reading `json:"facts,omitempty" doc:"What added and altered lines name and do, against the base branch; absent if it was not read. Words are untrusted"`
 }
 
 // ProposedFile is one file of a change.

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -30,6 +31,7 @@ type proposalPages struct {
 	summary  views.Summary
 	pulls    views.Pulls
 	reader   Reader
+	policy   func() (policy.Policy, error)
 }
 
 // dayOf reads a day, 00:00 UTC; the zero time for "".
@@ -316,7 +318,7 @@ func (a attempt) Key() any {
 	if a.Hash == "" {
 		return nil
 	}
-	return [6]string{a.Hash, a.Word().Text, a.Because(), a.Seen.Title, string(a.Ran()), a.Session}
+	return [7]string{a.Hash, a.Word().Text, a.Because(), a.Seen.Title, string(a.Ran()), a.Session, a.Seen.Tags}
 }
 
 // Ran returns the state of the session that it started; "" for none.

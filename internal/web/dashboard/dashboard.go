@@ -115,9 +115,9 @@ func New(o Options) (*Dashboard, error) {
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
 		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Summary, o.Records.Pulls,
-			o.Providers.Reader},
+			o.Providers.Reader, o.Policy},
 		pulls: &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{},
-			o.Toolsets.concerns},
+			o.Toolsets.concerns, o.Policy},
 		pullList: &pullList{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, policy: o.Policy, turn: httpx.NewTurns(1),
 		},

@@ -192,6 +192,7 @@ type waitItem struct {
 	At         time.Time
 	Repository string // untrusted
 	Number     int    // of a pull request; 0 for none
+	Tags       string // see record.PullRecord
 }
 
 // Key implements pages.Part: it is the whole.
@@ -310,7 +311,7 @@ func waitOf(p record.PullRecord) (waitItem, bool) {
 	}
 	item := waitItem{
 		Word: views.Pull(p), Title: p.Title, Link: link.Page, At: p.OpenedAt, Repository: p.Owner + "/" + p.Repo,
-		Number: p.Number,
+		Number: p.Number, Tags: p.Tags,
 	}
 	switch p.NextActor() {
 	case record.StandingFailed:
@@ -341,7 +342,7 @@ func proposalWait(p record.Proposal, word views.Word, why, more string) waitItem
 	return waitItem{
 		Group: waitsBroken, Word: word, Title: p.Title, Why: why, More: more, Link: proposalPath(p.ID), Act: "Open",
 		At:         p.CreatedAt,
-		Repository: p.Owner + "/" + p.Repo,
+		Repository: p.Owner + "/" + p.Repo, Tags: p.Tags,
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -42,6 +43,7 @@ type proposalPage struct {
 	Attempts   []attempt
 	Change     *proposedChange // nil if nothing passed the gates
 	Wanted     *refusedChange  // what a refused attempt wanted; nil where that is not kept
+	Counted    *factStrip      // of a refused attempt
 	Way        []wayStep
 	CanPromote bool
 	WhyNot     string // why a dry run cannot be opened by this person here; "" if it can, or is none
@@ -53,6 +55,7 @@ type proposedChange struct {
 	Prose     pages.Prose
 	Diff      pages.Diff
 	DiffNote  string // what the diff compares, or why there is none
+	Would     *factStrip
 	Contents  []wholeFile
 	MoreFiles int
 }
@@ -160,6 +163,9 @@ func (h *proposalPages) showProposal(req *httpx.Request, q proposalParams) (http
 	for _, a := range view.Attempts {
 		view.Way = append(view.Way, proposedSteps(a)...)
 	}
+	if view.Change == nil {
+		view.Counted = countedFacts(view.Last())
+	}
 	view.Page = h.frame(req, title, changesPath)
 	return h.html("proposal", view)
 }
@@ -213,9 +219,13 @@ func (h *proposalPages) change(req *httpx.Request, p record.Proposal, q proposal
 			f.Content = "(removed)"
 			c.Contents = append(c.Contents, wholeFile{FileChange: f})
 		}
+		c.Would = h.factsOf(p, policy.FactRules{}, nil)
 		return c
 	}
 	c.Diff, c.DiffNote = h.showChanges(req, h.reader, p, q, proposalPath(p.ID))
+	if len(p.Files) > 0 {
+		c.Would = h.factsOf(p, rulesOfFacts(h.policy), &c.Diff)
+	}
 	left := maxWholeInAll
 	for i, f := range p.Files {
 		if i == maxWholeFiles {
@@ -261,10 +271,12 @@ func (h *renderer) showChanges(req *httpx.Request, reader Reader, p record.Propo
 
 // promote opens the change of a dry run for a person, and redirects to the result.
 func (h *proposalPages) promote(req *httpx.Request) (httpx.Response, error) {
-	if _, err := httpx.ReadForm(req); err != nil {
+	form, err := httpx.ReadForm(req)
+	if err != nil {
 		return httpx.Response{}, h.promotes.Reject(req.Context(), req.Call(nil), err)
 	}
-	result, err := callOperation(req, h.promotes, prflow.PromoteRequest{ID: req.PathValue("id")})
+	result, err := callOperation(req, h.promotes, prflow.PromoteRequest{ID: req.PathValue("id"),
+		Acknowledged: policy.SplitClasses(form.Get("acknowledged"))})
 	if err != nil {
 		return httpx.Response{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -36,6 +37,7 @@ type pullPages struct {
 	pulls    views.Pulls
 	seen     *seenParts
 	deploys  func(ctx context.Context, at pullAddress) bool // whether it would change something on this machine
+	policy   func() (policy.Policy, error)
 }
 
 // pullParams chooses what the page of a pull request shows.
@@ -93,6 +95,7 @@ func (h *pullPages) view(req *httpx.Request, t pullAddress, q pullParams) (pullP
 				t.Path())
 			view.Diff, view.DiffNote = &diff, note
 		}
+		h.pullFacts(&view)
 		if mayReview {
 			view.Acts = slices.DeleteFunc(view.acts(status.State, nil),
 				func(a actForm) bool { return a.Verb != review.LiftCooldown })
@@ -109,6 +112,7 @@ func (h *pullPages) view(req *httpx.Request, t pullAddress, q pullParams) (pullP
 	if err := h.showDifference(ctx, req, &view, detail, q); err != nil {
 		return view, err
 	}
+	h.pullFacts(&view)
 	if !mayReview {
 		view.Why = "Reviewing needs the scope review."
 		return view, nil
@@ -243,6 +247,7 @@ type pullPage struct {
 	Made   []pullStep // the proposals that it consists of, oldest first
 	End    *pullEnd   // nil while it is open, and where it is not known
 	Way    []wayStep
+	Would  *factStrip // nil where no proposal of ours is known
 	opinions
 	difference
 	decision

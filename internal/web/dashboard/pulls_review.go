@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -135,6 +136,7 @@ func (h *pullPages) readReview(req *httpx.Request) (sentReview, error) {
 	r.text = strings.ReplaceAll(form.Get("comment"), "\r\n", "\n")
 	r.Comment = r.text
 	r.Head, r.Force = form.Get("head"), form.Get("force") == "yes"
+	r.Acknowledged = policy.SplitClasses(form.Get("acknowledged"))
 	r.query = shownOf(form)
 	if form.Has("path") {
 		line, err := strconv.ParseUint(form.Get("line"), 10, 31)

@@ -41,6 +41,21 @@ type DiffEntry struct {
 	Kind           string // "created", "deleted" or "changed"
 	Added, Removed int
 	Part           int // in which it begins
+	later          []partStart
+}
+
+// partStart is where a file goes on in another part: its first lines there, before and after the change.
+type partStart struct{ part, old, new int }
+
+// partOf returns the part that holds a line of the file, of those that the difference shows.
+func (e DiffEntry) partOf(line int, before bool) int {
+	part := e.Part
+	for _, s := range e.later {
+		if before && s.old <= line || !before && s.new <= line {
+			part = s.part
+		}
+	}
+	return part
 }
 
 // DiffFile is one file of a part.
@@ -70,7 +85,8 @@ type DiffLine struct {
 	Tokens   []Token // the text in pieces
 	Mark     string  // names the line on the page, such as f2n14, and f2o14 for a line that is removed
 	Notes    []LineNote
-	Form     *LineForm // to write a comment; nil if none is asked for
+	Facts    []LineFact // what it names or does
+	Form     *LineForm  // to write a comment; nil if none is asked for
 }
 
 // LineNote is somebody's comment on a line.
@@ -78,6 +94,12 @@ type LineNote struct {
 	Author, Body string
 	State        views.Word
 	At           time.Time
+}
+
+// LineFact is a fact of a line, as a mark.
+type LineFact struct {
+	Text  string // of its class: "deletes"
+	Grave bool
 }
 
 // LineForm is the form that comments on a line.
@@ -261,6 +283,60 @@ func (d *Diff) Annotate(notes map[LineKey][]LineNote, mark string, form func(Lin
 			}
 		}
 	}
+}
+
+// MarkFacts marks the lines of this part that facts are of.
+func (d *Diff) MarkFacts(of map[LineKey][]LineFact) {
+	for i := range d.Files {
+		f := &d.Files[i]
+		for j := range f.Hunks {
+			for k := range f.Hunks[j].Lines {
+				switch l := &f.Hunks[j].Lines[k]; l.Kind {
+				case "add":
+					l.Facts = of[LineKey{Path: f.Path, Line: l.New}]
+				case "del":
+					l.Facts = of[LineKey{f.Path, l.Old, true}]
+				}
+			}
+		}
+	}
+}
+
+// LineHref returns the address of a line on the page, or of its file where the difference does not have the line; "" if
+// it has neither.
+func (d *Diff) LineHref(key LineKey) string {
+	for i, e := range d.Index {
+		if e.Path != key.Path {
+			continue
+		}
+		part, mark := e.partOf(key.Line, key.Before), fmt.Sprintf("f%dn%d", i+1, key.Line)
+		if key.Before {
+			mark = fmt.Sprintf("f%do%d", i+1, key.Line)
+		}
+		switch {
+		case part == d.Part && !d.shows(mark):
+			return fmt.Sprintf("#f%d", i+1)
+		case part == d.Part:
+			return "#" + mark
+		case d.Here != "":
+			return d.To(part) + "#" + mark
+		}
+	}
+	return ""
+}
+
+// shows reports whether a line with the mark is in this part.
+func (d *Diff) shows(mark string) bool {
+	for _, f := range d.Files {
+		for _, h := range f.Hunks {
+			for _, l := range h.Lines {
+				if l.Mark == mark {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // pair puts removed lines beside the added ones that follow them.
@@ -462,6 +538,7 @@ func (r *diffReader) appendDiffLine(line DiffLine) {
 		}
 		r.nextPart()
 		r.files = 1
+		r.entry.later = append(r.entry.later, partStart{r.diff.Parts, r.old, r.new})
 		r.allocateFile(true)
 		if r.file != nil {
 			r.file.Hunks = []Hunk{{Head: r.hunk}}

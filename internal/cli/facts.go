@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/base/facts"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+// acknowledged is a flag with classes of facts.
+type acknowledged struct{ to *[]facts.Class }
+
+// String implements pflag.Value.
+func (a acknowledged) String() string { return policy.JoinClasses(*a.to) }
+
+// Type implements pflag.Value.
+func (a acknowledged) Type() string { return "classes" }
+
+// Set implements pflag.Value.
+func (a acknowledged) Set(text string) error {
+	*a.to = append(*a.to, policy.SplitClasses(text)...)
+	return nil
+}
+
+func addAcknowledge(cmd *cobra.Command, to *[]facts.Class) {
+	cmd.Flags().Var(acknowledged{to}, "acknowledge",
+		"classes of facts that you have seen, such as destroy,outbound, where the policy has them confirmed")
+}
+
+// knownFacts are the facts of a pull request, and the classes that the policy has people confirm.
+type knownFacts struct {
+	facts.Reading
+	asked []facts.Class
+}
+
+// factsOf returns the facts of a pull request as this program's records have them; not read where they have none.
+func (a *commandLine) factsOf(ctx context.Context, key record.PullKey) knownFacts {
+	parts := a.program().Wire(app.Needs{})
+	p, found, err := parts.Store.Pulls.NewestChange(ctx, key)
+	if err != nil || !found {
+		return knownFacts{}
+	}
+	out := knownFacts{Reading: p.Facts}
+	if rules, err := parts.Rules.Effective(); err == nil {
+		out.asked = rules.Facts.Chosen(p.Tier, p.Facts, policy.AcknowledgeFact)
+	}
+	return out
+}
+
+// describeFacts writes each fact with its line. Words of others stand in it, made harmless for a terminal.
+func describeFacts(w *strings.Builder, known knownFacts) {
+	if !known.WasRead() {
+		return
+	}
+	if len(known.Facts) == 0 {
+		w.WriteString("What it would do: nothing of note\n")
+		return
+	}
+	w.WriteString("What it would do, as facts, not as a verdict:\n")
+	for _, f := range known.Facts {
+		removed := ""
+		if f.Removed {
+			removed = " (removed)"
+		}
+		fmt.Fprintf(w, "  %s:%d%s  %s: %s\n", visible(f.Path), f.Line, removed, f.Class.Words(), visible(f.Sentence))
+	}
+	if known.More > 0 {
+		fmt.Fprintf(w, "  and %d more\n", known.More)
+	}
+	if len(known.asked) > 0 {
+		fmt.Fprintf(w, "  to approve or merge, confirm that it %s: --acknowledge %s\n", policy.FactWords(known.asked),
+			policy.JoinClasses(known.asked))
+	}
+}
+
+// providerOf returns the provider of a repository.
+func (a *commandLine) providerOf(owner, name string) string {
+	return a.program().Wire(app.Needs{}).Flow.Reader().ProviderOf(owner, name)
+}
+
+// maxTagged bounds the open pull requests whose tags a list has.
+const maxTagged = 200
+
+// tagsOf returns the tags of our open pull requests in a repository that the records know, by number.
+func (a *commandLine) tagsOf(ctx context.Context, provider, owner, name string) map[int]string {
+	pulls, err := a.program().Wire(app.Needs{}).Store.Pulls.OpenPulls(ctx, maxTagged)
+	if err != nil {
+		return nil
+	}
+	out := map[int]string{}
+	for _, p := range pulls {
+		if p.Provider == provider && strings.EqualFold(p.Owner+"/"+p.Repo, owner+"/"+name) {
+			out[p.Number] = p.Tags
+		}
+	}
+	return out
+}
+
+// withTags returns a title with the tags of what the change would do.
+func withTags(title, tags string) string {
+	if tags == "" {
+		return title
+	}
+	return title + " [" + tags + "]"
+}
