@@ -27,6 +27,7 @@ type evidence struct {
 	attributes gitprovider.Attributes      // of the files of the request, as far as the branch has any
 	facts      facts.Reading               // what the change names and would do, against the base branch
 	onBase     map[gitprovider.Path][]byte // texts of a revised pull request's files; nil until they are read
+	recorded   []facts.Fact                // of the files that a revision leaves as they are
 	hosts      map[string]bool             // that other files in scope name; nil until they are read
 	revision   *revision                   // what the request adds to; nil if it opens a pull request of its own
 

@@ -34,7 +34,7 @@ func judgeFacts(ctx context.Context, on rules, r *createRequest, e *evidence) (r
 	if err != nil {
 		return ruling{}, err
 	}
-	e.facts = withoutCredentials(on.secrets, facts.Read(files, e.namedElsewhere(ctx, on)))
+	e.facts = withoutCredentials(on.secrets, facts.Read(files, e.namedElsewhere(ctx, on))).Add(e.recorded)
 	return ruleOnFacts(on, r, e.facts), nil
 }
 
@@ -59,7 +59,9 @@ func ruleOnFacts(on rules, r *createRequest, in facts.Reading) ruling {
 func (e *evidence) filesOfFacts(ctx context.Context, on rules, r *createRequest) (out []facts.File, err error) {
 	changes, before := r.inScope(on.Policy.Scope.At(on.Tier)), e.comparedSnapshot().Contents
 	if e.revision != nil {
-		changes = changesIn(e.revision.net)
+		if changes, err = e.unrecorded(ctx); err != nil {
+			return nil, err
+		}
 		if before, err = e.textsOnBase(ctx, changes); err != nil {
 			return nil, err
 		}
@@ -74,17 +76,57 @@ func (e *evidence) filesOfFacts(ctx context.Context, on rules, r *createRequest)
 	return out, nil
 }
 
-// textsOnBase reads, once, the files of a revised pull request as the base branch has them.
+// unrecorded returns the files of a revised pull request whose facts have to be read: those of the request, and the
+// others where the record of the newest change does not have their facts. Those that it has become e.recorded.
+func (e *evidence) unrecorded(ctx context.Context) ([]gitprovider.Change, error) {
+	all := changesIn(e.revision.net)
+	newest, err := e.history.ByDigest(ctx, e.marks[e.revision.pr.Number].Digest)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(newest, func(p record.Proposal) bool { return p.Facts.WasRead() && p.Facts.More == 0 })
+	if at < 0 {
+		return all, nil
+	}
+	kept := map[string]bool{}
+	for _, f := range e.revision.also {
+		kept[f.Path] = !slices.ContainsFunc(newest[at].Files, func(was gitprovider.FileChange) bool {
+			return was.Path == f.Path && f.Content != nil && was.Content != *f.Content
+		})
+	}
+	e.recorded = nil
+	for _, f := range newest[at].Facts.Facts {
+		if kept[f.Path] {
+			e.recorded = append(e.recorded, f)
+		}
+	}
+	return slices.DeleteFunc(all, func(c gitprovider.Change) bool { return kept[c.Path.String()] }), nil
+}
+
+// textsOnBase reads, once, the files of a revised pull request as the base branch has them. Those that the tree of the
+// base branch shows to be new need no request.
 func (e *evidence) textsOnBase(ctx context.Context, changes []gitprovider.Change) (map[gitprovider.Path][]byte, error) {
 	if e.onBase != nil || len(changes) == 0 {
 		return e.onBase, nil
 	}
 	query := gitprovider.SnapshotQuery{Repo: e.snapshot.Repo, Base: e.snapshot.Base, Contents: true, FilesOnly: true}
+	listed := map[string]bool{".": true} // folders whose entries the tree has
+	for at := range e.snapshot.Tree {
+		listed[path.Dir(at)] = true
+	}
 	for _, c := range changes {
-		query.Paths = append(query.Paths, c.Path)
+		_, exists := e.snapshot.Tree[c.Path.String()]
+		if exists || !listed[path.Dir(c.Path.String())] {
+			query.Paths = append(query.Paths, c.Path)
+		}
+	}
+	e.onBase = map[gitprovider.Path][]byte{}
+	if len(query.Paths) == 0 {
+		return e.onBase, nil
 	}
 	snapshot, err := e.resolution.Provider.Snapshot(ctx, query)
 	if err != nil {
+		e.onBase = nil
 		return nil, err
 	}
 	e.onBase = snapshot.Contents
