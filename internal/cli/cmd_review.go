@@ -193,7 +193,8 @@ func describeReviewList(w *strings.Builder, entries []reviewEntry, tags map[int]
 	}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339), withTags(cleanLine(e.Title, 72), tags[e.Number]), strings.Join(e.Files, ", ")})
+		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339),
+			withTags(cleanLine(e.Title, 72), tags[e.Number]), strings.Join(e.Files, ", ")})
 	}
 	columns(w, rows)
 }

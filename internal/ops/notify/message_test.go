@@ -282,7 +282,8 @@ func TestTextForPeople(t *testing.T) {
 		Reason: "The file has moved on", Paths: []string{"/home/joe/.codex/AGENTS.md"},
 	}
 	grave := fromAttempt(record.EventOpened, record.Attempt{
-		Time: noon(), RequestID: "01JQ7Z", Provider: "gitea", Owner: "joe", Repo: "home-cluster", PRNumber: 12, PRURL: opened.URL,
+		Time: noon(), RequestID: "01JQ7Z", Provider: "gitea", Owner: "joe", Repo: "home-cluster", PRNumber: 12,
+		PRURL: opened.URL,
 		Title: opened.Title, Paths: opened.Paths, Caller: "claude-code", Tier: 2, Door: record.DoorMCP,
 		Action: record.ActionCreate, Outcome: record.OutcomeOpened,
 		Verdicts: []record.Verdict{{Gate: record.GateFacts, Ruling: record.Pass, Detail: "destroy 2, outbound 1, address 3"}},

@@ -24,8 +24,8 @@ type Verb struct {
 	Done  string // what was done, to go before "#7"
 	Force bool   // uses Request.Force
 	Lines bool   // uses Request.Comments
-	// Passes says that it lets the change pass: the policy may want another person for it than the one who started what the
-	// pull request came of, and that facts are confirmed.
+	// Passes says that it lets the change pass: the policy may want another person for it than the one who started what
+	// the pull request came of, and that facts are confirmed.
 	Passes bool
 
 	Action string            // as the audit has it

@@ -60,8 +60,8 @@ type Options struct {
 	// Starters returns who started the parts of a pull request, for a policy that requires two persons; nil where that is
 	// not known.
 	Starters func(ctx context.Context, key record.PullKey) ([]record.Actor, error)
-	// NewestChange returns the newest proposal of a pull request that changes files, for a policy that has facts confirmed;
-	// nil where that is not known.
+	// NewestChange returns the newest proposal of a pull request that changes files, for a policy that has facts
+	// confirmed; nil where that is not known.
 	NewestChange func(ctx context.Context, key record.PullKey) (p record.Proposal, found bool, err error)
 	// Look updates the record of a pull request from its host after a review; nil where nothing does so.
 	Look func(ctx context.Context, key record.PullKey, by record.Door) error
@@ -163,8 +163,8 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	return out, nil
 }
 
-// confirmFacts refuses a decision that lets a change pass while facts of it are not confirmed which the policy has people
-// confirm. It returns what the record has of those that are.
+// confirmFacts refuses a decision that lets a change pass while facts of it are not confirmed which the policy has
+// people confirm. It returns what the record has of those that are.
 func (s *Service) confirmFacts(ctx context.Context, verb Verb, r Request) (string, error) {
 	rules := s.Kernel.CurrentAuthority().Policy.Facts
 	if !verb.Passes || !rules.Asks() {

@@ -59,8 +59,8 @@ func (p *Pulls) FindPull(ctx context.Context, key record.PullKey) (record record
 	return record, found, err
 }
 
-// NewestChange returns the newest proposal of a pull request of ours that changes files; its facts are those of the whole
-// pull request. Names are compared as by FindPull. false for none.
+// NewestChange returns the newest proposal of a pull request of ours that changes files; its facts are those of the
+// whole pull request. Names are compared as by FindPull. false for none.
 func (p *Pulls) NewestChange(ctx context.Context, key record.PullKey) (record.Proposal, bool, error) {
 	pull, found, err := p.FindPull(ctx, key)
 	if err != nil || !found {

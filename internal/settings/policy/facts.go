@@ -69,8 +69,8 @@ func Confirmed(classes []facts.Class) string {
 	return "confirmed facts: " + JoinClasses(classes)
 }
 
-// Confirm returns those of the classes that people confirmed which the policy asks for, for a change with the facts that
-// an agent of the tier proposed. All doors at which a change is approved, merged or opened ask it. Error:
+// Confirm returns those of the classes that people confirmed which the policy asks for, for a change with the facts
+// that an agent of the tier proposed. All doors at which a change is approved, merged or opened ask it. Error:
 // invalid_argument, which names the classes that were not confirmed.
 func (r FactRules) Confirm(t gitprovider.Tier, in facts.Reading, confirmed []facts.Class) ([]facts.Class, error) {
 	wanted := r.Chosen(t, in, AcknowledgeFact)

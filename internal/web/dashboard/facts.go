@@ -133,7 +133,8 @@ func rulesOfFacts(effective func() (policy.Policy, error)) policy.FactRules {
 	return p.Facts
 }
 
-// FactTags returns the words of its gravest classes, at most two: of its pull request as it is now, else of the attempt.
+// FactTags returns the words of its gravest classes, at most two: of its pull request as it is now, else of the
+// attempt.
 func (a attempt) FactTags() []string {
 	if a.Seen.Number > 0 {
 		return tagsIn(a.Seen.Tags)
