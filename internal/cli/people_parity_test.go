@@ -123,12 +123,12 @@ func reviewAttempts() (out []attempt) {
 	asked := map[string]string{"CLAUDEOPS_POLICY": "$DIR/confirmed.yaml"}
 	for _, verb := range []string{"approve", "merge"} {
 		out = append(out, reviewAttempt("facts not confirmed", verb, "demo/home", "1", fault.InvalidArgument, asked),
-			reviewAttempt("other facts confirmed", verb, "demo/home", "1", fault.InvalidArgument, asked, "acknowledge",
-				"outbound"),
+			reviewAttempt("other facts confirmed", verb, "demo/home", "1", fault.InvalidArgument, asked,
+				"acknowledge", "outbound"),
 			reviewAttempt("facts confirmed", verb, "demo/home", "1", "", asked, "acknowledge", "destroy,outbound"))
 	}
-	out = append(out, reviewAttempt("facts confirmed in vain", "approve", "demo/home", "1", "", nil, "acknowledge",
-		"outbound"))
+	out = append(out, reviewAttempt("facts confirmed in vain", "approve", "demo/home", "1", "", nil,
+		"acknowledge", "outbound"))
 	objected := reviewAttempt("against an objection", "merge", "demo/home", "1", fault.Conflict, nil)
 	forced := reviewAttempt("against an objection, forced", "merge", "demo/home", "1", "", nil, "force", "yes")
 	again := reviewAttempt("twice", "merge", "demo/home", "1", fault.Conflict, nil)

@@ -197,6 +197,6 @@ func sorted(all []Fact) Reading {
 	slices.SortStableFunc(all, func(a, b Fact) int {
 		return cmp.Or(rank[a.Class]-rank[b.Class], cmp.Compare(a.Path, b.Path), a.Line-b.Line)
 	})
-	shown := all[:min(len(all), MaxFacts)]
+	shown := append([]Fact{}, all[:min(len(all), MaxFacts)]...) // [] as JSON, rather than null
 	return Reading{Facts: shown, Counts: counts, More: len(all) - len(shown)}
 }
