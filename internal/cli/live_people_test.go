@@ -330,7 +330,7 @@ func (s *signedInWorld) agentCalls(tool string, arguments any) fault.Code {
 func (s *signedInWorld) terminal() fault.Code {
 	s.Helper()
 	out, exit := s.command(lookupIn(s.env), "pr", "create", "--repo", "demo/home", "--title", "New", "--body", "Why: x",
-		"--create", fmt.Sprintf("checks/t%d.md=%s/new.md", time.Now().UnixNano(), s.dir), "--json")
+		"--create", fmt.Sprintf("checks/t%d.md=%s/short.md", time.Now().UnixNano(), s.dir), "--json")
 	if exit == 0 {
 		return ""
 	}

@@ -51,6 +51,7 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 	work := filepath.Join(seed.dir, "work")
 	for _, file := range []struct{ name, text string }{
 		{"work/checks/disk.md", "# Disk\n"}, {"new.md", "# New\n\n```sh\nrm -rf /srv/old\n```\n"},
+		{"short.md", "# New\n"}, // too short to be the text of another proposal
 		{"dry.md", "# Dry\n\n```sh\nrm -rf /srv/older\n```\n"}, {"confirmed.yaml", "version: 1\nfacts: {destroy: acknowledge}\n"}, {"broken.yaml", "version: 1\nnonsense: true\n"},
 		{"bounded.yaml", "version: 1\nsessions: {require_boundary: true}\n"},
 		{"claude", fakeClaudeScript},
