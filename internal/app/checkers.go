@@ -72,7 +72,8 @@ func problemOf(ran processtree.Result, c policy.Checker, redact func(string) str
 
 // checkerEnv returns the variables that a checker sees: the basics, and those that the policy names for it.
 func checkerEnv(a *App, cfg config.Config, c policy.Checker) (env []string) {
-	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "SYSTEMROOT"}, c.Env...) {
+	for _, name := range append([]string{"PATH", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "USER", "LANG",
+		"LC_ALL", "TZ", "SYSTEMROOT"}, c.Env...) {
 		if v, ok := config.ScriptVariable(a.Options().Lookup, cfg, name); ok {
 			env = append(env, name+"="+v)
 		}
