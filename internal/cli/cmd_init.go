@@ -174,7 +174,7 @@ func tryDoctor(ctx context.Context, a *commandLine, s initSettings, stateDir str
 		return stops(f) && strings.HasPrefix(f.Name, "provider ")
 	})
 	for _, f := range findings {
-		if stops(f) && !(noForge && strings.HasPrefix(f.Name, "repository ")) { // which fails for the same reason
+		if stops(f) && (!noForge || !strings.HasPrefix(f.Name, "repository ")) { // which fails for the same reason
 			fmt.Fprintf(&told, "\n  %s: %s", f.Name, f.Told())
 		}
 	}

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,8 +83,13 @@ func ask(address, model, text string) (string, error) {
 		return "", err
 	}
 	client := http.Client{Timeout: time.Minute}
-	response, err := client.Post(strings.TrimSuffix(address, "/")+"/chat/completions", "application/json",
-		bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost,
+		strings.TrimSuffix(address, "/")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -62,7 +63,7 @@ var lineOf = regexp.MustCompile(`(?:line )?(\d+): (.*)`)
 
 // parse returns the first line that the shell cannot parse, from 1, and what it says; "" if all is well.
 func parse(block []string) (line int, said string) {
-	shell := exec.Command("sh", "-n")
+	shell := exec.CommandContext(context.Background(), "sh", "-n")
 	shell.Stdin = strings.NewReader(strings.Join(block, "\n") + "\n")
 	out, err := shell.CombinedOutput()
 	if err == nil {

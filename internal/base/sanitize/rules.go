@@ -236,9 +236,9 @@ func (r textRules) commands(v *view, from, to int) bool {
 	case v.text[from-1] == '!':
 		return isCommand(word)
 	case isFolder(word):
-		return isCommand(word) && strings.TrimSpace(rest) != "" && !(v.raw && r.forms.pattern.MatchString(rest))
+		return isCommand(word) && strings.TrimSpace(rest) != "" && (!v.raw || !r.forms.pattern.MatchString(rest))
 	}
-	return isCommand(word) || !(v.raw && r.forms.pattern.MatchString(rest))
+	return isCommand(word) || !v.raw || !r.forms.pattern.MatchString(rest)
 }
 
 // patternForm matches how a line of awk goes on that began with a pattern. Of a text as it is written, code is a part.

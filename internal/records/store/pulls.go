@@ -15,11 +15,14 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
+//nolint:gochecknoglobals // of constants alone; never changed
 var pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
 	r.updated_us, r.asked_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
 	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us, ` + newestFacts
 
 // newestFacts selects the facts of the newest proposal of a pull request that changes files: of the whole of it.
+//
+//nolint:gochecknoglobals // of constants alone; never changed
 var newestFacts = "COALESCE((SELECT " + factTagsOf("f.facts") + ` FROM proposals f WHERE f.provider = r.provider AND f.owner = r.owner
 	AND f.repo = r.repo AND f.pr_number = r.number AND f.state = 'opened'
 	AND EXISTS (SELECT 1 FROM proposal_files c WHERE c.proposal_id = f.id) ORDER BY f.opened_seq DESC LIMIT 1), '')`
