@@ -104,11 +104,11 @@ type trial struct {
 // tryUntilItWorks tries the settings, and has a person change what does not work. Nothing that was answered is lost.
 func (i *interview) tryUntilItWorks(ctx context.Context, s *initSettings) (trial, error) {
 	for {
-		fmt.Fprintf(i.a.streams.Err, "\nTrying it (nothing is written yet) ...\n")
+		fmt.Fprintf(i.a.streams.Err, "\nTrying it (no settings are written yet) ...\n")
 		tried, err := tryOut(ctx, i.a, *s)
 		switch {
 		case ctx.Err() != nil:
-			return tried, fault.New(fault.Timeout, "interrupted; nothing was written")
+			return tried, fault.New(fault.Timeout, "interrupted; no settings were written")
 		case err == nil || !i.ask.canAsk():
 			return tried, err
 		}
@@ -157,7 +157,7 @@ func tryOut(ctx context.Context, a *commandLine, s initSettings) (t trial, err e
 		return t, err
 	}
 	if t.preview, t.skipped, err = s.propose(ctx, a, true, folder.Path); err != nil {
-		return t, fmt.Errorf("the first change would be refused, so nothing was written: %w", err)
+		return t, fmt.Errorf("the first change would be refused, so no settings were written: %w", err)
 	}
 	return t, nil
 }
@@ -179,7 +179,7 @@ func tryDoctor(ctx context.Context, a *commandLine, s initSettings, stateDir str
 		}
 	}
 	if err == nil && told.Len() > 0 {
-		return nil, fault.New(fault.Misconfigured, "pull requests would be stopped, so nothing was written:%s",
+		return nil, fault.New(fault.Misconfigured, "pull requests would be stopped, so no settings were written:%s",
 			inAnswersWords(told.String()))
 	}
 	return findings, err

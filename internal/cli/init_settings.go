@@ -393,7 +393,7 @@ type questions struct {
 	fromInput bool // standard input holds something else
 }
 
-var errInterrupted = errors.New("interrupted; nothing was written")
+var errInterrupted = errors.New("interrupted; no settings were written")
 
 func (q questions) terminal() (fd int, ok bool) {
 	file, isFile := q.in.(*os.File)
