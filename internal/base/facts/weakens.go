@@ -44,8 +44,8 @@ func (g guard) words() string {
 var guardWords = sync.OnceValue(func() *wordings[guard] { //nolint:gochecknoglobals // made once, never changed
 	w := &wordings[guard]{}
 	w.add(guardAsk,
-		"confirm with|ask the|approved|approvals|ask for|ask first|ask before|approval|approve|sign-off|permission from|"+
-			"confirmation|second pair|peer review|reviewed by|wait for")
+		"confirm with|ask the|ask a|ask your|ask someone|approved|approvals|ask for|ask first|ask before|approval|"+
+			"approve|sign-off|permission from|confirmation|second pair|peer review|reviewed by|wait for")
 	w.add(guardBackup, "back up|backup|backups|take a snapshot|snapshot first|make a copy|save a copy")
 	w.add(guardForbid, "do not|don't|never|must not")
 	w.add(guardLimit, "at most|no more than|limit to|not exceed|only if|unless |maximum of|rate limit|--limit")
