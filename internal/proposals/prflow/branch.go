@@ -120,6 +120,10 @@ func (w *writer) lookForBranch(ctx context.Context, failure error) error {
 func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange, err error) {
 	for _, wait := range append(makerWaits(), 0) {
 		tip, err := w.provider.BranchTip(ctx, w.repo, w.creation.draft.branch)
+		if err == nil && tip == "" && !w.vanished { // its maker may have withdrawn it in between
+			w.vanished = true
+			return nil, nil
+		}
 		if err != nil || tip == "" { // the base has moved, or a branch above or below is in the way
 			return nil, failure
 		}

@@ -40,6 +40,9 @@ func TestADefiniteFailureLeavesNothingAndARetryWorks(t *testing.T) {
 			t.Run(fmt.Sprintf("%s fails with %s", method, code), func(t *testing.T) {
 				b := newBench(t)
 				b.fake.Script.FailBefore(method, fault.New(code, "no"))
+				if method == forgetest.MethodCommit && code == fault.Conflict { // which is tried once more
+					b.fake.Script.FailBefore(method, fault.New(code, "no"))
+				}
 				_, err := b.create(createRequest(nil))
 				if fault.CodeOf(err) != code {
 					t.Fatalf("got %v", err)
@@ -441,3 +444,20 @@ func (noSecrets) Spread([]string) []int                                         
 func (noSecrets) Hide(text string) string                                            { return text }
 
 func (noSecrets) Redact(text string) string { return text }
+
+// A rival may make the branch and withdraw it before we look: the name is tried once more.
+func TestABranchThatWasInTheWayAndVanishedIsTriedOnceMore(t *testing.T) {
+	t.Parallel()
+	taken := fault.New(fault.Conflict, "the branch exists already")
+	b := newBench(t)
+	b.fake.Script.FailBefore(forgetest.MethodCommit, taken)
+	if result := b.mustOpen(createRequest(nil)); result.Branch != plainBranch {
+		t.Errorf("the branch is %s", result.Branch)
+	}
+	b = newBench(t)
+	b.fake.Script.FailBefore(forgetest.MethodCommit, taken)
+	b.fake.Script.FailBefore(forgetest.MethodCommit, taken)
+	if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("a conflict that stays: %v", err)
+	}
+}

@@ -27,6 +27,7 @@ type writer struct {
 	// withdrawUnsettled says that the pull request is open, and that it is not known whether it must be withdrawn, or was.
 	withdrawUnsettled bool
 	unfinished        atomic.Bool // the commit of a revision is made, and its text or its answer is to be seen to later
+	vanished          bool        // a branch of the name was in the way, and then gone
 	// a look after an ambiguous failure has shown that the write had no effect, and will have none
 	noEffect bool
 }
