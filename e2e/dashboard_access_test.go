@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 )
@@ -281,8 +283,14 @@ func TestDashboardSaysThatTheSessionHasEnded(t *testing.T) {
 // filled leaves open pull requests without a review on the record, and a refusal beside each tenth.
 func (d *dashboard) filled(open int) {
 	d.Helper()
-	ctx := d.Context()
-	s, err := store.Open(ctx, d.world.vars["CLAUDEOPS_STATE_DIR"], store.Options{Now: time.Now})
+	ctx, root := d.Context(), d.world.vars["CLAUDEOPS_LOCAL_ROOT"]
+	if local.RootIdentity(root) == "" { // what is recorded before a root has one is not of that root
+		if err := os.WriteFile(filepath.Join(root, local.RootFile), []byte("0123456789abcdef\n"), 0o644); err != nil {
+			d.Fatal(err)
+		}
+	}
+	s, err := store.Open(ctx, d.world.vars["CLAUDEOPS_STATE_DIR"], store.Options{Now: time.Now,
+		LocalRoot: func() string { return local.RootIdentity(root) }})
 	if err != nil {
 		d.Fatal(err)
 	}
