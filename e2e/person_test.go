@@ -76,6 +76,11 @@ func (p *person) follows(selector string) {
 func (p *person) reaches(selector string) {
 	p.Helper()
 	p.run(chromedp.WaitVisible(chromedp.CSS(selector)))
+	p.becomes(fmt.Sprintf(`(() => { // it stays where it is: before that, styles and fonts may be missing
+		const top = document.querySelector(%q).getBoundingClientRect().top
+		const stays = window.wasTop === top && document.readyState === "complete" && document.fonts.status === "loaded"
+		window.wasTop = top
+		return stays })()`, selector))
 	away, _ := p.value(fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect()
 	return Math.max(0, r.bottom - innerHeight, -r.top) / innerHeight })()`, selector)).(float64)
 	p.scrolls += int(math.Ceil(away))
