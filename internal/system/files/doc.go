@@ -1,3 +1,0 @@
-// This file locks open files between processes.
-
-package files
