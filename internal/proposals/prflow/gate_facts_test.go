@@ -36,7 +36,8 @@ func TestClassesOfFactsThatThePolicyRefusesAreRefused(t *testing.T) {
 func TestFactsAreToldToAgentForgeAndRecord(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	raw := createRequest(files(file("checks/clean.md", "create", deletes+"\nAsk `@ann` fixes #1: rm -rf /a <b>`c`\n")))
+	breaksOut := "```sh\nrm -rf /srv/`hostname` # @ann <b> fixes #1\n```\n"
+	raw := createRequest(files(file("checks/clean.md", "create", deletes+"\n"+breaksOut)))
 	result := b.mustOpen(raw)
 	if len(result.Facts) == 0 || result.Facts[0] != (prflow.FactLine{Class: facts.Destroy, Path: "checks/clean.md",
 		Line: 4}) {
@@ -45,6 +46,9 @@ func TestFactsAreToldToAgentForgeAndRecord(t *testing.T) {
 	body := b.body(result.Number)
 	if !strings.Contains(body, "- deletes: `checks/clean.md` line 4: `") {
 		t.Errorf("the body is %q", body)
+	}
+	if !strings.Contains(body, "rm -rf /srv/?hostname?") {
+		t.Errorf("the body lacks the words that try to end their code: %q", body)
 	}
 	for _, line := range strings.Split(body[strings.Index(body, "What the added lines would do"):], "\n") {
 		words := strings.Split(line, "`")
