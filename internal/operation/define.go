@@ -28,12 +28,12 @@ type CallSpec[In any] struct {
 	Rejected func(call Call)
 	// Timeout is the longest that the handler may take, the waiting for locks aside. Default defaultTimeout.
 	Timeout time.Duration
-	// maxAnswer is the largest answer, in bytes of its JSON; AnySize for none. Default maxAnswer, and for acts of people
+	// MaxAnswer is the largest answer, in bytes of its JSON; AnySize for none. Default maxAnswer, and for acts of people
 	// any size.
 	MaxAnswer int
 }
 
-// AnySize is the maxAnswer of what bounds its answers itself.
+// AnySize is the MaxAnswer of what bounds its answers itself.
 const AnySize = -1
 
 // RawArguments skips decoding: the handler parses Call.Arguments itself, since it reports more about them.
@@ -46,7 +46,7 @@ const Unbounded time.Duration = -1
 type Note struct {
 	Message string   // what was done, such as what a program printed first; a failure's own message stands before it
 	Digest  string   // of what was run or written
-	Paths   []string // files and folders, beside those of Way.Roots
+	Paths   []string // files and folders, beside those of CallSpec.Roots
 }
 
 func (n Note) empty() bool { return n.Message == "" && n.Digest == "" && len(n.Paths) == 0 }

@@ -213,21 +213,33 @@ func TestThePageOfTheArchitectureShowsTheImports(t *testing.T) {
 	operationtest.Golden(t, filepath.Join(root, "docs", "images", "imports.svg"), g.draw())
 }
 
-// Names of the code in docs/explain/architecture.md: `package.Name` or `package.Type.method`.
+// Names of the code in pages: `package.Name` or `package.Type.method`.
 var codeName = regexp.MustCompile("`([a-z]+)\\.([A-Za-z]+)(?:\\.([A-Za-z]+))?`") //nolint:gochecknoglobals // a pattern
 
-func TestThePageOfTheArchitectureNamesWhatExists(t *testing.T) {
+func TestPagesNameCodeThatExists(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
-	page := readPage(t, filepath.Join(root, "docs", "explain", "architecture.md"))
 	declared := declaredNames(t, root)
-	found := codeName.FindAllStringSubmatch(page, -1)
-	if len(found) < 15 {
-		t.Fatalf("the page names %d places only", len(found))
+	packages := map[string]bool{}
+	for name := range declared {
+		of, _, _ := strings.Cut(name, ".")
+		packages[of] = true
 	}
-	for _, match := range found {
-		if name := strings.Trim(match[0], "`"); !declared[name] {
-			t.Errorf("the page names %s, which does not exist", name)
+	for page, least := range map[string]int{"explain/architecture.md": 15, "guides/development.md": 5} {
+		found := codeName.FindAllStringSubmatch(readPage(t, filepath.Join(root, "docs", filepath.FromSlash(page))), -1)
+		named := 0
+		for _, match := range found {
+			name := strings.Trim(match[0], "`")
+			switch {
+			case !packages[match[1]]: // a file, such as `gates.go`
+			case !declared[name]:
+				t.Errorf("%s names %s, which does not exist", page, name)
+			default:
+				named++
+			}
+		}
+		if named < least {
+			t.Errorf("%s names %d places only", page, named)
 		}
 	}
 }

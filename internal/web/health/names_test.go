@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
@@ -78,7 +79,36 @@ func TestThePageOfMetricsIsMadeFromThem(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(code[name].labels, ", "),
 			strings.ReplaceAll(code[name].help, "|", `\|`))
 	}
+	b.WriteString("\n## Alerts\n\nThose of `deploy/prometheus/claudeops.rules.yaml`.\n\n" +
+		"| alert | severity | what to do |\n|---|---|---|\n")
+	for _, a := range alerts(t) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", a.Alert, a.Labels.Severity, a.Annotations.Description)
+	}
 	operationtest.Golden(t, filepath.Join("..", "..", "..", "docs", "reference", "metrics.md"), []byte(b.String()))
+}
+
+// alert is a rule of deploy/prometheus/claudeops.rules.yaml.
+type alert struct {
+	Alert       string
+	Labels      struct{ Severity string }
+	Annotations struct{ Description string }
+}
+
+func alerts(t *testing.T) (out []alert) {
+	t.Helper()
+	var file struct{ Groups []struct{ Rules []alert } }
+	if err := yaml.Unmarshal([]byte(read(t, "deploy", "prometheus", "claudeops.rules.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range file.Groups {
+		out = append(out, group.Rules...)
+	}
+	for _, a := range out {
+		if a.Alert == "" || a.Labels.Severity == "" || a.Annotations.Description == "" {
+			t.Errorf("an alert lacks its name, severity or description: %+v", a)
+		}
+	}
+	return out
 }
 
 // Rules and dashboard ask for metrics that there are, by labels that these have.
