@@ -58,7 +58,7 @@ func NewAgentSessions(p *Parts) (*session.Service, error) {
 	return s, nil
 }
 
-// servedSessions is newAgentSessions for a server, which must be able to keep its schedule.
+// servedSessions is NewAgentSessions for a server, which must be able to keep its schedule.
 func servedSessions(ctx context.Context, p *Parts) (*session.Service, error) {
 	s, err := NewAgentSessions(p)
 	if err != nil {

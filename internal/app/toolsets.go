@@ -234,7 +234,7 @@ func WorkingFolder(a *App) (string, error) {
 	return os.Getwd()
 }
 
-// projectFolder is workingFolder; "" if it is unknown.
+// projectFolder is WorkingFolder; "" if it is unknown.
 func projectFolder(a *App, p *Parts) string {
 	folder, err := WorkingFolder(a)
 	if err != nil {

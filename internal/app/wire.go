@@ -39,7 +39,7 @@ import (
 
 // App holds the parts of one run of the program. Each part is made when it is first asked for.
 type App struct {
-	// Options are asked each time, since flags are read after the first command is known. nil: none.
+	// options is asked each time, since flags are read after the first command is known. nil: none.
 	options func() Options
 	Parts   *Parts
 
@@ -128,7 +128,7 @@ const (
 
 // Needs tells what a command requires before its parts are made.
 type Needs struct {
-	// records says that there must be some: the command looks at them, and must not make an empty store and find it fine.
+	// Records says that there must be some: the command looks at them, and must not make an empty store and find it fine.
 	Records bool
 	Log     LogForm
 }

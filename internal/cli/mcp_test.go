@@ -376,7 +376,7 @@ func TestAPromptIsRefusedAsItsToolsAre(t *testing.T) {
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"9"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// mcpAnswers answers requests, each on a server of its own, in the era of initialize or in that of server/discover.
+// mcpAnswer answers a request on a server of its own, in the era of initialize or in that of server/discover.
 func (d *doors) mcpAnswer(modern bool, method, params string) (result, failure map[string]any) {
 	d.Helper()
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +

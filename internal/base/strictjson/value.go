@@ -255,7 +255,7 @@ const maxFields = 64
 // seen records which names an object has had so far.
 type seen struct {
 	known   uint64          // a bit for each field
-	unknown map[string]bool // at most MaxViolations: each one is a violation
+	unknown map[string]bool // at most maxViolations: each one is a violation
 }
 
 // decodeObject decodes an object into a struct.

@@ -245,7 +245,7 @@ func TestLastNumberCountsNoPullRequestThatWasOpenedAfterTheOpenOnesWereRead(t *t
 	sc.same("last number", snap.LastNumber, before)
 }
 
-// bulk is a BulkPathMemory that counts how often it is asked and told.
+// bulk is a memory of paths that counts how often it is asked and told.
 type bulk struct {
 	memory
 	asked, told int

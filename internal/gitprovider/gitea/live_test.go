@@ -538,8 +538,6 @@ func (w *liveWorld) Message(commit string) string {
 	return w.git("", "log", "-1", "--format=%B", commit)
 }
 
-// TestLiveFacts holds what the fake server is made after against a real one, beyond the contract: ids that outlast a
-// name, archives, and reviews that were begun long before they were submitted.
 // liveServer is the server of GITEA_URL, with the users ann and bob.
 func liveServer(t *testing.T) *live {
 	t.Helper()
@@ -622,6 +620,8 @@ func TestLiveBelowAPath(t *testing.T) {
 	}
 }
 
+// TestLiveFacts holds what the fake server is made after against a real one, beyond the contract: ids that outlast a
+// name, archives, and reviews that were begun long before they were submitted.
 func TestLiveFacts(t *testing.T) {
 	h := liveServer(t)
 	w, is := h.NewRepo(t, providertest.File{Path: "README.md", Content: "# Home\n"},

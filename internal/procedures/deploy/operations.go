@@ -119,7 +119,7 @@ func (r PlanRequest) profile() string {
 	return r.Profile
 }
 
-// maxPath bounds a path in the arguments, in bytes.
+// maxArgument bounds a path in the arguments, in bytes.
 const maxArgument = 4096
 
 // checkArgumentLengths refuses texts that are longer than any path.

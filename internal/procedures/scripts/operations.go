@@ -265,7 +265,7 @@ func decodeStart(text []byte) (out startOrder, violations []fault.Violation) {
 	return out, violations
 }
 
-// Start runs a script for the person who calls. begun, if not nil, is called with the run's id when it starts.
+// start runs a script for the person who calls. begun, if not nil, is called with the run's id when it starts.
 func (s toolDeps) start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
 	error) {
 	out := StartedScript{}

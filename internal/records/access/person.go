@@ -34,7 +34,7 @@ type Principal struct {
 	// Ceiling lowers the server's tier; it never raises it.
 	Ceiling gitprovider.Tier
 	Scopes  Scopes
-	// TokenHash is the hash of the token behind ViaToken and ViaSession.
+	// TokenHash is the hash of the token behind ViaToken and ViaLogin.
 	TokenHash string
 }
 

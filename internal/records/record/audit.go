@@ -35,7 +35,7 @@ type AuditQuery struct {
 // AuditReport is the result of a verification of the audit.
 type AuditReport struct {
 	Rows int64 `json:"rows" doc:"Sound rows up to the first bad one"`
-	// GenesisHash if there is none
+	// 64 zeros if there is none
 	Head    string `json:"head" doc:"Hash of the last of them; keep it elsewhere and give it as expect_head"`
 	HeadSeq int64  `json:"head_seq"`
 
@@ -46,7 +46,7 @@ type AuditReport struct {
 	// Checks says with whose heads it was compared, and with whose it could not be.
 	Checks []HeadCheck `json:"checks,omitempty"`
 
-	// number of the row with the expected head; 0 for GenesisHash, and when none was found or asked for
+	// number of the row with the expected head; 0 for the hash of an empty audit, and when none was found or asked for
 	ExpectedSeq int64 `json:"-"`
 }
 

@@ -61,7 +61,7 @@ func CreateSecret(dir, name string, mode fs.FileMode, fresh func() (string, erro
 const MaxSecretSize = 64 << 10
 
 // ReadSecret returns what a file holds without the white space around it. It fails at once for a file that cannot be
-// read, that is not a regular file or that is larger than MaxSize.
+// read, that is not a regular file or that is larger than MaxSecretSize.
 func ReadSecret(path string) (string, error) {
 	text, _, err := readTrimmed(path)
 	return text, err

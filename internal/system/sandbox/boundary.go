@@ -100,7 +100,7 @@ func (a *Account) groups() []int {
 // Groups returns all groups of the user.
 func (a *Account) Groups() []int { return append([]int{a.GID}, a.groups()...) }
 
-// DefaultAccount is the user that agents run as unless configured otherwise, if it exists; see FindAccounts.
+// DefaultAccount is the user that agents run as unless configured otherwise, if it exists; see findAccounts.
 const DefaultAccount = "claudeops-agent"
 
 // The versions of the kernel's Landlock that the boundary relies on.
@@ -118,7 +118,7 @@ const (
 // Choice is the operator's configuration of the boundary.
 type Choice struct {
 	Kind    Kind     // "" for the best that there is
-	Account string   // the agents' users, as FindAccounts takes them
+	Account string   // the agents' users, as findAccounts takes them
 	Ports   []uint16 // that TCP is to be limited to; nil for no limit
 	NoUDP   bool     // with Ports: no UDP either
 }
@@ -132,7 +132,7 @@ type Machine struct {
 	// MaySwitch is nil if this process may start processes as another user, and otherwise says why not.
 	MaySwitch error
 	UID, GID  int // ours
-	// Accounts finds the agents' users; see FindAccounts. ErrNoAccount if there is none.
+	// Accounts finds the agents' users; see findAccounts. ErrNoAccount if there is none.
 	Accounts func(text string) ([]Account, error)
 	// Claims is nil if users can be claimed for one session, and otherwise says why not. It is asked where MaySwitch is
 	// nil.

@@ -211,7 +211,7 @@ func whole(text string) string { return text }
 // linesAtOnce is the number of rows that are read at a time.
 const linesAtOnce = 500
 
-// auditLines gives the whole audit out, oldest first, one JSON object a line, up to the row that was last when it
+// lines gives the whole audit out, oldest first, one JSON object a line, up to the row that was last when it
 // began.
 func (h *auditPages) lines(req *httpx.Request) (httpx.Response, error) {
 	head, _, err := h.records.Head(req.Context())

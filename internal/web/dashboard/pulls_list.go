@@ -83,7 +83,7 @@ func (m *pullsMemo) seen() (last pullsRead, begun int) {
 	return m.last, m.begun
 }
 
-// pullsPage shows the open pull requests of every repository that we know. One that fails says so; the others are
+// showPulls shows the open pull requests of every repository that we know. One that fails says so; the others are
 // shown.
 func (h *pullList) showPulls(req *httpx.Request) (httpx.Response, error) {
 	read, err := h.readPulls(req)

@@ -40,7 +40,7 @@ func reviewOf(req *httpx.Request) review.Request {
 	}
 }
 
-// reviewByForm does what a person has decided. What cannot be understood is recorded here, everything else by the
+// review does what a person has decided. What cannot be understood is recorded here, everything else by the
 // reviewer. A form that is refused comes back with what was written.
 func (h *pullPages) review(req *httpx.Request) (httpx.Response, error) {
 	sent, err := h.readReview(req)

@@ -131,7 +131,7 @@ type oncePage struct {
 // maxCode is more than a one-time code has, in bytes.
 const maxCode = 100
 
-// signInPage shows the form. next is where to go then, a path below the base. With a one-time code it shows a button
+// showSignIn shows the form. next is where to go then, a path below the base. With a one-time code it shows a button
 // that sends the code, which a script presses as soon as somebody sees the page: asking for the page alone uses nothing
 // up, so that a program which looks at addresses ahead does no harm.
 func (h *signInPages) showSignIn(req *httpx.Request) (httpx.Response, error) {

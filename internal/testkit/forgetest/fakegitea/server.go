@@ -328,7 +328,7 @@ type prState struct {
 	id        int64
 	poster    string
 	updated   time.Time
-	labels    []int64 // ids, ascending; see repoState.labelsOf
+	labels    []int64 // ids, ascending
 	assignees []string
 	requested []review // review requests that were not answered yet
 	reviews   []review // beside the host's reviews, by index

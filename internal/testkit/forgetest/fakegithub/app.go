@@ -115,7 +115,7 @@ func (t *AppToken) may(name, level string) bool {
 	return covers(t.Permissions[name], level)
 }
 
-// makeAppToken makes a token of GitHub's form.
+// makeToken makes a token of GitHub's form.
 func (i *appInstallation) makeToken(ref gitprovider.RepoRef, permissions map[string]string) *AppToken {
 	lifetime := i.app.Lifetime
 	if lifetime == 0 {
@@ -130,7 +130,7 @@ func (i *appInstallation) makeToken(ref gitprovider.RepoRef, permissions map[str
 	return token
 }
 
-// admitApp finds out whether a token is one of the app's, and refuses those that are worth nothing any more.
+// admit finds out whether a token is one of the app's, and refuses those that are worth nothing any more.
 func (i *appInstallation) admit(a *exchange, token string) (known, admitted bool) {
 	i.s.host.Locked(func() {
 		at := slices.IndexFunc(i.appTokens, func(t *AppToken) bool { return t.Token == token })
