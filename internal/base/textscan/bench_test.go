@@ -152,6 +152,22 @@ func TestTheSearchEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// What people write leaves room: a letter that only a change of case turns into ASCII, and what manifests are made of,
+// do not make each rule read the whole text.
+func TestWhatPeopleWriteTakesLittleOfItsBudget(t *testing.T) {
+	t.Parallel()
+	const most = 20 // looks, of the 65 after which a text of this size is costly
+	s := NewScanner([]string{fakeToken()})
+	for name, before := range map[string]string{"as it is": "", "a sign of Kelvin": "0 \u212a\n",
+		"a manifest": "kind: ConfigMap\ndata:\n  a: b\n---\nSee the secret.\n"} {
+		ctx := &countedContext{Context: t.Context(), left: 1 << 30}
+		found, err := s.Secrets(ctx, "a.md", before+prose(leastSearched-len(before)))
+		if looks := 1<<30 - ctx.left; err != nil || len(found) > 0 || looks > most {
+			t.Errorf("%s: %v, %v, %d looks", name, found, err, looks)
+		}
+	}
+}
+
 func BenchmarkLoadRules(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

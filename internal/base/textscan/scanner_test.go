@@ -443,6 +443,13 @@ func TestTokensWithAPrefixAreFound(t *testing.T) {
 		"gcntfy-#10-~8-~4-~4-~4-~12-~8-~4-~4-~4-~12", "ctp_#40", "bitpat_#60", "b10ck5.~32.~8-~4-~4-~4-~12",
 		"dG9rO#54=", "$aact_#100", "https://prod-1.westeurope.logic.azure.com/workflows/a/invoke?sv=1.0&sig=#43",
 		"https://hooks.zapier.com/hooks/catch/123456/#7", "https://a.tines.com/webhook/~32/~32",
+		// What was left of the expressions of trufflehog of 2026-08-21 and of detect-secrets of 2026-04-02.
+		"da2-~26", "#42+ACR#6", "0.A#60.Ag#300", "api_#22.#22", "ddw_#36", "dp.pt.#40", "API_KEY^32", "na1.#100",
+		"live_#40", "hvb.#60", "ewogIC#40.eyJ#40.#43", "ewogIC#40.ewo#40.#43", "sdk-~8-~4-4~3-~4-~12",
+		"api-~8-~4-4~3-~4-~12", "pk.~32", "NRBR-~19", "AA~40-NRMA", "eu01xx~36-NRMA", "API-^30",
+		"pgar_#27", "pub-c-" + uuid, "sub-c-" + uuid, "rzp_live_#14", "sk_1x1_~64", "sk_test_10x3_~64", "rh-api-" + uuid,
+		"00D#12!#96", "3MVG9#85", "spu-~32", "pi_#24_secret_#25", "seti_#24_secret_#25", "#22==:#32", "LTAI#12", "LTAI#20",
+		"oaa#14.v1.#60.~64", "//registry.npmjs.org/:_authToken=" + uuid,
 	} {
 		seed := uint32(700 + 10*i)
 		token := regexp.MustCompile(`[#~^][0-9]+`).ReplaceAllStringFunc(form, func(part string) string {
@@ -527,7 +534,10 @@ func TestWhatIsNearlyAKindOfOurOwn(t *testing.T) {
 		"network_key: GENERATE", "network_key: [1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 13]",
 		"PrivateKey = <your private key>", "PublicKey = +" + noise(alnum, 41, 542) + "A=", `{"kty":"EC","d":"..."}`,
 		"otpauth://totp/a:b?secret=<SECRET>", "https://a/b?sig=abc&sv=1", "Пароль и ключ: см. хранилище",
-		"PuTTY reads .ppk files",
+		"PuTTY reads .ppk files", "live_migration_of_virtual_machines_and_more", "pub-c- and sub-c- are public",
+		"api_endpoint.configuration_handler", "the image is app-us1, in us-us2", "sdk-2024-01-01", "API-REFERENCE",
+		"https://a.notion.site/API-BD80F56CDC1441E6BF6011AB6D852875",
+		"pods api-7d9f8b6c4-x2v9q, sdk-server-0", "rzp_live_ begins a key", "00D is a prefix of ids", "PK.WITH.DOTS",
 	} {
 		if found := secretsOf(t, s, "checks/a.md", text); len(found) != 0 {
 			t.Errorf("found %v in %q", found, text)

@@ -23,8 +23,8 @@ type extent struct {
 }
 
 // literals are strings of which every match of an expression contains at least one, in lower case, and how far the
-// match can reach around it. No choices means that nothing of the kind is known. They hold for texts without
-// foldsToASCII.
+// match can reach around it. No choices means that nothing of the kind is known. They hold for texts as foldText
+// returns them.
 type literals struct {
 	choices []string
 	before  extent // of a match before the literal
@@ -50,8 +50,8 @@ func (s shape) best() literals {
 	return s.required
 }
 
-// better reports whether a search for l has fewer useless hits than one for other: long literals first, of these the
-// ones whose match has bounds, of these the fewest.
+// better reports whether a search for l costs less than one for other: long literals first, of these the ones whose
+// match has bounds, then those at its beginning, of these the longest, and the fewest.
 func (l literals) better(other literals) bool {
 	const telling = 3 // characters, from which on a literal is rare enough in prose
 	length, otherLength := l.shortest(), other.shortest()
@@ -60,11 +60,16 @@ func (l literals) better(other literals) bool {
 		return length > otherLength
 	case bounded != otherBounded && min(length, otherLength) >= telling:
 		return bounded
+	case l.leads() != other.leads() && min(length, otherLength) >= telling:
+		return l.leads()
 	case length != otherLength:
 		return length > otherLength
 	}
 	return len(l.choices) < len(other.choices)
 }
+
+// leads reports whether a match begins with the literal.
+func (l literals) leads() bool { return l.before.chars == 0 }
 
 func (l literals) hasBounds() bool { return l.before.hasBounds() && l.after.hasBounds() }
 
@@ -207,7 +212,7 @@ func products(left, right []string) []string {
 func alternative(tree *syntax.Regexp) shape {
 	all := shape{exact: []string{}}
 	known := true
-	for _, part := range tree.Sub {
+	for i, part := range tree.Sub {
 		s := shapeOf(part)
 		if all.exact != nil && s.exact != nil && len(all.exact)+len(s.exact) <= maxChoices {
 			all.exact = distinct(append(all.exact, s.exact...))
@@ -219,6 +224,11 @@ func alternative(tree *syntax.Regexp) shape {
 		all.required.choices = append(all.required.choices, found.choices...)
 		all.required.before = all.required.before.or(found.before)
 		all.required.after = all.required.after.or(found.after)
+		if i == 0 {
+			all.required.also = found.also
+		} else {
+			all.required.also = inBoth(all.required.also, found.also)
+		}
 		all.most = all.most.or(s.most)
 	}
 	if !known {
@@ -229,6 +239,16 @@ func alternative(tree *syntax.Regexp) shape {
 		all.required.opening = tree
 	}
 	return all
+}
+
+// inBoth returns the lists that two parts have in common.
+func inBoth(some, others [][]string) (both [][]string) {
+	for _, list := range some {
+		if slices.ContainsFunc(others, func(other []string) bool { return slices.Equal(list, other) }) {
+			both = append(both, list)
+		}
+	}
+	return both
 }
 
 func repeated(part *syntax.Regexp, least, most int) shape {
@@ -257,7 +277,6 @@ func repeated(part *syntax.Regexp, least, most int) shape {
 	return result
 }
 
-// isASCII and foldsToASCII say for which texts letters without regard to case are as many bytes as in any case.
 func isASCII(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -270,6 +289,17 @@ func isASCII(text string) bool {
 // foldsToASCII are the characters beyond ASCII that are equal to a letter of ASCII when case is ignored: the long s,
 // the sign of Kelvin, and the capital I with a dot, whose small letter begins with an i.
 const foldsToASCII = "\u017f\u212a\u0130"
+
+// letterOf returns the small letter of ASCII that one of foldsToASCII counts as.
+func letterOf(r rune) byte {
+	switch r {
+	case '\u017f':
+		return 's'
+	case '\u212a':
+		return 'k'
+	}
+	return 'i'
+}
 
 func distinct(values []string) []string {
 	slices.Sort(values)

@@ -30,6 +30,7 @@ func TestLiterals(t *testing.T) {
 		{`(?:a|b){2}(?s:.)`, []string{"aa", "ab", "ba", "bb"}, extent{}, one, ``},
 		{`[a-z.]+\.corp`, []string{".corp"}, line, extent{}, ``},
 		{`größe`, nil, extent{}, extent{}, ``},
+		{`kind:[ ]*secret.*\bdata:`, []string{"kind:"}, extent{}, extent{unbounded, 0}, `(?-s:kind: *secret.*\bdata:)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.expression, func(t *testing.T) {
@@ -48,6 +49,25 @@ func TestLiterals(t *testing.T) {
 				t.Errorf("opening %s, want %s", got.opening, tt.opening)
 			}
 		})
+	}
+}
+
+// What stands in each match of each part of an alternative is in the text, or there is no match.
+func TestAlternativesNeedWhatAllOfTheirPartsNeed(t *testing.T) {
+	t.Parallel()
+	for expression, want := range map[string][][]string{
+		`kind: .*secret|secret.*kind: `:            {{"kind: "}, {"secret"}},
+		`kind: .*secret|token.*kind: |kind: .*sec`: {{"kind: "}},
+		`kind: .*secret|secret`:                    nil,
+	} {
+		tree, err := syntax.Parse(expression, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := shapeOf(tree).best().also
+		if !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
 	}
 }
 
@@ -121,7 +141,8 @@ func TestFindFoldsLetters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]int{"TASK_12345": 2, "ta\u017f\u212a_12345": 1, "tas\u212a_1234": 1,
+	for text, want := range map[string]int{"TASK_12345": 2, "ta\u017f\u212a_12345": 2, "tas\u212a_1234": 1,
+		"\u017f\u0130 ta\u017fk_12345 task_12345": 4,
 		"task_12 \u0130": 0} {
 		if found, err := s.Find(t.Context(), text); err != nil || len(found) != want {
 			t.Errorf("%q: %v, %v, want %d", text, found, err, want)

@@ -24,11 +24,8 @@ func (s *Set) places(w *Work, text string, open bool) [][]byteRange {
 	if !w.Spend(walkCost * len(text)) {
 		return places
 	}
-	if strings.ContainsAny(text, foldsToASCII) {
-		return s.wherever(text)
-	}
-	lower := lowerASCII(text)
-	wanted, some := s.wanted(w, lower)
+	folded := foldText(text)
+	wanted, some := s.wanted(w, folded.lower)
 	if !some || !w.Spend(walkCost*len(text)) {
 		return places
 	}
@@ -37,8 +34,8 @@ func (s *Set) places(w *Work, text string, open bool) [][]byteRange {
 		width = utf8.UTFMax
 	}
 	lines := &lineBreaks{text: text}
-	s.literals.Walk(lower, func(at, length, literal int64) bool {
-		here := byteRange{int(at + 1 - length), int(at) + 1}
+	s.literals.Walk(folded.lower, func(at, length, literal int64) bool {
+		here := byteRange{folded.origin(int(at + 1 - length)), folded.origin(int(at) + 1)}
 		for _, u := range s.uses[literal] {
 			if r := &s.rules[u.rule]; u.reach && wanted[u.rule] && r.begins(w, text, here.start, open) {
 				places[u.rule] = mergePlace(places[u.rule], around(lines, here, r.reach, width))
@@ -78,26 +75,6 @@ func (s *Set) wanted(w *Work, lower []byte) (rules []bool, some bool) {
 		some = some || rules[i]
 	}
 	return rules, some
-}
-
-// wherever has the whole text for each rule with a keyword in it: literals say nothing about texts with characters that
-// only a change of case turns into ASCII.
-func (s *Set) wherever(text string) [][]byteRange {
-	places := make([][]byteRange, len(s.rules))
-	for i := range s.rules {
-		if len(s.rules[i].keywords) == 0 {
-			places[i] = []byteRange{{0, len(text)}}
-		}
-	}
-	s.literals.Walk([]byte(strings.ToLower(text)), func(_, _, literal int64) bool {
-		for _, u := range s.uses[literal] {
-			if u.keyword {
-				places[u.rule] = []byteRange{{0, len(text)}}
-			}
-		}
-		return true
-	})
-	return places
 }
 
 // begins says whether what is at an offset of a text can be the literal of a match, as far as the opening tells.
@@ -185,19 +162,42 @@ func mergePlace(places []byteRange, place byteRange) []byteRange {
 	return append(places, place)
 }
 
-// lowerASCII returns text with the letters of ASCII in lower case, and as many bytes.
-func lowerASCII(text string) []byte {
-	lower := []byte(text)
-	toLowerASCII(lower)
-	return lower
+// foldedText is a text with the letters of ASCII in lower case, those of foldsToASCII among them.
+type foldedText struct {
+	lower []byte
+	at    []int // offsets in lower of the letters that are shorter there, in order
+	more  []int // bytes that the text has more up to each of these, the letter included
 }
 
-func toLowerASCII(text []byte) {
-	for i, c := range text {
+func foldText(text string) foldedText {
+	f := foldedText{lower: make([]byte, 0, len(text))}
+	rest := text
+	for more := 0; ; {
+		next := strings.IndexAny(rest, foldsToASCII)
+		if next < 0 {
+			break
+		}
+		r, size := utf8.DecodeRuneInString(rest[next:])
+		f.lower = append(append(f.lower, rest[:next]...), letterOf(r))
+		more += size - 1
+		f.at, f.more = append(f.at, len(f.lower)-1), append(f.more, more)
+		rest = rest[next+size:]
+	}
+	f.lower = append(f.lower, rest...)
+	for i, c := range f.lower {
 		if 'A' <= c && c <= 'Z' {
-			text[i] = c + 'a' - 'A'
+			f.lower[i] = c + 'a' - 'A'
 		}
 	}
+	return f
+}
+
+// origin returns the offset in the text of an offset in lower.
+func (f foldedText) origin(at int) int {
+	if n, _ := slices.BinarySearch(f.at, at); n > 0 {
+		return at + f.more[n-1]
+	}
+	return at
 }
 
 // Probe tells where in texts a match of some rules may be. It costs far less than Find.
@@ -263,14 +263,15 @@ func (p *Probe) hits(w *Work, text string) []hit {
 	if !w.Spend(walkCost * len(text)) {
 		return nil
 	}
-	p.set.literals.Walk(lowerASCII(text), func(at, length, literal int64) bool {
+	folded := foldText(text)
+	p.set.literals.Walk(folded.lower, func(at, length, literal int64) bool {
 		for _, u := range p.set.uses[literal] {
 			if !p.of[u.rule] {
 				continue
 			}
 			p.wanted[u.rule] = p.wanted[u.rule] || u.keyword || len(p.set.rules[u.rule].keywords) == 0
 			if u.reach {
-				hits = append(hits, hit{int(at + 1 - length), u.rule})
+				hits = append(hits, hit{folded.origin(int(at + 1 - length)), u.rule})
 			}
 		}
 		return w.Spend(0)
