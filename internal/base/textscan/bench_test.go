@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/textscan/secretrules"
 )
 
 // prose is n bytes of the kind of text that the product handles.
@@ -156,14 +158,17 @@ func TestTheSearchEndsWithItsContext(t *testing.T) {
 // do not make each rule read the whole text.
 func TestWhatPeopleWriteTakesLittleOfItsBudget(t *testing.T) {
 	t.Parallel()
-	const most = 20 // looks, of the 65 after which a text of this size is costly
-	s := NewScanner([]string{fakeToken()})
+	rules, err := embeddedRules()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, before := range map[string]string{"as it is": "", "a sign of Kelvin": "0 \u212a\n",
 		"a manifest": "kind: ConfigMap\ndata:\n  a: b\n---\nSee the secret.\n"} {
-		ctx := &countedContext{Context: t.Context(), left: 1 << 30}
-		found, err := s.Secrets(ctx, "a.md", before+prose(leastSearched-len(before)))
-		if looks := 1<<30 - ctx.left; err != nil || len(found) > 0 || looks > most {
-			t.Errorf("%s: %v, %v, %d looks", name, found, err, looks)
+		text := before + prose(leastSearched-len(before))
+		w := secretrules.NewWork(t.Context(), costOfByte*leastSearched*3/10)
+		layers, _ := layersOf(w, text)
+		if found := knownSecrets(w, rules, layers); len(found) > 0 || w.Spent() {
+			t.Errorf("%s: %v, or too much work", name, found)
 		}
 	}
 }
