@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -73,6 +74,19 @@ func logSwitches(log *slog.Logger, s policy.Snapshot) {
 			log.Warn(warning)
 		}
 	}
+}
+
+// withSwitches returns the warnings with what the policy adds to those of the switches: each switch has one, which names
+// all of its places.
+func (r Ruling) withSwitches(warnings []string, set config.Rules) []string {
+	withoutPolicy := []string{set.DryRun.Warning(), set.ReadOnly.Warning()}
+	out := slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return slices.Contains(withoutPolicy, w) })
+	for _, on := range []policy.Switch{r.DryRun, r.ReadOnly} {
+		if warning := on.Warning(); warning != "" {
+			out = append(out, warning)
+		}
+	}
+	return out
 }
 
 // readRules reads the rules once. This is the one place where what the sources and the policy say comes together.
@@ -206,6 +220,9 @@ func (r Ruling) noProposals() string {
 func (r Ruling) isReadOnly() string {
 	if r.lowered {
 		return "this agent is read-only (by its token, or by how it connects)"
+	}
+	if !slices.ContainsFunc(r.ReadOnly.By, func(place string) bool { return strings.HasPrefix(place, "CLAUDEOPS_") }) {
+		return "the server is read-only (read_only of the policy)"
 	}
 	return "the server is read-only (CLAUDEOPS_READ_ONLY)"
 }

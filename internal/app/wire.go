@@ -32,7 +32,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/config"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/system/transport"
 )
@@ -142,16 +141,10 @@ func (a *App) Wire(n Needs) *Parts {
 	p.Cfg.EnvironmentFile = a.Options().EnvironmentFile
 	p.Log = a.Options().Logger(n.Log, p.Cfg)
 	targets, problems := notify.ParseTargets(notify.Settings(p.Cfg.Notifications))
-	p.Cfg.Warnings = append(p.Cfg.Warnings, problems...)
+	p.Rules = NewRules(a.Options().Sources, p.Log)
+	p.Cfg.Warnings = append(p.Rules.Now().withSwitches(p.Cfg.Warnings, config.LoadRules(a.sources())), problems...)
 	for _, w := range p.Cfg.Warnings {
 		p.Log.Warn(w)
-	}
-	p.Rules = NewRules(a.Options().Sources, p.Log)
-	for _, on := range []policy.Switch{p.Rules.Now().DryRun, p.Rules.Now().ReadOnly} {
-		if w := on.Warning(); w != "" && !slices.Contains(p.Cfg.Warnings, w) { // the policy contradicts a setting
-			p.Cfg.Warnings = append(p.Cfg.Warnings, w)
-			p.Log.Warn(w)
-		}
 	}
 	p.Scanner = textscan.NewScanner(append(p.Cfg.Secrets, targets.Secrets()...))
 	p.secrets = newSecrets(a, p)

@@ -34,8 +34,12 @@ func (s Switch) Warning() string {
 	if len(s.Against) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("false has no effect in %s: %s says true", strings.Join(s.Against, " and "),
-		strings.Join(s.By, " and "))
+	says := "says"
+	if len(s.By) > 1 {
+		says = "say"
+	}
+	return fmt.Sprintf("false has no effect in %s: %s %s true", strings.Join(s.Against, " and "),
+		strings.Join(s.By, " and "), says)
 }
 
 // Reading is the state of the operator's rules at one reading.
