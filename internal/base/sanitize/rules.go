@@ -206,7 +206,8 @@ const commandForm = `(?:atlantis|digger|terrateam|spacelift)\s+(?:plan|apply|unl
 	`|r[+]\s*$|r=[\w-]+\s*$|r\?\s` +
 	`|(?:jenkins|ghprb|buildkite|elasticmachine)\b[,:]?\s[^\n]*?(?:test|build|retry|run|merge|please)` +
 	`|(?:re-?)?run\s+(?:ci|e2e|[\w-]+-ci(?:/[\w-]+)*)[.!]?\s*$` +
-	`|(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please|recheck)[.!]?\s*$`
+	`|(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please|recheck(?: no bug| bug \d+)?)[.!]?\s*$` +
+	`|pre-commit\.ci\s+(?:autofix|run)\b`
 
 // trailerForm are git's trailers, and lines that programs look for in the same place: those of Gerrit, Zuul and
 // release-please.
