@@ -35,11 +35,9 @@ type signedInWorld struct {
 const rolesOfTest = rulesOfTest + "roles:\n  operator: [{provider: company, user: ann}]\n" +
 	"  viewer: [{provider: company, user: bob}]\n"
 
-// What the operator changes in the policy holds for people, for their programs and agents, and for the command line
-// of a running server from the same moment on. While the policy is broken nobody signs in anew and no program is let
-// in, and who is in may read, and nothing else.
-func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
-	t.Parallel()
+// newSignedInWorld makes the world, before anybody has signed in and a server runs.
+func newSignedInWorld(t *testing.T) *signedInWorld {
+	t.Helper()
 	provider := fakeoidc.New(time.Now)
 	t.Cleanup(provider.Close)
 	socket := shortFolder(t) + "/agents.sock"
@@ -51,8 +49,17 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 		"CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET": provider.Secret, "GITEA_WEBHOOK_SECRET": "a-secret-of-the-webhooks",
 	})
 	w.put("policy.yaml", rolesOfTest)
-	w.serving(func(address string) {
-		s := &signedInWorld{peopleWorld: w, provider: provider, address: address, socket: socket}
+	return &signedInWorld{peopleWorld: w, provider: provider, socket: socket}
+}
+
+// What the operator changes in the policy holds for people, for their programs and agents, and for the command line
+// of a running server from the same moment on. While the policy is broken nobody signs in anew and no program is let
+// in, and who is in may read, and nothing else.
+func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
+	t.Parallel()
+	s := newSignedInWorld(t)
+	s.serving(func(address string) {
+		s.address = address
 		s.arrive()
 		for _, step := range []struct {
 			name, policy string
@@ -72,9 +79,9 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			{"no role", strings.Replace(rolesOfTest, "user: ann", "user: eve", 1), 401, 401, 200, 401, 400,
 				fault.Unauthenticated, fault.Unauthenticated, ""},
 		} {
-			w.put("policy.yaml", step.policy)
+			s.put("policy.yaml", step.policy)
 			// What the agent and the browser get tells that the rules of this step are seen: it differs from the step before.
-			w.becomes(step.name, func() bool {
+			s.becomes(step.name, func() bool {
 				return s.listsAs() == step.lists && s.reading() == step.reads && s.making() == step.makes
 			})
 			for what, c := range map[string]struct{ got, want any }{
@@ -85,7 +92,7 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 				"an agent at the socket that reads": {s.socketCalls("list_prs", homeOfTest), step.lists},
 				"an agent at the socket":            {s.socketCalls("create_pr", newFile()), step.proposes},
 				"the command line":                  {s.terminal(), step.terminal},
-				"a delivery": {w.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest,
+				"a delivery": {s.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest,
 					true},
 			} {
 				if c.got != c.want {
@@ -93,6 +100,28 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A server that starts with a policy that it cannot read knows no roles. It lets nobody in by them, and ends no login.
+func TestAServerThatStartsWithABrokenPolicyKnowsNoRoles(t *testing.T) {
+	t.Parallel()
+	s := newSignedInWorld(t)
+	s.serving(func(address string) {
+		s.address = address
+		s.arrive()
+	})
+	s.put("policy.yaml", rolesOfTest+"nonsense: true\n")
+	s.serving(func(address string) {
+		s.address = address
+		if got := s.reading(); got != http.StatusForbidden {
+			t.Errorf("a browser that was signed in gets %d", got)
+		}
+		if got := s.signingIn("ann"); got != http.StatusForbidden {
+			t.Errorf("somebody who signs in gets %d", got)
+		}
+		s.put("policy.yaml", rolesOfTest)
+		s.becomes("mended", func() bool { return s.reading() == http.StatusOK })
 	})
 }
 

@@ -338,11 +338,14 @@ func (g *Gatekeeper) loginPrincipal(ctx context.Context, s Login, within time.Du
 	if err != nil {
 		return Principal{}, err
 	}
-	role := g.directory.roleOf(who)
-	if role == "" {
-		return Principal{}, g.terminateLogin(ctx, s, who.Name, "the person has no role any more")
+	role, why := g.directory.roleOf(who), g.directory.closed()
+	switch {
+	case role != "":
+		return who.principal(role), nil
+	case why != "": // a server that started with rules that it cannot read has never known the roles
+		return Principal{}, fault.New(fault.Forbidden, "%s; roles are not known until the operator corrects it", why)
 	}
-	return who.principal(role), nil
+	return Principal{}, g.terminateLogin(ctx, s, who.Name, "the person has no role any more")
 }
 
 // currentPerson returns a person as their provider said at most within ago; it is asked if that was longer ago. One
