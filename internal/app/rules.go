@@ -76,8 +76,8 @@ func logSwitches(log *slog.Logger, s policy.Snapshot) {
 	}
 }
 
-// withSwitches returns the warnings with what the policy adds to those of the switches: each switch has one, which names
-// all of its places.
+// withSwitches returns the warnings with what the policy adds to those of the switches: each switch has one, which
+// names all of its places.
 func (r Ruling) withSwitches(warnings []string, set config.Rules) []string {
 	withoutPolicy := []string{set.DryRun.Warning(), set.ReadOnly.Warning()}
 	out := slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return slices.Contains(withoutPolicy, w) })
