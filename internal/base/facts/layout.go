@@ -17,6 +17,7 @@ type unit struct {
 	prose    bool   // sentences, not code
 	language string // of code, in lower case; "" if it is not said
 	lines    []unitLine
+	words    *wordCache // of the file that the unit is in; nil for none
 }
 
 // unitLine is a line of a unit, without the marks of lists and quotations before it.

@@ -192,7 +192,7 @@ func pictureText(line string) string {
 // readComment gives what a comment that no page shows says.
 func readComment(u unit, plain []string) []hit {
 	words, orders := 0, false
-	readWords(plain, false, func(s sentence) {
+	readWords(plain, false, u.words, func(s sentence) {
 		words += len(s)
 		for i := range s {
 			orders = orders || s[i].has(erase|send|collect|insert|perform|ignore|install) && s.isOrder(i) || s[i].has(model|your)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/textscan"
 )
@@ -89,6 +90,9 @@ func (h hit) fact(path string, line int) Fact {
 
 // oneLine makes words fit to be shown on one line.
 func oneLine(words string) string {
+	if line, ok := oneLineASCII(words); ok {
+		return line
+	}
 	spaced := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			return ' '
@@ -96,6 +100,32 @@ func oneLine(words string) string {
 		return r
 	}, words)
 	return shortened(strings.Join(strings.Fields(spaced), " "), MaxWords)
+}
+
+// oneLineASCII is oneLine for words of ASCII that are not too long.
+func oneLineASCII(words string) (line string, ok bool) {
+	var out [MaxWords]byte
+	length, gap := 0, false
+	for i := range len(words) {
+		c := words[i]
+		switch {
+		case c >= utf8.RuneSelf || c == 0x7f:
+			return "", false
+		case c <= ' ':
+			gap = length > 0
+			continue
+		}
+		if length+1 >= MaxWords {
+			return "", false
+		}
+		if gap {
+			out[length], gap = ' ', false
+			length++
+		}
+		out[length] = c
+		length++
+	}
+	return string(out[:length]), true
 }
 
 // shortened takes what cannot be seen from a text, and cuts it to a number of runes.
@@ -107,10 +137,12 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		return nil
 	}
 	var found []hit
+	words := new(wordCache)
 	for _, u := range layoutOf(path, text, lines) {
 		if !u.changed(changed) {
 			continue
 		}
+		u.words = words
 		plain := make([]string, len(u.lines))
 		for i, line := range u.lines {
 			plain[i] = textscan.Undisguise(line.text[:min(len(line.text), maxLine)])
@@ -214,7 +246,7 @@ func bareCommand(line string) string {
 // readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
 func readTextInCode(u unit, plain []string) []hit {
 	fields := kindOf(u.language) == configCode
-	texts := unit{where: u.where}
+	texts := unit{where: u.where, words: u.words}
 	var said []string
 	for i, line := range plain {
 		if fields || isSentence(line) {

@@ -63,6 +63,7 @@ type sentenceReader struct {
 	clause  pause  // before the next word
 	codeEnd int    // where inline code ends in the line; -1 outside of it
 	isCode  bool   // whether it is code
+	words   *wordCache
 }
 
 // wordBuffers holds the memory of sentences that were read.
@@ -73,9 +74,9 @@ const mostWords = 200
 
 // readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them. In
 // code, a sentence goes on in the next line only if that begins with a small letter.
-func readWords(lines []string, code bool, each func(sentence)) []span {
+func readWords(lines []string, code bool, words *wordCache, each func(sentence)) []span {
 	buffer := wordBuffers.Get().(*sentence)
-	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: (*buffer)[:0]}
+	r := sentenceReader{lexicon: lexicon(), words: words, each: each, clause: fullBreak, current: (*buffer)[:0]}
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
 		if code && !goesOn(line) || len(r.current) > mostWords {
@@ -115,7 +116,8 @@ func (r *sentenceReader) end() {
 
 // word adds a word, and notes the punctuation behind it.
 func (r *sentenceReader) word(text string, line, at int) {
-	w := newWord(r.lexicon, text, line, at)
+	w := r.words.word(r.lexicon, text)
+	w.line, w.start, w.end = line, at, at+w.end
 	if w.text != "" {
 		w.code, w.clause = r.isCode, r.clause
 		r.current, r.clause = append(r.current, w), noBreak
@@ -201,8 +203,31 @@ func wordLength(text string) int {
 	return len(text)
 }
 
-// newWord makes a word of a text that stands in a line at an offset.
-func newWord(lexicon senses, text string, line, at int) word {
+// wordCache keeps words of a file, most of which come again.
+type wordCache [512]struct {
+	text string
+	word word
+}
+
+// word gives the word of a text, which begins at 0 and has no line yet.
+func (c *wordCache) word(lexicon senses, text string) word {
+	if c == nil {
+		return newWord(lexicon, text)
+	}
+	const prime = 16777619 // of FNV
+	hash := uint32(2166136261)
+	for i := range len(text) {
+		hash = (hash ^ uint32(text[i])) * prime
+	}
+	slot := &c[(hash^hash>>16)%uint32(len(c))]
+	if slot.text != text {
+		slot.text, slot.word = text, newWord(lexicon, text)
+	}
+	return slot.word
+}
+
+// newWord makes a word of a text, which begins at 0 and has no line yet.
+func newWord(lexicon senses, text string) word {
 	end, special := len(text), false
 	for end > 0 && strings.IndexByte(".,;:!?'-_", text[end-1]) >= 0 {
 		end--
@@ -211,7 +236,7 @@ func newWord(lexicon senses, text string, line, at int) word {
 		c := text[i]
 		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
 	}
-	w := word{text: strings.ToLower(text[:end]), line: line, start: at, end: at + end}
+	w := word{text: strings.ToLower(text[:end]), end: end}
 	w.meaning = lexicon[w.text]
 	if w.meaning != 0 || !special {
 		return w
