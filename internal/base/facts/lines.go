@@ -22,6 +22,12 @@ func splitLines(text string) []string {
 // length of both.
 func changedLines(before, after []string) (removed, added []bool) {
 	removed, added = make([]bool, len(before)), make([]bool, len(after))
+	if len(before) == 0 {
+		for i := range added {
+			added[i] = true
+		}
+		return removed, added
+	}
 	start := 0
 	for start < len(before) && start < len(after) && before[start] == after[start] {
 		start++

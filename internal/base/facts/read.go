@@ -218,11 +218,23 @@ func linkedScript(line string) string {
 	}
 }
 
+// mayHoldCommand says whether a line of prose has a sign that commands have, and no inline code.
+func mayHoldCommand(line string) bool {
+	signs := false
+	for i := range len(line) {
+		switch line[i] {
+		case '`':
+			return false
+		case '-', '/', '|':
+			signs = signs || i > 0 && (line[i-1] == ' ' || line[i-1] == ':' && line[i] == '/')
+		}
+	}
+	return signs
+}
+
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
 func bareCommand(line string) string {
-	mayBe := strings.Contains(line, " -") || strings.Contains(line, "://") || strings.Contains(line, " /") ||
-		strings.Contains(line, " | ")
-	if !mayBe || strings.IndexByte(line, '`') >= 0 {
+	if !mayHoldCommand(line) {
 		return ""
 	}
 	table := programs()

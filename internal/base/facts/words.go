@@ -27,10 +27,10 @@ type word struct {
 	text       string // in lower case, without punctuation around it
 	meaning    meaning
 	form       form
-	line       int  // index of the line in the unit
-	start, end int  // in the undisguised line
-	code       bool // it stands in inline code
 	clause     pause
+	code       bool  // it stands in inline code
+	line       int32 // index of the line in the unit
+	start, end int32 // in the undisguised line
 }
 
 // pause is the punctuation before a word.
@@ -117,14 +117,14 @@ func (r *sentenceReader) end() {
 // word adds a word, and notes the punctuation behind it.
 func (r *sentenceReader) word(text string, line, at int) {
 	w := r.words.word(r.lexicon, text)
-	w.line, w.start, w.end = line, at, at+w.end
+	w.line, w.start, w.end = int32(line), int32(at), int32(at)+w.end //nolint:gosec // see maxLine
 	if w.text != "" {
 		w.code, w.clause = r.isCode, r.clause
 		r.current, r.clause = append(r.current, w), noBreak
 		r.current.addPair()
 	}
 	ends := false
-	for i := w.end - at; i < len(text); i++ {
+	for i := int(w.end) - at; i < len(text); i++ {
 		switch text[i] {
 		case ',', ':', ';':
 			r.clause = max(r.clause, lightBreak)
@@ -163,17 +163,24 @@ func isCode(text string) bool {
 	return strings.Count(text, " ") < 2 || isClearCommand(text) || strings.ContainsAny(text, "={}()[]$")
 }
 
+// separators are the signs of ASCII that part words, and wordEnds those that end one which has begun.
+var (
+	separators = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+		return newByteSet(" \t`|()[]{}<>*\"';,:#!?=&^")
+	})
+	wordEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+		return newByteSet(" \t`|\"()<>*][{}")
+	})
+)
+
 // separatorLength returns the length of the separator that a text begins with: white space or a sign that is not part
 // of a word; 0 if it begins with a word.
 func separatorLength(text string) int {
-	switch c := text[0]; c {
-	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=',
-		'&', '^':
-		return 1
-	default:
-		if c < utf8.RuneSelf {
-			return 0
+	if c := text[0]; c < utf8.RuneSelf {
+		if separators()[c] {
+			return 1
 		}
+		return 0
 	}
 	r, size := utf8.DecodeRuneInString(text)
 	if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -184,15 +191,14 @@ func separatorLength(text string) int {
 
 // wordLength returns the length of the word that a text begins with, with the punctuation behind it.
 func wordLength(text string) int {
+	ends := wordEnds()
 	for i := 0; i < len(text); {
-		switch c := text[i]; c {
-		case ' ', '\t', '`', '|', '"', '(', ')', '<', '>', '*', ']', '[', '{', '}':
-			return i
-		default:
-			if c < utf8.RuneSelf {
-				i++
-				continue
+		if c := text[i]; c < utf8.RuneSelf {
+			if ends[c] {
+				return i
 			}
+			i++
+			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if i > 0 && r != '\u2019' && unicode.IsOneOf([]*unicode.RangeTable{unicode.P, unicode.S, unicode.Z}, r) {
@@ -236,7 +242,7 @@ func newWord(lexicon senses, text string) word {
 		c := text[i]
 		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
 	}
-	w := word{text: strings.ToLower(text[:end]), end: end}
+	w := word{text: strings.ToLower(text[:end]), end: int32(end)} //nolint:gosec // see maxLine
 	w.meaning = lexicon[w.text]
 	if w.meaning != 0 || !special {
 		return w
