@@ -96,7 +96,7 @@ func (s sentence) harmlessObject(at int) bool {
 
 // matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.
 func (r sentenceRule) matchPassive(s sentence, at int, verbs meaning) (first, last int, ok bool) {
-	if at < 3 || !s[at].has(inflected) || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
+	if at < 3 || !s[at].inflected || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
 		return 0, 0, false
 	}
 	object := r.steps[1]
@@ -128,7 +128,7 @@ func (t step) holds(w word) bool {
 func (s sentence) isOrder(at int) bool {
 	before := at - 1
 	gerund := before >= 0 && s[before].text == "by"
-	if s[at].has(inflected) != gerund || s[at].code {
+	if s[at].inflected != gerund || s[at].code {
 		return false
 	}
 	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {

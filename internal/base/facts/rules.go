@@ -59,7 +59,7 @@ func actRules() []sentenceRule {
 			{any: remote, within: 4}}},
 		{Outbound, "Sends data out", asserted, []step{{any: be}, {any: send, within: 1}, {any: toward, within: 3},
 			{any: remote, forms: address, within: 4}}},
-		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 7}}},
+		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 8}}},
 		{Credential, "Sets or keeps secrets", ordered, []step{{any: keeps}, {any: secret, within: 5}}},
 		{Credential, "Names a place of secrets", asserted, []step{{forms: places}}},
 		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord},
@@ -92,6 +92,8 @@ func concealRules() []sentenceRule {
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 1}, {any: not,
 			within: 1}, {any: needed, within: 1}}},
 		{Weakens, "Skips a safeguard", ordered, []step{{any: skip}, {any: safeguard, within: 4}}},
+		{Weakens, "Puts another thing in the place of a safeguard", ordered, []step{{any: overrules},
+			{any: safeguard | security, within: 3, tight: true}}},
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
 		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 2, tight: true}}},
@@ -108,8 +110,18 @@ func overrideRules() []sentenceRule {
 		{Override, drop, ordered, []step{{any: ignore}, {any: prior, within: 4}, {any: instruction, within: 5}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 2}, {any: prior, within: 4}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 1, tight: true}}},
-		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send}, {any: your, within: 3},
-			{any: instruction, within: 4}}},
+		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send | claims}, {any: your, within: 4},
+			{any: instruction, within: 3}}},
+		{Override, drop, anyMood, []step{{any: not | stop | skip}, {any: follows, within: 5, tight: true},
+			{any: instruction | itself, within: 4}}},
+		{Override, "Puts a text above others", asserted, []step{{any: your}, {any: instruction, within: 2, tight: true},
+			{any: overrules, within: 3, tight: true}}},
+		{Override, "Tells the model what to answer", ordered, []step{{any: promotes}, {any: always, within: 10}}},
+		{Override, "Tells the model what to answer", ordered, []step{{any: claims}, {any: answer, within: 3, tight: true},
+			{any: not, within: 3, tight: true}}},
+		{RunsCode, "Does what another text says", ordered, []step{{any: perform | follows}, {any: despite, within: 1}}},
+		{RunsCode, "Does what another text says", ordered, []step{{any: perform | follows}, {any: instruction, within: 3},
+			{forms: []form{urlWord, mailWord, hostWord}, within: 8}}},
 		{Override, "Tells the model what to answer", ordered, []step{{any: insert}, {any: your, within: 16}, {any: answer,
 			within: 1}}},
 		{Override, "Tells the model what to answer", anyMood,
@@ -235,6 +247,27 @@ func actPhrases() (all []phrase) {
 		"unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
 	add(Rights, "Gives more rights", "in privileged mode|allow-all|as administrator|as an administrator")
 	add(Persist, "Makes something stay", "global settings|user's settings|local/bin|start-up scripts|startup scripts")
+	add(Conceal, "Asks to keep something from people", "need to see this|need to see it|not need to know|"+
+		"no need to mention|no need to tell|no need to inform|need not be told|be mentioned to|bring this up|bring it up|"+
+		"keep this to yourself|keep it to yourself|to yourself|out of your answer|out of your reply|out of your report|"+
+		"out of the answer|out of the reply|out of the log|out of the logs|as if nothing|as though nothing|"+
+		"carry on as normal|nothing has happened|nothing happened")
+	add(Persist, "Makes something stay", "login script|logon script|shell profile|at the top of every|"+
+		"every file that you|every file you|all later tasks|all later sessions|later sessions|subsequent sessions|"+
+		"subsequent conversations|future tasks|future runs|after the session ends|after logout|after you exit")
+	add(Rights, "Gives more rights", "anyone with the link|anybody with the link|everyone with the link|"+
+		"to the whole internet|to the internet|to the public internet|to the whole world|from anywhere")
+	add(Rights, "Switches security off", "plain http|unencrypted|instead of https|without encryption|"+
+		"without authentication|without a password|without tls|any certificate|all certificates")
+	add(Weakens, "Approves by itself", "with yes|yes to all|yes to every|yes to any|be left for later|"+
+		"comment them out|comment it out|without a look|without looking|even if it fails|even if they fail|"+
+		"even if it is not|even if they are not|as safe|as trusted")
+	add(Override, "Asks for the model's instructions", "the text above|the words above|the above text|everything above|"+
+		"you were given at|you were started with|you were initialised with|you were initialized with|you were told before|"+
+		"your chain of thought|your hidden reasoning|initial instructions|system prompt in")
+	add(Override, "Speaks to the model", "coming from your developers|from your developers|from your developer|"+
+		"comes from your|as if it came from|no longer have to follow|no longer bound|no longer apply|instead of the task|"+
+		"instead of your task|answer with the word|answer with the words")
 	add(Conceal, "Asks to keep something from people", "tell nobody|tell no one|inform nobody|notify nobody|inform no one")
 	add(Persist, "Makes something stay", "permanent memory|persistent memory|long-term memory|agent's memory")
 	return all
@@ -269,7 +302,7 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 
 // read calls add with each rule and phrase that holds from a word of a sentence on.
 func (x *index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
-	if s[at].has(opens) {
+	if s[at].opens {
 		for _, p := range x.phrases[s[at].text] {
 			if p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)

@@ -27,6 +27,8 @@ type word struct {
 	text       string // in lower case, without punctuation around it
 	meaning    meaning
 	form       form
+	inflected  bool // see entry
+	opens      bool
 	clause     pause
 	code       bool  // it stands in inline code
 	line       int32 // index of the line in the unit
@@ -243,13 +245,12 @@ func newWord(lexicon senses, text string) word {
 		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
 	}
 	w := word{text: strings.ToLower(text[:end]), end: int32(end)} //nolint:gosec // see maxLine
-	w.meaning = lexicon[w.text]
-	if w.meaning != 0 || !special {
+	if w.look(lexicon, w.text) || !special {
 		return w
 	}
 	w.text = strings.Trim(strings.ReplaceAll(w.text, "\u2019", "'"), "_")
-	if w.meaning = lexicon[w.text]; w.meaning == 0 {
-		w.meaning = lexicon[strings.TrimSuffix(w.text, "'s")]
+	if !w.look(lexicon, w.text) {
+		w.look(lexicon, strings.TrimSuffix(w.text, "'s"))
 	}
 	if w.meaning == 0 && strings.IndexByte(text[:end], '_') > 0 && namesSecretVariable(text[:end]) {
 		w.meaning = secret
@@ -258,6 +259,13 @@ func newWord(lexicon senses, text string) word {
 		w.form = formOf(w.text)
 	}
 	return w
+}
+
+// look gives the word what the lexicon knows of a text, and says whether it knows it.
+func (w *word) look(lexicon senses, text string) bool {
+	e, known := lexicon[text]
+	w.meaning, w.inflected, w.opens = e.meaning, e.inflected, e.opens
+	return known
 }
 
 // formOf says what a word in lower case, with a dot, slash or at in it, looks like.
@@ -325,6 +333,12 @@ func (s sentence) addPair() {
 	case "run":
 		if before == "dry" {
 			s[last].meaning |= safeguard
+		}
+	case "number", "numbers", "phrase", "data", "details":
+		switch before {
+		case "card", "passport", "account", "security", "bank", "routing", "seed", "recovery", "personal", "payment",
+			"medical", "health":
+			s[last].meaning |= secret
 		}
 	case "name", "names", "key-value", "object", "objects", "resource":
 		s[last-1].meaning &^= secret
