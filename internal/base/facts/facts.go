@@ -200,12 +200,20 @@ func ParseSummary(text string) Reading {
 
 // Read gives the facts of a change. known says whether another file in scope of the base tree names a host (see Hosts),
 // which is then not an Address; it is asked only about hosts that the change adds, in lower case, once for each. nil
-// means that none is known.
+// means that none is known. A file that the change moves, which is one that it deletes and one that it adds with most of
+// the same lines and the same ending, is compared with what it said before.
 func Read(files []File, known func(host string) bool) Reading {
 	var all []Fact
+	files, movedFrom := withMoves(files)
 	addresses := newAddressBook(files, known)
-	for _, f := range files {
-		all = append(all, readFile(f, addresses)...)
+	for i, f := range files {
+		found := readFile(f, addresses)
+		for j := range found {
+			if from := movedFrom[i]; found[j].Removed && from != "" {
+				found[j].Path = from
+			}
+		}
+		all = append(all, found...)
 	}
 	return sorted(all)
 }

@@ -168,11 +168,14 @@ func english(s senses) {
 	s.verbs(grant, "elevate")
 	s.add(ask, "questions hesitation")
 	s.verbs(trusts, "trust accept")
+	s.verbs(skip, "switch unsubscribe shorten")
+	s.verbs(hide, "filter strip redact withhold")
+	s.verbs(grant, "turn admit allowlist whitelist")
 	s.verbs(follows, "follow obey heed honour honor comply adhere")
-	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray describe present call prefer")
+	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray prefer")
 	s.verbs(keeps, "change modify")
 	s.verbs(skip, "postpone defer forgo forego sidestep")
-	s.verbs(overrules, "conflict disagree contradict")
+	s.verbs(overrules, "conflict disagree contradict remove")
 	s.verbs(claims, "repeat show display translate encode paste share write put give")
 	s.verbs(keeps, "set store save hardcode hard-code put keep")
 	s.verbs(reveals, "mention reveal disclose")
@@ -215,7 +218,7 @@ func englishNouns(s senses) {
 		"archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias todo")
 	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist slack "+
 		"telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor attacker attackers "+
-		"internet telemetry wallet iban account recipient feed forum drive analytics contractor competitor")
+		"internet telemetry wallet iban account recipient feed forum drive analytics contractor competitor outside third-parties supplier")
 	englishPeopleAndPowers(s)
 }
 
@@ -253,7 +256,8 @@ func englishPeopleAndPowers(s senses) {
 		"changes commit commits order orders invoice invoices payment payments booking bookings "+
 			"subscription subscriptions queue queues dump "+
 			"customers customer transactions contacts items queue policy policies")
-	s.add(program, "build release patch update fork binary")
+	s.add(stored, "copy original revisions revision master versions")
+	s.add(program, "version build release patch update fork binary")
 	s.add(remote, "bucket drive organisation organization share dropbox")
 	s.add(power, "allow-all privileged")
 	s.add(itself, "step steps notice policy paragraph block")
@@ -284,7 +288,7 @@ func englishFunctionWords(s senses) {
 			"foregoing everything default usual the my its")
 	s.add(lead, "and then or please must should also first next finally now just always automatically simply "+
 		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
-	s.add(toward, "to into onto with via as")
+	s.add(toward, "to into onto with via as on through")
 	s.add(always, "always only exclusively simply just best safest excellent superior perfect finest unmatched "+
 		"favourably favorably outstanding safe trustworthy")
 	s.add(this, "this it that these those anything any step")

@@ -42,6 +42,10 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 		if s.negated(at) {
 			return 0, 0, false
 		}
+	case doing:
+		if !s.partOfOrder(at) {
+			return 0, 0, false
+		}
 	case passive:
 		return r.matchPassive(s, at, should)
 	case permitted:
@@ -58,7 +62,29 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 		}
 		last = next
 	}
-	return at, last, true
+	return at, last, r.mood != plainForm || !s[last].inflected
+}
+
+// partOfOrder says whether the words around one are an order that is not forbidden: one of the words before it, or the
+// first of a clause shortly behind it, is a verb in its base form.
+func (s sentence) partOfOrder(at int) bool {
+	const before, behind = 10, 6
+	acts := erase | send | weakSend | collect | perform | install | insert | grant | goOn | plan | keeps | trusts | stop |
+		overrules | answer
+	for i := at - 1; i >= max(0, at-before); i-- {
+		if s[i].has(not) {
+			return false
+		}
+		if s[i].has(acts) && s.isOrder(i) {
+			return true
+		}
+	}
+	for i := at + 1; i <= min(len(s)-1, at+behind); i++ {
+		if s[i].clause != noBreak && s[i].has(acts) && s.isOrder(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // joins says whether the punctuation before a word lets a step go on to it.

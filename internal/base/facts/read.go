@@ -137,7 +137,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		return nil
 	}
 	var found []hit
-	words := new(wordCache)
+	words, inside := new(wordCache), new(unpacker)
 	for _, u := range layoutOf(path, text, lines) {
 		if !u.changed(changed) {
 			continue
@@ -148,11 +148,12 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 			plain[i] = textscan.Undisguise(line.text[:min(len(line.text), maxLine)])
 		}
 		found = append(found, readUnit(u, plain)...)
+		found = append(found, readSpread(u, changed, inside)...)
 		for i, line := range u.lines {
 			if !changed[line.number] {
 				continue
 			}
-			found = append(found, readOpaque(u, line)...)
+			found = append(found, readOpaque(u, line, inside)...)
 			found = append(found, readRoles(u, line, plain[i])...)
 			if addresses != nil {
 				found = append(found, addresses.read(u, line, plain[i])...)

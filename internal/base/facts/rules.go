@@ -15,6 +15,8 @@ const (
 	asserted              // in any way with no "not" before it
 	passive               // as in "should be deleted"; the second step's word stands before it
 	permitted             // passive, or as in "can be deleted"
+	doing                 // as part of an order: "apply it without asking", not "tests without a check"
+	plainForm             // in any way, the last word in its base form: "silently delete", not "it silently deletes"
 	bold                  // ordered, and its object is not one that comes again or does not matter
 )
 
@@ -55,6 +57,7 @@ func actRules() []sentenceRule {
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
+		{Outbound, "Makes data public", ordered, []step{{any: send | weakSend}, {any: toward, within: 8}, {any: power, within: 2}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: data, within: 5}, {any: toward, within: 3},
 			{any: remote, within: 4}}},
 		{Outbound, "Sends data out", asserted, []step{{any: be}, {any: send, within: 1}, {any: toward, within: 3},
@@ -79,13 +82,15 @@ func concealRules() []sentenceRule {
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4, tight: true}, {any: person | answer, within: 8}}},
 		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
 		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
-		{Conceal, what, anyMood, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
+		{Conceal, what, plainForm, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
+		{Conceal, what, ordered, []step{{any: hide | erase}, {any: reveals, within: 4, tight: true}}},
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 2, tight: true}, {any: this, within: 1, tight: true},
 			{any: itself, within: 1, tight: true}}},
 		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record,
 			within: 6}}},
 		{Conceal, unseen, ordered, []step{{any: does}, {any: secretly, within: 3}}},
-		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: does, within: 1}}},
+		{Conceal, unseen, plainForm, []step{{any: secretly}, {any: does, within: 1}}},
+		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: send | collect, within: 1}}},
 		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 6}}},
 		{Weakens, "Goes on in spite of a failure", ordered, []step{{any: goOn}, {any: despite, within: 3},
 			{any: safeguard | failed, within: 5}}},
@@ -95,8 +100,10 @@ func concealRules() []sentenceRule {
 		{Weakens, "Puts another thing in the place of a safeguard", ordered, []step{{any: overrules},
 			{any: safeguard | security, within: 3, tight: true}}},
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
-		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
-		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 2, tight: true}}},
+		{Weakens, "Skips a safeguard", doing, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
+		{Weakens, "Asks nobody", doing, []step{{any: without}, {any: ask, within: 2, tight: true}}},
+		{Weakens, "Skips the review", ordered, []step{{any: send | goOn}, {any: despite, within: 1}, {any: toward, within: 1},
+			{any: stored | server | failed, within: 4}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
 			within: 5, tight: true}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional,
@@ -136,6 +143,7 @@ func overrideRules() []sentenceRule {
 func rightsRules() []sentenceRule {
 	return []sentenceRule{
 		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
+		{Rights, "Switches security off", ordered, []step{{any: skip}, {any: secret, within: 3}, {any: instruction, within: 1}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: toward, within: 6}, {any: group, within: 6}}},
@@ -189,8 +197,8 @@ func modelPhrases() (all []phrase) {
 			"this is a test of|urgent message from|official message from")
 	add("Puts a text above others", "regardless of the question|whatever the user|even if the user asks|"+
 		"even when the user asks|even if the operator|even when the operator|whatever other sources|"+
-		"approved by the administrator|approved by the administrators|approved by management|authorised by the|"+
-		"authorized by the|must always follow")
+		"approved by the administrator|approved by the administrators|approved by management|authorised by the user|"+
+		"authorized by the user|must always follow")
 	add("Speaks to the model",
 		"as if the user had|as if the operator|as though the user|you have been authorised|"+
 			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
@@ -247,6 +255,16 @@ func actPhrases() (all []phrase) {
 		"unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
 	add(Rights, "Gives more rights", "in privileged mode|allow-all|as administrator|as an administrator")
 	add(Persist, "Makes something stay", "global settings|user's settings|local/bin|start-up scripts|startup scripts")
+	add(Conceal, "Watches what people do", "screenshot of the desktop|screenshot of the screen|record the screen|"+
+		"record keystrokes|log keystrokes|keystrokes|microphone|webcam")
+	add(Conceal, "Asks to keep something from people", "if somebody asks|if someone asks|if they ask|if asked|"+
+		"if questioned|out of the commit|out of the message|out of the changelog|out of the history|"+
+		"out of the description|level to off")
+	add(Persist, "Makes something stay", "at boot|at startup|at login|on login|on boot|after every restart|"+
+		"authorized keys|authorised keys")
+	add(Override, "Tells the model to drop its instructions", "from here on|forget what|you were asked|"+
+		"apply to this document|even if told|even if asked|no matter what the|regardless of what|guidance does not apply")
+	add(RunsCode, "Does what another text says", "and follow it|then follow it|and execute it|and obey it|and run whatever")
 	add(Conceal, "Asks to keep something from people", "need to see this|need to see it|not need to know|"+
 		"no need to mention|no need to tell|no need to inform|need not be told|be mentioned to|bring this up|bring it up|"+
 		"keep this to yourself|keep it to yourself|to yourself|out of your answer|out of your reply|out of your report|"+

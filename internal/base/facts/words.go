@@ -311,12 +311,13 @@ func (s sentence) addPair() {
 			s[last].meaning |= secret
 		}
 	case "variables":
-		if before == "environment" || before == "env" {
+		if (before == "environment" || before == "env") && !s.sets(last-2) {
 			s[last].meaning |= secret | data
 		}
 	case "access", "rights", "permissions", "privileges", "control":
 		switch before {
-		case "full", "admin", "administrator", "root", "write", "edit", "unrestricted", "public", "all", "owner", "elevated":
+		case "full", "admin", "administrator", "root", "write", "edit", "unrestricted", "public", "all", "owner", "elevated",
+			"maintainer", "collaborator", "remote":
 			s[last].meaning |= power
 		}
 	case "token", "tokens", "cookie", "cookies":
@@ -340,11 +341,35 @@ func (s sentence) addPair() {
 			"medical", "health":
 			s[last].meaning |= secret
 		}
+	case "card", "cards":
+		switch before {
+		case "credit", "debit", "corporate", "stored", "payment", "bank":
+			s[last].meaning |= secret
+		}
+	case "address", "addresses", "birthday":
+		if before == "home" || before == "postal" {
+			s[last].meaning |= secret
+		}
+	case "configuration", "config":
+		if before == "ssh" || before == "aws" {
+			s[last].meaning |= secret
+		}
 	case "name", "names", "key-value", "object", "objects", "resource":
 		s[last-1].meaning &^= secret
 	case "space", "usage", "pressure", "image", "images", "io", "i/o", "type", "size", "latency", "speed", "performance":
 		s[last-1].meaning &^= stored
 	}
+}
+
+// sets says whether one of some words up to an index is a verb that sets or keeps something.
+func (s sentence) sets(at int) bool {
+	const near = 4
+	for i := at; i >= max(0, at-near); i-- {
+		if s[i].has(keeps) {
+			return true
+		}
+	}
+	return false
 }
 
 // isPath says whether a word is surely a path, unlike "and/or" or "e.g".
