@@ -218,7 +218,8 @@ func englishNouns(s senses) {
 		"archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias todo")
 	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist slack "+
 		"telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor attacker attackers "+
-		"internet telemetry wallet iban account recipient feed forum drive analytics contractor competitor outside third-parties supplier")
+		"internet telemetry wallet iban account recipient feed forum drive analytics contractor competitor outside "+
+		"third-parties supplier")
 	englishPeopleAndPowers(s)
 }
 

@@ -127,7 +127,8 @@ func readSpread(u unit, changed []bool, inside *unpacker) []hit {
 			joined += strings.TrimSpace(u.lines[last].text)
 			last++
 		}
-		if from := firstChanged(changed, u.lines[first].number, u.lines[max(first, last-1)].number); last > first+1 && from >= 0 {
+		from := firstChanged(changed, u.lines[first].number, u.lines[max(first, last-1)].number)
+		if last > first+1 && from >= 0 {
 			if decoded := inside.decode(joined); decoded != "" {
 				line := unitLine{from, decoded}
 				found = append(found, hit{Opaque, "Encoded text over several lines that says", u.where, from, from, decoded})

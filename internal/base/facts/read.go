@@ -138,15 +138,17 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 	}
 	var found []hit
 	words, inside := new(wordCache), new(unpacker)
+	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
 	for _, u := range layoutOf(path, text, lines) {
 		if !u.changed(changed) {
 			continue
 		}
 		u.words = words
-		plain := make([]string, len(u.lines))
-		for i, line := range u.lines {
-			plain[i] = textscan.Undisguise(line.text[:min(len(line.text), maxLine)])
+		begin := len(plains)
+		for _, line := range u.lines {
+			plains = append(plains, textscan.Undisguise(line.text[:min(len(line.text), maxLine)]))
 		}
+		plain := plains[begin:len(plains):len(plains)]
 		found = append(found, readUnit(u, plain)...)
 		found = append(found, readSpread(u, changed, inside)...)
 		for i, line := range u.lines {

@@ -57,7 +57,8 @@ func actRules() []sentenceRule {
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
-		{Outbound, "Makes data public", ordered, []step{{any: send | weakSend}, {any: toward, within: 8}, {any: power, within: 2}}},
+		{Outbound, "Makes data public", ordered, []step{{any: send | weakSend}, {any: toward, within: 8},
+			{any: power, within: 2}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: data, within: 5}, {any: toward, within: 3},
 			{any: remote, within: 4}}},
 		{Outbound, "Sends data out", asserted, []step{{any: be}, {any: send, within: 1}, {any: toward, within: 3},
@@ -143,7 +144,8 @@ func overrideRules() []sentenceRule {
 func rightsRules() []sentenceRule {
 	return []sentenceRule{
 		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
-		{Rights, "Switches security off", ordered, []step{{any: skip}, {any: secret, within: 3}, {any: instruction, within: 1}}},
+		{Rights, "Switches security off", ordered, []step{{any: skip}, {any: secret, within: 3},
+			{any: instruction, within: 1}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: toward, within: 6}, {any: group, within: 6}}},
@@ -264,7 +266,8 @@ func actPhrases() (all []phrase) {
 		"authorized keys|authorised keys")
 	add(Override, "Tells the model to drop its instructions", "from here on|forget what|you were asked|"+
 		"apply to this document|even if told|even if asked|no matter what the|regardless of what|guidance does not apply")
-	add(RunsCode, "Does what another text says", "and follow it|then follow it|and execute it|and obey it|and run whatever")
+	add(RunsCode, "Does what another text says", "and follow it|then follow it|and execute it|and obey it|"+
+		"and run whatever")
 	add(Conceal, "Asks to keep something from people", "need to see this|need to see it|not need to know|"+
 		"no need to mention|no need to tell|no need to inform|need not be told|be mentioned to|bring this up|bring it up|"+
 		"keep this to yourself|keep it to yourself|to yourself|out of your answer|out of your reply|out of your report|"+

@@ -13,7 +13,7 @@ import (
 )
 
 // mostUnpacked bounds the decoded text of a file that is read, in bytes.
-const mostUnpacked = 64 << 10
+const mostUnpacked = 16 << 10
 
 // unpacker decodes what a file has encoded, as long as all of it is within mostUnpacked.
 type unpacker struct{ used int }
@@ -83,7 +83,7 @@ func (p *unpacker) unpacked(data []byte) []byte {
 		return data
 	}
 	// Of data that are cut short, what comes before the cut is read.
-	inner, _ := io.ReadAll(io.LimitReader(from, int64(min(mostEncoded, mostUnpacked-p.used))))
+	inner, _ := io.ReadAll(io.LimitReader(from, int64(max(0, mostUnpacked-p.used))))
 	p.used += len(inner)
 	return inner
 }
