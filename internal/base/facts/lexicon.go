@@ -171,6 +171,8 @@ func english(s senses) {
 	s.verbs(skip, "switch unsubscribe shorten")
 	s.verbs(hide, "filter strip redact withhold")
 	s.verbs(grant, "turn admit allowlist whitelist")
+	s.verbs(perform, "act")
+	s["said"] = entry{claims, true, false}
 	s.verbs(follows, "follow obey heed honour honor comply adhere")
 	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray prefer")
 	s.verbs(keeps, "change modify")

@@ -118,6 +118,7 @@ func overrideRules() []sentenceRule {
 		{Override, drop, ordered, []step{{any: ignore}, {any: prior, within: 4}, {any: instruction, within: 5}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 2}, {any: prior, within: 4}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 1, tight: true}}},
+		{Override, drop, ordered, []step{{any: ignore}, {any: person, within: 3, tight: true}, {any: claims, within: 2}}},
 		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send | claims}, {any: your, within: 4},
 			{any: instruction, within: 3}}},
 		{Override, drop, anyMood, []step{{any: not | stop | skip}, {any: follows, within: 5, tight: true},
@@ -147,13 +148,15 @@ func rightsRules() []sentenceRule {
 		{Rights, "Switches security off", ordered, []step{{any: skip}, {any: secret, within: 3},
 			{any: instruction, within: 1}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
-		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
+		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 9}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: toward, within: 6}, {any: group, within: 6}}},
 		{Rights, "Switches security off", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
 			{any: security | server, within: 3}}},
 		{Weakens, "Approves by itself", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
 			{any: safeguard | instruction, within: 2}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: toward, within: 5}, {any: power, within: 2}}},
+		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: toward, within: 1, tight: true},
+			{any: power | group, within: 2, tight: true}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 3, tight: true}}},
 	}
 }
@@ -280,6 +283,10 @@ func actPhrases() (all []phrase) {
 		"to the whole internet|to the internet|to the public internet|to the whole world|from anywhere")
 	add(Rights, "Switches security off", "plain http|unencrypted|instead of https|without encryption|"+
 		"without authentication|without a password|without tls|any certificate|all certificates")
+	add(Weakens, "Goes on in spite of a failure", "continue anyway|proceed anyway|deploy anyway|merge anyway|"+
+		"go on anyway|continue regardless|proceed regardless|carry on regardless|force the merge|force a merge|force merge")
+	add(Override, "Speaks to the model", "unrestricted assistant|unrestricted ai|unrestricted model|unrestricted agent|"+
+		"unfiltered assistant|unfiltered ai|without any restrictions")
 	add(Weakens, "Approves by itself", "with yes|yes to all|yes to every|yes to any|be left for later|"+
 		"comment them out|comment it out|without a look|without looking|even if it fails|even if they fail|"+
 		"even if it is not|even if they are not|as safe|as trusted")

@@ -296,7 +296,13 @@ func (s sentence) addPair() {
 		return
 	}
 	before := s[last-1].text
-	if before == "root" || before == "admin" || before == "public" || before == "administrator" {
+	if before == "public" {
+		switch s[last].text {
+		case "key", "api", "url", "ip", "cloud", "docs", "documentation", "page":
+			s[last-1].meaning &^= power
+		}
+	}
+	if before == "root" || before == "admin" || before == "administrator" {
 		switch s[last].text {
 		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide",
 			"folder",
@@ -321,6 +327,9 @@ func (s sentence) addPair() {
 			s[last].meaning |= power
 		}
 	case "token", "tokens", "cookie", "cookies":
+		if s[last].text == "token" && (before == "the" || before == "your" || before == "this") {
+			s[last].meaning |= secret
+		}
 		switch before {
 		case "access", "api", "session", "bearer", "auth", "authentication", "refresh", "secret", "service", "github",
 			"deploy", "personal",
