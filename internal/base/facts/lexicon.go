@@ -174,7 +174,8 @@ func english(s senses) {
 	s.verbs(perform, "act")
 	s["said"] = entry{claims, true, false}
 	s.verbs(follows, "follow obey heed honour honor comply adhere")
-	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray prefer")
+	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray prefer "+
+		"emphasize emphasise highlight downplay frame")
 	s.verbs(keeps, "change modify")
 	s.verbs(skip, "postpone defer forgo forego sidestep")
 	s.verbs(overrules, "conflict disagree contradict remove")
@@ -259,6 +260,7 @@ func englishPeopleAndPowers(s senses) {
 		"changes commit commits order orders invoice invoices payment payments booking bookings "+
 			"subscription subscriptions queue queues dump "+
 			"customers customer transactions contacts items queue policy policies")
+	s.add(stored, "events occurrences appointments meetings entries messages threads posts")
 	s.add(stored, "copy original revisions revision master versions")
 	s.add(program, "version build release patch update fork binary")
 	s.add(remote, "bucket drive organisation organization share dropbox")
@@ -293,7 +295,8 @@ func englishFunctionWords(s senses) {
 		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
 	s.add(toward, "to into onto with via as on through")
 	s.add(always, "always only exclusively simply just best safest excellent superior perfect finest unmatched "+
-		"favourably favorably outstanding safe trustworthy")
+		"favourably favorably outstanding safe trustworthy "+
+		"positive positively strengths benefits advantages")
 	s.add(this, "this it that these those anything any step")
 	s.add(optional, "optional unnecessary void")
 	s.add(your, "your initial hidden starting system")

@@ -105,6 +105,8 @@ func concealRules() []sentenceRule {
 		{Weakens, "Asks nobody", doing, []step{{any: without}, {any: ask, within: 2, tight: true}}},
 		{Weakens, "Skips the review", ordered, []step{{any: send | goOn}, {any: despite, within: 1}, {any: toward, within: 1},
 			{any: stored | server | failed, within: 4}}},
+		{Weakens, "Leaves out a safeguard", anyMood, []step{{any: not}, {any: insert | plan | goOn, within: 2, tight: true},
+			{any: safeguard, within: 4, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
 			within: 5, tight: true}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional,
@@ -285,6 +287,9 @@ func actPhrases() (all []phrase) {
 		"without authentication|without a password|without tls|any certificate|all certificates")
 	add(Weakens, "Goes on in spite of a failure", "continue anyway|proceed anyway|deploy anyway|merge anyway|"+
 		"go on anyway|continue regardless|proceed regardless|carry on regardless|force the merge|force a merge|force merge")
+	add(Override, "Tells the model what to answer", "include the phrase|include phrases|append the phrase|add the phrase|"+
+		"insert the phrase|include the sentence|append the sentence|insert the sentence|include a statement that|"+
+		"add a statement that|benefit of the doubt|repeat the following|for automated screening|to automated")
 	add(Override, "Speaks to the model", "unrestricted assistant|unrestricted ai|unrestricted model|unrestricted agent|"+
 		"unfiltered assistant|unfiltered ai|without any restrictions")
 	add(Weakens, "Approves by itself", "with yes|yes to all|yes to every|yes to any|be left for later|"+
