@@ -58,7 +58,7 @@ const (
 	respond                         // answers, summarises, reviews
 	cond                            // when, if
 	claims                          // says, states, recommends
-	sink                            // a service that anyone can put data on
+	hateful                         // toxic, offensive
 	group                           // a role or group that gives rights
 	goOn                            // goes on, proceeds
 	despite                         // even if, regardless
@@ -267,7 +267,7 @@ func englishPeopleAndPowers(s senses) {
 	s.add(power, "allow-all privileged")
 	s.add(itself, "step steps notice policy paragraph block")
 	s.add(secret, "authorization logins ssn cvv mnemonic passport")
-	s.add(sink, "dropbox pastebin gist telegram discord onedrive wetransfer ngrok gdrive requestbin transfer.sh")
+	s.add(hateful, "toxic offensive discriminatory hateful harmful unfriendly abusive insulting racist sexist obscene")
 	s.add(group, "owner owners maintainer collaborator collaborators superadmin sudoers wheel editor admin administrator")
 	s.add(itself, "instructions instruction document file section page text guide message skill runbook rules guidance")
 	s.add(overrules, "precedence priority trusted authoritative authorised authorized binding")

@@ -53,7 +53,6 @@ func actRules() []sentenceRule {
 		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 18}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: this, within: 1}}},
-		{Outbound, "Names a place that others read", asserted, []step{{any: sink}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
@@ -130,6 +129,7 @@ func overrideRules() []sentenceRule {
 		{Override, "Tells the model what to answer", ordered, []step{{any: promotes}, {any: always, within: 10}}},
 		{Override, "Tells the model what to answer", ordered, []step{{any: claims}, {any: answer, within: 3, tight: true},
 			{any: not, within: 3, tight: true}}},
+		{Override, "Asks for a hostile text", ordered, []step{{any: claims | plan}, {any: hateful, within: 3, tight: true}}},
 		{RunsCode, "Does what another text says", ordered, []step{{any: perform | follows}, {any: despite, within: 1}}},
 		{RunsCode, "Does what another text says", ordered, []step{{any: perform | follows}, {any: instruction, within: 3},
 			{forms: []form{urlWord, mailWord, hostWord}, within: 8}}},
@@ -281,6 +281,8 @@ func actPhrases() (all []phrase) {
 	add(Persist, "Makes something stay", "login script|logon script|shell profile|at the top of every|"+
 		"every file that you|every file you|all later tasks|all later sessions|later sessions|subsequent sessions|"+
 		"subsequent conversations|future tasks|future runs|after the session ends|after logout|after you exit")
+	add(Outbound, "Names a place that others read", "dropbox|pastebin|gist|telegram|discord|onedrive|wetransfer|"+
+		"ngrok|gdrive|requestbin|transfer.sh")
 	add(Rights, "Gives more rights", "anyone with the link|anybody with the link|everyone with the link|"+
 		"to the whole internet|to the internet|to the public internet|to the whole world|from anywhere")
 	add(Rights, "Switches security off", "plain http|unencrypted|instead of https|without encryption|"+
