@@ -648,7 +648,9 @@ func otherProgram(c command) []act {
 
 // isProgramName says whether a word may be the name of a program: a sentence has none that begin like these.
 func isProgramName(name string) bool {
-	switch name {
+	switch name, _, _ := strings.Cut(name, "."); name {
+	case "mkfs":
+		return true
 	case "terraform", "tofu", "pulumi", "helm", "etcdctl", "redis-cli", "ceph", "rados", "rbd", "zfs", "zpool",
 		"lvremove", "vgremove",
 		"pvremove", "velero", "argocd", "vault", "consul", "nomad", "heroku", "fly", "flyctl", "vercel", "netlify", "doctl",

@@ -55,6 +55,9 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 	for _, step := range r.steps[1:] {
 		next := last + 1
 		for next < len(s) && next <= last+step.within && s.joins(next, step) && !step.holds(s[next]) {
+			if r.steps[0].any == not && s[next].has(without) {
+				return 0, 0, false // "never apply it without approval" asks for the approval
+			}
 			next++
 		}
 		if next >= len(s) || next > last+step.within || !s.joins(next, step) {
@@ -80,7 +83,7 @@ func (s sentence) partOfOrder(at int) bool {
 		}
 	}
 	for i := at + 1; i <= min(len(s)-1, at+behind); i++ {
-		if s[i].clause != noBreak && s[i].has(acts) && s.isOrder(i) {
+		if s[i].clause != noBreak && s[i].has(acts) && !s[i].inflected {
 			return true
 		}
 	}

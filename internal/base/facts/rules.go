@@ -81,7 +81,7 @@ func concealRules() []sentenceRule {
 	return []sentenceRule{
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4, tight: true}, {any: person | answer, within: 8}}},
 		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
-		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
+		{Conceal, what, doing, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
 		{Conceal, what, plainForm, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
 		{Conceal, what, ordered, []step{{any: hide | erase}, {any: reveals, within: 4, tight: true}}},
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 2, tight: true}, {any: this, within: 1, tight: true},

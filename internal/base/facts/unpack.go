@@ -88,8 +88,7 @@ func (p *unpacker) unpacked(data []byte) []byte {
 	return inner
 }
 
-// escapes gives a text in which \x41 and \u0041 are the letters that they stand for; "" if that is no text that can be
-// read.
+// escapes gives a text with the letters that \x41 and \u0041 stand for in it; "" if the result cannot be read.
 func (p *unpacker) escapes(text string) string {
 	var out strings.Builder
 	for at := 0; at < len(text); {

@@ -249,8 +249,11 @@ func newWord(lexicon senses, text string) word {
 		return w
 	}
 	w.text = strings.Trim(strings.ReplaceAll(w.text, "\u2019", "'"), "_")
-	if !w.look(lexicon, w.text) {
-		w.look(lexicon, strings.TrimSuffix(w.text, "'s"))
+	if !w.look(lexicon, w.text) && !w.look(lexicon, strings.TrimSuffix(w.text, "'s")) {
+		const longest = 2 // letters before the apostrophe of an article, as in l'utilisateur
+		if article, noun, ok := strings.Cut(w.text, "'"); ok && len(article) <= longest {
+			w.look(lexicon, noun)
+		}
 	}
 	if w.meaning == 0 && strings.IndexByte(text[:end], '_') > 0 && namesSecretVariable(text[:end]) {
 		w.meaning = secret
