@@ -82,3 +82,17 @@ func repeated() map[string]repeatedText {
 		"long":    {"a.md", "word and another word of the line "},
 	}
 }
+
+// TestReadingIsLinear holds that twice the text costs at most about twice the memory, whatever it has much of.
+func TestReadingIsLinear(t *testing.T) {
+	for name, c := range repeated() {
+		allocations := func(size int) float64 {
+			text := strings.Repeat(c.text, size/len(c.text)+1)[:size]
+			return testing.AllocsPerRun(1, func() { facts.Read([]facts.File{{Path: c.path, New: text}}, nil) })
+		}
+		const few = 500
+		if half, whole := allocations(benchSize/4), allocations(benchSize/2); whole > 2.5*half+few {
+			t.Errorf("%s: %v allocations for a text, %v for twice as much", name, half, whole)
+		}
+	}
+}
