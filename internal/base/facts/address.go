@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"errors"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"net/netip"
 	"strings"
@@ -102,7 +103,7 @@ func hostOf(text string) string {
 	if at := strings.LastIndexByte(rest, ':'); at >= 0 && strings.Count(rest, ":") == 1 {
 		rest = rest[:at]
 	}
-	if _, err := netip.ParseAddr(rest); err == nil {
+	if _, err := parseIP(rest); err == nil {
 		return rest
 	}
 	if !isHostName(rest) {
@@ -123,7 +124,7 @@ func isMailbox(text string) bool {
 // isHost says whether a word is an IP address, or a name of a host in a domain that is common.
 func isHost(text string) bool {
 	host, _, _ := strings.Cut(text, "/")
-	if _, err := netip.ParseAddr(host); err == nil {
+	if _, err := parseIP(host); err == nil {
 		return true
 	}
 	return isHostName(host) && (strings.HasPrefix(host, "www.") || isKnownDomain(host))
@@ -159,9 +160,19 @@ func isKnownDomain(host string) bool {
 
 // isLocal says whether a host is this machine, or stands for any.
 func isLocal(host string) bool {
-	if ip, err := netip.ParseAddr(host); err == nil {
+	if ip, err := parseIP(host); err == nil {
 		return ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast()
 	}
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".cluster.local") ||
 		strings.HasSuffix(host, ".svc")
 }
+
+// parseIP reads an IP address. What surely is none costs little.
+func parseIP(text string) (netip.Addr, error) {
+	if text == "" || (text[0] < '0' || text[0] > '9') && strings.IndexByte(text, ':') < 0 {
+		return netip.Addr{}, errNoIP
+	}
+	return netip.ParseAddr(text)
+}
+
+var errNoIP = errors.New("not an IP address")

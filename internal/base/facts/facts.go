@@ -200,12 +200,20 @@ func ParseSummary(text string) Reading {
 
 // Read gives the facts of a change. known says whether another file in scope of the base tree names a host (see Hosts),
 // which is then not an Address; it is asked only about hosts that the change adds, in lower case, once for each. nil
-// means that none is known.
+// means that none is known. A file that the change moves is compared with what it said before: one that it deletes, and
+// one that it adds with most of the same lines and the same ending.
 func Read(files []File, known func(host string) bool) Reading {
 	var all []Fact
+	files, movedFrom := withMoves(files)
 	addresses := newAddressBook(files, known)
-	for _, f := range files {
-		all = append(all, readFile(f, addresses)...)
+	for i, f := range files {
+		found := readFile(f, addresses)
+		for j := range found {
+			if from := movedFrom[i]; found[j].Removed && from != "" {
+				found[j].Path = from
+			}
+		}
+		all = append(all, found...)
 	}
 	return sorted(all)
 }
@@ -220,9 +228,22 @@ func sorted(all []Fact) Reading {
 	for _, f := range all {
 		counts[f.Class]++
 	}
-	slices.SortStableFunc(all, func(a, b Fact) int {
-		return cmp.Or(rank[a.Class]-rank[b.Class], cmp.Compare(a.Path, b.Path), a.Line-b.Line)
+	order := make([]int, len(all)) // of many facts, moving them about costs more than reading them
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &all[i], &all[j]
+		if a.Class != b.Class {
+			if byRank := rank[a.Class] - rank[b.Class]; byRank != 0 {
+				return byRank
+			}
+		}
+		return cmp.Or(strings.Compare(a.Path, b.Path), a.Line-b.Line, i-j)
 	})
-	shown := append([]Fact{}, all[:min(len(all), MaxFacts)]...) // [] as JSON, rather than null
+	shown := []Fact{} // [] as JSON, rather than null
+	for _, i := range order[:min(len(all), MaxFacts)] {
+		shown = append(shown, all[i])
+	}
 	return Reading{Facts: shown, Counts: counts, More: len(all) - len(shown)}
 }

@@ -1,6 +1,7 @@
 package facts_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,5 +34,40 @@ func TestOfALineTooLongToReadTheBeginningIsRead(t *testing.T) {
 	found := readNew("a.md", strings.Repeat(unit, 20_000)+"\n")
 	if !has(found, facts.Opaque) || !has(found, facts.Destroy) || len(found) > 3 {
 		t.Errorf("%d facts: %v", len(found), found[:min(len(found), 3)])
+	}
+}
+
+func TestAFileThatMovesIsComparedWithWhatItSaidBefore(t *testing.T) {
+	const old = "# Disk\n\nDelete all files in /srv/old.\n\nAsk the owner first.\n\nRun `rm -rf /srv/a`.\n"
+	grown := old + "\nThen send the list to https://a.example.org/.\n"
+	other := "# Other\n\nOne.\n\nTwo.\n\nDelete all files in /srv/old.\n"
+	for name, c := range map[string]struct {
+		files []facts.File
+		want  string
+	}{
+		"as it was":      {[]facts.File{{Path: "a.md", Old: old}, {Path: "b/c.md", New: old}}, ""},
+		"in other order": {[]facts.File{{Path: "b/c.md", New: old}, {Path: "a.md", Old: old}}, ""},
+		"with a line more": {[]facts.File{{Path: "a.md", Old: old}, {Path: "c.md", New: grown}},
+			"outbound c.md 9|address c.md 9"},
+		"without a safeguard": {[]facts.File{{Path: "a.md", Old: old},
+			{Path: "c.md", New: strings.ReplaceAll(old, "Ask the owner first.\n\n", "")}}, "weakens a.md 5-"},
+		"to a file of another kind": {[]facts.File{{Path: "a.txt", Old: old}, {Path: "c.md", New: old}},
+			"destroy c.md 3|destroy c.md 7|weakens a.txt 5-|runs-code c.md 7"},
+		"another text": {[]facts.File{{Path: "a.md", Old: old}, {Path: "c.md", New: other}},
+			"destroy c.md 7|weakens a.md 5-"},
+		"to two places": {[]facts.File{{Path: "a.md", Old: old}, {Path: "c.md", New: old}, {Path: "d.md", New: old}},
+			"destroy d.md 3|destroy d.md 7|runs-code d.md 7"},
+	} {
+		var got []string
+		for _, f := range facts.Read(c.files, nil).Facts {
+			removed := ""
+			if f.Removed {
+				removed = "-"
+			}
+			got = append(got, fmt.Sprintf("%s %s %d%s", f.Class, f.Path, f.Line, removed))
+		}
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%s: got %q, want %q", name, strings.Join(got, "|"), c.want)
+		}
 	}
 }

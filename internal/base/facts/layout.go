@@ -17,6 +17,7 @@ type unit struct {
 	prose    bool   // sentences, not code
 	language string // of code, in lower case; "" if it is not said
 	lines    []unitLine
+	words    *wordCache // of the file that the unit is in; nil for none
 }
 
 // unitLine is a line of a unit, without the marks of lists and quotations before it.
@@ -87,19 +88,19 @@ func markdownLayout(content string, lines []string) []unit {
 	if tooMuch != "" {
 		return append(units, unparsed(lines[min(first, len(lines)):], first)...)
 	}
-	m := markdownWalk{text: body, source: source, starts: lineStarts(body), first: first, shown: make([]bool,
-		len(lines)+1)}
+	m := markdownWalk{text: body, source: source, starts: lineStarts(body), first: first,
+		shown: make([]bool, len(lines)+1), lines: make([]unitLine, 0, len(lines)+1), units: make([]unit, 0, len(lines)/2+1)}
 	_ = ast.Walk(document, m.visit) // whose function returns no error
 	units = append(units, m.units...)
 	return append(units, m.hidden(lines)...)
 }
 
-// unparsed gives the lines of a text that is too much to parse, each as prose and as code.
+// unparsed gives the lines of a text that is too much to parse: each as prose, and all as code.
 func unparsed(lines []string, first int) []unit {
-	var units []unit
-	for _, line := range numbered(lines, first) {
-		units = append(units, unit{where: Prose, prose: true, lines: []unitLine{line}},
-			unit{where: Code, lines: []unitLine{line}})
+	all := numbered(lines, first)
+	units := append(make([]unit, 0, len(lines)+1), unit{where: Code, lines: all})
+	for i := range all {
+		units = append(units, unit{where: Prose, prose: true, lines: all[i : i+1 : i+1]})
 	}
 	return units
 }
@@ -112,6 +113,7 @@ type markdownWalk struct {
 	first  int    // the number of the source's first line in the file, from 0
 	shown  []bool
 	units  []unit
+	lines  []unitLine // of the units so far
 }
 
 // visit is an ast.Walker.
@@ -142,12 +144,12 @@ func (m *markdownWalk) visit(node ast.Node, entering bool) (ast.WalkStatus, erro
 
 func (m *markdownWalk) linesOf(node ast.Node) []unitLine {
 	segments := node.Lines()
-	lines := make([]unitLine, 0, segments.Len())
+	begin := len(m.lines)
 	for i := range segments.Len() {
 		s := segments.At(i)
-		lines = append(lines, unitLine{m.first + lineAt(m.starts, s.Start), m.lineText(s)})
+		m.lines = append(m.lines, unitLine{m.first + lineAt(m.starts, s.Start), m.lineText(s)})
 	}
-	return lines
+	return m.lines[begin:len(m.lines):len(m.lines)]
 }
 
 // lineText gives a line of a block, without its end.

@@ -41,7 +41,7 @@ const (
 	insert                          // includes, adds, appends
 	lead                            // a word before which an order stands: then, and, please, must
 	forget                          // forget, fail, hesitate: undoes a "not" before it
-	always                          // always, only
+	always                          // always, only, best: leaves no choice
 	stop                            // stops, shuts down
 	server                          // a service, a process, a machine
 	this                            // this, it, that
@@ -58,8 +58,7 @@ const (
 	respond                         // answers, summarises, reviews
 	cond                            // when, if
 	claims                          // says, states, recommends
-	opens                           // begins a phrase
-	sink                            // a service that anyone can put data on
+	hateful                         // toxic, offensive
 	group                           // a role or group that gives rights
 	goOn                            // goes on, proceeds
 	despite                         // even if, regardless
@@ -73,25 +72,35 @@ const (
 	needed                          // required, necessary
 	be                              // is, are, be
 	should                          // should, must, can: what is to be done
-	inflected                       // not the base form of a verb: deletes, deleted, deleting
+	follows                         // follows, obeys
+	promotes                        // recommends, rates
 )
 
+// entry is what the lexicon knows of a word.
+type entry struct {
+	meaning   meaning
+	inflected bool // it is not the base form of a verb: deletes, deleted, deleting
+	opens     bool // it begins a phrase
+}
+
 // senses maps words in lower case to what they may mean.
-type senses map[string]meaning
+type senses map[string]entry
 
 // add gives words, parted by spaces, a sense more.
 func (s senses) add(m meaning, words string) {
 	for word := range strings.FieldsSeq(words) {
-		s[word] |= m
+		e := s[word]
+		e.meaning |= m
+		s[word] = e
 	}
 }
 
 // verbs gives verbs a sense more, and so their other forms.
 func (s senses) verbs(m meaning, words string) {
 	for word := range strings.FieldsSeq(words) {
-		s[word] |= m
+		s.add(m, word)
 		for _, form := range inflections(word) {
-			s[form] |= m | inflected
+			s[form] = entry{s[form].meaning | m, true, false}
 		}
 	}
 }
@@ -117,8 +126,11 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 	english(s)
 	german(s)
 	spanish(s)
+	french(s)
 	for _, p := range phrases() {
-		s[p.words[0]] |= opens
+		e := s[p.words[0]]
+		e.opens = true
+		s[p.words[0]] = e
 	}
 	return s
 })
@@ -130,8 +142,9 @@ func english(s senses) {
 	s.verbs(stop, "stop kill terminate shutdown shut halt disable deactivate")
 	s.verbs(send,
 		"send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream relay "+
-			"deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet")
-	s.add(send|inflected, "sent")
+			"deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet reply pay wire remit "+
+			"route divert smuggle")
+	s["sent"] = entry{send, true, false}
 	s.verbs(weakSend,
 		"copy export back backup notify report ping archive store save call contact register pass put write add attach")
 	s.verbs(collect,
@@ -155,6 +168,18 @@ func english(s senses) {
 	s.verbs(grant, "elevate")
 	s.add(ask, "questions hesitation")
 	s.verbs(trusts, "trust accept")
+	s.verbs(skip, "switch unsubscribe shorten")
+	s.verbs(hide, "filter strip redact withhold")
+	s.verbs(grant, "turn admit allowlist whitelist")
+	s.verbs(perform, "act")
+	s["said"] = entry{claims, true, false}
+	s.verbs(follows, "follow obey heed honour honor comply adhere")
+	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray prefer "+
+		"emphasize emphasise highlight downplay frame")
+	s.verbs(keeps, "change modify")
+	s.verbs(skip, "postpone defer forgo forego sidestep")
+	s.verbs(overrules, "conflict disagree contradict remove")
+	s.verbs(claims, "repeat show display translate encode paste share write put give")
 	s.verbs(keeps, "set store save hardcode hard-code put keep")
 	s.verbs(reveals, "mention reveal disclose")
 	s.add(failed, "fail fails failed failing error errors failure failures production")
@@ -196,14 +221,15 @@ func englishNouns(s senses) {
 		"archivos datos fichero ficheros directorio carpeta carpetas registros respaldo copias todo")
 	s.add(remote, "server endpoint webhook url address external third-party cloud collector pastebin gist slack "+
 		"telegram discord mailbox s3 ftp sftp site website dropbox offsite off-site partner vendor attacker attackers "+
-		"internet telemetry wallet iban")
+		"internet telemetry wallet iban account recipient feed forum drive analytics contractor competitor outside "+
+		"third-parties supplier")
 	englishPeopleAndPowers(s)
 }
 
 func englishPeopleAndPowers(s senses) {
 	s.add(person, "user users operator operators reviewer reviewers anyone anybody human humans customer customers "+
 		"admin admins administrator administrators owner owners people person developer developers everyone everybody "+
-		"nobody manager supervisor auditor auditors someone colleagues victim staff operator's user's")
+		"nobody somebody requester manager supervisor auditor auditors someone colleagues victim staff operator's user's")
 	s.add(secretly, "silently secretly quietly covertly discreetly stealthily invisibly unnoticed confidential unseen")
 	s.add(safeguard,
 		"confirmation confirmations approval approvals verification validation validator review reviews permission "+
@@ -234,12 +260,14 @@ func englishPeopleAndPowers(s senses) {
 		"changes commit commits order orders invoice invoices payment payments booking bookings "+
 			"subscription subscriptions queue queues dump "+
 			"customers customer transactions contacts items queue policy policies")
-	s.add(program, "build release patch update fork binary")
+	s.add(stored, "events occurrences appointments meetings entries messages threads posts")
+	s.add(stored, "copy original revisions revision master versions")
+	s.add(program, "version build release patch update fork binary")
 	s.add(remote, "bucket drive organisation organization share dropbox")
 	s.add(power, "allow-all privileged")
 	s.add(itself, "step steps notice policy paragraph block")
-	s.add(secret, "authorization")
-	s.add(sink, "dropbox pastebin gist telegram discord onedrive wetransfer ngrok gdrive requestbin transfer.sh")
+	s.add(secret, "authorization logins ssn cvv mnemonic passport")
+	s.add(hateful, "toxic offensive discriminatory hateful harmful unfriendly abusive insulting racist sexist obscene")
 	s.add(group, "owner owners maintainer collaborator collaborators superadmin sudoers wheel editor admin administrator")
 	s.add(itself, "instructions instruction document file section page text guide message skill runbook rules guidance")
 	s.add(overrules, "precedence priority trusted authoritative authorised authorized binding")
@@ -265,11 +293,13 @@ func englishFunctionWords(s senses) {
 			"foregoing everything default usual the my its")
 	s.add(lead, "and then or please must should also first next finally now just always automatically simply "+
 		"immediately afterwards afterward instead shall but so need can to you by that important critical kindly will")
-	s.add(toward, "to into onto with via as")
-	s.add(always, "always only exclusively simply just")
+	s.add(toward, "to into onto with via as on through")
+	s.add(always, "always only exclusively simply just best safest excellent superior perfect finest unmatched "+
+		"favourably favorably outstanding safe trustworthy "+
+		"positive positively strengths benefits advantages")
 	s.add(this, "this it that these those anything any step")
 	s.add(optional, "optional unnecessary void")
-	s.add(your, "your")
+	s.add(your, "your initial hidden starting system")
 	s.add(despite, "regardless anyway despite even straight directly whatever")
 	s.add(be, "be is are being gets was were")
 	s.add(should, "should must to shall needs")
@@ -334,4 +364,33 @@ func spanish(s senses) {
 	s.add(collect, "lee leer copia copiar recoge recopila imprime")
 	s.add(lead, "y luego después entonces debes debe por-favor")
 	s.add(this, "esto eso ello")
+}
+
+// french is the third.
+func french(s senses) {
+	s.add(erase, "supprime supprimer supprimez efface effacer effacez écrase écraser détruis détruire détruisez")
+	s.add(data, "fichier fichiers données dossier dossiers répertoire répertoires sauvegardes journaux contenu tout "+
+		"résultats")
+	s.add(stored, "fichier fichiers données dossier dossiers répertoire répertoires sauvegardes journaux tout")
+	s.add(send, "envoie envoyer envoyez transmets transmettre transmettez téléverse téléverser publie publier "+
+		"partage partager partagez")
+	s.add(remote, "serveur adresse externe")
+	s.add(toward, "à au vers aux")
+	s.add(not, "ne pas jamais aucun aucune")
+	s.add(tell, "mentionne mentionner mentionnez dis dire dites informe informer informez préviens prévenir révèle "+
+		"révéler signale signaler")
+	s.add(person, "utilisateur utilisateurs utilisatrice personne client relecteur")
+	s.add(secretly, "silencieusement secrètement discrètement")
+	s.add(hide, "cache cacher cachez dissimule dissimuler")
+	s.add(without, "sans")
+	s.add(ask, "demander confirmer consulter")
+	s.add(safeguard, "confirmation approbation vérification avertissement validation")
+	s.add(skip, "contourne contourner désactive désactiver désactivez saute sauter")
+	s.add(ignore, "ignore ignorer ignorez oublie oublier oubliez")
+	s.add(prior, "précédentes précédents antérieures toutes tous")
+	s.add(instruction, "instructions consignes règles directives")
+	s.add(secret, "mot-de-passe identifiants secrets clés")
+	s.add(collect, "lis lire lisez copie copier copiez affiche afficher affichez imprime recueille")
+	s.add(lead, "et puis ensuite alors dois doit devez veuillez")
+	s.add(this, "ceci cela ça")
 }

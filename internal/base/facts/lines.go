@@ -22,6 +22,12 @@ func splitLines(text string) []string {
 // length of both.
 func changedLines(before, after []string) (removed, added []bool) {
 	removed, added = make([]bool, len(before)), make([]bool, len(after))
+	if len(before) == 0 {
+		for i := range added {
+			added[i] = true
+		}
+		return removed, added
+	}
 	start := 0
 	for start < len(before) && start < len(after) && before[start] == after[start] {
 		start++
@@ -52,13 +58,15 @@ func changedLines(before, after []string) (removed, added []bool) {
 
 // lineStarts gives the offsets at which the lines of a text begin.
 func lineStarts(text string) []int {
-	starts := []int{0}
-	for i := range len(text) {
-		if text[i] == '\n' {
-			starts = append(starts, i+1)
+	starts := make([]int, 1, strings.Count(text, "\n")+1)
+	for at := 0; ; {
+		end := strings.IndexByte(text[at:], '\n')
+		if end < 0 {
+			return starts
 		}
+		at += end + 1
+		starts = append(starts, at)
 	}
-	return starts
 }
 
 // lineAt returns the line, from 0, that has an offset.

@@ -1,8 +1,6 @@
 package facts
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"strings"
 	"sync"
@@ -17,12 +15,14 @@ const (
 	longToken = 80
 	// longAlt is the length in bytes from which the text of a picture is one that no page shows.
 	longAlt = 200
-	// mostDecoded bounds the decoded text of a word that is read, in bytes.
-	mostDecoded = 4096
+	// minSpread is the length in bytes of the shortest line that is looked at as a part of encoded text over several.
+	minSpread = 16
+	// mostEncoded bounds the encoded text that is decoded as one, in bytes.
+	mostEncoded = 16 << 10
 )
 
 // readOpaque gives what cannot be read in a line, and what it says decoded. line is as it is written.
-func readOpaque(u unit, line unitLine) []hit {
+func readOpaque(u unit, line unitLine, inside *unpacker) []hit {
 	var found []hit
 	add := func(class Class, says, words string) {
 		found = append(found, hit{class, says, u.where, line.number, line.number, words})
@@ -42,6 +42,9 @@ func readOpaque(u unit, line unitLine) []hit {
 	}
 	if look.escapes && (strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6) {
 		add(Opaque, "Letters written as numbers", text)
+		if decoded := inside.escapes(text); decoded != "" {
+			found = append(found, decodedFacts(u, line, decoded, inside, 1)...)
+		}
 	}
 	if alt := pictureText(text); len(alt) > longAlt {
 		add(Opaque, "Text of a picture that no page shows", alt)
@@ -53,9 +56,9 @@ func readOpaque(u unit, line unitLine) []hit {
 		if len(word) < minEncoded {
 			continue
 		}
-		if decoded := decodeWord(word); decoded != "" {
+		if decoded := inside.decode(word); decoded != "" {
 			add(Opaque, "Encoded text that says", decoded)
-			found = append(found, decodedFacts(u, line, decoded)...)
+			found = append(found, decodedFacts(u, line, decoded, inside, 1)...)
 		} else if len(word) >= longToken && isRandom(word) {
 			add(Opaque, "A long word that cannot be read", word)
 		}
@@ -95,7 +98,7 @@ func lookOf(text string) (l look) {
 }
 
 // decodedFacts gives the facts of a text that a line held encoded.
-func decodedFacts(u unit, line unitLine, decoded string) []hit {
+func decodedFacts(u unit, line unitLine, decoded string, inside *unpacker, depth int) []hit {
 	lines := strings.FieldsFunc(decoded, func(r rune) bool { return r == '\n' || r == '\r' })
 	inner := unit{where: u.where, lines: make([]unitLine, len(lines))}
 	plain := make([]string, len(lines))
@@ -103,33 +106,56 @@ func decodedFacts(u unit, line unitLine, decoded string) []hit {
 		plain[i], inner.lines[i] = textscan.Undisguise(text), unitLine{line.number, text}
 	}
 	found, _ := readSentences(inner, plain)
-	return append(found, readCode(inner, plain)...)
+	found = append(found, readCode(inner, plain)...)
+	if depth == maxDepth || lookOf(decoded).run < minEncoded {
+		return found
+	}
+	for word := range fields(decoded, encodingEnds()) {
+		if again := inside.decode(word); again != "" {
+			found = append(found, decodedFacts(u, line, again, inside, depth+1)...)
+		}
+	}
+	return found
+}
+
+// readSpread gives what encoded text over several lines of a unit says, of those that change.
+func readSpread(u unit, changed []bool, inside *unpacker) []hit {
+	var found []hit
+	for first := 0; first < len(u.lines); {
+		last, joined := first, ""
+		for last < len(u.lines) && len(joined) < mostEncoded && isSpread(u.lines[last].text) {
+			joined += strings.TrimSpace(u.lines[last].text)
+			last++
+		}
+		from := firstChanged(changed, u.lines[first].number, u.lines[max(first, last-1)].number)
+		if last > first+1 && from >= 0 {
+			if decoded := inside.decode(joined); decoded != "" {
+				line := unitLine{from, decoded}
+				found = append(found, hit{Opaque, "Encoded text over several lines that says", u.where, from, from, decoded})
+				found = append(found, decodedFacts(u, line, decoded, inside, 1)...)
+			}
+		}
+		first = max(last, first+1)
+	}
+	return found
+}
+
+// isSpread says whether a line is one word that encoded text may have.
+func isSpread(line string) bool {
+	line = strings.TrimSpace(line)
+	ends := encodingEnds()
+	for i := range len(line) {
+		if ends[line[i]] {
+			return false
+		}
+	}
+	return len(line) >= minSpread || strings.HasSuffix(line, "=")
 }
 
 // encodingEnds are the characters that base64 and hexadecimal digits do not have.
 var encodingEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
 	return newByteSet("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=-_").inverted()
 })
-
-// decodeWord gives the text that a word of base64 or hexadecimal digits stands for; "" if it stands for none.
-func decodeWord(word string) string {
-	word = word[:min(len(word), mostDecoded)]
-	digits := strings.TrimRight(word, "=")
-	if data, err := hex.DecodeString(digits); err == nil && isText(data) {
-		return string(data)
-	}
-	if !hasMixedCase(digits) {
-		return ""
-	}
-	standard := strings.NewReplacer("-", "+", "_", "/").Replace(digits)
-	if len(standard)%4 == 1 {
-		standard = standard[:len(standard)-1]
-	}
-	if data, err := base64.RawStdEncoding.DecodeString(standard); err == nil && isText(data) {
-		return string(data)
-	}
-	return ""
-}
 
 // isText says whether data are text that can be read.
 func isText(data []byte) bool {
@@ -192,7 +218,7 @@ func pictureText(line string) string {
 // readComment gives what a comment that no page shows says.
 func readComment(u unit, plain []string) []hit {
 	words, orders := 0, false
-	readWords(plain, false, func(s sentence) {
+	readWords(plain, false, u.words, func(s sentence) {
 		words += len(s)
 		for i := range s {
 			orders = orders || s[i].has(erase|send|collect|insert|perform|ignore|install) && s.isOrder(i) || s[i].has(model|your)

@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"net/netip"
 	"strings"
 	"sync"
 )
@@ -42,16 +41,16 @@ func isLasting(path string) bool {
 		"ld.so.preload", ".gitconfig", "claude.md", "agents.md", "memory.md", ".cursorrules", "soul.md":
 		return strings.ContainsAny(lower, "/~.$")
 	}
-	for _, part := range []string{"/etc/cron", "/var/spool/cron", "/etc/systemd", "/systemd/system", "/systemd/user",
+	return lastingParts().in(lower)
+}
+
+// lastingParts are parts of the paths of what runs later by itself.
+var lastingParts = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("/etc/cron", "/var/spool/cron", "/etc/systemd", "/systemd/system", "/systemd/user",
 		"/etc/init.d",
 		"/etc/profile", ".git/hooks", ".husky/", ".github/workflows", ".gitlab-ci.yml", "launchagents", "launchdaemons",
-		"/autostart", "start menu", "/etc/rc", ".claude/settings", ".claude/hooks", ".gitea/workflows", "/etc/udev/rules"} {
-		if strings.Contains(lower, part) {
-			return true
-		}
-	}
-	return false
-}
+		"/autostart", "start menu", "/etc/rc", ".claude/settings", ".claude/hooks", ".gitea/workflows", "/etc/udev/rules")
+})
 
 // riskyOptions reads options that switch a protection off or give more rights, whatever the program.
 func riskyOptions(c command) []act {
@@ -60,26 +59,27 @@ func riskyOptions(c command) []act {
 		if len(lower) < 4 || lower[0] != '-' && !strings.ContainsAny(lower, "=") {
 			continue
 		}
-		for _, prefix := range []string{"--privileged", "--no-verify", "--dangerously-", "--allow-root", "--insecure",
-			"--no-check-certificate", "--skip-tls", "--unsafe-perm", "--no-sandbox", "--disable-web-security", "--trusted-host",
-			"--allow-unauthenticated", "--no-gpg-check", "--nogpgcheck", "--force-yes", "--allow-downgrades", "--security-opt",
-			"--cap-add", "--yolo", "--disable-security", "--no-audit", "--ignore-certificate-errors", "--no-check-gpg",
-			"--accept-invalid", "--bypass", "--auto-approve", "--disable-sandbox", "--skip-verify", "--skip-verification",
-			"--no-auth", "--allow-all", "--unsafe", "--no-scripts-check", "--break-system-packages"} {
-			if strings.HasPrefix(lower, prefix) {
-				return []act{{Rights, "Switches a protection off"}}
-			}
-		}
-		if strings.Contains(lower, "stricthostkeychecking=no") || strings.Contains(lower, "userknownhostsfile=/dev/null") ||
-			strings.Contains(lower, "bypasspermissions") {
+		if strings.HasPrefix(lower, "--") && riskyPrefixes().begin(lower[2:]) ||
+			strings.Contains(lower, "stricthostkeychecking=no") ||
+			strings.Contains(lower, "userknownhostsfile=/dev/null") || strings.Contains(lower, "bypasspermissions") {
 			return []act{{Rights, "Switches a protection off"}}
 		}
 	}
 	return nil
 }
 
+// riskyPrefixes begin the names of such options, behind the two dashes.
+var riskyPrefixes = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("privileged", "no-verify", "dangerously-", "allow-root", "insecure",
+		"no-check-certificate", "skip-tls", "unsafe-perm", "no-sandbox", "disable-web-security", "trusted-host",
+		"allow-unauthenticated", "no-gpg-check", "nogpgcheck", "force-yes", "allow-downgrades", "security-opt",
+		"cap-add", "yolo", "disable-security", "no-audit", "ignore-certificate-errors", "no-check-gpg",
+		"accept-invalid", "bypass", "auto-approve", "disable-sandbox", "skip-verify", "skip-verification",
+		"no-auth", "allow-all", "unsafe", "no-scripts-check", "break-system-packages")
+})
+
 func isPrivateIP(host string) bool {
-	ip, err := netip.ParseAddr(host)
+	ip, err := parseIP(host)
 	return err == nil && (ip.IsPrivate() || ip.IsLoopback() || ip.IsUnspecified())
 }
 
@@ -118,18 +118,18 @@ func isSecretPlace(text string) bool {
 		return strings.HasSuffix(base, ".pem") && strings.Contains(base, "key") || base == "metadata.google.internal" ||
 			base == "169.254.169.254"
 	}
-	for _, part := range []string{"/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config", "/.config/gcloud",
+	return secretParts().in(lower) || strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") ||
+		strings.HasSuffix(base, ".pem") && strings.Contains(base, "key")
+}
+
+// secretParts are parts of the paths of secrets.
+var secretParts = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("/.ssh", "/.aws", "/.gnupg", "/.kube/config", "/.docker/config", "/.config/gcloud",
 		"/.azure", "/.config/gh",
 		"/var/run/secrets", "/proc/self/environ", "/keychains", "/login data", "/.mozilla/", "/.password-store",
 		"169.254.169.254",
-		"/etc/kubernetes/admin.conf", "/.npmrc", "metadata.google.internal", "/run/secrets"} {
-		if strings.Contains(lower, part) {
-			return true
-		}
-	}
-	return strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") || strings.HasSuffix(base, ".pem") &&
-		strings.Contains(base, "key")
-}
+		"/etc/kubernetes/admin.conf", "/.npmrc", "metadata.google.internal", "/run/secrets")
+})
 
 // statements are those of databases that delete, or give rights.
 var statements = sync.OnceValue(func() *wordings[act] { //nolint:gochecknoglobals // made once, never changed

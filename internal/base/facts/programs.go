@@ -277,12 +277,15 @@ func gitSettings(c command, verb string) []act {
 // requestsAddress reads curl, wget and their like.
 func requestsAddress(c command) []act {
 	var acts []act
-	target := remoteTarget(c.args)
 	if c.name == "curl" || c.name == "wget" || c.name == "http" || c.name == "https" || c.name == "xh" {
 		sends := c.flag("-d", "-F", "-T", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii",
 			"--form",
 			"--form-string", "--upload-file", "--json", "--post-data", "--post-file", "--body-data", "--body-file") ||
 			isPost(c) || c.reads && c.name != "wget"
+		target := ""
+		if sends || strings.ContainsAny(c.text, "$`") {
+			target = remoteTarget(c.args)
+		}
 		if sends && target != "" {
 			acts = append(acts, act{Outbound, "Sends data out"})
 		} else if hasQueryData(target) {
@@ -321,7 +324,7 @@ func hasQueryData(target string) bool {
 func remoteTarget(args []string) string {
 	for _, arg := range args {
 		arg = strings.Trim(arg, `"'`)
-		if !strings.Contains(arg, "://") && formOf(strings.ToLower(arg)) != hostWord {
+		if !strings.Contains(arg, "://") && (strings.HasPrefix(arg, "-") || !isHost(strings.ToLower(arg))) {
 			continue
 		}
 		host := hostOf(arg)
@@ -557,6 +560,9 @@ func isFetcher(name string) bool {
 
 // isScript says whether a path is that of a script.
 func isScript(path string) bool {
+	if dot := strings.LastIndexByte(path, '.'); dot < 0 || len(path)-dot > len(".bash") {
+		return false
+	}
 	for _, extension := range []string{".sh", ".bash", ".py", ".js", ".ts", ".mjs", ".cjs", ".rb", ".pl", ".php", ".ps1",
 		".bat", ".cmd",
 		".go", ".lua", ".R", ".jar", ".exe", ".tsx"} {
@@ -642,7 +648,9 @@ func otherProgram(c command) []act {
 
 // isProgramName says whether a word may be the name of a program: a sentence has none that begin like these.
 func isProgramName(name string) bool {
-	switch name {
+	switch name, _, _ := strings.Cut(name, "."); name {
+	case "mkfs":
+		return true
 	case "terraform", "tofu", "pulumi", "helm", "etcdctl", "redis-cli", "ceph", "rados", "rbd", "zfs", "zpool",
 		"lvremove", "vgremove",
 		"pvremove", "velero", "argocd", "vault", "consul", "nomad", "heroku", "fly", "flyctl", "vercel", "netlify", "doctl",

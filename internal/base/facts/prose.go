@@ -3,7 +3,7 @@ package facts
 // readSentences gives the facts of the sentences of a unit, and the inline code in it.
 func readSentences(u unit, plain []string) (found []hit, code []span) {
 	x := ruleIndex()
-	code = readWords(plain, !u.prose, func(s sentence) {
+	code = readWords(plain, !u.prose, u.words, func(s sentence) {
 		add := func(class Class, says string, from, first, last int) {
 			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
 				s.text(plain, from, last)})
@@ -42,6 +42,10 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 		if s.negated(at) {
 			return 0, 0, false
 		}
+	case doing:
+		if !s.partOfOrder(at) {
+			return 0, 0, false
+		}
 	case passive:
 		return r.matchPassive(s, at, should)
 	case permitted:
@@ -51,6 +55,9 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 	for _, step := range r.steps[1:] {
 		next := last + 1
 		for next < len(s) && next <= last+step.within && s.joins(next, step) && !step.holds(s[next]) {
+			if r.steps[0].any == not && s[next].has(without) {
+				return 0, 0, false // "never apply it without approval" asks for the approval
+			}
 			next++
 		}
 		if next >= len(s) || next > last+step.within || !s.joins(next, step) {
@@ -58,7 +65,29 @@ func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
 		}
 		last = next
 	}
-	return at, last, true
+	return at, last, r.mood != plainForm || !s[last].inflected
+}
+
+// partOfOrder says whether the words around one are an order that is not forbidden: one of the words before it, or the
+// first of a clause shortly behind it, is a verb in its base form.
+func (s sentence) partOfOrder(at int) bool {
+	const before, behind = 10, 6
+	acts := erase | send | weakSend | collect | perform | install | insert | grant | goOn | plan | keeps | trusts | stop |
+		overrules | answer
+	for i := at - 1; i >= max(0, at-before); i-- {
+		if s[i].has(not) {
+			return false
+		}
+		if s[i].has(acts) && s.isOrder(i) {
+			return true
+		}
+	}
+	for i := at + 1; i <= min(len(s)-1, at+behind); i++ {
+		if s[i].clause != noBreak && s[i].has(acts) && !s[i].inflected {
+			return true
+		}
+	}
+	return false
 }
 
 // joins says whether the punctuation before a word lets a step go on to it.
@@ -96,7 +125,7 @@ func (s sentence) harmlessObject(at int) bool {
 
 // matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.
 func (r sentenceRule) matchPassive(s sentence, at int, verbs meaning) (first, last int, ok bool) {
-	if at < 3 || !s[at].has(inflected) || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
+	if at < 3 || !s[at].inflected || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
 		return 0, 0, false
 	}
 	object := r.steps[1]
@@ -128,7 +157,7 @@ func (t step) holds(w word) bool {
 func (s sentence) isOrder(at int) bool {
 	before := at - 1
 	gerund := before >= 0 && s[before].text == "by"
-	if s[at].has(inflected) != gerund || s[at].code {
+	if s[at].inflected != gerund || s[at].code {
 		return false
 	}
 	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/textscan"
 )
@@ -89,6 +90,9 @@ func (h hit) fact(path string, line int) Fact {
 
 // oneLine makes words fit to be shown on one line.
 func oneLine(words string) string {
+	if line, ok := oneLineASCII(words); ok {
+		return line
+	}
 	spaced := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			return ' '
@@ -96,6 +100,32 @@ func oneLine(words string) string {
 		return r
 	}, words)
 	return shortened(strings.Join(strings.Fields(spaced), " "), MaxWords)
+}
+
+// oneLineASCII is oneLine for words of ASCII that are not too long.
+func oneLineASCII(words string) (line string, ok bool) {
+	var out [MaxWords]byte
+	length, gap := 0, false
+	for i := range len(words) {
+		c := words[i]
+		switch {
+		case c >= utf8.RuneSelf || c == 0x7f:
+			return "", false
+		case c <= ' ':
+			gap = length > 0
+			continue
+		}
+		if length+1 >= MaxWords {
+			return "", false
+		}
+		if gap {
+			out[length], gap = ' ', false
+			length++
+		}
+		out[length] = c
+		length++
+	}
+	return string(out[:length]), true
 }
 
 // shortened takes what cannot be seen from a text, and cuts it to a number of runes.
@@ -107,20 +137,25 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		return nil
 	}
 	var found []hit
+	words, inside := new(wordCache), new(unpacker)
+	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
 	for _, u := range layoutOf(path, text, lines) {
 		if !u.changed(changed) {
 			continue
 		}
-		plain := make([]string, len(u.lines))
-		for i, line := range u.lines {
-			plain[i] = textscan.Undisguise(line.text[:min(len(line.text), maxLine)])
+		u.words = words
+		begin := len(plains)
+		for _, line := range u.lines {
+			plains = append(plains, textscan.Undisguise(line.text[:min(len(line.text), maxLine)]))
 		}
+		plain := plains[begin:len(plains):len(plains)]
 		found = append(found, readUnit(u, plain)...)
+		found = append(found, readSpread(u, changed, inside)...)
 		for i, line := range u.lines {
 			if !changed[line.number] {
 				continue
 			}
-			found = append(found, readOpaque(u, line)...)
+			found = append(found, readOpaque(u, line, inside)...)
 			found = append(found, readRoles(u, line, plain[i])...)
 			if addresses != nil {
 				found = append(found, addresses.read(u, line, plain[i])...)
@@ -186,11 +221,23 @@ func linkedScript(line string) string {
 	}
 }
 
+// mayHoldCommand says whether a line of prose has a sign that commands have, and no inline code.
+func mayHoldCommand(line string) bool {
+	signs := false
+	for i := range len(line) {
+		switch line[i] {
+		case '`':
+			return false
+		case '-', '/', '|':
+			signs = signs || i > 0 && (line[i-1] == ' ' || line[i-1] == ':' && line[i] == '/')
+		}
+	}
+	return signs
+}
+
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
 func bareCommand(line string) string {
-	mayBe := strings.Contains(line, " -") || strings.Contains(line, "://") || strings.Contains(line, " /") ||
-		strings.Contains(line, " | ")
-	if !mayBe || strings.IndexByte(line, '`') >= 0 {
+	if !mayHoldCommand(line) {
 		return ""
 	}
 	table := programs()
@@ -214,7 +261,7 @@ func bareCommand(line string) string {
 // readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
 func readTextInCode(u unit, plain []string) []hit {
 	fields := kindOf(u.language) == configCode
-	texts := unit{where: u.where}
+	texts := unit{where: u.where, words: u.words}
 	var said []string
 	for i, line := range plain {
 		if fields || isSentence(line) {

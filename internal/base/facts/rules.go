@@ -15,6 +15,8 @@ const (
 	asserted              // in any way with no "not" before it
 	passive               // as in "should be deleted"; the second step's word stands before it
 	permitted             // passive, or as in "can be deleted"
+	doing                 // as part of an order: "apply it without asking", not "tests without a check"
+	plainForm             // in any way, the last word in its base form: "silently delete", not "it silently deletes"
 	bold                  // ordered, and its object is not one that comes again or does not matter
 )
 
@@ -51,15 +53,16 @@ func actRules() []sentenceRule {
 		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 18}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: this, within: 1}}},
-		{Outbound, "Names a place that others read", asserted, []step{{any: sink}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
+		{Outbound, "Makes data public", ordered, []step{{any: send | weakSend}, {any: toward, within: 8},
+			{any: power, within: 2}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: data, within: 5}, {any: toward, within: 3},
 			{any: remote, within: 4}}},
 		{Outbound, "Sends data out", asserted, []step{{any: be}, {any: send, within: 1}, {any: toward, within: 3},
 			{any: remote, forms: address, within: 4}}},
-		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 7}}},
+		{Credential, "Handles secrets", ordered, []step{{any: collect | send}, {any: secret, forms: places, within: 8}}},
 		{Credential, "Sets or keeps secrets", ordered, []step{{any: keeps}, {any: secret, within: 5}}},
 		{Credential, "Names a place of secrets", asserted, []step{{forms: places}}},
 		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord},
@@ -78,23 +81,31 @@ func concealRules() []sentenceRule {
 	return []sentenceRule{
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 4, tight: true}, {any: person | answer, within: 8}}},
 		{Conceal, what, anyMood, []step{{any: tell}, {any: not, within: 4, tight: true}, {any: person, within: 5}}},
-		{Conceal, what, anyMood, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
-		{Conceal, what, anyMood, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
+		{Conceal, what, doing, []step{{any: without}, {any: tell, within: 2, tight: true}, {any: person, within: 4}}},
+		{Conceal, what, plainForm, []step{{any: not}, {any: reveals, within: 2, tight: true}}},
+		{Conceal, what, ordered, []step{{any: hide | erase}, {any: reveals, within: 4, tight: true}}},
 		{Conceal, what, anyMood, []step{{any: not}, {any: tell, within: 2, tight: true}, {any: this, within: 1, tight: true},
 			{any: itself, within: 1, tight: true}}},
 		{Conceal, what, ordered, []step{{any: hide}, {any: this | record, within: 4}, {any: person | answer | record,
 			within: 6}}},
 		{Conceal, unseen, ordered, []step{{any: does}, {any: secretly, within: 3}}},
-		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: does, within: 1}}},
+		{Conceal, unseen, plainForm, []step{{any: secretly}, {any: does, within: 1}}},
+		{Conceal, unseen, anyMood, []step{{any: secretly}, {any: send | collect, within: 1}}},
 		{Conceal, "Stops or clears records", ordered, []step{{any: skip | stop | erase}, {any: record, within: 6}}},
 		{Weakens, "Goes on in spite of a failure", ordered, []step{{any: goOn}, {any: despite, within: 3},
 			{any: safeguard | failed, within: 5}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 1}, {any: not,
 			within: 1}, {any: needed, within: 1}}},
 		{Weakens, "Skips a safeguard", ordered, []step{{any: skip}, {any: safeguard, within: 4}}},
+		{Weakens, "Puts another thing in the place of a safeguard", ordered, []step{{any: overrules},
+			{any: safeguard | security, within: 3, tight: true}}},
 		{Weakens, "Skips a safeguard", permitted, []step{{any: skip}, {any: safeguard, within: 4}}},
-		{Weakens, "Skips a safeguard", anyMood, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
-		{Weakens, "Asks nobody", anyMood, []step{{any: without}, {any: ask, within: 2, tight: true}}},
+		{Weakens, "Skips a safeguard", doing, []step{{any: without}, {any: safeguard, within: 4, tight: true}}},
+		{Weakens, "Asks nobody", doing, []step{{any: without}, {any: ask, within: 2, tight: true}}},
+		{Weakens, "Skips the review", ordered, []step{{any: send | goOn}, {any: despite, within: 1}, {any: toward, within: 1},
+			{any: stored | server | failed, within: 4}}},
+		{Weakens, "Leaves out a safeguard", anyMood, []step{{any: not}, {any: insert | plan | goOn, within: 2, tight: true},
+			{any: safeguard, within: 4, tight: true}}},
 		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
 			within: 5, tight: true}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional,
@@ -108,8 +119,20 @@ func overrideRules() []sentenceRule {
 		{Override, drop, ordered, []step{{any: ignore}, {any: prior, within: 4}, {any: instruction, within: 5}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 2}, {any: prior, within: 4}}},
 		{Override, drop, ordered, []step{{any: ignore}, {any: instruction, within: 1, tight: true}}},
-		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send}, {any: your, within: 3},
-			{any: instruction, within: 4}}},
+		{Override, drop, ordered, []step{{any: ignore}, {any: person, within: 3, tight: true}, {any: claims, within: 2}}},
+		{Override, "Asks for the model's instructions", ordered, []step{{any: tell | send | claims}, {any: your, within: 4},
+			{any: instruction, within: 3}}},
+		{Override, drop, anyMood, []step{{any: not | stop | skip}, {any: follows, within: 5, tight: true},
+			{any: instruction | itself, within: 4}}},
+		{Override, "Puts a text above others", asserted, []step{{any: your}, {any: instruction, within: 2, tight: true},
+			{any: overrules, within: 3, tight: true}}},
+		{Override, "Tells the model what to answer", ordered, []step{{any: promotes}, {any: always, within: 10}}},
+		{Override, "Tells the model what to answer", ordered, []step{{any: claims}, {any: answer, within: 3, tight: true},
+			{any: not, within: 3, tight: true}}},
+		{Override, "Asks for a hostile text", ordered, []step{{any: claims | plan}, {any: hateful, within: 3, tight: true}}},
+		{RunsCode, "Does what another text says", ordered, []step{{any: perform | follows}, {any: despite, within: 1}}},
+		{RunsCode, "Does what another text says", ordered, []step{{any: perform | follows}, {any: instruction, within: 3},
+			{forms: []form{urlWord, mailWord, hostWord}, within: 8}}},
 		{Override, "Tells the model what to answer", ordered, []step{{any: insert}, {any: your, within: 16}, {any: answer,
 			within: 1}}},
 		{Override, "Tells the model what to answer", anyMood,
@@ -124,14 +147,18 @@ func overrideRules() []sentenceRule {
 func rightsRules() []sentenceRule {
 	return []sentenceRule{
 		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
+		{Rights, "Switches security off", ordered, []step{{any: skip}, {any: secret, within: 3},
+			{any: instruction, within: 1}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
-		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 7}}},
+		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: power, within: 9}}},
 		{Rights, "Gives more rights", ordered, []step{{any: grant}, {any: toward, within: 6}, {any: group, within: 6}}},
 		{Rights, "Switches security off", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
 			{any: security | server, within: 3}}},
 		{Weakens, "Approves by itself", ordered, []step{{any: trusts}, {any: prior | this, within: 1},
 			{any: safeguard | instruction, within: 2}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: toward, within: 5}, {any: power, within: 2}}},
+		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: toward, within: 1, tight: true},
+			{any: power | group, within: 2, tight: true}}},
 		{Rights, "Uses more rights", ordered, []step{{any: perform}, {any: power, within: 3, tight: true}}},
 	}
 }
@@ -177,8 +204,8 @@ func modelPhrases() (all []phrase) {
 			"this is a test of|urgent message from|official message from")
 	add("Puts a text above others", "regardless of the question|whatever the user|even if the user asks|"+
 		"even when the user asks|even if the operator|even when the operator|whatever other sources|"+
-		"approved by the administrator|approved by the administrators|approved by management|authorised by the|"+
-		"authorized by the|must always follow")
+		"approved by the administrator|approved by the administrators|approved by management|authorised by the user|"+
+		"authorized by the user|must always follow")
 	add("Speaks to the model",
 		"as if the user had|as if the operator|as though the user|you have been authorised|"+
 			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
@@ -235,6 +262,47 @@ func actPhrases() (all []phrase) {
 		"unaware of|in the dark about|answer that no|answer that the|claim that the|claim that it")
 	add(Rights, "Gives more rights", "in privileged mode|allow-all|as administrator|as an administrator")
 	add(Persist, "Makes something stay", "global settings|user's settings|local/bin|start-up scripts|startup scripts")
+	add(Conceal, "Watches what people do", "screenshot of the desktop|screenshot of the screen|record the screen|"+
+		"record keystrokes|log keystrokes|keystrokes|microphone|webcam")
+	add(Conceal, "Asks to keep something from people", "if somebody asks|if someone asks|if they ask|if asked|"+
+		"if questioned|out of the commit|out of the message|out of the changelog|out of the history|"+
+		"out of the description|level to off")
+	add(Persist, "Makes something stay", "at boot|at startup|at login|on login|on boot|after every restart|"+
+		"authorized keys|authorised keys")
+	add(Override, "Tells the model to drop its instructions", "from here on|forget what|you were asked|"+
+		"apply to this document|even if told|even if asked|no matter what the|regardless of what|guidance does not apply")
+	add(RunsCode, "Does what another text says", "and follow it|then follow it|and execute it|and obey it|"+
+		"and run whatever")
+	add(Conceal, "Asks to keep something from people", "need to see this|need to see it|not need to know|"+
+		"no need to mention|no need to tell|no need to inform|need not be told|be mentioned to|bring this up|bring it up|"+
+		"keep this to yourself|keep it to yourself|to yourself|out of your answer|out of your reply|out of your report|"+
+		"out of the answer|out of the reply|out of the log|out of the logs|as if nothing|as though nothing|"+
+		"carry on as normal|nothing has happened|nothing happened")
+	add(Persist, "Makes something stay", "login script|logon script|shell profile|at the top of every|"+
+		"every file that you|every file you|all later tasks|all later sessions|later sessions|subsequent sessions|"+
+		"subsequent conversations|future tasks|future runs|after the session ends|after logout|after you exit")
+	add(Outbound, "Names a place that others read", "dropbox|pastebin|gist|telegram|discord|onedrive|wetransfer|"+
+		"ngrok|gdrive|requestbin|transfer.sh")
+	add(Rights, "Gives more rights", "anyone with the link|anybody with the link|everyone with the link|"+
+		"to the whole internet|to the internet|to the public internet|to the whole world|from anywhere")
+	add(Rights, "Switches security off", "plain http|unencrypted|instead of https|without encryption|"+
+		"without authentication|without a password|without tls|any certificate|all certificates")
+	add(Weakens, "Goes on in spite of a failure", "continue anyway|proceed anyway|deploy anyway|merge anyway|"+
+		"go on anyway|continue regardless|proceed regardless|carry on regardless|force the merge|force a merge|force merge")
+	add(Override, "Tells the model what to answer", "include the phrase|include phrases|append the phrase|add the phrase|"+
+		"insert the phrase|include the sentence|append the sentence|insert the sentence|include a statement that|"+
+		"add a statement that|benefit of the doubt|repeat the following|for automated screening|to automated")
+	add(Override, "Speaks to the model", "unrestricted assistant|unrestricted ai|unrestricted model|unrestricted agent|"+
+		"unfiltered assistant|unfiltered ai|without any restrictions")
+	add(Weakens, "Approves by itself", "with yes|yes to all|yes to every|yes to any|be left for later|"+
+		"comment them out|comment it out|without a look|without looking|even if it fails|even if they fail|"+
+		"even if it is not|even if they are not|as safe|as trusted")
+	add(Override, "Asks for the model's instructions", "the text above|the words above|the above text|everything above|"+
+		"you were given at|you were started with|you were initialised with|you were initialized with|you were told before|"+
+		"your chain of thought|your hidden reasoning|initial instructions|system prompt in")
+	add(Override, "Speaks to the model", "coming from your developers|from your developers|from your developer|"+
+		"comes from your|as if it came from|no longer have to follow|no longer bound|no longer apply|instead of the task|"+
+		"instead of your task|answer with the word|answer with the words")
 	add(Conceal, "Asks to keep something from people", "tell nobody|tell no one|inform nobody|notify nobody|inform no one")
 	add(Persist, "Makes something stay", "permanent memory|persistent memory|long-term memory|agent's memory")
 	return all
@@ -269,7 +337,7 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 
 // read calls add with each rule and phrase that holds from a word of a sentence on.
 func (x *index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
-	if s[at].has(opens) {
+	if s[at].opens {
 		for _, p := range x.phrases[s[at].text] {
 			if p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)

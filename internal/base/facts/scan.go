@@ -95,3 +95,37 @@ func (w *wordings[T]) find(line string, found func(T)) {
 func splitsWord(line string, at int) bool {
 	return at < len(line) && isAlphanumeric(line[at]) && isAlphanumeric(line[at-1])
 }
+
+// parts finds some of many texts anywhere in a word.
+type parts [256][]string
+
+func newParts(texts ...string) *parts {
+	var p parts
+	for _, text := range texts {
+		p[text[0]] = append(p[text[0]], text)
+	}
+	return &p
+}
+
+// in says whether one of the texts stands in a word.
+func (p *parts) in(text string) bool {
+	for i := range len(text) {
+		if len(p[text[i]]) > 0 && p.begin(text[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// begin says whether a text begins with one of them.
+func (p *parts) begin(text string) bool {
+	if text == "" {
+		return false
+	}
+	for _, part := range p[text[0]] {
+		if strings.HasPrefix(text, part) {
+			return true
+		}
+	}
+	return false
+}

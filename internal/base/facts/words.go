@@ -27,10 +27,12 @@ type word struct {
 	text       string // in lower case, without punctuation around it
 	meaning    meaning
 	form       form
-	line       int  // index of the line in the unit
-	start, end int  // in the undisguised line
-	code       bool // it stands in inline code
+	inflected  bool // see entry
+	opens      bool
 	clause     pause
+	code       bool  // it stands in inline code
+	line       int32 // index of the line in the unit
+	start, end int32 // in the undisguised line
 }
 
 // pause is the punctuation before a word.
@@ -63,6 +65,7 @@ type sentenceReader struct {
 	clause  pause  // before the next word
 	codeEnd int    // where inline code ends in the line; -1 outside of it
 	isCode  bool   // whether it is code
+	words   *wordCache
 }
 
 // wordBuffers holds the memory of sentences that were read.
@@ -73,9 +76,9 @@ const mostWords = 200
 
 // readWords calls each with the sentences of a unit, whose lines are undisguised, and gives the inline code in them. In
 // code, a sentence goes on in the next line only if that begins with a small letter.
-func readWords(lines []string, code bool, each func(sentence)) []span {
+func readWords(lines []string, code bool, words *wordCache, each func(sentence)) []span {
 	buffer := wordBuffers.Get().(*sentence)
-	r := sentenceReader{lexicon: lexicon(), each: each, clause: fullBreak, current: (*buffer)[:0]}
+	r := sentenceReader{lexicon: lexicon(), words: words, each: each, clause: fullBreak, current: (*buffer)[:0]}
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
 		if code && !goesOn(line) || len(r.current) > mostWords {
@@ -115,14 +118,15 @@ func (r *sentenceReader) end() {
 
 // word adds a word, and notes the punctuation behind it.
 func (r *sentenceReader) word(text string, line, at int) {
-	w := newWord(r.lexicon, text, line, at)
+	w := r.words.word(r.lexicon, text)
+	w.line, w.start, w.end = int32(line), int32(at), int32(at)+w.end //nolint:gosec // see maxLine
 	if w.text != "" {
 		w.code, w.clause = r.isCode, r.clause
 		r.current, r.clause = append(r.current, w), noBreak
 		r.current.addPair()
 	}
 	ends := false
-	for i := w.end - at; i < len(text); i++ {
+	for i := int(w.end) - at; i < len(text); i++ {
 		switch text[i] {
 		case ',', ':', ';':
 			r.clause = max(r.clause, lightBreak)
@@ -161,17 +165,24 @@ func isCode(text string) bool {
 	return strings.Count(text, " ") < 2 || isClearCommand(text) || strings.ContainsAny(text, "={}()[]$")
 }
 
+// separators are the signs of ASCII that part words, and wordEnds those that end one which has begun.
+var (
+	separators = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+		return newByteSet(" \t`|()[]{}<>*\"';,:#!?=&^")
+	})
+	wordEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // made once, never changed
+		return newByteSet(" \t`|\"()<>*][{}")
+	})
+)
+
 // separatorLength returns the length of the separator that a text begins with: white space or a sign that is not part
 // of a word; 0 if it begins with a word.
 func separatorLength(text string) int {
-	switch c := text[0]; c {
-	case ' ', '\t', '`', '|', '(', ')', '[', ']', '{', '}', '<', '>', '*', '"', '\'', ';', ',', ':', '#', '!', '?', '=',
-		'&', '^':
-		return 1
-	default:
-		if c < utf8.RuneSelf {
-			return 0
+	if c := text[0]; c < utf8.RuneSelf {
+		if separators()[c] {
+			return 1
 		}
+		return 0
 	}
 	r, size := utf8.DecodeRuneInString(text)
 	if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -182,15 +193,14 @@ func separatorLength(text string) int {
 
 // wordLength returns the length of the word that a text begins with, with the punctuation behind it.
 func wordLength(text string) int {
+	ends := wordEnds()
 	for i := 0; i < len(text); {
-		switch c := text[i]; c {
-		case ' ', '\t', '`', '|', '"', '(', ')', '<', '>', '*', ']', '[', '{', '}':
-			return i
-		default:
-			if c < utf8.RuneSelf {
-				i++
-				continue
+		if c := text[i]; c < utf8.RuneSelf {
+			if ends[c] {
+				return i
 			}
+			i++
+			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if i > 0 && r != '\u2019' && unicode.IsOneOf([]*unicode.RangeTable{unicode.P, unicode.S, unicode.Z}, r) {
@@ -201,8 +211,31 @@ func wordLength(text string) int {
 	return len(text)
 }
 
-// newWord makes a word of a text that stands in a line at an offset.
-func newWord(lexicon senses, text string, line, at int) word {
+// wordCache keeps words of a file, most of which come again.
+type wordCache [512]struct {
+	text string
+	word word
+}
+
+// word gives the word of a text, which begins at 0 and has no line yet.
+func (c *wordCache) word(lexicon senses, text string) word {
+	if c == nil {
+		return newWord(lexicon, text)
+	}
+	const prime = 16777619 // of FNV
+	hash := uint32(2166136261)
+	for i := range len(text) {
+		hash = (hash ^ uint32(text[i])) * prime
+	}
+	slot := &c[(hash^hash>>16)%uint32(len(c))]
+	if slot.text != text {
+		slot.text, slot.word = text, newWord(lexicon, text)
+	}
+	return slot.word
+}
+
+// newWord makes a word of a text, which begins at 0 and has no line yet.
+func newWord(lexicon senses, text string) word {
 	end, special := len(text), false
 	for end > 0 && strings.IndexByte(".,;:!?'-_", text[end-1]) >= 0 {
 		end--
@@ -211,14 +244,16 @@ func newWord(lexicon senses, text string, line, at int) word {
 		c := text[i]
 		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
 	}
-	w := word{text: strings.ToLower(text[:end]), line: line, start: at, end: at + end}
-	w.meaning = lexicon[w.text]
-	if w.meaning != 0 || !special {
+	w := word{text: strings.ToLower(text[:end]), end: int32(end)} //nolint:gosec // see maxLine
+	if w.look(lexicon, w.text) || !special {
 		return w
 	}
 	w.text = strings.Trim(strings.ReplaceAll(w.text, "\u2019", "'"), "_")
-	if w.meaning = lexicon[w.text]; w.meaning == 0 {
-		w.meaning = lexicon[strings.TrimSuffix(w.text, "'s")]
+	if !w.look(lexicon, w.text) && !w.look(lexicon, strings.TrimSuffix(w.text, "'s")) {
+		const longest = 2 // letters before the apostrophe of an article, as in l'utilisateur
+		if article, noun, ok := strings.Cut(w.text, "'"); ok && len(article) <= longest {
+			w.look(lexicon, noun)
+		}
 	}
 	if w.meaning == 0 && strings.IndexByte(text[:end], '_') > 0 && namesSecretVariable(text[:end]) {
 		w.meaning = secret
@@ -227,6 +262,13 @@ func newWord(lexicon senses, text string, line, at int) word {
 		w.form = formOf(w.text)
 	}
 	return w
+}
+
+// look gives the word what the lexicon knows of a text, and says whether it knows it.
+func (w *word) look(lexicon senses, text string) bool {
+	e, known := lexicon[text]
+	w.meaning, w.inflected, w.opens = e.meaning, e.inflected, e.opens
+	return known
 }
 
 // formOf says what a word in lower case, with a dot, slash or at in it, looks like.
@@ -257,7 +299,13 @@ func (s sentence) addPair() {
 		return
 	}
 	before := s[last-1].text
-	if before == "root" || before == "admin" || before == "public" || before == "administrator" {
+	if before == "public" {
+		switch s[last].text {
+		case "key", "api", "url", "ip", "cloud", "docs", "documentation", "page":
+			s[last-1].meaning &^= power
+		}
+	}
+	if before == "root" || before == "admin" || before == "administrator" {
 		switch s[last].text {
 		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide",
 			"folder",
@@ -272,15 +320,19 @@ func (s sentence) addPair() {
 			s[last].meaning |= secret
 		}
 	case "variables":
-		if before == "environment" || before == "env" {
+		if (before == "environment" || before == "env") && !s.sets(last-2) {
 			s[last].meaning |= secret | data
 		}
 	case "access", "rights", "permissions", "privileges", "control":
 		switch before {
-		case "full", "admin", "administrator", "root", "write", "edit", "unrestricted", "public", "all", "owner", "elevated":
+		case "full", "admin", "administrator", "root", "write", "edit", "unrestricted", "public", "all", "owner", "elevated",
+			"maintainer", "collaborator", "remote":
 			s[last].meaning |= power
 		}
 	case "token", "tokens", "cookie", "cookies":
+		if s[last].text == "token" && (before == "the" || before == "your" || before == "this") {
+			s[last].meaning |= secret
+		}
 		switch before {
 		case "access", "api", "session", "bearer", "auth", "authentication", "refresh", "secret", "service", "github",
 			"deploy", "personal",
@@ -295,11 +347,41 @@ func (s sentence) addPair() {
 		if before == "dry" {
 			s[last].meaning |= safeguard
 		}
+	case "number", "numbers", "phrase", "data", "details":
+		switch before {
+		case "card", "passport", "account", "security", "bank", "routing", "seed", "recovery", "personal", "payment",
+			"medical", "health":
+			s[last].meaning |= secret
+		}
+	case "card", "cards":
+		switch before {
+		case "credit", "debit", "corporate", "stored", "payment", "bank":
+			s[last].meaning |= secret
+		}
+	case "address", "addresses", "birthday":
+		if before == "home" || before == "postal" {
+			s[last].meaning |= secret
+		}
+	case "configuration", "config":
+		if before == "ssh" || before == "aws" {
+			s[last].meaning |= secret
+		}
 	case "name", "names", "key-value", "object", "objects", "resource":
 		s[last-1].meaning &^= secret
 	case "space", "usage", "pressure", "image", "images", "io", "i/o", "type", "size", "latency", "speed", "performance":
 		s[last-1].meaning &^= stored
 	}
+}
+
+// sets says whether one of some words up to an index is a verb that sets or keeps something.
+func (s sentence) sets(at int) bool {
+	const near = 4
+	for i := at; i >= max(0, at-near); i-- {
+		if s[i].has(keeps) {
+			return true
+		}
+	}
+	return false
 }
 
 // isPath says whether a word is surely a path, unlike "and/or" or "e.g".
