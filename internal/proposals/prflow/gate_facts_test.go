@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -138,5 +139,38 @@ func TestFactsHideWhatLooksLikeASecret(t *testing.T) {
 	b.must(err)
 	if len(proposal.Facts.Facts) == 0 || strings.Contains(string(kept), token) {
 		t.Errorf("the record has %s", kept)
+	}
+}
+
+// The dry run of a revision adds a file, and deletes. Before a person opens it, another revision comes, which deletes as
+// well: the person has not seen that.
+func TestAPromotionHasTheFactsThatThePersonHasSeen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.options.Authority.Policy.Facts.Classes = map[facts.Class]policy.FactRule{facts.Destroy: policy.AcknowledgeFact}
+	b.reviewed()
+	add := func(at, text string) []byte { return revising(files(file(at, "create", text))) }
+	id := b.dryRun(add("checks/clean.md", deletes))
+	opens := func() error {
+		raw, err := json.Marshal(prflow.PromoteRequest{ID: id, Acknowledged: []facts.Class{facts.Destroy}})
+		b.must(err)
+		set := prflow.Toolset(func() *prflow.Service { return prflow.New(b.options) })
+		_, err = operation.Named(set.Operations, prflow.OpPromote).Handle(t.Context(),
+			operation.Call{Caller: person, Ceiling: 2, Arguments: raw})
+		return err
+	}
+	if result, err := b.create(add("checks/other.md", "# Other\n\n```sh\nrm -rf /srv/other\n```\n")); err != nil ||
+		!result.Revised {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	b.ask(1, "Once more.")
+	b.fake.Script.ForgetCalls()
+	if err := opens(); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "rm -rf /srv/other") ||
+		b.fake.Script.Writes() != 0 {
+		t.Errorf("%v, %d writes", err, b.fake.Script.Writes())
+	}
+	id = b.dryRun(add("checks/clean.md", deletes))
+	if err := opens(); err != nil {
+		t.Errorf("once it was shown: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ type factStrip struct {
 	Grave     int           // facts of grave classes
 	More      int           // facts that are not listed
 	Asked     []facts.Class // that people are asked to confirm
+	Doubt     bool          // not all of it was read, so that Asked may have more than there is
 	Form      string        // id of the form that confirms them, where the box is not in it
 	Elsewhere bool          // approving and merging happen where nobody is asked to confirm the classes of Asked
 }
@@ -44,7 +45,8 @@ type shownFact struct {
 
 // factsOf returns the facts of a proposal for a page that shows diff, which may be nil, and marks their lines there.
 func (h *renderer) factsOf(p record.Proposal, rules policy.FactRules, diff *pages.Diff) *factStrip {
-	out := &factStrip{More: p.Facts.More, Asked: rules.Chosen(p.Tier, p.Facts, policy.AcknowledgeFact)}
+	out := &factStrip{More: p.Facts.More, Asked: rules.Asked(p.Tier, p.Facts)}
+	out.Doubt = !p.Facts.WasRead()
 	switch {
 	case !p.PrunedAt.IsZero():
 		out.Unread = "What was read of it was removed with its contents."
@@ -116,6 +118,7 @@ func (h *pullPages) pullFacts(view *pullPage) {
 	if view.Would.Unread == "" && newest.Commit != "" && newest.Commit != view.Head &&
 		view.Status.State == gitprovider.StateOpen {
 		view.Would.Note = "Commit " + pages.Short(newest.Commit) + " was read. What was added since was not."
+		view.Would.Doubt, view.Would.Asked = true, h.factRules().Asked(newest.Tier, facts.Reading{})
 	}
 	view.Would.Elsewhere = !h.reviewer.Reviews(view.Target.provider)
 }
