@@ -59,7 +59,7 @@ func (a *commandLine) factsOf(ctx context.Context, key record.PullKey, head stri
 		out.doubt = "you have looked whether "
 	}
 	if rules, err := parts.Rules.Effective(); err == nil && key.Provider == local.Name && out.head != "" {
-		out.asked = rules.Facts.Asked(p.Tier, read)
+		out.asked = rules.Facts.Asked(p.FactTier(), read)
 	}
 	return out
 }

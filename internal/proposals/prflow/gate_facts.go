@@ -45,7 +45,7 @@ func ruleOnFacts(on rules, r *createRequest, in facts.Reading) ruling {
 	if r.promoted == nil {
 		return out
 	}
-	confirmed, err := on.Policy.Facts.Confirm(r.promoted.Tier, in, r.acknowledged)
+	confirmed, err := on.Policy.Facts.Confirm(r.promoted.FactTier(), in, r.acknowledged)
 	if err == nil {
 		err = newSince(r.promoted.Facts, in, confirmed)
 	}

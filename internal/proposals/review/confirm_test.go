@@ -134,3 +134,20 @@ func serviceAt(h Host, k *kept, p policy.Policy, newest func() (record.Proposal,
 		},
 	})
 }
+
+// A tier 2 agent has proposed what a tier 3 agent then revised. At tier 3 nothing has to be confirmed.
+func TestTheStrictestTierCountsForARevision(t *testing.T) {
+	p := policy.Default()
+	p.Facts.Tiers = map[gitprovider.Tier]map[facts.Class]policy.FactRule{2: {facts.Destroy: policy.AcknowledgeFact}}
+	for revises, code := range map[int]fault.Code{0: "", 7: fault.InvalidArgument} {
+		s := serviceAt(&branchHost{head: "a"}, &kept{}, p, func() (record.Proposal, bool) {
+			return record.Proposal{Tier: 3, Revises: revises, Progress: record.Progress{Commit: "a"},
+				Facts: facts.Reading{Counts: map[facts.Class]int{facts.Destroy: 1}}}, true
+		})
+		_, err := s.Do(t.Context(), Request{Provider: "local", Owner: "joe", Name: "infra", Number: 7, Verb: "merge",
+			Head: "a", By: operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "ann"}}})
+		if (err == nil) != (code == "") || err != nil && fault.CodeOf(err) != code {
+			t.Errorf("revises %d: %v, want %q", revises, err, code)
+		}
+	}
+}

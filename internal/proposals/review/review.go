@@ -190,7 +190,7 @@ func (s *Service) confirmFacts(ctx context.Context, verb Verb, r *Request) (stri
 	if r.Head == "" || r.Head != p.Commit {
 		read = facts.Reading{} // somebody else has added to what was read
 	}
-	confirmed, err := rules.Confirm(p.Tier, read, r.Acknowledged)
+	confirmed, err := rules.Confirm(p.FactTier(), read, r.Acknowledged)
 	if err == nil && len(confirmed) > 0 && given == "" {
 		err = fault.Refusal([]fault.Violation{{
 			Code: fault.InvalidArgument, Path: "head", Rule: "facts:" + string(confirmed[0]),

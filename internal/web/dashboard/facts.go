@@ -45,7 +45,7 @@ type shownFact struct {
 
 // factsOf returns the facts of a proposal for a page that shows diff, which may be nil, and marks their lines there.
 func (h *renderer) factsOf(p record.Proposal, rules policy.FactRules, diff *pages.Diff) *factStrip {
-	out := &factStrip{More: p.Facts.More, Asked: rules.Asked(p.Tier, p.Facts)}
+	out := &factStrip{More: p.Facts.More, Asked: rules.Asked(p.FactTier(), p.Facts)}
 	out.Doubt = !p.Facts.WasRead()
 	switch {
 	case !p.PrunedAt.IsZero():
@@ -118,7 +118,7 @@ func (h *pullPages) pullFacts(view *pullPage) {
 	if view.Would.Unread == "" && newest.Commit != "" && newest.Commit != view.Head &&
 		view.Status.State == gitprovider.StateOpen {
 		view.Would.Note = "Commit " + pages.Short(newest.Commit) + " was read. What was added since was not."
-		view.Would.Doubt, view.Would.Asked = true, h.factRules().Asked(newest.Tier, facts.Reading{})
+		view.Would.Doubt, view.Would.Asked = true, h.factRules().Asked(newest.FactTier(), facts.Reading{})
 	}
 	view.Would.Elsewhere = !h.reviewer.Reviews(view.Target.provider)
 }
