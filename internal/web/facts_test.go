@@ -47,6 +47,10 @@ func TestThePageOfAChangeSaysWhatItWouldDoAndMarksTheLines(t *testing.T) {
 		t.Error("no fact leads to its line")
 	}
 	w.page("/pulls/fake/joe/infra/2", 200).has("Nothing of note")
+	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{"files": []any{map[string]any{
+		"path": ".claude-ops/skills/x/SKILL.md", "action": "create", "content": "---\nallowed-tools: Bash(*)\n---\n# X\n"}}})),
+		201, "")
+	w.page("/pulls/fake/joe/infra/3", 200).has("Allows tools: allowed-tools: Bash(*) (before: nothing)")
 	w.page("/", 200).has("deletes sends data out")
 	w.page("/changes", 200).has("deletes sends data out")
 	w.flow.Authority.Policy.Facts.Classes = map[facts.Class]policy.FactRule{facts.Destroy: policy.RefuseFact}

@@ -39,7 +39,8 @@ func (g factGroup) Text() string { return g.Class.Words() }
 // shownFact is a fact with the address of its line on the page.
 type shownFact struct {
 	facts.Fact
-	Says string // the sentence without Words
+	Says string // the sentence up to Words
+	Then string // and what follows on them
 	Link string // "" for none
 }
 
@@ -87,7 +88,10 @@ func countedFacts(a *attempt) *factStrip {
 
 func (h *renderer) shownFact(f facts.Fact, diff *pages.Diff) shownFact {
 	f.Words, f.Sentence = h.env.Redact(f.Words), h.env.Redact(f.Sentence)
-	out := shownFact{Fact: f, Says: strings.TrimSuffix(strings.TrimSuffix(f.Sentence, f.Words), ": ")}
+	out := shownFact{Fact: f, Says: f.Sentence}
+	if says, then, within := strings.Cut(f.Sentence, ": "+f.Words); within {
+		out.Says, out.Then = says, then
+	}
 	if diff != nil {
 		out.Link = diff.LineHref(pages.LineKey{Path: f.Path, Line: f.Line, Before: f.Removed})
 	}
