@@ -154,8 +154,8 @@ func reviewAttempts() (out []attempt) {
 	return append(out, objected, forced, again, late)
 }
 
-// movedAttempts confirm facts without saying of which commit, by other words, and of a commit to whose branch another one
-// came between the look and the act. The rules themselves are in the tests of internal/proposals/review.
+// movedAttempts confirm facts without saying of which commit, by other words, and of a commit to whose branch another
+// one came between the look and the act. The rules themselves are in the tests of internal/proposals/review.
 func movedAttempts(asked map[string]string) []attempt {
 	confirm := func(name string, code fault.Code, more ...string) attempt {
 		return reviewAttempt("facts confirmed, "+name, "merge", "demo/home", "1", code, asked,

@@ -31,8 +31,8 @@ type peopleWorld struct {
 	env map[string]string
 }
 
-// peopleSeed is a world that others are copies of, the secret of ann's token, the id of the dry run, and the head commit
-// of the pull request in demo/home.
+// peopleSeed is a world that others are copies of, the secret of ann's token, the id of the dry run, and the head
+// commit of the pull request in demo/home.
 type peopleSeed struct{ dir, token, dryRun, head string }
 
 var seedOfPeople = sync.OnceValues(makePeopleSeed)

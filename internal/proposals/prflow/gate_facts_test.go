@@ -144,8 +144,8 @@ func TestFactsHideWhatLooksLikeASecret(t *testing.T) {
 	}
 }
 
-// The dry run of a revision adds a file, and deletes. Before a person opens it, another revision comes, which deletes as
-// well: the person has not seen that.
+// The dry run of a revision adds a file, and deletes. Before a person opens it, another revision comes, which deletes
+// as well: the person has not seen that.
 func TestAPromotionHasTheFactsThatThePersonHasSeen(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -34,7 +34,8 @@ type FactRules struct {
 	Tiers map[gitprovider.Tier]map[facts.Class]FactRule
 }
 
-// For returns the rule for a class of facts in a proposal of the tier; the strictest one for a tier that is not known, 0.
+// For returns the rule for a class of facts in a proposal of the tier; for a tier that is not known, 0, the strictest
+// one.
 func (r FactRules) For(t gitprovider.Tier, class facts.Class) FactRule {
 	rule := max(r.Classes[class], r.Tiers[t][class])
 	for _, classes := range r.Tiers {
