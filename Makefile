@@ -34,7 +34,7 @@ FIRST ?= 1
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: release-snapshot build run demo test race soak bench-facts e2e e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd test-live check lint bench fuzz styles golden screenshots crash clean year
+.PHONY: release-snapshot build run demo test race soak bench-facts attacks e2e e2e-attacks e2e-pages e2e-clients e2e-postgres e2e-systemd test-live check lint bench fuzz styles golden screenshots crash clean year
 
 # counted hides the names of the packages that are downloaded and compiled, and says how many there were. Errors stay.
 counted = 2> >(awk '/^go: downloading /{if (++d % 25 == 0) print "  " d " modules downloaded"; next} \
@@ -80,6 +80,10 @@ bench: build ## the benchmarks of docs/explain/benchmarks.md
 bench-facts: ## in how many poisoned changes the reader of facts sees a fact, and in how many clean ones; DIR=FOLDER for other collections
 	go run ./bench/facts $(if $(DIR),-dir $(DIR))
 
+attacks: ## attacks on each rule for proposals, and poisoned texts: prints what was tried and what answered; part of make test
+	go test -count=1 -run '^TestThePageOfAttacks' ./internal/proposals/prflow
+	@cat internal/proposals/prflow/testdata/attacks.txt; sed -n '/texts: written/,/end of texts/p' docs/explain/attacks.md | grep '^|'
+
 year: ## 100 days of a server's records in minutes: sessions, refusals, revisions, retention, backups; says what they take
 	go run ./bench/year
 
@@ -97,7 +101,7 @@ styles: ## make the kept style sheet and icons of the dashboard anew; needs npm
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)
 	cd tools/gitleaks && UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks .
-	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/health ./internal/testkit/agentdocs ./internal/base/sanitize
+	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/health ./internal/testkit/agentdocs ./internal/base/sanitize ./internal/proposals/prflow
 
 # The end-to-end tests run in five parts beside each other, since each waits for other programs: those of pages, those of
 # clients, that of an agent which attacks, the suites that need PostgreSQL, and the package in a booted Debian.

@@ -277,7 +277,7 @@ func prStatusCommand(a *commandLine) *cobra.Command {
 				return err
 			}
 			known := a.factsOf(ctx, record.PullKey{Provider: a.providerOf(req.RepoOwner, req.RepoName), Owner: req.RepoOwner,
-				Repo: req.RepoName, Number: req.PRNumber})
+				Repo: req.RepoName, Number: req.PRNumber}, "")
 			return a.print(result, func(w *strings.Builder) { describeStatus(w, result); describeFacts(w, known) })
 		})
 }

@@ -214,7 +214,7 @@ func reviewShowCommand(a *commandLine) *cobra.Command {
 				return err
 			}
 			return printDetail(a, detail, a.factsOf(cmd.Context(), record.PullKey{Provider: local.Name, Owner: ref.Owner,
-				Repo: ref.Name, Number: number}))
+				Repo: ref.Name, Number: number}, detail.HeadCommit))
 		},
 	}
 	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")

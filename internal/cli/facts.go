@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/facts"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
@@ -37,27 +39,43 @@ func addAcknowledge(cmd *cobra.Command, to *[]facts.Class) {
 type knownFacts struct {
 	facts.Reading
 	asked []facts.Class
+	doubt string // "", or what stands before the classes that may be asked in vain, since not all was read
+	head  string // to confirm them of
 }
 
-// factsOf returns the facts of a pull request as this program's records have them; not read where they have none.
-func (a *commandLine) factsOf(ctx context.Context, key record.PullKey) knownFacts {
+// factsOf returns the facts of a pull request as this program's records have them; not read where they have none. head
+// is its head commit now, "" for that of the record.
+func (a *commandLine) factsOf(ctx context.Context, key record.PullKey, head string) knownFacts {
 	parts := a.program().Wire(app.Needs{})
-	p, found, err := parts.Store.Pulls.NewestChange(ctx, key)
-	if err != nil || !found {
+	p, _, err := parts.Store.Pulls.NewestChange(ctx, key)
+	if err != nil {
 		return knownFacts{}
 	}
-	out := knownFacts{Reading: p.Facts}
-	if rules, err := parts.Rules.Effective(); err == nil {
-		out.asked = rules.Facts.Chosen(p.Tier, p.Facts, policy.AcknowledgeFact)
+	out, read := knownFacts{Reading: p.Facts, head: cmp.Or(head, p.Commit)}, p.Facts
+	if out.head != p.Commit {
+		read = facts.Reading{}
+	}
+	if !read.WasRead() {
+		out.doubt = "you have looked whether "
+	}
+	if rules, err := parts.Rules.Effective(); err == nil && key.Provider == local.Name && out.head != "" {
+		out.asked = rules.Facts.Asked(p.FactTier(), read)
 	}
 	return out
 }
 
 // describeFacts writes each fact with its line. Words of others stand in it, made harmless for a terminal.
 func describeFacts(w *strings.Builder, known knownFacts) {
-	if !known.WasRead() {
-		return
+	if known.WasRead() {
+		describeReading(w, known)
 	}
+	if len(known.asked) > 0 {
+		fmt.Fprintf(w, "  to approve or merge, confirm that %sit %s: --acknowledge %s --head %s\n", known.doubt,
+			policy.FactWords(known.asked), policy.JoinClasses(known.asked), known.head)
+	}
+}
+
+func describeReading(w *strings.Builder, known knownFacts) {
 	if len(known.Facts) == 0 {
 		w.WriteString("What it would do: nothing of note\n")
 		return
@@ -72,10 +90,6 @@ func describeFacts(w *strings.Builder, known knownFacts) {
 	}
 	if known.More > 0 {
 		fmt.Fprintf(w, "  and %d more\n", known.More)
-	}
-	if len(known.asked) > 0 {
-		fmt.Fprintf(w, "  to approve or merge, confirm that it %s: --acknowledge %s\n", policy.FactWords(known.asked),
-			policy.JoinClasses(known.asked))
 	}
 }
 

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -61,12 +62,18 @@ func reviewAttempt(name, verb, repo, number string, code fault.Code, env map[str
 	}
 	return attempt{name: verb + ", " + name, env: env, code: code, action: "review." + verb,
 		doors: map[string]func(*peopleWorld) fault.Code{
-			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(args...) },
+			"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(w.seeded(args)...) },
 			"dashboard": func(w *peopleWorld) fault.Code {
-				return w.throughPage("/pulls/local/"+repo+"/"+number, "/review", form)
+				sent := maps.Clone(form)
+				sent["head"] = w.seeded(form["head"])
+				return w.throughPage("/pulls/local/"+repo+"/"+number, "/review", sent)
 			},
 			"REST": func(w *peopleWorld) fault.Code {
-				return w.throughServer("/api/v1/prs/"+number+"/"+route, body)
+				sent := maps.Clone(body)
+				if head, given := body["head"].(string); given {
+					sent["head"] = w.seeded([]string{head})[0]
+				}
+				return w.throughServer("/api/v1/prs/"+number+"/"+route, sent)
 			},
 		}}
 }
@@ -125,8 +132,10 @@ func reviewAttempts() (out []attempt) {
 		out = append(out, reviewAttempt("facts not confirmed", verb, "demo/home", "1", fault.InvalidArgument, asked),
 			reviewAttempt("other facts confirmed", verb, "demo/home", "1", fault.InvalidArgument, asked,
 				"acknowledge", "outbound"),
-			reviewAttempt("facts confirmed", verb, "demo/home", "1", "", asked, "acknowledge", "destroy,outbound"))
+			reviewAttempt("facts confirmed", verb, "demo/home", "1", "", asked, "acknowledge", "destroy,outbound",
+				"head", "$HEAD"))
 	}
+	out = append(out, movedAttempts(asked)...)
 	out = append(out, reviewAttempt("facts confirmed in vain", "approve", "demo/home", "1", "", nil,
 		"acknowledge", "outbound"))
 	objected := reviewAttempt("against an objection", "merge", "demo/home", "1", fault.Conflict, nil)
@@ -143,6 +152,20 @@ func reviewAttempts() (out []attempt) {
 		out = append(out, reviewAttempt("without a word", verb, "demo/home", "1", fault.InvalidArgument, nil))
 	}
 	return append(out, objected, forced, again, late)
+}
+
+// movedAttempts confirm facts without saying of which commit, by other words, and of a commit to whose branch another
+// one came between the look and the act. The rules themselves are in the tests of internal/proposals/review.
+func movedAttempts(asked map[string]string) []attempt {
+	confirm := func(name string, code fault.Code, more ...string) attempt {
+		return reviewAttempt("facts confirmed, "+name, "merge", "demo/home", "1", code, asked,
+			append(more, "acknowledge", "destroy,outbound", "force", "yes")...)
+	}
+	moved := confirm("then the branch moved, forced", fault.Conflict, "head", "$HEAD")
+	moved.before = (*peopleWorld).moveBranch
+	return []attempt{confirm("of no commit, forced", fault.InvalidArgument), moved,
+		reviewAttempt("words of classes in place of their names", "approve", "demo/home", "1", fault.InvalidArgument,
+			asked, "acknowledge", "deletes,DESTROY,all", "head", "$HEAD")}
 }
 
 // promoteAttempts open a dry run over REST and in the dashboard. The gates are those of prflow's tests.
@@ -371,7 +394,7 @@ func TestTheTerminalListsWhatAChangeWouldDo(t *testing.T) {
 	w := newPeopleWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/confirmed.yaml"})
 	for args, want := range map[string]string{
 		"pr status 1":          "checks/new.md:4  deletes: Deletes files: rm -rf /srv/old\n",
-		"review show 1":        "to approve or merge, confirm that it deletes: --acknowledge destroy\n",
+		"review show 1":        "to approve or merge, confirm that it deletes: --acknowledge destroy --head ",
 		"pr list":              "New check [deletes]",
 		"review list":          "New check [deletes]",
 		"pr diff 1 --json":     `"class": "destroy"`,

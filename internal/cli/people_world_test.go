@@ -31,8 +31,9 @@ type peopleWorld struct {
 	env map[string]string
 }
 
-// peopleSeed is a world that others are copies of, the secret of ann's token, and the id of the dry run.
-type peopleSeed struct{ dir, token, dryRun string }
+// peopleSeed is a world that others are copies of, the secret of ann's token, the id of the dry run, and the head
+// commit of the pull request in demo/home.
+type peopleSeed struct{ dir, token, dryRun, head string }
 
 var seedOfPeople = sync.OnceValues(makePeopleSeed)
 
@@ -78,11 +79,14 @@ func makePeopleSeed() (seed peopleSeed, err error) {
 		}
 	}
 	for _, repo := range []string{"demo/home", "demo/other"} {
-		var opened struct{ Number int }
+		var opened struct{ Commit string }
 		create := []string{"pr", "create", "--repo", repo, "--title", "New check", "--body", "Why: x"}
 		if err := run(&opened, append(create, "--create",
 			"checks/new.md="+filepath.Join(seed.dir, "new.md"))...); err != nil {
 			return seed, err
+		}
+		if repo == "demo/home" {
+			seed.head = opened.Commit
 		}
 	}
 	var dry struct{}
@@ -240,6 +244,38 @@ func (w *peopleWorld) serving(do func(address string)) {
 	host, _, _ := strings.Cut(at, "/")
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	do("http://" + host)
+}
+
+// seeded returns texts with what the seed has: $HEAD is the head commit of the pull request in demo/home.
+func (w *peopleWorld) seeded(texts []string) (out []string) {
+	w.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, text := range texts {
+		out = append(out, strings.ReplaceAll(text, "$HEAD", seed.head))
+	}
+	return out
+}
+
+// moveBranch adds a commit to the branch of the pull request in demo/home, the same one in every world.
+func (w *peopleWorld) moveBranch() {
+	w.Helper()
+	head := w.seeded([]string{"$HEAD"})[0]
+	git := func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-C", filepath.Join(w.dir, "root/demo/home.git"), "-c", "user.name=b",
+			"-c", "user.email=b@example.org"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
+			"GIT_AUTHOR_DATE=1767225600 +0000", "GIT_COMMITTER_DATE=1767225600 +0000")
+		out, err := cmd.Output()
+		if err != nil {
+			w.Fatalf("git %v: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("update-ref", git("for-each-ref", "--points-at", head, "--format=%(refname)", "refs/heads/claude-ops/"),
+		git("commit-tree", "-p", head, "-m", "more", head+"^{tree}"))
 }
 
 // look asks for a page.

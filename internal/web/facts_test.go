@@ -47,6 +47,10 @@ func TestThePageOfAChangeSaysWhatItWouldDoAndMarksTheLines(t *testing.T) {
 		t.Error("no fact leads to its line")
 	}
 	w.page("/pulls/fake/joe/infra/2", 200).has("Nothing of note")
+	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{"files": []any{map[string]any{
+		"path": ".claude-ops/skills/x/SKILL.md", "action": "create", "content": "---\nallowed-tools: Bash(*)\n---\n# X\n"}}})),
+		201, "")
+	w.page("/pulls/fake/joe/infra/3", 200).has("Allows tools: allowed-tools: Bash(*) (before: nothing)")
 	w.page("/", 200).has("deletes sends data out")
 	w.page("/changes", 200).has("deletes sends data out")
 	w.flow.Authority.Policy.Facts.Classes = map[facts.Class]policy.FactRule{facts.Destroy: policy.RefuseFact}
@@ -71,10 +75,17 @@ func (u unread) MadeOf(ctx context.Context, provider, owner, repo string, number
 // Of a change that no version has read, nothing is claimed.
 func TestAChangeThatWasNotReadIsNotSaidToBeHarmless(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.web.Records.Attempts = unread{attempts{w.store.History, w.store}} })
+	r := &reviewer{diff: graveDiff()}
+	w := newWorld(t, func(w *world) {
+		r.world, w.web.Providers.Reviewer = w, r
+		w.web.Records.Attempts = unread{attempts{w.store.History, w.store}}
+	})
+	w.flow.Authority.Policy.Facts.Classes = map[facts.Class]policy.FactRule{facts.Persist: policy.AcknowledgeFact}
+	w.build()
+	w.signedIn()
 	w.want(w.do("POST", "/api/v1/prs", grave()), 201, "")
 	d := w.page("/pulls/fake/joe/infra/1", 200)
-	d.has("It was not read")
+	d.has("It was not read", "I have looked whether it stays after the task.")
 	d.lacks("Nothing of note")
 }
 
@@ -95,6 +106,9 @@ func TestTheBoxNamesWhatIsConfirmedAndTheRecordHasIt(t *testing.T) {
 	for _, input := range d.find("input") {
 		if attr(input, "name") == "acknowledged" {
 			boxes.Add("acknowledged", attr(input, "value"))
+		}
+		if attr(input, "name") == "head" {
+			boxes.Set("head", attr(input, "value"))
 		}
 	}
 	if len(boxes["acknowledged"]) != 2 {

@@ -9,6 +9,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/sanitize"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
@@ -61,9 +62,13 @@ func (c *creation) footer(digest string) string {
 		warnings.WriteString(warning + "\n\n")
 	}
 	warnings.WriteString(factsNote(c.evidence.facts))
+	said, _ := sanitize.Rules{}.Body(warnings.String()) // bots and CI read code, too
+	if said != "" {
+		said += "\n\n"
+	}
 	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s",
 		c.rules.Tier, c.request.id,
-		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), &warnings)
+		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), said)
 }
 
 // suffixLength is the number of hex digits of the digest that are appended to a branch name when the plain name is

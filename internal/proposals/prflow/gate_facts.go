@@ -45,13 +45,38 @@ func ruleOnFacts(on rules, r *createRequest, in facts.Reading) ruling {
 	if r.promoted == nil {
 		return out
 	}
-	confirmed, err := on.Policy.Facts.Confirm(r.promoted.Tier, in, r.acknowledged)
+	confirmed, err := on.Policy.Facts.Confirm(r.promoted.FactTier(), in, r.acknowledged)
+	if err == nil {
+		err = newSince(r.promoted.Facts, in, confirmed)
+	}
 	if err != nil {
 		out.violations = append(out.violations, fault.From(err).Violations...)
 	} else if len(confirmed) > 0 {
 		out.detail += "; " + policy.Confirmed(confirmed)
 	}
 	return out
+}
+
+// newSince refuses a promotion by a person who has confirmed facts of the classes as the dry run had them, where there
+// are others by now: from another revision of the pull request, or of a checker that has changed its mind.
+func newSince(shown, now facts.Reading, classes []facts.Class) error {
+	if !shown.WasRead() {
+		return nil
+	}
+	for _, f := range now.Facts {
+		seen := slices.ContainsFunc(shown.Facts, func(was facts.Fact) bool {
+			return was.Class == f.Class && was.Path == f.Path && was.Removed == f.Removed && was.Sentence == f.Sentence
+		})
+		if !seen && slices.Contains(classes, f.Class) {
+			return fault.Refusal([]fault.Violation{{
+				Code: fault.Conflict, Path: f.Path, Rule: "facts:" + string(f.Class),
+				Message: fmt.Sprintf("%s%s; this came after the dry run, so you have not seen it there", placeOf(f),
+					quote(f.Sentence)),
+				Suggestion: "have the change proposed again, and look at it",
+			}})
+		}
+	}
+	return nil
 }
 
 // filesOfFacts returns the files of the change with their texts before it: of a revision the whole pull request against

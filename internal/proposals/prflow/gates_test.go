@@ -168,41 +168,20 @@ func TestTierGate(t *testing.T) {
 	})
 }
 
+// Each spelling of a path out of scope is tried in TestThePageOfAttacksIsWhatWasTried.
 func TestScopeGate(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{
-		"README.md", "prompts/tier3-remediate.md", "CLAUDE.md", ".claude/settings.json", ".github/workflows/x.yml",
-		"checks/../README.md",
-		"./checks/x.md", "checks//x.md", "/checks/x.md", `checks\x.md`, "checks/%2e%2e/x.md", "checks/x.md\x00",
-		"checks/x\n.md",
-		"сhecks/x.md", "checks/e\u0301.md", "Checks/x.md", "checks/x.md.", "checks/x.md ", ".git/config",
-		".GIT/hooks/pre-commit",
-		"checks/.git/x.md", "GIT~1/x.md", ".g\u200cit/x", "checks/con.md", "checks/" + strings.Repeat("a", 260) + ".md",
-		"claudeops-policy.yaml", "checks/sub/x.md",
-	} {
-		t.Run(fmt.Sprintf("%q", path), func(t *testing.T) {
-			b := newBench(t)
-			_, row := b.mustRefuse(createRequest(files(file(path, "create", "x\n"))), fault.ScopeDenied)
-			if len(row.Paths) != 1 {
-				t.Errorf("the audit has the paths %q", row.Paths)
-			}
-		})
-	}
 	t.Run("every path is named at once", func(t *testing.T) {
 		b := newBench(t)
-		e, _ := b.mustRefuse(createRequest(files(file("README.md", "update", "x"), file("checks/ok.md", "create", "x"),
+		e, row := b.mustRefuse(createRequest(files(file("README.md", "update", "x"), file("checks/ok.md", "create", "x"),
 			file("prompts/a.md", "create", "x"))),
 			fault.ScopeDenied)
 		if got := violationsOf(e); got != "scope_denied:not-in-allow-list scope_denied:prompts/**" {
 			t.Errorf("violations %s", got)
 		}
-	})
-	t.Run("the same path twice, and in another case", func(t *testing.T) {
-		b := newBench(t)
-		b.mustRefuse(createRequest(files(file("checks/a.md", "create", "x"), file("checks/a.md", "create", "y"))),
-			fault.ScopeDenied)
-		b.mustRefuse(createRequest(files(file("checks/a.md", "create", "x"), file("checks/A.md", "create", "y"))),
-			fault.ScopeDenied)
+		if len(row.Paths) != 3 {
+			t.Errorf("the audit has the paths %q", row.Paths)
+		}
 	})
 }
 

@@ -140,7 +140,7 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	if err := s.fourEyes(ctx, verb, r); err != nil {
 		return out, err
 	}
-	confirmed, err := s.confirmFacts(ctx, verb, r)
+	confirmed, err := s.confirmFacts(ctx, verb, &r)
 	if err != nil {
 		return out, err
 	}
@@ -164,8 +164,9 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 }
 
 // confirmFacts refuses a decision that lets a change pass while facts of it are not confirmed which the policy has
-// people confirm. It returns what the record has of those that are.
-func (s *Service) confirmFacts(ctx context.Context, verb Verb, r Request) (string, error) {
+// people confirm. It returns what the record has of those that are. What is confirmed is bound to a commit, so that
+// nothing passes that came after the look: r.Head, which becomes the commit that was read where none was given.
+func (s *Service) confirmFacts(ctx context.Context, verb Verb, r *Request) (string, error) {
 	rules := s.Kernel.CurrentAuthority().Policy.Facts
 	if !verb.Passes || !rules.Asks() {
 		return "", nil
@@ -178,8 +179,36 @@ func (s *Service) confirmFacts(ctx context.Context, verb Verb, r Request) (strin
 	if err != nil {
 		return "", err
 	}
-	confirmed, err := rules.Confirm(p.Tier, p.Facts, r.Acknowledged)
+	given, read := r.Head, p.Facts
+	if r.Head == "" {
+		r.Head = p.Commit
+	} else if r.Head != p.Commit {
+		if err := s.stillAt(ctx, *r); err != nil {
+			return "", err
+		}
+	}
+	if r.Head == "" || r.Head != p.Commit {
+		read = facts.Reading{} // somebody else has added to what was read
+	}
+	confirmed, err := rules.Confirm(p.FactTier(), read, r.Acknowledged)
+	if err == nil && len(confirmed) > 0 && given == "" {
+		err = fault.Refusal([]fault.Violation{{
+			Code: fault.InvalidArgument, Path: "head", Rule: "facts:" + string(confirmed[0]),
+			Message:    "facts are confirmed of the commit that you looked at, and none is named",
+			Suggestion: "pass it as head over REST, or --head at the command line; review show has it",
+		}})
+	}
 	return policy.Confirmed(confirmed), err
+}
+
+// stillAt refuses a decision about a commit that is not the head of the pull request any more.
+func (s *Service) stillAt(ctx context.Context, r Request) error {
+	now, err := s.Host.Show(ctx, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number)
+	if err == nil && now.HeadCommit != r.Head {
+		err = fault.New(fault.Conflict, "the branch %s has moved since you looked at it; look at the pull request again",
+			now.Branch)
+	}
+	return err
 }
 
 // fourEyes refuses people that the policy keeps from approving and merging: those who started what led to the pull

@@ -65,6 +65,15 @@ type Proposal struct {
 	Progress
 }
 
+// FactTier is the tier by which the policy judges the facts: 0, for the strictest one, where agents of several tiers
+// may have written the change.
+func (p Proposal) FactTier() gitprovider.Tier {
+	if p.Revises > 0 {
+		return 0
+	}
+	return p.Tier
+}
+
 // BetweenTags stands between tags of facts.
 const BetweenTags = ", "
 

@@ -34,9 +34,16 @@ type FactRules struct {
 	Tiers map[gitprovider.Tier]map[facts.Class]FactRule
 }
 
-// For returns the rule for a class of facts in a proposal of the tier.
+// For returns the rule for a class of facts in a proposal of the tier; for a tier that is not known, 0, the strictest
+// one.
 func (r FactRules) For(t gitprovider.Tier, class facts.Class) FactRule {
-	return max(r.Classes[class], r.Tiers[t][class])
+	rule := max(r.Classes[class], r.Tiers[t][class])
+	for _, classes := range r.Tiers {
+		if t == 0 {
+			rule = max(rule, classes[class])
+		}
+	}
+	return rule
 }
 
 // Chosen returns the classes in a reading that have the rule at the tier, in the order of Reading.Found.
@@ -50,15 +57,21 @@ func (r FactRules) Chosen(t gitprovider.Tier, in facts.Reading, rule FactRule) (
 }
 
 // Asks reports whether people confirm facts of any class.
-func (r FactRules) Asks() bool {
+func (r FactRules) Asks() bool { return len(r.Asked(0, facts.Reading{})) > 0 }
+
+// Asked returns the classes that people confirm, for a change with the facts that an agent of the tier proposed: those
+// which were found, and all where the change was not read.
+func (r FactRules) Asked(t gitprovider.Tier, in facts.Reading) []facts.Class {
+	if in.WasRead() {
+		return r.Chosen(t, in, AcknowledgeFact)
+	}
+	any := map[facts.Class]int{}
 	for _, classes := range append(slices.Collect(maps.Values(r.Tiers)), r.Classes) {
-		for _, rule := range classes {
-			if rule == AcknowledgeFact {
-				return true
-			}
+		for class := range classes {
+			any[class] = 1
 		}
 	}
-	return false
+	return r.Chosen(t, facts.Reading{Counts: any}, AcknowledgeFact)
 }
 
 // Confirmed says for the record which classes were confirmed; "" for none.
@@ -73,14 +86,18 @@ func Confirmed(classes []facts.Class) string {
 // that an agent of the tier proposed. All doors at which a change is approved, merged or opened ask it. Error:
 // invalid_argument, which names the classes that were not confirmed.
 func (r FactRules) Confirm(t gitprovider.Tier, in facts.Reading, confirmed []facts.Class) ([]facts.Class, error) {
-	wanted := r.Chosen(t, in, AcknowledgeFact)
+	wanted := r.Asked(t, in)
 	missing := slices.DeleteFunc(slices.Clone(wanted), func(c facts.Class) bool { return slices.Contains(confirmed, c) })
 	if len(missing) == 0 {
 		return wanted, nil
 	}
+	message := fmt.Sprintf("the change %s, and the policy asks you to confirm that you have seen it", FactWords(missing))
+	if !in.WasRead() {
+		message = "Claude Ops did not read this change, and the policy asks you to confirm that you have looked whether it " +
+			FactWords(missing)
+	}
 	return nil, fault.Refusal([]fault.Violation{{
-		Code: fault.InvalidArgument, Path: "acknowledged", Rule: "facts:" + string(missing[0]),
-		Message: fmt.Sprintf("the change %s, and the policy asks you to confirm that you have seen it", FactWords(missing)),
+		Code: fault.InvalidArgument, Path: "acknowledged", Rule: "facts:" + string(missing[0]), Message: message,
 		Suggestion: fmt.Sprintf("look at these lines; then tick the box of the page, pass acknowledged with %s over REST, or "+
 			"--acknowledge %[1]s at the command line", JoinClasses(wanted)),
 	}})

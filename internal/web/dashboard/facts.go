@@ -18,6 +18,7 @@ type factStrip struct {
 	Grave     int           // facts of grave classes
 	More      int           // facts that are not listed
 	Asked     []facts.Class // that people are asked to confirm
+	Doubt     bool          // not all of it was read, so that Asked may have more than there is
 	Form      string        // id of the form that confirms them, where the box is not in it
 	Elsewhere bool          // approving and merging happen where nobody is asked to confirm the classes of Asked
 }
@@ -38,13 +39,15 @@ func (g factGroup) Text() string { return g.Class.Words() }
 // shownFact is a fact with the address of its line on the page.
 type shownFact struct {
 	facts.Fact
-	Says string // the sentence without Words
+	Says string // the sentence up to Words
+	Then string // and what follows on them
 	Link string // "" for none
 }
 
 // factsOf returns the facts of a proposal for a page that shows diff, which may be nil, and marks their lines there.
 func (h *renderer) factsOf(p record.Proposal, rules policy.FactRules, diff *pages.Diff) *factStrip {
-	out := &factStrip{More: p.Facts.More, Asked: rules.Chosen(p.Tier, p.Facts, policy.AcknowledgeFact)}
+	out := &factStrip{More: p.Facts.More, Asked: rules.Asked(p.FactTier(), p.Facts)}
+	out.Doubt = !p.Facts.WasRead()
 	switch {
 	case !p.PrunedAt.IsZero():
 		out.Unread = "What was read of it was removed with its contents."
@@ -85,7 +88,10 @@ func countedFacts(a *attempt) *factStrip {
 
 func (h *renderer) shownFact(f facts.Fact, diff *pages.Diff) shownFact {
 	f.Words, f.Sentence = h.env.Redact(f.Words), h.env.Redact(f.Sentence)
-	out := shownFact{Fact: f, Says: strings.TrimSuffix(strings.TrimSuffix(f.Sentence, f.Words), ": ")}
+	out := shownFact{Fact: f, Says: f.Sentence}
+	if says, then, within := strings.Cut(f.Sentence, ": "+f.Words); within {
+		out.Says, out.Then = says, then
+	}
 	if diff != nil {
 		out.Link = diff.LineHref(pages.LineKey{Path: f.Path, Line: f.Line, Before: f.Removed})
 	}
@@ -116,6 +122,7 @@ func (h *pullPages) pullFacts(view *pullPage) {
 	if view.Would.Unread == "" && newest.Commit != "" && newest.Commit != view.Head &&
 		view.Status.State == gitprovider.StateOpen {
 		view.Would.Note = "Commit " + pages.Short(newest.Commit) + " was read. What was added since was not."
+		view.Would.Doubt, view.Would.Asked = true, h.factRules().Asked(newest.FactTier(), facts.Reading{})
 	}
 	view.Would.Elsewhere = !h.reviewer.Reviews(view.Target.provider)
 }
