@@ -199,26 +199,23 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 		return httpx.Response{}, err
 	}
 	view := changesPage{Page: h.frame(req, "Changes", changesPath), Filter: h.filter(q)}
-	if view.Tabs, err = h.tabs(req, q.Tab); err != nil {
-		return httpx.Response{}, err
-	}
+	view.Tabs = tabsOf(view.Page, q.Tab)
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
 	view.Changes, err = attemptsOf(req.Context(), h.pulls, nil, rows)
 	return h.htmlOr(err, "changes", view)
 }
 
-// tabs returns the links to changes by how they stand.
-func (h *proposalPages) tabs(req *httpx.Request, shown string) (out []changeTab, err error) {
-	counts, err := h.summary.TabCounts(req.Context())
-	texts := []string{"All", "Waiting for you", "With the agent", "Refused", "Merged", "Closed"}
+// tabsOf returns the links to changes by how they stand.
+func tabsOf(page pages.Page, shown string) (out []changeTab) {
+	texts := []string{"All", "Waiting for " + page.WaitsFor(), "With the agent", "Refused", "Merged", "Closed"}
 	for i, tab := range append([]record.Tab{""}, record.Tabs()...) {
-		one := changeTab{Text: texts[i], Count: counts[tab], Shown: string(tab) == shown}
+		one := changeTab{Text: texts[i], Count: page.TabCounts[tab], Shown: string(tab) == shown}
 		if tab != "" {
 			one.Query = "?tab=" + string(tab)
 		}
 		out = append(out, one)
 	}
-	return out, err
+	return out
 }
 
 func (h *proposalPages) filter(q changesParams) filter {

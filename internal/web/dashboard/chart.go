@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -249,6 +250,20 @@ func trend(now, before float64) string {
 	}
 	return "as last week"
 }
+
+// Figure is the cost of all days, without the word that it is an estimate.
+func (s spending) Figure() string { return strings.TrimPrefix(views.Cost(s.Sum), estimated) }
+
+// Note says whether the figure is an estimate, and compares it with the days before.
+func (s spending) Note() string {
+	if strings.HasPrefix(views.Cost(s.Sum), estimated) {
+		return "estimated, " + s.Trend
+	}
+	return s.Trend
+}
+
+// estimated stands before the cost that is an estimate; see views.Cost.
+const estimated = "about "
 
 // Line draws the cost of each day.
 func (s spending) Line() template.HTML {

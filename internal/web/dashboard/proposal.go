@@ -205,7 +205,7 @@ func (h *proposalPages) mayPromote(req *httpx.Request, p record.Proposal) (may b
 	case h.settings.Rules().ReadOnly != "":
 		return false, "This was a dry run. It cannot be opened here: " + h.settings.Rules().ReadOnly + "."
 	case !req.Principal.Scopes.Has(access.Review):
-		return false, "This was a dry run. Opening it needs the scope review."
+		return false, "This was a dry run. Opening it needs the scope review: ask somebody who operates this server."
 	}
 	return true, ""
 }

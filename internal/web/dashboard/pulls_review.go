@@ -103,6 +103,17 @@ func (h *pullPages) sendBack(req *httpx.Request, sent sentReview, why error) (ht
 	return h.htmlAgain(e, "pull", view)
 }
 
+// fillWords puts what somebody had written before they had to sign in again into the form that they had.
+func (v *pullPage) fillWords(q pullParams) {
+	const back = "You had to sign in again. Nothing was sent: what you wrote is here."
+	sent := sentReview{text: q.Words}
+	at := slices.IndexFunc(v.Acts, func(a actForm) bool { return a.Verb == q.Say })
+	if at < 0 || q.On != "" && v.fillLine(sent, back) {
+		return
+	}
+	v.Acts[at].Comment, v.Acts[at].Failed = q.Words, back
+}
+
 // fillLine puts what was written into the form below the line; false if that is not shown.
 func (v *pullPage) fillLine(sent sentReview, failed string) bool {
 	if v.Diff == nil {

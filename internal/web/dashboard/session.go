@@ -308,7 +308,7 @@ func (h *sessionPages) startForm(req *httpx.Request) (*startForm, string) {
 	plan := h.agents.Plan()
 	switch {
 	case !req.Principal.Scopes.Has(access.Operate):
-		return nil, "Starting and stopping sessions needs the scope operate."
+		return nil, "You may look. Starting and stopping sessions needs the scope operate."
 	case plan.Missing != "":
 		return nil, "No session can start here: " + plan.Missing + "."
 	}

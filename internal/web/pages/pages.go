@@ -15,10 +15,13 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"text/template/parse"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 //go:embed templates/*.html
@@ -159,6 +162,8 @@ type Page struct {
 	CanSignOut bool
 	CanSignIn  bool // the caller is not known
 	MayOperate bool
+	MayReview  bool
+	TabCounts  map[record.Tab]int64 // changes by how they stand; nil where they are not known
 	Standing   ServerStatus
 	Style      string // names of assets
 	Icon       string
@@ -185,7 +190,17 @@ type UnavailableForge struct {
 type NavItem struct {
 	Path, Text, Icon string
 	Tabs             []NavItem
-	Operate          bool // for who may operate alone
+	Count            int64  // of what is there, 0 for none that is shown
+	Counted          string // what Count counts, as in "3 waiting"
+	Operate          bool   // for who may operate alone
+}
+
+// WaitsFor names those for whom open changes wait, as the reader is told.
+func (p Page) WaitsFor() string {
+	if p.MayReview {
+		return "you"
+	}
+	return "reviewers"
 }
 
 // Place returns the place of the navigation that the page belongs to; the zero one for a page of none.
@@ -213,7 +228,7 @@ type places struct {
 func (p places) Key() any {
 	key := p.Now
 	for _, place := range p.Nav {
-		key += "\n" + place.Path + " " + place.Icon + " " + place.Text
+		key += "\n" + place.Path + " " + place.Icon + " " + place.Text + " " + strconv.FormatInt(place.Count, 10)
 	}
 	return key
 }
