@@ -413,9 +413,9 @@ func mayNot(req *httpx.Request) string {
 		string(req.Lacks) + "."
 }
 
-// maxKeptWords bounds the words that an address carries through signing in, in bytes as they were written. Longer ones
-// are shown, to be copied.
-const maxKeptWords = 2000
+// maxKeptWords bounds the address that carries words through signing in, in bytes as its form sends it. Longer words are
+// shown, to be copied.
+const maxKeptWords = 1900
 
 // unsent returns where a person goes on who has to sign in again, and what they had written in a form. That of a change
 // is in its form again there.
@@ -442,10 +442,11 @@ func (h *renderer) unsent(req *httpx.Request) (next, kept string) {
 	if q.Part > 1 {
 		query.Set("part", strconv.Itoa(q.Part))
 	}
-	if len(kept) > maxKeptWords || doneText(form.Get("action")) == "" {
+	next = at + "?" + query.Encode()
+	if len(url.QueryEscape(next)) > maxKeptWords || doneText(form.Get("action")) == "" {
 		return at, kept
 	}
-	return at + "?" + query.Encode(), kept
+	return next, kept
 }
 
 // signInAgain returns the page for signing in with what was wrong with what was sent.

@@ -31,7 +31,7 @@ const (
 
 // proposalParams choose what the page of a proposal shows.
 type proposalParams struct {
-	View string `json:"view,omitempty" enum:"unified,split"`
+	View string `json:"view,omitempty" enum:"unified,split,read"`
 	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
 	As   string `json:"as,omitempty" enum:"proposed"` // as it was proposed, though it is a pull request now
 }
@@ -252,7 +252,15 @@ func (h *renderer) showChanges(req *httpx.Request, reader Reader, p record.Propo
 			fault.From(err).Message
 	}
 	diff := pages.ParseDiff(h.env.Redact(found.Diff), q.View == "split", q.Part)
-	diff.Here, diff.As = h.base+page, q.As
+	diff.Here, diff.As, diff.Read = h.base+page, q.As, q.View == "read"
+	texts := map[string]string{}
+	for _, f := range p.Files {
+		if f.Action != gitprovider.ActionDelete && len(f.Content) <= maxRendered {
+			texts[f.Path] = h.env.Redact(f.Content)
+		}
+	}
+	diff.Render(texts)
+	diff.Surround(texts)
 	base := h.env.Line(p.Base)
 	switch {
 	case len(diff.Files) == 0 || found.Diff == "":

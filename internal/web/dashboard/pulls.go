@@ -42,7 +42,7 @@ type pullPages struct {
 
 // pullParams chooses what the page of a pull request shows.
 type pullParams struct {
-	View string `json:"view,omitempty" enum:"unified,split"`
+	View string `json:"view,omitempty" enum:"unified,split,read"`
 	Done string `json:"done,omitempty" enum:"approve,request-changes,comment,merge,close,lift-cooldown"`
 	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
 	On   string `json:"on,omitempty" maxLength:"40"` // mark of the line that is commented on

@@ -191,7 +191,7 @@ func IdentityOf(who access.Principal) Identity {
 }
 
 // maxNext bounds the address to go on to after signing in, in bytes.
-const maxNext = 8000
+const maxNext = 2000
 
 // SafeNext returns the address of one of our pages, without the base path, as it was given; "/" for everything else,
 // above all for what a browser would take for another site or for a path outside the base.
@@ -214,7 +214,7 @@ func (g *Guard) Routes() []Route {
 	return []Route{
 		{
 			Method: "POST", Pattern: SignInPath, Handle: g.signIn,
-			Body: &BodyLimit{Bytes: 16 << 10, Advice: "a token is shorter", Within: OpenBodyTime},
+			Body: &BodyLimit{Bytes: 4 << 10, Advice: "a token is shorter", Within: OpenBodyTime},
 			Doc: Doc{
 				ID: "signIn", Body: SignInRequest{}, Answers: OK(Identity{}),
 				Summary:     "Exchange a token for a session cookie",

@@ -169,6 +169,7 @@ type Page struct {
 	Icon       string
 	Version    string
 	Scripts    []string // names of assets, for pages that follow what happens
+	Again      string   // address that tries again what a forge did not answer; "" for none
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
 }
 
@@ -182,6 +183,7 @@ type ServerStatus struct {
 
 // UnavailableForge is a forge that does not serve us.
 type UnavailableForge struct {
+	Provider   string
 	Title, Why string
 	Since      time.Time
 }
@@ -193,6 +195,19 @@ type NavItem struct {
 	Count            int64  // of what is there, 0 for none that is shown
 	Counted          string // what Count counts, as in "3 waiting"
 	Operate          bool   // for who may operate alone
+}
+
+// OfForge returns the page with the trouble of one forge alone; again is the address, without the base, that asks it
+// again.
+func (p Page) OfForge(provider, again string) Page {
+	var own []UnavailableForge
+	for _, f := range p.Standing.Down {
+		if f.Provider == provider {
+			own = append(own, f)
+		}
+	}
+	p.Standing.Down, p.Again = own, p.Base+again
+	return p
 }
 
 // WaitsFor names those for whom open changes wait, as the reader is told.

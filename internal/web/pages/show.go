@@ -51,10 +51,12 @@ func (s Shower) functions() template.FuncMap {
 		"bounded":  s.Bounded,
 		"revealed": func(text string) Text { return Text(text) }, // by Reveal
 		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
+		"markdown": func(text string) Prose { return Markdown(s.Redact(text)) },
 		"first":    First,
 		"bars":     func(base string, of any) bars { return bars{base, of} },
 		"way":      func(base string, steps any) way { return way{base, steps} },
 		"sheet":    func(page, act any) sheet { return sheet{page, act} },
+		"gap":      func(d *Diff, g *Gap) gapView { return gapView{d, g} },
 		"short":    Short,
 		"field":    func(id, problem string) formField { return formField{id, problem} },
 		"lineno":   linkLine,
@@ -91,6 +93,12 @@ func (s Shower) displayValue(v any) any {
 		return string(s.Bounded(value.String(), maxText))
 	}
 	return v
+}
+
+// gapView is a gap as its template takes it.
+type gapView struct {
+	Diff *Diff
+	Gap  *Gap
 }
 
 // bars is a chart of bars as its template takes it.
