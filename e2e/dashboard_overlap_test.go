@@ -17,12 +17,14 @@ import (
 const wordyAgent = `#!/bin/sh
 [ "$1" = --version ] && { echo "2.1.329 (Claude Code)"; exit 0; }
 cat > /dev/null
-echo '{"type":"system","subtype":"init","mcp_servers":[{"name":"claudeops","status":"connected"}]}'
-echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"The volume fills by **4 %** an hour.\n\n- db-3: 93 %\n- eu-2: שלום 🧯"},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"df --output=pcent,target"}}]}}'
-echo '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Use% Mounted on\n 93% /var/lib/postgres\n 12% /"}]}}'
-echo '{"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"/repos/mail/checks/disk.md"}}]}}'
-echo '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":"no such file"}]}}'
-echo '{"type":"result","subtype":"error_max_budget_usd","num_turns":3,"total_cost_usd":2.01,"usage":{"input_tokens":3000,"output_tokens":900}}'
+cat <<'END'
+{"type":"system","subtype":"init","mcp_servers":[{"name":"claudeops","status":"connected"}]}
+{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"The volume fills by **4 %** an hour.\n\n- db-3: 93 %\n- eu-2: שלום 🧯"},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"df --output=pcent,target"}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Use% Mounted on\n 93% /var/lib/postgres\n 12% /"}]}}
+{"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"/repos/mail/checks/disk.md"}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":"no such file"}]}}
+{"type":"result","subtype":"error_max_budget_usd","num_turns":3,"total_cost_usd":2.01,"usage":{"input_tokens":3000,"output_tokens":900}}
+END
 exit 1
 `
 
@@ -44,7 +46,7 @@ const overlaps = `(() => {
 			}
 		}
 		for (const r of range.getClientRects()) {
-			const b = { left: r.left, right: r.right, top: r.top, bottom: r.bottom, fixed, text: n.data.trim().slice(0, 40) };
+			const b = { left: r.left, right: r.right, top: r.top, bottom: r.bottom, node: n, fixed, text: n.data.trim().slice(0, 40) };
 			if (clip) { b.left = Math.max(b.left, clip.left); b.right = Math.min(b.right, clip.right); b.top = Math.max(b.top, clip.top); b.bottom = Math.min(b.bottom, clip.bottom); }
 			if (b.right - b.left > 1 && b.bottom - b.top > 1) boxes.push(b);
 		}
@@ -53,10 +55,10 @@ const overlaps = `(() => {
 	const found = [];
 	for (let i = 0; i < boxes.length && found.length < 5; i++) for (let j = i + 1; j < boxes.length && boxes[j].top < boxes[i].bottom; j++) {
 		const a = boxes[i], b = boxes[j], wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - b.top;
-		if (a.fixed === b.fixed && wide > 2 && high > Math.min(a.bottom - a.top, b.bottom - b.top) / 2) found.push(a.text + " / " + b.text);
+		if (a.node !== b.node && a.fixed === b.fixed && wide > 2 && high > Math.min(a.bottom - a.top, b.bottom - b.top) / 2) found.push(a.text + " / " + b.text);
 	}
 	const wide = document.documentElement.scrollWidth;
-	if (wide > innerWidth) found.push("the page is " + wide + " wide");
+	if (wide > %d) found.push("the page is " + wide + " wide");
 	return found.join("\n");
 })()`
 
@@ -98,7 +100,7 @@ func TestNoTextOverlaps(t *testing.T) {
 	for _, address := range addresses {
 		for _, width := range []int64{320, 390, 768, 1280, 1920} {
 			var found string
-			d.run(sized(width, 800), chromedp.Navigate(d.url+address), evaluated(overlaps, &found))
+			d.run(sized(width, 800), chromedp.Navigate(d.url+address), evaluated(fmt.Sprintf(overlaps, width), &found))
 			if found != "" {
 				t.Errorf("%s, %d wide: %s", address, width, found)
 			}

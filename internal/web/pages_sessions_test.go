@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
@@ -251,7 +252,8 @@ func TestEveryListOfSessionsSaysWhyOneFailed(t *testing.T) {
 	list := w.get("/api/v1/sessions")
 	w.want(list, 200, "")
 	for text := range why {
-		page.has(strings.ToUpper(text[:1]) + text[1:])
+		shown, _ := views.Variables(views.Plain(text))
+		page.has(strings.ToUpper(shown[:1]) + shown[1:])
 		if !strings.Contains(string(list.body), text) &&
 			!strings.Contains(string(list.body), strings.ReplaceAll(text, "'", `\u0027`)) {
 			t.Errorf("REST lacks %q: %s", text, list.body)

@@ -169,8 +169,9 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 		t.Errorf("lines %v", kinds)
 	}
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
-	w.page("/proposals/"+rows[0].RequestID, 200).has("File is protected, nothing was written.",
-		"1 of 12 checks refused it", "Rule Dockerfile", "To correct it:", "was refused", "Stopped by Protected files")
+	w.page("/proposals/"+rows[0].RequestID, 200).has(
+		"Refused, nothing was written: File is protected.", "1 of 12 checks refused it", "Rules Dockerfile", "To mend it:",
+		"was refused")
 	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
 		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
 		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)

@@ -102,6 +102,47 @@ func (v proposalPage) Word() views.Word {
 // Checked returns the verdicts of our checks on it.
 func (a attempt) Checked() gates { return gatesOf(a.Verdicts) }
 
+// brokenRule is a rule that an attempt broke, as people read it.
+type brokenRule struct {
+	fault.Violation
+	Named bool // the message names the path
+}
+
+// Mended returns the rules that it broke, each said once and in words.
+func (a attempt) Mended() (out []brokenRule) {
+	for _, v := range a.Broken() {
+		v.Message, v.Suggestion = views.Sentence(views.Plain(v.Message)), views.Sentence(views.Plain(v.Suggestion))
+		out = append(out, brokenRule{v, strings.Contains(v.Message, v.Path)})
+	}
+	return out
+}
+
+// Rules returns the names of the rules that it broke, for the operator.
+func (a attempt) Rules() (out []string) {
+	for _, v := range a.Broken() {
+		if v.Rule != "" && !slices.Contains(out, v.Rule) {
+			out = append(out, v.Rule)
+		}
+	}
+	return out
+}
+
+// Told is why it ended so, where no broken rule says it.
+func (a attempt) Told() string {
+	if len(a.Broken()) > 0 {
+		return ""
+	}
+	return views.Sentence(views.Plain(a.Message))
+}
+
+// Lifts returns the address, without the base, of the form that lifts the cooldown that refused it; "" for none.
+func (a attempt) Lifts() string {
+	if link := a.Pull(); a.Code == fault.CooldownActive && link != nil && link.Page != "" {
+		return link.Page + "/review"
+	}
+	return ""
+}
+
 // Broken returns the rules that it broke.
 func (a attempt) Broken() (out []fault.Violation) {
 	for _, v := range a.Verdicts {
@@ -358,12 +399,8 @@ func proposedSteps(a attempt) []wayStep {
 	g, took := gatesOf(a.Verdicts), views.Length(a.Duration)
 	switch a.Outcome {
 	case record.OutcomeRefused:
-		second := wayStep{Icon: "ban", Tone: views.Bad, Before: g.Said(), At: a.Time, Sub: "after " + took + ": " +
-			lowered(act.Reason)}
-		if gates := a.Gates(); len(gates) > 0 {
-			second.Before = "Stopped by " + views.Gate(gates[0])
-		}
-		return []wayStep{first, second}
+		return []wayStep{first, {Icon: "ban", Tone: views.Bad, Before: act.Reason, At: a.Time,
+			Sub: "after " + took + ", nothing was written"}}
 	case record.OutcomeRevised:
 		first.Icon = "git-commit"
 	case record.OutcomeReused:

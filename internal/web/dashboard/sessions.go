@@ -197,7 +197,7 @@ func (h *sessionPages) needs(req *httpx.Request) (out []waitItem, err error) {
 		out = append(out, waitItem{
 			Group: waitsBroken, Word: views.Session(r.State),
 			Title: "Session of tier " + r.Tier.String() + ": " + lowered(views.Session(r.State).Text),
-			More:  r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
+			More:  sessionRow{Record: r}.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}
 	return out, nil
@@ -302,6 +302,25 @@ func (s sessionRow) Proposals() string {
 		return "nothing proposed"
 	}
 	return text
+}
+
+// Why says in words why it ended so; see Settings.
+func (s sessionRow) Why() string {
+	text, _ := views.Variables(views.Plain(s.Record.Why()))
+	return text
+}
+
+// Settings names the settings that have to do with the way it ended.
+func (s sessionRow) Settings() []string {
+	_, names := views.Variables(s.Record.Why())
+	switch {
+	case len(names) > 0:
+	case s.State == sessions.StateLimit:
+		names = []string{"CLAUDEOPS_MAX_TURNS", "CLAUDEOPS_MAX_COST_USD"}
+	case s.State == sessions.StateTimeout:
+		names = []string{"CLAUDEOPS_SESSION_TIMEOUT"}
+	}
+	return names
 }
 
 // NotKept describes the parts of its output that were not kept.

@@ -73,6 +73,7 @@ func (s Shower) functions() template.FuncMap {
 		"tokens":   views.Tokens,
 		"took":     views.Length,
 		"sentence": views.Sentence,
+		"plain":    func(text string) string { return views.Plain(s.Redact(text)) },
 		"face":     views.Face,
 		"count":    func(n any) Text { return Text(views.Count(reflect.ValueOf(n).Int())) },
 		"many":     func(n any, one, more string) Text { return Text(views.Many(reflect.ValueOf(n).Int(), one, more)) },
