@@ -148,6 +148,26 @@ type changesPage struct {
 	Filter     filter
 	Changes    []attempt
 	Neighbours pager
+	Total      int // of the tab; 0 where a filter narrows it
+	// Repos and Agents are those of the rows, for the filters to offer.
+	Repos, Agents []string
+}
+
+// offer fills in what the filters offer.
+func (v *changesPage) offer() {
+	for _, c := range v.Changes {
+		if repo := c.Repository(); repo != "" && !slices.Contains(v.Repos, repo) {
+			v.Repos = append(v.Repos, repo)
+		}
+		if c.Caller != "" && !slices.Contains(v.Agents, c.Caller) {
+			v.Agents = append(v.Agents, c.Caller)
+		}
+	}
+	slices.Sort(v.Repos)
+	slices.Sort(v.Agents)
+	if !v.Filter.Any {
+		v.Total = int(v.TabCounts[record.Tab(v.Filter.Tab)])
+	}
 }
 
 // changeTab is a link to the changes that stand in a way.
@@ -202,6 +222,7 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 	view.Tabs = tabsOf(view.Page, q.Tab)
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
 	view.Changes, err = attemptsOf(req.Context(), h.pulls, nil, rows)
+	view.offer()
 	return h.htmlOr(err, "changes", view)
 }
 

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -274,8 +275,18 @@ func eventMoment(e sessions.Event) moment {
 		m.Icon, m.Did = "player-play", "Began"
 	case "result":
 		m.Icon, m.Did = "player-stop", "Ended"
+		m.Event.Text = endedWords(e.Text)
 	}
 	return m
+}
+
+// endedWords says in words how the CLI names the end of a session.
+func endedWords(text string) string {
+	words := map[string]string{
+		"success": "its work is done", "error_max_turns": "all turns are used", "error_max_budget_usd": "its money is spent",
+		"error_during_execution": "an error ended it",
+	}
+	return cmp.Or(words[text], text)
 }
 
 // eventMoments returns events on the timeline, each answer in the row of its call: answers come in the order of calls.
