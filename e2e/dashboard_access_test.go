@@ -116,7 +116,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 		order = append(order, name)
 	}
 	// as it is seen
-	const want = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, Healthy, OYou are " +
+	const want = "Skip to content, Claude Ops, Overview, Changes 2 waiting, Agents, Records, Settings, Healthy, OYou are " +
 		"operator, Ask the forges now, All 3, Waiting for you 2, With the agent 0, Refused 1, Merged 0, Closed 0, q"
 	if got := strings.Join(order, ", "); got != want {
 		t.Errorf("the focus goes %s; want %s", got, want)

@@ -293,7 +293,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 }
 
 // stops lists the elements that the focus goes through on the page of all changes.
-const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, live-health, OYou are " +
+const stops = "Skip to content, Claude Ops, Overview, Changes 2 waiting, Agents, Records, Settings, live-health, OYou are " +
 	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, " +
 	"caller, code, since, Filter"
 

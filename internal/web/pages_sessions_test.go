@@ -260,3 +260,16 @@ func TestEveryListOfSessionsSaysWhyOneFailed(t *testing.T) {
 		}
 	}
 }
+
+func TestSessionsAreFoundByWhatWasAskedAndFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i, note := range []string{"Look at the DNS of db-3", "Restart the queue", "dns again"} {
+		w.begun(sessions.Record{ID: fmt.Sprintf("run-%d", i), EndedAt: w.Now(), Task: sessions.Task{Note: note, Tier: 1}})
+	}
+	page := w.page("/sessions?q=Dns", 200)
+	page.has("Look at the DNS of db-3", "dns again", "2 found")
+	page.lacks("Restart the queue")
+	w.page("/sessions?q=model", 200).has("No session fits")
+	w.page("/sessions?q=queue&tier=1", 200).has("Restart the queue", "1 found")
+}

@@ -51,7 +51,7 @@ func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testin
 	d := w.page("/", 200)
 	d.has("Waiting for reviewers 1", "Broken now 0 nothing", "Refused, 24 hours 2 2 of them: file is protected", "Cost, 7 days",
 		"Server health", "tier 2",
-		"Check inodes, too Nothing was written.", "File is protected 2", "somebody was refused", "1 Dry run", "2 Refused",
+		"Check inodes, too Nothing was written.", "File is protected 2", "somebody was refused", "7 days, UTC", "14 Nov 15 16 17 18 19 3 20",
 		"You are somebody")
 	if !slices.Contains(d.links(), "/proposals/"+id) ||
 		!slices.Contains(d.links(), "/changes?code=scope_denied&since=2026-11-13&tab=refused") {
