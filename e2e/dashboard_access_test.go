@@ -357,11 +357,16 @@ func TestDashboardFitsTheNarrowestPhone(t *testing.T) {
 	d.signIn("/", "propose", "review", "read")
 	d.run(sized(320, 640))
 	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/1"))
-	if got := d.value(`[...document.querySelectorAll(".bar .acts .btn")].filter((b) => b.offsetParent).map((b) => {
+	const fit = `[...document.querySelectorAll(".bar .acts .btn")].filter((b) => b.offsetParent).map((b) => {
 		const box = b.getBoundingClientRect();
 		return box.height < 44 && b.scrollWidth <= b.clientWidth && box.left >= 0 && box.right <= innerWidth;
-	}).join()`); got != "true,true,true" {
+	}).join()`
+	if got := d.value(fit); got != "true,true,true,true" {
 		t.Errorf("the acts fit: %v", got)
+	}
+	d.act("approve", "") // which brings a button that merges
+	if got := d.value(fit); got != "true,true,true,true,true" {
+		t.Errorf("the acts of one that is approved fit: %v", got)
 	}
 	d.follows("/changes")
 	d.refreshes(func() { d.proposes("phone") })

@@ -275,7 +275,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 		window.fold = document.querySelector(".talk details");
 		window.fold.open = true;
 		window.fold.querySelector("summary").focus();
-		getSelection().selectAllChildren([...document.querySelectorAll(".talk pre")].find((p) => p.innerText.includes("looking")));`))
+		getSelection().selectAllChildren([...document.querySelectorAll(".talk .prose p")].find((p) => p.innerText.includes("looking")));`))
 	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	}
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
 	w.page("/proposals/"+rows[0].RequestID, 200).has(
-		"Refused, nothing was written: File is protected.", "1 of 12 checks refused it", "Rules Dockerfile", "To mend it:",
+		"Refused, nothing was written: file is protected.", "1 of 12 checks refused it", "Rules Dockerfile", "To mend it:",
 		"was refused")
 	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
 		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {

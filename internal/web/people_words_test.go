@@ -1,11 +1,16 @@
 package web_test
 
 import (
+	"bytes"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
 // Who has to sign in again is led back to the change, and what they wrote is in its form.
@@ -50,4 +55,48 @@ func TestWhatWasWrittenOutlivesTheSignIn(t *testing.T) {
 	ann := w.signIn(w.token("ann", gitprovider.TierRemediate, "read", "review"))
 	w.page(at+"?say=comment&words=Mind+the+rest", 200, with(ann)).has("Nothing was sent", "Mind the rest")
 	w.page(at+"?say=merge&words=x", 200, with(w.signIn(w.token("eve", 2, "read")))).has("You may look")
+}
+
+// A refusal by a cooldown is lifted where it is shown, by who may review.
+func TestACooldownIsLiftedWhereTheRefusalIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	r := &reviewer{world: w}
+	w.web.Providers.Reviewer = r
+	w.build()
+	err := w.store.Ledger.Record(t.Context(), record.Attempt{
+		Time: w.Now(), RequestID: "cooling", Action: record.ActionCreate, Door: record.DoorMCP, Provider: "fake", Owner: "joe",
+		Repo: "infra", Title: "Again", Outcome: record.OutcomeRefused, Code: fault.CooldownActive, PRNumber: 4,
+		Message: "#4 (file:///srv/x#pr-4), which changed `a.md`, was closed without merging; it may be proposed again in 71h59m59s",
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const said = "#4, which changed `a.md`, was closed without merging; it may be proposed again in 71 h 59 min."
+	page := w.page("/proposals/cooling", 200)
+	page.has("Refused, nothing was written", said)
+	page.lacks("Lift it", "file://", "71h")
+	ann := w.signIn(w.token("ann", gitprovider.TierRemediate, "read", "review"))
+	page = w.page("/proposals/cooling", 200, with(ann))
+	page.has("Lift it")
+	for _, f := range page.find("form") {
+		if attr(f, "action") == "/pulls/fake/joe/infra/4/review" {
+			return
+		}
+	}
+	t.Error("there is no form that lifts it")
+}
+
+// A change says what is wrong with its own forge alone, and how to try again.
+func TestAChangeShowsTheTroubleOfItsOwnForge(t *testing.T) {
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	w.verify()
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))
+	w.advance(time.Minute)
+	w.want(w.get("/healthz?detail=1"), 200, "")
+	w.page("/changes", 200).has("The forge second does not answer, for now.")
+	page := w.page("/pulls/fake/joe/infra/1", 200)
+	page.lacks("The forge second does not answer, for", "Try again")
 }

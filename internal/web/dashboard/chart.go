@@ -145,7 +145,7 @@ func (c chart) said(d chartDay) string {
 		default:
 			out += ", "
 		}
-		out += views.Count(n) + " " + lowered(outcomeWords(c.Outcomes[i]))
+		out += views.Count(n) + " " + views.Lowered(outcomeWords(c.Outcomes[i]))
 	}
 	return out
 }

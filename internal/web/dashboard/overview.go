@@ -129,7 +129,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for i, c := range day {
 		view.Numbers.Refused += int64(c.Count)
 		if i == 0 {
-			view.Numbers.Mostly = views.Count(c.Count) + " of them: " + lowered(record.CodeText(c.Code))
+			view.Numbers.Mostly = views.Count(c.Count) + " of them: " + views.Lowered(record.CodeText(c.Code))
 		}
 	}
 	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -416,7 +414,7 @@ func proposedSteps(a attempt) []wayStep {
 	if len(g.Verdicts) > 0 {
 		word := views.Outcome(a.Outcome)
 		steps = append(steps, wayStep{
-			Icon: word.Icon, Tone: word.Tone, Before: g.Said(), At: a.Time, Sub: lowered(word.Text) + " after " + took,
+			Icon: word.Icon, Tone: word.Tone, Before: g.Said(), At: a.Time, Sub: views.Lowered(word.Text) + " after " + took,
 			Link: auditRowPath(a.Seq), Text: "record",
 		})
 	}
@@ -430,7 +428,7 @@ func reviewStep(r gitprovider.Review) wayStep {
 		gitprovider.ReviewApproved: "review.approve", gitprovider.ReviewChangesRequested: "review.request-changes",
 		gitprovider.ReviewCommented: "review.comment",
 	}
-	after := ": " + lowered(word.Text)
+	after := ": " + views.Lowered(word.Text)
 	if action := actions[r.State]; action != "" {
 		after = " " + record.StepOf(action)
 	}
@@ -475,9 +473,3 @@ type actForm struct {
 
 // ID returns the id of its sheet.
 func (a actForm) ID() string { return "do-" + a.Verb }
-
-// lowered returns a text as it stands within a sentence.
-func lowered(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToLower(first)) + text[size:]
-}

@@ -200,7 +200,7 @@ func (h *sessionPages) needs(req *httpx.Request) (out []waitItem, err error) {
 		}
 		out = append(out, waitItem{
 			Group: waitsBroken, Word: views.Session(r.State),
-			Title: "Session of tier " + r.Tier.String() + ": " + lowered(views.Session(r.State).Text),
+			Title: "Session of tier " + r.Tier.String() + ": " + views.Lowered(views.Session(r.State).Text),
 			More:  sessionRow{Record: r}.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}

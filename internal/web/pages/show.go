@@ -58,6 +58,7 @@ func (s Shower) functions() template.FuncMap {
 		"sheet":    func(page, act any) sheet { return sheet{page, act} },
 		"find":     func(name, value, label string) findField { return findField{name, value, label} },
 		"shorter":  shorterPath,
+		"lowered":  views.Lowered,
 		"last":     func(items any) int { return reflect.ValueOf(items).Len() - 1 },
 		"beyond": func(l List) int { // entries after the first two
 			return max(0, reflect.ValueOf(l.Items).Len()-2) + l.More
