@@ -78,7 +78,7 @@ func (d *dashboard) odd() {
 
 // No text lies on another one, whatever it is, and no page is wider than the window. CLAUDEOPS_LOOK names a folder for
 // pictures of whole pages.
-func TestNoTextOverlaps(t *testing.T) {
+func TestDashboardTextsDoNotOverlap(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "claude")
 	writeProgram(t, agent, wordyAgent)
 	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent, "CLAUDEOPS_MAX_COST_USD=2", "CLAUDEOPS_TOOLSETS=pr,definitions,deploy")

@@ -272,4 +272,8 @@ func TestSessionsAreFoundByWhatWasAskedAndFound(t *testing.T) {
 	page.lacks("Restart the queue")
 	w.page("/sessions?q=model", 200).has("No session fits")
 	w.page("/sessions?q=queue&tier=1", 200).has("Restart the queue", "1 found")
+	if list := w.get("/api/v1/sessions?q=DNS&limit=1"); !strings.Contains(string(list.body), "run-2") ||
+		strings.Contains(string(list.body), "run-0") || list.json["next_cursor"] == nil {
+		t.Errorf("REST lists %s", list.body)
+	}
 }
