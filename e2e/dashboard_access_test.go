@@ -368,6 +368,11 @@ func TestDashboardFitsTheNarrowestPhone(t *testing.T) {
 	if got := d.value(fit); got != "true,true,true,true,true" {
 		t.Errorf("the acts of one that is approved fit: %v", got)
 	}
+	d.run(sized(390, 844))
+	if got := d.value(fit); got != "true,true,true,true,true" {
+		t.Errorf("the acts of one that is approved fit on a wider phone: %v", got)
+	}
+	d.run(sized(320, 640))
 	d.follows("/changes")
 	d.refreshes(func() { d.proposes("phone") })
 	d.becomes(`document.querySelector("#fresh").innerText === "1 new, show"`)
