@@ -213,7 +213,8 @@ func TestADryRunIsNotOfferedToWhoMayNotOpenIt(t *testing.T) {
 	w, id := dryWorld(t, nil)
 	reader := w.signIn(w.token("reader", 2, "read"))
 	w.page("/proposals/"+id, 200, with(reader)).has("Opening it needs the scope review")
-	w.read(w.submit("/proposals/"+id+"/promote", nil, with(reader)), "promote", 403).has("You may look, but not open dry runs", "the scope review")
+	w.read(w.submit("/proposals/"+id+"/promote", nil, with(reader)), "promote", 403).has(
+		"You may look, but not open dry runs", "the scope review")
 	if w.fake.Script.Writes() != 0 || w.attempts()[0].Code != fault.Forbidden {
 		t.Errorf("%v", w.attempts()[0])
 	}

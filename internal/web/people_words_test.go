@@ -65,8 +65,8 @@ func TestACooldownIsLiftedWhereTheRefusalIsShown(t *testing.T) {
 	w.web.Providers.Reviewer = r
 	w.build()
 	err := w.store.Ledger.Record(t.Context(), record.Attempt{
-		Time: w.Now(), RequestID: "cooling", Action: record.ActionCreate, Door: record.DoorMCP, Provider: "fake", Owner: "joe",
-		Repo: "infra", Title: "Again", Outcome: record.OutcomeRefused, Code: fault.CooldownActive, PRNumber: 4,
+		Time: w.Now(), RequestID: "cooling", Action: record.ActionCreate, Door: record.DoorMCP, Provider: "fake",
+		Owner: "joe", Repo: "infra", Title: "Again", Outcome: record.OutcomeRefused, Code: fault.CooldownActive, PRNumber: 4,
 		Message: "#4 (file:///srv/x#pr-4), which changed `a.md`, was closed without merging; it may be proposed again in 71h59m59s",
 	}, nil)
 	if err != nil {

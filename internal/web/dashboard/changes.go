@@ -28,7 +28,6 @@ type proposalPages struct {
 	settings httpx.Settings
 	promotes operation.Operation
 	attempts views.Attempts
-	summary  views.Summary
 	pulls    views.Pulls
 	reader   Reader
 	policy   func() (policy.Policy, error)
@@ -397,16 +396,6 @@ func (a attempt) Took() time.Duration { return a.Duration.Round(time.Millisecond
 // Pull points to the pull request; nil for none.
 func (a attempt) Pull() *pullLink {
 	return pullLinkOf(a.PullKey(), a.PRURL, a.Seen.State)
-}
-
-// Gates returns the gates that refused.
-func (a attempt) Gates() (out []record.Gate) {
-	for _, v := range a.Verdicts {
-		if v.Ruling == record.Deny && !slices.Contains(out, v.Gate) {
-			out = append(out, v.Gate)
-		}
-	}
-	return out
 }
 
 // Warnings returns what the gates let pass and a person should know before merging.

@@ -118,7 +118,7 @@ func New(o Options) (*Dashboard, error) {
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
-		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Summary, o.Records.Pulls,
+		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Pulls,
 			o.Providers.Reader, o.Policy},
 		pulls: &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{},
 			o.Toolsets.concerns, o.Policy},
@@ -413,8 +413,8 @@ func mayNot(req *httpx.Request) string {
 		string(req.Lacks) + "."
 }
 
-// maxKeptWords bounds the address that carries words through signing in, in bytes as its form sends it. Longer words are
-// shown, to be copied.
+// maxKeptWords bounds the address that carries words through signing in, in bytes as its form sends it. Longer words
+// are shown, to be copied.
 const maxKeptWords = 1900
 
 // unsent returns where a person goes on who has to sign in again, and what they had written in a form. That of a change

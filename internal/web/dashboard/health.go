@@ -23,7 +23,8 @@ func (h *renderer) standing(ctx context.Context) pages.ServerStatus {
 	for _, f := range now.Of(doctor.Problem) {
 		if name, is := strings.CutPrefix(f.Name, "provider "); is {
 			p := healthPart{f}
-			s.Down = append(s.Down, pages.UnavailableForge{Provider: name, Title: f.Headline(), Why: p.Detail() + " " + p.Stopped(),
+			s.Down = append(s.Down, pages.UnavailableForge{Provider: name, Title: f.Headline(),
+				Why:   p.Detail() + " " + p.Stopped(),
 				Since: p.Moment()})
 		}
 	}

@@ -17,8 +17,8 @@ type Gap struct {
 // Pairs returns its lines side by side.
 func (g *Gap) Pairs() []DiffPair { return pair(g.Lines) }
 
-// Surround adds the unchanged lines around the hunks of this part, from the new texts of its files, by path. A file whose
-// text does not fit its hunks gets none.
+// Surround adds the unchanged lines around the hunks of this part, from the new texts of its files, by path. A file
+// whose text does not fit its hunks gets none.
 func (d *Diff) Surround(texts map[string]string) {
 	left := maxContextLines
 	for i := range d.Files {
@@ -70,7 +70,8 @@ func gapOf(lines []string, before, from, to int, left *int) *Gap {
 	*left -= g.Count
 	for n := from; n < to; n++ {
 		text := Reveal(strings.TrimSuffix(lines[n-1], "\r"), maxLineRunes)
-		g.Lines = append(g.Lines, DiffLine{Kind: "same", Old: before + n - from, New: n, Text: text, Tokens: []Token{{Text: text}}})
+		g.Lines = append(g.Lines, DiffLine{Kind: "same", Old: before + n - from, New: n, Text: text,
+			Tokens: []Token{{Text: text}}})
 	}
 	return g
 }
