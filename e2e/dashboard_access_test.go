@@ -116,7 +116,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 		order = append(order, name)
 	}
 	// as it is seen
-	const want = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, Healthy, OYou are " +
+	const want = "Skip to content, Claude Ops, Overview, Changes 2 waiting, Agents, Records, Settings, Healthy, OYou are " +
 		"operator, Ask the forges now, All 3, Waiting for you 2, With the agent 0, Refused 1, Merged 0, Closed 0, q"
 	if got := strings.Join(order, ", "); got != want {
 		t.Errorf("the focus goes %s; want %s", got, want)
@@ -357,12 +357,22 @@ func TestDashboardFitsTheNarrowestPhone(t *testing.T) {
 	d.signIn("/", "propose", "review", "read")
 	d.run(sized(320, 640))
 	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/1"))
-	if got := d.value(`[...document.querySelectorAll(".bar .acts .btn")].filter((b) => b.offsetParent).map((b) => {
+	const fit = `[...document.querySelectorAll(".bar .acts .btn")].filter((b) => b.offsetParent).map((b) => {
 		const box = b.getBoundingClientRect();
 		return box.height < 44 && b.scrollWidth <= b.clientWidth && box.left >= 0 && box.right <= innerWidth;
-	}).join()`); got != "true,true,true" {
+	}).join()`
+	if got := d.value(fit); got != "true,true,true,true" {
 		t.Errorf("the acts fit: %v", got)
 	}
+	d.act("approve", "") // which brings a button that merges
+	if got := d.value(fit); got != "true,true,true,true,true" {
+		t.Errorf("the acts of one that is approved fit: %v", got)
+	}
+	d.run(sized(390, 844))
+	if got := d.value(fit); got != "true,true,true,true,true" {
+		t.Errorf("the acts of one that is approved fit on a wider phone: %v", got)
+	}
+	d.run(sized(320, 640))
 	d.follows("/changes")
 	d.refreshes(func() { d.proposes("phone") })
 	d.becomes(`document.querySelector("#fresh").innerText === "1 new, show"`)

@@ -107,6 +107,10 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 				chromedp.SendKeys(chromedp.CSS("#line-comment"), "A good title."))
 			d.press(`#line-form button`)
 			d.says(step[1], "A good title.")
+			if got := d.value(`(() => { const r = document.querySelector("#f1n1").getBoundingClientRect()
+				return r.top >= 0 && r.bottom <= innerHeight })()`); got != true {
+				t.Error("the line that was commented on is out of view")
+			}
 			continue
 		case "comment":
 			d.act("comment", "Looks good.")

@@ -275,7 +275,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 		window.fold = document.querySelector(".talk details");
 		window.fold.open = true;
 		window.fold.querySelector("summary").focus();
-		getSelection().selectAllChildren([...document.querySelectorAll(".talk pre")].find((p) => p.innerText.includes("looking")));`))
+		getSelection().selectAllChildren([...document.querySelectorAll(".talk .prose p")].find((p) => p.innerText.includes("looking")));`))
 	if err := os.WriteFile(agent+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestDashboardKeepsWhatIsReadOfASession(t *testing.T) {
 }
 
 // stops lists the elements that the focus goes through on the page of all changes.
-const stops = "Skip to content, Claude Ops, Overview, Changes, Agents, Records, Settings, live-health, OYou are " +
+const stops = "Skip to content, Claude Ops, Overview, Changes 2 waiting, Agents, Records, Settings, live-health, OYou are " +
 	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, " +
 	"caller, code, since, Filter"
 

@@ -281,9 +281,7 @@ func acts() []act {
 				}
 			}, do: func(p *person) {
 				p.follows(".feed li a")
-				p.follows(`.acts a[href*="/pulls/"]`)
-				p.clicks(sheet("lift-cooldown"))
-				p.follows(send("lift-cooldown"))
+				p.follows(`.acts button[value="lift-cooldown"]`)
 				if again := p.value(`document.querySelector("#do-lift-cooldown")`); again != nil {
 					p.Error("a cooldown that is lifted can be lifted again")
 				}

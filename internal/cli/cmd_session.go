@@ -28,12 +28,12 @@ func sessionCommand(a *commandLine) *cobra.Command {
 }
 
 func sessionListCommand(a *commandLine) *cobra.Command {
-	var state, tier string
+	var state, tier, search string
 	var limit int
 	cmd := &cobra.Command{
 		Use: "list", Short: "List sessions, newest first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := sessions.Query{State: sessions.State(state), Limit: limit}
+			q := sessions.Query{State: sessions.State(state), Search: search, Limit: limit}
 			if state != "" && !slices.Contains(sessions.States(), q.State) {
 				return app.Usage(fmt.Errorf("--state is one of %v", sessions.States()))
 			}
@@ -61,6 +61,7 @@ func sessionListCommand(a *commandLine) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only sessions in this state")
 	cmd.Flags().StringVar(&tier, "only-tier", "", "only sessions of this tier")
+	cmd.Flags().StringVar(&search, "search", "", "only sessions with this in what was asked, found or reported")
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many")
 	return cmd
 }

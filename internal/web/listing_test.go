@@ -356,7 +356,7 @@ func TestListingsTellTheStateOfPullRequestsAndFilterByIt(t *testing.T) {
 	}
 	w.want(w.get("/api/v1/proposals?pull=draft"), 400, fault.InvalidArgument)
 	w.want(w.get("/api/v1/audit?pull=draft"), 400, fault.InvalidArgument)
-	w.page("/changes", 200).has("All 3", "Waiting for you 1", "Merged 1", "Closed 1")
+	w.page("/changes", 200).has("All 3", "Waiting for reviewers 1", "Merged 1", "Closed 1")
 }
 
 func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {

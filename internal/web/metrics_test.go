@@ -217,7 +217,7 @@ func TestTheOverviewSaysWhatAgentsCost(t *testing.T) {
 	w := newWorld(t, nil)
 	w.page("/", 200)
 	spent(w)
-	w.page("/", 200).has("Cost, 7 days about $2.25 nothing the week before",
+	w.page("/", 200).has("Cost, 7 days $2.25 estimated, nothing the week before",
 		"Cost by tier 7 days Tier 1 about $0.75 Tier 3 $1.50")
 	w.advance(7 * 24 * time.Hour)
 	w.page("/", 200).has("100 % down on last week")

@@ -162,7 +162,8 @@ func TestACommentOnALineIsWrittenBelowIt(t *testing.T) {
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	const at = "/pulls/fake/joe/infra/1"
 	d := w.page(at+"?part=2&on=f2n2", 200)
-	d.has("Comment on line 2 of checks/new.md", "New a b")
+	d.has("Comment on line 2 of checks/new.md")
+	w.page(at+"?part=2&view=read", 200).has("As it reads", "New a b")
 	form := url.Values{}
 	for _, f := range d.find("form") {
 		if attr(f, "id") != "line-form" {
@@ -278,7 +279,7 @@ func pattern(t *testing.T, text string) policy.RepoPattern {
 func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.page("/", 200).has("Nothing waits for you")
+	w.page("/", 200).has("Nothing waits for reviewers")
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 	w.page("/changes/forges", 200).has("None none now")
@@ -297,7 +298,7 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w.page("/changes/forges", 200).has("Checks failed 1 against 2 approved 6 min")
 	w.advance(3 * time.Minute)
 	w.fake.Script.ForgetCalls()
-	w.page("/", 200).has("Check inodes, too Nobody has reviewed it · joe/infra #1 9 min Review")
+	w.page("/", 200).has("Check inodes, too Nobody has reviewed it · joe/infra #1 9 min Open")
 	for _, call := range w.fake.Script.Calls() {
 		if call != "Ping" { // whether it answers at all is asked beside the page
 			t.Errorf("the overview asked the provider: %v", call)

@@ -155,7 +155,7 @@ func TestTheTimelineOfASessionIsNarrowed(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.begun(sessions.Record{ID: "run-1"})
 	w.said(id, 1, sessions.Event{Kind: "text", Text: "I look."},
-		sessions.Event{Kind: "tool_use", Tool: "Bash", Text: "df -h"},
+		sessions.Event{Kind: "tool_use", Tool: "Bash", Text: `{"command":"df -h"}`},
 		sessions.Event{Kind: "tool_result", Text: "93 %"}, sessions.Event{Kind: "denied", Tool: "WebFetch"})
 	err := w.store.Ledger.Record(t.Context(), record.Attempt{
 		Time: w.Now(), RequestID: "r", Action: record.ActionCreate, Door: record.DoorMCP, Owner: "joe", Repo: "infra",
@@ -165,10 +165,10 @@ func TestTheTimelineOfASessionIsNarrowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const said, called, got, denied, refused = "I look.", "Called Bash df -h", "Got 93 %", "Was refused the tool WebFetch", "Proposal refused: Warn about inodes joe/infra · #9 is open"
+	const said, called, got, denied, refused = "I look.", "Ran df -h , 0 ms 93 %", "All 4", "Was refused the tool WebFetch", "Proposal refused: Warn about inodes joe/infra · #9 is open"
 	all := []string{said, called, got, denied, refused}
-	for show, want := range map[string][]string{"": all, "tools": {called, got}, "proposals": {refused},
-		"errors": {denied, refused}} {
+	for show, want := range map[string][]string{"": all, "tools": {called, got}, "proposals": {got, refused},
+		"errors": {got, denied, refused}} {
 		d := w.page("/sessions/"+id+"?"+url.Values{"show": {show}}.Encode(), 200)
 		for _, text := range all {
 			if slices.Contains(want, text) {

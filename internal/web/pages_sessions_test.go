@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
@@ -251,10 +252,28 @@ func TestEveryListOfSessionsSaysWhyOneFailed(t *testing.T) {
 	list := w.get("/api/v1/sessions")
 	w.want(list, 200, "")
 	for text := range why {
-		page.has(strings.ToUpper(text[:1]) + text[1:])
+		shown, _ := views.Variables(views.Plain(text))
+		page.has(strings.ToUpper(shown[:1]) + shown[1:])
 		if !strings.Contains(string(list.body), text) &&
 			!strings.Contains(string(list.body), strings.ReplaceAll(text, "'", `\u0027`)) {
 			t.Errorf("REST lacks %q: %s", text, list.body)
 		}
+	}
+}
+
+func TestSessionsAreFoundByWhatWasAskedAndFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i, note := range []string{"Look at the DNS of db-3", "Restart the queue", "dns again"} {
+		w.begun(sessions.Record{ID: fmt.Sprintf("run-%d", i), EndedAt: w.Now(), Task: sessions.Task{Note: note, Tier: 1}})
+	}
+	page := w.page("/sessions?q=Dns", 200)
+	page.has("Look at the DNS of db-3", "dns again", "2 found")
+	page.lacks("Restart the queue")
+	w.page("/sessions?q=model", 200).has("No session fits")
+	w.page("/sessions?q=queue&tier=1", 200).has("Restart the queue", "1 found")
+	if list := w.get("/api/v1/sessions?q=DNS&limit=1"); !strings.Contains(string(list.body), "run-2") ||
+		strings.Contains(string(list.body), "run-0") || list.json["next_cursor"] == nil {
+		t.Errorf("REST lists %s", list.body)
 	}
 }

@@ -49,9 +49,9 @@ func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testin
 	w, id := dryWorld(t, nil)
 	w.refuse(2)
 	d := w.page("/", 200)
-	d.has("Waiting for you 1", "Broken now 0 nothing", "Refused, 24 hours 2 2 of them: file is protected", "Cost, 7 days",
+	d.has("Waiting for reviewers 1", "Broken now 0 nothing", "Refused, 24 hours 2 2 of them: file is protected", "Cost, 7 days",
 		"Server health", "tier 2",
-		"Check inodes, too Nothing was written.", "File is protected 2", "somebody was refused", "1 Dry run", "2 Refused",
+		"Check inodes, too Nothing was written.", "File is protected 2", "somebody was refused", "7 days, UTC", "14 Nov 15 16 17 18 19 3 20",
 		"You are somebody")
 	if !slices.Contains(d.links(), "/proposals/"+id) ||
 		!slices.Contains(d.links(), "/changes?code=scope_denied&since=2026-11-13&tab=refused") {
@@ -169,8 +169,9 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 		t.Errorf("lines %v", kinds)
 	}
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
-	w.page("/proposals/"+rows[0].RequestID, 200).has("File is protected, nothing was written.",
-		"1 of 12 checks refused it", "Rule Dockerfile", "To correct it:", "was refused", "Stopped by Protected files")
+	w.page("/proposals/"+rows[0].RequestID, 200).has(
+		"Refused, nothing was written: file is protected.", "1 of 12 checks refused it", "Rules Dockerfile", "To mend it:",
+		"was refused")
 	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
 		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
 		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
@@ -212,7 +213,8 @@ func TestADryRunIsNotOfferedToWhoMayNotOpenIt(t *testing.T) {
 	w, id := dryWorld(t, nil)
 	reader := w.signIn(w.token("reader", 2, "read"))
 	w.page("/proposals/"+id, 200, with(reader)).has("Opening it needs the scope review")
-	w.read(w.submit("/proposals/"+id+"/promote", nil, with(reader)), "promote", 403).has("this needs the scope review")
+	w.read(w.submit("/proposals/"+id+"/promote", nil, with(reader)), "promote", 403).has(
+		"You may look, but not open dry runs", "the scope review")
 	if w.fake.Script.Writes() != 0 || w.attempts()[0].Code != fault.Forbidden {
 		t.Errorf("%v", w.attempts()[0])
 	}
@@ -265,7 +267,17 @@ func TestAProposalThatRedirectsLaterOnesIsMarked(t *testing.T) {
 	id := w.attempts()[0].RequestID
 	const note = "provider `evil` (was not set)"
 	for _, target := range []string{"/", "/changes"} {
-		w.page(target, 200).has("redirects proposals")
+		w.page(target, 200).has("redirects proposals", "Changes 1 waiting")
+	}
+	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{"files": []any{map[string]any{"path": "checks/disk.md",
+		"action": "update", "content": "# Disk, whole\n"}}})), 201, "")
+	if !strings.Contains(string(w.get("/api/v1/audit").body), "Replaces whole files") {
+		t.Error("the second proposal has no warning")
+	}
+	for _, target := range []string{"/", "/changes"} {
+		if n := strings.Count(w.page(target, 200).text, "redirects proposals"); n != 1 {
+			t.Errorf("%s: %d rows have the tag of one that redirects", target, n)
+		}
 	}
 	w.page("/pulls/fake/joe/infra/1", 200).has("Before you merge:", note)
 	for _, target := range []string{"/api/v1/proposals", "/api/v1/proposals/" + id, "/api/v1/audit"} {

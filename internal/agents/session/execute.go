@@ -267,11 +267,9 @@ func (c *cliRun) outcomeOf(exit processtree.Exit) *outcome {
 	case m == nil:
 		return &outcome{sessions.StateFailed, fmt.Sprintf("claude exited with code %d without a result", code)}
 	case m.Subtype == "error_max_turns":
-		return &outcome{sessions.StateLimit, fmt.Sprintf("it reached the limit of %d turns (CLAUDEOPS_MAX_TURNS)",
-			c.limits.Turns)}
+		return &outcome{sessions.StateLimit, fmt.Sprintf("it used all of its %d turns (CLAUDEOPS_MAX_TURNS)", c.limits.Turns)}
 	case m.Subtype == "error_max_budget_usd":
-		return &outcome{sessions.StateLimit, fmt.Sprintf("it cost %s and reached the limit of %s", record.Cost(),
-			c.limits.cost())}
+		return &outcome{sessions.StateLimit, c.limits.spent(record.Usage)}
 	case !record.Connected:
 		return &outcome{sessions.StateFailed, "claude never connected to the claudeops MCP server"}
 	case m.IsError:

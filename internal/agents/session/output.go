@@ -122,7 +122,7 @@ func (o *outputReader) used(t turn) {
 func (o *outputReader) holdCost() {
 	u := o.record.Usage
 	if o.limits.CostUSD > 0 && u.CostUSD > o.limits.CostUSD {
-		o.stop(&outcome{sessions.StateLimit, fmt.Sprintf("it cost %s, more than the limit of %s", u.Cost(), o.limits.cost())})
+		o.stop(&outcome{sessions.StateLimit, o.limits.spent(u)})
 	}
 }
 

@@ -61,7 +61,7 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 		{name: "the CLI's limit of turns", act: "max-turns", state: sessions.StateLimit, reason: "CLAUDEOPS_MAX_TURNS"},
 		{name: "the CLI's limit of cost", act: "budget", state: sessions.StateLimit, reason: "CLAUDEOPS_MAX_COST_USD"},
 		{name: "our limit of turns", act: "endless", state: sessions.StateLimit, reason: "more than 20 turns"},
-		{name: "our limit of cost", act: "good", state: sessions.StateLimit, reason: "it cost 0.2500 USD",
+		{name: "our limit of cost", act: "good", state: sessions.StateLimit, reason: "$0.25 of its $0.10 (CLAUDEOPS_MAX_COST_USD)",
 			change: func(s *Settings) { s.Limits.CostUSD = 0.1 }},
 		{name: "a hang", act: "hang", state: sessions.StateTimeout, reason: "CLAUDEOPS_SESSION_TIMEOUT",
 			change: func(s *Settings) { s.Limits.Time = 300 * time.Millisecond }},
@@ -516,7 +516,7 @@ func TestASessionEndsWhenItCostsMoreThanItMay(t *testing.T) {
 	record, err := w.run(t, Spec{Tier: 3})
 	if err != nil || record.State != sessions.StateLimit || record.CostUSD < 0.1 ||
 		record.CostSource != sessions.CostEstimate ||
-		!strings.Contains(record.Reason, "more than the limit of 0.1 USD (CLAUDEOPS_MAX_COST_USD)") {
+		!strings.Contains(record.Reason, "of its $0.10 (CLAUDEOPS_MAX_COST_USD)") {
 		t.Errorf("%+v, %v", record, err)
 	}
 }
@@ -525,7 +525,7 @@ func TestAScheduledSessionHasALimitOfItsOwn(t *testing.T) {
 	w := newWorld(t, "spends-all")
 	w.runner.Settings.Limits.ScheduledUSD = 0.1
 	record, err := w.run(t, Spec{Tier: 3, Scheduled: true})
-	if err != nil || record.State != sessions.StateLimit || !strings.Contains(record.Reason, "0.1 USD") {
+	if err != nil || record.State != sessions.StateLimit || !strings.Contains(record.Reason, "of its $0.10") {
 		t.Errorf("%+v, %v", record, err)
 	}
 	w.runner.Settings.Limits.Turns = 10

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"strconv"
@@ -226,8 +227,14 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func formatUSD(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
-// cost returns the limit of cost in words.
-func (l Limits) cost() string { return formatUSD(l.CostUSD) + " USD (CLAUDEOPS_MAX_COST_USD)" }
+// spent says what a session that reached its limit of cost has spent of it.
+func (l Limits) spent(u sessions.Usage) string {
+	about := ""
+	if u.CostSource != sessions.CostClient {
+		about = "about "
+	}
+	return fmt.Sprintf("it spent %s$%.2f of its $%.2f (CLAUDEOPS_MAX_COST_USD)", about, u.CostUSD, l.CostUSD)
+}
 
 // isDryRun reports whether a session that starts now is in dry run.
 func (s Settings) isDryRun() bool { return s.DryRun != nil && s.DryRun() }

@@ -184,6 +184,9 @@ func RedirectNote(body string) string {
 	return text
 }
 
+// IsRedirect reports whether a warning of a gate says that a change moves where later proposals go.
+func IsRedirect(warning string) bool { return strings.HasPrefix(warning, redirectOpening) }
+
 // AgentText returns the body of a proposal as the agent wrote it, without the footer that we add.
 func AgentText(body string) string {
 	if at := strings.LastIndex(body, footerOpening); at >= 0 {

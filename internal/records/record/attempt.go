@@ -172,6 +172,12 @@ type AttemptQuery struct {
 	Search string
 }
 
+// Ends of pull requests, which the counts of days have beside the outcomes of attempts.
+const (
+	EndedMerged Outcome = "merged"
+	EndedClosed Outcome = "closed"
+)
+
 // OutcomeCount counts the attempts of a day (UTC) with an outcome.
 type OutcomeCount struct {
 	Day     time.Time

@@ -192,6 +192,20 @@ type Query struct {
 	Trigger Trigger
 	Bad     bool // those alone that ended badly; see State.Bad
 	Began   bool // without those that were skipped
+	// Search is a part of what was asked, found or reported, in letters of either case; "" for all.
+	Search string
+}
+
+// Matches reports whether what was asked of the session, what it found, or why it ended holds the text, in letters of
+// either case.
+func (r Record) Matches(text string) bool {
+	said := r.Note + "\n" + r.Reason
+	if r.Handoff != nil {
+		for _, f := range r.Handoff.Findings {
+			said += "\n" + f.Key + " " + f.Text
+		}
+	}
+	return strings.Contains(strings.ToLower(said), strings.ToLower(text))
 }
 
 // Records keeps sessions. internal/records/store implements it. Methods return *fault.Error with the code internal when

@@ -129,6 +129,9 @@ func (s *AgentSessions) Session(ctx context.Context, id string) (sessions.Record
 
 // Sessions implements session.Records.
 func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessions.Record, error) {
+	if q.Search != "" {
+		return s.searchSessions(ctx, q)
+	}
 	c := conditions{texts: []string{"1 = 1"}}
 	c.equals("id < $%d", q.Before)
 	c.equals("state = $%d", string(q.State))
@@ -147,6 +150,32 @@ func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessi
 	}
 	limit := c.page(q.Limit, defaultSessions, maxSessions)
 	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", c.where(), limit), c.args...)
+}
+
+// searchSessions reads the sessions that a query without its search selects, until as many as it asks for match.
+func (s *AgentSessions) searchSessions(ctx context.Context, q sessions.Query) (out []sessions.Record, err error) {
+	search, limit := q.Search, q.Limit
+	if limit <= 0 || limit > maxSessions {
+		limit = defaultSessions
+	}
+	q.Search, q.Limit = "", maxSessions
+	for {
+		rows, err := s.Sessions(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if r.Matches(search) {
+				if out = append(out, r); len(out) == limit {
+					return out, nil
+				}
+			}
+		}
+		if len(rows) < maxSessions {
+			return out, nil
+		}
+		q.Before = rows[len(rows)-1].ID
+	}
 }
 
 func (s *AgentSessions) sessions(ctx context.Context, clauses string, args ...any) ([]sessions.Record, error) {

@@ -255,6 +255,31 @@ func TestAttemptsAreCountedByDay(t *testing.T) {
 	})
 }
 
+// Ends of pull requests count once, by the day, whether people decided here or at the forge.
+func TestEndsOfPullRequestsCountByDay(t *testing.T) {
+	t.Parallel()
+	s, ctx := openNew(t), context.Background()
+	for _, one := range []struct {
+		action  string
+		outcome record.Outcome
+	}{
+		{record.ActionPullMerged, record.OutcomeDone}, {record.ActionReviewMerge, record.OutcomeDone},
+		{record.ActionReviewMerge, record.OutcomeRefused}, {record.ActionPullClosed, record.OutcomeDone},
+		{"review.close", record.OutcomeDone}, {"review.close", record.OutcomeFailed}, {"review.approve", record.OutcomeDone},
+	} {
+		wantEqual(t, s.Ledger.Record(ctx, record.Attempt{Time: noon(), Action: one.action, Outcome: one.outcome,
+			Door: record.DoorWeb, RequestID: one.action}, nil), nil)
+	}
+	got, err := s.History.OutcomesByDay(ctx, noon())
+	wantEqual(t, err, nil)
+	day := noon().Truncate(24 * time.Hour)
+	wantEqual(t, got, []record.OutcomeCount{{Day: day, Outcome: record.EndedClosed, Count: 2},
+		{Day: day, Outcome: record.EndedMerged, Count: 2}})
+	totals, _, err := s.History.Totals(ctx)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(totals), 0)
+}
+
 // A search finds parts of any length, whatever they hold, and only rows that the other filters let through.
 func TestASearchFindsPartsOfTitlesAndPaths(t *testing.T) {
 	t.Parallel()

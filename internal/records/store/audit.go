@@ -38,7 +38,23 @@ func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt
 		return row.Seq, err
 	}
 	d.appending.Store(tx, struct{}{})
+	if ended := endedAs(a); ended != "" {
+		if err := countDay(ctx, tx, "ended", row.Time, string(ended)); err != nil {
+			return row.Seq, err
+		}
+	}
 	return row.Seq, indexAttempt(ctx, tx, row)
+}
+
+// endedAs says how the attempt ended a pull request; "" if it did not.
+func endedAs(a record.Attempt) record.Outcome {
+	if a.Outcome != record.OutcomeDone {
+		return ""
+	}
+	return map[string]record.Outcome{
+		record.ActionPullMerged: record.EndedMerged, record.ActionReviewMerge: record.EndedMerged,
+		record.ActionPullClosed: record.EndedClosed, "review.close": record.EndedClosed,
+	}[a.Action]
 }
 
 // appendAll appends rows to the audit.

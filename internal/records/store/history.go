@@ -97,14 +97,15 @@ func (h *History) RefusalsByGate(ctx context.Context, since time.Time) ([]record
 		GROUP BY name ORDER BY SUM(count) DESC, name`, dayOf(since))
 }
 
-// OutcomesByDay counts the attempts by day and outcome, from the day of since (UTC) on, in order.
+// OutcomesByDay counts the attempts by day and outcome, from the day of since (UTC) on, in order; and the pull requests
+// that ended, as record.EndedMerged and record.EndedClosed.
 func (h *History) OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error) {
 	return selectOf(ctx, h.db, func(rows *sql.Rows, out *record.OutcomeCount) error {
 		var day int64
 		err := rows.Scan(&day, (*textColumn)(&out.Outcome), &out.Count)
 		out.Day = time.Unix(day*int64(24*time.Hour/time.Second), 0).UTC()
 		return err
-	}, `SELECT day, name, count FROM day_counts WHERE kind = 'outcome' AND day >= $1 ORDER BY day, name`, dayOf(since))
+	}, `SELECT day, name, count FROM day_counts WHERE kind IN ('outcome', 'ended') AND day >= $1 ORDER BY day, name`, dayOf(since))
 }
 
 // Proposed reports whether any proposal for a repository of the provider has passed the gates.

@@ -28,7 +28,6 @@ type proposalPages struct {
 	settings httpx.Settings
 	promotes operation.Operation
 	attempts views.Attempts
-	summary  views.Summary
 	pulls    views.Pulls
 	reader   Reader
 	policy   func() (policy.Policy, error)
@@ -148,6 +147,26 @@ type changesPage struct {
 	Filter     filter
 	Changes    []attempt
 	Neighbours pager
+	Total      int // of the tab; 0 where a filter narrows it
+	// Repos and Agents are those of the rows, for the filters to offer.
+	Repos, Agents []string
+}
+
+// offer fills in what the filters offer.
+func (v *changesPage) offer() {
+	for _, c := range v.Changes {
+		if repo := c.Repository(); repo != "" && !slices.Contains(v.Repos, repo) {
+			v.Repos = append(v.Repos, repo)
+		}
+		if c.Caller != "" && !slices.Contains(v.Agents, c.Caller) {
+			v.Agents = append(v.Agents, c.Caller)
+		}
+	}
+	slices.Sort(v.Repos)
+	slices.Sort(v.Agents)
+	if !v.Filter.Any {
+		v.Total = int(v.TabCounts[record.Tab(v.Filter.Tab)])
+	}
 }
 
 // changeTab is a link to the changes that stand in a way.
@@ -199,26 +218,24 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 		return httpx.Response{}, err
 	}
 	view := changesPage{Page: h.frame(req, "Changes", changesPath), Filter: h.filter(q)}
-	if view.Tabs, err = h.tabs(req, q.Tab); err != nil {
-		return httpx.Response{}, err
-	}
+	view.Tabs = tabsOf(view.Page, q.Tab)
 	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
 	view.Changes, err = attemptsOf(req.Context(), h.pulls, nil, rows)
+	view.offer()
 	return h.htmlOr(err, "changes", view)
 }
 
-// tabs returns the links to changes by how they stand.
-func (h *proposalPages) tabs(req *httpx.Request, shown string) (out []changeTab, err error) {
-	counts, err := h.summary.TabCounts(req.Context())
-	texts := []string{"All", "Waiting for you", "With the agent", "Refused", "Merged", "Closed"}
+// tabsOf returns the links to changes by how they stand.
+func tabsOf(page pages.Page, shown string) (out []changeTab) {
+	texts := []string{"All", "Waiting for " + page.WaitsFor(), "With the agent", "Refused", "Merged", "Closed"}
 	for i, tab := range append([]record.Tab{""}, record.Tabs()...) {
-		one := changeTab{Text: texts[i], Count: counts[tab], Shown: string(tab) == shown}
+		one := changeTab{Text: texts[i], Count: page.TabCounts[tab], Shown: string(tab) == shown}
 		if tab != "" {
 			one.Query = "?tab=" + string(tab)
 		}
 		out = append(out, one)
 	}
-	return out, err
+	return out
 }
 
 func (h *proposalPages) filter(q changesParams) filter {
@@ -379,16 +396,6 @@ func (a attempt) Took() time.Duration { return a.Duration.Round(time.Millisecond
 // Pull points to the pull request; nil for none.
 func (a attempt) Pull() *pullLink {
 	return pullLinkOf(a.PullKey(), a.PRURL, a.Seen.State)
-}
-
-// Gates returns the gates that refused.
-func (a attempt) Gates() (out []record.Gate) {
-	for _, v := range a.Verdicts {
-		if v.Ruling == record.Deny && !slices.Contains(out, v.Gate) {
-			out = append(out, v.Gate)
-		}
-	}
-	return out
 }
 
 // Warnings returns what the gates let pass and a person should know before merging.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -15,22 +16,16 @@ import (
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
-// chart is a bar a day, with a part for each outcome of attempts at proposals.
+// chart is a bar a day, with a part for each outcome of attempts at proposals and for each end of a pull request.
 type chart struct {
-	Days          []chartDay
-	Outcomes      []record.Outcome // that there were, in the order of the parts from below
-	Lines         []chartLine
-	Width, Height int // of the drawing, in its own units
+	Days     []chartDay
+	Outcomes []record.Outcome // that there were, in the order of the parts from below
 }
-
-// chartLine is a line of the axis.
-type chartLine struct{ Number, Y int }
 
 // chartDay is the bar of one day.
 type chartDay struct {
 	Day    time.Time
-	Label  string // below the bar; "" for most
-	Middle int    // of the bar, from the left
+	Month  string // below the day of the first bar, and of the first of a month
 	Total  int
 	Counts []int // in the order of Outcomes
 	Parts  []chartPart
@@ -49,24 +44,16 @@ func (d chartDay) Key() any {
 // Moment returns no time.
 func (chartDay) Moment() time.Time { return time.Time{} }
 
-// chartPart is a part of a bar.
+// chartPart is a part of a bar, in hundredths of the drawing.
 type chartPart struct {
-	Outcome             record.Outcome
-	Count               int
-	X, Y, Width, Height float64
+	Outcome   record.Outcome
+	Y, Height float64
 }
 
-// Measures of the drawing, in its own units.
-const (
-	chartBar    = 24.0
-	chartGap    = 8.0
-	chartHeight = 100.0
-	chartFoot   = 18 // for the labels
-	chartHead   = 6.0
-	chartLeft   = 28.0 // for the numbers
-)
+// chartWeek is the least number of days that are drawn, today included.
+const chartWeek = 7
 
-// chart draws the last chartDays days.
+// chart draws the last days: as many as have anything, at least chartWeek and at most chartDays.
 func (h *overview) chart(ctx context.Context) (chart, error) {
 	today := h.env.Now().UTC().Truncate(24 * time.Hour)
 	first := today.AddDate(0, 0, 1-chartDays)
@@ -74,28 +61,31 @@ func (h *overview) chart(ctx context.Context) (chart, error) {
 	if err != nil {
 		return chart{}, err
 	}
-	return drawChart(first, counts), nil
+	if week := today.AddDate(0, 0, 1-chartWeek); len(counts) == 0 || counts[0].Day.After(week) {
+		first = week
+	} else {
+		first = counts[0].Day
+	}
+	return drawChart(first, today, counts), nil
 }
 
-func drawChart(first time.Time, counts []record.OutcomeCount) chart {
-	c := chart{Width: int(chartLeft + chartDays*(chartBar+chartGap) + chartGap), Height: int(chartHeight) + chartFoot}
+func drawChart(first, today time.Time, counts []record.OutcomeCount) (c chart) {
 	for _, outcome := range []record.Outcome{
 		record.OutcomeOpened, record.OutcomeReused, record.OutcomeDryRun, record.OutcomeRefused, record.OutcomeFailed,
+		record.EndedMerged, record.EndedClosed,
 	} {
 		if slices.ContainsFunc(counts, func(n record.OutcomeCount) bool { return n.Outcome == outcome }) {
 			c.Outcomes = append(c.Outcomes, outcome)
 		}
 	}
 	most := 1
-	for i := range chartDays {
-		d := chartDay{Day: first.AddDate(0, 0, i),
-			Middle: int(chartLeft + chartGap + float64(i)*(chartBar+chartGap) + chartBar/2),
-			Counts: make([]int, len(c.Outcomes))}
-		if i%7 == (chartDays-1)%7 {
-			d.Label = d.Day.Format("2 Jan")
+	for day := first; !day.After(today); day = day.AddDate(0, 0, 1) {
+		d := chartDay{Day: day, Counts: make([]int, len(c.Outcomes))}
+		if day.Equal(first) || day.Day() == 1 {
+			d.Month = day.Format("Jan")
 		}
 		for _, n := range counts {
-			if at := slices.Index(c.Outcomes, n.Outcome); at >= 0 && n.Day.Equal(d.Day) {
+			if at := slices.Index(c.Outcomes, n.Outcome); at >= 0 && n.Day.Equal(day) {
 				d.Counts[at] += n.Count
 				d.Total += n.Count
 			}
@@ -106,62 +96,69 @@ func drawChart(first time.Time, counts []record.OutcomeCount) chart {
 	for i := range c.Days {
 		c.Days[i].stack(c.Outcomes, most)
 	}
-	for _, number := range slices.Compact([]int{0, most / 2, most}) {
-		c.Lines = append(c.Lines, chartLine{number, int(chartHeight - (chartHeight-chartHead)*float64(number)/float64(most))})
-	}
 	return c
 }
 
 // stack puts the parts of a bar on each other; most is the number that is as high as the drawing.
 func (d *chartDay) stack(outcomes []record.Outcome, most int) {
-	y := chartHeight
+	y := 100.0
 	for i, n := range d.Counts {
 		if n == 0 {
 			continue
 		}
-		height := (chartHeight - chartHead) * float64(n) / float64(most)
+		height := 100 * float64(n) / float64(most)
 		y -= height
-		d.Parts = append(d.Parts, chartPart{outcomes[i], n, float64(d.Middle) - chartBar/2, y, chartBar, height})
+		d.Parts = append(d.Parts, chartPart{outcomes[i], y, height})
 	}
 }
 
-// Drawing returns the lines, the bars and their labels. It holds numbers, days and outcomes alone; a template takes
-// twenty times as long.
+// Drawing returns a column for each day: its number, its bar and its name. It holds numbers, days and outcomes alone; a
+// template takes twenty times as long.
 func (c chart) Drawing() template.HTML {
 	var b []byte
-	number := func(name string, n float64) {
-		b = append(append(b, ' '), name...)
-		b = append(strconv.AppendFloat(append(b, `="`...), n, 'f', -1, 64), '"')
-	}
-	for _, line := range c.Lines {
-		y := float64(line.Y)
-		b = append(b, "<line"...)
-		number("x1", chartLeft)
-		number("x2", float64(c.Width))
-		number("y1", y)
-		number("y2", y)
-		b = append(b, `/><text class="of"`...)
-		number("x", chartLeft)
-		number("y", y)
-		b = append(strconv.AppendInt(append(b, ` dx="-6" dy="3">`...), int64(line.Number), 10), "</text>\n"...)
-	}
 	for _, d := range c.Days {
+		b = append(append(append(b, `<li title="`...), c.said(d)...), `"><span>`...)
+		if d.Total > 0 {
+			b = strconv.AppendInt(b, int64(d.Total), 10)
+		}
+		b = append(b, `</span><svg viewBox="0 0 10 100" preserveAspectRatio="none" aria-hidden="true">`...)
 		for _, p := range d.Parts {
-			b = append(append(append(b, `<rect class="`...), p.Outcome...), '"')
-			number("x", p.X)
-			number("y", p.Y)
-			number("width", p.Width)
-			number("height", p.Height)
-			b = strconv.AppendInt(append(b, "><title>"...), int64(p.Count), 10)
-			b = append(append(append(b, ' '), outcomeWords(p.Outcome)...), "</title></rect>\n"...)
+			b = append(append(append(b, `<rect class="`...), p.Outcome...), `" width="10"`...)
+			b = strconv.AppendFloat(append(b, ` y="`...), p.Y, 'f', 1, 64)
+			b = append(strconv.AppendFloat(append(b, `" height="`...), p.Height, 'f', 1, 64), `"/>`...)
 		}
-		if d.Label != "" {
-			b = append(b, "<text"...)
-			number("x", float64(d.Middle))
-			b = append(append(append(b, ` y="115">`...), d.Label...), "</text>"...)
-		}
+		b = strconv.AppendInt(append(b, "</svg><span>"...), int64(d.Day.Day()), 10)
+		b = append(append(append(b, "</span><small>"...), d.Month...), "</small></li>\n"...)
 	}
 	return template.HTML(b) //nolint:gosec // the outcomes are those of drawChart
+}
+
+// said says in words what a day had.
+func (c chart) said(d chartDay) string {
+	out := d.Day.Format("2 Jan") + ": nothing"
+	for i, n := range d.Counts {
+		switch {
+		case n == 0:
+			continue
+		case strings.HasSuffix(out, "nothing"):
+			out = strings.TrimSuffix(out, "nothing")
+		default:
+			out += ", "
+		}
+		out += views.Count(n) + " " + views.Lowered(outcomeWords(c.Outcomes[i]))
+	}
+	return out
+}
+
+// Sums returns how many there were of each outcome.
+func (c chart) Sums() []int {
+	sums := make([]int, len(c.Outcomes))
+	for _, d := range c.Days {
+		for i, n := range d.Counts {
+			sums[i] += n
+		}
+	}
+	return sums
 }
 
 // Names returns the outcomes as people read them.
@@ -249,6 +246,20 @@ func trend(now, before float64) string {
 	}
 	return "as last week"
 }
+
+// Figure is the cost of all days, without the word that it is an estimate.
+func (s spending) Figure() string { return strings.TrimPrefix(views.Cost(s.Sum), estimated) }
+
+// Note says whether the figure is an estimate, and compares it with the days before.
+func (s spending) Note() string {
+	if strings.HasPrefix(views.Cost(s.Sum), estimated) {
+		return "estimated, " + s.Trend
+	}
+	return s.Trend
+}
+
+// estimated stands before the cost that is an estimate; see views.Cost.
+const estimated = "about "
 
 // Line draws the cost of each day.
 func (s spending) Line() template.HTML {

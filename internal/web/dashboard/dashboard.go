@@ -2,10 +2,13 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/agents/session"
@@ -16,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/httpx"
@@ -110,11 +114,11 @@ func New(o Options) (*Dashboard, error) {
 		return nil, err
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings,
-		health: o.Health, buttons: o.SignIn.Buttons, env: o.Env}
+		health: o.Health, buttons: o.SignIn.Buttons, summary: o.Records.Summary, sessions: o.Records.Sessions, env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
-		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Summary, o.Records.Pulls,
+		proposals: &proposalPages{r, o.Settings, o.Promote, o.Records.Attempts, o.Records.Pulls,
 			o.Providers.Reader, o.Policy},
 		pulls: &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{},
 			o.Toolsets.concerns, o.Policy},
@@ -252,6 +256,8 @@ type renderer struct {
 	health   *health.Checker
 	nav      []pages.NavItem
 	buttons  func(next string) []signin.Button // by which people sign in
+	summary  views.Summary
+	sessions views.Sessions
 	env      httpx.Env
 }
 
@@ -284,17 +290,46 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 	}
 	operates := req.Principal.Scopes.Has(access.Operate)
 	var standing pages.ServerStatus
+	var tabs map[record.Tab]int64
+	nav := navigationFor(h.nav, operates)
 	if req.Principal.Name() != "" {
 		standing = h.standing(req.Context())
+		tabs = h.countPlaces(req.Context(), nav)
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Nav: navigationFor(h.nav, operates), Current: current, Who: req.Principal.Name(),
+		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name(), TabCounts: tabs,
+		MayReview:  req.Principal.Scopes.Has(access.Review),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
 		Standing:   standing, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
 		Position: req.Position,
 		Scripts:  []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
+}
+
+// maxRunningCounted bounds the count of sessions that run, beside the place Agents.
+const maxRunningCounted = 100
+
+// countPlaces notes beside the places what waits there and what runs, and returns the changes of each tab. What cannot
+// be read has no count: the page itself says why.
+func (h *renderer) countPlaces(ctx context.Context, nav []pages.NavItem) map[record.Tab]int64 {
+	tabs, err := h.summary.TabCounts(ctx)
+	if err != nil {
+		return nil
+	}
+	running, err := h.sessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: maxRunningCounted})
+	if err != nil {
+		return tabs
+	}
+	for i := range nav {
+		switch nav[i].Path {
+		case changesPath:
+			nav[i].Count, nav[i].Counted = tabs[record.TabWaiting], "waiting"
+		case sessionsPath:
+			nav[i].Count, nav[i].Counted = int64(len(running)), "running"
+		}
+	}
+	return tabs
 }
 
 // navigationFor returns the part of the navigation that a person may see.
@@ -325,6 +360,8 @@ type problemPage struct {
 	Problem httpx.Problem
 	Attempt string      // address of what is recorded of it, without the base; "" for none
 	SignIn  *signInForm // offered where signing in may help
+	May     string      // in words for people, why they may not do it; "" where Problem says it
+	Kept    string      // what was written in the form that was sent; "" for nothing
 	// Nowhere is the path that leads nowhere, and Guess what of it may be searched for.
 	Nowhere, Guess string
 	Why            string // what was looked for there; "" if the address is none of ours
@@ -347,11 +384,69 @@ func (h *renderer) Problem(req *httpx.Request, p httpx.Problem, recorded bool) [
 		}
 		view.Guess = path.Base(req.URL.Path)
 	}
+	if req.Lacks != "" && req.Principal.Via != access.ViaAnonymous {
+		view.May = mayNot(req)
+	}
 	if p.Code == fault.Unauthenticated {
-		form := h.signInForm("/")
-		view.SignIn = &form
+		next, kept := h.unsent(req)
+		form := h.signInForm(next)
+		view.SignIn, view.Kept = &form, kept
 	}
 	return h.errorPage(req, "problem", view)
+}
+
+// mayNot says in words for people what they may not do, and who can change that.
+func mayNot(req *httpx.Request) string {
+	deed := "review changes"
+	if req.Lacks == access.Operate {
+		deed = "operate this server"
+	}
+	for at, said := range map[string]string{
+		"/tokens": "manage tokens", "/sessions": "start and stop sessions", "/scripts": "run scripts",
+		"/connections": "cut agents off", "/proposals": "open dry runs", "/deployments": "roll back",
+	} {
+		if strings.HasPrefix(req.URL.Path, at) {
+			deed = said
+		}
+	}
+	return "You may look, but not " + deed + ". Ask somebody who operates this server for the scope " +
+		string(req.Lacks) + "."
+}
+
+// maxKeptWords bounds the address that carries words through signing in, in bytes as its form sends it. Longer words
+// are shown, to be copied.
+const maxKeptWords = 1900
+
+// unsent returns where a person goes on who has to sign in again, and what they had written in a form. That of a change
+// is in its form again there.
+func (h *renderer) unsent(req *httpx.Request) (next, kept string) {
+	at, reviews := strings.CutSuffix(strings.TrimPrefix(req.URL.EscapedPath(), h.base), "/review")
+	if req.Method != http.MethodPost || req.Pattern == "" {
+		return "/", ""
+	}
+	form, err := httpx.ReadForm(req)
+	if err != nil {
+		return at, ""
+	}
+	kept = strings.ReplaceAll(cmp.Or(form.Get("comment"), form.Get("note")), "\r\n", "\n")
+	if !reviews {
+		return at, kept // GET leads from there to the page that has the form
+	}
+	q := shownOf(form)
+	query := url.Values{"say": {form.Get("action")}}
+	for name, value := range map[string]string{"words": kept, "view": q.View, "on": q.On} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.Part > 1 {
+		query.Set("part", strconv.Itoa(q.Part))
+	}
+	next = at + "?" + query.Encode()
+	if len(url.QueryEscape(next)) > maxKeptWords || doneText(form.Get("action")) == "" {
+		return at, kept
+	}
+	return next, kept
 }
 
 // signInAgain returns the page for signing in with what was wrong with what was sent.

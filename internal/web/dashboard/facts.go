@@ -1,10 +1,12 @@
 package dashboard
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/pages"
@@ -139,13 +141,20 @@ func rulesOfFacts(effective func() (policy.Policy, error)) policy.FactRules {
 }
 
 // FactTags returns the words of its gravest classes, at most two: of its pull request as it is now, else of the
-// attempt.
+// attempt; and before them whether it moves where later proposals go.
 func (a attempt) FactTags() []string {
+	tags := a.Facts().Tags(2)
 	if a.Seen.Number > 0 {
-		return tagsIn(a.Seen.Tags)
+		tags = tagsIn(a.Seen.Tags)
 	}
-	return a.Facts().Tags(2)
+	if a.Redirects() {
+		tags = append([]string{"redirects proposals"}, tags...)
+	}
+	return tags
 }
+
+// Redirects reports whether it moves where later proposals go.
+func (a attempt) Redirects() bool { return slices.ContainsFunc(a.Warnings(), prflow.IsRedirect) }
 
 // FactTags returns the words of its gravest classes, at most two.
 func (w waitItem) FactTags() []string { return tagsIn(w.Tags) }

@@ -21,9 +21,10 @@ func (h *renderer) standing(ctx context.Context) pages.ServerStatus {
 	s := pages.ServerStatus{Mode: "Opens changes, tier " + h.settings.Tier.String()}
 	s.Health, s.Tone = now.Headline()
 	for _, f := range now.Of(doctor.Problem) {
-		if strings.HasPrefix(f.Name, "provider ") {
+		if name, is := strings.CutPrefix(f.Name, "provider "); is {
 			p := healthPart{f}
-			s.Down = append(s.Down, pages.UnavailableForge{Title: f.Headline(), Why: p.Detail() + " " + p.Stopped(),
+			s.Down = append(s.Down, pages.UnavailableForge{Provider: name, Title: f.Headline(),
+				Why:   p.Detail() + " " + p.Stopped(),
 				Since: p.Moment()})
 		}
 	}

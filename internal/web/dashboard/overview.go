@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
@@ -71,7 +72,7 @@ func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Res
 	if q.Show != "" {
 		most = maxOpenPulls
 	}
-	w, err := h.waits(req, most)
+	w, err := h.waits(req, view.TabCounts, most)
 	if err != nil {
 		return httpx.Response{}, err
 	}
@@ -128,7 +129,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 	for i, c := range day {
 		view.Numbers.Refused += int64(c.Count)
 		if i == 0 {
-			view.Numbers.Mostly = views.Count(c.Count) + " of them: " + lowered(record.CodeText(c.Code))
+			view.Numbers.Mostly = views.Count(c.Count) + " of them: " + views.Lowered(record.CodeText(c.Code))
 		}
 	}
 	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)
@@ -228,6 +229,14 @@ func (w waiting) all() (n int64) {
 	return n
 }
 
+// shownTo names the act for who may review or, for who may not, that they may look.
+func (w waitItem) shownTo(reviews bool) waitItem {
+	if !reviews {
+		w.Act = "Open"
+	}
+	return w
+}
+
 // groups returns the links to what waits, with the one that is shown.
 func (w waiting) groups(shown string) []waitGroup {
 	out := []waitGroup{{"", "All", w.all(), shown == "" || shown == "all"}}
@@ -258,11 +267,12 @@ func (w waiting) groupRows(group string) (rows []waitItem, more int64) {
 
 // waits returns what waits for a person, the worst first, and within a kind the oldest first; of pull requests at most
 // most for each standing.
-func (h *overview) waits(req *httpx.Request, most int) (waiting, error) {
+func (h *overview) waits(req *httpx.Request, tabs map[record.Tab]int64, most int) (waiting, error) {
 	needs, err := h.needs(req)
 	if err != nil {
 		return waiting{}, err
 	}
+	reviews := req.Principal.Scopes.Has(access.Review)
 	totals, err := h.records.Pulls.PullTotals(req.Context(), false)
 	if err != nil {
 		return waiting{}, err
@@ -275,12 +285,8 @@ func (h *overview) waits(req *httpx.Request, most int) (waiting, error) {
 	w := waiting{items: needs}
 	for _, p := range open {
 		if item, waits := waitOf(p); waits {
-			w.items = append(w.items, item)
+			w.items = append(w.items, item.shownTo(reviews))
 		}
-	}
-	tabs, err := h.records.Summary.TabCounts(req.Context())
-	if err != nil {
-		return waiting{}, err
 	}
 	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), record.DryRunsWaitSince(h.env.Now()))
 	slices.Reverse(dry)
@@ -288,7 +294,7 @@ func (h *overview) waits(req *httpx.Request, most int) (waiting, error) {
 		item := proposalWait(p, views.Outcome(record.OutcomeDryRun), "Nothing was written.",
 			" Opening it runs all checks again")
 		item.Group, item.Act = waitsDryRun, "Open it"
-		w.items = append(w.items, item)
+		w.items = append(w.items, item.shownTo(reviews))
 	}
 	w.counts = map[string]int64{
 		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],

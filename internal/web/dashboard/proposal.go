@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -31,7 +29,7 @@ const (
 
 // proposalParams choose what the page of a proposal shows.
 type proposalParams struct {
-	View string `json:"view,omitempty" enum:"unified,split"`
+	View string `json:"view,omitempty" enum:"unified,split,read"`
 	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
 	As   string `json:"as,omitempty" enum:"proposed"` // as it was proposed, though it is a pull request now
 }
@@ -101,6 +99,47 @@ func (v proposalPage) Word() views.Word {
 
 // Checked returns the verdicts of our checks on it.
 func (a attempt) Checked() gates { return gatesOf(a.Verdicts) }
+
+// brokenRule is a rule that an attempt broke, as people read it.
+type brokenRule struct {
+	fault.Violation
+	Named bool // the message names the path
+}
+
+// Mended returns the rules that it broke, each said once and in words.
+func (a attempt) Mended() (out []brokenRule) {
+	for _, v := range a.Broken() {
+		v.Message, v.Suggestion = views.Sentence(views.Plain(v.Message)), views.Sentence(views.Plain(v.Suggestion))
+		out = append(out, brokenRule{v, strings.Contains(v.Message, v.Path)})
+	}
+	return out
+}
+
+// Rules returns the names of the rules that it broke, for the operator.
+func (a attempt) Rules() (out []string) {
+	for _, v := range a.Broken() {
+		if v.Rule != "" && !slices.Contains(out, v.Rule) {
+			out = append(out, v.Rule)
+		}
+	}
+	return out
+}
+
+// Told is why it ended so, where no broken rule says it.
+func (a attempt) Told() string {
+	if len(a.Broken()) > 0 {
+		return ""
+	}
+	return views.Sentence(views.Plain(a.Message))
+}
+
+// Lifts returns the address, without the base, of the form that lifts the cooldown that refused it; "" for none.
+func (a attempt) Lifts() string {
+	if link := a.Pull(); a.Code == fault.CooldownActive && link != nil && link.Page != "" {
+		return link.Page + "/review"
+	}
+	return ""
+}
 
 // Broken returns the rules that it broke.
 func (a attempt) Broken() (out []fault.Violation) {
@@ -205,7 +244,7 @@ func (h *proposalPages) mayPromote(req *httpx.Request, p record.Proposal) (may b
 	case h.settings.Rules().ReadOnly != "":
 		return false, "This was a dry run. It cannot be opened here: " + h.settings.Rules().ReadOnly + "."
 	case !req.Principal.Scopes.Has(access.Review):
-		return false, "This was a dry run. Opening it needs the scope review."
+		return false, "This was a dry run. Opening it needs the scope review: ask somebody who operates this server."
 	}
 	return true, ""
 }
@@ -252,7 +291,15 @@ func (h *renderer) showChanges(req *httpx.Request, reader Reader, p record.Propo
 			fault.From(err).Message
 	}
 	diff := pages.ParseDiff(h.env.Redact(found.Diff), q.View == "split", q.Part)
-	diff.Here, diff.As = h.base+page, q.As
+	diff.Here, diff.As, diff.Read = h.base+page, q.As, q.View == "read"
+	texts := map[string]string{}
+	for _, f := range p.Files {
+		if f.Action != gitprovider.ActionDelete && len(f.Content) <= maxRendered {
+			texts[f.Path] = h.env.Redact(f.Content)
+		}
+	}
+	diff.Render(texts)
+	diff.Surround(texts)
 	base := h.env.Line(p.Base)
 	switch {
 	case len(diff.Files) == 0 || found.Diff == "":
@@ -350,12 +397,8 @@ func proposedSteps(a attempt) []wayStep {
 	g, took := gatesOf(a.Verdicts), views.Length(a.Duration)
 	switch a.Outcome {
 	case record.OutcomeRefused:
-		second := wayStep{Icon: "ban", Tone: views.Bad, Before: g.Said(), At: a.Time, Sub: "after " + took + ": " +
-			lowered(act.Reason)}
-		if gates := a.Gates(); len(gates) > 0 {
-			second.Before = "Stopped by " + views.Gate(gates[0])
-		}
-		return []wayStep{first, second}
+		return []wayStep{first, {Icon: "ban", Tone: views.Bad, Before: act.Reason, At: a.Time,
+			Sub: "after " + took + ", nothing was written"}}
 	case record.OutcomeRevised:
 		first.Icon = "git-commit"
 	case record.OutcomeReused:
@@ -371,7 +414,7 @@ func proposedSteps(a attempt) []wayStep {
 	if len(g.Verdicts) > 0 {
 		word := views.Outcome(a.Outcome)
 		steps = append(steps, wayStep{
-			Icon: word.Icon, Tone: word.Tone, Before: g.Said(), At: a.Time, Sub: lowered(word.Text) + " after " + took,
+			Icon: word.Icon, Tone: word.Tone, Before: g.Said(), At: a.Time, Sub: views.Lowered(word.Text) + " after " + took,
 			Link: auditRowPath(a.Seq), Text: "record",
 		})
 	}
@@ -385,7 +428,7 @@ func reviewStep(r gitprovider.Review) wayStep {
 		gitprovider.ReviewApproved: "review.approve", gitprovider.ReviewChangesRequested: "review.request-changes",
 		gitprovider.ReviewCommented: "review.comment",
 	}
-	after := ": " + lowered(word.Text)
+	after := ": " + views.Lowered(word.Text)
 	if action := actions[r.State]; action != "" {
 		after = " " + record.StepOf(action)
 	}
@@ -430,9 +473,3 @@ type actForm struct {
 
 // ID returns the id of its sheet.
 func (a actForm) ID() string { return "do-" + a.Verb }
-
-// lowered returns a text as it stands within a sentence.
-func lowered(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToLower(first)) + text[size:]
-}

@@ -42,10 +42,13 @@ type pullPages struct {
 
 // pullParams chooses what the page of a pull request shows.
 type pullParams struct {
-	View string `json:"view,omitempty" enum:"unified,split"`
+	View string `json:"view,omitempty" enum:"unified,split,read"`
 	Done string `json:"done,omitempty" enum:"approve,request-changes,comment,merge,close,lift-cooldown"`
 	Part int    `json:"part,omitempty" minimum:"1" maximum:"100000"`
 	On   string `json:"on,omitempty" maxLength:"40"` // mark of the line that is commented on
+	// Say and Words are an act and what was written for it, of a person who had to sign in again meanwhile.
+	Say   string `json:"say,omitempty" enum:"approve,request-changes,comment,merge,close,lift-cooldown"`
+	Words string `json:"words,omitempty" maxLength:"2000"`
 }
 
 func (h *pullPages) showPull(req *httpx.Request) (httpx.Response, error) {
@@ -62,6 +65,7 @@ func (h *pullPages) showPull(req *httpx.Request) (httpx.Response, error) {
 	if err != nil {
 		return httpx.Response{}, h.asProposed(req.Context(), t, err)
 	}
+	view.fillWords(q)
 	if view.Done = doneText(q.Done); view.Done != "" {
 		if view.Next, err = h.nextWaiting(req.Context(), t); err != nil {
 			return httpx.Response{}, err
@@ -114,7 +118,7 @@ func (h *pullPages) view(req *httpx.Request, t pullAddress, q pullParams) (pullP
 	}
 	h.pullFacts(&view)
 	if !mayReview {
-		view.Why = "Reviewing needs the scope review."
+		view.Why = "You may look. Reviewing needs the scope review: ask somebody who operates this server."
 		return view, nil
 	}
 	view.Acts = view.acts(detail.State, h.obstacles(req, t, detail))

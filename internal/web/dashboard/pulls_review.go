@@ -103,6 +103,17 @@ func (h *pullPages) sendBack(req *httpx.Request, sent sentReview, why error) (ht
 	return h.htmlAgain(e, "pull", view)
 }
 
+// fillWords puts what somebody had written before they had to sign in again into the form that they had.
+func (v *pullPage) fillWords(q pullParams) {
+	const back = "You had to sign in again. Nothing was sent: what you wrote is here."
+	sent := sentReview{text: q.Words}
+	at := slices.IndexFunc(v.Acts, func(a actForm) bool { return a.Verb == q.Say })
+	if at < 0 || q.On != "" && v.fillLine(sent, back) {
+		return
+	}
+	v.Acts[at].Comment, v.Acts[at].Failed = q.Words, back
+}
+
 // fillLine puts what was written into the form below the line; false if that is not shown.
 func (v *pullPage) fillLine(sent sentReview, failed string) bool {
 	if v.Diff == nil {
@@ -161,8 +172,8 @@ func shownOf(form url.Values) (q pullParams) {
 	if part, err := strconv.ParseUint(form.Get("part"), 10, 16); err == nil {
 		q.Part = int(part)
 	}
-	if form.Get("view") == "split" {
-		q.View = "split"
+	if view := form.Get("view"); view == "split" || view == "read" {
+		q.View = view
 	}
 	if on := form.Get("on"); isMark(on) {
 		q.On = on
@@ -284,11 +295,10 @@ func (h *pullPages) showDifference(ctx context.Context, req *httpx.Request, view
 		return nil
 	}
 	diff := pages.ParseDiff(h.env.Redact(detail.Diff), q.View == "split", q.Part)
-	diff.Here = h.base + t.Path()
-	if markdown := slices.DeleteFunc(diff.Paths(),
-		func(path string) bool { return !pages.IsMarkdown(path) }); len(markdown) > 0 {
+	diff.Here, diff.Read = h.base+t.Path(), q.View == "read"
+	if paths := diff.Paths(); len(paths) > 0 {
 		repo := gitprovider.RepoRef{Owner: t.owner, Name: t.name}
-		texts, err := h.reviewer.Texts(ctx, t.provider, repo, detail.HeadCommit, markdown, maxRendered)
+		texts, err := h.reviewer.Texts(ctx, t.provider, repo, detail.HeadCommit, paths, maxRendered)
 		if err != nil {
 			return err
 		}
@@ -296,6 +306,7 @@ func (h *pullPages) showDifference(ctx context.Context, req *httpx.Request, view
 			texts[path] = h.env.Redact(text)
 		}
 		diff.Render(texts)
+		diff.Surround(texts)
 	}
 	diff.May = req.Principal.Scopes.Has(access.Review)
 	mark := q.On
@@ -309,7 +320,9 @@ func (h *pullPages) showDifference(ctx context.Context, req *httpx.Request, view
 		}
 	})
 	view.Diff = &diff
-	h.seen.markSeen(key, diff.Part, diff.Parts)
+	if !diff.Read { // which does not show what goes
+		h.seen.markSeen(key, diff.Part, diff.Parts)
+	}
 	return nil
 }
 

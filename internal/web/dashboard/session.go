@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
@@ -36,7 +38,8 @@ type sessionPage struct {
 	sessionRow
 	CanStop  bool
 	Start    *startForm // to run it again; nil where that cannot be
-	Show     string     // what of the timeline is shown; "" for all
+	counts   map[string]int
+	Show     string // what of the timeline is shown; "" for all
 	Talk     []moment
 	Chain    []chained // sessions that handed over to each other, this one included
 	Attempts []attempt
@@ -163,9 +166,11 @@ type moment struct {
 	Base, ID   string
 	At         time.Time
 	Tone, Icon string
-	Did        string // "" where the text says it
-	Folded     bool   // its text is shown on demand
-	Event      sessions.Event
+	Did        string          // "" where the text says it
+	What       string          // that a call was about, as code: a command, a file; untrusted
+	Folded     bool            // its text is shown on demand
+	Event      sessions.Event  // of a call, the call
+	Answer     *sessions.Event // of a call; nil while there is none
 	Attempt    *proposedMoment
 }
 
@@ -193,18 +198,65 @@ func (p proposedMoment) Verb() string {
 func (moment) MaxRunes() int { return eventRunes }
 
 // Longer reports whether its event is longer than that.
-func (m moment) Longer() bool { return len([]rune(m.Event.Text)) > eventRunes }
+func (m moment) Longer() bool {
+	return len([]rune(m.Event.Text)) > eventRunes || m.Answer != nil && len([]rune(m.Answer.Text)) > eventRunes
+}
 
-// gistRunes limits the characters of a folded text that are shown beside it.
+// Took returns the time until the answer to a call; "" where there is none.
+func (m moment) Took() string {
+	if m.Answer == nil {
+		return ""
+	}
+	return views.Length(m.Answer.Time.Sub(m.Event.Time))
+}
+
+// failedAnswer begins the text of an answer that is an error.
+const failedAnswer = "error:"
+
+// Failed reports whether the answer to a call is an error.
+func (m moment) Failed() bool {
+	return m.Answer != nil && strings.HasPrefix(m.Answer.Text, failedAnswer)
+}
+
+// gistRunes limits the characters of what a call was about.
 const gistRunes = 100
 
-// Gist returns the beginning of a folded text, in one line.
-func (m moment) Gist() string {
-	text := []rune(strings.Join(strings.Fields(m.Event.Text[:min(len(m.Event.Text), 8*gistRunes)]), " "))
-	if len(text) > gistRunes {
-		return string(text[:gistRunes]) + " …"
+// callVerbs say what a call of the CLI's tools does, and which of its arguments names what it is done to.
+func callVerbs(tool string) (did, argument string) {
+	switch tool {
+	case "Bash":
+		return "Ran", "command"
+	case "Read":
+		return "Read", "file_path"
+	case "Write":
+		return "Wrote", "file_path"
+	case "Edit", "MultiEdit":
+		return "Edited", "file_path"
+	case "Grep", "Glob":
+		return "Searched for", "pattern"
+	case "WebFetch":
+		return "Fetched", "url"
 	}
-	return string(text)
+	return "Called", ""
+}
+
+// callMoment returns a call on the timeline.
+func callMoment(e sessions.Event) moment {
+	m := moment{At: e.Time, Event: e, Tone: string(views.Mute), Icon: "terminal-2", Folded: true}
+	var arguments map[string]any
+	argument := ""
+	m.Did, argument = callVerbs(e.Tool)
+	if err := json.Unmarshal([]byte(e.Text), &arguments); err == nil {
+		m.What, _ = arguments[argument].(string)
+	}
+	if m.What == "" {
+		m.Did, m.What = "Called", e.Tool[strings.LastIndex(e.Tool, "__")+1:]
+		m.What = strings.TrimPrefix(m.What, "_")
+	}
+	if text := []rune(strings.Join(strings.Fields(m.What), " ")); len(text) > gistRunes {
+		m.What = string(text[:gistRunes]) + " …"
+	}
+	return m
 }
 
 // eventMoment returns an event on the timeline.
@@ -214,45 +266,92 @@ func eventMoment(e sessions.Event) moment {
 	case "text":
 		m.Tone, m.Icon, m.Did = "done", "robot", ""
 	case "tool_use":
-		m.Icon, m.Did, m.Folded = "terminal-2", "Called", true
+		return callMoment(e)
 	case "tool_result":
-		m.Icon, m.Did, m.Folded = "arrow-right", "Got", true
+		m.Icon, m.Did, m.Folded, m.Answer = "arrow-right", "Got an answer", true, &e
 	case "denied":
 		m.Tone, m.Icon, m.Did = "bad", "ban", "Was refused the tool"
 	case "init":
 		m.Icon, m.Did = "player-play", "Began"
 	case "result":
 		m.Icon, m.Did = "player-stop", "Ended"
+		m.Event.Text = endedWords(e.Text)
 	}
 	return m
 }
 
-// talk fills in the timeline of the shown events and of the proposals meanwhile; kind narrows it.
+// endedWords says in words how the CLI names the end of a session.
+func endedWords(text string) string {
+	words := map[string]string{
+		"success": "its work is done", "error_max_turns": "all turns are used", "error_max_budget_usd": "its money is spent",
+		"error_during_execution": "an error ended it",
+	}
+	return cmp.Or(words[text], text)
+}
+
+// eventMoments returns events on the timeline, each answer in the row of its call: answers come in the order of calls.
+func eventMoments(events []sessions.Event) (out []moment) {
+	var open []int // calls without an answer, by their places
+	for i, e := range events {
+		if e.Kind == "tool_result" && len(open) > 0 {
+			call := &out[open[0]]
+			call.Answer, open = &events[i], open[1:]
+			if call.Failed() {
+				call.Tone = string(views.Bad)
+			}
+			continue
+		}
+		if e.Kind == "tool_use" {
+			open = append(open, len(out))
+		}
+		out = append(out, eventMoment(e))
+	}
+	return out
+}
+
+// is reports whether the moment is of a kind that the timeline can be narrowed to.
+func (m moment) is(kind string) bool {
+	switch kind {
+	case "tools":
+		return m.Folded
+	case "proposals":
+		return m.Attempt != nil
+	case "errors":
+		return m.Tone == string(views.Bad)
+	}
+	return true
+}
+
+// talk fills in the timeline of the shown events and of the proposals meanwhile, and counts its kinds; kind narrows it.
 func (v *sessionPage) talk(kind string) {
 	s := v.Said
-	for _, e := range s.Events {
-		m := eventMoment(e)
-		if kind == "" || kind == "tools" && m.Folded || kind == "errors" && m.Tone == "bad" {
-			v.Talk = append(v.Talk, m)
-		}
-	}
+	all := eventMoments(s.Events)
 	for i := range v.Attempts {
 		a := proposedMoment{v.Attempts[i]}
 		early := s.Older != "" && a.Time.Before(s.Events[0].Time)
 		late := s.Newer != "" && a.Time.After(s.Events[len(s.Events)-1].Time)
-		bad := a.Outcome == record.OutcomeRefused || a.Outcome == record.OutcomeFailed
-		if kind == "proposals" || !early && !late && (kind == "" || kind == "errors" && bad) {
-			w := views.Outcome(a.Outcome)
-			m := moment{At: a.Time, Tone: string(w.Tone), Icon: w.Icon, Attempt: &a}
-			if w.Tone == views.Good {
-				m.Icon = "git-pull-request"
+		if early || late {
+			continue
+		}
+		w := views.Outcome(a.Outcome)
+		m := moment{At: a.Time, Tone: string(w.Tone), Icon: w.Icon, Attempt: &a}
+		if w.Tone == views.Good {
+			m.Icon = "git-pull-request"
+		}
+		all = append(all, m)
+	}
+	slices.SortStableFunc(all, func(a, b moment) int { return a.At.Compare(b.At) })
+	v.counts = map[string]int{}
+	for _, m := range all {
+		m.Base, m.ID = v.Base, v.ID
+		for _, k := range talkKinds() {
+			if m.is(k[0]) {
+				v.counts[k[0]]++
 			}
+		}
+		if m.is(kind) {
 			v.Talk = append(v.Talk, m)
 		}
-	}
-	slices.SortStableFunc(v.Talk, func(a, b moment) int { return a.At.Compare(b.At) })
-	for i := range v.Talk {
-		v.Talk[i].Base, v.Talk[i].ID = v.Base, v.ID
 	}
 }
 
@@ -262,14 +361,19 @@ type link struct {
 	Chosen   bool
 }
 
+// talkKinds are the kinds that the timeline can be narrowed to, and their names.
+func talkKinds() [][2]string {
+	return [][2]string{{"", "All"}, {"tools", "Tools"}, {"proposals", "Proposals"}, {"errors", "Errors"}}
+}
+
 // Kinds returns the ways to narrow the timeline.
 func (v sessionPage) Kinds() (out []link) {
-	for _, k := range [][2]string{{"", "All"}, {"tools", "Tools"}, {"proposals", "Proposals"}, {"errors", "Errors"}} {
+	for _, k := range talkKinds() {
 		to := v.Base + v.Link()
 		if k[0] != "" {
 			to += "?show=" + k[0]
 		}
-		out = append(out, link{to, k[1], v.Show == k[0]})
+		out = append(out, link{to, k[1] + " " + views.Count(v.counts[k[0]]), v.Show == k[0]})
 	}
 	return out
 }
@@ -281,10 +385,9 @@ func (v sessionPage) Ended() string { return views.Session(v.State).Text }
 func (v sessionPage) Remedy() string {
 	switch v.State {
 	case sessions.StateLimit:
-		return "Raise the limit (`CLAUDEOPS_MAX_TURNS`, `CLAUDEOPS_MAX_COST_USD`), or split the task: start a session for " +
-			"a part of it."
+		return "Raise the limit, or split the task: start a session for a part of it."
 	case sessions.StateTimeout:
-		return "Raise `CLAUDEOPS_SESSION_TIMEOUT`, or start a session for a part of the task."
+		return "Give it more time, or start a session for a part of the task."
 	case sessions.StateFailed:
 		return "See what it said last, and whether [Health](/doctor) names what agents lack."
 	case sessions.StateInterrupted:
@@ -308,7 +411,7 @@ func (h *sessionPages) startForm(req *httpx.Request) (*startForm, string) {
 	plan := h.agents.Plan()
 	switch {
 	case !req.Principal.Scopes.Has(access.Operate):
-		return nil, "Starting and stopping sessions needs the scope operate."
+		return nil, "You may look. Starting and stopping sessions needs the scope operate."
 	case plan.Missing != "":
 		return nil, "No session can start here: " + plan.Missing + "."
 	}

@@ -37,6 +37,7 @@ type sessionPageParams struct {
 	State  string `json:"state,omitempty" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped,bad"`
 	Tier   int    `json:"tier,omitempty" minimum:"1" maximum:"3"`
 	Before string `json:"before,omitempty"`
+	Q      string `json:"q,omitempty" maxLength:"200"`
 }
 
 // sessionsPage is the listing of sessions.
@@ -44,6 +45,7 @@ type sessionsPage struct {
 	pages.Page
 	Rows       []sessionRow
 	Choices    []choice
+	Search     string
 	Filtered   bool
 	Neighbours pager
 	Start      *startForm
@@ -58,7 +60,7 @@ type sessionNumbers struct {
 	session.Plan
 	Running  []sessionRow
 	Bad, All int // of the last days
-	Cost     sessions.Usage
+	Costs    spending
 	Each     string // what one of them cost; "" if nothing was spent
 }
 
@@ -72,7 +74,7 @@ func (h *sessionPages) showSessions(req *httpx.Request, q sessionPageParams) (ht
 
 func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessionsPage, err error) {
 	query := sessions.Query{Before: q.Before, State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
-		Limit: pageSize + 1}
+		Search: strings.TrimSpace(q.Q), Limit: pageSize + 1}
 	if q.State == "bad" {
 		query.State, query.Bad = "", true
 	}
@@ -85,7 +87,8 @@ func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessi
 		tier = strconv.Itoa(q.Tier)
 	}
 	view = sessionsPage{
-		Page: h.frame(req, "Agents", sessionsPath), Filtered: q.State+tier != "",
+		Page: h.frame(req, "Agents", sessionsPath), Search: q.Q,
+		Filtered: q.State+tier+q.Q != "",
 		Choices: []choice{
 			{"state", "State", chosen("State", q.State, stateChoices())},
 			{"tier", "Tier", chosen("Tier", tier, [][2]string{{"1", "Tier 1"}, {"2", "Tier 2"}, {"3", "Tier 3"}})},
@@ -141,12 +144,13 @@ func (h *sessionPages) numbers(req *httpx.Request, used *usageTable) (*sessionNu
 			n.Bad += count
 		}
 	}
-	if used != nil {
-		n.Cost = used.Total.Usage
-		if used.Total.CostUSD > 0 {
-			n.Each = views.Money(used.Total.CostUSD / float64(used.Total.Sessions))
-		}
+	if err != nil {
+		return nil, err
 	}
+	if used != nil && used.Total.CostUSD > 0 {
+		n.Each = views.Money(used.Total.CostUSD / float64(used.Total.Sessions))
+	}
+	n.Costs, err = costs(req.Context(), h.records, h.env.Now())
 	return n, err
 }
 
@@ -196,8 +200,8 @@ func (h *sessionPages) needs(req *httpx.Request) (out []waitItem, err error) {
 		}
 		out = append(out, waitItem{
 			Group: waitsBroken, Word: views.Session(r.State),
-			Title: "Session of tier " + r.Tier.String() + ": " + lowered(views.Session(r.State).Text),
-			More:  r.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
+			Title: "Session of tier " + r.Tier.String() + ": " + views.Lowered(views.Session(r.State).Text),
+			More:  sessionRow{Record: r}.Why(), Link: sessionPath(r.ID), Act: "Open", At: r.StartedAt,
 		})
 	}
 	return out, nil
@@ -302,6 +306,25 @@ func (s sessionRow) Proposals() string {
 		return "nothing proposed"
 	}
 	return text
+}
+
+// Why says in words why it ended so; see Settings.
+func (s sessionRow) Why() string {
+	text, _ := views.Variables(views.Plain(s.Record.Why()))
+	return text
+}
+
+// Settings names the settings that have to do with the way it ended.
+func (s sessionRow) Settings() []string {
+	_, names := views.Variables(s.Record.Why())
+	switch {
+	case len(names) > 0:
+	case s.State == sessions.StateLimit:
+		names = []string{"CLAUDEOPS_MAX_TURNS", "CLAUDEOPS_MAX_COST_USD"}
+	case s.State == sessions.StateTimeout:
+		names = []string{"CLAUDEOPS_SESSION_TIMEOUT"}
+	}
+	return names
 }
 
 // NotKept describes the parts of its output that were not kept.

@@ -87,6 +87,7 @@ func (g *Guard) Admit(req *Request, route Route) error {
 		req.Recheck = func(ctx context.Context) error { return g.recheck(ctx, req, who, route.Scope) }
 		return nil
 	}
+	req.Lacks = route.Scope
 	e := g.lacks(who, route.Scope)
 	if route.Refused != nil {
 		return route.Refused(req, e)

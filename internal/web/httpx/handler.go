@@ -32,8 +32,9 @@ type Request struct {
 	Recheck  func(ctx context.Context) error
 	Page     bool // it is for a page, rather than for a program
 	Limit    BodyLimit
-	Position string // what has changed before the page was begun; see live.Hub
-	Next     string // where a person goes when signed in, as the form has it that was sent; "" for none
+	Position string       // what has changed before the page was begun; see live.Hub
+	Lacks    access.Scope // that the caller, who is known, was refused for; "" for none
+	Next     string       // where a person goes when signed in, as the form has it that was sent; "" for none
 }
 
 // Caller returns the caller, for the record.

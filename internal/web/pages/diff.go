@@ -25,6 +25,7 @@ type Diff struct {
 	Part  int         // from 1
 	Parts int
 	Split bool   // side by side
+	Read  bool   // Markdown as it reads
 	As    string // of the query of the page; "" for none
 	// Here is the address of the page without its query, which the links between parts lead to; "" if it shows the first
 	// part alone.
@@ -67,6 +68,7 @@ type DiffFile struct {
 	Notes     []string // what the diff says beside lines, such as that a file is binary
 	Hunks     []Hunk
 	Rendered  *Prose // the new text, of Markdown; nil if it is not known
+	Tail      *Gap   // after the last hunk; nil for none that is known
 }
 
 // Hunk is a run of lines.
@@ -74,6 +76,9 @@ type Hunk struct {
 	Head  string
 	Lines []DiffLine
 	Pairs []DiffPair // the same, side by side
+	Gap   *Gap       // before it; nil for none that is known
+	// where it is in the text before the change and after it
+	oldStart, oldLines, newStart, newLines int
 }
 
 // DiffLine is one line. Numbers are 0 where the line does not exist.
@@ -165,6 +170,7 @@ func ParseDiff(text string, split bool, part int) Diff {
 				colours.colour(diff.Files[i].Path, &h.Lines[k])
 			}
 			h.Pairs = pair(h.Lines)
+			markWithin(h.Pairs)
 		}
 	}
 	return diff
@@ -192,8 +198,8 @@ func (d *Diff) Removed() (n int) {
 // To returns the address of a part.
 func (d *Diff) To(part int) string {
 	query := "?part=" + strconv.Itoa(part)
-	if d.Split {
-		query += "&view=split"
+	if view := d.view(); view != "" {
+		query += "&view=" + view
 	}
 	if d.As != "" {
 		query += "&as=" + d.As
@@ -201,18 +207,46 @@ func (d *Diff) To(part int) string {
 	return d.Here + query
 }
 
-// Other returns the address of this part seen the other way: side by side, or not.
-func (d *Diff) Other() string {
-	other := *d
-	other.Split = !d.Split
-	return other.To(d.Part) + "#files"
+// view names how it is shown, as addresses have it; "" for unified.
+func (d *Diff) view() string {
+	switch {
+	case d.Read:
+		return "read"
+	case d.Split:
+		return "split"
+	}
+	return ""
+}
+
+// DiffView is a link to this part seen in another way.
+type DiffView struct {
+	Text, To string
+	Shown    bool
+}
+
+// Views returns the ways to look at this part; as it reads, where it has Markdown whose text is known.
+func (d *Diff) Views() (out []DiffView) {
+	ways := []Diff{{}, {Split: true}}
+	for _, f := range d.Files {
+		if f.Rendered != nil {
+			ways = append(ways, Diff{Read: true})
+			break
+		}
+	}
+	for i, way := range ways {
+		other := *d
+		other.Split, other.Read = way.Split, way.Read
+		out = append(out, DiffView{[]string{"Unified", "Side by side", "As it reads"}[i], other.To(d.Part) + "#files",
+			d.view() == way.view()})
+	}
+	return out
 }
 
 // Shown returns the fields that a form has to send so that it comes back to this part.
 func (d *Diff) Shown(mark string) []Shown {
 	out := []Shown{{"part", strconv.Itoa(d.Part)}}
-	if d.Split {
-		out = append(out, Shown{"view", "split"})
+	if view := d.view(); view != "" {
+		out = append(out, Shown{"view", view})
 	}
 	if mark != "" {
 		out = append(out, Shown{"on", mark})
@@ -501,7 +535,14 @@ func (r *diffReader) startHunk(line string) {
 		r.hunk = fmt.Sprintf("Lines %d to %d before", r.old, r.old+r.oldLeft-1)
 	}
 	if r.file != nil {
-		r.file.Hunks = append(r.file.Hunks, Hunk{Head: r.hunk})
+		h := Hunk{Head: r.hunk, oldStart: r.old, oldLines: r.oldLeft, newStart: r.new, newLines: r.newLeft}
+		if h.oldLines == 0 { // it stands after the line that it names
+			h.oldStart++
+		}
+		if h.newLines == 0 {
+			h.newStart++
+		}
+		r.file.Hunks = append(r.file.Hunks, h)
 	}
 }
 
@@ -541,7 +582,7 @@ func (r *diffReader) appendDiffLine(line DiffLine) {
 		r.entry.later = append(r.entry.later, partStart{r.diff.Parts, r.old, r.new})
 		r.allocateFile(true)
 		if r.file != nil {
-			r.file.Hunks = []Hunk{{Head: r.hunk}}
+			r.file.Hunks = []Hunk{{Head: r.hunk, oldStart: r.old, oldLines: r.oldLeft, newStart: r.new, newLines: r.newLeft}}
 		}
 	}
 	r.lines++

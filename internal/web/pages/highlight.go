@@ -14,7 +14,10 @@ const (
 )
 
 // Token is a piece of a line with the class that colours it, "" for none. Classes are ours, never the text's.
-type Token struct{ Class, Text string }
+type Token struct {
+	Class, Text string
+	Marked      bool // it differs from the line that it stands for
+}
 
 // highlighter colours the lines of a difference, each by itself, since a hunk may begin anywhere in a file.
 type highlighter struct {
@@ -62,7 +65,7 @@ func (h *highlighter) highlightLine(file, text string) []Token {
 		if n := len(out); n > 0 && out[n-1].Class == class {
 			out[n-1].Text += p.Value
 		} else if p.Value != "" {
-			out = append(out, Token{class, p.Value})
+			out = append(out, Token{Class: class, Text: p.Value})
 		}
 	}
 	if whole.String() != text {

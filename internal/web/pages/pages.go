@@ -15,10 +15,13 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"text/template/parse"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 //go:embed templates/*.html
@@ -159,11 +162,14 @@ type Page struct {
 	CanSignOut bool
 	CanSignIn  bool // the caller is not known
 	MayOperate bool
+	MayReview  bool
+	TabCounts  map[record.Tab]int64 // changes by how they stand; nil where they are not known
 	Standing   ServerStatus
 	Style      string // names of assets
 	Icon       string
 	Version    string
 	Scripts    []string // names of assets, for pages that follow what happens
+	Again      string   // address that tries again what a forge did not answer; "" for none
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
 }
 
@@ -177,6 +183,7 @@ type ServerStatus struct {
 
 // UnavailableForge is a forge that does not serve us.
 type UnavailableForge struct {
+	Provider   string
 	Title, Why string
 	Since      time.Time
 }
@@ -185,7 +192,30 @@ type UnavailableForge struct {
 type NavItem struct {
 	Path, Text, Icon string
 	Tabs             []NavItem
-	Operate          bool // for who may operate alone
+	Count            int64  // of what is there, 0 for none that is shown
+	Counted          string // what Count counts, as in "3 waiting"
+	Operate          bool   // for who may operate alone
+}
+
+// OfForge returns the page with the trouble of one forge alone; again is the address, without the base, that asks it
+// again.
+func (p Page) OfForge(provider, again string) Page {
+	var own []UnavailableForge
+	for _, f := range p.Standing.Down {
+		if f.Provider == provider {
+			own = append(own, f)
+		}
+	}
+	p.Standing.Down, p.Again = own, p.Base+again
+	return p
+}
+
+// WaitsFor names those for whom open changes wait, as the reader is told.
+func (p Page) WaitsFor() string {
+	if p.MayReview {
+		return "you"
+	}
+	return "reviewers"
 }
 
 // Place returns the place of the navigation that the page belongs to; the zero one for a page of none.
@@ -213,7 +243,7 @@ type places struct {
 func (p places) Key() any {
 	key := p.Now
 	for _, place := range p.Nav {
-		key += "\n" + place.Path + " " + place.Icon + " " + place.Text
+		key += "\n" + place.Path + " " + place.Icon + " " + place.Text + " " + strconv.FormatInt(place.Count, 10)
 	}
 	return key
 }

@@ -51,17 +51,26 @@ func (s Shower) functions() template.FuncMap {
 		"bounded":  s.Bounded,
 		"revealed": func(text string) Text { return Text(text) }, // by Reveal
 		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
+		"markdown": func(text string) Prose { return Markdown(s.Redact(text)) },
 		"first":    First,
 		"bars":     func(base string, of any) bars { return bars{base, of} },
 		"way":      func(base string, steps any) way { return way{base, steps} },
 		"sheet":    func(page, act any) sheet { return sheet{page, act} },
-		"short":    Short,
-		"field":    func(id, problem string) formField { return formField{id, problem} },
-		"lineno":   linkLine,
-		"fileno":   func(index int) int { return index + 1 },
-		"rich":     Rich,
-		"cell":     func(base string, c operation.Cell) cell { return cell{c, base} },
-		"weblink":  func(address string) Text { return Text(WebAddress(address)) },
+		"find":     func(name, value, label string) findField { return findField{name, value, label} },
+		"shorter":  shorterPath,
+		"lowered":  views.Lowered,
+		"last":     func(items any) int { return reflect.ValueOf(items).Len() - 1 },
+		"beyond": func(l List) int { // entries after the first two
+			return max(0, reflect.ValueOf(l.Items).Len()-2) + l.More
+		},
+		"gap":     func(d *Diff, g *Gap) gapView { return gapView{d, g} },
+		"short":   Short,
+		"field":   func(id, problem string) formField { return formField{id, problem} },
+		"lineno":  linkLine,
+		"fileno":  func(index int) int { return index + 1 },
+		"rich":    Rich,
+		"cell":    func(base string, c operation.Cell) cell { return cell{c, base} },
+		"weblink": func(address string) Text { return Text(WebAddress(address)) },
 		// Words of people; see the package words.
 		"word":     views.WordOf,
 		"code":     record.CodeText,
@@ -71,6 +80,7 @@ func (s Shower) functions() template.FuncMap {
 		"tokens":   views.Tokens,
 		"took":     views.Length,
 		"sentence": views.Sentence,
+		"plain":    func(text string) string { return views.Plain(s.Redact(text)) },
 		"face":     views.Face,
 		"count":    func(n any) Text { return Text(views.Count(reflect.ValueOf(n).Int())) },
 		"many":     func(n any, one, more string) Text { return Text(views.Many(reflect.ValueOf(n).Int(), one, more)) },
@@ -91,6 +101,31 @@ func (s Shower) displayValue(v any) any {
 		return string(s.Bounded(value.String(), maxText))
 	}
 	return v
+}
+
+// findField is the field of a list in which people search.
+type findField struct{ Name, Value, Label string }
+
+// maxShownPath bounds a path in a row of a list, in runes.
+const maxShownPath = 44
+
+// shorterPath returns a path by its beginning and its name, where it is long.
+func shorterPath(path string) string {
+	runes := []rune(path)
+	if len(runes) <= maxShownPath {
+		return path
+	}
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if end := []rune(name); len(end) > maxShownPath/2 {
+		name = string(end[len(end)-maxShownPath/2:])
+	}
+	return string(runes[:maxShownPath-len([]rune(name))-1]) + "…" + name
+}
+
+// gapView is a gap as its template takes it.
+type gapView struct {
+	Diff *Diff
+	Gap  *Gap
 }
 
 // bars is a chart of bars as its template takes it.

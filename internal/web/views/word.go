@@ -283,6 +283,12 @@ func Sentence(reason string) string {
 	return string(unicode.ToUpper(first)) + reason[size:] + end
 }
 
+// Lowered returns a text as it stands within a sentence.
+func Lowered(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToLower(first)) + text[size:]
+}
+
 // Face returns the initials for somebody's round picture: at most two letters.
 func Face(name string) string {
 	name, _, _ = strings.Cut(name, " (") // what a program calls itself, or the number of a user

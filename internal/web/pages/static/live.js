@@ -29,6 +29,11 @@
     event.preventDefault();
   });
 
+  document.addEventListener("click", (event) => {
+    const copy = event.target.closest?.(".copy");
+    if (copy) navigator.clipboard?.writeText(copy.previousElementSibling.textContent).then(() => { copy.firstChild.textContent = "Copied"; });
+  });
+
   document.addEventListener("toggle", (event) => { if (event.newState === "open" && event.target.popover) event.target.querySelector("textarea")?.focus(); }, true);
 
   const { events, at } = document.body.dataset;
