@@ -543,7 +543,7 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 		"no profile":          {configName, "version: 1\n", "default", 0},
 		"a wrong target":      {configName, sound + "targets: {emacs: {}}\n", "emacs", 0},
 	} {
-		problems := FileKind().Validate(c.path, c.content)
+		problems := FileKind().Validate(c.path, "", c.content)
 		switch {
 		case c.says == "" && len(problems) > 0:
 			t.Errorf("%s: %v", name, problems)
