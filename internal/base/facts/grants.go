@@ -24,7 +24,7 @@ func Grants(before, after string) (out []Grant) {
 		if !known {
 			continue
 		}
-		for _, words := range field.gives(old.fields[name], now.fields[name]) {
+		if words := strings.Join(field.gives(old.fields[name], now.fields[name]), ", "); words != "" {
 			out = append(out, Grant{name, shortened(oneLine(words), MaxWords), now.lines[name] + 1})
 		}
 	}
