@@ -61,8 +61,8 @@ func runConfigShow(a *commandLine, all bool) error {
 }
 
 func policyCommand(a *commandLine) *cobra.Command {
-	return group("policy", "Show the effective rules, and ask them about paths", policyShowCommand(a),
-		policyCheckCommand(a))
+	return group("policy", "Show the effective rules, ask them about paths, and find what they could open",
+		policyShowCommand(a), policyCheckCommand(a), policySuggestCommand(a))
 }
 
 func policyShowCommand(a *commandLine) *cobra.Command {

@@ -179,7 +179,7 @@ func (v *ScopeVerdict) echo() string {
 	return printable(v.Path)
 }
 
-func (s Scope) hint() string { return strings.Join(s.allow, ", ") }
+func (s Scope) hint() string { return strings.Join(s.Patterns(), ", ") }
 
 func (s Scope) allowedBy(raw string) string {
 	for _, pattern := range s.allow {
