@@ -83,15 +83,14 @@ func DefaultScope() Scope {
 // Allow returns the allow patterns.
 func (s Scope) Allow() []string { return append([]string(nil), s.allow...) }
 
-// Patterns are those of all paths that the scope may allow, of kinds of files too.
-func (s Scope) Patterns() []string {
-	out := s.Allow()
+// Patterns are those of all paths that the scope may allow: first those of kinds of files, which the operator has named.
+func (s Scope) Patterns() (out []string) {
 	for _, kind := range s.kinds {
 		if s.tier >= kind.LowestTier() {
 			out = append(out, kind.Patterns...)
 		}
 	}
-	return out
+	return append(out, s.allow...)
 }
 
 // Deny returns the deny patterns, the policy file's names included.

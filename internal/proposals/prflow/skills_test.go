@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
@@ -158,4 +159,26 @@ func TestSkillsAreForTier3UnlessThePolicyNamesTier2(t *testing.T) {
 	const text = soundSkill + "\nMore.\n"
 	b.mustRefuse(createRequest(files(file(".claude/skills/free-disk/SKILL.md", "update", text))), fault.TierDenied)
 	b.mustOpen(createRequest(files(file(".agents/skills/free-disk/SKILL.md", "update", text))))
+}
+
+// The model is told of the folders that this policy opens, and of no others.
+func TestTheInstructionsNameTheFoldersOfThePolicy(t *testing.T) {
+	t.Parallel()
+	b := skillBench(t, gitprovider.TierRemediate, "")
+	told := prflow.Toolset(func() *prflow.Service { return prflow.New(b.options) }).CurrentInstructions().Text
+	for _, want := range []string{"glob=.claude/skills/**", ".agents/skills/*/SKILL.md", "checks/*.md", " more"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("%q is not in %s", want, told)
+		}
+	}
+	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {allow: [], kinds: [agent-skills]}\n"),
+		definitions.SkillFileKinds()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.options.Authority.Policy = p
+	told = prflow.Toolset(func() *prflow.Service { return prflow.New(b.options) }).CurrentInstructions().Text
+	if !strings.Contains(told, "glob=.agents/skills/**") || strings.Contains(told, "checks") {
+		t.Error(told)
+	}
 }
