@@ -264,7 +264,8 @@ func knownFiles(ctx context.Context, p *Parts) (out []prflow.KnownFiles) {
 		if name == "" { // nothing says whose it is
 			continue
 		}
-		out = append(out, prflow.KnownFiles{Owner: owner, Repo: name, Paths: slices.Concat(r.Checks, r.Playbooks, r.Skills)})
+		out = append(out, prflow.KnownFiles{Owner: owner, Repo: name, Paths: slices.Concat(r.Checks, r.Playbooks,
+			r.Skills, r.OtherSkills)})
 	}
 	return out
 }
