@@ -56,7 +56,8 @@ func (i *interview) chooseScope(ctx context.Context, s *initSettings) error {
 	return nil
 }
 
-func (i *interview) lookForPlaces(ctx context.Context, s initSettings) (found []places.Place, complete bool, err error) {
+func (i *interview) lookForPlaces(ctx context.Context, s initSettings) (found []places.Place, complete bool,
+	err error) {
 	folder, err := files.MakeTemporary("", "claudeops-init-")
 	if err != nil {
 		return nil, false, err

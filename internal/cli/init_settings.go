@@ -376,8 +376,8 @@ func (s initSettings) file() []byte {
 	return []byte(b.String())
 }
 
-// firstChange returns a request of create_pr: of a file in the folders that were chosen, or else one that any repository
-// can take.
+// firstChange returns a request of create_pr: of a file in the folders that were chosen, or else one that any
+// repository can take.
 func (s initSettings) firstChange(ctx context.Context, caller *commandLine) ([]byte, error) {
 	if len(s.scope) > 0 {
 		return s.changeOfScope(ctx, caller)

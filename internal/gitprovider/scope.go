@@ -83,7 +83,8 @@ func DefaultScope() Scope {
 // Allow returns the allow patterns.
 func (s Scope) Allow() []string { return append([]string(nil), s.allow...) }
 
-// Patterns are those of all paths that the scope may allow: first those of kinds of files, which the operator has named.
+// Patterns are those of all paths that the scope may allow: first those of kinds of files, which the operator has
+// named.
 func (s Scope) Patterns() (out []string) {
 	for _, kind := range s.kinds {
 		if s.tier >= kind.LowestTier() {
@@ -335,7 +336,8 @@ func NewFileProblem(message string) FileProblem {
 // it.
 func isKindFolder(segment string) bool { return segment == ".fractary" || isAgentFolder(segment) }
 
-// isAgentFolder reports whether a folder has the settings of agents, and is admitted at the top of the repository alone.
+// isAgentFolder reports whether a folder has the settings of agents, and is admitted at the top of the repository
+// alone.
 func isAgentFolder(segment string) bool { return segment == ".claude" || segment == ".agents" }
 
 // WithKinds returns a scope that also admits files of some kinds.
