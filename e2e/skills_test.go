@@ -39,7 +39,9 @@ func TestEachClientMendsSkillsFromReadingToMerge(t *testing.T) {
 	}
 }
 
-func skillFiles() []string { return []string{".agents/skills/disk/SKILL.md", ".claude/skills/disk/SKILL.md"} }
+func skillFiles() []string {
+	return []string{".agents/skills/disk/SKILL.md", ".claude/skills/disk/SKILL.md"}
+}
 
 // hasSkills adds a skill to each place, and a policy that opens both to tier 2.
 func (w *world) hasSkills(t *testing.T) {

@@ -395,8 +395,9 @@ func notRun() map[string]string {
 	)
 	return map[string]string{
 		"git clone https://github.com/": network, "cosign ": network, "--certificate-": network, "sha256sum ": network,
-		"docker ":      engine,
-		"--build-arg ": engine, "--random-password": engine, "--scopes write:repository": engine, "kubectl ": engine,
+		"export ANTHROPIC_BASE_URL": client,
+		"docker ":                   engine,
+		"--build-arg ":              engine, "--random-password": engine, "--scopes write:repository": engine, "kubectl ": engine,
 		"cp .env.example .env ": engine, "deploy/secrets.sh ": engine, "mkdir -p repos ": engine,
 		"cp -r deploy/kubernetes": engine, "$EDITOR ": engine,
 		"sudo ": system, "-E CLAUDEOPS_STATE_DIR=": system, "make ": makefile, "GITHUB_TOKEN=... ": network,
