@@ -395,13 +395,12 @@ func notRun() map[string]string {
 	)
 	return map[string]string{
 		"git clone https://github.com/": network, "cosign ": network, "--certificate-": network, "sha256sum ": network,
-		"export ANTHROPIC_BASE_URL": client,
-		"docker ":                   engine,
-		"--build-arg ":              engine, "--random-password": engine, "--scopes write:repository": engine, "kubectl ": engine,
+		"docker ":      engine,
+		"--build-arg ": engine, "--random-password": engine, "--scopes write:repository": engine, "kubectl ": engine,
 		"cp .env.example .env ": engine, "deploy/secrets.sh ": engine, "mkdir -p repos ": engine,
 		"cp -r deploy/kubernetes": engine, "$EDITOR ": engine,
 		"sudo ": system, "-E CLAUDEOPS_STATE_DIR=": system, "make ": makefile, "GITHUB_TOKEN=... ": network,
-		"claude ": client,
+		"claude ": client, "export ANTHROPIC_BASE_URL": client,
 		"eval \"$(claudeops mcp-config --client gemini": client, "claudeops serve": stays,
 		"claudeops demo --life": "runs for long; e2e plays it", "tar -xzf claudeops_VERSION": "needs a release; deploy/packages/archives.sh unpacks one",
 		"claudeops mcp-server": stdio,
