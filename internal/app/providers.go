@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/settings/config"
@@ -263,7 +264,20 @@ func knownFiles(ctx context.Context, p *Parts) (out []prflow.KnownFiles) {
 		if name == "" { // nothing says whose it is
 			continue
 		}
-		out = append(out, prflow.KnownFiles{Owner: owner, Repo: name, Paths: slices.Concat(r.Checks, r.Playbooks, r.Skills)})
+		out = append(out, prflow.KnownFiles{Owner: owner, Repo: name, Paths: slices.Concat(r.Checks, r.Playbooks,
+			r.Skills, r.OtherSkills)})
 	}
 	return out
+}
+
+// FindPlaces reads which folders of a repository hold procedures. complete is false if it has more files than its
+// provider tells of.
+func (p *Parts) FindPlaces(ctx context.Context, repo gitprovider.RepoRef) (found []places.Place, complete bool,
+	err error) {
+	at, err := p.Providers.registry.Resolve(repo)
+	if err != nil {
+		return nil, false, err
+	}
+	files, complete, err := places.List(ctx, at)
+	return places.Find(repo, files), complete, err
 }

@@ -35,12 +35,12 @@ type Ruling struct {
 
 // fileKinds returns the kinds of files that a policy's scope.kinds can name: one line for each toolset that has some.
 func fileKinds() []gitprovider.FileKind {
-	return []gitprovider.FileKind{
+	return append(definitions.SkillFileKinds(),
 		definitions.FileKind(),
 		definitions.ClaudeFileKind(),
 		packages.FileKind(),
 		deploy.FileKind(),
-	}
+	)
 }
 
 // NewRules makes what reads the operator's rules from the sources, again and again.

@@ -61,8 +61,8 @@ func runConfigShow(a *commandLine, all bool) error {
 }
 
 func policyCommand(a *commandLine) *cobra.Command {
-	return group("policy", "Show the effective rules, and ask them about paths", policyShowCommand(a),
-		policyCheckCommand(a))
+	return group("policy", "Show the effective rules, ask them about paths, and find what they could open",
+		policyShowCommand(a), policyCheckCommand(a), policySuggestCommand(a))
 }
 
 func policyShowCommand(a *commandLine) *cobra.Command {
@@ -83,7 +83,8 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "Policy: %s (hash %s)\n\n", v.Source, v.Hash)
 	fmt.Fprintf(w, "May be proposed:\n  %s\nNever:\n  %s\n\n", strings.Join(v.Allow, "\n  "), strings.Join(v.Deny, "\n  "))
 	for _, kind := range v.Kinds {
-		fmt.Fprintf(w, "Tier 3 also, if the files are sound: %s (%s)\n", kind.Name, strings.Join(kind.Patterns, ", "))
+		fmt.Fprintf(w, "From tier %s also, if the files are sound: %s (%s)\n", kind.Tier, kind.Name,
+			strings.Join(kind.Patterns, ", "))
 	}
 	fmt.Fprintf(w, "Tier 1 may not propose. Tier 2: at most %s in one pull request. Tier 3: at most %d.\n",
 		fault.CountFiles(v.Tier2MaxFiles), v.Tier3MaxFiles)

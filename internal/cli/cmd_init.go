@@ -31,8 +31,8 @@ const initName = "init"
 
 // initOptions are the answers that a person gave by flags; init asks for those that are "", where there is a terminal.
 type initOptions struct {
-	forge, url, tokenFile, repo, client string
-	replace                             bool
+	forge, url, tokenFile, repo, scope, client string
+	replace                                    bool
 }
 
 func initCommand(a *commandLine) *cobra.Command {
@@ -41,11 +41,12 @@ func initCommand(a *commandLine) *cobra.Command {
 		Use:   initName,
 		Short: "Set up Claude Ops: forge, token, repository, tier and the agent's configuration",
 		Long: "init asks where your repositories are, which one agents may propose changes to, how Claude Ops signs in there, and the\n" +
-			"tier of your agents. At GitHub it can make a GitHub App: your browser opens, and no token is pasted. It tries all of it and shows a first change as a dry run. Only then it writes the " +
-			"environment\n" +
-			"file, which every claudeops command reads, and a configuration for Claude Code, which names that file and holds no\n" +
-			"token. Flags answer questions beforehand; without a terminal they have to answer all of them.",
+			"tier of your agents. At GitHub it can make a GitHub App: your browser opens, and no token is pasted. It looks where the\n" +
+			"repository has procedures, and asks which of them agents may change. It tries all of it and shows a first change as a\n" +
+			"dry run. Only then it writes the environment file, which every claudeops command reads, a policy file if you chose\n" +
+			"folders, and a configuration for Claude Code, which names that file and holds no token. Flags answer questions beforehand; without a terminal they have to answer all of them.",
 		Example: "  claudeops init\n" +
+			"  claudeops init --forge local --local-root /srv/git --repo joe/home-cluster --scope docs/runbooks,.claude/skills\n" +
 			"  claudeops init --forge gitea --url https://git.example.org --token-file token.txt --repo joe/home-cluster --tier 2\n" +
 			"  claudeops init --forge github --token-file - --repo joe/home-cluster < token.txt\n" +
 			"  claudeops init --forge local --local-root /srv/git --repo joe/home-cluster --client codex",
@@ -58,8 +59,10 @@ func initCommand(a *commandLine) *cobra.Command {
 	f.StringVar(&o.tokenFile, "token-file", "",
 		"file with the forge's token; - reads standard input (default: GITHUB_TOKEN or GITEA_TOKEN)")
 	f.StringVar(&o.repo, "repo", "", "repository that agents may propose changes to, as owner/name")
+	f.StringVar(&o.scope, "scope", "",
+		"folders of the repository that agents may change, with commas between; auto: those of known kinds (writes policy.yaml)")
 	f.StringVar(&o.client, "client", "claude", "the agent's program: "+clientNames())
-	f.BoolVar(&o.replace, "replace", false, "replace the environment file of an earlier init")
+	f.BoolVar(&o.replace, "replace", false, "replace the files of an earlier init")
 	return cmd
 }
 
@@ -104,6 +107,9 @@ type trial struct {
 // tryUntilItWorks tries the settings, and has a person change what does not work. Nothing that was answered is lost.
 func (i *interview) tryUntilItWorks(ctx context.Context, s *initSettings) (trial, error) {
 	for {
+		if err := i.chooseScope(ctx, s); err != nil {
+			return trial{}, err
+		}
 		fmt.Fprintf(i.a.streams.Err, "\nTrying it (no settings are written yet) ...\n")
 		tried, err := tryOut(ctx, i.a, *s)
 		switch {
@@ -153,6 +159,9 @@ func tryOut(ctx context.Context, a *commandLine, s initSettings) (t trial, err e
 		return t, err
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
+	if s, err = s.withPolicyIn(folder.Path); err != nil {
+		return t, err
+	}
 	if t.findings, err = tryDoctor(ctx, a, s, folder.Path); err != nil {
 		return t, err
 	}
@@ -191,11 +200,11 @@ func (s initSettings) propose(ctx context.Context, a *commandLine, dryRun bool, 
 	if s.values["CLAUDEOPS_TIER"] == "1" {
 		return nil, "tier 1 may only look; agents at tier 2 may propose changes", nil
 	}
-	request, err := s.firstChange()
-	if err != nil {
-		return nil, "", err
-	}
 	caller := s.commandLine(a, dryRun, stateDir)
+	request, err := s.firstChange(ctx, caller)
+	if err != nil || request == nil {
+		return nil, "the folders have no file that agents of this tier may change", errors.Join(err, caller.program().Close())
+	}
 	created, err := askFor[prflow.CreateResult](ctx, caller, prflow.ToolCreatePR, request)
 	closed := caller.program().Close()
 	switch code := fault.CodeOf(err); {
@@ -302,6 +311,11 @@ func (p initPaths) writeSettings(s initSettings) error {
 	if err := files.MkdirAll(filepath.Dir(p.environment), 0o700); err != nil {
 		return fault.Wrap(err, fault.Misconfigured, "the folder of %s cannot be made: %s", p.environment, err)
 	}
+	if s.writesPolicy {
+		if err := files.Replace(p.policyFile(), s.policyText(), 0o600); err != nil {
+			return fault.Wrap(err, fault.Misconfigured, "%s cannot be written: %s", p.policyFile(), err)
+		}
+	}
 	if err := files.Replace(p.environment, s.file(), 0o600); err != nil {
 		return fault.Wrap(err, fault.Misconfigured, "%s cannot be written: %s", p.environment, err)
 	}
@@ -340,6 +354,9 @@ func (p initPaths) describe(w *strings.Builder, s initSettings, preview, opened 
 		id = preview.RequestID
 	}
 	fmt.Fprintf(w, "\nWrote %s (only you can read it; every claudeops command reads it)\n", p.environment)
+	if s.writesPolicy {
+		fmt.Fprintf(w, "Wrote %s (what agents may change)\n", p.policyFile())
+	}
 	name := s.called
 	if p.environment != s.standard {
 		name += " " + mcpconfig.ShellLine([]string{"--env-file", p.environment})

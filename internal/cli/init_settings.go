@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -30,6 +31,10 @@ type initSettings struct {
 	called              string            // how a shell calls this program
 	standard            string            // the environment file that is read without a flag
 	values              map[string]string // variables of the environment file
+
+	looked       string         // the repository whose places were looked for; "" before that
+	scope        []places.Place // that the person chose; none leaves the default rules
+	writesPolicy bool           // a policy file is written for them, which values name
 }
 
 // forgeVariables are the variables of a forge that init asks for; "" where it needs none.
@@ -371,8 +376,12 @@ func (s initSettings) file() []byte {
 	return []byte(b.String())
 }
 
-// firstChange returns a request of create_pr that any repository can take.
-func (s initSettings) firstChange() ([]byte, error) {
+// firstChange returns a request of create_pr: of a file in the folders that were chosen, or else one that any
+// repository can take.
+func (s initSettings) firstChange(ctx context.Context, caller *commandLine) ([]byte, error) {
+	if len(s.scope) > 0 {
+		return s.changeOfScope(ctx, caller)
+	}
 	owner, name, err := splitRepo(s.repo)
 	if err != nil {
 		return nil, err

@@ -400,7 +400,7 @@ func notRun() map[string]string {
 		"cp .env.example .env ": engine, "deploy/secrets.sh ": engine, "mkdir -p repos ": engine,
 		"cp -r deploy/kubernetes": engine, "$EDITOR ": engine,
 		"sudo ": system, "-E CLAUDEOPS_STATE_DIR=": system, "make ": makefile, "GITHUB_TOKEN=... ": network,
-		"claude ": client,
+		"claude ": client, "export ANTHROPIC_BASE_URL": client,
 		"eval \"$(claudeops mcp-config --client gemini": client, "claudeops serve": stays,
 		"claudeops demo --life": "runs for long; e2e plays it", "tar -xzf claudeops_VERSION": "needs a release; deploy/packages/archives.sh unpacks one",
 		"claudeops mcp-server": stdio,

@@ -49,7 +49,8 @@ func DefaultDeny() []string {
 		"prompts/**", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", "copilot-instructions.md", ".cursorrules",
 		skillName,
 		"entrypoint.sh", "*.yaml", "*.yml", "Dockerfile", "Dockerfile.*", "*.go",
-		".env*", "*.env", ".github/**", ".gitea/**", ".forgejo/**", ".claude/**", ".mcp.json", ".claude-ops/mcp.json",
+		".env*", "*.env", ".github/**", ".gitea/**", ".forgejo/**", ".claude/**", ".agents/**", ".mcp.json",
+		".claude-ops/mcp.json",
 		"CODEOWNERS", ".gitmodules", ".gitattributes", ".githooks/**", ".husky/**",
 	}
 }
@@ -82,15 +83,15 @@ func DefaultScope() Scope {
 // Allow returns the allow patterns.
 func (s Scope) Allow() []string { return append([]string(nil), s.allow...) }
 
-// Patterns are those of all paths that the scope may allow, of kinds of files too.
-func (s Scope) Patterns() []string {
-	out := s.Allow()
-	if s.tier >= kindTier {
-		for _, kind := range s.kinds {
+// Patterns are those of all paths that the scope may allow: first those of kinds of files, which the operator has
+// named.
+func (s Scope) Patterns() (out []string) {
+	for _, kind := range s.kinds {
+		if s.tier >= kind.LowestTier() {
 			out = append(out, kind.Patterns...)
 		}
 	}
-	return out
+	return append(out, s.allow...)
 }
 
 // Deny returns the deny patterns, the policy file's names included.
@@ -178,7 +179,7 @@ func (v *ScopeVerdict) echo() string {
 	return printable(v.Path)
 }
 
-func (s Scope) hint() string { return strings.Join(s.allow, ", ") }
+func (s Scope) hint() string { return strings.Join(s.Patterns(), ", ") }
 
 func (s Scope) allowedBy(raw string) string {
 	for _, pattern := range s.allow {
@@ -291,8 +292,10 @@ func (s spellings) add(p Path) (other string, clash bool) {
 // may propose such files, if their validator accepts them.
 type FileKind struct {
 	Name string // as the policy has it
-	// of paths, letter case included. They admit .yaml and .yml, and the folders .fractary and .claude; nothing else about
-	// paths changes
+	// Small says that the policy may let tier 2 propose such files, too (tiers.2.kinds); Tier2 says that it does.
+	Small, Tier2 bool
+	// of paths, letter case included. They admit .yaml and .yml, and the folders .fractary, .claude and .agents; nothing
+	// else about paths changes
 	Patterns []string
 	// Lifts are rules of the deny list that do not hold for such files, compared letter for letter: naming the kind says
 	// more than they do.
@@ -300,8 +303,17 @@ type FileKind struct {
 	// Skills are patterns of the files SKILL.md of skills in folders of their own, which the rule SKILL.md does not deny.
 	Skills []string
 	// Validate says what is wrong with a file that would be created or updated; nothing if it is sound. It reads nothing
-	// else.
-	Validate func(path, content string) []FileProblem
+	// else. before is the text that the file has on the branch, "" for a new file and while the branch was not read: what
+	// is refused then is judged again with it.
+	Validate func(path, before, content string) []FileProblem
+}
+
+// LowestTier returns the lowest tier that may propose files of the kind.
+func (k FileKind) LowestTier() Tier {
+	if k.Tier2 {
+		return TierInvestigate
+	}
+	return TierRemediate
 }
 
 // FileProblem describes an error at one place of a file.
@@ -322,10 +334,11 @@ func NewFileProblem(message string) FileProblem {
 
 // isKindFolder reports whether a hidden folder is one that a path may have, beside .claude-ops, where a FileKind admits
 // it.
-func isKindFolder(segment string) bool { return segment == ".fractary" || segment == claudeFolder }
+func isKindFolder(segment string) bool { return segment == ".fractary" || isAgentFolder(segment) }
 
-// kindTier is the lowest tier that may propose files of a FileKind.
-const kindTier = TierRemediate
+// isAgentFolder reports whether a folder has the settings of agents, and is admitted at the top of the repository
+// alone.
+func isAgentFolder(segment string) bool { return segment == ".claude" || segment == ".agents" }
 
 // WithKinds returns a scope that also admits files of some kinds.
 func (s Scope) WithKinds(kinds ...FileKind) Scope {
@@ -339,7 +352,7 @@ func (s Scope) At(t Tier) Scope {
 	return s
 }
 
-// Kinds returns the names and patterns of the kinds that are admitted at tier 3.
+// Kinds returns the kinds of files that are admitted.
 func (s Scope) Kinds() []FileKind { return append([]FileKind(nil), s.kinds...) }
 
 // KindOf returns the kind that a path is of; nil for none.
@@ -357,9 +370,9 @@ func (s Scope) KindOf(name string) *FileKind {
 // ofKind judges a path that is of a kind and in canonical form. What the operator or the default denies stays denied,
 // but for the endings of YAML.
 func (s Scope) ofKind(kind *FileKind, verdict *ScopeVerdict) {
-	if s.tier < kindTier {
+	if s.tier < kind.LowestTier() {
 		verdict.deny("kind:"+kind.Name, fmt.Sprintf("is one of the kind %s, which tier %s and above may propose", kind.Name,
-			kindTier),
+			kind.LowestTier()),
 			"describe the wanted change in your report, so that a higher tier or a person takes it up")
 		verdict.Reason.Code, verdict.Reason.Final = fault.TierDenied, true
 		return
@@ -384,14 +397,10 @@ func (k FileKind) hasSkill(raw string) bool {
 	})
 }
 
-// claudeFolder is the hidden folder of Claude Code, whose other files say what its sessions may do.
-const claudeFolder = ".claude"
-
-// outsideOfKinds reports whether a path has a hidden folder that only kinds admit, and none does: .claude is admitted
-// at the top of the repository alone.
+// outsideOfKinds reports whether a path has a hidden folder that only kinds admit, and none does.
 func outsideOfKinds(p Path, kind *FileKind) bool {
 	for i, segment := range strings.Split(p.s, "/") {
-		if isKindFolder(segment) && (kind == nil || segment == claudeFolder && i > 0) {
+		if isKindFolder(segment) && (kind == nil || isAgentFolder(segment) && i > 0) {
 			return true
 		}
 	}

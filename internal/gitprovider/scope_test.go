@@ -74,6 +74,8 @@ func TestDefaultScope(t *testing.T) {
 		{".gitea/x.md", false, ".gitea/**"},
 		{".forgejo/x.md", false, ".forgejo/**"},
 		{".claude/settings.json", false, ".claude/**"},
+		{".agents/plugins/a.md", false, ".agents/**"},
+		{".AGENTS/skills/a/b.md", false, ".agents/**"},
 		{".mcp.json", false, ".mcp.json"},
 		{".claude-ops/mcp.json", false, ".claude-ops/mcp.json"},
 		{".Claude-Ops/MCP.json", false, ".claude-ops/mcp.json"},

@@ -101,10 +101,13 @@ type Renamer interface {
 	Login(author string) string
 }
 
-// Rules returns the rules under which tests make change sets: default scope, highest tier.
+// Rules returns the rules under which tests make change sets: default scope and the skills of agents, highest tier.
 func Rules() gitprovider.Rules {
+	skills := gitprovider.FileKind{Name: "skills", Lifts: []string{".claude/**", ".agents/**"},
+		Patterns: []string{".*/skills/*/SKILL.md", ".*/skills/*/references/*.md"}, Skills: []string{".*/skills/*/SKILL.md"}}
 	return gitprovider.Rules{
-		Tier: gitprovider.TierRemediate, Limits: gitprovider.DefaultTierLimits(), Scope: gitprovider.DefaultScope(),
+		Tier: gitprovider.TierRemediate, Limits: gitprovider.DefaultTierLimits(),
+		Scope: gitprovider.DefaultScope().WithKinds(skills),
 	}
 }
 

@@ -81,9 +81,17 @@ func commitLastFile(t *testing.T, h Harness) {
 
 func commitNewFolder(t *testing.T, h Harness) {
 	s := newScene(t, h, File{Path: "README.md", Content: "# Empty\n"})
-	made := s.Commit("claude-ops/skill/first", Create(".claude-ops/skills/first.md", "first\n"))
+	var changes []gitprovider.FileChange
+	paths := []string{".claude-ops/skills/first.md", ".claude/skills/first/SKILL.md",
+		".agents/skills/first/references/more.md"}
+	for _, path := range paths {
+		changes = append(changes, Create(path, "first\n"))
+	}
+	made := s.Commit("claude-ops/skill/first", changes...)
 	s.checkTree(made.ID, s.Branches()[MainBranch], func(files map[string]File) {
-		files[".claude-ops/skills/first.md"] = file(".claude-ops/skills/first.md", "first\n")
+		for _, path := range paths {
+			files[path] = file(path, "first\n")
+		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
@@ -200,7 +201,30 @@ func (d *Doctor) examineRepository(ctx context.Context, repo gitprovider.RepoRef
 			" takes " + strings.Join(filters, ", ") + ": changes of such files are refused",
 			Do: "take out of it what agents should change"})
 	}
-	return d.checkAccess(name, provider.Name(), access)
+	return append(d.checkAccess(name, provider.Name(), access), d.checkScope(ctx, name, resolution)...)
+}
+
+// checkScope says that none of a repository's files is in the scope, and where its procedures are instead; nothing if
+// one is, or if the files cannot be listed.
+func (d *Doctor) checkScope(ctx context.Context, name string, at gitprovider.Resolution) []Finding {
+	listed, complete, err := places.List(ctx, at)
+	scope := d.Rules.Policy.Scope.At(max(d.Config.Permissions.Tier, gitprovider.TierInvestigate))
+	if err != nil || !complete || slices.ContainsFunc(listed,
+		func(f gitprovider.ListedFile) bool { return scope.Check(f.Path).Allowed }) {
+		return nil
+	}
+	var known []string
+	for _, p := range places.Find(at.Repo, listed) {
+		if p.Known {
+			known = append(known, p.Words())
+		}
+	}
+	if len(known) == 0 {
+		return []Finding{{Name: name, Status: OK, Detail: "agents may change none of the files that it has, and may add some"}}
+	}
+	return []Finding{{Name: name, Status: Warning,
+		Detail: "agents may change none of the files that it has, which are elsewhere (" + strings.Join(known, ", ") + ")",
+		Do:     "open a folder in the policy; claudeops policy suggest --repo " + at.Repo.String() + " prints one"}}
 }
 
 // filteredPaths are the patterns that the attributes at the root of a branch give a filter, such as Git LFS; at most

@@ -309,7 +309,7 @@ func FileKind() gitprovider.FileKind {
 	validator := sync.OnceValue(newValidator)
 	return gitprovider.FileKind{
 		Name: ToolsetName, Patterns: []string{".fractary/agents/**", ".fractary/tools/**"},
-		Validate: func(name, content string) []gitprovider.FileProblem { return soundFile(validator(), name, content) },
+		Validate: func(name, _, content string) []gitprovider.FileProblem { return soundFile(validator(), name, content) },
 	}
 }
 
@@ -319,7 +319,7 @@ func ClaudeFileKind() gitprovider.FileKind {
 	validator := sync.OnceValue(newValidator)
 	return gitprovider.FileKind{
 		Name: "claude-agents", Patterns: []string{claudeFolder + "/agents/*.md"}, Lifts: []string{claudeFolder + "/**"},
-		Validate: func(name, content string) []gitprovider.FileProblem {
+		Validate: func(name, _, content string) []gitprovider.FileProblem {
 			definition, problems := validator().Validate(Agent, name, []byte(content))
 			var out []gitprovider.FileProblem
 			for _, p := range problems {

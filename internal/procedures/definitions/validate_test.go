@@ -199,7 +199,7 @@ func TestOnlySoundDefinitionsMayBeProposed(t *testing.T) {
 		"a note beside":      {".fractary/agents/a/notes.md", "# x\n", "none of the files", 0},
 		"too deep":           {".fractary/agents/a/b/agent.md", agentMarkdown("a", "1.0.0", "x"), "none of the files", 0},
 	} {
-		problems := kind.Validate(c.path, c.content)
+		problems := kind.Validate(c.path, "", c.content)
 		if c.says == "" {
 			if len(problems) > 0 {
 				t.Errorf("%s: %v", name, problems)
@@ -230,7 +230,7 @@ func TestAgentsOfClaudeCodeAreProposedWithoutRights(t *testing.T) {
 		"two YAML documents": {head + "...\nhooks: {}\n---\nDo.\n", "more than one YAML document"},
 		"no header":          {"hooks: {}\n", "has no header"},
 	} {
-		problems := kind.Validate(".claude/agents/a.md", c.content)
+		problems := kind.Validate(".claude/agents/a.md", "", c.content)
 		if c.says == "" && len(problems) > 0 || c.says != "" &&
 			(len(problems) == 0 || !strings.Contains(problems[0].Message, c.says)) {
 			t.Errorf("%s: %+v", name, problems)

@@ -270,6 +270,9 @@ func TestRenderEachTarget(t *testing.T) {
 		"codex elsewhere": {Codex, TargetConf{Scope: "user",
 			Options: map[string]any{"codex_home": "~/c", "write_user_skills": "no", "write_agents_global": false}},
 			map[string]string{"/home/u/c/prompts/ask.md": "ask"}},
+		"shared skills": {Codex, TargetConf{Scope: "project", Options: map[string]any{"write_shared_skills": true,
+			"write_repo_skills": false, "write_agents_repo_root": false}},
+			map[string]string{"/p/.agents/skills/look/SKILL.md": "look", "/p/.agents/skills/look/bin/run": "run"}},
 		"claude": {ClaudeCode, TargetConf{Scope: "both"},
 			map[string]string{"/home/u/.claude/commands/fix.md": "fix", "/p/.claude/commands/fix.md": "fix"}},
 		"claude's skills": {ClaudeCode, TargetConf{Options: map[string]any{"write_repo_skills": 1, "write_repo_commands": 0}},
@@ -543,7 +546,7 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 		"no profile":          {configName, "version: 1\n", "default", 0},
 		"a wrong target":      {configName, sound + "targets: {emacs: {}}\n", "emacs", 0},
 	} {
-		problems := FileKind().Validate(c.path, c.content)
+		problems := FileKind().Validate(c.path, "", c.content)
 		switch {
 		case c.says == "" && len(problems) > 0:
 			t.Errorf("%s: %v", name, problems)

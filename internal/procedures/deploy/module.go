@@ -136,7 +136,7 @@ func (b *broken) err() error {
 func FileKind() gitprovider.FileKind {
 	return gitprovider.FileKind{
 		Name: ToolsetName, Patterns: []string{configName, "modules/**"}, Skills: []string{"modules/*/**/" + skillFile},
-		Validate: func(name, content string) []gitprovider.FileProblem {
+		Validate: func(name, _, content string) []gitprovider.FileProblem {
 			if path.Base(name) == skillFile {
 				return skillProblems(content)
 			}

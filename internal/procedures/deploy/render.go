@@ -214,8 +214,15 @@ func (r *renderer) codex(p Places) error {
 	if err != nil {
 		return err
 	}
-	return r.when("write_repo_skills", true, func() error {
+	err = r.when("write_repo_skills", true, func() error {
 		return r.skills(r.root(p.Project, filepath.Join(p.Project, ".codex", "skills"), true))
+	})
+	if err != nil {
+		return err
+	}
+	// where Codex, Gemini CLI and others look, too; the original has no such option
+	return r.when("write_shared_skills", false, func() error {
+		return r.skills(r.root(p.Project, filepath.Join(p.Project, ".agents", "skills"), true))
 	})
 }
 

@@ -206,7 +206,7 @@ func (m *Manifest) Marshal() ([]byte, error) { return marshal(m) }
 func FileKind() gitprovider.FileKind {
 	return gitprovider.FileKind{
 		Name: ToolsetName, Patterns: []string{manifestName, "*/" + manifestName, "packages/*/" + manifestName},
-		Validate: func(name, content string) (out []gitprovider.FileProblem) {
+		Validate: func(name, _, content string) (out []gitprovider.FileProblem) {
 			_, problems, _ := readManifest([]byte(content))
 			for _, p := range problems {
 				out = append(out, gitprovider.NewFileProblem(path.Base(name)+": "+p))

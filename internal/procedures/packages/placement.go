@@ -236,7 +236,8 @@ func foreignInSkills(d *fileset.Desired, ours, foreign map[string]string) {
 func skillFolder(name string) string {
 	parts := strings.Split(filepath.ToSlash(name), "/")
 	for i := range len(parts) - 2 {
-		if parts[i] == "skills" && i > 0 && slices.Contains([]string{".cursor", ".claude", ".github", ".codex"}, parts[i-1]) {
+		if parts[i] == "skills" && i > 0 &&
+			slices.Contains([]string{".cursor", ".claude", ".github", ".codex", ".agents"}, parts[i-1]) {
 			return filepath.FromSlash(path.Join("/", path.Join(parts[:i+2]...)))
 		}
 	}

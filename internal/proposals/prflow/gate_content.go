@@ -35,7 +35,7 @@ func contentGate() gate {
 func judgeContent(ctx context.Context, on rules, r *createRequest, e *evidence) (ruling, error) {
 	judged := r.judged()
 	out := ruling{violations: checkSizes(judged.Files, on.Policy.Limits.MaxFileBytes, on.Policy.Limits.MaxTotalBytes)}
-	out.violations = append(out.violations, checkKinds(on.Policy.Scope, judged.Files, out.violations)...)
+	out.violations = append(out.violations, checkKinds(on.Policy.Scope, judged.Files, e, out.violations)...)
 	texts, skipped := searchable(judged, out.violations)
 	out.withhold = skipped
 	kept := newKeptTexts(texts)
@@ -76,17 +76,22 @@ func judgeContent(ctx context.Context, on rules, r *createRequest, e *evidence) 
 // textsBefore returns the texts of the files that the request changes or deletes as they were before; none before the
 // repository is read.
 func (e *evidence) textsBefore(r *createRequest) (out []string) {
-	target := e.comparedSnapshot()
-	if target == nil {
-		return nil
-	}
 	for _, f := range r.asked.Files {
-		path, err := gitprovider.ParsePath(f.Path)
-		if before, known := target.Contents[path]; err == nil && known {
-			out = append(out, string(before))
+		if before := e.textBefore(f.Path); before != "" {
+			out = append(out, before)
 		}
 	}
 	return out
+}
+
+// textBefore returns the text that a file has on the branch that the change goes to; "" for a file that is not there,
+// and before the repository is read.
+func (e *evidence) textBefore(name string) string {
+	path, err := gitprovider.ParsePath(name)
+	if target := e.comparedSnapshot(); target != nil && err == nil {
+		return string(target.Contents[path])
+	}
+	return ""
 }
 
 // newIn returns the content gate's objections to a text, as far as the proposal adds or changes it: lines that stood in
@@ -303,7 +308,8 @@ func secretViolation(t requestText, secret textscan.Secret) fault.Violation {
 
 // checkKinds lets the validators of kinds of files judge what would be written. tooLarge are the violations so far: a
 // file that is too large is not parsed.
-func checkKinds(scope gitprovider.Scope, files []FileRequest, tooLarge []fault.Violation) []fault.Violation {
+func checkKinds(scope gitprovider.Scope, files []FileRequest, e *evidence,
+	tooLarge []fault.Violation) []fault.Violation {
 	var out []fault.Violation
 	for _, f := range files {
 		kind := scope.KindOf(f.Path)
@@ -311,10 +317,13 @@ func checkKinds(scope gitprovider.Scope, files []FileRequest, tooLarge []fault.V
 			func(v fault.Violation) bool { return v.Path == f.Path || v.Path == "" }) {
 			continue
 		}
-		for _, p := range kind.Validate(f.Path, *f.Content) {
+		for _, p := range kind.Validate(f.Path, e.textBefore(f.Path), *f.Content) {
 			where := ""
 			if p.Line > 0 {
-				where = fmt.Sprintf(" at line %d, column %d", p.Line, p.Column)
+				where = fmt.Sprintf(" at line %d", p.Line)
+				if p.Column > 0 {
+					where += fmt.Sprintf(", column %d", p.Column)
+				}
 			}
 			out = append(out, fault.Violation{
 				Code: fault.ContentDenied, Path: f.Path, Rule: "kind:" + kind.Name,

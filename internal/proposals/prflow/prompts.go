@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func prompts(service func() *Service) []operation.Prompt {
 	return []operation.Prompt{
 		{
 			Name: promptProposeChange, Title: "Propose a change", Tool: ToolCreatePR, Offered: offered,
-			Description: "Have the agent propose a change to checks, playbooks, skills or the manifest as a pull request",
+			Description: "Have the agent propose a change to operational procedures as a pull request",
 			Arguments:   []operation.PromptArgument{repository, {Name: "change", Description: "what should change, and why"}},
 			Text: func(_ context.Context, _ operation.Call, arguments map[string]string) (string, error) {
 				return proposeText(arguments["repository"], strings.TrimSpace(arguments["change"]))
@@ -150,7 +151,7 @@ const (
 )
 
 // proposing describes create_pr to a model.
-const proposing = "Propose a change to checks, playbooks, skills or manifests as one pull request. For an update " +
+const proposing = "Propose a change to operational procedures as one pull request. For an update " +
 	"prefer `edits`, and give `base_sha`: an old copy undoes what others merged. To rename a file, delete it and create " +
 	"it under its new name. To answer a review, pass `revises`. The same call again returns the same pull request."
 
@@ -158,9 +159,9 @@ const proposing = "Propose a change to checks, playbooks, skills or manifests as
 // No provider is asked.
 func (s *Service) situation() operation.Instructions {
 	a := s.CurrentAuthority()
-	const about = "Operational procedures (checks, playbooks, skills, the manifest) change by pull requests, which a " +
-		"person reviews and merges. "
-	const reading = "claudeops://{owner}/{repo}/files?glob=checks/** lists files, .../file/{path} is one. "
+	const about = "Operational procedures change by pull requests, which a person reviews and merges. "
+	reading := "claudeops://{owner}/{repo}/files?glob=" + exampleGlob(a.Policy.Scope.At(a.Tier)) +
+		" lists files, .../file/{path} is one. "
 	const reporting = "Put what should change, and why, into your report: "
 	out := operation.Instructions{Descriptions: map[string]string{}}
 	switch {
@@ -197,7 +198,18 @@ func (s *Service) limits(a Authority) string {
 	most := a.Policy.Tiers.MaxFiles(a.Tier)
 	return fmt.Sprintf("This server has tier %s: at most %s in one pull request. Paths: %s. ", a.Tier,
 		fault.CountFiles(most),
-		joinLimited(a.Policy.Scope.Allow()))
+		joinLimited(a.Policy.Scope.At(a.Tier).Patterns()))
+}
+
+// exampleGlob returns a pattern of the files below the first folder that a scope opens.
+func exampleGlob(scope gitprovider.Scope) string {
+	for _, pattern := range scope.Patterns() {
+		literal, _, _ := strings.Cut(pattern, "*")
+		if folder := path.Dir(literal + "x"); folder != "." && len(folder) <= maxToldBytes {
+			return folder + "/**"
+		}
+	}
+	return "**/*.md"
 }
 
 // targets says which repositories there are, with their clone URLs.

@@ -249,7 +249,7 @@ func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 	b := newBench(t)
 	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"), gitprovider.FileKind{
 		Name: "definitions", Patterns: []string{".fractary/agents/**"},
-		Validate: func(_, content string) (out []gitprovider.FileProblem) {
+		Validate: func(_, _, content string) (out []gitprovider.FileProblem) {
 			if !strings.HasPrefix(content, "name: ") {
 				out = append(out, gitprovider.FileProblem{Line: 3, Column: 5, Message: "name: is missing",
 					Suggestion: "give it a name"})

@@ -29,9 +29,12 @@ type Repository struct {
 	Describes bool                 `json:"manifest"`
 	Checks    []string             `json:"checks"`
 	Playbooks []string             `json:"playbooks"`
-	Skills    []string             `json:"skills"`
-	Problems  []string             `json:"problems"`
-	MCP       *MCPFile             `json:"-"` // nil if it has none
+	// OtherSkills are those that programs load by themselves: agents are not told to use them, and may read and mend them
+	// where the policy opens their folders.
+	OtherSkills []string `json:"-"`
+	Skills      []string `json:"skills"`
+	Problems    []string `json:"problems"`
+	MCP         *MCPFile `json:"-"` // nil if it has none
 }
 
 // MCPFile is a repository's .claude-ops/mcp.json. Problem says why it was not read, "" if it was.
@@ -205,7 +208,8 @@ func inspectCopy(root *files.Dir, folder string) Repository {
 	defer copyRoot.Close()
 	r.Checks = r.files(copyRoot, "checks", ".claude-ops/checks")
 	r.Playbooks = r.files(copyRoot, "playbooks", ".claude-ops/playbooks")
-	r.Skills = r.skills(copyRoot)
+	r.Skills = r.skills(copyRoot, ".claude-ops/skills")
+	r.OtherSkills = append(r.skills(copyRoot, ".claude/skills"), r.skills(copyRoot, ".agents/skills")...)
 	r.MCP = readMCP(copyRoot)
 	return r
 }
@@ -259,9 +263,8 @@ func (r *Repository) files(root *files.Dir, dirs ...string) []string {
 	return r.limitFiles(out, dirs[0])
 }
 
-// skills lists .claude-ops/skills/NAME.md and .claude-ops/skills/NAME/SKILL.md.
-func (r *Repository) skills(root *files.Dir) []string {
-	const dir = ".claude-ops/skills"
+// skills lists NAME.md and NAME/SKILL.md of a folder.
+func (r *Repository) skills(root *files.Dir, dir string) []string {
 	out := []string{}
 	for _, e := range r.entries(root, dir) {
 		name := path.Join(dir, e.Name())

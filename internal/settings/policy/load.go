@@ -82,6 +82,7 @@ type tierRules struct {
 	MaxFiles   *int `yaml:"max_files"` // 0: the tier may not propose
 	capSection `yaml:",inline"`
 	Facts      map[string]string `yaml:"facts"` // beside those of all tiers; the stricter rule holds
+	Kinds      []string          `yaml:"kinds"` // of scope.kinds that tier 2 may propose, too
 }
 
 type limitSection struct {
@@ -185,8 +186,9 @@ func (f file) scope(p *Policy) error {
 
 // kinds admits the kinds of files that the policy names.
 func (f file) kinds(p *Policy, known []gitprovider.FileKind) error {
-	if f.Scope == nil {
-		return nil
+	tier2, err := f.kindsOfTier2(known)
+	if f.Scope == nil || err != nil {
+		return err
 	}
 	var names []string
 	for _, kind := range known {
@@ -200,9 +202,33 @@ func (f file) kinds(p *Policy, known []gitprovider.FileKind) error {
 		case slices.Contains(f.Scope.Kinds[:i], name):
 			return fmt.Errorf("scope.kinds: %q is named twice", name)
 		}
-		p.Scope = p.Scope.WithKinds(known[at])
+		kind := known[at]
+		kind.Tier2 = slices.Contains(tier2, name)
+		p.Scope = p.Scope.WithKinds(kind)
 	}
 	return nil
+}
+
+// kindsOfTier2 returns the kinds of files that tier 2 may propose, too. Only small kinds may be among them.
+func (f file) kindsOfTier2(known []gitprovider.FileKind) ([]string, error) {
+	switch {
+	case f.Tiers == nil:
+		return nil, nil
+	case f.Tiers.Tier3 != nil && f.Tiers.Tier3.Kinds != nil:
+		return nil, fmt.Errorf("tiers.3.kinds: tier 3 may propose every kind of scope.kinds; leave this out")
+	case f.Tiers.Tier2 == nil:
+		return nil, nil
+	}
+	for _, name := range f.Tiers.Tier2.Kinds {
+		at := slices.IndexFunc(known, func(k gitprovider.FileKind) bool { return k.Name == name })
+		switch {
+		case f.Scope == nil || !slices.Contains(f.Scope.Kinds, name):
+			return nil, fmt.Errorf("tiers.2.kinds: %q is not in scope.kinds", name)
+		case at >= 0 && !known[at].Small:
+			return nil, fmt.Errorf("tiers.2.kinds: files of the kind %q are for tier 3 alone", name)
+		}
+	}
+	return f.Tiers.Tier2.Kinds, nil
 }
 
 func (f file) tiers(p *Policy) error {

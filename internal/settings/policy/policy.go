@@ -238,7 +238,7 @@ type View struct {
 	Hash             string    `json:"hash"`
 	Allow            []string  `json:"allow"`
 	Deny             []string  `json:"deny"`
-	Kinds            []Kind    `json:"kinds" doc:"Kinds of files that tier 3 may propose beside, if their validators accept them"`
+	Kinds            []Kind    `json:"kinds" doc:"Kinds of files that may be proposed beside, if their validators accept them"`
 	Tier2MaxFiles    int       `json:"tier2_max_files"`
 	Tier3MaxFiles    int       `json:"tier3_max_files"`
 	Repositories     []string  `json:"repositories"`
@@ -285,14 +285,15 @@ type View struct {
 
 // Kind is a kind of files that a toolset understands.
 type Kind struct {
-	Name     string   `json:"name"`
-	Patterns []string `json:"patterns"`
+	Name     string           `json:"name"`
+	Patterns []string         `json:"patterns"`
+	Tier     gitprovider.Tier `json:"tier" doc:"The lowest tier that may propose them"`
 }
 
 func (p Policy) kinds() []Kind {
 	out := []Kind{}
 	for _, kind := range p.Scope.Kinds() {
-		out = append(out, Kind{kind.Name, kind.Patterns})
+		out = append(out, Kind{kind.Name, kind.Patterns, kind.LowestTier()})
 	}
 	return out
 }

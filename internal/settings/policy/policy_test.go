@@ -311,6 +311,32 @@ func TestKindsOfFilesAreNamedByThePolicy(t *testing.T) {
 	}
 }
 
+func TestTier2MayProposeTheSmallKindsThatThePolicyNames(t *testing.T) {
+	kinds := []gitprovider.FileKind{{Name: "skills", Small: true, Patterns: []string{".claude/skills/*/SKILL.md"}},
+		{Name: "definitions", Patterns: []string{".fractary/agents/**"}}}
+	parse := func(tiers string) (policy.Policy, error) {
+		return policy.Parse("a.yaml", []byte("version: 1\nscope: {kinds: [skills], drop_default_deny: [.claude/**, SKILL.md]}\n"+
+			"tiers: "+tiers+"\n"), kinds...)
+	}
+	p, err := parse("{2: {kinds: [skills]}}")
+	if err != nil || p.View().Kinds[0].Tier != 2 || !p.CheckPaths(2, []string{".claude/skills/a/SKILL.md"}).Allowed {
+		t.Errorf("%v, %+v", err, p.View().Kinds)
+	}
+	wide, err := parse("{2: {max_files: 3}}")
+	if err != nil || wide.Hash() == p.Hash() || wide.CheckPaths(2, []string{".claude/skills/a/SKILL.md"}).Allowed {
+		t.Errorf("without: %v", err)
+	}
+	for _, tiers := range []string{"{2: {kinds: [definitions]}}", "{3: {kinds: [skills]}}", "{2: {kinds: [nothing]}}"} {
+		if _, err := parse(tiers); err == nil {
+			t.Errorf("%s is accepted", tiers)
+		}
+	}
+	if _, err := policy.Parse("a.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"+
+		"tiers: {2: {kinds: [definitions]}}\n"), kinds...); err == nil {
+		t.Error("a kind for tier 3 alone is accepted")
+	}
+}
+
 // The rules are at most a second old, are read no more often, and each change is told once.
 func TestTheRulesAreThoseOfNow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")

@@ -64,7 +64,7 @@ func (h *policyPage) showRules(req *httpx.Request, q askParams) (httpx.Response,
 	view.Source, view.Hash, view.Sections = shown.Source, shown.Hash, sections(shown)
 	if lines := kindLines(shown.Kinds); len(lines) > 0 {
 		view.Sections = append(view.Sections,
-			section{Title: "Files of toolsets that tier 3 may propose beside, if they are sound", Rules: lines, Code: true})
+			section{Title: "Kinds of files that may be proposed beside, if they are sound", Rules: lines, Code: true})
 	}
 	if lines := toolLines(shown.ToolTiers); len(lines) > 0 {
 		view.Sections = append(view.Sections, section{Title: "Tools that only higher tiers may call", Rules: lines})
@@ -149,7 +149,7 @@ func sections(v policy.View) []section {
 func kindLines(kinds []policy.Kind) (out []string) {
 	for _, kind := range kinds {
 		for _, pattern := range kind.Patterns {
-			out = append(out, kind.Name+": "+pattern)
+			out = append(out, fmt.Sprintf("%s, from tier %s: %s", kind.Name, kind.Tier, pattern))
 		}
 	}
 	return out
