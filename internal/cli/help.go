@@ -68,6 +68,62 @@ func reflow(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// wrapHelp has help texts end their lines where the terminal does.
+func wrapHelp(a *commandLine, root *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		var text strings.Builder
+		cmd.SetOut(&text)
+		show(cmd, args)
+		cmd.SetOut(nil) // that of the root again
+		if cmd == root {
+			cmd.SetOut(a.streams.Out)
+		}
+		s := surfaceOf(a, a.streams.Out)
+		fmt.Fprint(a.streams.Out, s.wrap(text.String()))
+	})
+}
+
+// wrap continues lines that are wider than the terminal in the next one, below their last column. Examples stay as they
+// are typed. Titles are bold.
+func (s surface) wrap(text string) string {
+	var out strings.Builder
+	example := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		isTitle := line != "" && line[0] != ' ' && strings.HasSuffix(line, ":")
+		if isTitle {
+			example = line == "Examples:"
+		}
+		indent := hangingIndent(line)
+		if example || s.width == 0 || displayWidth(line) <= s.width || indent > s.width/2 {
+			out.WriteString(s.paint(line, isTitle, true) + "\n")
+			continue
+		}
+		for i, part := range fold(line[indent:], s.width-indent) {
+			if i == 0 {
+				out.WriteString(line[:indent] + part + "\n")
+				continue
+			}
+			out.WriteString(strings.Repeat(" ", indent) + part + "\n")
+		}
+	}
+	return out.String()
+}
+
+// hangingIndent returns where the last column of a line of help begins, which are all of one byte before it.
+func hangingIndent(line string) int {
+	text := strings.TrimLeft(line, " ")
+	start := len(line) - len(text)
+	if start == 0 {
+		return 0
+	}
+	if at := strings.Index(text, "   "); at >= 0 { // behind the name of a command or flag
+		start += at + len(text[at:]) - len(strings.TrimLeft(text[at:], " "))
+	}
+	return start
+}
+
 // helpGroup is a part of the list of commands.
 type helpGroup struct {
 	id, title string
