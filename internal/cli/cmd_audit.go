@@ -128,7 +128,7 @@ func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	rows := [][]string{
 		{"  action", e.Action + ", " + views.Outcome(record.Outcome(e.Outcome)).Text + ", " + e.Time.Format(time.RFC3339Nano)},
 		{"  request", e.RequestID},
-		{"  caller", cleanLine(e.Caller, 200) + " through " + e.Door + ", tier " + strconv.Itoa(e.Tier)},
+		{"  caller", cleanLine(e.Caller, 200) + ", " + views.Door(record.Door(e.Door)) + ", tier " + strconv.Itoa(e.Tier)},
 		{"  duration", fmt.Sprintf("%.1f ms", e.DurationMS)},
 	}
 	if e.Repo != "" {

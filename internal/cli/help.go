@@ -33,7 +33,7 @@ func describeHelp(root *cobra.Command) {
 		if short := shorts[path]; short != "" {
 			cmd.Short = short
 		}
-		cmd.Long = reflow(cmd.Long)
+		cmd.Long = reflow(cmd.Long, helpWidth)
 		if example := examples[path]; cmd.Example == "" && example != "" {
 			cmd.Example = "  claudeops " + strings.ReplaceAll(example, "\n", "\n  claudeops ")
 		}
@@ -47,12 +47,13 @@ func describeHelp(root *cobra.Command) {
 // helpWidth is the width of the paragraphs of a help text, in characters.
 const helpWidth = 80
 
-// reflow breaks the lines of paragraphs anew, so that none is wider than helpWidth. Indented lines stay as they are.
-func reflow(text string) string {
+// reflow breaks the lines of paragraphs anew, so that none is wider than so many columns. Indented lines stay as they
+// are.
+func reflow(text string, columns int) string {
 	var lines, paragraph []string
 	end := func() {
 		if len(paragraph) > 0 {
-			lines = append(lines, fold(strings.Join(paragraph, " "), helpWidth)...)
+			lines = append(lines, fold(strings.Join(paragraph, " "), columns)...)
 		}
 		paragraph = nil
 	}
@@ -72,6 +73,10 @@ func reflow(text string) string {
 func wrapHelp(a *commandLine, root *cobra.Command) {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		s := surfaceOf(a, a.streams.Out)
+		if s.width > 0 {
+			cmd.Long = reflow(cmd.Long, min(s.width, helpWidth))
+		}
 		var text strings.Builder
 		cmd.SetOut(&text)
 		show(cmd, args)
@@ -79,7 +84,6 @@ func wrapHelp(a *commandLine, root *cobra.Command) {
 		if cmd == root {
 			cmd.SetOut(a.streams.Out)
 		}
-		s := surfaceOf(a, a.streams.Out)
 		fmt.Fprint(a.streams.Out, s.wrap(text.String()))
 	})
 }
@@ -96,7 +100,7 @@ func (s surface) wrap(text string) string {
 			example = line == "Examples:"
 		}
 		indent := hangingIndent(line)
-		if example || s.width == 0 || displayWidth(line) <= s.width || indent > s.width/2 {
+		if example || s.width == 0 || displayWidth(line) <= s.width || indent > s.width-minHelp {
 			out.WriteString(s.paint(line, isTitle, true) + "\n")
 			continue
 		}
@@ -110,6 +114,9 @@ func (s surface) wrap(text string) string {
 	}
 	return out.String()
 }
+
+// minHelp is the minimum width of the last column of a help text that is wrapped.
+const minHelp = 16
 
 // hangingIndent returns where the last column of a line of help begins, which are all of one byte before it.
 func hangingIndent(line string) int {

@@ -129,9 +129,10 @@ func (s surface) table(out *strings.Builder, rows [][]string, folds bool) {
 		last.text, last.short = true, shortFold
 	}
 	if s.width > 0 && !s.long {
+		leaveOutEmpty(kinds, rows)
 		fit(kinds, s.width)
 	}
-	if folds && s.width > 0 {
+	if folds && s.width > 0 && !s.long {
 		fitLast(kinds, s.width)
 		rows = foldLast(rows, kinds)
 	}
@@ -203,6 +204,13 @@ func isAge(cell string) bool {
 }
 
 func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789") }
+
+// leaveOutEmpty leaves out the columns that may go and hold nothing.
+func leaveOutEmpty(kinds []tableColumn, rows [][]string) {
+	for i := range kinds {
+		kinds[i].left = kinds[i].goes > 0 && !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" })
+	}
+}
 
 // fit leaves columns out until the others fit into a width with the free text at least shortText wide, and then cuts
 // the widest text as far as it takes.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
 // minPacked is the size in bytes below which an answer is sent as it is: it fits into one packet.
@@ -19,6 +21,27 @@ var zippers = sync.Pool{New: func() any {
 	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // which is a level that there is
 	return w
 }}
+
+// packed returns the bytes of an answer in the form that its reader takes, and says in the header which one that is.
+func packed(h http.Header, r *http.Request, a httpx.Response) []byte {
+	isPage := strings.HasPrefix(a.ContentType, "text/html")
+	if a.Packed == nil && !isPage {
+		return a.Bytes
+	}
+	h.Add("Vary", "Accept-Encoding")
+	body, encoding := choosePacked(r, a.Bytes, a.Packed)
+	if isPage {
+		body, encoding = packPage(r, a.Bytes)
+	}
+	if encoding == "" {
+		return body
+	}
+	h.Set("Content-Encoding", encoding)
+	if tag := h.Get("ETag"); tag != "" {
+		h.Set("ETag", "W/"+tag) // of the same in other bytes
+	}
+	return body
+}
 
 // packPage returns a page compressed, if its reader takes that, and what the encoding is called; body and "" otherwise.
 // Other sites cannot learn anything from its length: their requests carry no cookie of ours.

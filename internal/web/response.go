@@ -36,13 +36,9 @@ func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a http
 	if a.Bytes == nil && a.Value != nil {
 		a.Bytes, a.ContentType = httpx.EncodeJSON(a.Value), "application/json"
 	}
-	encoding := ""
 	readable := req.Method == http.MethodGet || req.Method == http.MethodHead
 	if readable && a.Status == http.StatusOK && !a.Volatile {
 		sum := sha256.Sum256(a.Bytes)
-		if req.Page {
-			w.Header().Add("Vary", "Accept-Encoding")
-		}
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 		w.Header().Set("ETag", tag)
 		if etagMatches(req.Header.Values("If-None-Match"), tag) {
@@ -50,17 +46,8 @@ func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a http
 			return
 		}
 	}
-	switch {
-	case a.Packed != nil:
-		a.Bytes, encoding = choosePacked(req.Request, a.Bytes, a.Packed)
-	case req.Page && readable && strings.HasPrefix(a.ContentType, "text/html"):
-		a.Bytes, encoding = packPage(req.Request, a.Bytes)
-	}
-	if encoding != "" {
-		w.Header().Set("Content-Encoding", encoding)
-		if tag := w.Header().Get("ETag"); tag != "" {
-			w.Header().Set("ETag", "W/"+tag) // of the same page in other bytes
-		}
+	if readable {
+		a.Bytes = packed(w.Header(), req.Request, a)
 	}
 	s.send(w, req, a.Status, a.ContentType, a.Bytes)
 }
