@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// firstLoad is what Chromium says of the load of a page.
+// firstLoad holds what Chromium has measured while a page was loaded.
 type firstLoad struct {
 	Bytes int               `json:"bytes"` // over the wire, with the heads of the answers
 	Paint float64           `json:"paint"` // first contentful one, in ms
@@ -42,7 +42,8 @@ func TestDashboardFirstLoad(t *testing.T) {
 	var got firstLoad
 	d.run(commanded(network.Enable, network.EnableParams{}), commanded(network.ClearBrowserCache, cdp.Empty{}),
 		commanded(network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-			MatchedNetworkConditions: []*network.Conditions{{Latency: latency, DownloadThroughput: rate, UploadThroughput: rate}},
+			MatchedNetworkConditions: []*network.Conditions{{Latency: latency, DownloadThroughput: rate,
+				UploadThroughput: rate}},
 		}), chromedp.Navigate(d.url+"/"), evaluated(measureLoad, &got, chromedp.EvalAwaitPromise))
 	t.Logf("%d bytes, first paint after %s: %v", got.Bytes, time.Duration(got.Paint)*time.Millisecond, got.Files)
 	if got.Bytes > maxBytes || !got.Font {

@@ -126,7 +126,8 @@ func auditShowCommand(a *commandLine) *cobra.Command {
 func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	fmt.Fprintf(w, "%s\n", e.Act)
 	rows := [][]string{
-		{"  action", e.Action + ", " + views.Outcome(record.Outcome(e.Outcome)).Text + ", " + e.Time.Format(time.RFC3339Nano)},
+		{"  action", e.Action + ", " + views.Outcome(record.Outcome(e.Outcome)).Text + ", " +
+			e.Time.Format(time.RFC3339Nano)},
 		{"  request", e.RequestID},
 		{"  caller", cleanLine(e.Caller, 200) + ", " + views.Door(record.Door(e.Door)) + ", tier " + strconv.Itoa(e.Tier)},
 		{"  duration", fmt.Sprintf("%.1f ms", e.DurationMS)},

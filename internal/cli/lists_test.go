@@ -42,8 +42,9 @@ func TestThePageOfListsAtTheTerminal(t *testing.T) {
 					t.Errorf("%s: %d columns on a terminal of %d: %q", list.command, n, width, line)
 				}
 			}
-			if strings.Count(text.String(), rowMark+listedID) != strings.Count(laid, "\n"+listedID) || strings.ContainsRune(laid, '\x1b') {
-				t.Errorf("%s: an id was cut, or a control character is left, on a terminal of %d:\n%s", list.command, width, laid)
+			if strings.Count(text.String(), rowMark+listedID) != strings.Count(laid, "\n"+listedID) ||
+				strings.ContainsRune(laid, '\x1b') {
+				t.Errorf("%s: an id was cut, or a control character is left, at %d:\n%s", list.command, width, laid)
 			}
 		}
 		operationtest.Golden(t, fmt.Sprintf("testdata/lists-%d.txt", width), []byte(page.String()))
@@ -67,7 +68,8 @@ func sampleLists(now time.Time) []sampleList {
 	var reviews []reviewEntry
 	for _, pr := range pulls.PRs {
 		at, _ := time.Parse(time.RFC3339, pr.CreatedAt)
-		reviews = append(reviews, reviewEntry{Number: pr.Number, State: "merged", Title: pr.Title, Opened: at, Files: pr.Files})
+		reviews = append(reviews, reviewEntry{Number: pr.Number, State: "merged", Title: pr.Title, Opened: at,
+			Files: pr.Files})
 	}
 	tags := map[int]string{7: "deletes, runs as root"}
 	days := []sessions.UsageGroup{{Day: "2026-11-26", Tier: 2, Sessions: 14, Usage: sessions.Usage{InputTokens: 1_204_512,
@@ -95,12 +97,14 @@ func sampleLists(now time.Time) []sampleList {
 				{"20261126-093000-1a2b", operation.TimeCell(ago(time.Hour)), "apply", "project", "claude cursor codex", "12",
 					"/home/joe/work/a-long-folder/home-cluster"}})
 		}},
-		{"token list", viewOf(credentials.TokenActs{Now: func() time.Time { return now }}.Operations(), sampleTokens(ago))},
-		{"login list", viewOf(credentials.LoginActs{}.Operations(), credentials.LoginList{Logins: []credentials.LoginEntry{{ID: listedID,
-			Name: "ann with a long name (gitea:ann)", Browser: "Firefox on Linux", Since: ago(time.Hour), SeenAt: ago(0)}}})},
-		{"connections list", viewOf(credentials.ConnectionActs{}.Operations(), credentials.ConnectionList{Connections: []credentials.ConnectionEntry{
-			{ID: listedID, Session: listedID, Tier: 2, DryRun: true, Way: "unix", Peer: "pid 4711, uid 1000",
-				Since: ago(5 * time.Minute), Calls: 1}}})},
+		{"token list", viewOf(credentials.TokenActs{Now: func() time.Time { return now }}.Operations(),
+			sampleTokens(ago))},
+		{"login list", viewOf(credentials.LoginActs{}.Operations(), credentials.LoginList{Logins: []credentials.LoginEntry{{
+			ID: listedID, Name: "ann with a long name (gitea:ann)", Browser: "Firefox on Linux",
+			Since: ago(time.Hour), SeenAt: ago(0)}}})},
+		{"connections list", viewOf(credentials.ConnectionActs{}.Operations(), credentials.ConnectionList{
+			Connections: []credentials.ConnectionEntry{{ID: listedID, Session: listedID, Tier: 2, DryRun: true, Way: "unix",
+				Peer: "pid 4711, uid 1000", Since: ago(5 * time.Minute), Calls: 1}}})},
 	}
 }
 
@@ -112,8 +116,8 @@ func viewOf(acts []operation.Operation, out any) func(w *strings.Builder) {
 
 func sampleAudit(ago func(time.Duration) time.Time) []record.AuditEntry {
 	return []record.AuditEntry{
-		{Seq: 1204, Time: ago(3 * time.Hour), Caller: "laptop", Door: "mcp", Tier: 2, Outcome: "refused", Code: fault.ScopeDenied,
-			Act: "laptop could not propose \"" + longTitle + "\": File is protected"},
+		{Seq: 1204, Time: ago(3 * time.Hour), Caller: "laptop", Door: "mcp", Tier: 2, Outcome: "refused",
+			Code: fault.ScopeDenied, Act: "laptop could not propose \"" + longTitle + "\": File is protected"},
 		{Seq: 1203, Time: ago(30 * time.Hour), Caller: "session " + listedID, Door: "mcp", Tier: 3, Outcome: "opened",
 			PullState: "merged", Act: "session " + listedID + " proposed #12 in demo/home-cluster: " + cjkTitle},
 		{Seq: 1202, Time: ago(72 * time.Hour), Caller: "ann\x1b[31m", Door: "web", Tier: 3, Outcome: "failed",

@@ -31,8 +31,8 @@ type sessionWatch struct {
 	act     string // its last one in words
 }
 
-// watchSessions shows a person at a terminal what the sessions do that run until done is called. It writes nothing where
-// standard error is not a terminal, or the answer is JSON.
+// watchSessions shows a person at a terminal what the sessions do that run until done is called. It writes nothing
+// where standard error is not a terminal, or the answer is JSON.
 func watchSessions(ctx context.Context, a *commandLine, p *app.Parts) (done func()) {
 	file, isFile := a.streams.Err.(*os.File)
 	if a.json || !isFile || !term.IsTerminal(int(file.Fd())) {

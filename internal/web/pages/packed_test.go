@@ -92,7 +92,8 @@ func packFiles(t *testing.T, assets pages.Assets) {
 			if err := out.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(packedFolder+a.Name+to.ending, to.text.Bytes(), 0o644); err != nil { // #nosec G306: part of the sources
+			err := os.WriteFile(packedFolder+a.Name+to.ending, to.text.Bytes(), 0o644) // #nosec G306: part of the sources
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
