@@ -37,6 +37,7 @@ require (
 )
 
 require (
+	github.com/andybalholm/brotli v1.3.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.9 // indirect
 	github.com/pandatix/go-abnf v0.5.5 // indirect
 	golang.org/x/mod v0.43.0 // indirect

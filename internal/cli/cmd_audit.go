@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/auditsink"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/files"
@@ -83,14 +84,19 @@ func entriesOf(ctx context.Context, p *app.Parts, rows []record.RecordedAttempt)
 }
 
 func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
-	rows := [][]string{{"SEQ", "TIME", "DOOR", "TIER", "OUTCOME", "CODE", "PULL", "WHAT HAPPENED"}}
+	if len(entries) == 0 {
+		w.WriteString("No attempts.\n")
+		return
+	}
+	rows := [][]string{{"SEQ", "TIME", "WHO", "DOOR", "TIER", "OUTCOME", "CODE", "PULL", "WHAT HAPPENED"}}
 	for _, e := range entries {
 		rows = append(rows, []string{
-			strconv.FormatInt(e.Seq, 10), e.Time.Format(time.RFC3339), e.Door, strconv.Itoa(e.Tier), e.Outcome,
-			string(e.Code), e.PullState, e.Act,
+			strconv.FormatInt(e.Seq, 10), operation.TimeCell(e.Time), cleanLine(e.Caller, 100), views.Door(record.Door(e.Door)),
+			strconv.Itoa(e.Tier), views.Outcome(record.Outcome(e.Outcome)).Text, string(e.Code),
+			wordFor(record.PullState(e.PullState)).Text, e.Act,
 		})
 	}
-	sentences(w, rows)
+	listing(w, layout{text: []string{"WHO"}, goes: []string{"DOOR", "TIER", "CODE", "PULL"}, folds: true}, rows)
 }
 
 // cleanLine prepares text that others wrote for a terminal: no control characters, no line breaks, capped.
@@ -120,9 +126,10 @@ func auditShowCommand(a *commandLine) *cobra.Command {
 func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	fmt.Fprintf(w, "%s\n", e.Act)
 	rows := [][]string{
-		{"  action", e.Action + ", " + e.Outcome + ", " + e.Time.Format(time.RFC3339Nano)},
+		{"  action", e.Action + ", " + views.Outcome(record.Outcome(e.Outcome)).Text + ", " +
+			e.Time.Format(time.RFC3339Nano)},
 		{"  request", e.RequestID},
-		{"  caller", cleanLine(e.Caller, 200) + " through " + e.Door + ", tier " + strconv.Itoa(e.Tier)},
+		{"  caller", cleanLine(e.Caller, 200) + ", " + views.Door(record.Door(e.Door)) + ", tier " + strconv.Itoa(e.Tier)},
 		{"  duration", fmt.Sprintf("%.1f ms", e.DurationMS)},
 	}
 	if e.Repo != "" {
@@ -144,10 +151,10 @@ func describeEntry(w *strings.Builder, e record.AuditEntry) {
 	if e.PRNumber > 0 {
 		rows = append(rows, []string{"  pull request", "#" + strconv.Itoa(e.PRNumber) + " " + cleanLine(e.PRURL, 500)})
 		if e.PullState != "" {
-			rows = append(rows, []string{"  last seen", e.PullState})
+			rows = append(rows, []string{"  last seen", wordFor(record.PullState(e.PullState)).Text})
 		}
 	}
-	columns(w, rows)
+	sentences(w, rows)
 	for _, v := range e.Verdicts {
 		fmt.Fprintf(w, "  gate %-10s  %-7s  %s\n", v.Gate, v.Ruling, cleanLine(v.Detail, 200))
 		for _, warning := range v.Warnings {
@@ -299,7 +306,7 @@ func describeVerification(w *strings.Builder, report record.AuditReport) {
 	}
 	if len(rows) > 0 {
 		w.WriteString("Compared with:\n")
-		columns(w, rows)
+		sentences(w, rows)
 	} else {
 		w.WriteString(
 			"It was not compared with heads that are kept elsewhere: set CLAUDEOPS_AUDIT_SINK, or give --heads or --pulls.\n")

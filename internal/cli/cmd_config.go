@@ -49,15 +49,19 @@ func runConfigShow(a *commandLine, all bool) error {
 		}
 	}
 	return a.print(listOf(shown), func(w *strings.Builder) {
-		rows := [][]string{}
-		for _, s := range shown {
-			rows = append(rows, []string{s.Name, s.Value, s.Source})
-			for _, warning := range s.Warnings {
-				rows = append(rows, []string{"", "", "warning: " + warning})
-			}
-		}
-		columns(w, rows)
+		settingRows(w, shown)
 	})
+}
+
+func settingRows(w *strings.Builder, settings []config.Setting) {
+	rows := [][]string{{"SETTING", "VALUE", "FROM"}}
+	for _, s := range settings {
+		rows = append(rows, []string{s.Name, s.Value, s.Source})
+		for _, warning := range s.Warnings {
+			rows = append(rows, []string{"", "", "warning: " + warning})
+		}
+	}
+	listing(w, layout{text: []string{"VALUE"}, folds: true}, rows)
 }
 
 func policyCommand(a *commandLine) *cobra.Command {

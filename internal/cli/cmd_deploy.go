@@ -86,12 +86,12 @@ func deploySnapshotsCommand(a *commandLine) *cobra.Command {
 					what += " to " + s.RolledBackTo
 				}
 				rows = append(rows, []string{
-					s.ID, s.CreatedAt.Local().Format(time.DateTime), what, string(s.Owner), strings.Trim(fmt.Sprint(s.Targets), "[]"),
+					s.ID, operation.TimeCell(s.CreatedAt), what, string(s.Owner), strings.Trim(fmt.Sprint(s.Targets), "[]"),
 					fmt.Sprint(len(s.Steps)),
 					textscan.Clean(s.Project, maxCell),
 				})
 			}
-			return a.print(listOf(entries), func(w *strings.Builder) { columns(w, rows) })
+			return a.print(listOf(entries), func(w *strings.Builder) { snapshotRows(w, rows) })
 		},
 	}
 	cmd.Flags().IntVar(&most, "limit", 50, "at most so many")
@@ -272,6 +272,14 @@ func describeOrigins(w *strings.Builder, paint func(int, string) string, v deplo
 		}
 	}
 	describeWarnings(w, paint, v.Warnings)
+}
+
+func snapshotRows(w *strings.Builder, rows [][]string) {
+	if len(rows) == 1 {
+		w.WriteString("Nothing was deployed yet.\n")
+		return
+	}
+	listing(w, layout{text: []string{"TARGETS", "PROJECT"}, goes: []string{"OF", "CHANGES", "TARGETS"}}, rows)
 }
 
 // describeProposed says what was proposed of a deployment.

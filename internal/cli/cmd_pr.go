@@ -417,15 +417,23 @@ func describeList(w *strings.Builder, r prflow.ListResult, tags map[int]string) 
 		w.WriteString("No open pull requests labelled claude-ops.\n")
 		return
 	}
-	rows := [][]string{{"PULL", "OPENED", "REVIEW", "TITLE", "FILES"}}
+	rows := [][]string{{"PULL", "OPENED", "REVIEW", "TITLE", "WOULD", "FILES"}}
 	for _, pr := range r.PRs {
-		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, pr.State,
-			withTags(pr.Title, tags[pr.Number]), strings.Join(pr.Files, ", ")})
+		rows = append(rows, []string{"#" + strconv.Itoa(pr.Number), pr.CreatedAt, reviewWord(pr.State), pr.Title,
+			tags[pr.Number], strings.Join(pr.Files, ", ")})
 	}
-	columns(w, rows)
+	listing(w, layout{text: []string{"TITLE", "WOULD", "FILES"}, goes: []string{"FILES", "WOULD"}}, rows)
 	for _, warning := range r.Warnings {
 		w.WriteString("warning: " + warning + "\n")
 	}
+}
+
+// reviewWord returns the word for what the reviews of a pull request come to; "" for one that is not ours.
+func reviewWord(state string) string {
+	if state == "none" {
+		return wordFor(gitprovider.StateOpen).Text
+	}
+	return wordFor(gitprovider.ReviewState(state)).Text
 }
 
 func prFileCommand(a *commandLine) *cobra.Command {
@@ -490,9 +498,7 @@ func prFilesCommand(a *commandLine) *cobra.Command {
 				return err
 			}
 			return a.print(list, func(w *strings.Builder) {
-				for _, f := range list.Files {
-					fmt.Fprintf(w, "%s %9d %s\n", f.BaseSHA, f.Bytes, f.Path)
-				}
+				fileRows(w, list.Files)
 				if list.Next != "" {
 					fmt.Fprintf(w, "more after %s\n", list.Next)
 				}
@@ -506,6 +512,14 @@ func prFilesCommand(a *commandLine) *cobra.Command {
 	cmd.Flags().StringVar(&req.After, "after", "", "path after which the page begins")
 	cmd.Flags().StringVar(&req.CloneURL, "clone-url", "", "clone URL, to settle the provider")
 	return cmd
+}
+
+func fileRows(w *strings.Builder, files []prflow.ListedFile) {
+	rows := [][]string{{"BASE SHA", "BYTES", "PATH"}}
+	for _, f := range files {
+		rows = append(rows, []string{f.BaseSHA, strconv.FormatInt(int64(f.Bytes), 10), f.Path})
+	}
+	listing(w, layout{}, rows)
 }
 
 func prDiffCommand(a *commandLine) *cobra.Command {

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -191,12 +192,12 @@ func describeReviewList(w *strings.Builder, entries []reviewEntry, tags map[int]
 		w.WriteString("None.\n")
 		return
 	}
-	var rows [][]string
+	rows := [][]string{{"PULL", "STATE", "OPENED", "TITLE", "WOULD", "FILES"}}
 	for _, e := range entries {
-		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), e.State, e.Opened.Format(time.RFC3339),
-			withTags(cleanLine(e.Title, 72), tags[e.Number]), strings.Join(e.Files, ", ")})
+		rows = append(rows, []string{"#" + strconv.Itoa(e.Number), wordFor(gitprovider.State(e.State)).Text,
+			operation.TimeCell(e.Opened), cleanLine(e.Title, 200), tags[e.Number], strings.Join(e.Files, ", ")})
 	}
-	columns(w, rows)
+	listing(w, layout{text: []string{"TITLE", "WOULD", "FILES"}, goes: []string{"FILES", "WOULD"}}, rows)
 }
 
 func reviewShowCommand(a *commandLine) *cobra.Command {

@@ -18,8 +18,10 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 func sessionCommand(a *commandLine) *cobra.Command {
@@ -67,14 +69,18 @@ func sessionListCommand(a *commandLine) *cobra.Command {
 }
 
 func sessionRows(w *strings.Builder, records []sessions.Record) {
-	rows := [][]string{{"ID", "TIER", "TRIGGER", "STATE", "STARTED", "TURNS", "USD", "OPENED", "WHY"}}
+	if len(records) == 0 {
+		w.WriteString("No sessions. `claudeops run --tier 1` starts one.\n")
+		return
+	}
+	rows := [][]string{{"ID", "TIER", "STARTED BY", "STATE", "STARTED", "TURNS", "COST", "OPENED", "WHY"}}
 	for _, r := range records {
 		rows = append(rows, []string{
-			r.ID, r.Tier.String(), string(r.Trigger), string(r.State), r.StartedAt.Format(time.RFC3339), strconv.Itoa(r.Turns),
-			shortCost(r.Usage), strconv.Itoa(r.Counts.Opened), r.Reason,
+			r.ID, r.Tier.String(), views.Trigger(r.Trigger, "", 0), views.Session(r.State).Text, operation.TimeCell(r.StartedAt),
+			strconv.Itoa(r.Turns), views.Cost(r.Usage), strconv.Itoa(r.Counts.Opened), r.Reason,
 		})
 	}
-	columns(w, rows)
+	listing(w, layout{text: []string{"WHY"}, goes: []string{"STARTED BY", "TURNS", "OPENED", "COST", "TIER"}}, rows)
 }
 
 func sessionShowCommand(a *commandLine) *cobra.Command {
@@ -143,7 +149,9 @@ func runCommand(a *commandLine) *cobra.Command {
 			}
 			p := a.program().Wire(app.Needs{})
 			missing := tellMissing(a, p)
+			done := watchSessions(cmd.Context(), a, p)
 			out, err := a.act(cmd.Context(), session.ActRun, session.StartRequest{Tier: int(tier), Note: note})
+			done()
 			if err != nil {
 				return err
 			}
@@ -228,7 +236,7 @@ func sessionsText(w *strings.Builder, records []sessions.Record) {
 }
 
 func sessionText(w *strings.Builder, r sessions.Record) {
-	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, r.State)
+	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, views.Session(r.State))
 	if why := r.Why(); why != "" {
 		fmt.Fprintf(w, "  %s\n", textscan.Clean(why, maxWhy))
 	}
@@ -337,17 +345,21 @@ func sessionJournalCommand(a *commandLine) *cobra.Command {
 				return err
 			}
 			return a.print(listOf(entries), func(w *strings.Builder) {
-				rows := [][]string{{"SESSION", "NOTED", "TEXT"}}
-				for _, e := range entries {
-					const runes = 500
-					rows = append(rows, []string{e.Session, e.Time.Format(time.RFC3339), textscan.Clean(e.Text, runes)})
-				}
-				columns(w, rows)
+				journalRows(w, entries)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&of, "session", "", "only what the session with this id noted")
 	return cmd
+}
+
+func journalRows(w *strings.Builder, entries []sessions.JournalEntry) {
+	rows := [][]string{{"SESSION", "NOTED", "TEXT"}}
+	for _, e := range entries {
+		const runes = 500
+		rows = append(rows, []string{e.Session, operation.TimeCell(e.Time), cleanLine(e.Text, runes)})
+	}
+	listing(w, layout{folds: true}, rows)
 }
 
 // maxUsageDays limits how many days back sums reach.
@@ -357,9 +369,9 @@ func sessionUsageCommand(a *commandLine) *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use: "usage", Short: "Sum the tokens and the cost of sessions, by day and tier", Args: usageArgs(cobra.NoArgs),
-		Long: "usage sums what sessions used, by the day (UTC) on which they began and by tier. A cost with ~ before it is " +
-			"at least in part our\n" +
-			"estimate by list prices, or a guess of the client's; ? says that the price of a model is not known.",
+		Long: "usage sums what sessions used, by the day (UTC) on which they began and by tier. A cost with \"about\" before " +
+			"it is at least in part\n" +
+			"our estimate by list prices, or a guess of the client's; \"and more\" says that the price of a model is not known.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 1 || days > maxUsageDays {
 				return app.Usage(fmt.Errorf("--days is 1 to %d", maxUsageDays))
@@ -371,11 +383,7 @@ func sessionUsageCommand(a *commandLine) *cobra.Command {
 			}
 			report := sessions.NewUsageReport(groups)
 			return a.print(report, func(w *strings.Builder) {
-				rows := [][]string{{"DAY", "TIER", "SESSIONS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "USD"}}
-				for _, g := range report.Days {
-					rows = append(rows, usageRow(g.Day, strconv.Itoa(g.Tier), g.Sessions, g.Usage))
-				}
-				columns(w, append(rows, usageRow("all", "", report.Total.Sessions, report.Total.Usage)))
+				usageRows(w, report)
 			})
 		},
 	}
@@ -383,24 +391,22 @@ func sessionUsageCommand(a *commandLine) *cobra.Command {
 	return cmd
 }
 
+func usageRows(w *strings.Builder, report sessions.UsageReport) {
+	rows := [][]string{{"DAY", "TIER", "SESSIONS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "COST"}}
+	for _, g := range report.Days {
+		rows = append(rows, usageRow(g.Day, strconv.Itoa(g.Tier), g.Sessions, g.Usage))
+	}
+	listing(w, layout{goes: []string{"CACHE WRITE", "CACHE READ"}},
+		append(rows, usageRow("all", "", report.Total.Sessions, report.Total.Usage)))
+}
+
 func usageRow(day, tier string, sessions int, u sessions.Usage) []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{
 		day, tier, strconv.Itoa(sessions), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens),
 		number(u.CacheWriteTokens),
-		shortCost(u),
+		views.Cost(u),
 	}
-}
-
-// shortCost returns a cost in a table: ~ where it is an estimate or a guess, ? where a price is not known.
-func shortCost(u sessions.Usage) string {
-	switch u.CostSource {
-	case sessions.CostEstimate, sessions.CostClientGuess:
-		return fmt.Sprintf("~%.4f", u.CostUSD)
-	case sessions.CostUnknown:
-		return fmt.Sprintf("~%.4f?", u.CostUSD)
-	}
-	return fmt.Sprintf("%.4f", u.CostUSD)
 }
 
 // usageText describes what a session used.

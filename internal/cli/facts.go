@@ -115,11 +115,3 @@ func (a *commandLine) tagsOf(ctx context.Context, provider, owner, name string) 
 	}
 	return out
 }
-
-// withTags returns a title with the tags of what the change would do.
-func withTags(title, tags string) string {
-	if tags == "" {
-		return title
-	}
-	return title + " [" + tags + "]"
-}

@@ -33,7 +33,7 @@ func describeHelp(root *cobra.Command) {
 		if short := shorts[path]; short != "" {
 			cmd.Short = short
 		}
-		cmd.Long = reflow(cmd.Long)
+		cmd.Long = reflow(cmd.Long, helpWidth)
 		if example := examples[path]; cmd.Example == "" && example != "" {
 			cmd.Example = "  claudeops " + strings.ReplaceAll(example, "\n", "\n  claudeops ")
 		}
@@ -47,12 +47,13 @@ func describeHelp(root *cobra.Command) {
 // helpWidth is the width of the paragraphs of a help text, in characters.
 const helpWidth = 80
 
-// reflow breaks the lines of paragraphs anew, so that none is wider than helpWidth. Indented lines stay as they are.
-func reflow(text string) string {
+// reflow breaks the lines of paragraphs anew, so that none is wider than so many columns. Indented lines stay as they
+// are.
+func reflow(text string, columns int) string {
 	var lines, paragraph []string
 	end := func() {
 		if len(paragraph) > 0 {
-			lines = append(lines, fold(strings.Join(paragraph, " "), helpWidth)...)
+			lines = append(lines, fold(strings.Join(paragraph, " "), columns)...)
 		}
 		paragraph = nil
 	}
@@ -66,6 +67,68 @@ func reflow(text string) string {
 	}
 	end()
 	return strings.Join(lines, "\n")
+}
+
+// wrapHelp has help texts end their lines where the terminal does.
+func wrapHelp(a *commandLine, root *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		s := surfaceOf(a, a.streams.Out)
+		if s.width > 0 {
+			cmd.Long = reflow(cmd.Long, min(s.width, helpWidth))
+		}
+		var text strings.Builder
+		cmd.SetOut(&text)
+		show(cmd, args)
+		cmd.SetOut(nil) // that of the root again
+		if cmd == root {
+			cmd.SetOut(a.streams.Out)
+		}
+		fmt.Fprint(a.streams.Out, s.wrap(text.String()))
+	})
+}
+
+// wrap continues lines that are wider than the terminal in the next one, below their last column. Examples stay as they
+// are typed. Titles are bold.
+func (s surface) wrap(text string) string {
+	var out strings.Builder
+	example := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		isTitle := line != "" && line[0] != ' ' && strings.HasSuffix(line, ":")
+		if isTitle {
+			example = line == "Examples:"
+		}
+		indent := hangingIndent(line)
+		if example || s.width == 0 || displayWidth(line) <= s.width || indent > s.width-minHelp {
+			out.WriteString(s.paint(line, isTitle, true) + "\n")
+			continue
+		}
+		for i, part := range fold(line[indent:], s.width-indent) {
+			if i == 0 {
+				out.WriteString(line[:indent] + part + "\n")
+				continue
+			}
+			out.WriteString(strings.Repeat(" ", indent) + part + "\n")
+		}
+	}
+	return out.String()
+}
+
+// minHelp is the minimum width of the last column of a help text that is wrapped.
+const minHelp = 16
+
+// hangingIndent returns where the last column of a line of help begins, which are all of one byte before it.
+func hangingIndent(line string) int {
+	text := strings.TrimLeft(line, " ")
+	start := len(line) - len(text)
+	if start == 0 {
+		return 0
+	}
+	if at := strings.Index(text, "   "); at >= 0 { // behind the name of a command or flag
+		start += at + len(text[at:]) - len(strings.TrimLeft(text[at:], " "))
+	}
+	return start
 }
 
 // helpGroup is a part of the list of commands.

@@ -81,6 +81,25 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
+// A line of help goes on below its own column; what is typed stays in one.
+func TestHelpWrapsAtTheWidthOfTheTerminal(t *testing.T) {
+	t.Parallel()
+	text := "A sentence that is long.\n\nExamples:\n  claudeops pr create --title 'A long title'\n\n" +
+		"Flags:\n      --json   an answer in JSON for all\n"
+	want := "A sentence that is\nlong.\n\nExamples:\n  claudeops pr create --title 'A long title'\n\n" +
+		"Flags:\n      --json   an answer in JSON for all\n"
+	if got := (surface{width: 20}).wrap(text); got != want {
+		t.Errorf("at 20:\n%s", got)
+	}
+	want = strings.Replace(text, "JSON for", "JSON\n               for", 1)
+	if got := (surface{width: 33}).wrap(text); got != want {
+		t.Errorf("at 33:\n%s", got)
+	}
+	if got := (surface{colour: true}).wrap(text); !strings.Contains(got, "\x1b[1mFlags:\x1b[0m\n      --json   an") {
+		t.Errorf("without a terminal:\n%q", got)
+	}
+}
+
 // Every flag says what it is for, and so does every parameter of a tool.
 func TestEveryFlagAndEveryParameterHasADescription(t *testing.T) {
 	t.Parallel()

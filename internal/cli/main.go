@@ -96,6 +96,7 @@ type commandLine struct {
 	envFile string                      // the flag that names another one
 	args    []string                    // of the command line
 	json    bool
+	long    bool               // lists are shown whole
 	flags   map[string]*string // environment variable -> the flag that overrides it
 	cmd     *cobra.Command
 	made    *app.App
@@ -178,6 +179,7 @@ func (a *commandLine) rootCommand() *cobra.Command {
 	)
 	a.addOperations(root)
 	describeHelp(root)
+	wrapHelp(a, root)
 	if completes(a) {
 		addCompletions(a, root)
 	}
@@ -206,6 +208,7 @@ func (a *commandLine) globalFlags(root *cobra.Command) {
 	root.PersistentFlags().StringVar(&a.envFile, "env-file", "",
 		"file of variables that the environment lacks (default ~/.config/claudeops/environment, which init writes)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "answer in JSON")
+	root.PersistentFlags().BoolVar(&a.long, "long", false, "in lists: every column, nothing cut, times by your clock")
 }
 
 // lookupSetting reads a variable, flags first.

@@ -129,7 +129,9 @@ func (a *commandLine) operationCommand(o operation.Operation, name string) *cobr
 		if err != nil {
 			return err
 		}
+		done := working(a, o.Summary)
 		result, err := a.callOperation(cmd.Context(), o, raw)
+		done()
 		if form := a.formOf(o); form != nil {
 			return a.printInForm(form, o, result, err)
 		}
@@ -308,8 +310,17 @@ func printView(a *commandLine, o operation.Operation, out any) error {
 			w.WriteString(view.Empty + "\n")
 			return
 		}
-		columns(w, view.Table)
+		viewRows(w, view)
 	})
+}
+
+// viewRows adds the table of a view. One that does not say how it gives way is cut where sentences stand.
+func viewRows(w *strings.Builder, v operation.View) {
+	if len(v.Text)+len(v.Goes) == 0 || len(v.Table) == 0 {
+		columns(w, v.Table)
+		return
+	}
+	listing(w, layout{text: v.Text, goes: v.Goes}, v.Table)
 }
 
 // printDone says what was done, and whether what was waited for is over.
@@ -327,7 +338,7 @@ func printDone(a *commandLine, o operation.Operation, out any, over bool) error 
 	}
 	err = a.print(members, func(w *strings.Builder) {
 		if o.Shown.View != nil {
-			columns(w, o.Shown.View(out).Table)
+			viewRows(w, o.Shown.View(out))
 		}
 		if said := o.Shown.Said(out, over); said != "" {
 			w.WriteString(said + "\n")

@@ -395,8 +395,8 @@ func TestTheTerminalListsWhatAChangeWouldDo(t *testing.T) {
 	for args, want := range map[string]string{
 		"pr status 1":          "checks/new.md:4  deletes: Deletes files: rm -rf /srv/old\n",
 		"review show 1":        "to approve or merge, confirm that it deletes: --acknowledge destroy --head ",
-		"pr list":              "New check [deletes]",
-		"review list":          "New check [deletes]",
+		"pr list":              "New check  deletes",
+		"review list":          "New check  deletes",
 		"pr diff 1 --json":     `"class": "destroy"`,
 		"review show 1 --json": `"class": "destroy"`,
 	} {

@@ -41,7 +41,7 @@ func (a *commandLine) print(v any, text func(w *strings.Builder)) error {
 func harmless(text string) string {
 	var out strings.Builder
 	for text != "" {
-		at := strings.IndexAny(text, rowMark+cellMark)
+		at := strings.IndexAny(text, rowMark+cellMark+columnMark)
 		if at < 0 {
 			at = len(text)
 		}

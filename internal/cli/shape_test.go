@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // What a command answers with --json.
@@ -229,7 +230,7 @@ func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {
 				c.err); c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("to people: got %v, want %v", err, c.err)
 			}
-			if !strings.Contains(out.String(), string(c.state)) {
+			if !strings.Contains(out.String(), views.Session(c.state).Text) {
 				t.Errorf("people are not told of the session: %s", &out)
 			}
 		})

@@ -6,195 +6,15 @@ import (
 	"io"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation"
 )
-
-// A table stands in the text of an answer as lines of cells until the answer is printed: only then it is known how wide
-// the terminal is.
-const (
-	rowMark  = "\x1e"
-	cellMark = "\x1f"
-)
-
-// columns adds a table. The first row may be a head of capital letters.
-func columns(w *strings.Builder, rows [][]string) {
-	plain := strings.NewReplacer(rowMark, "", cellMark, "", "\n", " ")
-	for _, row := range rows {
-		w.WriteString(rowMark)
-		for i, cell := range row {
-			if i > 0 {
-				w.WriteString(cellMark)
-			}
-			w.WriteString(plain.Replace(cell))
-		}
-		w.WriteByte('\n')
-	}
-}
-
-// sentences adds a table whose last column holds sentences: on a narrow terminal they go on in the next line, and are
-// never cut.
-func sentences(w *strings.Builder, rows [][]string) {
-	for _, row := range rows {
-		w.WriteString(rowMark)
-		columns(w, [][]string{row})
-	}
-}
-
-// surface describes where an answer is printed.
-type surface struct {
-	width  int // of the terminal, in columns; 0 for none: nothing is cut then
-	colour bool
-}
-
-// lay lays out the tables of a text.
-func (s surface) lay(text string) string {
-	var out strings.Builder
-	var rows [][]string
-	folds := false
-	for line := range strings.Lines(text) {
-		if row, is := strings.CutPrefix(line, rowMark); is {
-			row, folds = strings.CutPrefix(row, rowMark)
-			rows = append(rows, strings.Split(strings.TrimSuffix(row, "\n"), cellMark))
-			continue
-		}
-		s.table(&out, rows, folds)
-		rows = nil
-		out.WriteString(line)
-	}
-	s.table(&out, rows, folds)
-	return out.String()
-}
-
-// gap is between columns.
-const gap = 2
-
-// table lays out rows, two spaces between columns. If it folds, the last column goes on in further lines.
-func (s surface) table(out *strings.Builder, rows [][]string, folds bool) {
-	widths := s.widths(rows)
-	if folds {
-		rows = foldLast(rows, widths)
-	}
-	for number, row := range rows {
-		head := number == 0 && len(rows) > 1 && isHead(row)
-		for i, cell := range row {
-			cell = truncateCell(cell, widths[i])
-			padding := ""
-			if i < len(row)-1 {
-				padding = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap)
-			}
-			out.WriteString(s.paint(cell, head) + padding)
-		}
-		out.WriteByte('\n')
-	}
-}
-
-// foldLast adds a row for each further line of a last cell that is wider than its column.
-func foldLast(rows [][]string, widths []int) (out [][]string) {
-	for _, row := range rows {
-		last := len(row) - 1
-		for i, line := range fold(row[last], widths[last]) {
-			if i > 0 {
-				row = make([]string, last+1)
-			}
-			out = append(out, append(slices.Clone(row[:last]), line))
-		}
-	}
-	return out
-}
-
-// fold breaks a text into lines of at most width characters, between words where it can.
-func fold(text string, width int) (lines []string) {
-	rest := []rune(text)
-	for width > 0 && len(rest) > width {
-		at := width
-		for at > 0 && rest[at] != ' ' {
-			at--
-		}
-		if at == 0 { // one word
-			at = width
-		}
-		lines = append(lines, strings.TrimRight(string(rest[:at]), " "))
-		rest = []rune(strings.TrimLeft(string(rest[at:]), " "))
-	}
-	return append(lines, string(rest))
-}
-
-// narrowest is the minimum width of a column, in characters.
-const narrowest = 8
-
-// widths returns the widths of the columns. If they are too wide for the terminal, the widest ones are reduced step by
-// step.
-func (s surface) widths(rows [][]string) (widths []int) {
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	if s.width == 0 || len(widths) == 0 {
-		return widths
-	}
-	total := gap * (len(widths) - 1)
-	for _, w := range widths {
-		total += w
-	}
-	for ; total > s.width; total-- {
-		widest := slices.Index(widths, slices.Max(widths))
-		if widths[widest] <= narrowest {
-			break
-		}
-		widths[widest]--
-	}
-	return widths
-}
-
-// truncateCell shortens a cell, and shows that it did.
-func truncateCell(cell string, width int) string {
-	runes := []rune(cell)
-	if len(runes) <= width || width < 1 {
-		return cell
-	}
-	return string(runes[:width-1]) + "…"
-}
-
-func isHead(row []string) bool {
-	return row[0] != "" && !slices.ContainsFunc(row, func(cell string) bool { return cell != strings.ToUpper(cell) })
-}
-
-// paint colours a head, and words that say how something went.
-func (s surface) paint(cell string, head bool) string {
-	colour := colourOf(cell)
-	if head {
-		colour = bold
-	}
-	if !s.colour || cell == "" || colour == 0 {
-		return cell
-	}
-	return painted(colour, cell)
-}
-
-func colourOf(word string) int {
-	switch word {
-	case "opened", "revised", "reused", "merged", "succeeded", "done", "good", "ok", "yes":
-		return green
-	case "refused", "failed", "timeout", "interrupted", "error", "no":
-		return red
-	case "dry_run", "limit", "cancelled", "skipped", "warning", "running":
-		return yellow
-	}
-	return 0
-}
 
 // surfaceOf returns what a stream can display. Colours are for terminals: NO_COLOR removes them (https://no-color.org),
 // and CLICOLOR_FORCE forces them everywhere (https://bixense.com/clicolors).
@@ -203,7 +23,7 @@ func surfaceOf(a *commandLine, stream io.Writer) surface {
 		value, _ := a.lookup(name)
 		return value != "" && (name == "NO_COLOR" || value != "0")
 	}
-	s := surface{}
+	s := surface{long: a.long, now: time.Now()}
 	file, isFile := stream.(*os.File)
 	if isFile && term.IsTerminal(int(file.Fd())) {
 		s.colour = true
@@ -233,17 +53,18 @@ func painter(a *commandLine) func(colour int, text string) string {
 
 // Colours of a terminal: codes of ECMA-48's select graphic rendition.
 const (
-	bold   = 1
-	red    = 31
-	green  = 32
-	yellow = 33
-	cyan   = 36
+	bold    = 1
+	red     = 31
+	green   = 32
+	yellow  = 33
+	magenta = 35
+	cyan    = 36
 )
 
 func painted(colour int, text string) string { return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text) }
 
 const (
-	progressAfter = time.Second // work that takes less shows none
+	progressAfter = 2 * time.Second // work that takes less shows none
 	progressEvery = 500 * time.Millisecond
 )
 
@@ -399,7 +220,7 @@ func table(w *strings.Builder, name string, list reflect.Value) {
 	}
 	rows := make([][]string, 1, list.Len()+1)
 	for _, f := range fields {
-		rows[0] = append(rows[0], strings.ToUpper(f.JSON))
+		rows[0] = append(rows[0], strings.ToUpper(strings.ReplaceAll(f.JSON, "_", " ")))
 	}
 	for i := range list.Len() {
 		var row []string
@@ -417,6 +238,8 @@ func cell(v reflect.Value) string {
 	switch {
 	case !v.IsValid():
 		return ""
+	case v.Type() == reflect.TypeFor[time.Time]():
+		return operation.TimeCell(v.Interface().(time.Time))
 	case v.Kind() == reflect.String:
 		return textscan.Clean(v.String(), maxCell)
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String:

@@ -13,8 +13,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("before\n")
-	columns(&b, [][]string{{"ID", "TITLE", "STATE"}, {"1", strings.Repeat("long title ", 10), "opened"},
-		{"22", "short", "refused"}})
+	columns(&b, [][]string{{"ID", "TITLE", "STATE"}, {"1", strings.Repeat("long title ", 10), "Opened"},
+		{"22", "short", "Refused"}})
 	b.WriteString("after\n")
 	const wide = "before\nID  TITLE" // and so on
 	text := surface{}.lay(b.String())
@@ -29,15 +29,15 @@ func TestTablesFitTheTerminal(t *testing.T) {
 				t.Errorf("%d characters on a terminal of %d: %q", n, width, line)
 			}
 		}
-		if !strings.Contains(text, "…  opened\n") || !strings.Contains(text, "refused\n") {
+		if !strings.Contains(text, "…  Opened\n") || !strings.Contains(text, "Refused\n") {
 			t.Errorf("%d:\n%s", width, text)
 		}
 	}
-	if text := (surface{width: 5}).lay(b.String()); !strings.Contains(text, "long ti…") {
-		t.Errorf("nothing can be read on a terminal of 5:\n%s", text)
+	if text := (surface{width: 5}).lay(b.String()); text != "before\nID\n1\n22\nafter\n" {
+		t.Errorf("on a terminal of 5:\n%s", text)
 	}
 	coloured := surface{colour: true}.lay(b.String())
-	for _, want := range []string{"\x1b[1mID\x1b[0m", "\x1b[32mopened\x1b[0m\n", "\x1b[31mrefused\x1b[0m\n"} {
+	for _, want := range []string{"\x1b[1mID\x1b[0m", "\x1b[32mOpened\x1b[0m\n", "\x1b[31mRefused\x1b[0m\n"} {
 		if !strings.Contains(coloured, want) {
 			t.Errorf("%q is missing in %q", want, coloured)
 		}

@@ -217,7 +217,9 @@ type Page struct {
 // View is a list as it is shown.
 type View struct {
 	Empty   string     // the terminal's text for an empty list
-	Table   [][]string // at the terminal: a head of capital letters, and a line for each row
+	Table   [][]string // at the terminal: a head of capital letters, and a line for each row; times as RFC 3339
+	Text    []string   // heads of the table's columns of free text, which a narrow terminal cuts
+	Goes    []string   // heads of the columns that it leaves out, the first of them first
 	Columns []Column   // of the page
 	Rows    []Row
 }
@@ -226,6 +228,14 @@ type View struct {
 type Column struct {
 	Name         string
 	Wide, Number bool
+}
+
+// TimeCell returns a time in the table of a view; "" for none.
+func TimeCell(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // Row is one thing of a list. Its cells are in the order of the columns; the first one names it.

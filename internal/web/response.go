@@ -46,6 +46,9 @@ func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a http
 			return
 		}
 	}
+	if readable {
+		a.Bytes = packed(w.Header(), req.Request, a)
+	}
 	s.send(w, req, a.Status, a.ContentType, a.Bytes)
 }
 

@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import { PurgeCSS } from 'purgecss';
 import postcss from 'postcss';
 import { transform } from 'lightningcss';
+import subsetFont from 'subset-font';
 
 const out = '../../internal/web/pages/static/';
 const elements = `html body a abbr b bdi button caption code col colgroup dd details dialog div dl dt em fieldset figcaption figure footer form
@@ -44,5 +45,12 @@ const draw = (name) => fs.readFileSync(`node_modules/@tabler/icons/icons/outline
   .replace(/<path stroke="none"[^>]*\/>/, '').replace(/\s*\n\s*/g, '').replace(/ \/>/g, '/>');
 fs.writeFileSync(out + 'icons.txt', names.map((name) => `${name} ${draw(name)}\n`).join(''));
 
-const kept = ['htmx.min.js', 'idiomorph.min.js', 'icons.txt', 'tabler.css'];
+// The letters of western Europe, of the weights that pages use.
+const letters = (from, to) => String.fromCodePoint(...Array.from({ length: to - from }, (_, i) => from + i));
+const inter = fs.readFileSync('node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2');
+fs.writeFileSync(out + 'inter.woff2', await subsetFont(inter, letters(0x20, 0x7f) + letters(0xa0, 0x100) + '·…–—“”‘’→←↑↓×−•€', {
+  targetFormat: 'woff2', variationAxes: { wght: { min: 400, max: 700, default: 400 } },
+}));
+
+const kept = ['htmx.min.js', 'idiomorph.min.js', 'icons.txt', 'inter.woff2', 'tabler.css'];
 fs.writeFileSync(out + 'SHA256SUMS', kept.map((file) => `${createHash('sha256').update(fs.readFileSync(out + file)).digest('hex')}  ${file}\n`).join(''));

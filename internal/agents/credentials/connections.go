@@ -204,6 +204,7 @@ func (a ConnectionActs) cutConnection(ctx context.Context, call operation.Call, 
 func view(out any) operation.View {
 	v := operation.View{
 		Empty: "No agent is connected.", Table: [][]string{{"ID", "AGENT", "TIER", "RIGHTS", "PEER", "SINCE", "CALLS"}},
+		Text: []string{"RIGHTS", "PEER"}, Goes: []string{"PEER", "CALLS", "RIGHTS"},
 		Columns: []operation.Column{{Name: "Agent"}, {Name: "Tier"}, {Name: "At the other end", Wide: true},
 			{Name: "Calls under way", Number: true}, {Name: "Since"}},
 	}

@@ -146,6 +146,7 @@ func (a LoginActs) endOwnLogin(ctx context.Context, call operation.Call, in EndL
 func loginView(out any) operation.View {
 	v := operation.View{
 		Empty: "No browser is signed in.", Table: [][]string{{"ID", "NAME", "BROWSER", "SINCE", "SEEN"}},
+		Text:    []string{"NAME", "BROWSER"},
 		Columns: []operation.Column{{Name: "Who"}, {Name: "Browser"}, {Name: "Signed in"}, {Name: "Last seen"}},
 	}
 	for _, e := range out.(LoginList).Logins {
@@ -154,8 +155,8 @@ func loginView(out any) operation.View {
 			Cells: []operation.Cell{{Name: e.Name}, {Text: e.Browser}, {When: e.Since}, {When: e.SeenAt}},
 			Ask:   "The browser is asked to sign in again at once. If it is this one, so are you.",
 		})
-		v.Table = append(v.Table, []string{e.ID, e.Name, e.Browser, e.Since.Format(time.RFC3339),
-			e.SeenAt.Format(time.RFC3339)})
+		v.Table = append(v.Table, []string{e.ID, e.Name, e.Browser, operation.TimeCell(e.Since),
+			operation.TimeCell(e.SeenAt)})
 	}
 	return v
 }

@@ -262,22 +262,24 @@ func revoked() operation.Operation {
 
 // view returns the list as the terminal has it.
 func (a TokenActs) view(out any) operation.View {
-	v := operation.View{Table: [][]string{{"ID", "NAME", "MAX TIER", "SCOPES", "MADE", "STATE"}}}
+	v := operation.View{Table: [][]string{{"ID", "NAME", "MAX TIER", "SCOPES", "MADE", "STATE", "ENDS"}},
+		Empty: "No token was made yet.", Text: []string{"SCOPES"}, Goes: []string{"MADE", "MAX TIER"}}
 	for _, e := range out.(TokenList).Tokens {
-		state, scopes := "good", e.Scopes.String()
+		state, ends, scopes := "Good", e.ExpiresAt, e.Scopes.String()
 		switch {
 		case e.RevokedAt != nil:
-			state = "revoked " + e.RevokedAt.Format(time.RFC3339)
+			state, ends = "Revoked", e.RevokedAt
 		case e.ExpiresAt != nil && !a.Now().Before(*e.ExpiresAt):
-			state = "expired " + e.ExpiresAt.Format(time.RFC3339)
-		case e.ExpiresAt != nil:
-			state = "good until " + e.ExpiresAt.Format(time.RFC3339)
+			state = "Expired"
+		}
+		if ends == nil {
+			ends = new(time.Time)
 		}
 		if e.Agent {
 			scopes = strings.Join(slices.Concat([]string{"agent"}, e.lowered(), e.Repos), " ")
 		}
 		v.Table = append(v.Table, []string{e.ID, e.Name, fmt.Sprint(e.MaxTier), scopes, e.CreatedAt.Format(time.RFC3339),
-			state})
+			state, operation.TimeCell(*ends)})
 	}
 	return v
 }

@@ -125,7 +125,7 @@ func (r AllowSourceRequest) source() (s sources.Source, err error) {
 
 func view(out any) operation.View {
 	v := operation.View{Empty: "No source is allowed beside those of your own configuration.",
-		Table: [][]string{{"ORIGIN", "TOKEN", "FROM"}}}
+		Table: [][]string{{"ORIGIN", "TOKEN", "FROM"}}, Text: []string{"FROM"}}
 	for _, e := range out.(AllowedSources).Sources {
 		token := e.TokenEnv
 		if token == "" {

@@ -349,7 +349,7 @@ func (h *renderer) asset(req *httpx.Request) (httpx.Response, error) {
 	if !found {
 		return httpx.Response{}, httpx.NothingHere(h.base)
 	}
-	return httpx.Response{Bytes: a.Content, ContentType: a.ContentType, Header: http.Header{
+	return httpx.Response{Bytes: a.Content, ContentType: a.ContentType, Packed: a.Packed, Header: http.Header{
 		"Cache-Control": {"public, max-age=31536000, immutable"},
 	}}, nil
 }

@@ -60,7 +60,7 @@ func (g *Guard) Check(r *http.Request) error {
 // Secure sets the headers that every answer has. Scripts and styles come from this server as files or not at all.
 func Secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
-		"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	// Under no-referrer, browsers send the forms of our own pages with the origin null, and over plain HTTP nothing else

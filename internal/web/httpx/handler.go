@@ -66,7 +66,9 @@ type Response struct {
 
 	Bytes       []byte
 	ContentType string // of Bytes
-	Volatile    bool   // is different each time, so that a tag would be useless
+	// Packed are the same Bytes compressed, by their content codings, such as br; nil for none.
+	Packed   map[string][]byte
+	Volatile bool // is different each time, so that a tag would be useless
 
 	// Stream writes a body of the ContentType whose length is not known in advance. If it fails, the connection is cut.
 	Stream func(w io.Writer) error

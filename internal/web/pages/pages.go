@@ -359,6 +359,7 @@ func (p *parts) execute(page *template.Template, key partKey, of Part) (template
 
 //go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg
 //go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js static/own.js
+//go:embed static/inter.woff2 static/packed
 var static embed.FS
 
 // Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
@@ -366,17 +367,26 @@ type Asset struct {
 	Name        string // "app.0123456789ab.css"
 	ContentType string
 	Content     []byte
+	// Packed holds the content compressed by br and gzip, as make golden has made it; nil where it has not since the
+	// content was changed.
+	Packed map[string][]byte
 }
 
 // Assets are the files that pages refer to.
-type Assets struct{ Style, Icon, Htmx, Live, Once, Own Asset }
+type Assets struct{ Style, Font, Icon, Htmx, Live, Once, Own Asset }
 
 // LoadAssets reads the embedded files.
 func LoadAssets() (a Assets, err error) {
+	if a.Font, err = asset("inter.woff2", "font/woff2"); err != nil {
+		return a, err
+	}
 	if a.Style, err = asset("app.css", "text/css; charset=utf-8", "tabler.css"); err != nil {
 		return a, err
 	}
-	a.Style.Content = tight(a.Style.Content)
+	// What is drawn before the font has come is drawn in that of the system.
+	a.Style.Content = append(tight(a.Style.Content), `@font-face{font-family:Inter;font-weight:400 700;font-display:swap;`+
+		`src:url(`+a.Font.Name+`) format("woff2")}`...)
+	a.Style = named(a.Style, "app.css")
 	if a.Htmx, err = asset("htmx.min.js", "text/javascript; charset=utf-8"); err != nil {
 		return a, err
 	}
@@ -403,13 +413,29 @@ func asset(name, contentType string, before ...string) (Asset, error) {
 		}
 		content = append(content, text...)
 	}
-	sum := sha256.Sum256(content)
-	ext := path.Ext(name)
-	return Asset{
-		Name:        strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext,
-		ContentType: contentType, Content: content,
-	}, nil
+	return named(Asset{ContentType: contentType, Content: content}, name), nil
 }
+
+// named gives an asset the name that belongs to its content, and the compressed forms that are kept of that.
+func named(a Asset, name string) Asset {
+	sum := sha256.Sum256(a.Content)
+	ext := path.Ext(name)
+	a.Name, a.Packed = strings.TrimSuffix(name, ext)+"."+hex.EncodeToString(sum[:6])+ext, nil
+	for coding, ending := range map[string]string{"br": ".br", "gzip": ".gz"} {
+		form, err := static.ReadFile("static/packed/" + a.Name + ending)
+		if err != nil {
+			return a
+		}
+		if a.Packed == nil {
+			a.Packed = map[string][]byte{}
+		}
+		a.Packed[coding] = form
+	}
+	return a
+}
+
+// All returns them in the order in which a page asks for them.
+func (a Assets) All() []Asset { return []Asset{a.Style, a.Font, a.Icon, a.Htmx, a.Live, a.Once, a.Own} }
 
 // tight returns a style sheet without the spaces that only people need.
 func tight(css []byte) []byte {
@@ -419,7 +445,7 @@ func tight(css []byte) []byte {
 
 // Find returns the asset with exactly this name.
 func (a Assets) Find(name string) (Asset, bool) {
-	for _, one := range []Asset{a.Style, a.Icon, a.Htmx, a.Live, a.Once, a.Own} {
+	for _, one := range a.All() {
 		if one.Name == name {
 			return one, true
 		}
