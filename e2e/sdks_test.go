@@ -31,8 +31,9 @@ func TestTheSDKsInBothEras(t *testing.T) {
 	} {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(sdk+", "+era, func(t *testing.T) {
-				got := run(t, program{path: command[0], args: append(slices.Clone(command[1:]), era, server.url+"/mcp"), dir: w.home,
-					env: []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}, may: 2 * patience})
+				got := run(t, program{path: command[0], dir: w.home,
+					args: append(slices.Clone(command[1:]), era, server.url+"/mcp"),
+					env:  []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}, may: 2 * patience})
 				if got.code != 0 {
 					t.Errorf("exit %d: %s", got.code, got.stderr)
 				}

@@ -353,7 +353,8 @@ func (w *applier) placeFile(s Step) (err error) {
 	return err
 }
 
-// takeBack undoes what was done of a journal, because of an error, which it returns. If ctx ends, the next call goes on.
+// takeBack undoes what was done of a journal, because of an error, which it returns. If ctx ends, the next call goes
+// on.
 func (w *applier) takeBack(ctx context.Context, because error) error {
 	if w.engine.died(because) {
 		return because
