@@ -70,8 +70,8 @@ func (s *Server) reader(from *operation.Resources) server.ResourceTemplateHandle
 	}
 }
 
-// escapeQuery escapes what a client wrote plainly into the query of an address, as models do (?glob=checks/**): templates
-// fit escaped values alone. What cannot be unescaped stays as it is.
+// escapeQuery escapes what a client wrote plainly into the query of an address, as models do (?glob=checks/**):
+// templates fit escaped values alone. What cannot be unescaped stays as it is.
 func escapeQuery(_ context.Context, _ any, req *mcp.ReadResourceRequest) {
 	address, query, found := strings.Cut(req.Params.URI, "?")
 	if !found {
