@@ -5,13 +5,14 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The SDKs of Go speak both eras with a real server: nine sessions, lists, calls, one that is taken back, and a read of
-// an unknown address. They are a module of their own, so that the product needs none of them.
-func TestTheSDKsOfGoInBothEras(t *testing.T) {
+// The SDKs speak both eras with a real server: nine sessions, lists, calls, one that is taken back, and a read of an
+// unknown address. Those of Go are a module of their own, so that the product needs none of them.
+func TestTheSDKsInBothEras(t *testing.T) {
 	w := newWorld(t, "2")
 	server := serve(t, w, "CLAUDEOPS_MAX_TIER=2")
 	made := run(t, program{
@@ -23,11 +24,16 @@ func TestTheSDKsOfGoInBothEras(t *testing.T) {
 		env: os.Environ(), may: 3 * patience}); got.code != 0 {
 		t.Fatalf("go build: %s", got.stderr)
 	}
-	for _, sdk := range []string{"official", "mcp-go"} {
+	script := must(filepath.Abs("sdks/typescript.mjs"))
+	for sdk, command := range map[string][]string{
+		"official": {client, "official"}, "mcp-go": {client, "mcp-go"},
+		"typescript": {installed(t, "node-linux-*/bin/node"), script},
+	} {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(sdk+", "+era, func(t *testing.T) {
-				got := run(t, program{path: client, args: []string{sdk, era, server.url + "/mcp"}, dir: w.home,
-					env: []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}, may: 2 * patience})
+				got := run(t, program{path: command[0], dir: w.home,
+					args: append(slices.Clone(command[1:]), era, server.url+"/mcp"),
+					env:  []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}, may: 2 * patience})
 				if got.code != 0 {
 					t.Errorf("exit %d: %s", got.code, got.stderr)
 				}

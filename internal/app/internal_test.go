@@ -297,3 +297,19 @@ func connectAgent(t *testing.T, servers *agentServers, r gateway.Rights) (propos
 			`"action":"create","content":"a"}]}}}`)
 	}
 }
+
+// Memory goes back once, at the first quiet look after work that needed much.
+func TestABurstIsOverAtTheFirstQuietLook(t *testing.T) {
+	t.Parallel()
+	const small, large = burstBytes / 8, burstBytes
+	w, total, over := burstWatch{}, uint64(0), []int{}
+	for at, grown := range []uint64{small, large, large, small, small, 0, large, 0} {
+		total += grown
+		if w.isOver(total) {
+			over = append(over, at)
+		}
+	}
+	if want := []int{3, 7}; !slices.Equal(over, want) {
+		t.Errorf("bursts are over at looks %d, want %d", over, want)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"sync"
@@ -120,6 +121,50 @@ func collectSooner() {
 	}
 }
 
+// A burst is at least burstBytes of new memory between two looks, which are lookForBursts apart.
+const (
+	burstBytes    = 8 << 20
+	lookForBursts = time.Second
+)
+
+// releaseAfterBursts gives memory back to the system after each burst of work, until ctx is done: many agents at once
+// leave grown stacks and much garbage, and no collection is due before the next burst.
+func releaseAfterBursts(ctx context.Context) {
+	looks := time.NewTicker(lookForBursts)
+	defer looks.Stop()
+	bursts := burstWatch{last: allocatedBytes()}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-looks.C:
+		}
+		if bursts.isOver(allocatedBytes()) {
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// burstWatch notices the ends of bursts.
+type burstWatch struct {
+	last  uint64 // bytes that had been allocated at the last look
+	burst bool   // there was a burst before it
+}
+
+// isOver reports whether a burst has ended since the last look. allocated is in bytes since the start.
+func (w *burstWatch) isOver(allocated uint64) bool {
+	before := w.burst
+	w.last, w.burst = allocated, allocated-w.last >= burstBytes
+	return before && !w.burst
+}
+
+// allocatedBytes returns how much memory the process has allocated since its start, freed or not.
+func allocatedBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
 // unlessStopped returns an error of a start, unless the server was told to end meanwhile.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -158,6 +203,7 @@ func announce(ctx context.Context, a *App, p *Parts, handler *web.Server, at net
 // requests again and again, and does what others ask for.
 func startBackground(ctx context.Context, p *Parts, background *sync.WaitGroup, others ...func(context.Context)) {
 	keepRecords(ctx, p, background)
+	background.Go(func() { releaseAfterBursts(ctx) })
 	rounds := p.NewRounds()
 	background.Go(func() { rounds.Run(ctx, time.Tick(prflow.RoundsTick)) })
 	for _, other := range others {

@@ -189,18 +189,20 @@ func TestFilesAreListedAlikeThroughEveryWayIn(t *testing.T) {
 		} else if got := pathsOf(d.parse([]byte(out))["files"]); got != want {
 			t.Errorf("pr files %q: %q, want %q", glob, got, want)
 		}
-		contents, failure := d.readResource(true, "claudeops://joe/infra/files?glob="+url.QueryEscape(glob))
-		if status != 200 {
-			if failure == nil {
-				t.Errorf("the resource %q: %v", glob, contents)
+		for _, written := range []string{url.QueryEscape(glob), glob} { // models write it plainly
+			contents, failure := d.readResource(true, "claudeops://joe/infra/files?glob="+written)
+			if status != 200 || failure != nil {
+				if status == 200 || failure == nil {
+					t.Errorf("the resource %q: %v, %v", written, contents, failure)
+				}
+				continue
 			}
-			continue
-		}
-		var list any
-		text, _ := contents[1]["text"].(string)
-		if err := json.Unmarshal([]byte(text), &list); err != nil || pathsOf(list) != want ||
-			contents[1]["mimeType"] != "application/json" {
-			t.Errorf("the resource %q: %v, want %q", glob, contents, want)
+			var list any
+			text, _ := contents[1]["text"].(string)
+			if err := json.Unmarshal([]byte(text), &list); err != nil || pathsOf(list) != want ||
+				contents[1]["mimeType"] != "application/json" {
+				t.Errorf("the resource %q: %v, want %q", written, contents, want)
+			}
 		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/url"
 	"runtime/debug"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -66,6 +68,25 @@ func (s *Server) reader(from *operation.Resources) server.ResourceTemplateHandle
 			mcp.TextResourceContents{URI: uri, MIMEType: content.Type, Text: content.Text, Meta: content.About},
 		}, nil
 	}
+}
+
+// escapeQuery escapes what a client wrote plainly into the query of an address, as models do (?glob=checks/**):
+// templates fit escaped values alone. What cannot be unescaped stays as it is.
+func escapeQuery(_ context.Context, _ any, req *mcp.ReadResourceRequest) {
+	address, query, found := strings.Cut(req.Params.URI, "?")
+	if !found {
+		return
+	}
+	fields := strings.Split(query, "&")
+	for i, field := range fields {
+		name, value, _ := strings.Cut(field, "=")
+		plain, err := url.PathUnescape(value)
+		if err != nil {
+			return
+		}
+		fields[i] = name + "=" + strings.ReplaceAll(url.QueryEscape(plain), "+", "%20")
+	}
+	req.Params.URI = address + "?" + strings.Join(fields, "&")
 }
 
 // unknownResource answers about an address that fits no template as its toolset does, which says what addresses there

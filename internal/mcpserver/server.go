@@ -156,6 +156,7 @@ func (s *Server) hooks() *server.Hooks {
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(s.hide)
 	hooks.AddAfterListResources(s.listResources)
+	hooks.AddBeforeReadResource(escapeQuery)
 	hooks.AddOnError(s.unknownResource)
 	if s.changes {
 		// Before the client counts as there, so that it is not told that its first list is another one.

@@ -47,12 +47,22 @@ func (d *Doctor) entryProblem(r policy.RepoPattern) string {
 	for _, e := range d.Registry.Entries() {
 		if names = append(names, e.Name); e.Name == r.Provider {
 			if e.Provider == nil {
-				return "the provider " + e.Name + " is disabled: " + e.Disabled
+				return "the provider " + e.Name + " is disabled: " + d.whyDisabled(e)
 			}
 			return ""
 		}
 	}
 	return fmt.Sprintf("there is no provider %q; %s are", r.Provider, strings.Join(names, ", "))
+}
+
+// whyDisabled returns why a provider is disabled, or where that is said: what is configured has a finding of its own.
+func (d *Doctor) whyDisabled(e gitprovider.Registration) string {
+	for _, f := range d.Config.Forges.All {
+		if f.Configured && f.Driver.Name == e.Name {
+			return "see provider " + e.Name
+		}
+	}
+	return e.Disabled
 }
 
 // disjoint names the entries of CLAUDEOPS_REPOS that the policy's own list shuts out: a repository must be on both.

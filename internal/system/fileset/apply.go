@@ -197,7 +197,7 @@ func (w *applier) leaveMoved() (said string) {
 
 // recover finishes what a killed process began, or takes it back if it cannot be finished. said tells it; "" if there
 // was nothing. The lock is held.
-func (e *Engine) recover() (said string, err error) {
+func (e *Engine) recover(ctx context.Context) (said string, err error) {
 	j, err := e.state.pending()
 	if err != nil || j == nil {
 		return "", err
@@ -218,20 +218,22 @@ func (e *Engine) recover() (said string, err error) {
 	}
 	what := fmt.Sprintf("a %s that was cut off (snapshot %s)", j.Snapshot.Kind, j.Snapshot.ID)
 	if j.Undo {
-		if err := w.undo(); err != nil {
+		if err := w.undo(ctx); w.halted {
+			return "", err
+		} else if err != nil {
 			return "", NewError(Unexpected, "unfinished", []string{"fix_permissions", "retry_command"},
 				"%s cannot be taken back: %s", what, err).Because(err)
 		}
 		return what + " was taken back", nil
 	}
-	w.stageAgain()
-	changed, err := w.finishJournal()
+	w.stageAgain(ctx)
+	changed, err := w.finishJournal(ctx)
 	if err != nil {
-		if e.died(err) {
+		if e.died(err) || w.halted {
 			return "", err
 		}
 		cause := err
-		if err := w.takeBack(cause); e.left() {
+		if err := w.takeBack(ctx, cause); e.left() {
 			return "", err
 		}
 		return fmt.Sprintf("%s could not be finished (%s) and was taken back", what, cause), nil

@@ -22,6 +22,7 @@ type applier struct {
 	engine *Engine
 	disk   disk
 	gone   map[string]bool // staged files that have their place
+	halted bool            // the call's time ended halfway: the next call goes on
 }
 
 // placed notes that a staged file no longer waits.
@@ -60,15 +61,18 @@ func (e *Engine) carryOut(ctx context.Context, kept *keeper, snap Snapshot, init
 		return nil, e.notBegun(journal{Snapshot: snap, Folders: made}, err)
 	}
 	err = e.reached("journal")
-	var changed []string
 	if err == nil {
 		err = w.stage(ctx)
 	}
-	if err == nil {
-		changed, err = w.finishJournal()
+	if err != nil { // only what waits has to go, also where the time is over
+		return nil, w.takeBack(context.WithoutCancel(ctx), err)
+	}
+	changed, err := w.finishJournal(ctx)
+	if w.halted {
+		return nil, err
 	}
 	if err != nil {
-		return nil, w.takeBack(err)
+		return nil, w.takeBack(ctx, err)
 	}
 	if err := e.reached("end"); err != nil {
 		return nil, err
@@ -160,10 +164,13 @@ func (w *applier) stage(ctx context.Context) error {
 }
 
 // stageAgain puts on disk the new files of a journal that were not given their place before the process was killed.
-// What it cannot stage, put writes to its place.
-func (w *applier) stageAgain() {
+// What it cannot stage, put writes to its place. It ends with ctx; the next call syncs what waits.
+func (w *applier) stageAgain(ctx context.Context) {
 	together := w.engine.gather()
 	for _, s := range w.Snapshot.Steps {
+		if ctx.Err() != nil {
+			return
+		}
 		if s.After == "" || s.Staged == "" {
 			continue
 		}
@@ -205,9 +212,9 @@ func (w *applier) waits(s Step) bool {
 }
 
 // finishJournal does the rest of a journal up to its snapshot, from wherever it was left. changed are files that
-// somebody changed meanwhile: they are left as they are, as drift.
-func (w *applier) finishJournal() (changed []string, err error) {
-	if changed, err = w.applySteps(w.Snapshot.Steps); err != nil {
+// somebody changed meanwhile: they are left as they are, as drift. If ctx ends, the next call goes on.
+func (w *applier) finishJournal(ctx context.Context) (changed []string, err error) {
+	if changed, err = w.applySteps(ctx, w.Snapshot.Steps); err != nil {
 		return changed, err
 	}
 	if err := w.writeManifests(w.Manifests); err != nil {
@@ -236,8 +243,8 @@ func (w *applier) finishJournal() (changed []string, err error) {
 }
 
 // applySteps makes the steps: files that go before those that come, since one may have to make room for another's
-// folder.
-func (w *applier) applySteps(steps []Step) (changed []string, err error) {
+// folder. It halts when ctx ends.
+func (w *applier) applySteps(ctx context.Context, steps []Step) (changed []string, err error) {
 	for _, removing := range []bool{true, false} {
 		for i, s := range steps {
 			if (s.After == "") != removing {
@@ -245,6 +252,9 @@ func (w *applier) applySteps(steps []Step) (changed []string, err error) {
 			}
 			if err := w.engine.reached(fmt.Sprintf("step %d", i)); err != nil {
 				return changed, err
+			}
+			if ctx.Err() != nil {
+				return changed, w.halt(ctx.Err())
 			}
 			ours, err := w.do(s)
 			if err != nil {
@@ -256,6 +266,13 @@ func (w *applier) applySteps(steps []Step) (changed []string, err error) {
 		}
 	}
 	return changed, nil
+}
+
+// halt leaves the journal to the next call, since the time of this one is over.
+func (w *applier) halt(because error) error {
+	w.halted = true
+	return NewError(Unexpected, "unfinished", []string{"retry_command"}, "the call was ended while files were put in place; "+
+		"the next call goes on where it was").Because(because)
 }
 
 func (w *applier) writeManifests(texts map[string]string) error {
@@ -336,15 +353,16 @@ func (w *applier) placeFile(s Step) (err error) {
 	return err
 }
 
-// takeBack undoes what was done of a journal, because of an error, which it returns.
-func (w *applier) takeBack(because error) error {
+// takeBack undoes what was done of a journal, because of an error, which it returns. If ctx ends, the next call goes
+// on.
+func (w *applier) takeBack(ctx context.Context, because error) error {
 	if w.engine.died(because) {
 		return because
 	}
 	w.Undo = true
 	// there may be no room; a process that is killed now is finished instead
 	_ = w.engine.state.WriteJSON("journal.json", w.journal)
-	err := w.undo()
+	err := w.undo(ctx)
 	if err == nil {
 		return because
 	}
@@ -354,12 +372,12 @@ func (w *applier) takeBack(because error) error {
 }
 
 // undo takes back what was done of a journal, from wherever it was left.
-func (w *applier) undo() error {
+func (w *applier) undo(ctx context.Context) error {
 	back := make([]Step, 0, len(w.Snapshot.Steps))
 	for _, s := range slices.Backward(w.Snapshot.Steps) {
 		back = append(back, s.undone())
 	}
-	if _, err := w.applySteps(back); err != nil {
+	if _, err := w.applySteps(ctx, back); err != nil {
 		return err
 	}
 	if err := w.writeManifests(w.Before); err != nil {

@@ -138,7 +138,7 @@ func (e *Engine) changing(ctx context.Context, f func() error) (said string, err
 		return "", err
 	}
 	defer unlock()
-	if said, err = e.recover(); err != nil {
+	if said, err = e.recover(ctx); err != nil {
 		return "", err
 	}
 	if said != "" {

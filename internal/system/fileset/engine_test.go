@@ -509,6 +509,41 @@ func TestAFolderThatIsNotNamedAnyMoreIsEmptied(t *testing.T) {
 	m.has(map[string]string{"a.md": "1"})
 }
 
+// A call whose time ends while files are put in place, or while it mends, halts; the next call goes on to the end.
+func TestACallThatPlacesOrMendsEndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	for name, mends := range map[string]bool{"placing": false, "mending": true} {
+		m := newMachine(t, nil)
+		want := m.want(map[string]string{"a.md": "a", "b.md": "b", "c.md": "c"})
+		e := m.engine()
+		if mends {
+			e.KillAt(func(step string) bool { return step == "step 1" })
+			if _, _, err := e.Apply(t.Context(), want, Approval{}); !WasKilled(err) {
+				t.Fatal(err)
+			}
+			e = m.engine()
+		}
+		ctx, end := context.WithCancel(t.Context())
+		e.KillAt(func(step string) bool {
+			if step == "step 2" {
+				end()
+			}
+			return false
+		})
+		_, _, err := e.Apply(ctx, want, Approval{})
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the next call goes on") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(m.project, ".claude", "commands", "c.md")); err == nil {
+			t.Errorf("%s: went on after its time", name)
+		}
+		if _, err := m.engine().Plan(t.Context(), want); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		m.has(map[string]string{"a.md": "a", "b.md": "b", "c.md": "c"})
+	}
+}
+
 // A call whose time is over ends, whatever it does, and has changed nothing.
 func TestACallEndsWithItsTime(t *testing.T) {
 	t.Parallel()
@@ -541,6 +576,9 @@ func TestACallEndsWithItsTime(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		if err := call(ctx, m.engine(), end); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if j, err := m.state.pending(); j != nil || err != nil {
+			t.Errorf("%s: left to the next call: %v, %v", name, j, err)
 		}
 		end()
 		if diff := cmp.Diff(before, m.tree()); diff != "" {
