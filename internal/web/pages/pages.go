@@ -160,11 +160,19 @@ type Page struct {
 	CanSignIn  bool // the caller is not known
 	MayOperate bool
 	Standing   ServerStatus
-	Style      string // names of assets
+	Paused     []Pause // what a person has stopped
+	Style      string  // names of assets
 	Icon       string
 	Version    string
 	Scripts    []string // names of assets, for pages that follow what happens
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
+}
+
+// Pause is something that a person has stopped, as every page says it.
+type Pause struct {
+	What, Repo   string // Repo is "" for everything
+	By, Why      string // untrusted
+	Since, Until time.Time
 }
 
 // ServerStatus describes the state of the server on every page.
