@@ -36,6 +36,7 @@ type world struct {
 	events   []record.Event
 	now      time.Time
 	broken   error // of the ledger
+	paused   error // of a claim
 }
 
 func newWorld(t *testing.T) *world {
@@ -195,6 +196,18 @@ func TestAMergeIsDeployedOnce(t *testing.T) {
 		len(last.Paths) != 1 {
 		t.Errorf("%+v", last)
 	}
+}
+
+func TestAMergeIsNotDeployedWhileAPersonHasPaused(t *testing.T) {
+	w := newWorld(t)
+	w.sees("", "")
+	w.merged(1, map[string]string{"fix.md": mergedCommand("two")})
+	w.paused = fault.New(fault.Paused, "everything is paused")
+	if err := w.round(); fault.CodeOf(err) != fault.Paused {
+		t.Errorf("%v", err)
+	}
+	w.paused = nil
+	w.sees("two", "", "done")
 }
 
 func TestAMergeThatWouldReplaceAPersonsFileWaits(t *testing.T) {
