@@ -31,6 +31,7 @@ func keepDeployed(ctx context.Context, p *Parts) {
 	service := p.Tools.Deploy()
 	deploy.NewDeployer(deploy.DeployerOptions{
 		Service: service, State: service.Engine().State(), Audit: p.Store.Audit, Ledger: p.Store.Ledger, Notifier: p.notifier,
+		Claim:  func(ctx context.Context) (func(), error) { return p.Store.Pauses().Claim(ctx, "", "") },
 		Redact: p.Scanner.Redact, Log: p.Log, Now: time.Now, NewID: NewID,
 	}).Keep(ctx, time.Tick)
 }

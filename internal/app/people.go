@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // Acts returns the operations for people, whatever they come through. Calling it has no side effects.
@@ -39,6 +40,10 @@ func Acts(p func() *Parts) []operation.Operation {
 		}.Operations(),
 		newSessionActs(p).Operations(),
 		newAllowed(p).Operations(),
+		admin.PauseActs{
+			Kernel: kernel, Store: func() admin.PauseStore { return p().Store.Pauses() },
+			Now: func() time.Time { return p().Store.Now() }, Sleep: transport.Sleep,
+		}.Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
 		packages.Acts{
 			Kernel: kernel, Service: func() *packages.Service { return p().Tools.packages() },

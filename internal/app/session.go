@@ -134,6 +134,7 @@ func sessionSettings(p *Parts) (session.Settings, error) {
 		}
 	}
 	s.Update = p.update
+	s.Paused = func(ctx context.Context) error { return p.Store.Pauses().Paused(ctx, "", "") }
 	s.Offers = func() session.Offering { return sessionOffers(p.Cfg) }
 	s.Rules = func(tier gitprovider.Tier) string { return rulesForAgents(p, tier) }
 	for _, t := range c.Tools {

@@ -43,7 +43,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 			Attempts: servedRecords{p.Store.History, p.Store.Store, stateFolderOf(p.Cfg)}, Audit: p.ComparedAudit(),
 			Replies: p.Store.Replies,
 			Summary: p.Store.History, Pulls: p.Store.Pulls, Sessions: p.Store.AgentSessions, Notices: p.Store.Outbox,
-			Changes: p.Store.Changes(),
+			Pauses: p.Store.Pauses(), Changes: p.Store.Changes(),
 		},
 		People: web.People{Sessions: sessions, Acts: Acts(func() *Parts { return p })},
 		Providers: web.Providers{

@@ -188,8 +188,8 @@ func authorize(a *App, p *Parts) {
 			}
 		},
 		Log: p.Log, Clock: prflow.Clock{Now: p.Store.Now, Sleep: transport.Sleep}, NewID: NewID, Notifier: p.notifier,
-		Checkers: newCheckers(a, p),
-		Proof:    prflow.Proof{Key: p.markKey, Head: p.Store.Audit.Head, Exported: p.Store.sinks.Required},
+		Checkers: newCheckers(a, p), Pauses: p.Store.Pauses(),
+		Proof: prflow.Proof{Key: p.markKey, Head: p.Store.Audit.Head, Exported: p.Store.sinks.Required},
 	})
 	p.Tools = a.newTools(p)
 }
@@ -209,7 +209,7 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 				Rules: operation.Rules{Policy: now.Policy, Problem: now.Problem, Closed: now.ReadOnly.On},
 			}
 		},
-		Audit: p.Store.Ledger, Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Hide: p.Scanner.Hide, Log: p.Log,
+		Audit: p.Store.Ledger, Pauses: p.Store.Pauses(), Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Hide: p.Scanner.Hide, Log: p.Log,
 		Now:   p.Store.Now,
 		NewID: NewID,
 	})

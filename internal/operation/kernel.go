@@ -29,14 +29,24 @@ type Audit interface {
 	Record(ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice) error
 }
 
-// KernelOptions configure a Kernel. All are required but Live and ProgressEvery; Locks only where a tool names folders
-// that it writes.
+// Pauses are what people have paused. internal/records/store implements it. The error is paused then.
+type Pauses interface {
+	// Claim notes that somebody is about to write until release is called. owner and repo are "" for what is about no
+	// repository.
+	Claim(ctx context.Context, owner, repo string) (release func(), err error)
+	// Paused asks without a claim.
+	Paused(ctx context.Context, owner, repo string) error
+}
+
+// KernelOptions configure a Kernel. All are required but Live, Pauses and ProgressEvery; Locks only where a tool names
+// folders that it writes.
 type KernelOptions struct {
 	// Authority is what the operator permits callers to do, fixed for the life of the process. Where the rules may change,
 	// Live returns the current ones.
 	Authority Authority
 	Live      func() Authority
 	Audit     Audit
+	Pauses    Pauses // nil: nothing is ever paused
 	Locks     *Locks
 	Redact    func(text string) string // keeps the values of our own tokens out of answers and rows
 	// Hide keeps what looks like a secret of anybody out of what a failure repeats of its call; nil: nothing does.
@@ -150,7 +160,22 @@ func (a *attempt) guarded(ctx context.Context) (out any, err error) {
 	if err := a.admitAgain(ctx); err != nil {
 		return nil, err
 	}
+	if a.op.Needs.Pausable && !a.dryRun && a.kernel.Pauses != nil {
+		release, err := a.kernel.Pauses.Claim(ctx, "", "")
+		if err != nil {
+			return nil, pausedFault(err)
+		}
+		defer release()
+	}
 	return a.runHandler(ctx)
+}
+
+// pausedFault returns a refused claim as a tool has it.
+func pausedFault(err error) error {
+	if fault.CodeOf(err) != fault.Paused {
+		return err
+	}
+	return &Fault{Reason: ReasonWriting, General: fault.From(err)}
 }
 
 // readArguments judges the call and reads its arguments. A tool of agents says nothing of them to who may not call it;

@@ -218,11 +218,14 @@ type Needs struct {
 	// write, whether the caller is still admitted (Caller.Admitted). The tier here then only says who may expect to pass.
 	OwnGates bool
 	Dry      Dry
+	// Pausable says that nobody may do it while people have paused everything. Tools that write or run programs are.
+	Pausable bool
 }
 
 // under returns the needs of a tool with an effect. Writing needs the highest tier, if it is not to the program's own
 // folders.
 func (n Needs) under(effect Effect) Needs {
+	n.Pausable = !n.OwnGates && (effect == Exec || effect == Write && !n.CacheOnly)
 	switch {
 	case n.OwnGates:
 	case effect == Write && !n.CacheOnly:

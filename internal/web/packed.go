@@ -9,10 +9,8 @@ import (
 	"sync"
 
 	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/pages"
 )
-
-// minPacked is the size in bytes below which an answer is sent as it is: it fits into one packet.
-const minPacked = 1400
 
 // zippers are used again, since each has some hundred KB.
 //
@@ -46,7 +44,7 @@ func packed(h http.Header, r *http.Request, a httpx.Response) []byte {
 // packPage returns a page compressed, if its reader takes that, and what the encoding is called; body and "" otherwise.
 // Other sites cannot learn anything from its length: their requests carry no cookie of ours.
 func packPage(r *http.Request, body []byte) (packed []byte, encoding string) {
-	if len(body) < minPacked || !takesEncoding(r, "gzip") {
+	if len(body) < pages.MinPacked || !takesEncoding(r, "gzip") {
 		return body, ""
 	}
 	w, _ := zippers.Get().(*gzip.Writer)

@@ -100,7 +100,8 @@ func newWorld(t testing.TB, change func(*world)) *world {
 	w.flow = prflow.Options{
 		Registry: registry, Ledger: s.Ledger, History: s.History, Secrets: scanner,
 		Authority: prflow.Authority{Policy: policy.Default(), Tier: gitprovider.TierInvestigate}, Log: log, NewID: newID,
-		Clock: prflow.Clock{Now: w.Now, Sleep: func(_ context.Context, d time.Duration) { w.advance(d) }},
+		Pauses: s.Pauses(),
+		Clock:  prflow.Clock{Now: w.Now, Sleep: func(_ context.Context, d time.Duration) { w.advance(d) }},
 		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil },
 			Head: s.Audit.Head},
 	}
@@ -108,7 +109,7 @@ func newWorld(t testing.TB, change func(*world)) *world {
 		Settings: httpx.Settings{Version: "test"}, Callers: web.Callers{Network: httpx.Network{Loopback: true}},
 		Records: views.Records{
 			Attempts: attempts{s.History, s}, Audit: s.Audit, Replies: s.Replies, Summary: s.History, Pulls: s.Pulls,
-			Sessions: s.AgentSessions, Notices: s.Outbox, Changes: s.Changes(),
+			Sessions: s.AgentSessions, Notices: s.Outbox, Changes: s.Changes(), Pauses: s.Pauses(),
 		},
 		Providers: web.Providers{Providers: dashboard.Providers{Registry: registry}},
 		Webhooks:  api.Webhooks{Senders: web.KnownWebhooks("")},

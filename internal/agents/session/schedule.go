@@ -160,6 +160,9 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 			err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, sessions.CauseBusy, fault.From(err).Message)
 		}
 	}
+	if fault.CodeOf(err) == fault.Paused && ctx.Err() == nil {
+		err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, sessions.CausePaused, fault.From(err).Message)
+	}
 	if fault.CodeOf(err) == fault.Misconfigured && ctx.Err() == nil {
 		if s.Refused != nil {
 			s.Refused(ctx, err)

@@ -61,6 +61,9 @@ type Settings struct {
 	// Confinement keeps agents from our files and processes.
 	Confinement Confinement
 	Problem     string // why no session may start, naming the variable; "" if one may
+	// Paused returns paused while people have paused everything; nil: nothing ever is. The record of the beginning asks
+	// again.
+	Paused func(ctx context.Context) error
 }
 
 // Claude is the Claude CLI, and what it is started with.

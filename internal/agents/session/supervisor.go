@@ -123,6 +123,11 @@ func (s *Supervisor) startChain(ctx, life context.Context, spec Spec, l *folderL
 	for _, id := range closed {
 		s.runner.Log.Warn("a session was interrupted: the process that ran it was killed", "session", id)
 	}
+	if s.runner.Settings.Paused != nil { // before the audit has that the session was started
+		if err := s.runner.Settings.Paused(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if spec.Admit != nil {
 		if err := spec.Admit(ctx, spec.ID); err != nil {
 			return nil, err

@@ -28,6 +28,7 @@ const (
 	ContentDenied      Code = "content_denied"      // secret, hidden characters, size
 	RepoNotAllowed     Code = "repo_not_allowed"    // repository or base branch outside the operator's list
 	ReadOnly           Code = "read_only"           // the server takes no proposals
+	Paused             Code = "paused"              // a person has stopped such acts; RetryAfter if that has an end
 	NotFound           Code = "not_found"           // repository, branch or PR
 	ProviderUnresolved Code = "provider_unresolved" // no provider matches
 	DuplicatePR        Code = "duplicate_pr"        // open PR on the same paths
@@ -77,6 +78,8 @@ func facts(c Code) codeFacts {
 		return codeFacts{429, true, ExitRefused, false}
 	case RateLimited:
 		return codeFacts{429, true, ExitProvider, false}
+	case Paused:
+		return codeFacts{503, true, ExitRefused, false}
 	case ProviderDisabled:
 		return codeFacts{503, false, ExitProvider, false}
 	case Misconfigured:
@@ -115,7 +118,7 @@ func (c Code) Known() bool { return c == Internal || facts(c).httpStatus != 500 
 func Codes() []Code {
 	return []Code{
 		InvalidArgument, Unauthenticated, Forbidden, TierDenied, ScopeDenied, ContentDenied, RepoNotAllowed, ReadOnly,
-		NotFound, ProviderUnresolved, DuplicatePR, Conflict, NoChange, CooldownActive, LimitReached, RateLimited,
+		Paused, NotFound, ProviderUnresolved, DuplicatePR, Conflict, NoChange, CooldownActive, LimitReached, RateLimited,
 		ProviderDisabled, Misconfigured, UpstreamError, Timeout, Internal,
 	}
 }

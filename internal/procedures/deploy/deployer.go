@@ -54,10 +54,12 @@ type DeployerOptions struct {
 	Audit    MergeAudit
 	Ledger   MergeLedger
 	Notifier record.Notifier
-	Redact   func(text string) string
-	Log      *slog.Logger
-	Now      func() time.Time
-	NewID    func() string
+	// Claim notes that a deployment begins, until release is called; paused while people have paused everything.
+	Claim  func(ctx context.Context) (release func(), err error)
+	Redact func(text string) string
+	Log    *slog.Logger
+	Now    func() time.Time
+	NewID  func() string
 }
 
 // Deployer deploys merges.
@@ -180,6 +182,11 @@ func (d *Deployer) newestSnapshot() string {
 // deploy brings the checkout forward and deploys, and records what came of it.
 func (d *Deployer) deploy(ctx context.Context, m Merges) error {
 	started, due := d.Now(), *m.Due
+	release, err := d.Claim(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	checkout, err := d.Service.Update(ctx)
 	var done *fileset.Done
 	if err == nil {

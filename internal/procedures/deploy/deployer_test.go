@@ -36,6 +36,7 @@ type world struct {
 	events   []record.Event
 	now      time.Time
 	broken   error // of the ledger
+	paused   error // of a claim
 }
 
 func newWorld(t *testing.T) *world {
@@ -127,13 +128,16 @@ func (w *world) Notices(event record.Event, _ record.Attempt) []record.Notice {
 }
 func (w *world) Kick(context.Context) {}
 
+// claim is refused while the world is paused.
+func (w *world) claim(context.Context) (func(), error) { return func() {}, w.paused }
+
 func (w *world) service() *deploy.Service { return deploy.NewService(w.settings) }
 
 // round is a round of a server that was just started.
 func (w *world) round() error {
 	service := w.service()
 	return deploy.NewDeployer(deploy.DeployerOptions{
-		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w,
+		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w, Claim: w.claim,
 		Redact: func(s string) string { return s },
 		Log:    slog.New(slog.DiscardHandler), Now: func() time.Time { return w.now }, NewID: func() string { return "id" },
 	}).Round(w.Context())
@@ -192,6 +196,18 @@ func TestAMergeIsDeployedOnce(t *testing.T) {
 		len(last.Paths) != 1 {
 		t.Errorf("%+v", last)
 	}
+}
+
+func TestAMergeIsNotDeployedWhileAPersonHasPaused(t *testing.T) {
+	w := newWorld(t)
+	w.sees("", "")
+	w.merged(1, map[string]string{"fix.md": mergedCommand("two")})
+	w.paused = fault.New(fault.Paused, "everything is paused")
+	if err := w.round(); fault.CodeOf(err) != fault.Paused {
+		t.Errorf("%v", err)
+	}
+	w.paused = nil
+	w.sees("two", "", "done")
 }
 
 func TestAMergeThatWouldReplaceAPersonsFileWaits(t *testing.T) {
@@ -280,7 +296,7 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	service := w.service()
 	d := deploy.NewDeployer(deploy.DeployerOptions{
-		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w,
+		Service: service, State: service.Engine().State(), Audit: w, Ledger: w, Notifier: w, Claim: w.claim,
 		Redact: func(s string) string { return s },
 		Log:    slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id" },
 	})

@@ -85,7 +85,7 @@ func (s *Service) newCreation(call operation.Call) *creation {
 	log := s.log("request_id", r.id)
 	c := &creation{
 		service: s, log: log, call: call, request: r, verdicts: verdicts{},
-		rules:    rules{s.CurrentAuthority(), s.Secrets, s.Proof.Exported},
+		rules:    rules{s.CurrentAuthority(), s.Secrets, s.Proof.Exported, s.Pauses},
 		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), log: log},
 	}
 	call.Records(c.fail)
@@ -102,8 +102,11 @@ func (c *creation) attempt(ctx context.Context, run func() (CreateResult, error)
 	}()
 	result, err := run()
 	ended = true
-	if err == nil {
+	switch fault.CodeOf(err) {
+	case "":
 		c.service.notify(ctx)
+	case fault.Paused:
+		c.verdicts[record.GatePause] = deny(fault.From(err)) // a claim may have been refused
 	}
 	result.RequestID = c.request.id
 	return result, kernelFault(err)

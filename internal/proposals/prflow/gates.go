@@ -13,8 +13,8 @@ import (
 // in answers and records, the filters of the dashboard and docs/explain/gates.md.
 func gates() []gate {
 	return []gate{
-		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), repositoryGate(), factsGate(),
-		revisionGate(),
+		argumentsGate(), tierGate(), scopeGate(), baseTreeGate(), contentGate(), pauseGate(), repositoryGate(),
+		factsGate(), revisionGate(),
 		duplicateGate(), cooldownGate(), auditGate(), capsGate(),
 	}
 }
@@ -242,6 +242,25 @@ func scopeGate() gate {
 				}
 			}
 			return out, nil
+		},
+	}
+}
+
+// pauseGate denies every proposal while people have paused everything, or the repository. Each claim asks again, in its
+// transaction.
+func pauseGate() gate {
+	return gate{
+		Name: record.GatePause, Phase: phaseRequest,
+		Asks: "whether a person has paused everything, or the repository",
+		Judge: func(ctx context.Context, on rules, r *createRequest, _ *evidence) (ruling, error) {
+			if on.pauses == nil {
+				return ruling{detail: "nothing is paused"}, nil
+			}
+			err := on.pauses.Paused(ctx, r.asked.RepoOwner, r.asked.RepoName)
+			if fault.CodeOf(err) == fault.Paused {
+				return deny(fault.From(err)), nil
+			}
+			return ruling{detail: "nothing is paused"}, err
 		},
 	}
 }

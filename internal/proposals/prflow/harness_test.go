@@ -67,7 +67,7 @@ func newBench(t *testing.T) *bench {
 			{Name: "fake", Provider: b.fake, Hosts: []string{"git.example.org"}},
 			{Name: "gitea", Disabled: "GITEA_TOKEN is not set", Hosts: []string{"gitea.example.org"}},
 		}, nil, "", nil),
-		Ledger: s.Ledger, History: s.History, Secrets: scanner,
+		Ledger: s.Ledger, History: s.History, Secrets: scanner, Pauses: s.Pauses(),
 		Authority: prflow.Authority{Policy: policy.Default(), Tier: gitprovider.TierInvestigate},
 		Log:       slog.New(slog.DiscardHandler),
 		Clock:     prflow.Clock{Now: b.clock.Now, Sleep: func(_ context.Context, d time.Duration) { b.clock.advance(d) }},

@@ -23,6 +23,13 @@ func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, er
 	if err := c.admitted(ctx); err != nil {
 		return CreateResult{}, err
 	}
+	if !c.rules.DryRun {
+		release, err := c.rules.claim(ctx, c.evidence.snapshot.Repo)
+		if err != nil {
+			return CreateResult{}, err
+		}
+		defer release()
+	}
 	pr := same.pr
 	row := c.auditRow(record.OutcomeReused, nil)
 	row.PRNumber, row.PRURL, row.Branch = pr.Number, pr.URL, pr.Branch

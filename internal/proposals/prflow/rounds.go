@@ -142,6 +142,8 @@ func (s *Service) Resume(ctx context.Context) ([]Settled, error) {
 			var late *lateError
 			if err := settler.settleProposal(ctx, p); errors.As(err, &late) {
 				entry.Late = timestamp(late.until)
+			} else if fault.CodeOf(err) == fault.Paused {
+				entry.Error = settler.log.redactedMessage(err)
 			} else if err != nil {
 				entry.Error = settler.log.redactedMessage(err)
 				settler.log.error("proposal not settled", err, "request_id", p.ID)

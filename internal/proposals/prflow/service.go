@@ -31,7 +31,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// Options configure a Service. All are required but Live, Notifier, ProgressEvery and Step.
+// Options configure a Service. All are required but Live, Notifier, Pauses, ProgressEvery and Step.
 type Options struct {
 	Registry *gitprovider.Registry
 	Ledger   Ledger
@@ -50,6 +50,8 @@ type Options struct {
 	Checkers RunChecker
 	// Notifier notifies people; nil disables notifications.
 	Notifier record.Notifier
+	// Pauses are what people have paused; nil: nothing ever is.
+	Pauses operation.Pauses
 	// ProgressEvery is the interval between progress reports to the caller; 0: every 10 s.
 	ProgressEvery time.Duration
 	// Step, if not nil, is called after each step of a creation has taken effect: tests kill the process there.
@@ -192,6 +194,16 @@ type rules struct {
 	Authority
 	secrets  Secrets
 	exported func(ctx context.Context) error // Proof.Exported
+	pauses   operation.Pauses                // nil for none
+}
+
+// claim notes that we are about to write to a repository without a reservation, until release is called; paused if it
+// is paused.
+func (r rules) claim(ctx context.Context, repo gitprovider.RepoRef) (release func(), err error) {
+	if r.pauses == nil {
+		return func() {}, nil
+	}
+	return r.pauses.Claim(ctx, repo.Owner, repo.Name)
 }
 
 // redactedLog is a log in which errors have their causes, and no value of a token of ours.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -26,6 +27,7 @@ type Sweeper struct {
 	reader  Reader
 	settler *settler
 	tier    gitprovider.Tier
+	pauses  operation.Pauses       // nil for none
 	settled map[branchAt]bool      // has a pull request, or is not ours
 	bare    map[branchAt]time.Time // holds nothing beyond the default branch as it was then
 }
@@ -36,7 +38,7 @@ type branchAt struct{ provider, repo, branch, tip string }
 // NewSweeper makes a Sweeper.
 func (s *Service) NewSweeper() *Sweeper {
 	return &Sweeper{
-		reader: s.Reader(), settler: s.settler(), tier: s.CurrentAuthority().Tier,
+		reader: s.Reader(), settler: s.settler(), tier: s.CurrentAuthority().Tier, pauses: s.Pauses,
 		settled: map[branchAt]bool{}, bare: map[branchAt]time.Time{},
 	}
 }
@@ -201,10 +203,17 @@ func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.C
 	return contentDigest(changes) == content, nil
 }
 
-// remove removes the branch, and records that.
+// remove removes the branch, and records that. While the repository is paused it stays.
 func (r *round) remove(ctx context.Context, at branchAt, request string) {
 	s, entry := r.settler, Swept{Repo: at.provider + ":" + r.repo.String(), Branch: at.branch}
-	err := r.provider.DeleteBranch(ctx, r.repo, at.branch, at.tip)
+	release, err := rules{pauses: r.pauses}.claim(ctx, r.repo)
+	if fault.CodeOf(err) == fault.Paused {
+		return
+	}
+	if err == nil {
+		defer release()
+		err = r.provider.DeleteBranch(ctx, r.repo, at.branch, at.tip)
+	}
 	if fault.CodeOf(err) == fault.Conflict { // somebody works on it
 		return
 	}

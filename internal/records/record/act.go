@@ -237,6 +237,8 @@ func allVerbs() map[string]verbs {
 		"deploy.rollback":        {"rolled back a deployment", "roll back a deployment"},
 		"packages.registry_init": {"made a registry", "make a registry"},
 		"prune":                  {"removed what was old", "remove what was old"},
+		"pause":                  {"paused", "pause"},
+		"resume":                 {"resumed", "resume"},
 		"read_file":              {"read a file", "read a file"},
 		"read_pr_diff":           {"read the difference of", "read the difference of"},
 	}
@@ -288,6 +290,7 @@ func codes() map[fault.Code]string {
 		fault.ContentDenied:      "Looks like a secret",
 		fault.RepoNotAllowed:     "Repository not allowed",
 		fault.ReadOnly:           "Read-only",
+		fault.Paused:             "Paused",
 		fault.NotFound:           "Does not exist",
 		fault.ProviderUnresolved: "No forge fits",
 		fault.DuplicatePR:        "Already open",

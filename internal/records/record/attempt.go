@@ -201,6 +201,7 @@ const (
 	GateScope      Gate = "scope"
 	GateBaseTree   Gate = "base_tree"
 	GateContent    Gate = "content"
+	GatePause      Gate = "pause"
 	GateRepository Gate = "repository"
 	GateFacts      Gate = "facts"
 	GateRevision   Gate = "revision"
@@ -212,8 +213,8 @@ const (
 
 // Gates lists them, in the order in which they are asked.
 func Gates() []Gate {
-	return []Gate{GateArguments, GateTier, GateScope, GateBaseTree, GateContent, GateRepository, GateFacts,
-		GateRevision, GateDuplicate, GateCooldown, GateAudit, GateCaps}
+	return []Gate{GateArguments, GateTier, GateScope, GateBaseTree, GateContent, GatePause, GateRepository,
+		GateFacts, GateRevision, GateDuplicate, GateCooldown, GateAudit, GateCaps}
 }
 
 // Ruling is the result of a gate.

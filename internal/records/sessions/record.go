@@ -60,6 +60,7 @@ type Cause string
 const (
 	CauseBusy    Cause = "busy"    // another session ran when it was due
 	CauseRefused Cause = "refused" // settings do not let sessions start, such as a boundary that is required and missing
+	CausePaused  Cause = "paused"  // a person had paused everything when it was due
 	CauseLogin   Cause = "login"   // Claude Code has to be signed in
 )
 

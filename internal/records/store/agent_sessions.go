@@ -43,6 +43,9 @@ func (s *AgentSessions) BeginSession(ctx context.Context, r sessions.Record) err
 func (s *AgentSessions) insert(ctx context.Context, r sessions.Record, lock string) error {
 	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		record, err := json.Marshal(r)
+		if err == nil && r.State == sessions.StateRunning {
+			err = s.db.checkPaused(ctx, tx, "", "")
+		}
 		if err != nil {
 			return err
 		}

@@ -112,6 +112,7 @@ type database struct {
 
 	connected *heldLocks // of the connections of agents that this process serves
 	running   *heldLocks // of the scripts that this process runs
+	claimed   *heldLocks // of its tools that write
 
 	rows     rowMemory // of the audit
 	refusals recentRefusals
@@ -134,7 +135,7 @@ func newDatabase(dir string, opts Options) *database {
 	d := &database{dir: dir, opts: opts.withDefaults(), sem: make(chan struct{}, 1)}
 	d.turns = turns{one: make(chan struct{}, 1), patience: d.opts.BusyTimeout}
 	d.readers = readers{free: make(chan struct{}, d.opts.Readers), patience: d.opts.BusyTimeout}
-	d.connected, d.running = newHeldLocks(d), newHeldLocks(d)
+	d.connected, d.running, d.claimed = newHeldLocks(d), newHeldLocks(d), newHeldLocks(d)
 	return d
 }
 

@@ -30,6 +30,9 @@ func (l *Ledger) Reserve(
 	var holders []proposalRow
 	err = l.held.acquireAndRecord(ctx, p.ID, func(lock string) (bool, error) {
 		err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			if err := l.db.checkPaused(ctx, tx, p.Owner, p.Repo); err != nil {
+				return err
+			}
 			holder, err := findHolder(ctx, tx, p, claim.Seen)
 			if err != nil {
 				return err
@@ -241,6 +244,9 @@ func checkStep(state record.ProposalState, accepted ...record.ProposalState) err
 func (l *Ledger) Adopt(ctx context.Context, left record.Proposal) (ok bool, err error) {
 	err = l.held.acquireAndRecord(ctx, left.ID, func(lock string) (bool, error) {
 		err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			if err := l.db.checkPaused(ctx, tx, left.Owner, left.Repo); err != nil {
+				return err
+			}
 			if back, err := l.cameBack(ctx, left); err != nil || back {
 				return err
 			}
@@ -270,6 +276,9 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 	next.State, next.Provider = record.StateReserved, l.db.stored(next.Provider)
 	err = l.held.acquireAndRecord(ctx, next.ID, func(lock string) (bool, error) {
 		err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			if err := l.db.checkPaused(ctx, tx, next.Owner, next.Repo); err != nil {
+				return err
+			}
 			if back, err := l.cameBack(ctx, left); err != nil || back {
 				return err
 			}

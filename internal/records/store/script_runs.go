@@ -30,11 +30,18 @@ type keptScriptRun struct {
 func (s *ScriptRuns) BeginScriptRun(ctx context.Context, r record.ScriptRun) error {
 	return s.held.acquireAndRecord(ctx, r.ID, func(lock string) (bool, error) {
 		kept, err := encodeScriptRun(keptScriptRun{r, lock})
-		if err == nil {
-			const insert = `INSERT INTO script_runs (id, script, started_us, ends_us, state, record) VALUES ($1, $2, $3, $4, $5, $6)`
-			err = s.db.exec(ctx, insert, textColumn(r.ID), textColumn(r.Script), micros(r.StartedAt), micros(r.EndsBy),
-				textColumn(r.State), kept)
+		if err != nil {
+			return false, err
 		}
+		err = s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			if err := s.db.checkPaused(ctx, tx, "", ""); err != nil {
+				return err
+			}
+			const insert = `INSERT INTO script_runs (id, script, started_us, ends_us, state, record) VALUES ($1, $2, $3, $4, $5, $6)`
+			_, err := tx.ExecContext(ctx, insert, textColumn(r.ID), textColumn(r.Script), micros(r.StartedAt), micros(r.EndsBy),
+				textColumn(r.State), kept)
+			return err
+		})
 		return err == nil, err
 	})
 }

@@ -350,12 +350,7 @@ func ParseRetention(raw string) (time.Duration, error) {
 	if raw == "0" {
 		return 0, nil
 	}
-	age, err := time.ParseDuration(raw)
-	if days, ok := strings.CutSuffix(raw, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		age = time.Duration(n) * 24 * time.Hour //nolint:gosec // 16 bits fit
-	}
+	age, err := ParseAge(raw)
 	if err != nil {
 		return 0, errors.New("not an age such as 90d")
 	}
@@ -363,6 +358,16 @@ func ParseRetention(raw string) (time.Duration, error) {
 		return 0, errors.New("less than 7d")
 	}
 	return age, nil
+}
+
+// ParseAge reads a number of days such as 7d, or a duration such as 2h30m.
+func ParseAge(raw string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(raw, "d")
+	if !ok {
+		return time.ParseDuration(raw)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	return time.Duration(n) * 24 * time.Hour, err //nolint:gosec // 16 bits fit
 }
 
 // ToolTier is the lowest tier that may call a tool of a toolset, where the policy raises it.

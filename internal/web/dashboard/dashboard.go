@@ -100,6 +100,7 @@ type Dashboard struct {
 	policy    *policyPage
 	signIn    *signInPages
 	consent   *consentPages
+	pausing   *pausePages
 	sets      []pageSet // with an entry of their own in the navigation, after those that every server has
 }
 
@@ -114,7 +115,8 @@ func New(o Options) (*Dashboard, error) {
 		return nil, err
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings,
-		health: o.Health, buttons: o.SignIn.Buttons, summary: o.Records.Summary, sessions: o.Records.Sessions, env: o.Env}
+		health: o.Health, pauses: o.Records.Pauses, buttons: o.SignIn.Buttons, summary: o.Records.Summary,
+		sessions: o.Records.Sessions, env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
@@ -132,7 +134,7 @@ func New(o Options) (*Dashboard, error) {
 		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
 		policy:  &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
-		consent: newConsentPages(r, o),
+		consent: newConsentPages(r, o), pausing: newPausePages(r, o.Acts),
 	}
 	d.overview = &overview{
 		r, o.Records, d.sessions, o.Toolsets,
@@ -202,6 +204,7 @@ func (d *Dashboard) Routes() []httpx.Route {
 	}
 	routes = append(routes, d.signIn.tokens.routes()...)
 	routes = append(routes, d.consent.routes()...)
+	routes = append(routes, d.pausing.routes()...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, httpx.Route{Method: "GET", Pattern: "/sign-out", Page: true,
@@ -254,6 +257,7 @@ type renderer struct {
 	base     string // path below which the server is
 	settings httpx.Settings
 	health   *health.Checker
+	pauses   views.Pauses // nil: nothing is ever paused
 	nav      []pages.NavItem
 	buttons  func(next string) []signin.Button // by which people sign in
 	summary  views.Summary
@@ -291,9 +295,10 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 	operates := req.Principal.Scopes.Has(access.Operate)
 	var standing pages.ServerStatus
 	var tabs map[record.Tab]int64
+	var paused []pages.Pause
 	nav := navigationFor(h.nav, operates)
 	if req.Principal.Name() != "" {
-		standing = h.standing(req.Context())
+		standing, paused = h.standing(req.Context()), h.paused(req)
 		tabs = h.countPlaces(req.Context(), nav)
 	}
 	return pages.Page{
@@ -301,7 +306,7 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 		MayReview:  req.Principal.Scopes.Has(access.Review),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
-		Standing:   standing, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
+		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
 		Position: req.Position,
 		Scripts:  []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
@@ -349,7 +354,7 @@ func (h *renderer) asset(req *httpx.Request) (httpx.Response, error) {
 	if !found {
 		return httpx.Response{}, httpx.NothingHere(h.base)
 	}
-	return httpx.Response{Bytes: a.Content, ContentType: a.ContentType, Packed: a.Packed, Header: http.Header{
+	return httpx.Response{Bytes: a.Content, ContentType: a.ContentType, Packed: a.Packed(), Header: http.Header{
 		"Cache-Control": {"public, max-age=31536000, immutable"},
 	}}, nil
 }

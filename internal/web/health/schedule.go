@@ -75,7 +75,8 @@ func (s *schedule) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(s.endedDesc(), prometheus.CounterValue, float64(s.now.Ended[state]),
 			string(state))
 	}
-	for _, cause := range []sessions.Cause{sessions.CauseBusy, sessions.CauseRefused} {
+	for _, cause := range []sessions.Cause{sessions.CauseBusy, sessions.CauseRefused,
+		sessions.CausePaused} {
 		out <- prometheus.MustNewConstMetric(s.skips(), prometheus.CounterValue, float64(s.now.Skipped[cause]), string(cause))
 	}
 	last := float64(0)

@@ -165,12 +165,20 @@ type Page struct {
 	MayReview  bool
 	TabCounts  map[record.Tab]int64 // changes by how they stand; nil where they are not known
 	Standing   ServerStatus
-	Style      string // names of assets
+	Paused     []Pause // what a person has stopped
+	Style      string  // names of assets
 	Icon       string
 	Version    string
 	Scripts    []string // names of assets, for pages that follow what happens
 	Again      string   // address that tries again what a forge did not answer; "" for none
 	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
+}
+
+// Pause is something that a person has stopped, as every page says it.
+type Pause struct {
+	What, Repo   string // Repo is "" for everything
+	By, Why      string // untrusted
+	Since, Until time.Time
 }
 
 // ServerStatus describes the state of the server on every page.
@@ -359,7 +367,7 @@ func (p *parts) execute(page *template.Template, key partKey, of Part) (template
 
 //go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg
 //go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js static/own.js
-//go:embed static/inter.woff2 static/packed
+//go:embed static/inter.woff2
 var static embed.FS
 
 // Asset is a file that pages refer to. Its name holds the hash of its content, so that it never changes.
@@ -367,17 +375,17 @@ type Asset struct {
 	Name        string // "app.0123456789ab.css"
 	ContentType string
 	Content     []byte
-	// Packed holds the content compressed by br and gzip, as make golden has made it; nil where it has not since the
-	// content was changed.
-	Packed map[string][]byte
 }
+
+// fontType is the content type of the font, which is compressed already.
+const fontType = "font/woff2"
 
 // Assets are the files that pages refer to.
 type Assets struct{ Style, Font, Icon, Htmx, Live, Once, Own Asset }
 
 // LoadAssets reads the embedded files.
 func LoadAssets() (a Assets, err error) {
-	if a.Font, err = asset("inter.woff2", "font/woff2"); err != nil {
+	if a.Font, err = asset("inter.woff2", fontType); err != nil {
 		return a, err
 	}
 	if a.Style, err = asset("app.css", "text/css; charset=utf-8", "tabler.css"); err != nil {
@@ -416,21 +424,11 @@ func asset(name, contentType string, before ...string) (Asset, error) {
 	return named(Asset{ContentType: contentType, Content: content}, name), nil
 }
 
-// named gives an asset the name that belongs to its content, and the compressed forms that are kept of that.
+// named gives an asset the name that belongs to its content.
 func named(a Asset, name string) Asset {
 	sum := sha256.Sum256(a.Content)
 	ext := path.Ext(name)
-	a.Name, a.Packed = strings.TrimSuffix(name, ext)+"."+hex.EncodeToString(sum[:6])+ext, nil
-	for coding, ending := range map[string]string{"br": ".br", "gzip": ".gz"} {
-		form, err := static.ReadFile("static/packed/" + a.Name + ending)
-		if err != nil {
-			return a
-		}
-		if a.Packed == nil {
-			a.Packed = map[string][]byte{}
-		}
-		a.Packed[coding] = form
-	}
+	a.Name = strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
 	return a
 }
 

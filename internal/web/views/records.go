@@ -21,7 +21,13 @@ type Records struct {
 	Pulls    Pulls
 	Sessions Sessions
 	Notices  Notices
+	Pauses   Pauses  // nil: nothing is ever paused
 	Changes  Changes // nil where changes cannot be detected
+}
+
+// Pauses are what people have paused.
+type Pauses interface {
+	Pauses(ctx context.Context) ([]record.Pause, error)
 }
 
 // Attempts are attempts at proposals, and the proposals that passed the gates.

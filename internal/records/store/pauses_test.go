@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+)
+
+func pauseRow() record.Attempt {
+	return record.Attempt{Time: noon(), RequestID: "p", Door: record.DoorCLI, Action: "pause", Outcome: record.OutcomeDone}
+}
+
+func mustPause(t *testing.T, s *Store, p record.Pause) {
+	t.Helper()
+	if _, err := s.Pauses().Pause(t.Context(), p, false, pauseRow()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachClaimIsRefusedWhereAPersonHasPaused(t *testing.T) {
+	left := proposal("left", "checks/left.md")
+	claims := map[string]func(context.Context, *Store) error{
+		"a proposal": func(ctx context.Context, s *Store) error {
+			_, err := s.Ledger.Reserve(ctx, proposal("new", "checks/new.md"), record.Claim{})
+			return err
+		},
+		"one that takes another's place": func(ctx context.Context, s *Store) error {
+			_, err := s.Ledger.Supersede(ctx, left, proposal("next", "checks/left.md"), attempt("left"))
+			return err
+		},
+		"settling": func(ctx context.Context, s *Store) error {
+			_, err := s.Ledger.Adopt(ctx, left)
+			return err
+		},
+		"a tool, in the repository": func(ctx context.Context, s *Store) error {
+			release, err := s.Pauses().Claim(ctx, "Demo", "home-CLUSTER")
+			if err == nil {
+				release()
+			}
+			return err
+		},
+		"a tool": func(ctx context.Context, s *Store) error {
+			release, err := s.Pauses().Claim(ctx, "", "")
+			if err == nil {
+				release()
+			}
+			return err
+		},
+		"a script": func(ctx context.Context, s *Store) error {
+			return s.ScriptRuns().BeginScriptRun(ctx, record.ScriptRun{ID: "run", State: record.ScriptRunning, StartedAt: noon(),
+				EndsBy: noon()})
+		},
+		"a session": func(ctx context.Context, s *Store) error {
+			return s.AgentSessions.BeginSession(ctx, sessions.Record{ID: "s", Ending: sessions.Ending{State: sessions.StateRunning}})
+		},
+	}
+	everywhere := map[string]bool{"a tool": true, "a script": true, "a session": true}
+	for name, claim := range claims {
+		for scope, p := range map[string]record.Pause{
+			"everything": {Why: "moving", By: "ann"}, "the repository": {Owner: "demo", Repo: "home-cluster", Why: "moving"},
+			"another one": {Owner: "demo", Repo: "other"}, "over": {Until: noon()},
+		} {
+			t.Run(name+", "+scope, func(t *testing.T) {
+				s := openNew(t)
+				mustPause(t, s, p)
+				var want fault.Code
+				if scope == "everything" || scope == "the repository" && !everywhere[name] {
+					want = fault.Paused
+				}
+				wantCode(t, claim(t.Context(), s), want)
+				wantEqual(t, count(t, s, "SELECT COUNT(*) FROM write_claims"), 0)
+				if want == fault.Paused {
+					wantEqual(t, count(t, s, `SELECT (SELECT COUNT(*) FROM proposals) + (SELECT COUNT(*) FROM script_runs) +
+						(SELECT COUNT(*) FROM agent_sessions)`), 0)
+					if _, err := s.Pauses().Resume(t.Context(), "", "",
+						func([]record.Pause) record.Attempt { return pauseRow() }); err != nil {
+						t.Fatal(err)
+					}
+					wantCode(t, claim(t.Context(), s), "")
+				}
+			})
+		}
+	}
+}
+
+func TestAPauseSaysWhenToComeBackAndEnds(t *testing.T) {
+	now := noon()
+	s := openWith(t, Options{Now: func() time.Time { return now }})
+	mustPause(t, s, record.Pause{Why: "moving", By: "ann", Until: now.Add(time.Hour)})
+	mustPause(t, s, record.Pause{Owner: "demo", Repo: "home", Why: "frozen", By: "ben"})
+	e := fault.From(s.Pauses().Paused(t.Context(), "demo", "home"))
+	if e.Code != fault.Paused || e.RetryAfter != time.Hour || !strings.Contains(e.Message, "ann") ||
+		!strings.Contains(e.Next, "2026") && !strings.Contains(e.Next, now.Add(time.Hour).Format(time.RFC3339)) {
+		t.Errorf("%+v", e)
+	}
+	list, err := s.Pauses().Pauses(t.Context())
+	wantEqual(t, err, nil)
+	wantEqual(t, len(list), 2)
+	wantEqual(t, list[0].Scope()+" "+list[1].Scope(), "everything demo/home")
+	now = now.Add(time.Hour)
+	wantCode(t, s.Pauses().Paused(t.Context(), "", ""), "")
+	e = fault.From(s.Pauses().Paused(t.Context(), "DEMO", "Home"))
+	if e.Code != fault.Paused || e.RetryAfter != 0 || !strings.Contains(e.Next, "resumed") {
+		t.Errorf("%+v", e)
+	}
+	row := func([]record.Pause) record.Attempt { return pauseRow() }
+	_, err = s.Pauses().Resume(t.Context(), "demo", "other", row)
+	wantCode(t, err, fault.NotFound)
+	ended, err := s.Pauses().Resume(t.Context(), "demo", "HOME", row)
+	wantEqual(t, err, nil)
+	wantEqual(t, len(ended), 1)
+	_, err = s.Pauses().Resume(t.Context(), "", "", row)
+	wantCode(t, err, fault.NotFound)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pauses"), 0)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 3)
+}
+
+// TestNoClaimFollowsAPause pauses while others claim: each claim is before the pause, and then counted, or refused.
+func TestNoClaimFollowsAPause(t *testing.T) {
+	s := openWith(t, Options{})
+	for range 20 {
+		const many = 4
+		begun, done := make(chan struct{}), make(chan struct{})
+		var claims, refused sync.WaitGroup
+		held := make(chan func(), 1<<16)
+		claims.Add(many)
+		for range many {
+			refused.Go(func() {
+				first := sync.OnceFunc(claims.Done)
+				for {
+					release, err := s.Pauses().Claim(t.Context(), "demo", "home")
+					first()
+					if err != nil {
+						if fault.CodeOf(err) != fault.Paused {
+							t.Error(err)
+						}
+						return
+					}
+					held <- release
+				}
+			})
+		}
+		go func() { claims.Wait(); close(begun); refused.Wait(); close(done) }()
+		<-begun
+		p, err := s.Pauses().Pause(t.Context(), record.Pause{Why: "x", By: "ann"}, false, pauseRow())
+		wantEqual(t, err, nil)
+		left, err := s.Pauses().Underway(t.Context(), p)
+		wantEqual(t, err, nil)
+		<-done
+		wantEqual(t, len(held), left.Writes) // whoever came later was refused
+		for len(held) > 0 {
+			(<-held)()
+		}
+		left, err = s.Pauses().Underway(t.Context(), p)
+		wantEqual(t, err, nil)
+		wantEqual(t, left.Writes, 0)
+		_, err = s.Pauses().Resume(t.Context(), "", "", func([]record.Pause) record.Attempt { return pauseRow() })
+		wantEqual(t, err, nil)
+	}
+}
+
+func TestAPauseStopsSessionsOnRequest(t *testing.T) {
+	s := openNew(t)
+	r := sessions.Record{ID: "s", Ending: sessions.Ending{State: sessions.StateRunning}}
+	wantEqual(t, s.AgentSessions.BeginSession(t.Context(), r), nil)
+	mustPause(t, s, record.Pause{Why: "x"})
+	asked, err := s.AgentSessions.StopAsked(t.Context(), "s")
+	wantEqual(t, err, nil)
+	wantEqual(t, asked, false)
+	p, err := s.Pauses().Pause(t.Context(), record.Pause{Why: "x"}, true, pauseRow())
+	wantEqual(t, err, nil)
+	asked, err = s.AgentSessions.StopAsked(t.Context(), "s")
+	wantEqual(t, err, nil)
+	wantEqual(t, asked, true)
+	left, err := s.Pauses().Underway(t.Context(), p)
+	wantEqual(t, err, nil)
+	wantEqual(t, left, record.Underway{Sessions: 1})
+}
