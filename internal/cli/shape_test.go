@@ -47,6 +47,7 @@ func answers() map[string]struct {
 		"pr file":  {anObject, []string{"demo/home", "checks/one.md", "--pull", "1"}},
 		"pr files": {anObject, []string{"demo/home"}},
 		"pr diff":  {anObject, append([]string{"1"}, home...)},
+		"pause":    {anObject, []string{"--why", "x", "--repo", "made/paused"}},
 		"prune":    {anObject, []string{"--older-than", "90d"}}, "review list": {aList, home},
 		"review show":      {anObject, append([]string{"1"}, home...)},
 		"review comment":   {anObject, append([]string{"1", "--comment", "Look at it"}, home...)},
@@ -71,7 +72,7 @@ func answers() map[string]struct {
 func elsewhere() []string {
 	return []string{
 		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show",
-		"session stop", "session follow", "connections cut",
+		"session stop", "session follow", "resume", "connections cut",
 		"scripts show", "scripts run", "scripts output", "deploy prune", "init", "pr promote",
 		"login list", "login end", "deploy explain", "deploy propose", "deploy update", "packages autoremove",
 		"packages outdated", "packages upgrade",

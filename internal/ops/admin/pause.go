@@ -115,7 +115,8 @@ func (a PauseActs) Operations() []operation.Operation {
 		Needs: needs,
 		Route: operation.Route{Method: http.MethodPost, Path: "/resume", ID: "resume", MaxBody: 8 << 10,
 			TooLarge: "name one repository"},
-		Shown: operation.Shown{Fresh: true, Said: func(out any, _ bool) string { return out.(ResumeAnswer).text() }},
+		Shown: operation.Shown{Fresh: true, Example: "  claudeops resume\n  claudeops resume --repo acme/mail",
+			Said: func(out any, _ bool) string { return out.(ResumeAnswer).text() }},
 	}
 	return []operation.Operation{
 		operation.Define(a.Kernel, "", list, operation.CallSpec[struct{}]{}, a.list),
