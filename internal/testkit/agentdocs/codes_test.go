@@ -206,7 +206,7 @@ func aboutCodes() map[fault.Code]aboutCode {
 		},
 		fault.Paused: {
 			meaning: "A person has stopped such acts, everywhere or in this repository.",
-			todo:    "Do not retry before the time that `next` names; report what you wanted.",
+			advice:  "Do not retry before the time that `next` names; report what you wanted.",
 		},
 		fault.NotFound: {
 			meaning: "No such repository, branch or pull request, or the token cannot see it. `revises`: no pull request of " +
