@@ -92,6 +92,7 @@ func (w *refusing) shown(said string) string {
 	said = strings.NewReplacer(w.hide...).Replace(said)
 	for _, varying := range [][2]string{
 		{`[0-9A-HJKMNP-TV-Z]{26}`, "01JNC2R4D1Y8B6S2P0F5G7N3QA"}, {`23h59m\d+s|24h0m0s`, "24h0m0s"},
+		{`paused by .* since \S+:`, "paused by uid 1000 (ann) since 2026-11-26T12:00:00Z:"},
 		{`retry after 863\d\d s|retry after 86400 s`, "retry after 86400 s"},
 	} {
 		said = regexp.MustCompile(varying[0]).ReplaceAllString(said, varying[1])
@@ -221,6 +222,9 @@ func aboutTheWorld() []answered {
 		},
 		{fault.NoChange, "The base branch has the text already.", nil,
 			withFiles(whole("checks/disk.md", "update", "# Disk\n\nWarn at 90 %.\n")), noCall, nil},
+		{fault.Paused, "A person has paused everything.", func(w *refusing) {
+			w.run("pause", "--why", "The storage is being moved")
+		}, nil, noCall, nil},
 		{fault.CooldownActive, "A person has closed such a pull request.", func(w *refusing) {
 			w.opened()
 			w.run("review", "close", "1", "--repo", "joe/infra", "--comment", "We buy disks instead.")
