@@ -155,7 +155,7 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	w.refuse(1)
 	rows := w.attempts()
 	d := w.page("/proposals/"+rows[1].RequestID+"?as=proposed", 200)
-	d.has("Check inodes, too", "Compared with main at", "Inodes, too", "12 of 12 checks passed", "Request passed",
+	d.has("Check inodes, too", "Compared with main at", "Inodes, too", "13 of 13 checks passed", "Request passed",
 		"Written by the agent", "checks/new.md", "Pull request #1")
 	if slices.ContainsFunc(d.find("p"), func(n *html.Node) bool { return attr(n, "class") == "foreign" }) ||
 		strings.Contains(d.text, "claude-ops:v1") {
@@ -170,13 +170,13 @@ func TestAProposalIsShownGateByGateWithItsDifference(t *testing.T) {
 	}
 	w.page("/proposals/"+rows[1].RequestID+"?as=proposed&view=split", 200).has("Side by side", "before on the left")
 	w.page("/proposals/"+rows[0].RequestID, 200).has(
-		"Refused, nothing was written: file is protected.", "1 of 12 checks refused it", "Rules Dockerfile", "To mend it:",
+		"Refused, nothing was written: file is protected.", "1 of 13 checks refused it", "Rules Dockerfile", "To mend it:",
 		"was refused")
 	if a := w.get("/proposals/"+rows[1].RequestID, browser); a.StatusCode != 303 ||
 		a.Header.Get("Location") != "/pulls/fake/joe/infra/1" {
 		t.Errorf("a proposal that is a pull request leads to %d %v", a.StatusCode, a.Header)
 	}
-	w.page("/pulls/fake/joe/infra/1", 200).has("Compared with main at", "Inodes, too", "12 of 12 checks passed",
+	w.page("/pulls/fake/joe/infra/1", 200).has("Compared with main at", "Inodes, too", "13 of 13 checks passed",
 		"2 files, +2 −0")
 	w.page("/proposals/nothing", 404).has("There is no proposal with this id")
 

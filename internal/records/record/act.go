@@ -290,7 +290,7 @@ func codes() map[fault.Code]string {
 		fault.ContentDenied:      "Looks like a secret",
 		fault.RepoNotAllowed:     "Repository not allowed",
 		fault.ReadOnly:           "Read-only",
-		fault.Paused:             "Paused",
+		fault.Paused:             "Paused by a person",
 		fault.NotFound:           "Does not exist",
 		fault.ProviderUnresolved: "No forge fits",
 		fault.DuplicatePR:        "Already open",

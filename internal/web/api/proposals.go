@@ -49,7 +49,7 @@ type proposalParams struct {
 	Provider string    `json:"provider,omitempty" maxLength:"64"`
 	Outcome  string    `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed"`
 	Code     string    `json:"code,omitempty" pattern:"^[a-z_]{1,40}$" doc:"Code of a refusal or failure" example:"scope_denied"`
-	Gate     string    `json:"gate,omitempty" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,repository,facts,revision,duplicate,cooldown,audit,caps"`
+	Gate     string    `json:"gate,omitempty" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,pause,repository,facts,revision,duplicate,cooldown,audit,caps"`
 	Door     string    `json:"door,omitempty" enum:"mcp,rest,cli,web"`
 	Caller   string    `json:"caller,omitempty" maxLength:"200" doc:"The whole name"`
 	Session  string    `json:"session,omitempty" maxLength:"64" doc:"Id of an agent's session"`

@@ -132,7 +132,7 @@ type changesParams struct {
 	Repo    string `json:"repo,omitempty"`
 	Caller  string `json:"caller,omitempty"`
 	Code    string `json:"code,omitempty" maxLength:"40"`
-	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,repository,facts,revision,duplicate,cooldown,audit,caps"`
+	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,pause,repository,facts,revision,duplicate,cooldown,audit,caps"`
 	Since   string `json:"since,omitempty"` // a day
 	Until   string `json:"until,omitempty"` // a day, inclusive
 	Session string `json:"session,omitempty"`
