@@ -42,7 +42,7 @@ func (h *pausePages) sendPause(req *httpx.Request) (httpx.Response, error) {
 	}
 	_, err = callOperation(req, h.pause, admin.PauseRequest{
 		Why: strings.Join(strings.Fields(form.Get("why")), " "), Repo: strings.TrimSpace(form.Get("repo")),
-		For: form.Get("for"),
+		For:          form.Get("for"),
 		StopSessions: form.Get("stop_sessions") == "yes",
 	})
 	return h.goTo("/"), err
