@@ -35,7 +35,8 @@ func scanPause(rows *sql.Rows, p *record.Pause) error {
 
 // Pause begins a pause in place of a former one of the same scope, and appends the row to the audit. stopSessions also
 // has the sessions that run end. It returns what had begun to write before.
-func (s *Pauses) Pause(ctx context.Context, p record.Pause, stopSessions bool, row record.Attempt) (record.Pause, error) {
+func (s *Pauses) Pause(ctx context.Context, p record.Pause, stopSessions bool, row record.Attempt) (record.Pause,
+	error) {
 	err := s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		now := s.db.now()
 		p.Since = now

@@ -41,7 +41,8 @@ func (h *pausePages) sendPause(req *httpx.Request) (httpx.Response, error) {
 		return httpx.Response{}, h.pause.Reject(req.Context(), req.Call(nil), err)
 	}
 	_, err = callOperation(req, h.pause, admin.PauseRequest{
-		Why: strings.Join(strings.Fields(form.Get("why")), " "), Repo: strings.TrimSpace(form.Get("repo")), For: form.Get("for"),
+		Why: strings.Join(strings.Fields(form.Get("why")), " "), Repo: strings.TrimSpace(form.Get("repo")),
+		For:          form.Get("for"),
 		StopSessions: form.Get("stop_sessions") == "yes",
 	})
 	return h.goTo("/"), err
