@@ -209,8 +209,8 @@ func newKernel(a *App, p *Parts) *operation.Kernel {
 				Rules: operation.Rules{Policy: now.Policy, Problem: now.Problem, Closed: now.ReadOnly.On},
 			}
 		},
-		Audit: p.Store.Ledger, Pauses: p.Store.Pauses(), Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact,
-		Hide: p.Scanner.Hide, Log: p.Log,
+		Audit: p.Store.Ledger, Pauses: p.Store.Pauses(),
+		Locks: operation.NewLocks(locks), Redact: p.Scanner.Redact, Hide: p.Scanner.Hide, Log: p.Log,
 		Now:   p.Store.Now,
 		NewID: NewID,
 	})

@@ -12,8 +12,8 @@ import (
 // pause pauses everything, or the repository of the requests.
 func (b *bench) pause(owner, repo string) {
 	b.Helper()
-	_, err := b.store.Pauses().Pause(context.Background(),
-		record.Pause{Owner: owner, Repo: repo, Why: "moving", By: "ann"},
+	_, err := b.store.Pauses().Pause(context.Background(), record.Pause{Owner: owner, Repo: repo,
+		Why: "moving", By: "ann"},
 		false, record.Attempt{Time: b.clock.Now(), RequestID: "pause", Action: "pause", Outcome: record.OutcomeDone})
 	b.must(err)
 }

@@ -28,8 +28,8 @@ func (p Pause) Scope() string {
 
 // Fault returns the refusal of an act at a time while the pause lasts. Its Next says when the caller may try again.
 func (p Pause) Fault(now time.Time) *fault.Error {
-	e := fault.New(fault.Paused, "%s is paused by %s since %s: %q", p.Scope(), p.By, p.Since.UTC().Format(time.RFC3339),
-		p.Why)
+	e := fault.New(fault.Paused, "%s is paused by %s since %s: %q",
+		p.Scope(), p.By, p.Since.UTC().Format(time.RFC3339), p.Why)
 	if p.Until.IsZero() {
 		e.Next = "do not retry before a person has resumed it (claudeops resume); report what you wanted to do"
 		return e

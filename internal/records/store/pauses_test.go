@@ -57,8 +57,8 @@ func TestEachClaimIsRefusedWhereAPersonHasPaused(t *testing.T) {
 				EndsBy: noon()})
 		},
 		"a session": func(ctx context.Context, s *Store) error {
-			return s.AgentSessions.BeginSession(ctx,
-				sessions.Record{ID: "s", Ending: sessions.Ending{State: sessions.StateRunning}})
+			return s.AgentSessions.BeginSession(ctx, sessions.Record{ID: "s",
+				Ending: sessions.Ending{State: sessions.StateRunning}})
 		},
 	}
 	everywhere := map[string]bool{"a tool": true, "a script": true, "a session": true}
@@ -154,7 +154,7 @@ func TestNoClaimFollowsAPause(t *testing.T) {
 		left, err := s.Pauses().Underway(t.Context(), p)
 		wantEqual(t, err, nil)
 		<-done
-		wantEqual(t, len(held), left.Writes) // later claims were refused
+		wantEqual(t, len(held), left.Writes) // later ones were refused
 		for len(held) > 0 {
 			(<-held)()
 		}

@@ -153,8 +153,8 @@ func Gate(g record.Gate) string {
 	names := map[record.Gate]string{
 		record.GateArguments: "Request", record.GateTier: "Tier", record.GateScope: "Protected files",
 		record.GateBaseTree: "Present files",
-		record.GateContent:  "Contents", record.GatePause: "Pause", record.GateRepository: "Repository",
-		record.GateFacts:     "What it would do",
+		record.GateContent:  "Contents", record.GatePause: "Pause",
+		record.GateRepository: "Repository", record.GateFacts: "What it would do",
 		record.GateRevision:  "Revision",
 		record.GateDuplicate: "Already open",
 		record.GateCooldown:  "Cooling down", record.GateAudit: "Record", record.GateCaps: "Limits",
