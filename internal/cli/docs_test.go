@@ -251,9 +251,9 @@ func actsOfCommands() map[string][]string {
 		"pr list":    {looks}, "pr status": {looks}, "pr file": {looks}, "pr files": {looks}, "pr diff": {looks},
 		"session list": {looks}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
 		"backup": {looks}, "serve": {looks}, "mcp-server": {looks}, "demo": {looks},
-		"policy show": {looks}, "config show": {looks}, "policy check": {looks}, "audit list": {looks}, "audit show": {looks},
-		"audit verify": {looks},
-		"deploy init":  {looks}, "deploy snapshots": {looks}, // a new configuration alone
+		"policy show": {looks}, "config show": {looks}, "policy check": {looks}, "policy suggest": {looks},
+		"audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
+		"deploy init": {looks}, "deploy snapshots": {looks}, // a new configuration alone
 		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
 		// internal/operation judges and records the run
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks},

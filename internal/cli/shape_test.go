@@ -61,8 +61,8 @@ func answers() map[string]struct {
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
 		"packages registry init": {anObject, []string{"$DIR/registry"}},
 		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil},
-		"completion zsh": {noJSON, nil},
-		"demo":           {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
+		"completion zsh": {noJSON, nil}, "policy suggest": {noJSON, nil},
+		"demo": {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
 		"run": {noJSON, nil},
 	}
 }
