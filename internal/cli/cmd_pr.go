@@ -517,7 +517,7 @@ func prFilesCommand(a *commandLine) *cobra.Command {
 func fileRows(w *strings.Builder, files []prflow.ListedFile) {
 	rows := [][]string{{"BASE SHA", "BYTES", "PATH"}}
 	for _, f := range files {
-		rows = append(rows, []string{f.BaseSHA, strconv.FormatInt(int64(f.Bytes), 10), f.Path})
+		rows = append(rows, []string{f.BaseSHA, strconv.FormatInt(f.Bytes, 10), f.Path})
 	}
 	listing(w, layout{}, rows)
 }

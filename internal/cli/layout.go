@@ -346,6 +346,8 @@ func colourOf(word string) int {
 }
 
 // stateTones returns the tones of the words for states. Those of pages have theirs there.
+//
+//nolint:gochecknoglobals // made once, then never changed
 var stateTones = sync.OnceValue(func() map[string]views.Tone {
 	tones := map[string]views.Tone{
 		"Good": views.Good, "ok": views.Good, "yes": views.Good, "Expired": views.Mute, "Revoked": views.Bad,

@@ -330,7 +330,7 @@ func TestAFindingThatIsOpenStartsNoFurtherSession(t *testing.T) {
 		}},
 		"no session could start for days": {handoffs: []string{toTier(2, "dns-slow")}, between: func(w *world, _ *forge) {
 			for range 300 {
-				if err := NewSupervisor(w.runner).skip(context.Background(), sessions.TriggerSchedule, sessions.CauseRefused,
+				if err := NewSupervisor(w.runner).skip(context.Background(), sessions.CauseRefused,
 					"the boundary is missing"); err != nil {
 					panic(err)
 				}

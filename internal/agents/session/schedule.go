@@ -157,18 +157,18 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 			err = taken
 		} else {
 			s.Log.Warn("a scheduled session was skipped", "reason", fault.From(err).Message)
-			err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, sessions.CauseBusy, fault.From(err).Message)
+			err = s.Supervisor.skip(ctx, sessions.CauseBusy, fault.From(err).Message)
 		}
 	}
 	if fault.CodeOf(err) == fault.Paused && ctx.Err() == nil {
-		err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, sessions.CausePaused, fault.From(err).Message)
+		err = s.Supervisor.skip(ctx, sessions.CausePaused, fault.From(err).Message)
 	}
 	if fault.CodeOf(err) == fault.Misconfigured && ctx.Err() == nil {
 		if s.Refused != nil {
 			s.Refused(ctx, err)
 		}
 		s.Log.Error("a scheduled session was refused", "error", fault.From(err).Message)
-		err = s.Supervisor.skip(ctx, sessions.TriggerSchedule, sessions.CauseRefused, fault.From(err).Message)
+		err = s.Supervisor.skip(ctx, sessions.CauseRefused, fault.From(err).Message)
 	}
 	if errors.Is(err, errAlreadyStarted) {
 		if next, err := s.due(ctx, now); err == nil {

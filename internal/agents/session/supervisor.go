@@ -250,12 +250,12 @@ func (s *Supervisor) runChain(ctx context.Context, c *chain, l *folderLock, reco
 	}
 }
 
-// skip records that a session of tier 1 was due and did not start.
-func (s *Supervisor) skip(ctx context.Context, trigger sessions.Trigger, cause sessions.Cause, why string) error {
+// skip records that a session of tier 1 was due by the schedule and did not start.
+func (s *Supervisor) skip(ctx context.Context, cause sessions.Cause, why string) error {
 	r := s.runner
 	now := r.Now().UTC()
 	return r.Records.BeginSession(ctx, sessions.Record{
-		ID: r.NewID(), Task: r.Settings.task(gitprovider.TierObserve, trigger), StartedAt: now, EndedAt: now,
+		ID: r.NewID(), Task: r.Settings.task(gitprovider.TierObserve, sessions.TriggerSchedule), StartedAt: now, EndedAt: now,
 		Ending: sessions.Ending{State: sessions.StateSkipped, Cause: cause, Reason: why, ExitCode: -1},
 	})
 }

@@ -160,6 +160,13 @@ func english(s senses) {
 	s.verbs(ask, "ask confirm check verify wait prompt consult request await")
 	s.verbs(ignore, "ignore disregard forget override bypass neglect discard supersede abandon break violate")
 	s.verbs(forget, "forget fail hesitate neglect")
+	englishOrders(s)
+	englishNouns(s)
+	englishFunctionWords(s)
+}
+
+// englishOrders has the verbs of orders beside those that act on data.
+func englishOrders(s senses) {
 	s.verbs(collect, "get obtain grep")
 	s.verbs(collect, "give hand tell")
 	s.verbs(tell, "list write talk comment refer")
@@ -199,8 +206,6 @@ func english(s senses) {
 		"summarize summarise answer respond reply review describe evaluate translate ask assess analyze analyse")
 	s.verbs(claims,
 		"say state recommend claim mention report tell respond reply answer conclude pretend deny include output print")
-	englishNouns(s)
-	englishFunctionWords(s)
 }
 
 func englishNouns(s senses) {

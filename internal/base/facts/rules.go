@@ -2,6 +2,7 @@ package facts
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -218,7 +219,10 @@ func modelPhrases() (all []phrase) {
 }
 
 // actPhrases are those of the other classes.
-func actPhrases() (all []phrase) {
+func actPhrases() []phrase { return slices.Concat(hidingPhrases(), lastingPhrases(), failurePhrases()) }
+
+// hidingPhrases has phrases of keeping something from people, approving and deleting, among others.
+func hidingPhrases() (all []phrase) {
 	add := func(class Class, says, texts string) { all = append(all, phrasesOf(class, says, texts)...) }
 	add(Conceal, "Asks to keep something from people",
 		"if anyone asks|if anybody asks|keep it confidential|keep this confidential|keep it secret|keep this secret|"+
@@ -254,6 +258,12 @@ func actPhrases() (all []phrase) {
 	add(Rights, "Gives more rights", "docker group|sudo group|wheel group|publicly readable|publicly accessible|"+
 		"publicly writable")
 	add(DownloadRun, "Loads code", "trust_remote_code|trust_remote_code=true|package source")
+	return all
+}
+
+// lastingPhrases has phrases of what stays and what watches, among others.
+func lastingPhrases() (all []phrase) {
+	add := func(class Class, says, texts string) { all = append(all, phrasesOf(class, says, texts)...) }
 	add(Destroy, "Overwrites data", "over the live|over the existing|over the production|over the original")
 	add(Weakens, "Approves by itself",
 		"assume that the user|assume the user|assume consent|assume approval|to never fire|"+
@@ -281,6 +291,12 @@ func actPhrases() (all []phrase) {
 	add(Persist, "Makes something stay", "login script|logon script|shell profile|at the top of every|"+
 		"every file that you|every file you|all later tasks|all later sessions|later sessions|subsequent sessions|"+
 		"subsequent conversations|future tasks|future runs|after the session ends|after logout|after you exit")
+	return all
+}
+
+// failurePhrases has phrases of others' places, and going on in spite of a failure, among others.
+func failurePhrases() (all []phrase) {
+	add := func(class Class, says, texts string) { all = append(all, phrasesOf(class, says, texts)...) }
 	add(Outbound, "Names a place that others read", "dropbox|pastebin|gist|telegram|discord|onedrive|wetransfer|"+
 		"ngrok|gdrive|requestbin|transfer.sh")
 	add(Rights, "Gives more rights", "anyone with the link|anybody with the link|everyone with the link|"+

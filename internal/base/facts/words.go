@@ -299,20 +299,7 @@ func (s sentence) addPair() {
 		return
 	}
 	before := s[last-1].text
-	if before == "public" {
-		switch s[last].text {
-		case "key", "api", "url", "ip", "cloud", "docs", "documentation", "page":
-			s[last-1].meaning &^= power
-		}
-	}
-	if before == "root" || before == "admin" || before == "administrator" {
-		switch s[last].text {
-		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide",
-			"folder",
-			"filesystem", "component", "api", "key", "partition", "url", "path", "ip", "cloud", "docs", "documentation":
-			s[last-1].meaning &^= power
-		}
-	}
+	s.losePower(last)
 	switch s[last].text {
 	case "key", "keys":
 		switch before {
@@ -347,6 +334,35 @@ func (s sentence) addPair() {
 		if before == "dry" {
 			s[last].meaning |= safeguard
 		}
+	default:
+		s.addSecretPair(last)
+	}
+}
+
+// losePower takes the sense of power from the word before one, such as "root" in "root cause".
+func (s sentence) losePower(last int) {
+	before := s[last-1].text
+	if before == "public" {
+		switch s[last].text {
+		case "key", "api", "url", "ip", "cloud", "docs", "documentation", "page":
+			s[last-1].meaning &^= power
+		}
+	}
+	if before == "root" || before == "admin" || before == "administrator" {
+		switch s[last].text {
+		case "directory", "cause", "causes", "dir", "element", "level", "node", "device", "page", "console", "guide",
+			"folder",
+			"filesystem", "component", "api", "key", "partition", "url", "path", "ip", "cloud", "docs", "documentation":
+			s[last-1].meaning &^= power
+		}
+	}
+}
+
+// addSecretPair gives a word the sense of a secret behind the word before it, as in "card number", or takes senses from
+// that, as in "disk usage".
+func (s sentence) addSecretPair(last int) {
+	before := s[last-1].text
+	switch s[last].text {
 	case "number", "numbers", "phrase", "data", "details":
 		switch before {
 		case "card", "passport", "account", "security", "bank", "routing", "seed", "recovery", "personal", "payment",
