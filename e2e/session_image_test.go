@@ -238,7 +238,7 @@ func TestASessionThatCostsTooMuchIsEndedWhileItRuns(t *testing.T) {
 	if len(got.Sessions) != 1 || out.code == 0 {
 		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
 	}
-	if s := got.Sessions[0]; s.State != "limit" || !strings.Contains(s.Reason, "0.1 USD (CLAUDEOPS_MAX_COST_USD)") ||
+	if s := got.Sessions[0]; s.State != "limit" || !strings.Contains(s.Reason, "of its $0.10 (CLAUDEOPS_MAX_COST_USD)") ||
 		s.Cost < 0.1 || s.Cost > 0.15 || turns > 5 {
 		t.Errorf("after %d turns %+v", turns, s)
 	}
