@@ -90,12 +90,12 @@ func sampleLists(now time.Time) []sampleList {
 		{"review list", func(w *strings.Builder) { describeReviewList(w, reviews, tags) }},
 		{"config show", func(w *strings.Builder) {
 			settingRows(w, []config.Setting{{Name: "CLAUDEOPS_REPOS", Value: strings.Repeat("demo/home-cluster,", 6),
-				Source: "the environment file /home/joe/.config/claudeops/environment"}})
+				Source: "the environment file /etc/claudeops/environment"}})
 		}},
 		{"deploy snapshots", func(w *strings.Builder) {
 			snapshotRows(w, [][]string{{"ID", "WHEN", "WHAT", "OF", "TARGETS", "CHANGES", "PROJECT"},
 				{"20261126-093000-1a2b", operation.TimeCell(ago(time.Hour)), "apply", "project", "claude cursor codex", "12",
-					"/home/joe/work/a-long-folder/home-cluster"}})
+					"/srv/work/a-long-folder/home-cluster"}})
 		}},
 		{"token list", viewOf(credentials.TokenActs{Now: func() time.Time { return now }}.Operations(),
 			sampleTokens(ago))},

@@ -164,7 +164,7 @@ func movedAttempts(asked map[string]string) []attempt {
 	moved := confirm("then the branch moved, forced", fault.Conflict, "head", "$HEAD")
 	moved.before = (*peopleWorld).moveBranch
 	return []attempt{confirm("of no commit, forced", fault.InvalidArgument), moved,
-		reviewAttempt("words of classes in place of their names", "approve", "demo/home", "1", fault.InvalidArgument,
+		reviewAttempt("words of classes instead of their names", "approve", "demo/home", "1", fault.InvalidArgument,
 			asked, "acknowledge", "deletes,DESTROY,all", "head", "$HEAD")}
 }
 

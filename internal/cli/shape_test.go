@@ -41,6 +41,7 @@ func answers() map[string]struct {
 		"backup": {anObject, []string{"$DIR/backup"}}, "deploy init": {noJSON, nil}, "deploy snapshots": {aList, nil},
 		"doctor":      {anObject, nil},
 		"policy show": {anObject, nil}, "config show": {aList, nil}, "policy check": {aList, []string{"checks/disk.md"}},
+		"policy suggest": {anObject, home},
 		"pr create": {anObject, []string{"--repo", "demo/home", "--title", "Another", "--body", "Why: x", "--dry-run",
 			"--create", "checks/x.md=$DIR/new.md"}},
 		"pr list": {aList, home}, "pr status": {anObject, append([]string{"1"}, home...)}, "pr resume": {aList, nil},
@@ -61,8 +62,8 @@ func answers() map[string]struct {
 		"scripts list": {aList, nil}, "scripts runs": {aList, nil},
 		"packages registry init": {anObject, []string{"$DIR/registry"}},
 		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil},
-		"completion zsh": {noJSON, nil}, "policy suggest": {noJSON, nil},
-		"demo": {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
+		"completion zsh": {noJSON, nil},
+		"demo":           {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
 		"run": {noJSON, nil},
 	}
 }

@@ -27,9 +27,12 @@ func packed(h http.Header, r *http.Request, a httpx.Response) []byte {
 		return a.Bytes
 	}
 	h.Add("Vary", "Accept-Encoding")
-	body, encoding := choosePacked(r, a.Bytes, a.Packed)
+	var body []byte
+	var encoding string
 	if isPage {
 		body, encoding = packPage(r, a.Bytes)
+	} else {
+		body, encoding = choosePacked(r, a.Bytes, a.Packed)
 	}
 	if encoding == "" {
 		return body

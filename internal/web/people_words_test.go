@@ -100,3 +100,14 @@ func TestAChangeShowsTheTroubleOfItsOwnForge(t *testing.T) {
 	page := w.page("/pulls/fake/joe/infra/1", 200)
 	page.lacks("The forge second does not answer, for", "Try again")
 }
+
+// A person who may only look reads what they may not do, also where the server stands below a path.
+func TestWhoMayOnlyLookReadsWhatTheyMayNotDo(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"", "/ops"} {
+		w := newWorld(t, func(w *world) { w.web.Network.BasePath = base })
+		a := w.submit(base+"/sign-in", url.Values{"token": {w.token("eve", gitprovider.TierInvestigate, "read")}})
+		eve := header("Cookie", a.Header.Get("Set-Cookie"))
+		w.read(w.get(base+"/tokens", browser, eve), base, 403).has("You may look, but not manage tokens.", "scope operate")
+	}
+}

@@ -2,10 +2,11 @@ package facts
 
 import (
 	"errors"
-	"github.com/claudeops/claudeops/internal/base/textscan"
 	"net/netip"
 	"strings"
 	"sync"
+
+	"github.com/claudeops/claudeops/internal/base/textscan"
 )
 
 // addressBook knows the hosts that were named before a change, and asks about others once.

@@ -1,8 +1,6 @@
 package facts
 
-import (
-	"path"
-)
+import "path"
 
 // withMoves gives the files of a change, in which one that is deleted and one that is added with most of the same lines
 // are one file with an old and a new text, and the old path of each that was moved, by its index. It takes time linear

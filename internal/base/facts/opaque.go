@@ -1,11 +1,12 @@
 package facts
 
 import (
-	"github.com/claudeops/claudeops/internal/base/textscan"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/base/textscan"
 )
 
 const (

@@ -207,15 +207,15 @@ func (a PauseActs) pause(ctx context.Context, call operation.Call, in PauseReque
 	if err != nil {
 		return PauseAnswer{}, err
 	}
-	said := p.Scope()
+	message := p.Scope()
 	if length > 0 {
 		p.Until = a.Now().Add(length)
-		said += " until " + p.Until.UTC().Format(time.RFC3339)
+		message += " until " + p.Until.UTC().Format(time.RFC3339)
 	}
 	if in.StopSessions {
-		said += ", with the sessions that run"
+		message += ", with the sessions that run"
 	}
-	p, err = a.Store().Pause(ctx, p, in.StopSessions, call.Done(said+": "+p.Why))
+	p, err = a.Store().Pause(ctx, p, in.StopSessions, call.Done(message+": "+p.Why))
 	if err != nil {
 		return PauseAnswer{}, err
 	}

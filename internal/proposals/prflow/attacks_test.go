@@ -205,7 +205,7 @@ func elsewhereTries() []attackTry {
 		return attackTry{name, createRequest(with("clone_url", address)), nil}
 	}
 	return []attackTry{
-		repo("a repository that is not there", "joe", "secrets"), repo("a path in place of an owner", "../joe", "infra"),
+		repo("a repository that is not there", "joe", "secrets"), repo("a path as the owner", "../joe", "infra"),
 		repo("a repository's folder of git", "joe", "infra.git/hooks"),
 		repo("an owner with Cyrillic letters", "jое", "infra"),
 		url("an address with a password", "https://x:y@git.example.org/joe/infra"),
@@ -213,7 +213,7 @@ func elsewhereTries() []attackTry {
 		url("a host that nobody has enabled", "https://evil.example/joe/infra"),
 		url("a file of this machine", "file:///etc/joe/infra"),
 		url("a program as transport", "ext::sh -c id% joe/infra"),
-		{"an option in place of a branch", createRequest(with("base_branch", "--upload-pack=id")), nil},
+		{"an option as the branch", createRequest(with("base_branch", "--upload-pack=id")), nil},
 		{"a reference out of the branches", createRequest(with("base_branch", "refs/../../HEAD")), nil},
 		{"a branch that is not there", createRequest(with("base_branch", "release")), nil},
 	}

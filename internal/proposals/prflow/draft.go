@@ -62,13 +62,13 @@ func (c *creation) footer(digest string) string {
 		warnings.WriteString(warning + "\n\n")
 	}
 	warnings.WriteString(factsNote(c.evidence.facts))
-	said, _ := sanitize.Rules{}.Body(warnings.String()) // bots and CI read code, too
-	if said != "" {
-		said += "\n\n"
+	notes, _ := sanitize.Rules{}.Body(warnings.String()) // bots and CI read code, too
+	if notes != "" {
+		notes += "\n\n"
 	}
 	return fmt.Sprintf(footerOpening+"at tier %s. Request `%s`, policy `%s`, change `%s`. Files: `%s`.\n\n%s",
 		c.rules.Tier, c.request.id,
-		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), said)
+		c.rules.Policy.Hash(), digest[:12], strings.Join(c.request.allPaths(), "`, `"), notes)
 }
 
 // suffixLength is the number of hex digits of the digest that are appended to a branch name when the plain name is

@@ -200,13 +200,13 @@ type Query struct {
 // Matches reports whether what was asked of the session, what it found, or why it ended holds the text, in letters of
 // either case.
 func (r Record) Matches(text string) bool {
-	said := r.Note + "\n" + r.Reason
+	texts := r.Note + "\n" + r.Reason
 	if r.Handoff != nil {
 		for _, f := range r.Handoff.Findings {
-			said += "\n" + f.Key + " " + f.Text
+			texts += "\n" + f.Key + " " + f.Text
 		}
 	}
-	return strings.Contains(strings.ToLower(said), strings.ToLower(text))
+	return strings.Contains(strings.ToLower(texts), strings.ToLower(text))
 }
 
 // Records keeps sessions. internal/records/store implements it. Methods return *fault.Error with the code internal when

@@ -33,8 +33,8 @@ func scanPause(rows *sql.Rows, p *record.Pause) error {
 	return err
 }
 
-// Pause begins a pause in place of a former one of the same scope, and appends the row to the audit. stopSessions also
-// has the sessions that run end. It returns what had begun to write before.
+// Pause begins a pause, which replaces a former one of the same scope, and appends the row to the audit. stopSessions
+// also asks the sessions that run to end. It returns the pause with the time at which it began.
 func (s *Pauses) Pause(ctx context.Context, p record.Pause, stopSessions bool, row record.Attempt) (record.Pause,
 	error) {
 	err := s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {

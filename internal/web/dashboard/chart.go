@@ -117,7 +117,7 @@ func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 func (c chart) Drawing() template.HTML {
 	var b []byte
 	for _, d := range c.Days {
-		b = append(append(append(b, `<li title="`...), c.said(d)...), `"><span>`...)
+		b = append(append(append(b, `<li title="`...), c.dayTitle(d)...), `"><span>`...)
 		if d.Total > 0 {
 			b = strconv.AppendInt(b, int64(d.Total), 10)
 		}
@@ -133,8 +133,8 @@ func (c chart) Drawing() template.HTML {
 	return template.HTML(b) //nolint:gosec // the outcomes are those of drawChart
 }
 
-// said says in words what a day had.
-func (c chart) said(d chartDay) string {
+// dayTitle says in words what a day had.
+func (c chart) dayTitle(d chartDay) string {
 	out := d.Day.Format("2 Jan") + ": nothing"
 	for i, n := range d.Counts {
 		switch {

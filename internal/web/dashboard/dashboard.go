@@ -390,7 +390,7 @@ func (h *renderer) Problem(req *httpx.Request, p httpx.Problem, recorded bool) [
 		view.Guess = path.Base(req.URL.Path)
 	}
 	if req.Lacks != "" && req.Principal.Via != access.ViaAnonymous {
-		view.May = mayNot(req)
+		view.May = h.mayNot(req)
 	}
 	if p.Code == fault.Unauthenticated {
 		next, kept := h.unsent(req)
@@ -401,17 +401,17 @@ func (h *renderer) Problem(req *httpx.Request, p httpx.Problem, recorded bool) [
 }
 
 // mayNot says in words for people what they may not do, and who can change that.
-func mayNot(req *httpx.Request) string {
+func (h *renderer) mayNot(req *httpx.Request) string {
 	deed := "review changes"
 	if req.Lacks == access.Operate {
 		deed = "operate this server"
 	}
-	for at, said := range map[string]string{
+	for place, act := range map[string]string{
 		"/tokens": "manage tokens", "/sessions": "start and stop sessions", "/scripts": "run scripts",
 		"/connections": "cut agents off", "/proposals": "open dry runs", "/deployments": "roll back",
 	} {
-		if strings.HasPrefix(req.URL.Path, at) {
-			deed = said
+		if strings.HasPrefix(strings.TrimPrefix(req.URL.Path, h.base), place) {
+			deed = act
 		}
 	}
 	return "You may look, but not " + deed + ". Ask somebody who operates this server for the scope " +

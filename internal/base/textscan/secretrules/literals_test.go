@@ -52,7 +52,7 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// What stands in each match of each part of an alternative is in the text, or there is no match.
+// A text that holds none of what an alternative needs cannot match.
 func TestAlternativesNeedWhatAllOfTheirPartsNeed(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string][][]string{
