@@ -30,8 +30,8 @@ func TestNothingIsProposedRevisedOrRepliedWhilePaused(t *testing.T) {
 			b.questioned()
 			b.pause("", "")
 			_, row := b.mustRefuse(raw, fault.Paused)
-			if row.Title == "[withheld]" {
-				t.Errorf("the row has no title: %+v", row)
+			if row.Title == "[withheld]" || row.Verdicts[5].Gate != record.GatePause || row.Verdicts[5].Ruling != record.Deny {
+				t.Errorf("the row has no title or verdict: %+v", row)
 			}
 		})
 	}

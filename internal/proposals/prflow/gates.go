@@ -256,11 +256,8 @@ func pauseGate() gate {
 			if on.pauses == nil {
 				return ruling{detail: "nothing is paused"}, nil
 			}
-			err := on.pauses.Paused(ctx, r.asked.RepoOwner, r.asked.RepoName)
-			if fault.CodeOf(err) == fault.Paused {
-				return deny(fault.From(err)), nil
-			}
-			return ruling{detail: "nothing is paused"}, err
+			// creation.attempt records the denial, as it does that of a claim
+			return ruling{detail: "nothing is paused"}, on.pauses.Paused(ctx, r.asked.RepoOwner, r.asked.RepoName)
 		},
 	}
 }

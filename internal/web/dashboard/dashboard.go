@@ -390,10 +390,10 @@ func (h *renderer) Problem(req *httpx.Request, p httpx.Problem, recorded bool) [
 		view.Guess = path.Base(req.URL.Path)
 	}
 	if req.Lacks != "" && req.Principal.Via != access.ViaAnonymous {
-		view.May = h.mayNot(req)
+		view.May = mayNot(req)
 	}
 	if p.Code == fault.Unauthenticated {
-		next, kept := h.unsent(req)
+		next, kept := unsent(req)
 		form := h.signInForm(next)
 		view.SignIn, view.Kept = &form, kept
 	}
@@ -401,7 +401,7 @@ func (h *renderer) Problem(req *httpx.Request, p httpx.Problem, recorded bool) [
 }
 
 // mayNot says in words for people what they may not do, and who can change that.
-func (h *renderer) mayNot(req *httpx.Request) string {
+func mayNot(req *httpx.Request) string {
 	deed := "review changes"
 	if req.Lacks == access.Operate {
 		deed = "operate this server"
@@ -410,7 +410,7 @@ func (h *renderer) mayNot(req *httpx.Request) string {
 		"/tokens": "manage tokens", "/sessions": "start and stop sessions", "/scripts": "run scripts",
 		"/connections": "cut agents off", "/proposals": "open dry runs", "/deployments": "roll back",
 	} {
-		if strings.HasPrefix(strings.TrimPrefix(req.URL.Path, h.base), place) {
+		if strings.HasPrefix(req.URL.Path, place) {
 			deed = act
 		}
 	}
@@ -424,8 +424,8 @@ const maxKeptWords = 1900
 
 // unsent returns where a person goes on who has to sign in again, and what they had written in a form. That of a change
 // is in its form again there.
-func (h *renderer) unsent(req *httpx.Request) (next, kept string) {
-	at, reviews := strings.CutSuffix(strings.TrimPrefix(req.URL.EscapedPath(), h.base), "/review")
+func unsent(req *httpx.Request) (next, kept string) {
+	at, reviews := strings.CutSuffix(req.URL.EscapedPath(), "/review")
 	if req.Method != http.MethodPost || req.Pattern == "" {
 		return "/", ""
 	}
