@@ -22,18 +22,15 @@ var zippers = sync.Pool{New: func() any {
 
 // packed returns the bytes of an answer in the form that its reader takes, and says in the header which one that is.
 func packed(h http.Header, r *http.Request, a httpx.Response) []byte {
-	isPage := strings.HasPrefix(a.ContentType, "text/html")
-	if a.Packed == nil && !isPage {
+	if a.Packed == nil && !isPage(a) {
 		return a.Bytes
 	}
 	h.Add("Vary", "Accept-Encoding")
-	var body []byte
-	var encoding string
-	if isPage {
-		body, encoding = packPage(r, a.Bytes)
-	} else {
-		body, encoding = choosePacked(r, a.Bytes, a.Packed)
+	forms := a.Packed
+	if forms == nil && takesEncoding(r, "gzip") {
+		forms = packPage(a)
 	}
+	body, encoding := choosePacked(r, a.Bytes, forms)
 	if encoding == "" {
 		return body
 	}
@@ -44,23 +41,25 @@ func packed(h http.Header, r *http.Request, a httpx.Response) []byte {
 	return body
 }
 
-// packPage returns a page compressed, if its reader takes that, and what the encoding is called; body and "" otherwise.
-// Other sites cannot learn anything from its length: their requests carry no cookie of ours.
-func packPage(r *http.Request, body []byte) (packed []byte, encoding string) {
-	if len(body) < pages.MinPacked || !takesEncoding(r, "gzip") {
-		return body, ""
+func isPage(a httpx.Response) bool { return strings.HasPrefix(a.ContentType, "text/html") }
+
+// packPage returns the compressed form of a page; nil for other answers, and where it would save nothing. Other sites
+// cannot learn anything from its length: their requests carry no cookie of ours.
+func packPage(a httpx.Response) map[string][]byte {
+	if !isPage(a) || len(a.Bytes) < pages.MinPacked {
+		return nil
 	}
 	w, _ := zippers.Get().(*gzip.Writer)
 	defer zippers.Put(w)
 	var out bytes.Buffer
 	w.Reset(&out)
-	if _, err := w.Write(body); err != nil { // a buffer takes everything
-		return body, ""
+	if _, err := w.Write(a.Bytes); err != nil { // a buffer takes everything
+		return nil
 	}
 	if err := w.Close(); err != nil {
-		return body, ""
+		return nil
 	}
-	return out.Bytes(), "gzip"
+	return map[string][]byte{"gzip": out.Bytes()}
 }
 
 // choosePacked returns the smallest form of a file that its reader takes, and what the encoding is called.

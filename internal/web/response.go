@@ -230,6 +230,7 @@ func (k *kept) answer(req *httpx.Request, handle httpx.Func) (httpx.Response, er
 	if answer.Bytes == nil && answer.Value != nil {
 		answer.Bytes, answer.ContentType = httpx.EncodeJSON(answer.Value), "application/json"
 	}
+	answer.Packed = packPage(answer)
 	k.storeAnswer(key, answer)
 	return answer, nil
 }
@@ -272,7 +273,7 @@ func (k *kept) cacheKey(ctx context.Context, req *httpx.Request) (keptKey, bool)
 func (k *kept) storeAnswer(key keptKey, answer httpx.Response) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	size := len(answer.Bytes)
+	size := len(answer.Bytes) + len(answer.Packed["gzip"])
 	if size > maxKeptBytes/8 {
 		return
 	}
