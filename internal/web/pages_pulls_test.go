@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -306,6 +307,24 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	}
 	w.fake.Script.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
 	w.page("/changes/forges", 200).has("#1 Check inodes, too", "The forge failed, ask about #1")
+}
+
+// The page has the conversation among the reviews, keeps the newest, and counts what it leaves out.
+func TestAPullRequestShowsTheNewestThatWasSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	people, can := w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).(providertest.Commenter)
+	if !can {
+		t.Fatal("nobody can comment")
+	}
+	for i := range 101 {
+		w.advance(time.Second)
+		people.Comment(1, "ann", fmt.Sprintf("remark %d.", i))
+	}
+	d := w.page("/pulls/fake/joe/infra/1", 200)
+	d.has("remark 100.", "1 older review not shown")
+	d.lacks("remark 0.")
 }
 
 func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -370,6 +371,29 @@ func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 		"\n> ann, on checks/inodes.md line 1 (comment 1.1): Say how.\n> bob, on checks/inodes.md line 1 (comment 2.1): "+
 			"And\n> how often.") {
 		t.Errorf("the text of the refusal is %q", text)
+	}
+}
+
+// A comment in the conversation opens a revision, and its words stand where the reviews do.
+func TestAPlainCommentOpensARevisionWithItsWords(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.onlyReviewed()
+	b.mustOpen(createRequest(nil))
+	b.clock.advance(time.Minute)
+	b.crowd().Comment(1, "bob", "And how often?")
+	s := b.status()
+	if s.Revise != "yes: revises 1" || len(s.Reviews) != 1 || s.Reviews[0].Author != "bob" ||
+		s.Reviews[0].State != "commented" || s.Reviews[0].Body != "And how often?" {
+		t.Errorf("status says %q and %+v", s.Revise, s.Reviews)
+	}
+	set := prflow.Toolset(func() *prflow.Service { return prflow.New(b.options) })
+	for _, p := range set.Prompts {
+		text, err := p.Text(t.Context(), operation.Call{Caller: agent, Ceiling: gitprovider.TierRemediate},
+			map[string]string{"repository": "joe/infra", "number": "1", "change": "x"})
+		if answers := p.Name == "answer-review"; err != nil || answers != strings.Contains(text, "And how often?") {
+			t.Errorf("%s: %v, %s", p.Name, err, text)
+		}
 	}
 }
 

@@ -196,7 +196,7 @@ func (h *pullPages) statusView(req *httpx.Request, t pullAddress, status gitprov
 		Page:   h.frame(req, cmp.Or(h.env.Line(status.Title), "Change")+" #"+strconv.Itoa(status.Number), changesPath),
 		Target: t, Status: status, Head: status.HeadCommit,
 		Prose:    pages.Markdown(h.env.Redact(prflow.AgentText(status.Body))),
-		opinions: opinions{status.Reviews[:min(len(status.Reviews), maxReviews)], max(0, len(status.Reviews)-maxReviews)},
+		opinions: opinions{newestReviews(status.Reviews), max(0, len(status.Reviews)-maxReviews)},
 	}
 	if note := prflow.RedirectNote(status.Body); note != "" {
 		view.Mind = append(view.Mind, note)
@@ -285,6 +285,11 @@ type opinions struct {
 	MoreReviews int
 }
 
+// newestReviews returns at most maxReviews of them, which stand oldest first: the newest say what is asked for now.
+func newestReviews(reviews []gitprovider.Review) []gitprovider.Review {
+	return reviews[max(0, len(reviews)-maxReviews):]
+}
+
 // difference is the diff of a pull request.
 type difference struct {
 	Diff     *pages.Diff // nil where the provider shows it
@@ -314,7 +319,7 @@ func (v *pullPage) fillSteps(reviews []gitprovider.Review) {
 			v.Gates = gatesOf(s.Row.Verdicts)
 		}
 	}
-	for _, r := range reviews[:min(len(reviews), maxReviews)] {
+	for _, r := range newestReviews(reviews) {
 		v.Way = append(v.Way, reviewStep(r))
 	}
 	v.Way = inOrder(v.Way)
