@@ -104,6 +104,10 @@ func TestCommitRefusals(t *testing.T) {
 		"a signature that is demanded is the server's to make": {
 			asRefusal(403, "branch claude-ops/check/disk is protected from unverified commit "+otherID), free,
 			fault.RepoNotAllowed, "SIGNING_KEY"},
+		"the reason stands behind what a hook logs": {
+			asRefusal(403, strings.Repeat("2026/03/01 09:00:00 modules/setting/x.go:1:load() [E] Deprecated setting "+
+				"`[x] Y` is present\n", 4)+"branch claude-ops/check/disk is protected from unverified commit "+otherID), free,
+			fault.RepoNotAllowed, "SIGNING_KEY"},
 		"a user who may not write is a matter of configuration": {asRefusal(403, "user should have a permission to write"),
 			free,
 			fault.ProviderDisabled, "write access"},

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -33,9 +34,20 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 	}
 	if err := json.Unmarshal(body, &said); err == nil {
 		r.isJSON = true
-		r.message = forge.Clean(said.Message)
+		r.message = forge.Clean(withoutLog(said.Message))
 	}
 	return r
+}
+
+// withoutLog leaves out the lines of the server's log that its hooks write before what they say, such as warnings about
+// its settings. They would take the room of the reason.
+func withoutLog(message string) string {
+	const stamp = "2006/01/02 15:04:05"
+	lines := slices.DeleteFunc(strings.Split(message, "\n"), func(line string) bool {
+		_, err := time.Parse(stamp, line[:min(len(line), len(stamp))])
+		return err == nil
+	})
+	return strings.Join(lines, "\n")
 }
 
 // Error implements error. No refusal leaves the package; see toFault.

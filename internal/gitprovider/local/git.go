@@ -48,8 +48,9 @@ type gitCommand struct {
 	env    []string
 	args   []string
 	stdin  io.Reader
-	accept []int // exit codes beside 0 that are answers, not failures
-	limit  int   // bytes of output; 0 means maxOutput
+	accept []int       // exit codes beside 0 that are answers, not failures
+	limit  int         // bytes of output; 0 means maxOutput
+	of     *repository // whose objects are read; nil: none
 	// lock, if not nil, is the lock under which the command writes. The command inherits it and runs to its end, even if
 	// this process is killed meanwhile: a git that is ended between making a lock file and noting that it did leaves the
 	// file, and blocks the repository.
@@ -112,7 +113,7 @@ func (g *runner) outcome(ctx context.Context, c gitCommand, result git.Result, e
 			return err
 		}
 	}
-	return gitFailure(&exitError{c.args[0], result.Code, result.Said})
+	return c.of.explainPartial(ctx, gitFailure(&exitError{c.args[0], result.Code, result.Said}))
 }
 
 // gitFailure returns the error of a git command that should not have failed.
@@ -124,11 +125,29 @@ func gitFailure(e *exitError) error {
 		"permissions and disk space, and to run git fsck", e.name)
 }
 
+// explainPartial is a failure that names the reason if it is that a partial clone lacks an object: git would fetch it,
+// and nothing is fetched here. A nil repository explains nothing.
+func (repo *repository) explainPartial(ctx context.Context, failure error) error {
+	var exit *exitError
+	lacks := errors.Is(failure, errMissing) || errors.As(failure, &exit) &&
+		slices.ContainsFunc([]string{"unable to read", "missing", "could not get object info", "bad object"},
+			func(words string) bool { return strings.Contains(exit.stderr, words) })
+	if repo == nil || !lacks {
+		return failure
+	}
+	if settings, err := repo.remoteSettings(ctx); err != nil || !settings.partial {
+		return failure
+	}
+	return fault.Wrap(failure, fault.RepoNotAllowed, "the repository %s is a partial clone, which lacks files that are "+
+		"needed here; ask the operator to make a whole clone in its place", repo.ref)
+}
+
 // workspace is a private, temporary git directory of ours that borrows the objects of a repository; see the package
 // comment. What is written to a workspace goes away with it, unless the workspace keeps. That of a process which was
 // killed is removed by another process a day later.
 type workspace struct {
 	git   *runner
+	of    *repository // whose objects it borrows
 	dir   string
 	env   []string
 	idLen int // length of an object id, in hexadecimal digits
@@ -148,7 +167,7 @@ func (repo *repository) workspace(sample string, keep bool) (*workspace, error) 
 		return nil, fault.Wrap(err, fault.Internal,
 			"no temporary folder could be made; the operator has to make room or to set TMPDIR")
 	}
-	w := &workspace{git: repo.git, dir: dir.Path, idLen: len(sample)}
+	w := &workspace{git: repo.git, of: repo, dir: dir.Path, idLen: len(sample)}
 	objects := filepath.Join(repo.gitDir, "objects")
 	if keep {
 		w.env = []string{"GIT_OBJECT_DIRECTORY=" + objects}
@@ -225,7 +244,7 @@ func (w *workspace) runGit(ctx context.Context, stdin io.Reader, accept []int, a
 }
 
 func (w *workspace) newCommand(stdin io.Reader, accept []int, args ...string) gitCommand {
-	return gitCommand{gitDir: w.dir, env: w.env, args: args, stdin: stdin, accept: accept}
+	return gitCommand{gitDir: w.dir, env: w.env, args: args, stdin: stdin, accept: accept, of: w.of}
 }
 
 // id runs a command that answers one object id.

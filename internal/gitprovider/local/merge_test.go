@@ -189,6 +189,28 @@ func TestMergeWritesOnlyWhatThePullRequestShows(t *testing.T) {
 	}
 }
 
+// A person moves the file on main at the last moment: the merge is tried again, and looks again at what it would write.
+func TestAMergeThatIsTriedAgainFollowsNoRename(t *testing.T) {
+	t.Parallel()
+	long := "# Disk\n\none\ntwo\nthree\nfour\nfive\n"
+	w := newWorld(t, bare(), providertest.File{Path: "checks/disk.md", Content: long})
+	pr := w.propose("claude-ops/check/disk", disk(strings.Replace(long, "two", "TWO", 1)))
+	w.moveOnMain("checks/disk.md", ".github/workflows/disk.yml", long)
+	moved, was := w.Branches()["main"], strings.TrimSpace(w.git("rev-parse", "main~2"))
+	w.git("update-ref", "refs/heads/main", was)
+	git, err := exec.LookPath("git")
+	w.must(err)
+	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "DIR", w.dir, "MOVED", moved,
+		"WAS", was).Replace(`
+case "$*" in *update-ref*) GIT --git-dir=DIR update-ref refs/heads/main MOVED WAS;; esac
+exec GIT "$@"`), local.Options{}))
+	_, err = w.merge(pr.Number, true)
+	w.refused(err, fault.Conflict, ".github/workflows/disk.yml", "does not show")
+	if got := w.Branches()["main"]; got != moved {
+		t.Errorf("main is at %s, want the person's %s", got, moved)
+	}
+}
+
 // moveOnMain moves a file on the base, as a person does with git mv.
 func (w *world) moveOnMain(from, to, content string) {
 	w.t.Helper()
@@ -221,6 +243,39 @@ func TestMergeMovesNoBaseUnderARebase(t *testing.T) {
 				t.Error("the base was moved")
 			}
 		})
+	}
+}
+
+// A rebase that a person has begun keeps its branch until it ends, though HEAD is detached meanwhile.
+func TestMergeWaitsForTheRebaseOfAPerson(t *testing.T) {
+	t.Parallel()
+	w := home(t, ordinary())
+	w.git("reset", "--quiet", "--hard")
+	w.git("commit", "--quiet", "--allow-empty", "-m", "mine")
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w.git("-c", "sequence.editor=sed -i 1ibreak", "rebase", "--quiet", "--interactive", "HEAD~1")
+	base := w.Branches()["main"]
+	_, err := w.merge(pr.Number, true)
+	w.refused(err, fault.Conflict, "main", "a git rebase that has not ended")
+	if w.Branches()["main"] != base {
+		t.Error("the base was moved")
+	}
+	w.git("rebase", "--continue")
+	w.git("checkout", "--quiet", "--detach")
+	_, err = w.merge(pr.Number, false)
+	w.must(err)
+}
+
+func TestMergeSaysWhichHooksDidNotRun(t *testing.T) {
+	t.Parallel()
+	w := home(t, bare())
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w.must(os.MkdirAll(filepath.Join(w.dir, "hooks"), 0o755))
+	w.program(filepath.Join(w.dir, "hooks", "post-receive"), "exit 1")
+	merged, err := w.merge(pr.Number, false)
+	w.must(err)
+	if len(merged.Warnings) != 1 || !strings.Contains(merged.Warnings[0], "did not run: post-receive") {
+		t.Errorf("warnings %q", merged.Warnings)
 	}
 }
 
@@ -404,6 +459,23 @@ func TestMergedIsWhatTheBaseHolds(t *testing.T) {
 		"squashed, and the same line changed again": {func(w *world, branch string) {
 			onMain(w, ours)
 			onMain(w, strings.Replace(was, "two", "Two and more", 1))
+			w.DeleteBranch(branch)
+		}, gitprovider.StateMerged},
+		"rebased onto a main that had moved, and merged by hand": {func(w *world, branch string) {
+			onMain(w, strings.Replace(was, "seven", "SEVEN", 1))
+			rebased := w.git("commit-tree", "-p", "main", "-m", "ours", strings.TrimSpace(w.git("merge-tree", "--write-tree",
+				"main", branch)))
+			w.git("update-ref", "refs/heads/main", strings.TrimSpace(rebased))
+			w.DeleteBranch(branch)
+		}, gitprovider.StateMerged},
+		"picked, and its file moved afterwards": {func(w *world, branch string) {
+			onMain(w, ours)
+			w.moveOnMain("checks/disk.md", "checks/disks.md", ours)
+			w.DeleteBranch(branch)
+		}, gitprovider.StateMerged},
+		"picked, and undone again": {func(w *world, branch string) {
+			onMain(w, ours)
+			onMain(w, was)
 			w.DeleteBranch(branch)
 		}, gitprovider.StateMerged},
 		"merged, and the branch deleted": {func(w *world, branch string) {

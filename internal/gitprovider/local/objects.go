@@ -70,8 +70,8 @@ func (o *objects) close(problem error) error {
 		return problem
 	}
 	if err == nil && problem != nil {
-		err = fault.Wrap(problem, fault.UpstreamError,
-			"an object of the repository cannot be read; ask the operator to run git fsck")
+		err = o.call.of.explainPartial(o.ctx, fault.Wrap(problem, fault.UpstreamError,
+			"an object of the repository cannot be read; ask the operator to run git fsck"))
 	}
 	return err
 }

@@ -370,7 +370,8 @@ func (p *Provider) ListFiles(ctx context.Context, at *gitprovider.Snapshot, fold
 		}
 		size, err := strconv.ParseInt(fields[3], 10, 64)
 		if err != nil {
-			return nil, false, fault.New(fault.Internal, "git answered something else than a list of files")
+			return nil, false, repo.explainPartial(ctx, fault.Wrap(errMissing, fault.UpstreamError,
+				"git does not know how large files of the repository are; ask the operator to run git fsck"))
 		}
 		files = append(files, gitprovider.ListedFile{Path: prefix + path, ID: fields[2], Size: size})
 	}

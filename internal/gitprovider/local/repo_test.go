@@ -328,6 +328,58 @@ func TestAShallowCloneIsServed(t *testing.T) {
 	w.must(err)
 }
 
+// Nothing is fetched into a partial clone, so what needs a file that it lacks is refused, with the reason.
+func TestAPartialCloneIsNamedWhereItLacksFiles(t *testing.T) {
+	t.Parallel()
+	whole := home(t, bare())
+	whole.git("config", "uploadpack.allowFilter", "true")
+	w := home(t, bare())
+	w.must(os.RemoveAll(w.dir))
+	w.must(os.MkdirAll(w.dir, 0o755))
+	w.git("clone", "--quiet", "--bare", "--filter=blob:none", "file://"+whole.dir, w.dir)
+	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	for what, try := range map[string]func() error{
+		"its files": func() error {
+			_, err := w.p.Snapshot(t.Context(), gitprovider.SnapshotQuery{Repo: w.Ref(), FilesOnly: true, Contents: true,
+				Paths: []gitprovider.Path{providertest.Path(t, "checks/disk.md")}})
+			return err
+		},
+		"the list of files": func() error {
+			_, _, err := w.p.ListFiles(t.Context(), w.snapshot(w.p), "")
+			return err
+		},
+		"the difference": func() error {
+			_, err := w.review.Show(t.Context(), w.Ref(), pr.Number)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) { w.refused(try(), fault.RepoNotAllowed, "partial clone", "a whole clone") })
+	}
+	w.Push("main", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
+	_, err := w.merge(pr.Number, true)
+	w.refused(err, fault.RepoNotAllowed, "partial clone")
+}
+
+// In a mirror its origin decides: an update removes the branch of an open pull request, which closes it. What was merged
+// before is recorded as merged.
+func TestAMirrorThatIsUpdatedClosesItsPullRequests(t *testing.T) {
+	t.Parallel()
+	origin := home(t, bare())
+	w := home(t, bare())
+	w.must(os.RemoveAll(w.dir))
+	w.must(os.MkdirAll(w.dir, 0o755))
+	w.git("clone", "--quiet", "--mirror", "file://"+origin.dir, w.dir)
+	merged := w.propose("claude-ops/check/disk", disk("new\n"))
+	open := w.propose("claude-ops/check/other", providertest.Create("checks/x.md", "x\n"))
+	_, err := w.merge(merged.Number, false)
+	w.must(err)
+	w.git("remote", "update", "--prune")
+	if a, b := w.state(merged.Number).State, w.state(open.Number).State; a != gitprovider.StateMerged ||
+		b != gitprovider.StateClosed {
+		t.Errorf("#%d is %s, #%d is %s", merged.Number, a, open.Number, b)
+	}
+}
+
 func (w *world) looks(p *local.Provider) error {
 	_, err := p.ListOpen(w.t.Context(), w.Ref(), gitprovider.LabelOurs)
 	return err
