@@ -557,7 +557,7 @@ func liveServer(t *testing.T) *live {
 }
 
 // TestLiveRules holds what a person has set against what we do: signatures that a rule demands, a label that excludes
-// ours, comments one by one, and a branch in the place of ours. The server must have no signing key, as a new one.
+// ours, and comments one by one. The server must have no signing key, as a new one.
 func TestLiveRules(t *testing.T) {
 	h := liveServer(t)
 	w, is := h.NewRepo(t, providertest.File{Path: "checks/disk.md", Content: strings.Repeat("a line\n", 30)}).(*liveWorld)
@@ -601,6 +601,24 @@ func TestLiveRules(t *testing.T) {
 		providertest.Update("checks/disk.md", "signed?\n")))
 	wantCode(t, err, fault.RepoNotAllowed)
 	wantSays(t, err, "SIGNING_KEY")
+}
+
+// TestLiveFilter holds that a file which the server stores as a pointer of LFS is refused for good. The server must have
+// LFS (LFS_START_SERVER).
+func TestLiveFilter(t *testing.T) {
+	h := liveServer(t)
+	w, is := h.NewRepo(t, providertest.File{Path: "checks/disk.md", Content: "a line\n"},
+		providertest.File{Path: ".gitattributes", Content: "checks/*.md filter=lfs diff=lfs merge=lfs -text\n"}).(*liveWorld)
+	if !is {
+		t.Fatal("no world of a real server")
+	}
+	s, p := providertest.NewScene(t, w), h.provider(t)
+	_, err := p.Commit(t.Context(), s.Request(ourBranch, providertest.Update("checks/disk.md", "another line\n")))
+	wantCode(t, err, fault.ContentDenied)
+	wantSays(t, err, "LFS")
+	if tip := w.Branches()[ourBranch]; tip != "" {
+		t.Errorf("the branch stays at %s", tip)
+	}
 }
 
 // TestLiveBelowAPath holds that a server which a proxy serves below a path is found there.

@@ -219,9 +219,13 @@ func (g *liveGitea) mustAs(who, method, path string, body, into any) {
 	if status >= 300 {
 		g.t.Fatalf("%s %s: %d %.300s", method, path, status, answer)
 	}
-	if into == nil {
-		return
+	if into != nil {
+		g.decode(answer, into)
 	}
+}
+
+func (g *liveGitea) decode(answer []byte, into any) {
+	g.t.Helper()
 	if err := json.Unmarshal(answer, into); err != nil {
 		g.t.Fatal(err)
 	}
