@@ -1,6 +1,6 @@
 // Command sdks is a client of MCP over Streamable HTTP, as the SDKs of Go have it. It makes several sessions with one
-// token, and in one of them a list, a call, a call that is taken back as soon as it is sent, another call, and a read
-// of an unknown address. The token is CLAUDEOPS_AGENT_TOKEN: sdks official|mcp-go legacy|modern ADDRESS
+// token, and in one of them a list, a call, a call that is taken back as soon as it is sent, more calls at a time than
+// may be under way, and a read of an unknown address. The token is CLAUDEOPS_AGENT_TOKEN: sdks official|mcp-go legacy|modern ADDRESS
 package main
 
 import (
@@ -25,6 +25,7 @@ const (
 	modern   = "2026-07-28"
 	legacy   = "2025-11-25"
 	sessions = 9 // one more than a token may have; the one that is idle longest ends
+	atOnce   = 80 // calls; 64 requests may be under way
 	unknown  = "claudeops://nowhere"
 	tool     = "list_prs"
 	invalid  = -32602 // invalid params
@@ -87,8 +88,8 @@ func use(ctx context.Context, s session) error {
 	if err := s.call(context.WithValue(sent, takeBack{}, sync.OnceFunc(cancel))); !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("the call that was taken back: %v", err)
 	}
-	if err := s.call(ctx); err != nil {
-		return fmt.Errorf("the call after one that was taken back: %w", err)
+	if err := callOften(ctx, s); err != nil {
+		return fmt.Errorf("calls at once, after one that was taken back: %w", err)
 	}
 	if err := s.read(ctx, unknown); !s.code(err) {
 		return fmt.Errorf("reading an unknown address: %v", err)
@@ -97,6 +98,17 @@ func use(ctx context.Context, s session) error {
 		return fmt.Errorf("the last list: %w", err)
 	}
 	return nil
+}
+
+// callOften makes more calls at a time than may be under way: those beyond wait for the others.
+func callOften(ctx context.Context, s session) error {
+	errs := make([]error, atOnce)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = s.call(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 func arguments() map[string]any {

@@ -5,6 +5,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 const [era, address] = process.argv.slice(2);
 const version = era === 'modern' ? '2026-07-28' : '2025-11-25';
 const sessions = 9; // one more than a token may have; the one that is idle longest ends
+const atOnce = 80; // calls; 64 requests may be under way, and those beyond wait for the others
 const call = { name: 'list_prs', arguments: { repo_owner: 'demo', repo_name: 'home-cluster' } };
 const invalidParams = -32602;
 
@@ -46,7 +47,7 @@ const sent = new AbortController();
 takeBack = () => sent.abort();
 await assert.rejects(callTool(last, { signal: sent.signal }));
 assert.ok(sent.signal.aborted, 'the call failed before it was taken back');
-await callTool(last);
+await Promise.all(Array.from({ length: atOnce }, () => callTool(last)));
 await assert.rejects(last.readResource({ uri: 'claudeops://nowhere' }), { code: invalidParams });
 assert.notEqual((await last.listTools()).tools.length, 0);
 await Promise.all(all.map((client) => client.close()));
