@@ -122,7 +122,7 @@ func (c *Config) overlay(dir string, source Source) error {
 					s.key, value))
 			continue
 		}
-		if source == SourceProject && s.key == "registries" {
+		if s.key == "registries" {
 			value = resolvedURLs(dir, value)
 		}
 		c.values[s.key], c.sources[s.key] = value, source
@@ -145,7 +145,7 @@ func (s setting) loosens(before, now any) bool {
 	return slices.Index(strictness, now) < slices.Index(strictness, before)
 }
 
-// resolvedURLs resolves the relative paths of a project's registries.
+// resolvedURLs resolves the relative paths of registries, which begin in the folder that holds the configuration.
 func resolvedURLs(dir string, registries any) any {
 	for _, entry := range registries.([]any) {
 		r := entry.(map[string]any)

@@ -220,11 +220,8 @@ func (s *Service) registries(c Config) []Registry {
 	for _, r := range registriesOf(c.values["registries"].([]any)) {
 		one := Registry{Name: r.Name, settings: r, cache: s.indexes}
 		one.Dir, one.unusable = s.settings.registryFolder(r.URL)
-		switch {
-		case c.sources["registries"] == SourceProject:
+		if c.sources["registries"] == SourceProject {
 			s.settings.admitRegistry(&one, own)
-		case one.unusable == "" && s.settings.isRelative(r.URL): // what lies there is the project's
-			one.within = s.settings.Project
 		}
 		out = append(out, one)
 	}
@@ -265,12 +262,6 @@ func (s Settings) admitted(dir string) bool {
 	}
 	origin, err := url.Parse(source.Origin)
 	return err == nil && fileset.Below(real(filepath.FromSlash(origin.Path)), real(dir))
-}
-
-// isRelative reports whether a registry's URL is a path that begins in the project.
-func (s Settings) isRelative(text string) bool {
-	return !strings.HasPrefix(text, "file:") && text != "~" && !strings.HasPrefix(text, "~/") &&
-		!filepath.IsAbs(filepath.FromSlash(text))
 }
 
 // registryFolder returns the folder of a registry's URL; why is set if there is none.

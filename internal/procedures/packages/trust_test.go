@@ -70,6 +70,23 @@ func TestARegistryThatOnlyAProjectNamesIsNotUsedOutsideOfIt(t *testing.T) {
 	}
 }
 
+// A relative path begins in the folder that holds the configuration: the user's home, or the project.
+func TestARelativeRegistryBeginsWhereItsFileIs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for root, version := range map[string]string{b.settings.Home: "1.0.0", b.settings.Project: "2.0.0"} {
+		dir := operationtest.WriteFiles(t, filepath.Join(root, "reg"), map[string]string{".keep": ""})
+		publish(t, Registry{Name: "x", Dir: dir}, "latest", "p", version)
+	}
+	for _, url := range []string{"reg", "./reg", "~/reg"} {
+		operationtest.WriteFiles(t, b.settings.Home,
+			map[string]string{".aam/config.yaml": fmt.Sprintf("registries: [{name: x, url: %q}]\n", url)})
+		b.same("info", `{"package_name":"p"}`, map[string]any{"version": "1.0.0"})
+	}
+	b.put(".aam/config.yaml", "registries: [{name: y, url: reg}]\n")
+	b.same("info", `{"package_name":"p"}`, map[string]any{"version": "2.0.0"})
+}
+
 func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
