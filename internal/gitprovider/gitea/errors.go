@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -163,16 +162,8 @@ func (a *api) toFault(err error, repo gitprovider.RepoRef, what string) error {
 // moved returns the error for a redirected write; reads follow redirects. The server redirects from a repository's
 // former name; a redirect to elsewhere comes from a proxy. Either way nothing was written.
 func (a *api) moved(r *refusal, repo gitprovider.RepoRef) error {
-	to, err := url.Parse(r.resp.Header.Get("Location"))
-	if err == nil && to.Host != "" && (to.Host != a.base.Host || to.Scheme != a.base.Scheme) {
-		return fault.Wrap(r, fault.ProviderDisabled, "%s redirects to %s://%s; set %s to the address that answers itself",
-			a.base.Host, forge.Clean(to.Scheme), forge.Clean(to.Host), urlVariable)
-	}
-	if api := strings.TrimSuffix(a.base.Path, "/") + "/api/"; err == nil && to.Path != "" &&
-		!strings.HasPrefix(to.Path, api) {
-		return fault.Wrap(r, fault.ProviderDisabled, "%s redirects to a page, %.100q (%d), as a sign-in before the forge does; "+
-			"let requests for %s through there, or set %s to an address without it", a.base.Host, forge.Clean(to.Path), r.status,
-			api, urlVariable)
+	if known := a.http.StatusFault(r.resp, r.quotable()); known != nil && known.Code == fault.ProviderDisabled {
+		return known
 	}
 	return fault.Wrap(r, fault.NotFound, "the repository %s has another name at %s now (%d); use that", repo, a.base.Host,
 		r.status)

@@ -157,7 +157,7 @@ const unsaidWait = time.Minute
 //	401                                provider_disabled
 //	403 or 429 for coming too often    rate_limited with RetryAfter, at least a second
 //	407                                upstream_error: a proxy
-//	3xx to another host                provider_disabled: the address in the configuration is not the forge's
+//	3xx to another host, or to a page  provider_disabled: the address in the configuration is not the forge's
 //	other 3xx                          upstream_error: moved
 //	408, 504                           timeout
 //	other 5xx                          upstream_error; of a 503 with RetryAfter, if the forge says one
@@ -218,6 +218,9 @@ func limited(h http.Header, message string, now time.Time) bool {
 		strings.Contains(text, "abuse detection")
 }
 
+// maxShownPath bounds, in bytes, what a message shows of the path of a redirect.
+const maxShownPath = 100
+
 // moved returns the fault for a redirect that was not followed.
 func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 	host := t.opt.Base.Host
@@ -225,6 +228,14 @@ func (t *Transport) moved(resp *http.Response, said string) *fault.Error {
 	if err == nil && to.Host != "" && !SameOrigin(to, t.opt.Base) {
 		return fault.New(fault.ProviderDisabled, "%s answers with a redirect to %s (%d), which is not followed; %s%s",
 			host, t.origin(to), resp.StatusCode, t.baseAdvice(), said)
+	}
+	// What was renamed stays below the same path; a page stands elsewhere.
+	api := "/" + strings.Trim(t.opt.Base.Path, "/") + "/"
+	if err == nil && to.Path != "" && api != "//" && !strings.HasPrefix(to.Path, api) {
+		return fault.New(fault.ProviderDisabled, "%s redirects to a page, %s (%d), as a sign-in before the forge does; let "+
+			"requests for %s through there, or %s%s", host,
+			t.scrub.scrub(strconv.QuoteToASCII(to.Path[:min(len(to.Path), maxShownPath)])), resp.StatusCode, api,
+			t.baseAdvice(), said)
 	}
 	return fault.New(fault.UpstreamError,
 		"%s says that what was asked for has moved (%d); use the present name of the repository, or correct %s%s",

@@ -412,6 +412,23 @@ func TestStatusFaultIsTheSameForAllForges(t *testing.T) {
 	}
 }
 
+// Below the path of an API, a redirect to what does not lie there is no new name, but a page that asks to sign in.
+func TestARedirectToASignInPageIsNoRename(t *testing.T) {
+	for target, want := range map[string]fault.Code{
+		"/login?return_to=%2Fapi": fault.ProviderDisabled, "/": fault.ProviderDisabled, "/api/v3x/1": fault.ProviderDisabled,
+		"/api/v3/repositories/1": fault.UpstreamError, "": fault.UpstreamError,
+	} {
+		b := newBed(t, hello)
+		b.connect(t, b.srv.URL+"/api/v3")
+		got := b.StatusFault(&http.Response{StatusCode: http.StatusFound,
+			Header: status(0, "Location", target).Header}, "")
+		if got.Code != want || strings.Contains(got.Message, "sign-in") != (want == fault.ProviderDisabled) ||
+			!strings.Contains(got.Message, "GITHUB_API_URL") {
+			t.Errorf("%q: %v", target, got)
+		}
+	}
+}
+
 func TestAnAnonymous401AsksForAToken(t *testing.T) {
 	b := newBed(t, hello, func(o *transport.Options) { o.Token = "" })
 	got := b.StatusFault(&http.Response{StatusCode: 401}, "")
