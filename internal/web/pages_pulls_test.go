@@ -309,6 +309,24 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 	w.page("/changes/forges", 200).has("#1 Check inodes, too", "The forge failed, ask about #1")
 }
 
+// A forge that merges follows a person who has moved the file; what it writes then is not shown, and the page says so.
+func TestAChangeToAFileThatTheBaseHasMovedIsMarked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.flow.Authority.DryRun = true })
+	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
+		"files": []any{map[string]any{"path": "checks/disk.md", "action": "update", "content": "# Disk\n\nnew\n"}},
+	})), 200, "")
+	const says = "has no checks/disk.md any more: if a file was moved, a merge follows it"
+	at := "/proposals/" + w.attempts()[0].RequestID
+	w.page(at, 200).lacks(says)
+	w.flow.Authority.DryRun, w.handler = false, nil
+	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{
+		"title": "Away", "files": []any{map[string]any{"path": "checks/disk.md", "action": "delete"}},
+	})), 201, "")
+	w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).Merge(1)
+	w.page(at, 200).has(says)
+}
+
 // The page has the conversation among the reviews, keeps the newest, and counts what it leaves out.
 func TestAPullRequestShowsTheNewestThatWasSaid(t *testing.T) {
 	t.Parallel()

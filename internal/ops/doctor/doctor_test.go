@@ -77,6 +77,21 @@ func TestClocksThatDifferAreTold(t *testing.T) {
 	}
 }
 
+func TestOtherRecordsOfTheLocalRootAreAWarning(t *testing.T) {
+	for _, others := range [][]string{nil, {"/srv/state"}} {
+		d := newDoctor(&forge{})
+		d.OtherRecords = others
+		found := OtherRecords(d.OtherRecords)
+		told := false
+		for _, f := range d.Look(t.Context()) {
+			told = told || f.Status == Warning && f.Name == found.Name && strings.Contains(f.Detail, "/srv/state")
+		}
+		if told != (len(others) > 0) {
+			t.Errorf("%q: told %t, %+v", others, told, found)
+		}
+	}
+}
+
 func newDoctor(f *forge, repos ...string) *Doctor {
 	p := policy.Default()
 	for _, name := range repos {
