@@ -291,6 +291,17 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 	}
 }
 
+func TestWhenAPullRequestMayBeAddedTo(t *testing.T) {
+	for text, want := range map[string]policy.Revisions{
+		"": {Once: true}, "revise: once\n": {Once: true}, "revise: reviewed\n": {}, "revise: always\n": {Always: true},
+	} {
+		p, err := policy.Parse("test.yaml", []byte("version: 1\n"+text))
+		if got := (policy.Revisions{Once: p.Revisions.Once, Always: p.Revisions.Always}); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+}
+
 func TestKindsOfFilesAreNamedByThePolicy(t *testing.T) {
 	kind := gitprovider.FileKind{Name: "definitions", Patterns: []string{".fractary/agents/**"}}
 	p, err := policy.Parse("a.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"), kind)
