@@ -118,17 +118,20 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 	})
 	c := catalog(t, map[string]string{
 		".fractary/agents/own.yaml": agentYAML("own", "1.0.0"), "elsewhere/inside.yaml": agentYAML("inside", "1.0.0"),
+		"elsewhere/whole.yaml": agentYAML("whole", "1.0.0"),
 	}, nil)
 	agents := filepath.Join(c.opts.Project, ".fractary", "agents")
 	for link, target := range map[string]string{
 		"secret.yaml": filepath.Join(outside, "secret.yaml"), "folder": filepath.Join(outside, "folder"),
 		"inside.yaml": "../../elsewhere/inside.yaml",
+		"whole.yaml":  filepath.Join(c.opts.Project, "elsewhere", "whole.yaml"), // an absolute one that stays
 	} {
 		if err := os.Symlink(target, filepath.Join(agents, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"local inside@1.0.0", "local own@1.0.0"}, listed(t, c, Agent, "")); diff != "" {
+	if diff := cmp.Diff([]string{"local inside@1.0.0", "local own@1.0.0", "local whole@1.0.0"},
+		listed(t, c, Agent, "")); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"secret", "folder", "../x", "a/../own", "."} {

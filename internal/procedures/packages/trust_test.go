@@ -253,6 +253,28 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 	}
 }
 
+// A link of the project that names its target in full, and stays, is followed like a relative one.
+func TestAPackageIsInstalledThroughALinkThatStays(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		b := newBench(t)
+		b.full("all", "1.0.0", "")
+		b.put("real/.keep", "")
+		target := "real"
+		if whole {
+			target = filepath.Join(b.settings.Project, target)
+		}
+		if err := os.Symlink(target, filepath.Join(b.settings.Project, ".claude")); err != nil {
+			t.Fatal(err)
+		}
+		b.same("install", `{"packages":["all"]}`, map[string]any{"installed.0.name": "all"})
+		if got := b.file("real/skills/pdf/SKILL.md"); got == "" {
+			t.Errorf("%s: the skill is not there", target)
+		}
+		b.same("uninstall", `{"package_name":"all"}`, nil)
+	}
+}
+
 // Codex reads skills and prompts in the user's home. A project, or an agent, has none put there that were not there
 // before.
 func TestOnlyTheUserHasFilesPutOutsideOfTheProject(t *testing.T) {

@@ -92,9 +92,14 @@ func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 			t.Errorf("the operator's: %s\n%s", names, why)
 		}
 	}
-	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"tools/a.sh": "#!/bin/sh\n"})
-	must(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750), os.Symlink("../tools", filepath.Join(dir, defaultFolder)))
-	if names, why := atOnce(t, DefaultSettings(dir)); names != "a " {
-		t.Errorf("a link within: %s\n%s", names, why)
+	for _, to := range []string{"../tools", "tools"} {
+		dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"tools/a.sh": "#!/bin/sh\n"})
+		if to == "tools" {
+			to = filepath.Join(dir, to)
+		}
+		must(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750), os.Symlink(to, filepath.Join(dir, defaultFolder)))
+		if names, why := atOnce(t, DefaultSettings(dir)); names != "a " {
+			t.Errorf("a link within, %s: %s\n%s", to, names, why)
+		}
 	}
 }
