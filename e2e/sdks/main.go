@@ -1,6 +1,7 @@
 // Command sdks is a client of MCP over Streamable HTTP, as the SDKs of Go have it. It makes several sessions with one
 // token, and in one of them a list, a call, a call that is taken back as soon as it is sent, more calls at a time than
-// may be under way, and a read of an unknown address. The token is CLAUDEOPS_AGENT_TOKEN: sdks official|mcp-go legacy|modern ADDRESS
+// may be under way, and a read of an unknown address. The token is CLAUDEOPS_AGENT_TOKEN:
+// sdks official|mcp-go legacy|modern ADDRESS
 package main
 
 import (
@@ -24,7 +25,7 @@ import (
 const (
 	modern   = "2026-07-28"
 	legacy   = "2025-11-25"
-	sessions = 9 // one more than a token may have; the one that is idle longest ends
+	sessions = 9  // one more than a token may have; the one that is idle longest ends
 	atOnce   = 80 // calls; 64 requests may be under way
 	unknown  = "claudeops://nowhere"
 	tool     = "list_prs"

@@ -603,8 +603,8 @@ func TestLiveRules(t *testing.T) {
 	wantSays(t, err, "SIGNING_KEY")
 }
 
-// TestLiveFilter holds that a file which the server stores as a pointer of LFS is refused for good. The server must have
-// LFS (LFS_START_SERVER).
+// TestLiveFilter holds that a file which the server stores as a pointer of LFS is refused for good. The server must
+// have LFS (LFS_START_SERVER).
 func TestLiveFilter(t *testing.T) {
 	h := liveServer(t)
 	w, is := h.NewRepo(t, providertest.File{Path: "checks/disk.md", Content: "a line\n"},

@@ -360,8 +360,8 @@ func TestAPartialCloneIsNamedWhereItLacksFiles(t *testing.T) {
 	w.refused(err, fault.RepoNotAllowed, "partial clone")
 }
 
-// In a mirror its origin decides: an update removes the branch of an open pull request, which closes it. What was merged
-// before is recorded as merged.
+// In a mirror its origin decides: an update removes the branch of an open pull request, which closes it. What was
+// merged before is recorded as merged.
 func TestAMirrorThatIsUpdatedClosesItsPullRequests(t *testing.T) {
 	t.Parallel()
 	origin := home(t, bare())
