@@ -282,8 +282,10 @@ func (p *Parts) FindPlaces(ctx context.Context, repo gitprovider.RepoRef) (found
 	return places.Find(repo, files), complete, err
 }
 
-// findListedPlaces is FindPlaces for people who ask a server: repo_not_allowed for a repository off the operator's list.
-func (p *Parts) findListedPlaces(ctx context.Context, repo gitprovider.RepoRef) ([]places.Place, bool, error) {
+// findListedPlaces is FindPlaces for people who ask a server: repo_not_allowed for a repository off the operator's
+// list.
+func (p *Parts) findListedPlaces(ctx context.Context, repo gitprovider.RepoRef) ([]places.Place, bool,
+	error) {
 	at, err := p.Providers.registry.Resolve(repo)
 	if err != nil {
 		return nil, false, err

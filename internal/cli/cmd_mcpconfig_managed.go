@@ -19,7 +19,7 @@ func printManagedSettings(a *commandLine) error {
 		"allowManagedMcpServersOnly":      true,
 		// A server of managed-mcp.json whose entry refers to a variable has to be listed.
 		"allowedMcpServers": []object{{"serverName": app.OurName}},
-		// Commands run without a network. The server does not: it is no command of the agent.
+		// Commands of the agent run without a network. The server keeps it: Claude Code starts it outside of the sandbox.
 		"sandbox": object{
 			"enabled": true, "failIfUnavailable": true, "allowUnsandboxedCommands": false,
 			"network": object{"allowedDomains": []string{}, "allowManagedDomainsOnly": true},

@@ -54,11 +54,13 @@ type Acts struct {
 
 // Operations returns the one that suggests a policy. It changes nothing.
 func (a Acts) Operations() []operation.Operation {
-	return []operation.Operation{operation.Define(a.Kernel, "", operation.Operation{
+	suggest := operation.Operation{
 		Name: ActSuggest, Summary: "Look where a repository has procedures, and suggest a policy that opens them",
 		Effect: operation.Read, Needs: operation.Needs{For: operation.People, Scope: access.Read},
-		Route: operation.Route{Method: http.MethodGet, Path: "/policy/suggestion", ID: "suggestPolicy", Takes: suggestTimeout},
-	}, operation.CallSpec[SuggestRequest]{Timeout: suggestTimeout, Check: func(in SuggestRequest) *operation.Fault {
+		Route: operation.Route{Method: http.MethodGet, Path: "/policy/suggestion", ID: "suggestPolicy",
+			Takes: suggestTimeout},
+	}
+	return []operation.Operation{operation.Define(a.Kernel, "", suggest, operation.CallSpec[SuggestRequest]{Timeout: suggestTimeout, Check: func(in SuggestRequest) *operation.Fault {
 		_, err := in.repository()
 		if err != nil {
 			return operation.Invalid("repo", "%s", err)
