@@ -60,13 +60,16 @@ func (a Acts) Operations() []operation.Operation {
 		Route: operation.Route{Method: http.MethodGet, Path: "/policy/suggestion", ID: "suggestPolicy",
 			Takes: suggestTimeout},
 	}
-	return []operation.Operation{operation.Define(a.Kernel, "", suggest, operation.CallSpec[SuggestRequest]{Timeout: suggestTimeout, Check: func(in SuggestRequest) *operation.Fault {
-		_, err := in.repository()
-		if err != nil {
-			return operation.Invalid("repo", "%s", err)
-		}
-		return nil
-	}}, a.suggest)}
+	spec := operation.CallSpec[SuggestRequest]{
+		Timeout: suggestTimeout,
+		Check: func(in SuggestRequest) *operation.Fault {
+			if _, err := in.repository(); err != nil {
+				return operation.Invalid("repo", "%s", err)
+			}
+			return nil
+		},
+	}
+	return []operation.Operation{operation.Define(a.Kernel, "", suggest, spec, a.suggest)}
 }
 
 func (a Acts) suggest(ctx context.Context, _ operation.Call, in SuggestRequest) (Suggestion, error) {
