@@ -476,3 +476,27 @@ func TestClaudeWithThePluginProposes(t *testing.T) {
 	}
 	w.assertProposed(t, quieterDiskBranch, p)
 }
+
+// The commands that the guide has for a model of one's own are run as they stand, but for the address and the file: the
+// proxy gets the model's name and its key, and the agent proposes.
+func TestAModelOfOnesOwnProposesByTheGuide(t *testing.T) {
+	w, p := newWorld(t, "2"), quieterDisk()
+	stub := newMessagesStub(t, scripted(use("create_pr", p)))
+	_, section, _ := strings.Cut(readFile(t, "../docs/guides/clients.md"), "## A model of your own\n")
+	_, block, _ := strings.Cut(section, "```sh\n")
+	block, _, _ = strings.Cut(block, "\n```")
+	script := replaceOnce(t, block, "http://127.0.0.1:4000", stub.URL)
+	script = replaceOnce(t, script, "~/.config/claudeops/mcp.json", agent{world: w}.mcpConfig(t))
+	script = replaceOnce(t, script, "claude ", installed(t, "@anthropic-ai/claude-code-linux-*/claude")+" ")
+	got := run(t, program{
+		path: "sh", args: []string{"-ec", script + ` -p "Look after the cluster." --allowedTools "mcp__claudeops__*"`},
+		dir: t.TempDir(), env: w.environment("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
+	})
+	if got.code != 0 {
+		t.Fatalf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if seen := stub.seen(t); seen.Model != "qwen3-coder" || seen.key != "Bearer the-proxys-key" {
+		t.Errorf("the proxy got the model %q and the key %q", seen.Model, seen.key)
+	}
+	w.assertProposed(t, quieterDiskBranch, p)
+}

@@ -68,6 +68,7 @@ type messagesRequest struct {
 	} `json:"messages"`
 	System json.RawMessage `json:"system"`
 	Tools  []offeredTool   `json:"tools"`
+	key    string          // the header Authorization
 }
 
 // offeredTool is a tool as the model sees it.
@@ -117,6 +118,7 @@ func (s *messagesStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":"stub"}}`, http.StatusBadRequest)
 		return
 	}
+	req.key = r.Header.Get("Authorization")
 	s.last, s.all = req, append(s.all, req)
 	next := reply{tool: "ToolSearch", args: map[string]any{"query": selectOurs, "max_results": 3}}
 	results := req.results()

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -311,5 +313,45 @@ func TestABurstIsOverAtTheFirstQuietLook(t *testing.T) {
 	}
 	if want := []int{3, 7}; !slices.Equal(over, want) {
 		t.Errorf("bursts are over at looks %d, want %d", over, want)
+	}
+}
+
+// Each policy that a guide shows is one that the program reads. Some leave out the version, which is always the same.
+func TestThePoliciesOfTheGuidesAreRead(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/guides/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]policy.Policy{} // the last one of each page
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+			shown := block[1]
+			if !strings.Contains("\n"+shown, "\nscope:") {
+				continue
+			}
+			if !strings.HasPrefix(shown, "version:") {
+				shown = "version: 1\n" + shown
+			}
+			p, err := policy.Parse("policy.yaml", []byte(shown), fileKinds()...)
+			if err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+			read[filepath.Base(page)] = p
+		}
+	}
+	if _, is := read["policy.md"]; !is {
+		t.Error("the guide to the policy shows none")
+	}
+	manifests := read["procedures.md"].Scope.At(gitprovider.TierRemediate)
+	for path, allowed := range map[string]bool{"apps/mail/values.yaml": true, "apps/mail/secret.yaml": false,
+		".github/workflows/x.yaml": false} {
+		if got := manifests.Check(path).Allowed; got != allowed {
+			t.Errorf("%s: allowed %t by the policy for manifests", path, got)
+		}
 	}
 }

@@ -12,8 +12,10 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/admin"
+	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -43,6 +45,12 @@ func Acts(p func() *Parts) []operation.Operation {
 		admin.PauseActs{
 			Kernel: kernel, Store: func() admin.PauseStore { return p().Store.Pauses() },
 			Now: func() time.Time { return p().Store.Now() }, Sleep: transport.Sleep,
+		}.Operations(),
+		places.Acts{
+			Kernel: kernel, Tier: func() gitprovider.Tier { return p().Cfg.Permissions.Tier },
+			Find: func(ctx context.Context, repo gitprovider.RepoRef) ([]places.Place, bool, error) {
+				return p().findListedPlaces(ctx, repo)
+			},
 		}.Operations(),
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
 		packages.Acts{

@@ -281,3 +281,17 @@ func (p *Parts) FindPlaces(ctx context.Context, repo gitprovider.RepoRef) (found
 	files, complete, err := places.List(ctx, at)
 	return places.Find(repo, files), complete, err
 }
+
+// findListedPlaces is FindPlaces for people who ask a server: repo_not_allowed for a repository off the operator's
+// list.
+func (p *Parts) findListedPlaces(ctx context.Context, repo gitprovider.RepoRef) ([]places.Place, bool,
+	error) {
+	at, err := p.Providers.registry.Resolve(repo)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := p.kernel.CurrentAuthority().Reads(at.Provider.Name(), repo.Owner, repo.Name); err != nil {
+		return nil, false, err
+	}
+	return p.FindPlaces(ctx, repo)
+}

@@ -23,9 +23,14 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 )
 
+// mcpConfigFlags are the flags of mcp-config.
+type mcpConfigFlags struct {
+	client, address, connectTo, ticket  string
+	add, explain, instructions, managed bool
+}
+
 func mcpConfigCommand(a *commandLine) *cobra.Command {
-	var explain, add, instructions bool
-	var client, connectTo, ticket, address string
+	var o mcpConfigFlags
 	cmd := &cobra.Command{
 		Use:   "mcp-config",
 		Short: "Print the MCP client configuration for this binary",
@@ -43,46 +48,55 @@ func mcpConfigCommand(a *commandLine) *cobra.Command {
 			"--ticket-file names:\n" +
 			"    claudeops mcp-config --connect unix:/run/claudeops/mcp.sock --ticket-file ~/.claudeops-token --client cursor\n" +
 			"With --instructions it prints what an agent's instructions should say of the operator's scripts, which are tools:\n" +
-			"    claudeops mcp-config --instructions >> CLAUDE.md",
+			"    claudeops mcp-config --instructions >> CLAUDE.md\n" +
+			"With --managed-settings it prints what leaves Claude Code on a machine no other way to a forge:\n" +
+			"    claudeops mcp-config --managed-settings > /etc/claude-code/managed-settings.json",
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			if err := checkClientFlags(client, add, explain, instructions); err != nil {
-				return err
-			}
-			if address != "" {
-				if connectTo != "" || ticket != "" || explain || instructions {
-					return app.Usage(errors.New("--url goes with --client and --add alone"))
-				}
-				return printAddress(a, client, add, address)
-			}
-			if connectTo != "" || ticket != "" {
-				return printConnector(a, client, add, connectTo, ticket)
-			}
-			if instructions {
-				return printInstructions(a)
-			}
-			if client == "" || client == "claude" && !add {
-				return runMCPConfig(a, explain)
-			}
-			c, err := findClient(client)
-			if err != nil {
-				return err
-			}
-			return printForClient(a, c, add)
-		},
+		RunE: func(*cobra.Command, []string) error { return o.run(a) },
 	}
-	cmd.Flags().StringVar(&client, "client", "", "for which client: "+clientNames())
-	cmd.Flags().BoolVar(&add, "add", false, "print the command that adds our server to the client, instead")
-	cmd.Flags().StringVar(&address, "url", "",
+	cmd.Flags().StringVar(&o.client, "client", "", "for which client: "+clientNames())
+	cmd.Flags().BoolVar(&o.add, "add", false, "print the command that adds our server to the client, instead")
+	cmd.Flags().StringVar(&o.address, "url", "",
 		"have the client connect to claudeops serve at this address, such as https://ops.example.org, instead")
-	cmd.Flags().StringVar(&connectTo, "connect", "",
+	cmd.Flags().StringVar(&o.connectTo, "connect", "",
 		"have the client connect to a running claudeops at this socket, such as unix:/run/claudeops/mcp.sock, instead")
-	cmd.Flags().StringVar(&ticket, "ticket-file", "",
+	cmd.Flags().StringVar(&o.ticket, "ticket-file", "",
 		"with --connect: file that holds the token; only its path is printed")
-	cmd.Flags().BoolVar(&instructions, "instructions", false,
+	cmd.Flags().BoolVar(&o.instructions, "instructions", false,
 		"print what an agent's instructions should say of the operator's scripts, instead")
-	cmd.Flags().BoolVar(&explain, "explain", false, "say who contributed what and what was refused, instead")
+	cmd.Flags().BoolVar(&o.managed, "managed-settings", false,
+		"print settings by which an administrator leaves Claude Code no other way to a forge, instead")
+	cmd.Flags().BoolVar(&o.explain, "explain", false, "say who contributed what and what was refused, instead")
 	return cmd
+}
+
+func (o mcpConfigFlags) run(a *commandLine) error {
+	if err := checkClientFlags(o.client, o.add, o.explain, o.instructions); err != nil {
+		return err
+	}
+	switch {
+	case o.managed:
+		if a.cmd.Flags().NFlag() > 1 {
+			return app.Usage(errors.New("--managed-settings goes without other flags"))
+		}
+		return printManagedSettings(a)
+	case o.address != "":
+		if o.connectTo != "" || o.ticket != "" || o.explain || o.instructions {
+			return app.Usage(errors.New("--url goes with --client and --add alone"))
+		}
+		return printAddress(a, o.client, o.add, o.address)
+	case o.connectTo != "" || o.ticket != "":
+		return printConnector(a, o.client, o.add, o.connectTo, o.ticket)
+	case o.instructions:
+		return printInstructions(a)
+	case o.client == "" || o.client == "claude" && !o.add:
+		return runMCPConfig(a, o.explain)
+	}
+	c, err := findClient(o.client)
+	if err != nil {
+		return err
+	}
+	return printForClient(a, c, o.add)
 }
 
 func runMCPConfig(a *commandLine, explain bool) error {

@@ -11,13 +11,6 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/places"
 )
 
-// suggestion is a policy for a repository, with the places that it was made from, as JSON.
-type suggestion struct {
-	Places   []places.Place `json:"places"`
-	Complete bool           `json:"complete"`
-	Policy   string         `json:"policy"` // "" if nothing was chosen
-}
-
 func policySuggestCommand(a *commandLine) *cobra.Command {
 	var repo, scope string
 	cmd := &cobra.Command{
@@ -42,13 +35,9 @@ func runPolicySuggest(ctx context.Context, a *commandLine, repo, scope string) e
 	if err != nil {
 		return err
 	}
-	chosen, err := places.Choose(found, scope)
+	out, err := places.Suggest(found, complete, scope, a.program().Wire(app.Needs{}).Cfg.Permissions.Tier)
 	if err != nil {
 		return app.Usage(fmt.Errorf("--scope: %w", err))
-	}
-	out := suggestion{Places: append([]places.Place{}, found...), Complete: complete}
-	if len(chosen) > 0 {
-		out.Policy = places.Policy(chosen, a.program().Wire(app.Needs{}).Cfg.Permissions.Tier)
 	}
 	return a.print(out, func(w *strings.Builder) {
 		for line := range strings.Lines(places.Describe(found, complete)) {

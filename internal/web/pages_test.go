@@ -17,7 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
@@ -253,6 +255,50 @@ func TestThePolicyAnswersWithTheRule(t *testing.T) {
 		w.page("/policy?"+query, 200).has(want)
 	}
 	w.page("/policy?tier=4&path=x", 400)
+}
+
+// The page looks where a repository has procedures, and has the policy that opens them as a text to copy.
+func TestThePolicyPageSuggestsOneForARepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) {
+		w.fake.AddRepo("joe", "skills", map[string]string{".claude/skills/disk/SKILL.md": "x", "docs/runbooks/a.md": "x"})
+		w.fake.AddRepo("joe", "empty", map[string]string{"main.c": "x"})
+		kernel := w.kernel()
+		w.web.Acts = append(w.web.Acts, places.Acts{
+			Kernel: func() *operation.Kernel { return kernel },
+			Tier:   func() gitprovider.Tier { return gitprovider.TierInvestigate },
+			Find: func(ctx context.Context, repo gitprovider.RepoRef) ([]places.Place, bool, error) {
+				if repo.Name == "secret" {
+					return nil, false, fault.New(fault.RepoNotAllowed, "the repository is not on the operator's list")
+				}
+				files, complete, err := places.List(ctx, gitprovider.Resolution{Provider: w.fake, Repo: repo})
+				return places.Find(repo, files), complete, err
+			},
+		}.Operations()...)
+	})
+	for repo, want := range map[string]string{
+		"joe/skills": ".claude/skills: 1 skill", "joe/empty": "joe/empty has no folders with procedures.", "joe": "Nothing",
+		"joe/secret": "Nothing can be suggested: the repository is not on the operator's list",
+		"joe/none":   "Nothing can be suggested:",
+	} {
+		w.page("/policy?repo="+repo, 200).has(want)
+	}
+	const text = "scope:\n  allow: [\"docs/runbooks/*.md\"]\n  kinds: [claude-skills]\n"
+	body := html.UnescapeString(string(w.get("/policy?repo=joe/skills").body))
+	if !strings.Contains(body, text) {
+		t.Errorf("the page has no text to copy:\n%s", body)
+	}
+	a := w.get("/api/v1/policy/suggestion?repo=joe/skills&scope=.claude/skills")
+	if got, _ := a.json["policy"].(string); a.StatusCode != 200 || !strings.Contains(got, "kinds: [claude-skills]") ||
+		strings.Contains(got, "runbooks") {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	for query, code := range map[string]string{"repo=joe": "invalid_argument", "repo=joe/secret": "repo_not_allowed",
+		"repo=joe/skills&scope=src": "invalid_argument", "": "invalid_argument"} {
+		if a := w.get("/api/v1/policy/suggestion?" + query); a.code() != code {
+			t.Errorf("%q: %d %s", query, a.StatusCode, a.body)
+		}
+	}
 }
 
 // A change of where later proposals go is marked where people list, read and merge proposals.

@@ -167,8 +167,10 @@ func newLinksOut(name, folder, before, content string) (out []gitprovider.FilePr
 var (
 	// htmlTarget finds what HTML links to or shows.
 	htmlTarget = regexp.MustCompile(`(?i)\b(?:href|src|srcset|data|action|poster)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))`)
-	// mention finds paths, from the folder that the agent works in, whose files Claude Code reads at once.
-	mention = regexp.MustCompile(`(?m)(?:^|[^!-~])(@"?(?:~|\.\.?)?[/\\][^\s"]*)`)
+	// mention finds paths, from the folder that the agent works in, whose files Claude Code reads at once. A path without
+	// quotes has a letter, a digit or two dots: people write @/ for the folder that imports begin with.
+	mention = regexp.MustCompile(`(?m)(?:^|[^!-~])(@"(?:~|\.\.?)?[/\\][^"]*|` +
+		`@(?:(?:~|\.\.)[/\\]|\.?[/\\][^\s"]*(?:[\pL\pN]|\.\.))[^\s"]*)`)
 )
 
 // targetsIn returns the targets of links, images, HTML and mentions of files in a text, each once. tooMuch says, in
@@ -219,6 +221,9 @@ func submatches(form *regexp.Regexp, text string) (out []string) {
 
 // leadsOutOf reports whether a link in a file of dir leads to a file outside of a folder. Addresses of the web do not.
 func leadsOutOf(folder, dir, target string) bool {
+	if mention.MatchString(target) {
+		return true
+	}
 	target, _, _ = strings.Cut(target, "#")
 	target, _, _ = strings.Cut(target, "?")
 	if plain, err := url.PathUnescape(target); err == nil {
@@ -231,7 +236,7 @@ func leadsOutOf(folder, dir, target string) bool {
 	if rest, ok := strings.CutPrefix(target, "${CLAUDE_SKILL_DIR}/"); ok {
 		dir, target = folder, rest
 	}
-	if strings.HasPrefix(target, "/") || strings.HasPrefix(target, "~") || mention.MatchString(target) ||
+	if strings.HasPrefix(target, "/") || strings.HasPrefix(target, "~") ||
 		strings.HasPrefix(target, "$") && strings.Contains(target, "..") {
 		return true
 	}

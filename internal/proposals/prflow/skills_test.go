@@ -99,6 +99,8 @@ func TestHostileSkillsAreRefused(t *testing.T) {
 		{"a link by another variable", disk, body("[x]($HOME/../x)")},
 		{"a mention", disk, body("Read @/etc/passwd first.")},
 		{"a mention of the home", disk, body("@~/.aws/credentials")},
+		{"a mention in quotes", disk, body("Read @\"/srv/my files\" first.")},
+		{"a mention of the folder above", disk, body("See @../..")},
 		{"a link of a reference", "P/skills/free-disk/references/a.md", "[x](../../own/SKILL.md)"},
 	}
 	b := skillBench(t, gitprovider.TierRemediate, "")
@@ -136,6 +138,47 @@ func hostilePaths(place string) []string {
 		place[:3] + "\u200c" + place[3:] + "/skills/x/SKILL.md",
 		strings.Replace(place, ".", "\uff0e", 1) + "/skills/x/SKILL.md", place + "\\skills\\x\\SKILL.md",
 		place + "/skills/%2e%2e/SKILL.md", place + "/skills/.hidden/SKILL.md", place + "/skills/con/SKILL.md",
+	}
+}
+
+// publicSkill has what skills in public repositories have: the optional fields of the format, those of Claude Code that
+// give no right, and texts that look like links out of the folder and are none.
+const publicSkill = `---
+name: public
+description: "Deploy: build, push and look."
+license: Apache-2.0. LICENSE.txt has the terms
+compatibility: Needs git, jq and the internet
+metadata: {author: acme, version: "1.0", tags: [ops, disk]}
+argument-hint: "[host]"
+user-invocable: true
+disable-model-invocation: false
+when_to_use: When a disk fills up
+model: haiku
+category: ops
+---
+
+# Public
+
+Run [the script](scripts/free.py), or scripts/x.sh. See [the figures](references/a.md#top), [below](#below),
+[the docs](https://example.org/../a), <https://example.org> and [a person](mailto:ops@example.org).
+
+![A disk](assets/disk.png) and {baseDir}/scripts, [a file]({baseDir}/a.md),
+[yours](<your file>), [x](${CLAUDE_SKILL_DIR}/a.md).
+
+Imports begin with @/, ~types or @scope/name; write to @ann. Nice!
+
+` + "```md\n[other](../other/SKILL.md)\n<img src=\"../../x.png\">\n```\n\nWrite `[x](/etc/x)` or `@/src/x` so." + `
+
+## Below
+`
+
+// What the format admits is admitted, as a new file of either place.
+func TestSkillsMayHaveWhatTheFormatAdmits(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{".claude", ".agents"} {
+		b := skillBench(t, gitprovider.TierRemediate, "")
+		b.mustOpen(createRequest(files(file(place+"/skills/public/SKILL.md", "create", publicSkill),
+			file(place+"/skills/public/references/a.md", "create", "[Up](../SKILL.md), [run](../scripts/free.py)\n"))))
 	}
 }
 

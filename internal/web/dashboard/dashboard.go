@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
@@ -132,7 +133,7 @@ func New(o Options) (*Dashboard, error) {
 			o.Records.Attempts, o.Records.Pulls,
 		},
 		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
-		policy:  &policyPage{r, o.Settings.Tier, o.Policy},
+		policy:  &policyPage{r, o.Settings.Tier, o.Policy, operation.Named(o.Acts, places.ActSuggest)},
 		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
 		consent: newConsentPages(r, o), pausing: newPausePages(r, o.Acts),
 	}

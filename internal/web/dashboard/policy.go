@@ -6,6 +6,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/web/httpx"
@@ -17,12 +18,15 @@ type policyPage struct {
 	*renderer
 	tier   gitprovider.Tier
 	policy func() (policy.Policy, error)
+	// suggest makes a policy for a repository; zero on a server without the operation.
+	suggest operation.Operation
 }
 
 // askParams are the fields of the form on the page of the policy.
 type askParams struct {
 	Tier int    `json:"tier,omitempty" minimum:"1"`
 	Path string `json:"path,omitempty"`
+	Repo string `json:"repo,omitempty"` // that a policy is suggested for
 }
 
 // policyView is the content of the page.
@@ -34,6 +38,7 @@ type policyView struct {
 	Path         string
 	Tiers        []option
 	Answer       *policyAnswer
+	Suggestion   *suggestionView // nil on a server that suggests none
 }
 
 // section is some rules under a heading.
@@ -49,6 +54,7 @@ func (h *policyPage) showRules(req *httpx.Request, q askParams) (httpx.Response,
 	}
 	view := policyView{Page: h.frame(req, "Policy", "/policy"), Path: q.Path}
 	rules, err := h.policy()
+	view.Suggestion = h.suggestion(req, q.Repo)
 	if err != nil {
 		view.Problem = fault.From(err).Message
 		return h.html("policy", view)

@@ -66,7 +66,7 @@ var parsedPages = sync.OnceValues(parsePages)
 // parsePages parses the template of each page, together with those that all pages use. They are only cloned: a template
 // that was executed cannot be.
 func parsePages() (map[string]*template.Template, error) {
-	const layout, shared = "templates/layout.html", "templates/parts.html"
+	const layout, shared = "templates/layout.html", "templates/parts*.html"
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func parsePages() (map[string]*template.Template, error) {
 	showAll(every, shown)
 	pages := map[string]*template.Template{}
 	for _, file := range files {
-		if file == layout || file == shared {
+		if isShared, err := path.Match(shared, file); file == layout || isShared || err != nil {
 			continue
 		}
 		page, err := every.Clone()
