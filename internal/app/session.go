@@ -164,7 +164,7 @@ func serverCommand(binary string, toolsets []string) []string {
 
 // existingToolsets returns the existing toolsets of a list; the MCP server serves no others.
 func existingToolsets(toolsets []string) []string {
-	there := ToolsetNames(new(App).Toolsets())
+	there := new(App).toolsetNames()
 	return slices.DeleteFunc(slices.Clone(toolsets), func(name string) bool { return !slices.Contains(there, name) })
 }
 

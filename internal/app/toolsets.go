@@ -158,11 +158,19 @@ func (a *App) enabled(name string) bool {
 
 // unknownToolsets says what is wrong with CLAUDEOPS_TOOLSETS and CLAUDEOPS_SESSION_TOOLSETS, or "".
 func (a *App) unknownToolsets() string {
-	cfg := a.Wire(Needs{}).Cfg
-	if problem := unknownNames("CLAUDEOPS_TOOLSETS", cfg.Permissions.Toolsets, ToolsetNames(a.Toolsets())); problem != "" {
+	cfg, known := a.Wire(Needs{}).Cfg, a.toolsetNames()
+	if problem := unknownNames("CLAUDEOPS_TOOLSETS", cfg.Permissions.Toolsets, known); problem != "" {
 		return problem
 	}
-	return unknownNames("CLAUDEOPS_SESSION_TOOLSETS", cfg.Sessions.Toolsets, ToolsetNames(a.Toolsets()))
+	return unknownNames("CLAUDEOPS_SESSION_TOOLSETS", cfg.Sessions.Toolsets, known)
+}
+
+// toolsetNames returns the names of all toolsets, none of which is made for that: a server starts with one or two.
+func (a *App) toolsetNames() (names []string) {
+	for _, m := range toolsetMakers() {
+		names = append(names, m.name)
+	}
+	return append(names, ToolsetNames(a.Options().More)...)
 }
 
 func unknownNames(variable string, named, known []string) string {

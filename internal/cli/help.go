@@ -33,7 +33,6 @@ func describeHelp(root *cobra.Command) {
 		if short := shorts[path]; short != "" {
 			cmd.Short = short
 		}
-		cmd.Long = reflow(cmd.Long, helpWidth)
 		if example := examples[path]; cmd.Example == "" && example != "" {
 			cmd.Example = "  claudeops " + strings.ReplaceAll(example, "\n", "\n  claudeops ")
 		}
@@ -46,6 +45,14 @@ func describeHelp(root *cobra.Command) {
 
 // helpWidth is the width of the paragraphs of a help text, in characters.
 const helpWidth = 80
+
+// reflowHelp breaks the lines of all help texts anew. A command that runs needs at most the text of one: see wrapHelp.
+func reflowHelp(cmd *cobra.Command) {
+	cmd.Long = reflow(cmd.Long, helpWidth)
+	for _, below := range cmd.Commands() {
+		reflowHelp(below)
+	}
+}
 
 // reflow breaks the lines of paragraphs anew, so that none is wider than so many columns. Indented lines stay as they
 // are.
@@ -74,9 +81,11 @@ func wrapHelp(a *commandLine, root *cobra.Command) {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		s := surfaceOf(a, a.streams.Out)
+		columns := helpWidth
 		if s.width > 0 {
-			cmd.Long = reflow(cmd.Long, min(s.width, helpWidth))
+			columns = min(s.width, helpWidth)
 		}
+		cmd.Long = reflow(cmd.Long, columns)
 		var text strings.Builder
 		cmd.SetOut(&text)
 		show(cmd, args)

@@ -126,7 +126,9 @@ func (a *commandLine) program() *app.App {
 
 // Command returns the tree of commands, for tools that describe it. Use Run to run it.
 func Command() *cobra.Command {
-	return (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+	root := (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
+	reflowHelp(root)
+	return root
 }
 
 func (a *commandLine) rootCommand() *cobra.Command {

@@ -18,6 +18,8 @@ const (
 // as many: terminals differ there, and a row that is counted too wide still fits.
 func runeWidth(r rune) int {
 	switch {
+	case r >= ' ' && r < 0x7f: // most texts are ASCII
+		return 1
 	case r < ' ' || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf), r >= 0x1160 && r <= 0x11ff: // and joined Hangul
 		return 0
 	}

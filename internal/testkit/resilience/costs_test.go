@@ -116,7 +116,7 @@ func TestWhatDoesNotFitTheBaseIsShownAndNothingIsWritten(t *testing.T) {
 func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
-			usual := sequence(t, k)
+			usual := len(sequenceOfProposal(t, k))
 			w := newWorld(t, k)
 			w.forge.Host().World(t, w.repo, nil).Push("main",
 				memhost.File{Path: "CLAUDE-OPS.md", Content: "## Git Provider\n\n- provider: " + k.name + "\n"})

@@ -86,8 +86,8 @@ func other(t *testing.T) (address string) {
 	return server.URL
 }
 
-// sequence returns the number of requests of an undisturbed proposal.
-func sequence(t *testing.T, k kind) int {
+// sequenceOfProposal returns the requests of an undisturbed proposal.
+func sequenceOfProposal(t *testing.T, k kind) sequence {
 	t.Helper()
 	w := newWorld(t, k)
 	result, err := w.create(t.Context())
@@ -97,7 +97,7 @@ func sequence(t *testing.T, k kind) int {
 	w.assertTheOne(result.Number)
 	w.assertRecords()
 	w.assertNoToken()
-	return len(w.forge.Faults().Requests())
+	return sequenceOf(w.forge.Faults().Requests())
 }
 
 // TestWhateverGoesWrongAtWhicheverRequestARetryEndsInTheOnePullRequest is the fault table.
@@ -106,9 +106,10 @@ func TestWhateverGoesWrongAtWhicheverRequestARetryEndsInTheOnePullRequest(t *tes
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			elsewhere := other(t)
-			for n := 1; n <= sequence(t, k); n++ {
+			undisturbed := sequenceOfProposal(t, k)
+			for n := 1; n <= len(undisturbed); n++ {
 				for i, tr := range troubles(elsewhere) {
-					if !k.tries(n, i) {
+					if !k.tries(undisturbed, n, i) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
@@ -154,7 +155,8 @@ func TestACallerWhoGoesAwayAtWhicheverRequestLeavesNothingHalfMade(t *testing.T)
 	for _, k := range withApp() {
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; n <= sequence(t, k); n++ {
+			undisturbed := sequenceOfProposal(t, k)
+			for n := 1; n <= len(undisturbed); n++ {
 				t.Run(fmt.Sprintf("at request %d", n), func(t *testing.T) {
 					t.Parallel()
 					w := newWorld(t, k)
@@ -241,8 +243,8 @@ func warned(result prflow.CreateResult, about string) bool {
 	return slices.ContainsFunc(result.Warnings, func(w string) bool { return strings.Contains(w, about) })
 }
 
-// sequenceOfReuse returns the number of requests of an undisturbed identical call that has to restore labels and body.
-func sequenceOfReuse(t *testing.T, k kind) int {
+// sequenceOfReuse returns the requests of an undisturbed identical call that has to restore labels and body.
+func sequenceOfReuse(t *testing.T, k kind) sequence {
 	t.Helper()
 	w := newWorld(t, k)
 	first, err := w.create(t.Context())
@@ -255,9 +257,9 @@ func sequenceOfReuse(t *testing.T, k kind) int {
 	if err != nil || !again.Reused || len(again.Warnings) > 0 {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	n := len(w.forge.Faults().Requests())
+	undisturbed := sequenceOf(w.forge.Faults().Requests())
 	w.assertDressed(first.Number)
-	return n
+	return undisturbed
 }
 
 // TestWhateverGoesWrongWhileAPullRequestIsCompletedTheNextCallCompletesIt is the fault table of reuse.
@@ -266,9 +268,10 @@ func TestWhateverGoesWrongWhileAPullRequestIsCompletedTheNextCallCompletesIt(t *
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			elsewhere := other(t)
-			for n := 1; n <= sequenceOfReuse(t, k); n++ {
+			undisturbed := sequenceOfReuse(t, k)
+			for n := 1; n <= len(undisturbed); n++ {
 				for i, tr := range troubles(elsewhere) {
-					if !k.tries(n, i) {
+					if !k.tries(undisturbed, n, i) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {

@@ -119,10 +119,11 @@ func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testi
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; n <= sequence(t, k); n++ {
+			undisturbed := sequenceOfProposal(t, k)
+			for n := 1; n <= len(undisturbed); n++ {
 				for c := range 4 {
 					acts, lost := c%2 == 1, c/2 == 1
-					if !k.tries(n, c) {
+					if !k.tries(undisturbed, n, c) {
 						continue
 					}
 					t.Run(fmt.Sprintf("request %d, the server acts: %t, the state folder is lost: %t", n, acts, lost),

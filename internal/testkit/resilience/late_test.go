@@ -52,9 +52,10 @@ func TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown(t *testing.T
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; n <= sequence(t, k); n++ {
+			undisturbed := sequenceOfProposal(t, k)
+			for n := 1; n <= len(undisturbed); n++ {
 				for i, c := range lateCases() {
-					if !k.tries(n, i) {
+					if !k.tries(undisturbed, n, i) {
 						continue
 					}
 					t.Run(fmt.Sprintf("request %d, %s", n, c), func(t *testing.T) {
@@ -109,10 +110,11 @@ func TestWhatNobodyAsksForAgainIsSettledOnceNothingCanArrive(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; n <= sequence(t, k); n++ {
+			undisturbed := sequenceOfProposal(t, k)
+			for n := 1; n <= len(undisturbed); n++ {
 				for i, when := range []string{"before a round", "between two rounds", "never"} {
 					for _, lost := range []bool{false, true} {
-						if !k.tries(n, i) {
+						if !k.tries(undisturbed, n, i) {
 							continue
 						}
 						t.Run(fmt.Sprintf("request %d acts %s, state lost %t", n, when, lost), func(t *testing.T) {

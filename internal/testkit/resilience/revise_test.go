@@ -138,8 +138,8 @@ func (r *revised) finish(ctx context.Context) {
 	r.assertNoToken()
 }
 
-// reviseSequence returns the number of requests of an undisturbed revision.
-func reviseSequence(t *testing.T, k kind) int {
+// reviseSequence returns the requests of an undisturbed revision.
+func reviseSequence(t *testing.T, k kind) sequence {
 	t.Helper()
 	r := newRevised(t, k)
 	before := len(r.forge.Faults().Requests())
@@ -148,14 +148,14 @@ func reviseSequence(t *testing.T, k kind) int {
 	}
 	r.assertOnce("undisturbed", true)
 	r.assertRecords()
-	return len(r.forge.Faults().Requests()) - before
+	return sequenceOf(r.forge.Faults().Requests()[before:])
 }
 
 // A revision reads the branch and the discussion besides, and writes text and answer in the place of a pull request.
 func TestARevisionCostsFewRequests(t *testing.T) {
 	most := map[string]int{"github": 7, "gitea": 14}
 	for _, k := range kinds() {
-		if n := reviseSequence(t, k); n > most[k.name] {
+		if n := len(reviseSequence(t, k)); n > most[k.name] {
 			t.Errorf("%s: %d requests, at most %d", k.name, n, most[k.name])
 		} else {
 			t.Logf("%s: %d requests", k.name, n)
@@ -169,9 +169,10 @@ func TestWhateverGoesWrongTheIdenticalCallEndsInOneCommitAndOneAnswer(t *testing
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			elsewhere := other(t)
-			for n := 1; n <= reviseSequence(t, k); n++ {
+			undisturbed := reviseSequence(t, k)
+			for n := 1; n <= len(undisturbed); n++ {
 				for i, tr := range troubles(elsewhere) {
-					if !k.tries(n, i) {
+					if !k.tries(undisturbed, n, i) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
@@ -402,8 +403,8 @@ func (q *questioned) settleAll(ctx context.Context) {
 	q.assertNoToken()
 }
 
-// answerSequence returns the number of requests of undisturbed answers.
-func answerSequence(t *testing.T, k kind, commit bool) int {
+// answerSequence returns the requests of undisturbed answers.
+func answerSequence(t *testing.T, k kind, commit bool) sequence {
 	t.Helper()
 	q := newQuestion(t, k, commit)
 	result, err := q.answer(t.Context())
@@ -411,9 +412,9 @@ func answerSequence(t *testing.T, k kind, commit bool) int {
 		(result.Commit == q.head) == commit {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	n := len(q.forge.Faults().Requests())
+	undisturbed := sequenceOf(q.forge.Faults().Requests())
 	q.assertPosted("undisturbed", true)
-	return n
+	return undisturbed
 }
 
 // goneComment is the code where a forge says that the review, and so its comments, are not there any more.
@@ -422,7 +423,7 @@ const goneComment = fault.InvalidArgument
 func TestAnswersCostFewRequests(t *testing.T) {
 	most := map[string][2]int{"github": {7, 8}, "gitea": {14, 15}}
 	for _, k := range kinds() {
-		alone, with := answerSequence(t, k, false), answerSequence(t, k, true)
+		alone, with := len(answerSequence(t, k, false)), len(answerSequence(t, k, true))
 		t.Logf("%s: %d requests without a commit, %d with one", k.title(), alone, with)
 		if alone > most[k.name][0] || with > most[k.name][1] {
 			t.Errorf("%s: %d and %d requests, at most %v", k.title(), alone, with, most[k.name])
@@ -437,13 +438,13 @@ func TestWhateverGoesWrongTheIdenticalCallEndsInEachAnswerOnce(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, with a commit: %t", k.title(), commit), func(t *testing.T) {
 				t.Parallel()
 				elsewhere := other(t)
-				last, first := answerSequence(t, k, commit), 1
+				undisturbed, first := answerSequence(t, k, commit), 1
 				if commit { // the requests before are those of TestWhateverGoesWrongTheIdenticalCallEndsInOneCommitAndOneAnswer
-					first = last - 4
+					first = len(undisturbed) - 4
 				}
-				for n := first; n <= last; n++ {
+				for n := first; n <= len(undisturbed); n++ {
 					for i, tr := range troubles(elsewhere) {
-						if !k.tries(n, i) {
+						if !k.tries(undisturbed, n, i) {
 							continue
 						}
 						t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {

@@ -239,7 +239,7 @@ func TestTheLookForOthersCostsOneRequest(t *testing.T) {
 			if err != nil || result.Number != 2 || len(result.Warnings) != 0 {
 				t.Fatalf("%+v, %v", result, err)
 			}
-			if got, usual := len(w.forge.Faults().Requests()), sequence(t, k); got != usual+1 {
+			if got, usual := len(w.forge.Faults().Requests()), len(sequenceOfProposal(t, k)); got != usual+1 {
 				t.Errorf("%d requests, %d are usual", got, usual)
 			}
 		})

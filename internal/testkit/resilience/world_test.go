@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -354,10 +355,23 @@ type kind struct {
 	lags  bool // it does not know at once what it has made
 }
 
-// tries reports whether a table tries its case i at the n-th request. Where the forge lags that is one cell of three:
-// each request meets some of the cases, and each case some of the requests. The whole product is tried where it does
-// not.
-func (k kind) tries(n, i int) bool { return !k.lags || (n+i)%3 == 0 }
+// sequence is the requests of an undisturbed call, in their order: whether each of them writes.
+type sequence []bool
+
+// sequenceOf is the sequence of requests that a forge has seen. A query of GraphQL writes nothing.
+func sequenceOf(seen []httpfault.Seen) (s sequence) {
+	for _, r := range seen {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead ||
+			strings.HasSuffix(r.Path, "/graphql") && !bytes.Contains(r.Body, []byte("mutation"))
+		s = append(s, !reads)
+	}
+	return s
+}
+
+// tries reports whether a table tries its case i at the n-th request of a sequence, which is counted from 1. Each
+// request that writes meets all cases. Of those that read it is one cell of three, since a case is one of transport
+// there: each request meets some of the cases, and each case some of the requests. So it is where the forge lags.
+func (k kind) tries(s sequence, n, i int) bool { return s[n-1] && !k.lags || (n+i)%3 == 0 }
 
 // kinds are the forges that every test of this package runs on, unless it is about one of them.
 func kinds() []kind { return []kind{gitHub(), laggingGitHub(), giteaForge()} }
