@@ -19,7 +19,6 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/httpx"
@@ -116,7 +115,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings,
 		health: o.Health, pauses: o.Records.Pauses, buttons: o.SignIn.Buttons, summary: o.Records.Summary,
-		sessions: o.Records.Sessions, env: o.Env}
+		env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
@@ -261,7 +260,6 @@ type renderer struct {
 	nav      []pages.NavItem
 	buttons  func(next string) []signin.Button // by which people sign in
 	summary  views.Summary
-	sessions views.Sessions
 	env      httpx.Env
 }
 
@@ -294,15 +292,17 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 	}
 	operates := req.Principal.Scopes.Has(access.Operate)
 	var standing pages.ServerStatus
-	var tabs map[record.Tab]int64
+	var counts record.FrameCounts
 	var paused []pages.Pause
 	nav := navigationFor(h.nav, operates)
 	if req.Principal.Name() != "" {
-		standing, paused = h.standing(req.Context()), h.paused(req)
-		tabs = h.countPlaces(req.Context(), nav)
+		standing, counts = h.standing(req.Context()), h.countPlaces(req.Context(), nav)
+		if counts.Paused > 0 {
+			paused = h.paused(req)
+		}
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name(), TabCounts: tabs,
+		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name(), TabCounts: counts.Tabs,
 		MayReview:  req.Principal.Scopes.Has(access.Review),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
@@ -312,29 +312,22 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 	}
 }
 
-// maxRunningCounted bounds the count of sessions that run, beside the place Agents.
-const maxRunningCounted = 100
-
-// countPlaces notes beside the places what waits there and what runs, and returns the changes of each tab. What cannot
-// be read has no count: the page itself says why.
-func (h *renderer) countPlaces(ctx context.Context, nav []pages.NavItem) map[record.Tab]int64 {
-	tabs, err := h.summary.TabCounts(ctx)
+// countPlaces notes beside the places what waits there and what runs, and returns all counts. What cannot be read has no
+// count: the page itself says why.
+func (h *renderer) countPlaces(ctx context.Context, nav []pages.NavItem) record.FrameCounts {
+	counts, err := h.summary.FrameCounts(ctx)
 	if err != nil {
-		return nil
-	}
-	running, err := h.sessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: maxRunningCounted})
-	if err != nil {
-		return tabs
+		return record.FrameCounts{}
 	}
 	for i := range nav {
 		switch nav[i].Path {
 		case changesPath:
-			nav[i].Count, nav[i].Counted = tabs[record.TabWaiting], "waiting"
+			nav[i].Count, nav[i].Counted = counts.Tabs[record.TabWaiting], "waiting"
 		case sessionsPath:
-			nav[i].Count, nav[i].Counted = int64(len(running)), "running"
+			nav[i].Count, nav[i].Counted = counts.Running, "running"
 		}
 	}
-	return tabs
+	return counts
 }
 
 // navigationFor returns the part of the navigation that a person may see.
