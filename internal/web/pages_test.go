@@ -243,7 +243,7 @@ func TestErrorsArePagesForBrowsersAndProblemsForPrograms(t *testing.T) {
 func TestThePolicyAnswersWithTheRule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.page("/policy", 200).has("checks/*.md", "Tier 1 may not propose.", "A file may have 262144 bytes")
+	w.page("/policy", 200).has("checks/*.md", "It may not propose.", "A file may have 262144 bytes")
 	for query, want := range map[string]string{
 		"tier=2&path=checks/x.md": "Yes. Tier 2 may change checks/x.md, by the rule checks/*.md",
 		"tier=1&path=checks/x.md": "No. Tier 1 may not change",
@@ -482,7 +482,7 @@ func ofText(n *html.Node) bool {
 var ownLink = regexp.MustCompile(`^http://[a-z2-7]{26}-(127-0-0-1|localhost|ip6)\.localhost(:8080)?/`)
 
 // ownScript is the address of a script that pages may have.
-var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live|once|own)\.[0-9a-f]{12}\.js$`)
+var ownScript = regexp.MustCompile(`^(/ops)?/static/(htmx\.min|live|once|own|theme)\.[0-9a-f]{12}\.js$`)
 
 // inert checks that nothing but the layout speaks to the scripts, and that what they replace has no field that a person
 // fills in.
@@ -493,6 +493,7 @@ func (d document) inert(target string, n *html.Node) {
 		name := strings.TrimPrefix(a.Key, "data-")
 		live = live || a.Key == "data-live" && (n.Data == "div" || n.Data == "a") && strings.HasPrefix(attr(n, "id"), "live")
 		switch {
+		case n.Data == "button" && a.Key == "data-to" && attr(n.Parent, "class") == "themes":
 		case n.Data == "body" && (a.Key == "hx-disable" || a.Key == "data-events" || a.Key == "data-at"):
 		case a.Key == "data-load" && attr(n, "id") == "deployment" && strings.HasPrefix(a.Val, "/") &&
 			!strings.HasPrefix(a.Val, "//"):

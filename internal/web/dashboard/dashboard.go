@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/live"
@@ -76,6 +77,7 @@ type Options struct {
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
+	Docs      func() (api.Docs, error) // describes the API
 	Env       httpx.Env
 }
 
@@ -100,6 +102,7 @@ type Dashboard struct {
 	signIn    *signInPages
 	consent   *consentPages
 	pausing   *pausePages
+	docs      *docsPages
 	sets      []pageSet // with an entry of their own in the navigation, after those that every server has
 }
 
@@ -133,7 +136,7 @@ func New(o Options) (*Dashboard, error) {
 		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
 		policy:  &policyPage{r, o.Settings.Tier, o.Policy},
 		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
-		consent: newConsentPages(r, o), pausing: newPausePages(r, o.Acts),
+		consent: newConsentPages(r, o), pausing: newPausePages(r, o.Acts), docs: &docsPages{r, o.Docs},
 	}
 	d.overview = &overview{
 		r, o.Records, d.sessions, o.Toolsets,
@@ -204,6 +207,7 @@ func (d *Dashboard) Routes() []httpx.Route {
 	routes = append(routes, d.signIn.tokens.routes()...)
 	routes = append(routes, d.consent.routes()...)
 	routes = append(routes, d.pausing.routes()...)
+	routes = append(routes, d.docs.routes(follows)...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, httpx.Route{Method: "GET", Pattern: "/sign-out", Page: true,
@@ -306,7 +310,8 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 		MayReview:  req.Principal.Scopes.Has(access.Review),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
-		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
+		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Theme: h.assets.Theme.Name,
+		Version:  version,
 		Position: req.Position,
 		Scripts:  []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
