@@ -190,10 +190,11 @@ func TestThePagesOfTheAPIShowTypesAndLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for address, want := range map[string][]string{
-		"/docs":                     {"POST /api/v1/prs"},
-		"/docs?q=create+pull":       {"POST /api/v1/prs"},
-		"/docs?q=no+such+thing":     {"No operation fits"},
-		"/docs/createPR":            {"/api/v1/prs", "CreateRequest", "at most 72 characters", "list of FileRequest", `"demo"`},
+		"/docs":                 {"POST /api/v1/prs"},
+		"/docs?q=create+pull":   {"POST /api/v1/prs"},
+		"/docs?q=no+such+thing": {"No operation fits"},
+		"/docs/createPR": {"/api/v1/prs", "CreateRequest", "at most 72 characters", "list of FileRequest",
+			`"demo"`},
 		"/docs/listProposals":       {"dry_run", "date-time", "For example demo/home-cluster."},
 		"/docs/types/CreateRequest": {"repo_owner required", "Used by"},
 		"/docs/types/Problem":       {"retry_after_seconds"},

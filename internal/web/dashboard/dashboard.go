@@ -310,15 +310,15 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 		MayReview:  req.Principal.Scopes.Has(access.Review),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
-		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Theme: h.assets.Theme.Name,
-		Version:  version,
-		Position: req.Position,
-		Scripts:  []string{h.assets.Htmx.Name, h.assets.Live.Name},
+		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name,
+		Theme:   h.assets.Theme.Name,
+		Version: version, Position: req.Position,
+		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
 }
 
-// countPlaces notes beside the places what waits there and what runs, and returns all counts. What cannot be read has no
-// count: the page itself says why.
+// countPlaces notes beside the places what waits there and what runs, and returns all counts. What cannot be read has
+// no count: the page itself says why.
 func (h *renderer) countPlaces(ctx context.Context, nav []pages.NavItem) record.FrameCounts {
 	counts, err := h.summary.FrameCounts(ctx)
 	if err != nil {
