@@ -158,15 +158,17 @@ func (h *sessionPages) numbers(req *httpx.Request, used *usageTable) (*sessionNu
 type schedulePage struct {
 	pages.Page
 	Plan   session.Plan
-	Coming []comingRun
-	More   int // runs of the same day that are not listed
+	Coming []comingRun // as the line of time shows them
+	Listed []comingRun // the first of them
+	More   int         // that are not listed
 	Rows   []sessionRow
 }
 
-// Bounds of the line of time: the next day, and the runs that it lists.
+// Bounds of the line of time: the next day, the runs that it shows, and those that are listed below it.
 const (
-	comingHours = 24
-	maxComing   = 6
+	comingHours  = 24
+	maxComing    = 48
+	comingListed = 6
 )
 
 // comingRun is a run that is due, at its place on the line of time.
@@ -202,6 +204,8 @@ func (h *sessionPages) schedule(req *httpx.Request, _ struct{}) (httpx.Response,
 	}
 	view := schedulePage{Page: h.frame(req, "Agents", sessionsPath+"/schedule"), Plan: h.agents.Plan()}
 	view.Coming, view.More = comingRuns(h.env.Now(), view.Plan.Next, view.Plan.Every, maxComing)
+	view.Listed = view.Coming[:min(len(view.Coming), comingListed)]
+	view.More += len(view.Coming) - len(view.Listed)
 	for _, r := range rows {
 		view.Rows = append(view.Rows, h.sessionRowOf(req, r))
 	}
