@@ -50,11 +50,7 @@ func (d *dashboard) examine(about, axe string) {
 		d.Fatalf("%s: %v in %s", about, err, found)
 	}
 	for _, v := range violations {
-		if v.Impact == "serious" || v.Impact == "critical" {
-			d.Errorf("%s: %s", about, v)
-		} else {
-			d.Logf("%s: %s", about, v)
-		}
+		d.Errorf("%s: %s", about, v)
 	}
 }
 
@@ -64,10 +60,11 @@ func TestDashboardIsAccessible(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{390, 1200} {
+		for _, width := range []int64{320, 390, 768, 1280} {
 			t.Run(fmt.Sprintf("%s %d", scheme, width), func(t *testing.T) {
 				d := newDashboard(t)
-				addresses := append(d.history(), "/tokens", "/tokens/people", "/nothing", "/docs")
+				addresses := append(d.history(), "/tokens", "/tokens/people", "/nothing", "/docs", "/docs/createPR",
+					"/docs/types/CreateRequest")
 				d.run(
 					sized(width, 800),
 					coloured(scheme),

@@ -184,25 +184,38 @@ func TestTheDescriptionHasEveryRouteAndIsTheSnapshot(t *testing.T) {
 	}
 }
 
-// The page for people says what the description says: types, limits, values.
-func TestThePageOfTheAPIShowsTypesAndLimits(t *testing.T) {
+// The pages for people say what the description says: types, limits, values. Each operation and type has one, and no
+// link of them is dead.
+func TestThePagesOfTheAPIShowTypesAndLimits(t *testing.T) {
 	t.Parallel()
-	page := string(newWorld(t, nil).get("/docs").body)
-	for _, want := range []string{
-		`<a href="#type-CreateRequest"><code>CreateRequest</code></a>`, `<section id="type-CreateRequest">`,
-		`<section id="type-Problem">`,
-		"at most 72 characters", "at least 1, at most 366", "list of <a href=\"#type-FileRequest\">", "<code>dry_run</code>",
-		"date-time",
-		`For example <code>demo/home-cluster</code>.`, "&#34;repo_owner&#34;: &#34;demo&#34;",
+	w := newWorld(t, nil)
+	for address, want := range map[string][]string{
+		"/docs":                 {"POST /api/v1/prs"},
+		"/docs?q=create+pull":   {"POST /api/v1/prs"},
+		"/docs?q=no+such+thing": {"No operation fits"},
+		"/docs/createPR": {"/api/v1/prs", "CreateRequest", "at most 72 characters", "list of FileRequest",
+			`"demo"`},
+		"/docs/listProposals":       {"dry_run", "date-time", "For example demo/home-cluster."},
+		"/docs/types/CreateRequest": {"repo_owner required", "Used by"},
+		"/docs/types/Problem":       {"retry_after_seconds"},
 	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
+		w.page(address, 200).has(want...)
+	}
+	w.page("/docs/nothing", 404)
+	w.page("/docs/types/Nothing", 404)
+	seen := map[string]bool{}
+	for queue := []string{"/docs"}; len(queue) > 0; queue = queue[1:] {
+		if at := queue[0]; !seen[at] {
+			seen[at] = true
+			for _, link := range w.page(at, 200).links() {
+				if strings.HasPrefix(link, "/docs/") {
+					queue = append(queue, link)
+				}
+			}
 		}
 	}
-	for _, link := range regexp.MustCompile(`href="#(type-\w+)"`).FindAllStringSubmatch(page, -1) {
-		if !strings.Contains(page, `id="`+link[1]+`"`) {
-			t.Errorf("%s leads nowhere", link[1])
-		}
+	if !seen["/docs/createPR"] || !seen["/docs/types/FileRequest"] {
+		t.Errorf("%d pages", len(seen))
 	}
 }
 

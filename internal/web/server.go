@@ -107,7 +107,7 @@ func assemble(o Options) ([]httpx.Route, *Server, error) {
 	s.mcp = mcphttp.New(mcphttp.Options{Tokens: o.Agents.Tokens, Limits: o.Agents.Limits, Guard: s.guard, Now: o.Env.Now,
 		Issuer: s.programs.OfferedBy})
 	turns := httpx.NewTurns(maxProposals)
-	routes := api.Routes(api.Options{
+	routes, docs := api.Routes(api.Options{
 		Settings: o.Settings, Toolsets: o.Toolsets.Operations, Turns: turns, Records: o.Records,
 		Acts: o.Acts, Webhooks: o.Webhooks, Registry: o.Providers.Registry, Policy: o.Rules.Policy, Guard: s.guard,
 		Health:  s.health,
@@ -122,7 +122,7 @@ func assemble(o Options) ([]httpx.Route, *Server, error) {
 		Records: o.Records,
 		People:  dashboard.People{Sessions: o.Sessions, Acts: o.Acts}, Providers: o.Providers.Providers,
 		Policy: o.Rules.Policy, Guard: s.guard, SignIn: people, Programs: s.programs,
-		Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Env: o.Env,
+		Health: s.health, Hub: s.hub, Toolsets: o.Toolsets.Pages, Docs: docs, Env: o.Env,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -312,6 +312,13 @@ const (
 // Tabs lists them.
 func Tabs() []Tab { return []Tab{TabWaiting, TabAgent, TabRefused, TabMerged, TabClosed} }
 
+// FrameCounts are the numbers that every page of the dashboard shows beside its own content.
+type FrameCounts struct {
+	Tabs    map[Tab]int64 // the changes of each tab, and under "" all
+	Running int64         // sessions
+	Paused  int64         // pauses that last
+}
+
 // waitDays is for how many days before today a dry run waits for a person.
 const waitDays = 30
 

@@ -141,63 +141,53 @@ func (d *database) pullTotals(ctx context.Context, tx *sql.Tx) (record.PullTotal
 	return totals, err
 }
 
-// TabCounts counts the changes of each tab, and under "" all.
-func (h *History) TabCounts(ctx context.Context) (map[record.Tab]int64, error) {
-	counts := map[record.Tab]int64{}
-	err := h.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		pulls, err := h.db.pullTotals(ctx, tx)
-		if err != nil {
+// FrameCounts counts in one query what every page of the dashboard shows beside its own content.
+func (h *History) FrameCounts(ctx context.Context) (out record.FrameCounts, err error) {
+	now := h.db.now()
+	counted := map[string]int64{} // by kind and name
+	err = h.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		return queryRows(ctx, tx, func(rows *sql.Rows) error {
+			var kind, name string
+			var n int64
+			err := rows.Scan((*textColumn)(&kind), (*textColumn)(&name), &n)
+			counted[kind+name] = n
 			return err
-		}
-		ended, err := h.db.endedSo(ctx, tx)
-		if err != nil {
-			return err
-		}
-		for _, tab := range append([]record.Tab{""}, record.Tabs()...) {
-			lists := listsOf(tab)
-			for _, standing := range lists.standings {
-				counts[tab] += pulls[standing]
-			}
-			for _, outcome := range lists.outcomes {
-				counts[tab] += ended[outcome]
-			}
-			if lists.dryRuns != noDryRuns {
-				n, err := h.db.waitingDryRuns(ctx, tx, lists.dryRuns)
-				if err != nil {
-					return err
-				}
-				counts[tab] += n
-			}
-		}
-		return nil
+		}, frameQuery, h.db.own(), allDays, dayOf(waitingAges.since(now)), micros(now))
 	})
-	return counts, err
-}
-
-// endedSo counts the attempts by their outcomes, without those that something settled later.
-func (d *database) endedSo(ctx context.Context, tx *sql.Tx) (map[record.Outcome]int64, error) {
-	ended := map[record.Outcome]int64{}
-	err := queryRows(ctx, tx, func(rows *sql.Rows) error {
-		var outcome string
-		var n int64
-		err := rows.Scan((*textColumn)(&outcome), &n)
-		ended[record.Outcome(outcome)] = n
-		return err
-	}, `SELECT name, CAST(SUM(CASE WHEN kind = 'outcome' THEN count ELSE -count END) AS BIGINT) FROM day_counts
-		WHERE kind IN ('outcome', 'settled') AND day = $1 GROUP BY name`, allDays)
-	return ended, err
-}
-
-// waitingDryRuns counts the dry runs that no proposal has taken up, of some ages.
-func (d *database) waitingDryRuns(ctx context.Context, tx *sql.Tx, of ages) (n int64, err error) {
-	days, from := "day >= $2", dayOf(of.since(d.now()))
-	if of == anyAge {
-		days, from = "day = $2", allDays
+	if err != nil {
+		return out, err
 	}
-	err = tx.QueryRowContext(ctx, "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM day_counts "+
-		"WHERE kind = 'waiting' AND "+days+" AND "+oursAt("name", "$1"), d.own(), from).Scan(&n)
-	return n, err
+	out = record.FrameCounts{Tabs: map[record.Tab]int64{}, Running: counted["running"], Paused: counted["paused"]}
+	for _, tab := range append([]record.Tab{""}, record.Tabs()...) {
+		lists := listsOf(tab)
+		for _, standing := range lists.standings {
+			out.Tabs[tab] += counted["pull"+string(standing)]
+		}
+		for _, outcome := range lists.outcomes { // without those that something settled later
+			out.Tabs[tab] += counted["outcome"+string(outcome)] - counted["settled"+string(outcome)]
+		}
+		switch lists.dryRuns {
+		case waitingAges:
+			out.Tabs[tab] += counted["waiting"]
+		case anyAge:
+			out.Tabs[tab] += counted["dry run"]
+		}
+	}
+	return out, nil
 }
+
+// frameQuery takes the own provider, allDays, the first day of the dry runs that wait, and the time.
+//
+//nolint:gochecknoglobals // of constants alone; never changed
+var frameQuery = `SELECT 'pull', standing, CAST(SUM(count) AS BIGINT) FROM pull_counts
+		WHERE count > 0 AND ` + oursAt("provider", "$1") + ` GROUP BY standing
+	UNION ALL SELECT kind, name, count FROM day_counts WHERE kind IN ('outcome', 'settled') AND day = $2
+	UNION ALL SELECT 'dry run', '', CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM day_counts
+		WHERE kind = 'waiting' AND day = $2 AND ` + oursAt("name", "$1") + `
+	UNION ALL SELECT 'waiting', '', CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM day_counts
+		WHERE kind = 'waiting' AND day >= $3 AND ` + oursAt("name", "$1") + `
+	UNION ALL SELECT 'running', '', COUNT(*) FROM agent_sessions WHERE state = 'running'
+	UNION ALL SELECT 'paused', '', COUNT(*) FROM pauses WHERE until_us = 0 OR until_us > $4`
 
 // RefusalsByCode counts the attempts that were refused since a time by their codes, the most frequent first. Of a time
 // longer ago than a day it counts from the beginning of that day, in UTC.

@@ -88,9 +88,9 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		if sorted(got) != sorted(want) {
 			t.Errorf("%q: %s, want %s", tab, got, want)
 		}
-		counts, err := s.History.TabCounts(t.Context())
+		counts, err := s.History.FrameCounts(t.Context())
 		wantEqual(t, err, nil)
-		wantEqual(t, counts[tab], int64(len(strings.Fields(want))))
+		wantEqual(t, counts.Tabs[tab], int64(len(strings.Fields(want))))
 	}
 	for _, search := range []string{"#8", "8"} {
 		wantEqual(t, ids(attempts(t, s, record.AttemptQuery{Search: search})), "revision")
@@ -108,11 +108,11 @@ func TestTheNumberOfATabIsHowManyRowsItHas(t *testing.T) {
 	s := openNew(t)
 	want := func(after, all string) {
 		t.Helper()
-		counts, err := s.History.TabCounts(t.Context())
+		counts, err := s.History.FrameCounts(t.Context())
 		wantEqual(t, err, nil)
 		rows := attempts(t, s, record.AttemptQuery{Changes: true})
-		if got := ids(rows); got != all || counts[""] != int64(len(rows)) {
-			t.Errorf("after %s: %s, and %d counted; want %s", after, got, counts[""], all)
+		if got := ids(rows); got != all || counts.Tabs[""] != int64(len(rows)) {
+			t.Errorf("after %s: %s, and %d counted; want %s", after, got, counts.Tabs[""], all)
 		}
 	}
 	dry := proposal("dry", "checks/dry.md")
@@ -480,7 +480,7 @@ func (r *recounted) check(after string) {
 func (r *recounted) checkTabs(after string) {
 	r.Helper()
 	s := r.stores[0]
-	counts, err := s.History.TabCounts(r.Context())
+	counts, err := s.History.FrameCounts(r.Context())
 	wantEqual(r.T, err, nil)
 	for _, tab := range record.Tabs() {
 		listed := attempts(r.T, s, record.AttemptQuery{Tab: tab, Limit: 200})
@@ -488,12 +488,12 @@ func (r *recounted) checkTabs(after string) {
 		if ids(listed) != ids(found) {
 			r.Fatalf("after %s: %s\nlisted %s\nfound  %s", after, tab, ids(listed), ids(found))
 		}
-		if int64(len(listed)) != counts[tab] {
-			r.Fatalf("after %s: %d of %s are listed, and %d counted", after, len(listed), tab, counts[tab])
+		if int64(len(listed)) != counts.Tabs[tab] {
+			r.Fatalf("after %s: %d of %s are listed, and %d counted", after, len(listed), tab, counts.Tabs[tab])
 		}
 	}
-	if all := attempts(r.T, s, record.AttemptQuery{Changes: true, Limit: 200}); int64(len(all)) != counts[""] {
-		r.Fatalf("after %s: %d are listed of all changes, and %d counted: %s", after, len(all), counts[""], ids(all))
+	if all := attempts(r.T, s, record.AttemptQuery{Changes: true, Limit: 200}); int64(len(all)) != counts.Tabs[""] {
+		r.Fatalf("after %s: %d are listed of all changes, and %d counted: %s", after, len(all), counts.Tabs[""], ids(all))
 	}
 }
 

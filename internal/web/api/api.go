@@ -77,8 +77,8 @@ func Toolset(o Options) operation.Toolset {
 	}
 }
 
-// Routes returns the routes of the API and of what programs ask beside it.
-func Routes(o Options) (routes []httpx.Route) {
+// Routes returns the routes of the API and of what programs ask beside it, and what describes them for people.
+func Routes(o Options) (routes []httpx.Route, docs func() (Docs, error)) {
 	replies := &idempotency{o.Records.Replies, o.Env}
 	operations := &operationRoutes{o.Turns, httpx.NewTurns(maxRuns), replies, o.Guard.BasePath}
 	probes := &probes{o.Records.Attempts, o.Health, o.Metrics, o.Guard, o.Settings.Version, o.Env}
@@ -90,7 +90,10 @@ func Routes(o Options) (routes []httpx.Route) {
 	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})),
 		probes.routes(),
 		o.Guard.Routes(), documents.routes(), webhooks.routes())
-	return routes
+	return routes, func() (Docs, error) {
+		d, err := documents.made()
+		return d.docs, err
+	}
 }
 
 // defineRead completes what reads makes. It leaves no row in the audit.

@@ -1,11 +1,8 @@
 package api
 
 import (
-	"bytes"
-	"embed"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"net/http"
 	"path"
 	"reflect"
@@ -27,19 +24,16 @@ type documents struct {
 	made func() (description, error)
 }
 
-// description is the OpenAPI document, and the same as a page.
-type description struct{ json, page []byte }
+// description is the OpenAPI document, and the same for a page.
+type description struct {
+	json []byte
+	docs Docs
+}
 
 func (h *documents) routes() []httpx.Route {
 	return []httpx.Route{
 		get("/openapi.json", h.openAPI, httpx.Doc{
 			ID: "openapi", Summary: "This description", Answers: httpx.OK(map[string]any{}),
-		}),
-		get("/docs", h.docsPage, httpx.Doc{
-			ID: "docs", Summary: "This description as a page", Answers: httpx.OK(""), ContentType: "text/html",
-		}),
-		get("/docs/style.css", h.docsStyle, httpx.Doc{
-			ID: "docsStyle", Summary: "Style of that page", Answers: httpx.OK(""), ContentType: "text/css",
 		}),
 	}
 }
@@ -71,8 +65,8 @@ func describe(version, basePath string, routes []httpx.Route) (d description, er
 	if d.json, err = json.Marshal(doc); err != nil {
 		return d, err
 	}
-	d.page, err = renderDocs(basePath, doc, routes)
-	return d, err
+	d.docs = docsOf(doc, routes)
+	return d, nil
 }
 
 // schemaName returns the name of a type in the document. Toolsets may use the same words, so theirs begin with the
@@ -234,107 +228,91 @@ func (h *documents) openAPI(*httpx.Request) (httpx.Response, error) {
 	return httpx.Response{Bytes: d.json, ContentType: "application/json"}, err
 }
 
-//go:embed static/docs.html static/docs.css
-var static embed.FS
-
-// docsView is the content of the page about the API.
-type docsView struct {
-	BasePath   string
-	Title      string
+// Docs is the description of the API as pages show it.
+type Docs struct {
 	About      string
-	Operations []docsOperation
-	Types      []docsType
+	Operations []DocsOperation
+	Types      []DocsType // by name
 }
 
-type docsOperation struct {
-	Method, Path string
-	*huma.Operation
-	Fields  []docsField // parameters
-	Body    docsBody
-	Answers []docsAnswer
+// DocsOperation describes an operation of the API.
+type DocsOperation struct {
+	ID, Group            string
+	Method, Path         string // below the base path
+	Summary, Description string
+	Fields               []DocsField // parameters
+	Body                 DocsContent
+	Example              string // of the body; "" for none
+	Answers              []DocsAnswer
 }
 
-type docsBody struct{ Content, Type, Example string } // Content is that of a body without a type of its own
+// DocsContent is a body: the name of its type, or else what kind of content it is.
+type DocsContent struct{ Content, Type string }
 
-type docsAnswer struct{ Status, Description, Content, Type string }
+// DocsAnswer is an answer by its status: "200", "4XX", "default".
+type DocsAnswer struct {
+	Status, Description string
+	DocsContent
+}
 
-// renderDocs makes the page once. It has no script and refers to nothing but its style.
-func renderDocs(basePath string, doc *huma.OpenAPI, routes []httpx.Route) ([]byte, error) {
-	page, err := template.ParseFS(static, "static/docs.html")
-	if err != nil {
-		return nil, err
-	}
-	view := docsView{
-		BasePath: basePath, Title: doc.Info.Title + " API", About: doc.Info.Description,
-		Types: docsTypes(doc.Components.Schemas.Map()),
-	}
+// docsOf puts the document into the words of pages.
+func docsOf(doc *huma.OpenAPI, routes []httpx.Route) Docs {
+	view := Docs{About: doc.Info.Description, Types: docsTypes(doc.Components.Schemas.Map())}
 	for _, r := range routes {
 		item := doc.Paths[operationPath(r)]
 		op := item.Get
 		if r.Method == "POST" {
 			op = item.Post
 		}
-		entry := docsOperation{Method: r.Method, Path: operationPath(r), Operation: op}
+		entry := DocsOperation{ID: op.OperationID, Group: op.Tags[0], Method: r.Method, Path: operationPath(r),
+			Summary: op.Summary, Description: op.Description}
 		for _, p := range op.Parameters {
-			entry.Fields = append(entry.Fields, docsField{Name: p.Name, In: p.In, Meaning: p.Description, Required: p.Required,
-				docsValue: valueOf(p.Schema)})
+			entry.Fields = append(entry.Fields, DocsField{Name: p.Name, In: p.In, Meaning: p.Description, Required: p.Required,
+				DocsValue: valueOf(p.Schema)})
 		}
 		if op.RequestBody != nil {
-			entry.Body.Content, entry.Body.Type = typeName(op.RequestBody.Content)
+			entry.Body = contentOf(op.RequestBody.Content)
 			if example := bodyExamples()[r.Doc.ID]; example != nil {
-				entry.Body.Example = exampleText(example)
+				entry.Example = exampleText(example)
 			} else if r.Doc.BodyType != "" {
-				entry.Body.Example, _ = r.Doc.Body.(string)
+				entry.Example, _ = r.Doc.Body.(string)
 			}
 		}
 		for status, response := range op.Responses {
-			content, name := typeName(response.Content)
-			entry.Answers = append(entry.Answers, docsAnswer{status, response.Description, content, name})
+			entry.Answers = append(entry.Answers, DocsAnswer{status, response.Description, contentOf(response.Content)})
 		}
-		slices.SortFunc(entry.Answers, func(a, b docsAnswer) int { return strings.Compare(a.Status, b.Status) })
+		slices.SortFunc(entry.Answers, func(a, b DocsAnswer) int { return strings.Compare(a.Status, b.Status) })
 		view.Operations = append(view.Operations, entry)
 	}
-	var b bytes.Buffer
-	err = page.Execute(&b, view)
-	return b.Bytes(), err
+	return view
 }
 
-// typeName returns the name of the type of a body, or what kind of content it is.
-func typeName(content map[string]*huma.MediaType) (kind, name string) {
+// contentOf returns what a body is.
+func contentOf(content map[string]*huma.MediaType) DocsContent {
 	for contentType, media := range content {
 		if media.Schema == nil || media.Schema.Ref == "" {
-			return contentType, ""
+			return DocsContent{Content: contentType}
 		}
-		return "", strings.TrimPrefix(media.Schema.Ref, schemaPrefix)
+		return DocsContent{Type: strings.TrimPrefix(media.Schema.Ref, schemaPrefix)}
 	}
-	return "", ""
+	return DocsContent{}
 }
 
-func (h *documents) docsPage(*httpx.Request) (httpx.Response, error) {
-	d, err := h.made()
-	return httpx.Response{Bytes: d.page, ContentType: "text/html; charset=utf-8"}, err
-}
-
-func (h *documents) docsStyle(*httpx.Request) (httpx.Response, error) {
-	text, err := static.ReadFile("static/docs.css")
-	return httpx.Response{Bytes: text, ContentType: "text/css; charset=utf-8"}, err
-}
-
-// docsType is a type on the page of the API.
-type docsType struct {
+// DocsType is a type of the API.
+type DocsType struct {
 	Name   string
-	Fields []docsField
+	Fields []DocsField
 }
 
-// docsField is a field of a type, or a parameter.
-type docsField struct {
+// DocsField is a field of a type, or a parameter.
+type DocsField struct {
 	Name, In, Meaning string
 	Required          bool
-	docsValue
+	DocsValue
 }
 
-// docsValue says which values there are.
-type docsValue struct {
+// DocsValue says which values there are.
+type DocsValue struct {
 	Type, Link string // Link is the name of the type that it is made of; "" for none
 	Limits     []string
 	OneOf      []string
@@ -344,16 +322,16 @@ type docsValue struct {
 const schemaPrefix = "#/components/schemas/"
 
 // docsTypes returns the types of the document, by name.
-func docsTypes(types map[string]*huma.Schema) (out []docsType) {
+func docsTypes(types map[string]*huma.Schema) (out []DocsType) {
 	for name, schema := range types {
-		one := docsType{Name: name}
+		one := DocsType{Name: name}
 		for field, property := range schema.Properties {
-			one.Fields = append(one.Fields, docsField{
+			one.Fields = append(one.Fields, DocsField{
 				Name: field, Meaning: property.Description, Required: slices.Contains(schema.Required, field),
-				docsValue: valueOf(property),
+				DocsValue: valueOf(property),
 			})
 		}
-		slices.SortFunc(one.Fields, func(a, b docsField) int {
+		slices.SortFunc(one.Fields, func(a, b DocsField) int {
 			if a.Required != b.Required {
 				if a.Required {
 					return -1
@@ -364,18 +342,18 @@ func docsTypes(types map[string]*huma.Schema) (out []docsType) {
 		})
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b docsType) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b DocsType) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
 // valueOf puts a schema into words.
-func valueOf(s *huma.Schema) (v docsValue) {
+func valueOf(s *huma.Schema) (v DocsValue) {
 	switch {
 	case s.Ref != "":
 		v.Link = strings.TrimPrefix(s.Ref, schemaPrefix)
 	case s.Type == huma.TypeArray && s.Items != nil:
 		of := valueOf(s.Items)
-		v = docsValue{Type: strings.TrimSpace("list of " + of.Type), Link: of.Link, Limits: of.Limits, OneOf: of.OneOf}
+		v = DocsValue{Type: strings.TrimSpace("list of " + of.Type), Link: of.Link, Limits: of.Limits, OneOf: of.OneOf}
 		v.Limits = append(v.Limits, between("entries", s.MinItems, s.MaxItems)...)
 		return v
 	default:

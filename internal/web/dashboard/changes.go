@@ -19,8 +19,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
-// pageSize is the number of rows of a listing.
-const pageSize = 50
+// pageSize is the number of rows of a listing. Each costs some 30 microseconds after a record.
+const pageSize = 30
 
 // proposalPages show attempts at proposals, and let people open what a dry run has shown.
 type proposalPages struct {

@@ -20,8 +20,8 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/live"
@@ -78,6 +78,7 @@ type Options struct {
 	Health    *health.Checker
 	Hub       *live.Hub
 	Toolsets  Toolsets
+	Docs      func() (api.Docs, error) // describes the API
 	Env       httpx.Env
 }
 
@@ -102,6 +103,7 @@ type Dashboard struct {
 	signIn    *signInPages
 	consent   *consentPages
 	pausing   *pausePages
+	docs      *docsPages
 	sets      []pageSet // with an entry of their own in the navigation, after those that every server has
 }
 
@@ -117,7 +119,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	r := &renderer{pages: set, assets: assets, base: o.Guard.BasePath, settings: o.Settings,
 		health: o.Health, pauses: o.Records.Pauses, buttons: o.SignIn.Buttons, summary: o.Records.Summary,
-		sessions: o.Records.Sessions, env: o.Env}
+		env: o.Env}
 	acts, toolsets := actSets(r, o.Acts), o.Toolsets.pages(r, o.Providers.Reader, o.Records.Attempts, o.Acts)
 	d := &Dashboard{
 		renderer: r, sets: slices.Concat(acts, toolsets), hub: o.Hub, turns: o.Turns,
@@ -135,7 +137,7 @@ func New(o Options) (*Dashboard, error) {
 		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
 		policy:  &policyPage{r, o.Settings.Tier, o.Policy, operation.Named(o.Acts, places.ActSuggest)},
 		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
-		consent: newConsentPages(r, o), pausing: newPausePages(r, o.Acts),
+		consent: newConsentPages(r, o), pausing: newPausePages(r, o.Acts), docs: &docsPages{r, o.Docs},
 	}
 	d.overview = &overview{
 		r, o.Records, d.sessions, o.Toolsets,
@@ -206,6 +208,7 @@ func (d *Dashboard) Routes() []httpx.Route {
 	routes = append(routes, d.signIn.tokens.routes()...)
 	routes = append(routes, d.consent.routes()...)
 	routes = append(routes, d.pausing.routes()...)
+	routes = append(routes, d.docs.routes(follows)...)
 	routes = append(routes, d.reloads(routes)...)
 	// Signing out is the guard's.
 	return append(routes, httpx.Route{Method: "GET", Pattern: "/sign-out", Page: true,
@@ -262,7 +265,6 @@ type renderer struct {
 	nav      []pages.NavItem
 	buttons  func(next string) []signin.Button // by which people sign in
 	summary  views.Summary
-	sessions views.Sessions
 	env      httpx.Env
 }
 
@@ -295,47 +297,43 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 	}
 	operates := req.Principal.Scopes.Has(access.Operate)
 	var standing pages.ServerStatus
-	var tabs map[record.Tab]int64
+	var counts record.FrameCounts
 	var paused []pages.Pause
 	nav := navigationFor(h.nav, operates)
 	if req.Principal.Name() != "" {
-		standing, paused = h.standing(req.Context()), h.paused(req)
-		tabs = h.countPlaces(req.Context(), nav)
+		standing, counts = h.standing(req.Context()), h.countPlaces(req.Context(), nav)
+		if counts.Paused > 0 {
+			paused = h.paused(req)
+		}
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name(), TabCounts: tabs,
+		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name(), TabCounts: counts.Tabs,
 		MayReview:  req.Principal.Scopes.Has(access.Review),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
-		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name, Version: version,
-		Position: req.Position,
-		Scripts:  []string{h.assets.Htmx.Name, h.assets.Live.Name},
+		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name,
+		Theme:   h.assets.Theme.Name,
+		Version: version, Position: req.Position,
+		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
 }
 
-// maxRunningCounted bounds the count of sessions that run, beside the place Agents.
-const maxRunningCounted = 100
-
-// countPlaces notes beside the places what waits there and what runs, and returns the changes of each tab. What cannot
-// be read has no count: the page itself says why.
-func (h *renderer) countPlaces(ctx context.Context, nav []pages.NavItem) map[record.Tab]int64 {
-	tabs, err := h.summary.TabCounts(ctx)
+// countPlaces notes beside the places what waits there and what runs, and returns all counts. What cannot be read has
+// no count: the page itself says why.
+func (h *renderer) countPlaces(ctx context.Context, nav []pages.NavItem) record.FrameCounts {
+	counts, err := h.summary.FrameCounts(ctx)
 	if err != nil {
-		return nil
-	}
-	running, err := h.sessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: maxRunningCounted})
-	if err != nil {
-		return tabs
+		return record.FrameCounts{}
 	}
 	for i := range nav {
 		switch nav[i].Path {
 		case changesPath:
-			nav[i].Count, nav[i].Counted = tabs[record.TabWaiting], "waiting"
+			nav[i].Count, nav[i].Counted = counts.Tabs[record.TabWaiting], "waiting"
 		case sessionsPath:
-			nav[i].Count, nav[i].Counted = int64(len(running)), "running"
+			nav[i].Count, nav[i].Counted = counts.Running, "running"
 		}
 	}
-	return tabs
+	return counts
 }
 
 // navigationFor returns the part of the navigation that a person may see.

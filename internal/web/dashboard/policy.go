@@ -105,12 +105,10 @@ func answerOf(a policy.CheckAnswer) *policyAnswer {
 // sections returns the rules in words.
 func sections(v policy.View) []section {
 	return []section{
-		{Title: "Files that may be proposed", Rules: v.Allow, Code: true},
-		{Title: "Files that never may, whatever else allows them", Rules: v.Deny, Code: true},
-		{Title: "Who may how much", Rules: []string{
-			"Tier 1 may not propose.",
-			fmt.Sprintf("Tier 2 may change %s in one pull request; %s.", fault.CountFiles(v.Tier2MaxFiles), caps(v.Tier2Caps)),
-			fmt.Sprintf("Tier 3 may change %s in one pull request; %s.", fault.CountFiles(v.Tier3MaxFiles), caps(v.Tier3Caps)),
+		{Title: "Who may what", Rules: []string{
+			"Tier 1 looks, and hands over what it finds. It may not propose.",
+			fmt.Sprintf("Tier 2 proposes: it may change %s in one pull request; %s.", fault.CountFiles(v.Tier2MaxFiles), caps(v.Tier2Caps)),
+			fmt.Sprintf("Tier 3 proposes more: it may change %s in one pull request; %s.", fault.CountFiles(v.Tier3MaxFiles), caps(v.Tier3Caps)),
 			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
 			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.",
 				v.CooldownHours,
@@ -128,6 +126,8 @@ func sections(v policy.View) []section {
 			"Pinned whatever their manifests say: " + orElse(pinned(v.Pins), "none") + ".",
 			"Forks " + textIf(v.AllowForks, "may be targeted", "may not be targeted") + ".",
 		}},
+		{Title: "Files that may be proposed", Rules: v.Allow, Code: true},
+		{Title: "Files that never may, whatever else allows them", Rules: v.Deny, Code: true},
 		{Title: "What pull requests are like", Rules: []string{
 			"They are opened " + textIf(v.PullRequests.Draft, "as drafts", "ready for review") + ", with the labels " +
 				orElse(v.Labels, "(none)") + "; labels that a repository lacks " +

@@ -157,8 +157,43 @@ func (h *sessionPages) numbers(req *httpx.Request, used *usageTable) (*sessionNu
 // schedulePage is the page about scheduled sessions.
 type schedulePage struct {
 	pages.Page
-	Plan session.Plan
-	Rows []sessionRow
+	Plan   session.Plan
+	Coming []comingRun // as the line of time shows them
+	Listed []comingRun // the first of them
+	More   int         // that are not listed
+	Rows   []sessionRow
+}
+
+// Bounds of the line of time: the next day, the runs that it shows, and those that are listed below it.
+const (
+	comingHours  = 24
+	maxComing    = 48
+	comingListed = 6
+)
+
+// comingRun is a run that is due, at its place on the line of time.
+type comingRun struct {
+	At time.Time
+	X  int // of 1000, the end of the line
+}
+
+// comingRuns returns the runs that are due in the next day, at most most, and how many more there are. A run that is
+// overdue is due now.
+func comingRuns(now, next time.Time, every time.Duration, most int) (out []comingRun, more int) {
+	const line = comingHours * time.Hour
+	if every <= 0 || next.IsZero() {
+		return nil, 0
+	}
+	if next.Before(now) {
+		next = now
+	}
+	for at := next; at.Sub(now) <= line; at = at.Add(every) {
+		if len(out) == most {
+			return out, int((line-at.Sub(now))/every) + 1
+		}
+		out = append(out, comingRun{at, int(1000 * at.Sub(now) / line)})
+	}
+	return out, 0
 }
 
 func (h *sessionPages) schedule(req *httpx.Request, _ struct{}) (httpx.Response, error) {
@@ -168,6 +203,9 @@ func (h *sessionPages) schedule(req *httpx.Request, _ struct{}) (httpx.Response,
 		return httpx.Response{}, err
 	}
 	view := schedulePage{Page: h.frame(req, "Agents", sessionsPath+"/schedule"), Plan: h.agents.Plan()}
+	view.Coming, view.More = comingRuns(h.env.Now(), view.Plan.Next, view.Plan.Every, maxComing)
+	view.Listed = view.Coming[:min(len(view.Coming), comingListed)]
+	view.More += len(view.Coming) - len(view.Listed)
 	for _, r := range rows {
 		view.Rows = append(view.Rows, h.sessionRowOf(req, r))
 	}

@@ -185,7 +185,8 @@ func (h *tokenPages) createToken(req *httpx.Request, agents bool) (httpx.Respons
 	if err != nil { // it exists all the same, and its secret could not be shown again
 		view = h.blank(req, agents)
 	}
-	view.Position, view.Made = "", h.newMadeToken(req, out.(credentials.TokenMade))
+	view.Position, view.Theme = "", "" // no script stands beside a secret
+	view.Made = h.newMadeToken(req, out.(credentials.TokenMade))
 	response, err := h.html("tokens", view)
 	response.Status = http.StatusCreated
 	return response, err

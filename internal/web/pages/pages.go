@@ -168,6 +168,7 @@ type Page struct {
 	Paused     []Pause // what a person has stopped
 	Style      string  // names of assets
 	Icon       string
+	Theme      string // the script that applies the theme which the browser's user chose
 	Version    string
 	Scripts    []string // names of assets, for pages that follow what happens
 	Again      string   // address that tries again what a forge did not answer; "" for none
@@ -271,7 +272,8 @@ func Navigation(acts, toolsets []NavItem) []NavItem {
 		}
 		agents = append(agents, act)
 	}
-	settings = append(settings, NavItem{Path: "/tokens/people", Text: "Tokens", Operate: true})
+	settings = append(settings, NavItem{Path: "/tokens/people", Text: "Tokens", Operate: true},
+		NavItem{Path: "/docs", Text: "API"})
 	agents = append([]NavItem{{Path: "/sessions", Text: "Sessions"}, {Path: "/sessions/schedule", Text: "Schedule"}},
 		agents...)
 	agents = append(agents, NavItem{Path: "/tokens", Text: "Agent tokens", Operate: true})
@@ -366,7 +368,7 @@ func (p *parts) execute(page *template.Template, key partKey, of Part) (template
 }
 
 //go:embed static/app.css static/tabler.css static/icons.txt static/icon.svg
-//go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js static/own.js
+//go:embed static/htmx.min.js static/idiomorph.min.js static/live.js static/once.js static/own.js static/theme.js
 //go:embed static/inter.woff2
 var static embed.FS
 
@@ -381,7 +383,7 @@ type Asset struct {
 const fontType = "font/woff2"
 
 // Assets are the files that pages refer to.
-type Assets struct{ Style, Font, Icon, Htmx, Live, Once, Own Asset }
+type Assets struct{ Style, Font, Icon, Theme, Htmx, Live, Once, Own Asset }
 
 // LoadAssets reads the embedded files.
 func LoadAssets() (a Assets, err error) {
@@ -395,6 +397,9 @@ func LoadAssets() (a Assets, err error) {
 	a.Style.Content = append(tight(a.Style.Content), `@font-face{font-family:Inter;font-weight:400 700;font-display:swap;`+
 		`src:url(`+a.Font.Name+`) format("woff2")}`...)
 	a.Style = named(a.Style, "app.css")
+	if a.Theme, err = asset("theme.js", "text/javascript; charset=utf-8"); err != nil {
+		return a, err
+	}
 	if a.Htmx, err = asset("htmx.min.js", "text/javascript; charset=utf-8"); err != nil {
 		return a, err
 	}
@@ -433,7 +438,9 @@ func named(a Asset, name string) Asset {
 }
 
 // All returns them in the order in which a page asks for them.
-func (a Assets) All() []Asset { return []Asset{a.Style, a.Font, a.Icon, a.Htmx, a.Live, a.Once, a.Own} }
+func (a Assets) All() []Asset {
+	return []Asset{a.Style, a.Font, a.Icon, a.Theme, a.Htmx, a.Live, a.Once, a.Own}
+}
 
 // tight returns a style sheet without the spaces that only people need.
 func tight(css []byte) []byte {

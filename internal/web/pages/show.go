@@ -53,6 +53,7 @@ func (s Shower) functions() template.FuncMap {
 		"when":     func(t time.Time) When { return whenOf(t, s.Now()) },
 		"markdown": func(text string) Prose { return Markdown(s.Redact(text)) },
 		"first":    First,
+		"based":    func(base string, of any) partView { return partView{base, of} },
 		"bars":     func(base string, of any) bars { return bars{base, of} },
 		"way":      func(base string, steps any) way { return way{base, steps} },
 		"sheet":    func(page, act any) sheet { return sheet{page, act} },

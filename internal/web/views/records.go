@@ -72,8 +72,7 @@ type Summary interface {
 	RefusalsByGate(ctx context.Context, since time.Time) ([]record.GateCount, error)
 	// RefusalsByCode counts the refused attempts since a time by their codes, the most frequent first; see store.History.
 	RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error)
-	// TabCounts counts the changes of each tab, and under "" all.
-	TabCounts(ctx context.Context) (map[record.Tab]int64, error)
+	FrameCounts(ctx context.Context) (record.FrameCounts, error)
 	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
 	// Totals counts all recorded attempts by outcome, and the refused ones by gate.
 	Totals(ctx context.Context) ([]record.OutcomeTotal, []record.GateTotal, error)
