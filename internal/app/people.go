@@ -44,6 +44,9 @@ func Acts(p func() *Parts) []operation.Operation {
 			Kernel: kernel, Store: func() admin.PauseStore { return p().Store.Pauses() },
 			Now: func() time.Time { return p().Store.Now() }, Sleep: transport.Sleep,
 		}.Operations(),
+		[]operation.Operation{admin.OutcomeActs{Kernel: kernel,
+			Store: func() admin.OutcomeStore { return p().Store.History },
+			Now:   func() time.Time { return p().Store.Now() }}.Operation()},
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
 		packages.Acts{
 			Kernel: kernel, Service: func() *packages.Service { return p().Tools.packages() },

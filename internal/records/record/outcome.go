@@ -1,6 +1,9 @@
 package record
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // OutcomesBy says what outcomes are grouped by.
 type OutcomesBy string
@@ -54,3 +57,17 @@ type OutcomeSum struct {
 
 // Changes returns the number of changes that were proposed or refused.
 func (s OutcomeSum) Changes() int64 { return s.Proposed + s.Refused }
+
+// MinutesText returns a number of minutes of a report in words for people; "" for none.
+func MinutesText(minutes int64) string {
+	const hour, day = 60, 24 * 60
+	switch {
+	case minutes == 0:
+		return ""
+	case minutes < 2*hour:
+		return strconv.FormatInt(minutes, 10) + " min"
+	case minutes < 2*day:
+		return strconv.FormatInt(minutes/hour, 10) + " h"
+	}
+	return strconv.FormatInt(minutes/day, 10) + " d"
+}
