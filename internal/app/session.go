@@ -94,6 +94,14 @@ func newSessionActs(p func() *Parts) session.Acts {
 	}
 }
 
+// newRunHooks makes what starts sessions for other programs.
+func newRunHooks(p *Parts) *session.Hooks {
+	return &session.Hooks{
+		Policy: p.Rules.Effective, Runs: func() (session.Runs, error) { return p.supervisor() },
+		Store: p.Store.AgentSessions, Now: p.Store.Now, NewID: NewID,
+	}
+}
+
 // supervisor makes what runs sessions.
 func newSupervisor(p *Parts) (*session.Supervisor, error) {
 	settings, err := sessionSettings(p)

@@ -36,7 +36,7 @@ func openRoutes() []string {
 		"GET /healthz", "GET /readyz", "GET /sign-in", "GET /sign-in/reachable", "POST /sign-in", "POST /sign-out",
 		"GET /sign-out",
 		"GET /static/{name}",
-		"POST /webhooks/github", "POST /webhooks/gitea",
+		"POST /webhooks/github", "POST /webhooks/gitea", "POST /hooks/run/{name}",
 	}
 }
 
@@ -98,7 +98,7 @@ func TestStrangersSendLittle(t *testing.T) {
 func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 	t.Parallel()
 	without := []string{ // no caller is refused for a scope there, or nothing is changed
-		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea",
+		"POST /sign-in", "POST /sign-out", "POST /api/v1/policy/check", "POST /webhooks/github", "POST /webhooks/gitea", "POST /hooks/run/{name}",
 		"POST /mcp", "DELETE /mcp", // no person's token opens them; door.Tokens records who is refused
 		"POST /oauth/register", "POST /oauth/token", "POST /oauth/revoke", // nor these; oauth.Service does
 	}
