@@ -133,12 +133,15 @@ func (c Cadence) Gap(now time.Time) (longest time.Duration) {
 // String returns the cadence as it was written; "" for never.
 func (c Cadence) String() string { return c.text }
 
-// Words says when it is due, for people: every 15m, or by 0 6 * * 1-5 Europe/Berlin.
+// Words says when it is due, for people: every 15m0s, or by 0 6 * * 1-5 Europe/Berlin.
 func (c Cadence) Words() string {
-	if c.cron == nil {
-		return "every " + c.text
+	switch {
+	case c.cron != nil:
+		return "by " + c.text
+	case c.jitter > 0:
+		return fmt.Sprintf("every %s, up to %s later", c.every, c.jitter)
 	}
-	return "by " + c.text
+	return "every " + c.every.String()
 }
 
 // delay returns the jitter of one time.
