@@ -12,7 +12,7 @@ func TestThePageOfOutcomesNamesWhoWasRefusedForWhat(t *testing.T) {
 	w.page("/outcomes", 200).has("Nothing was proposed in the last 30 days")
 	w.refuse(3)
 	page := w.page("/outcomes?days=7&by=repository", 200)
-	page.has("What became of 3 changes", "Refused by a rule", "Still open", "joe/infra")
+	page.has("How 3 changes ended", "Refused by a rule", "Still open", "joe/infra")
 	w.page("/outcomes?by=tier", 200).has("Tier ")
 	w.want(w.get("/outcomes?by=colour"), 400, fault.InvalidArgument)
 }

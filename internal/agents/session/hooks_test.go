@@ -141,7 +141,8 @@ func TestAnAlertIsToldAsData(t *testing.T) {
 	for range 100 {
 		many.Alerts = append(many.Alerts, strings.Repeat("x", maxAlertBytes))
 	}
-	if kept := many.cleaned(cleaner{quick{textscan.NewScanner(nil)}}).Alerts; len(kept) > 6 || kept[len(kept)-1] != "97 more are left out" {
+	kept := many.cleaned(cleaner{quick{textscan.NewScanner(nil)}}).Alerts
+	if len(kept) > 6 || kept[len(kept)-1] != "97 more are left out" {
 		t.Errorf("%d are kept, the last one %.40s", len(kept), kept[len(kept)-1])
 	}
 }

@@ -31,7 +31,8 @@ func (s *Service) Plan() Plan {
 		plan.Missing = s.Missing()
 	}
 	if s.Schedule != nil {
-		plan.Cadence, plan.Every, plan.Next = s.Schedule.Cadence.Words(), s.Schedule.Cadence.Gap(s.Schedule.Now()), s.Schedule.Next()
+		c := s.Schedule.Cadence
+		plan.Cadence, plan.Every, plan.Next = c.Words(), c.Gap(s.Schedule.Now()), s.Schedule.Next()
 	}
 	return plan
 }
@@ -81,8 +82,8 @@ type Plan struct {
 
 // Schedule starts sessions of tier 1 again and again. When one is due follows from the start of the last scheduled one
 // in the records, so that a restart neither repeats nor leaves out any, and processes that share records share one
-// schedule. Those that were missed are not made up for: at an interval one starts at once, and of a cron expression none.
-// It is safe for concurrent use.
+// schedule. Those that were missed are not made up for: at an interval one starts at once, and of a cron
+// expression none. It is safe for concurrent use.
 type Schedule struct {
 	ScheduleOptions
 	mu   sync.Mutex

@@ -69,7 +69,8 @@ func newScheduled(t *testing.T, act string, change func(*scheduled)) *scheduled 
 	s := &scheduled{world: newWorld(t, act), T: t, clock: newClock(), ended: make(chan struct{})}
 	s.runner.Now = s.clock.Now
 	s.schedule = NewSchedule(ScheduleOptions{
-		Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner), Records: s.world, Now: s.clock.Now, After: s.clock.After,
+		Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner),
+		Records: s.world, Now: s.clock.Now, After: s.clock.After,
 		Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})
 	if change != nil {
@@ -238,7 +239,8 @@ func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScheduled(t, act, before(11, 30))
 			other := NewSchedule(ScheduleOptions{
-				Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner), Records: s.world, Now: s.clock.Now, After: s.clock.After,
+				Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner),
+				Records: s.world, Now: s.clock.Now, After: s.clock.After,
 				Log: s.schedule.Log,
 			})
 			if wait := other.startDue(t.Context()); wait.Round(time.Second) != 30*time.Minute {

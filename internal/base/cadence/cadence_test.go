@@ -33,7 +33,8 @@ func TestWhenSomethingIsDue(t *testing.T) {
 		{"at a time that the clock skips", "30 2 * * * Europe/Berlin", "2026-03-28T01:30:02Z", "2026-03-28T10:00:00Z",
 			"2026-03-30T00:30:00Z"},
 		{"cron, for the first time", "0 6 * * *", "", "2026-03-02T10:20:00Z", "2026-03-03T06:00:00Z"},
-		{"cron that was missed long ago", "0 6 * * *", "2026-03-01T06:00:00Z", "2026-03-02T10:00:00Z", "2026-03-03T06:00:00Z"},
+		{"cron that was missed long ago", "0 6 * * *", "2026-03-01T06:00:00Z", "2026-03-02T10:00:00Z",
+			"2026-03-03T06:00:00Z"},
 		{"cron that was just missed", "0 6 * * *", "2026-03-01T06:00:00Z", "2026-03-02T06:09:00Z", "2026-03-02T06:00:00Z"},
 	} {
 		parsed, err := cadence.Parse(c.text)

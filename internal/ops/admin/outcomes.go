@@ -1,4 +1,4 @@
-// This file tells what became of the changes that agents wanted.
+// This file tells how the changes of agents ended.
 
 package admin
 
@@ -54,10 +54,10 @@ func ParseSince(text string) (time.Duration, error) {
 	return age, nil
 }
 
-// Operation reports what became of changes.
+// Operation reports how changes ended.
 func (a OutcomeActs) Operation() operation.Operation {
 	return operation.Define(a.Kernel, "", operation.Operation{
-		Name: "outcomes", Summary: "Tell what became of the changes that agents wanted", Effect: operation.Read,
+		Name: "outcomes", Summary: "Tell how the changes of agents ended", Effect: operation.Read,
 		Command: "outcomes", Needs: operation.Needs{For: operation.People, Scope: access.Read},
 		Route: operation.Route{Method: http.MethodGet, Path: "/outcomes", ID: "getOutcomes"},
 		Shown: operation.Shown{

@@ -25,7 +25,7 @@ const IgnoredAfter = 7
 // MaxOutcomeGroups bounds the groups that a report lists.
 const MaxOutcomeGroups = 50
 
-// OutcomeReport says what became of the changes that agents wanted since the beginning of a day, in UTC.
+// OutcomeReport says how the changes of agents ended since the beginning of a day, in UTC.
 type OutcomeReport struct {
 	Since  time.Time    `json:"since" doc:"The beginning of a day, in UTC: changes that were proposed or refused since"`
 	By     OutcomesBy   `json:"by" enum:"agent,tier,repository,session"`

@@ -34,7 +34,7 @@ type HookClaim struct {
 	Session      string
 	Window       time.Duration // within which the same alert starts no second session; at most 7 days
 	PerHour      int           // sessions of the hook
-	// Row returns what the audit says of the start of the session for the alerts that are new.
+	// Row returns the audit's row about the start of the session for the alerts that are new.
 	Row func(session string, fresh []string) record.Attempt
 }
 

@@ -34,7 +34,7 @@ func countRefused(ctx context.Context, tx *sql.Tx, row auditRow, stored map[stri
 	return nil
 }
 
-// Outcomes counts what became of the changes that were wanted on the day of since (UTC) or later.
+// Outcomes counts how the changes ended that were wanted on the day of since (UTC) or later.
 func (h *History) Outcomes(ctx context.Context, since time.Time, by record.OutcomesBy) (record.OutcomeReport, error) {
 	since = since.UTC().Truncate(24 * time.Hour)
 	groups, total := map[string]*outcomeTally{}, newTally("")

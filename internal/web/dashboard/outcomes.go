@@ -12,10 +12,10 @@ import (
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
-// outcomesPath is the address of what became of changes.
+// outcomesPath is the address of how changes ended.
 const outcomesPath = "/outcomes"
 
-// outcomePages show what became of the changes that agents wanted.
+// outcomePages show how the changes of agents ended.
 type outcomePages struct {
 	*renderer
 	records views.Summary

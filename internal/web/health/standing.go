@@ -105,7 +105,7 @@ func (*standing) refusals() *prometheus.Desc {
 }
 
 func (*standing) ended() *prometheus.Desc {
-	return prometheus.NewDesc("claudeops_outcomes", "What became of the changes of the last 30 days: merged, revised "+
+	return prometheus.NewDesc("claudeops_outcomes", "How the changes of the last 30 days ended: merged, revised "+
 		"(merged after a revision), closed, ignored, open, gone or refused. Each change counts once.",
 		[]string{"outcome"}, nil)
 }
@@ -177,7 +177,8 @@ func (*standing) canOpen() *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (s *standing) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		s.recordsRead(), s.proposals(), s.refusals(), s.ended(), s.waited(), s.mergeCost(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(),
+		s.recordsRead(), s.proposals(), s.refusals(), s.ended(), s.waited(), s.mergeCost(), s.openPulls(),
+		s.noticesLeft(), s.auditVerified(), s.auditWhole(),
 		s.auditRows(), s.healthPartDesc(), s.canOpen(), s.exports.waiting(), s.exports.failing(),
 		s.recordsBytes(), s.diskFree(), s.disk(),
 	} {

@@ -75,7 +75,7 @@ type Summary interface {
 	// TabCounts counts the changes of each tab, and under "" all.
 	TabCounts(ctx context.Context) (map[record.Tab]int64, error)
 	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
-	// Outcomes counts what became of the changes that were wanted since the day of a time; see store.History.
+	// Outcomes counts how the changes ended that were wanted since the day of a time; see store.History.
 	Outcomes(ctx context.Context, since time.Time, by record.OutcomesBy) (record.OutcomeReport, error)
 	// Totals counts all recorded attempts by outcome, and the refused ones by gate.
 	Totals(ctx context.Context) ([]record.OutcomeTotal, []record.GateTotal, error)
