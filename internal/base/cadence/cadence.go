@@ -100,8 +100,8 @@ func (c Cadence) parseInterval(word string) (Cadence, error) {
 func (c Cadence) IsZero() bool { return c.every == 0 && c.cron == nil }
 
 // Next returns when it is due after it happened last; a past time if it is due already. last is zero if it never
-// happened: an interval is due at once then, and a cron expression at its next time, as after a long pause. The same time
-// always has the same delay, so that processes agree.
+// happened: an interval is due at once then, and a cron expression at its next time, as after a long pause. The same
+// time always has the same delay, so that processes agree.
 func (c Cadence) Next(last, now time.Time) time.Time {
 	if c.cron == nil {
 		if last.IsZero() {
