@@ -52,6 +52,9 @@ func Acts(p func() *Parts) []operation.Operation {
 				return p().findListedPlaces(ctx, repo)
 			},
 		}.Operations(),
+		[]operation.Operation{admin.OutcomeActs{Kernel: kernel,
+			Store: func() admin.OutcomeStore { return p().Store.History },
+			Now:   func() time.Time { return p().Store.Now() }}.Operation()},
 		[]operation.Operation{newRetention(p).Operation(), newSettling(p).Operation()},
 		packages.Acts{
 			Kernel: kernel, Service: func() *packages.Service { return p().Tools.packages() },

@@ -36,7 +36,7 @@ type stateFolder struct {
 // stateFolderOf returns the folder that a server needs. With PostgreSQL and a configured key it keeps nothing there but
 // sessions.
 func stateFolderOf(c config.Config) stateFolder {
-	if c.Records.DatabaseURL != "" && c.Records.MarkKey != "" && c.Sessions.Schedule.Interval == 0 {
+	if c.Records.DatabaseURL != "" && c.Records.MarkKey != "" && c.Sessions.Schedule.Cadence.IsZero() {
 		return stateFolder{}
 	}
 	return stateFolder{c.Records.Dir, c.Records.DirDefault}

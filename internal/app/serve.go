@@ -254,9 +254,9 @@ func refuseGuesses(a *App, p *Parts) error {
 			errors.New("merges are to be deployed (CLAUDEOPS_DEPLOY_AFTER_MERGE), and CLAUDEOPS_TOOLSETS does not have deploy"))
 	case c.Schedule.Problem != "":
 		return Usage(errors.New(c.Schedule.Problem))
-	case c.Schedule.Interval > 0 && c.Problem != "":
+	case !c.Schedule.Cadence.IsZero() && c.Problem != "":
 		return Usage(fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start", c.Problem))
-	case c.Schedule.Interval > 0 && p.Cfg.Records.Dir == "":
+	case !c.Schedule.Cadence.IsZero() && p.Cfg.Records.Dir == "":
 		return Usage(fmt.Errorf("%s; sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start",
 			p.Cfg.Records.Problem))
 	}

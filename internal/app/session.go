@@ -37,7 +37,7 @@ import (
 // of this machine's: without an interval there is none before the first session.
 func NewAgentSessions(p *Parts) (*session.Service, error) {
 	s := &session.Service{MaxTier: p.Cfg.Sessions.MaxTier, Supervisor: p.supervisor, Missing: NewDoctor(p).NoSession}
-	if p.Cfg.Sessions.Schedule.Interval == 0 {
+	if p.Cfg.Sessions.Schedule.Cadence.IsZero() {
 		return s, nil
 	}
 	supervisor, err := s.Supervisor()
@@ -50,7 +50,7 @@ func NewAgentSessions(p *Parts) (*session.Service, error) {
 		}
 	}
 	s.Schedule = session.NewSchedule(session.ScheduleOptions{
-		Every: p.Cfg.Sessions.Schedule.Interval, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: p.Store.Now,
+		Cadence: p.Cfg.Sessions.Schedule.Cadence, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: p.Store.Now,
 		After: time.After, Log: p.Log,
 		// the schedule has the error in the log
 		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, p, why) },
@@ -91,6 +91,14 @@ func newSessionActs(p func() *Parts) session.Acts {
 	return session.Acts{
 		Kernel: func() *operation.Kernel { return p().kernel }, Audit: func() operation.Audit { return p().Store.Ledger },
 		Runs: func() (session.Runs, error) { return p().supervisor() },
+	}
+}
+
+// newRunHooks makes what starts sessions for other programs.
+func newRunHooks(p *Parts) *session.Hooks {
+	return &session.Hooks{
+		Policy: p.Rules.Effective, Runs: func() (session.Runs, error) { return p.supervisor() },
+		Store: p.Store.AgentSessions, Now: p.Store.Now, NewID: NewID,
 	}
 }
 

@@ -50,7 +50,7 @@ func NewWebServer(p *Parts, toolsets web.Toolsets, follower api.Follower, sessio
 			Providers: dashboard.Providers{Reader: p.Flow.Reader(), Reviewer: NewReviews(p), Registry: p.Providers.registry},
 			Remaining: p.Providers.remaining, Latency: p.Providers.latency,
 		},
-		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p)},
+		Webhooks: api.Webhooks{Follower: follower, Senders: webhooks(p), Runs: newRunHooks(p)},
 		Rules: web.Rules{
 			Policy: p.Rules.Effective, Doctor: func(ctx context.Context) []doctor.Finding { return lookAtServer(ctx, p) },
 			Stamp:        func() string { return fmt.Sprint(p.PolicyState(), p.secrets.Problems()) },

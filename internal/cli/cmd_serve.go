@@ -28,14 +28,14 @@ func serveCommand(a *commandLine) *cobra.Command {
 			"begun and ends. Every route but the probes needs a token or a login. Where no token was ever made, the first " +
 			"start makes\n" +
 			"one, in the state folder, and prints an address that signs a browser in once. With --interval it starts an agent " +
-			"session of tier 1 at that interval. Logs go to stderr, as JSON with\n" +
+			"session of tier 1 then. Logs go to stderr, as JSON with\n" +
 			"CLAUDEOPS_LOG_FORMAT=json.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return app.RunServe(cmd.Context(), a.program()) },
 	}
 	sessionToolsetsFlag(a, cmd)
 	a.flags["CLAUDEOPS_INTERVAL"] = cmd.Flags().String("interval", "",
-		"how often to start a session of tier 1, such as 1h; 0 is never (CLAUDEOPS_INTERVAL)")
+		"when to start a session of tier 1, such as 1h or \"0 6 * * 1-5 Europe/Berlin\"; 0 is never (CLAUDEOPS_INTERVAL)")
 	a.flags["CLAUDEOPS_ANONYMOUS_READ"] = cmd.Flags().String("anonymous-read", "",
 		"let programs on this machine read without a token (CLAUDEOPS_ANONYMOUS_READ)")
 	cmd.Flags().Lookup("anonymous-read").NoOptDefVal = "true"

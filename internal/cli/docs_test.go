@@ -249,6 +249,7 @@ func actsOfCommands() map[string][]string {
 		"pr promote": {looks}, // likewise
 		"init":       {looks}, // the operator's own files, and a dry run
 		"pr list":    {looks}, "pr status": {looks}, "pr file": {looks}, "pr files": {looks}, "pr diff": {looks},
+		"outcomes":     {looks},
 		"session list": {looks}, "session show": {looks}, "session usage": {looks}, "session journal": {looks},
 		"backup": {looks}, "serve": {looks}, "mcp-server": {looks}, "demo": {looks},
 		"policy show": {looks}, "config show": {looks}, "policy check": {looks}, "policy suggest": {looks},

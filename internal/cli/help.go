@@ -152,7 +152,7 @@ func helpGroups() []helpGroup {
 		{"changes", "Propose and review changes:", []string{"pr", "review", "policy", "sources"}},
 		{"agents", "Run and watch agents:", []string{"run", "session", "connections", "mcp-server"}},
 		{"server", "Serve people and programs, and keep the records:",
-			[]string{"serve", "health", "token", "login", "audit", "backup", "prune", "pause", "resume"}},
+			[]string{"serve", "health", "token", "login", "audit", "backup", "prune", "pause", "resume", "outcomes"}},
 		{"toolsets", "Share and run procedures (each is a toolset that CLAUDEOPS_TOOLSETS switches on):",
 			[]string{"definitions", "packages", "deploy", "scripts"}},
 	}

@@ -49,6 +49,7 @@ func answers() map[string]struct {
 		"pr files": {anObject, []string{"demo/home"}},
 		"pr diff":  {anObject, append([]string{"1"}, home...)},
 		"pause":    {anObject, []string{"--why", "x", "--repo", "made/paused"}},
+		"outcomes": {aList, nil},
 		"prune":    {anObject, []string{"--older-than", "90d"}}, "review list": {aList, home},
 		"review show":      {anObject, append([]string{"1"}, home...)},
 		"review comment":   {anObject, append([]string{"1", "--comment", "Look at it"}, home...)},

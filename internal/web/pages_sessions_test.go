@@ -17,6 +17,7 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/sessions", 200).has("No session has run yet", "needs the scope operate", "nothing is scheduled")
+	w.agents.plan.Cadence = "every 1h0m0s"
 	w.agents.plan.Every, w.agents.plan.Next = time.Hour, w.Now().Add(20*time.Minute)
 	w.signedIn()
 	d := w.page("/sessions", 200)

@@ -14,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/api"
 )
@@ -204,4 +206,51 @@ func TestAWebhookIsAnsweredInTimeWhateverTheRecordsDo(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
+}
+
+// fakeHooks is one hook, whose token is "right".
+type fakeHooks struct {
+	status session.HookStatus
+	bodies []string
+}
+
+func (h *fakeHooks) Authorize(name, token string) (policy.Hook, error) {
+	if name != "alerts" || token != "right" {
+		return policy.Hook{}, fault.New(fault.Unauthenticated, "wrong")
+	}
+	return policy.Hook{Name: name}, nil
+}
+
+func (h *fakeHooks) Run(_ context.Context, _ policy.Hook, body []byte) (session.HookRun, error) {
+	h.bodies = append(h.bodies, string(body))
+	return session.HookRun{Status: h.status}, nil
+}
+
+func TestAHookIsOpenedByItsTokenAlone(t *testing.T) {
+	t.Parallel()
+	hooks := &fakeHooks{status: session.HookStarted}
+	w := newWorld(t, func(w *world) { w.web.Webhooks.Runs = hooks })
+	call := func(token, name string) reply {
+		return w.do("POST", "/hooks/run/"+name, `{"a":1}`, func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+token)
+		})
+	}
+	for i := range 25 {
+		status, code := 401, fault.Unauthenticated
+		if i >= 20 {
+			status, code = 429, fault.LimitReached
+		}
+		w.want(call(fmt.Sprint("wrong", i), "alerts"), status, code)
+	}
+	if len(hooks.bodies) != 0 {
+		t.Fatalf("wrong tokens started %d sessions", len(hooks.bodies))
+	}
+	w.want(call("right", "alerts"), 202, "") // wrong ones keep it out no more
+	hooks.status = session.HookBusy
+	if a := call("right", "alerts"); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("busy is %d", a.StatusCode)
+	}
+	hooks.status = session.HookKnown
+	w.want(call("right", "alerts"), 200, "")
 }

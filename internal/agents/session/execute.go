@@ -38,6 +38,10 @@ type cliRun struct {
 // execute runs the CLI to its end, or ends it, with everything that it started.
 func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folder, known history,
 	record *sessions.Record) outcome {
+	if spec.Alerts != nil {
+		alerts := spec.Alerts.cleaned(cleaner{r.Secrets})
+		spec.Alerts = &alerts
+	}
 	text, err := r.Settings.firstMessage(spec, f, known)
 	if err != nil {
 		return outcome{sessions.StateFailed, "the first message could not be written"}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/cadence"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -30,7 +31,8 @@ func (s *Service) Plan() Plan {
 		plan.Missing = s.Missing()
 	}
 	if s.Schedule != nil {
-		plan.Every, plan.Next = s.Schedule.Every, s.Schedule.Next()
+		c := s.Schedule.Cadence
+		plan.Cadence, plan.Every, plan.Next = c.Words(), c.Gap(s.Schedule.Now()), s.Schedule.Next()
 	}
 	return plan
 }
@@ -38,7 +40,7 @@ func (s *Service) Plan() Plan {
 // Keep keeps the schedule until ctx ends, and then ends what runs. It returns when that has ended and is recorded.
 func (s *Service) Keep(ctx context.Context) {
 	if s.Schedule != nil {
-		s.Schedule.Log.Info("sessions are scheduled", "every", s.Schedule.Every)
+		s.Schedule.Log.Info("sessions are scheduled", "when", s.Schedule.Cadence.Words())
 		s.Schedule.runSchedule(ctx)
 	}
 	<-ctx.Done()
@@ -59,7 +61,7 @@ const (
 
 // ScheduleOptions configures a Schedule. All fields are required, except Refused.
 type ScheduleOptions struct {
-	Every      time.Duration // from the start of one session to that of the next
+	Cadence    cadence.Cadence // from the start of one session to that of the next
 	Supervisor *Supervisor
 	Records    sessions.Records
 	Now        func() time.Time
@@ -72,15 +74,16 @@ type ScheduleOptions struct {
 // Plan is the operator's configuration and schedule of sessions.
 type Plan struct {
 	MaxTier gitprovider.Tier
-	Every   time.Duration // 0: nothing is scheduled
+	Cadence string        // when sessions start, for people
+	Every   time.Duration // the longest time between two starts; 0: nothing is scheduled
 	Next    time.Time     // zero if that is not known
 	Missing string        // what is missing for a session to start here, for people; "" if nothing is
 }
 
-// Schedule starts sessions of tier 1 at an interval. When one is due follows from the start of the last scheduled one
+// Schedule starts sessions of tier 1 again and again. When one is due follows from the start of the last scheduled one
 // in the records, so that a restart neither repeats nor leaves out any, and processes that share records share one
-// schedule. Those that were missed are not made up for: one starts at once, and the next is due an interval later. It
-// is safe for concurrent use.
+// schedule. Those that were missed are not made up for: at an interval one starts at once, and of a cron
+// expression none. It is safe for concurrent use.
 type Schedule struct {
 	ScheduleOptions
 	mu   sync.Mutex
@@ -117,7 +120,7 @@ func (s *Schedule) setNext(next time.Time) {
 // startDue starts what is due, and returns how long nothing is.
 func (s *Schedule) startDue(ctx context.Context) time.Duration {
 	now, next := s.Now(), s.Next()
-	if next.IsZero() || !now.Before(next) || next.Sub(now) > s.Every {
+	if next.IsZero() || !now.Before(next) || next.Sub(now) > s.Cadence.Gap(now) {
 		var err error
 		if next, err = s.due(ctx, now); err != nil {
 			if ctx.Err() == nil {
@@ -137,11 +140,11 @@ func (s *Schedule) startDue(ctx context.Context) time.Duration {
 func (s *Schedule) due(ctx context.Context, now time.Time) (time.Time, error) {
 	last, err := s.Records.Sessions(ctx, sessions.Query{Trigger: sessions.TriggerSchedule, Limit: lookBack})
 	for _, r := range last {
-		if !r.StartedAt.After(now.Add(s.Every)) { // else a clock was wrong, and it says nothing
-			return r.StartedAt.Add(s.Every), nil
+		if !r.StartedAt.After(now.Add(s.Cadence.Gap(now))) { // else a clock was wrong, and it says nothing
+			return s.Cadence.Next(r.StartedAt, now), nil
 		}
 	}
-	return now, err
+	return s.Cadence.Next(time.Time{}, now), err
 }
 
 // errAlreadyStarted says that another process has started the session that was due.
@@ -176,10 +179,10 @@ func (s *Schedule) start(ctx context.Context) time.Time {
 		}
 	}
 	if err == nil || ctx.Err() != nil {
-		return now.Add(s.Every)
+		return s.Cadence.Next(now, now)
 	}
 	s.Log.Error("a scheduled session could not be started", "error", fault.From(err).Message)
-	return now.Add(min(startRetry, s.Every))
+	return now.Add(startRetry)
 }
 
 // stillDue returns errAlreadyStarted if the session that was due has been started meanwhile.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/cadence"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -68,7 +69,8 @@ func newScheduled(t *testing.T, act string, change func(*scheduled)) *scheduled 
 	s := &scheduled{world: newWorld(t, act), T: t, clock: newClock(), ended: make(chan struct{})}
 	s.runner.Now = s.clock.Now
 	s.schedule = NewSchedule(ScheduleOptions{
-		Every: time.Hour, Supervisor: NewSupervisor(s.runner), Records: s.world, Now: s.clock.Now, After: s.clock.After,
+		Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner),
+		Records: s.world, Now: s.clock.Now, After: s.clock.After,
 		Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})
 	if change != nil {
@@ -193,6 +195,23 @@ func TestARestartNeitherRepeatsNorSkips(t *testing.T) {
 	}
 }
 
+func TestSessionsStartByACronExpression(t *testing.T) {
+	s := newScheduled(t, "good", func(s *scheduled) {
+		cron, err := cadence.Parse("30 14,15 * * 5 Europe/Berlin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.schedule.Cadence = cron
+	})
+	s.want("")
+	s.dueAt("13:30")
+	s.wake(90 * time.Minute)
+	s.want("13:30 succeeded")
+	s.dueAt("14:30")
+	s.wake(3 * time.Hour) // the machine slept
+	s.want("13:30 succeeded")
+}
+
 func TestASlotIsSkippedWhileAnotherSessionRuns(t *testing.T) {
 	s := newScheduled(t, "hang", before(11, 0))
 	s.until(t, "ready")
@@ -220,7 +239,8 @@ func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScheduled(t, act, before(11, 30))
 			other := NewSchedule(ScheduleOptions{
-				Every: time.Hour, Supervisor: NewSupervisor(s.runner), Records: s.world, Now: s.clock.Now, After: s.clock.After,
+				Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner),
+				Records: s.world, Now: s.clock.Now, After: s.clock.After,
 				Log: s.schedule.Log,
 			})
 			if wait := other.startDue(t.Context()); wait.Round(time.Second) != 30*time.Minute {

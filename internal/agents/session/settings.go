@@ -242,7 +242,7 @@ func (l Limits) spent(u sessions.Usage) string {
 // isDryRun reports whether a session that starts now is in dry run.
 func (s Settings) isDryRun() bool { return s.DryRun != nil && s.DryRun() }
 
-// Spec describes the session to run. All of it comes from the operator, except Handoff.
+// Spec describes the session to run. All of it comes from the operator, except Handoff and Alerts.
 type Spec struct {
 	ID      string // "" for a new one
 	Tier    gitprovider.Tier
@@ -251,6 +251,7 @@ type Spec struct {
 	Note    string       // the operator's words to the agent, at most MaxNote bytes
 	Parent  string       // the session that handed over; "" for none
 	Handoff *sessions.Handoff
+	Alerts  *ToldAlerts // what a hook was called with; nil for a session of none
 
 	// Scheduled says that no person started it, nor the session that handed over to it: Limits.ScheduledUSD applies.
 	Scheduled bool

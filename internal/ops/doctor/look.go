@@ -255,8 +255,8 @@ func (d *Doctor) sessions() Finding {
 		return f
 	}
 	f.Status, f.Stops, f.Detail = OK, "", fmt.Sprintf("%s, up to tier %s", path, c.MaxTier)
-	if c.Schedule.Interval > 0 {
-		f.Detail += fmt.Sprintf(", every %s with claudeops serve", c.Schedule.Interval)
+	if !c.Schedule.Cadence.IsZero() {
+		f.Detail += fmt.Sprintf(", %s with claudeops serve", c.Schedule.Cadence.Words())
 		if limit := c.Limits.ScheduledUSD; limit > 0 {
 			f.Detail += fmt.Sprintf(", at most %g USD each", limit)
 		} else {

@@ -110,6 +110,9 @@ func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status) 
 	now.Head, now.Checks = status.HeadCommit, status.Checks.State
 	now.Approvals, now.ChangesRequested = gitprovider.Opinions(status.Reviews)
 	now.AskedAt = lastChangesRequested(status.Reviews)
+	if now.ReviewedAt.IsZero() {
+		now.ReviewedAt = firstReviewed(status.Reviews, t)
+	}
 	if was.State != gitprovider.StateMerged {
 		now.State = status.State
 	}
@@ -132,6 +135,24 @@ func lastChangesRequested(reviews []gitprovider.Review) (last time.Time) {
 		}
 	}
 	return last
+}
+
+// firstReviewed returns the time of the first review that somebody has sent; now where the provider does not say when,
+// and zero if there is none.
+func firstReviewed(reviews []gitprovider.Review, now time.Time) (first time.Time) {
+	for _, r := range reviews {
+		if r.State == gitprovider.ReviewPending {
+			continue
+		}
+		at := r.SubmittedAt
+		if at.IsZero() {
+			at = now
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at.UTC().Truncate(time.Microsecond) // as records have it
+		}
+	}
+	return first
 }
 
 // stateChange fills in what comes with a new state.

@@ -249,6 +249,7 @@ type PullRecord struct {
 	EndedBy          string    // who did that, as the provider names them: untrusted text; "" if it does not say
 	Misses           int       // looks in a row at which the provider did not know it
 	AskedAt          time.Time // when changes were last requested; zero: never, or the provider does not say
+	ReviewedAt       time.Time // when a person first reviewed it; zero: nobody has, as far as we know
 	RevisedAt        time.Time // when we last added a commit; zero: never. The store fills it in.
 	// Version grows with each change of the record. 0: it was opened before records were kept, and was not read yet.
 	Version int64
@@ -330,8 +331,8 @@ func DryRunsWaitSince(now time.Time) time.Time {
 
 // CodeCount counts the attempts that were refused with a code.
 type CodeCount struct {
-	Code  fault.Code
-	Count int
+	Code  fault.Code `json:"code"`
+	Count int        `json:"count"`
 }
 
 // PullTotals counts pull requests by where they stand; those that have ended by their state.

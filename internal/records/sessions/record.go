@@ -24,7 +24,19 @@ const (
 	TriggerREST       Trigger = "rest"
 	TriggerDashboard  Trigger = "dashboard"
 	TriggerEscalation Trigger = "escalation"
+	TriggerHook       Trigger = "hook" // another program, by a hook of the policy
 )
+
+// HookClaim says that a hook is about to start a session for alerts.
+type HookClaim struct {
+	Hook         string
+	Fingerprints []string // of the alerts, without repeats
+	Session      string
+	Window       time.Duration // within which the same alert starts no second session; at most 7 days
+	PerHour      int           // sessions of the hook
+	// Row returns the audit's row about the start of the session for the alerts that are new.
+	Row func(session string, fresh []string) record.Attempt
+}
 
 // State is the stage of a session, or how it ended.
 type State string

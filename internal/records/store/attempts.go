@@ -52,6 +52,9 @@ func indexAttempt(ctx context.Context, tx *sql.Tx, row auditRow) error {
 		if err := countDay(ctx, tx, "code", row.Time, stored["code"]); err != nil {
 			return err
 		}
+		if err := countRefused(ctx, tx, row, stored); err != nil {
+			return err
+		}
 	}
 	refused := sql.NullInt64{Int64: micros(row.Time), Valid: row.Outcome == record.OutcomeRefused}
 	var denied []record.Gate

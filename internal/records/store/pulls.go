@@ -17,7 +17,7 @@ import (
 
 //nolint:gochecknoglobals // of constants alone; never changed
 var pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
-	r.updated_us, r.asked_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
+	r.updated_us, r.asked_us, r.reviewed_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
 	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us, ` + newestFacts
 
 // newestFacts selects the facts of the newest proposal of a pull request that changes files: of the whole of it.
@@ -230,13 +230,14 @@ func (p *Pulls) SeePull(
 func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, error) {
 	return changesOne(tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
 			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, asked_us = $13,
-			version = version + 1
-		WHERE provider = $14 AND owner = $15 AND repo = $16 AND number = $17 AND version = $18`,
+			reviewed_us = $14, version = version + 1
+		WHERE provider = $15 AND owner = $16 AND repo = $17 AND number = $18 AND version = $19`,
 		textColumn(seen.State), textColumn(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested,
 		textColumn(bound(string(seen.Checks), maxWord)),
 		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), timeColumn(&seen.SeenAt), textColumn(seen.SeenBy),
 		timeColumn(&seen.EndedAt),
 		textColumn(bound(seen.EndedBy, maxWord)), seen.Misses, timeColumn(&seen.AskedAt),
+		timeColumn(&seen.ReviewedAt),
 		textColumn(seen.Provider), textColumn(seen.Owner), textColumn(seen.Repo), seen.Number, seen.Version))
 }
 
@@ -268,7 +269,7 @@ func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]re
 			(*textColumn)(&r.State),
 			(*textColumn)(&r.Head), &r.Approvals, &r.ChangesRequested, (*textColumn)(&r.Checks), timeColumn(&r.UpdatedAt),
 			timeColumn(&r.AskedAt),
-			timeColumn(&r.RevisedAt), timeColumn(&r.TriedAt), timeColumn(&r.SeenAt),
+			timeColumn(&r.ReviewedAt), timeColumn(&r.RevisedAt), timeColumn(&r.TriedAt), timeColumn(&r.SeenAt),
 			(*textColumn)(&r.SeenBy), timeColumn(&r.EndedAt), (*textColumn)(&r.EndedBy), &r.Misses, &r.Version,
 			(*textColumn)(&r.Base), (*textColumn)(&r.Branch), (*textColumn)(&r.Title), (*textColumn)(&r.URL),
 			timeColumn(&r.OpenedAt), (*factTags)(&r.Tags))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/base/cadence"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
@@ -39,8 +40,8 @@ type SessionLimits struct {
 
 // Schedule says how often `claudeops serve` starts a session.
 type Schedule struct {
-	Interval time.Duration // 0 is never
-	Problem  string        // why it cannot be known, "" if it can
+	Cadence cadence.Cadence // the zero value is never
+	Problem string          // why it cannot be known, "" if it can
 }
 
 // Defaults and bounds of a session.
@@ -53,8 +54,6 @@ const (
 	DefaultScheduledUSD   = 2.0
 	maxMaxCost            = 10000
 	noLimit               = "none"
-	minInterval           = time.Minute
-	maxInterval           = 7 * 24 * time.Hour
 )
 
 func (e *env) sessionID() string {
@@ -148,19 +147,15 @@ func (e *env) sessionLimits(problem func(string, ...any)) SessionLimits {
 	return limits
 }
 
-// schedule reads the interval at which sessions start by themselves; unset or 0 means never. Unattended agents cost
-// money and may change things, so a value that cannot be understood is a problem, not a guess.
+// schedule reads when sessions start by themselves; unset or 0 means never. Unattended agents cost money and may change
+// things, so a value that cannot be understood is a problem, not a guess.
 func (e *env) schedule() Schedule {
 	raw := e.get("CLAUDEOPS_INTERVAL")
-	if raw == "" {
-		return Schedule{}
+	c, err := cadence.Parse(raw)
+	if err != nil {
+		return Schedule{Problem: fmt.Sprintf("CLAUDEOPS_INTERVAL is %s: %s", quoteShort(raw), err)}
 	}
-	d, err := time.ParseDuration(raw)
-	if err != nil || d != 0 && (d < minInterval || d > maxInterval) {
-		return Schedule{Problem: fmt.Sprintf(
-			"CLAUDEOPS_INTERVAL is %s, which is neither 0 nor a time from 1m to 168h such as 1h", quoteShort(raw))}
-	}
-	return Schedule{Interval: d}
+	return Schedule{Cadence: c}
 }
 
 // AgentTool is a permission of the Claude CLI, such as Bash(systemctl status *), from a tier upwards.

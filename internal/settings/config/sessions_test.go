@@ -140,8 +140,8 @@ func TestAnIntervalThatCannotBeReadIsAProblem(t *testing.T) {
 	} {
 		s := load(map[string]string{"CLAUDEOPS_INTERVAL": value}).Sessions
 		if bad := want < 0; bad != strings.Contains(s.Schedule.Problem, "CLAUDEOPS_INTERVAL") ||
-			s.Schedule.Interval != max(want, 0) {
-			t.Errorf("%q: %s, problem %q", value, s.Schedule.Interval, s.Schedule.Problem)
+			s.Schedule.Cadence.Gap(time.Now()) != max(want, 0) {
+			t.Errorf("%q: %s, problem %q", value, s.Schedule.Cadence, s.Schedule.Problem)
 		}
 	}
 }

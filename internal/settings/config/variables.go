@@ -245,8 +245,9 @@ func sessionVariables() []Variable {
 			Values: "1, 2 or 3; unset means CLAUDEOPS_TIER, anything else is 1"},
 		{Name: "CLAUDEOPS_SESSION_TOOLSETS", Meaning: "toolsets that agents of sessions get", Values: "as CLAUDEOPS_TOOLSETS",
 			Default: "pr"},
-		{Name: "CLAUDEOPS_INTERVAL", Meaning: "how often serve starts a session of tier 1",
-			Values: "1m to 168h; unset or 0 is never"},
+		{Name: "CLAUDEOPS_INTERVAL", Meaning: "when serve starts a session of tier 1",
+			Values: "1m to 168h, or a cron expression with a time zone; ~10m after it delays each start by up to that; unset " +
+				"or 0 is never"},
 		{Name: "ANTHROPIC_API_KEY", Meaning: "the agent's own credential: a key of the API", Secret: true},
 		{Name: "ANTHROPIC_AUTH_TOKEN", Meaning: "the agent's own credential: a token for a gateway", Secret: true},
 		{Name: "CLAUDE_CODE_OAUTH_TOKEN", Meaning: "the agent's own credential: what claude setup-token prints",

@@ -59,8 +59,9 @@ type file struct {
 	Sessions *struct {
 		RequireBoundary bool `yaml:"require_boundary"`
 	} `yaml:"sessions"`
-	Facts     map[string]string `yaml:"facts"` // by class; see FactRules
-	Checkers  []checkerSection  `yaml:"checkers"`
+	Hooks     map[string]hookSection `yaml:"hooks"` // by name
+	Facts     map[string]string      `yaml:"facts"` // by class; see FactRules
+	Checkers  []checkerSection       `yaml:"checkers"`
 	Retention *struct {
 		SessionTranscripts *string `yaml:"session_transcripts"`
 	} `yaml:"retention"`
@@ -152,7 +153,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	steps := []func(*Policy) error{
 		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps,
 		f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
-		f.outgoing, f.tools, f.sources, f.people, f.retention, f.checkers, f.facts,
+		f.outgoing, f.tools, f.sources, f.people, f.retention, f.checkers, f.facts, f.hooks,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {

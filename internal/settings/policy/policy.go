@@ -65,6 +65,7 @@ type Agents struct {
 	ToolTiers []ToolTier // of tools whose lowest tier the policy raises, by name
 	// RequireBoundary refuses sessions without a boundary that lacks nothing.
 	RequireBoundary bool
+	Hooks           []Hook // templates of sessions that other programs start, by name
 }
 
 // Targets are the repositories and branches that proposals may be made for.

@@ -29,6 +29,7 @@ const prefix = "/api/v1"
 type Webhooks struct {
 	Follower Follower
 	Senders  []Sender
+	Runs     RunHooks // of the policy; nil for none
 }
 
 // Sender is a kind of forge that sends webhooks, and the secret that it signs them with as it is now; without one they
@@ -89,7 +90,7 @@ func Routes(o Options) (routes []httpx.Route, docs func() (Docs, error)) {
 	})}
 	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})),
 		probes.routes(),
-		o.Guard.Routes(), documents.routes(), webhooks.routes())
+		o.Guard.Routes(), documents.routes(), webhooks.routes(), newRunHooks(o).routes())
 	return routes, func() (Docs, error) {
 		d, err := documents.made()
 		return d.docs, err

@@ -248,7 +248,7 @@ type SessionEntry struct {
 	Parent    string             `json:"parent,omitempty" doc:"The session that handed over to it"`
 	Next      string             `json:"next,omitempty" doc:"The session that it handed over to"`
 	Tier      int                `json:"tier"`
-	Trigger   string             `json:"trigger" enum:"command,schedule,rest,dashboard,escalation"`
+	Trigger   string             `json:"trigger" enum:"command,schedule,rest,dashboard,escalation,hook"`
 	State     string             `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
 	Reason    string             `json:"reason,omitempty" doc:"Why it ended as it did"`
 	Model     string             `json:"model"`

@@ -99,6 +99,7 @@ type Dashboard struct {
 	pulls     *pullPages
 	sessions  *sessionPages
 	audit     *auditPages
+	outcomes  *outcomePages
 	policy    *policyPage
 	signIn    *signInPages
 	consent   *consentPages
@@ -134,10 +135,11 @@ func New(o Options) (*Dashboard, error) {
 			r, o.Sessions, actNamed(o.Acts, session.ActStart), actNamed(o.Acts, session.ActStop), o.Records.Sessions,
 			o.Records.Attempts, o.Records.Pulls,
 		},
-		audit:   &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
-		policy:  &policyPage{r, o.Settings.Tier, o.Policy, operation.Named(o.Acts, places.ActSuggest)},
-		signIn:  &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
-		consent: newConsentPages(r, o), pausing: newPausePages(r, o.Acts), docs: &docsPages{r, o.Docs},
+		audit:    &auditPages{r, o.Records.Audit, o.Records.Attempts, o.Records.Pulls, o.Records.Sessions},
+		outcomes: &outcomePages{r, o.Records.Summary},
+		policy:   &policyPage{r, o.Settings.Tier, o.Policy, operation.Named(o.Acts, places.ActSuggest)},
+		signIn:   &signInPages{r, o.Guard, o.SignIn, newTokenPages(r, o.Guard, o.Acts)},
+		consent:  newConsentPages(r, o), pausing: newPausePages(r, o.Acts), docs: &docsPages{r, o.Docs},
 	}
 	d.overview = &overview{
 		r, o.Records, d.sessions, o.Toolsets,
@@ -169,6 +171,7 @@ func (d *Dashboard) Routes() []httpx.Route {
 		follows(pullPath, d.pulls.showPull), page("/policy", withQuery(d.policy.showRules)),
 		page("/agents", d.moved(sessionsPath)), page("/records", d.moved(auditPath)), page("/settings", d.moved("/policy")),
 		follows("/audit", withQuery(d.audit.audit)),
+		follows(outcomesPath, withQuery(d.outcomes.show)),
 		page("/audit/{row}", withQuery(d.audit.showRow)), page("/audit.jsonl", d.audit.lines), follows(healthPath,
 			d.showHealth),
 		page(live.Path, d.hub.Events),

@@ -42,7 +42,11 @@ type standing struct {
 	notices  record.NoticeCounts
 	exports  exports
 	taken    Room
+	ends     record.OutcomeReport // of the last endDays
 }
+
+// endDays is how far back the metrics of outcomes look.
+const endDays = 30
 
 // Room is what the records take, and the disk of the state folder. What is not known is 0.
 type Room struct{ Records, DiskFree, Disk uint64 }
@@ -68,6 +72,10 @@ func (s *standing) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ends, err := s.records.Summary.Outcomes(ctx, now.AddDate(0, 0, -endDays), record.ByTier)
+	if err != nil {
+		return err
+	}
 	if err := s.exports.reload(ctx, s.records.Audit); err != nil {
 		return err
 	}
@@ -77,7 +85,7 @@ func (s *standing) reload(ctx context.Context) error {
 		}
 	}
 	s.at, s.readable = now, true
-	s.outcomes, s.gates, s.open, s.others, s.notices = outcomes, gates, open, others, notices
+	s.outcomes, s.gates, s.open, s.others, s.notices, s.ends = outcomes, gates, open, others, notices, ends
 	return nil
 }
 
@@ -94,6 +102,24 @@ func (*standing) proposals() *prometheus.Desc {
 func (*standing) refusals() *prometheus.Desc {
 	return prometheus.NewDesc("claudeops_refusals_total",
 		"Refused attempts by the gates that refused them, of all that are recorded; one that several gates refused counts at each.", []string{"gate"}, nil)
+}
+
+func (*standing) ended() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_outcomes", "How the changes of the last 30 days ended: merged, revised "+
+		"(merged after a revision), closed, ignored, open, gone or refused. Each change counts once.",
+		[]string{"outcome"}, nil)
+}
+
+func (*standing) waited() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_outcome_median_seconds",
+		"Median of the time until a pull request of the last 30 days had a review, and was merged; absent without one.",
+		[]string{"until"}, nil)
+}
+
+func (*standing) mergeCost() *prometheus.Desc {
+	return prometheus.NewDesc("claudeops_outcome_cost_usd_per_merged",
+		"What the sessions of the last 30 days cost for each change that was merged; absent where nothing was, or no cost "+
+			"is known.", nil, nil)
 }
 
 func (*standing) openPulls() *prometheus.Desc {
@@ -151,7 +177,8 @@ func (*standing) canOpen() *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (s *standing) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		s.recordsRead(), s.proposals(), s.refusals(), s.openPulls(), s.noticesLeft(), s.auditVerified(), s.auditWhole(),
+		s.recordsRead(), s.proposals(), s.refusals(), s.ended(), s.waited(), s.mergeCost(), s.openPulls(),
+		s.noticesLeft(), s.auditVerified(), s.auditWhole(),
 		s.auditRows(), s.healthPartDesc(), s.canOpen(), s.exports.waiting(), s.exports.failing(),
 		s.recordsBytes(), s.diskFree(), s.disk(),
 	} {
@@ -192,6 +219,7 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	for gate, n := range gates {
 		send(s.refusals(), prometheus.CounterValue, float64(n), string(gate))
 	}
+	s.collectOutcomes(send)
 	send(s.noticesLeft(), prometheus.GaugeValue, float64(s.notices.Pending), "waiting")
 	send(s.noticesLeft(), prometheus.GaugeValue, float64(s.notices.GivenUp), "given_up")
 	if s.taken.Records > 0 {
@@ -207,6 +235,22 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	s.exports.collect(send)
 	if s.others.All() > 0 {
 		s.collectOpen(send, s.others, otherRepositories, otherRepositories)
+	}
+}
+
+func (s *standing) collectOutcomes(send sender) {
+	t := s.ends.Total
+	for outcome, n := range map[string]int64{"merged": t.Merged - t.Revised, "revised": t.Revised, "closed": t.Closed,
+		"ignored": t.Ignored, "open": t.Open, "gone": t.Gone, "refused": t.Refused} {
+		send(s.ended(), prometheus.GaugeValue, float64(n), outcome)
+	}
+	for until, minutes := range map[string]int64{"review": t.MinutesToReview, "merge": t.MinutesToMerge} {
+		if minutes > 0 {
+			send(s.waited(), prometheus.GaugeValue, float64(60*minutes), until)
+		}
+	}
+	if t.CostPerMerge > 0 {
+		send(s.mergeCost(), prometheus.GaugeValue, t.CostPerMerge)
 	}
 }
 

@@ -286,7 +286,8 @@ func Navigation(acts, toolsets []NavItem) []NavItem {
 		places = append(places, NavItem{Path: toolsets[0].Path, Text: "Procedures", Icon: "book-2", Tabs: toolsets})
 	}
 	return append(places,
-		NavItem{Path: "/audit", Text: "Records", Icon: "history"},
+		NavItem{Path: "/audit", Text: "Records", Icon: "history",
+			Tabs: []NavItem{{Path: "/audit", Text: "What happened"}, {Path: "/outcomes", Text: "Outcomes"}}},
 		NavItem{Path: "/policy", Text: "Settings", Icon: "settings", Tabs: settings},
 	)
 }

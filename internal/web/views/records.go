@@ -74,6 +74,8 @@ type Summary interface {
 	RefusalsByCode(ctx context.Context, since time.Time) ([]record.CodeCount, error)
 	FrameCounts(ctx context.Context) (record.FrameCounts, error)
 	OutcomesByDay(ctx context.Context, since time.Time) ([]record.OutcomeCount, error)
+	// Outcomes counts how the changes ended that were wanted since the day of a time; see store.History.
+	Outcomes(ctx context.Context, since time.Time, by record.OutcomesBy) (record.OutcomeReport, error)
 	// Totals counts all recorded attempts by outcome, and the refused ones by gate.
 	Totals(ctx context.Context) ([]record.OutcomeTotal, []record.GateTotal, error)
 	// Proposed reports whether anything was proposed at a provider.

@@ -266,6 +266,7 @@ func Trigger(t sessions.Trigger, name string, from int) string {
 	}
 	names := map[sessions.Trigger]string{
 		sessions.TriggerCommand: "command line", sessions.TriggerSchedule: "by the schedule", sessions.TriggerREST: "API",
+		sessions.TriggerHook:      "by a hook",
 		sessions.TriggerDashboard: "dashboard",
 	}
 	return cmp.Or(names[t], string(t))

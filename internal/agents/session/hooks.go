@@ -1,0 +1,240 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+// HookStore remembers which alerts have started sessions. internal/records/store implements it; errors are faults.
+type HookStore interface {
+	// ClaimHook notes that a session starts for the alerts, and appends the row to the audit, if the hook may start one.
+	// It returns those of the fingerprints that have started none within the window; nothing is noted if there are none.
+	// limit_reached if the hook has started its sessions of the hour, paused while people have paused everything.
+	ClaimHook(ctx context.Context, claim sessions.HookClaim) (fresh []string, err error)
+	// NewAlerts returns those of the claim's fingerprints that have started no session within its window.
+	NewAlerts(ctx context.Context, claim sessions.HookClaim) ([]string, error)
+}
+
+// Hooks start sessions for other programs, by the templates of the policy. All fields are required.
+type Hooks struct {
+	Policy func() (policy.Policy, error)
+	Runs   func() (Runs, error)
+	Store  HookStore
+	Now    func() time.Time
+	NewID  func() string
+}
+
+// HookStatus says what a call of a hook has done.
+type HookStatus string
+
+// What there is.
+const (
+	HookStarted  HookStatus = "started"
+	HookKnown    HookStatus = "known"    // each of its alerts has started a session within the window
+	HookResolved HookStatus = "resolved" // none of its alerts is firing
+	HookBusy     HookStatus = "busy"     // another session runs; the caller may try again
+)
+
+// HookRun is the answer to a call of a hook.
+type HookRun struct {
+	Status  HookStatus `json:"status" enum:"started,known,resolved,busy"`
+	Session string     `json:"session,omitempty" doc:"The session that was started"`
+	Alerts  int        `json:"alerts" doc:"How many alerts it was started for"`
+}
+
+// Authorize returns the template of a hook whose token is shown. Whether the hook or the token is wrong is not told.
+func (h *Hooks) Authorize(name, token string) (policy.Hook, error) {
+	p, err := h.Policy()
+	if err != nil {
+		return policy.Hook{}, err
+	}
+	hook, found := p.Agents.HookNamed(name)
+	sum := sha256.Sum256([]byte(token))
+	shown := hex.EncodeToString(sum[:])
+	if right := subtle.ConstantTimeCompare([]byte(shown), []byte(strings.ToLower(hook.TokenSHA256))); !found ||
+		token == "" || right != 1 {
+		return policy.Hook{}, fault.New(fault.Unauthenticated,
+			"there is no such hook, or its token is wrong; the policy has hooks and the SHA-256 of their tokens")
+	}
+	return hook, nil
+}
+
+// Run starts a session for those alerts of a delivery that are firing and new. The claim is recorded before the session
+// begins, so that a caller who repeats starts no second one.
+func (h *Hooks) Run(ctx context.Context, hook policy.Hook, body []byte) (HookRun, error) {
+	alerts, err := parseAlerts(body)
+	if err != nil {
+		return HookRun{}, err
+	}
+	if len(alerts) == 0 {
+		return HookRun{Status: HookResolved}, nil
+	}
+	runs, err := h.Runs()
+	if err != nil {
+		return HookRun{}, err
+	}
+	claim := h.claim(hook, alerts)
+	told, fresh := &ToldAlerts{Hook: hook.Name}, []string(nil)
+	id, err := runs.Start(ctx, Spec{
+		Tier: hook.Tier, Note: hook.Note, Trigger: sessions.TriggerHook, Starter: hookActor(hook), Scheduled: true,
+		Alerts: told, Admit: func(ctx context.Context, id string) (err error) {
+			claim.Session = id
+			if fresh, err = h.Store.ClaimHook(ctx, claim); err == nil && len(fresh) == 0 {
+				err = errKnownAlerts
+			}
+			for _, fingerprint := range fresh {
+				told.Alerts = append(told.Alerts, alerts[fingerprint])
+			}
+			return err
+		},
+	})
+	switch {
+	case errors.Is(err, errKnownAlerts):
+		return HookRun{Status: HookKnown}, nil
+	case fault.CodeOf(err) == fault.Conflict:
+		if fresh, err = h.Store.NewAlerts(ctx, claim); err == nil && len(fresh) == 0 {
+			return HookRun{Status: HookKnown}, nil
+		}
+		return HookRun{Status: HookBusy}, err
+	case err != nil:
+		return HookRun{}, err
+	}
+	return HookRun{Status: HookStarted, Session: id, Alerts: len(fresh)}, nil
+}
+
+// hookActor returns a hook as the one who starts a session.
+func hookActor(hook policy.Hook) record.Actor {
+	return record.Actor{Door: record.DoorWebhook, Client: "hook " + hook.Name}
+}
+
+// claim returns the claim of a hook for alerts, without its session.
+func (h *Hooks) claim(hook policy.Hook, alerts map[string]any) sessions.HookClaim {
+	c := sessions.HookClaim{Hook: hook.Name, Fingerprints: slices.Sorted(maps.Keys(alerts)), Window: hook.Window,
+		PerHour: hook.PerHour}
+	c.Row = func(session string, fresh []string) record.Attempt {
+		return record.Attempt{Time: h.Now(), RequestID: h.NewID(), Actor: hookActor(hook),
+			Action: record.ActionStartSession, Tier: hook.Tier, Outcome: record.OutcomeDone,
+			Message: fmt.Sprintf("session %s, for %d of the alerts of the hook %s", session, len(fresh), hook.Name)}
+	}
+	return c
+}
+
+// errKnownAlerts says that every alert has started a session already.
+var errKnownAlerts = errors.New("every alert has started a session already")
+
+// ToldAlerts are what a hook was called with, for the agent: data.
+type ToldAlerts struct {
+	Hook   string `json:"hook"`
+	Alerts []any  `json:"alerts"`
+}
+
+// Bounds of a delivery: alerts that are looked at, and what of each the agent is told, in bytes.
+const (
+	maxAlerts     = 100
+	maxAlertBytes = 8 << 10
+	maxToldAlerts = 32 << 10
+)
+
+// parseAlerts returns the firing alerts of a delivery by the SHA-256 of their fingerprints. It knows the form of
+// Alertmanager and Grafana: a list of alerts, each with a status and a fingerprint. Any other object is one alert.
+func parseAlerts(body []byte) (map[string]any, error) {
+	var d map[string]json.RawMessage
+	if err := json.Unmarshal(body, &d); err != nil || d == nil {
+		return nil, fault.New(fault.InvalidArgument, "the body must be one JSON object")
+	}
+	texts := []json.RawMessage{body}
+	var list []json.RawMessage
+	if json.Unmarshal(d["alerts"], &list) == nil && list != nil {
+		texts = list
+	}
+	if len(texts) > maxAlerts {
+		return nil, fault.New(fault.InvalidArgument, "there are %d alerts; send at most %d at once", len(texts), maxAlerts)
+	}
+	out := map[string]any{}
+	for _, text := range texts {
+		var one map[string]json.RawMessage
+		if err := json.Unmarshal(text, &one); err != nil || one == nil {
+			return nil, fault.New(fault.InvalidArgument, "each alert must be a JSON object")
+		}
+		if cmp.Or(textOf(one["status"]), textOf(d["status"])) == "resolved" {
+			continue
+		}
+		data, err := decodedAlert(text)
+		if err != nil {
+			return nil, fault.New(fault.InvalidArgument, "an alert is not JSON")
+		}
+		out[sumOf([]byte(cmp.Or(textOf(one["fingerprint"]), string(text))))] = data
+	}
+	return out, nil
+}
+
+// textOf returns a text of JSON; "" for anything else.
+func textOf(raw json.RawMessage) (text string) {
+	_ = json.Unmarshal(raw, &text) // then it stays ""
+	return text
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// decodedAlert returns an alert for the agent; of one that is too large, its beginning as text.
+func decodedAlert(text json.RawMessage) (data any, err error) {
+	if len(text) > maxAlertBytes {
+		return string(bytes.ToValidUTF8(text[:maxAlertBytes], nil)) + " (cut)", nil
+	}
+	err = json.Unmarshal(text, &data)
+	return data, err
+}
+
+// cleaned returns the alerts with all texts made fit to be told, and as many as there is room for.
+func (a ToldAlerts) cleaned(clean cleaner) ToldAlerts {
+	out, room := ToldAlerts{Hook: a.Hook, Alerts: []any{}}, maxToldAlerts
+	for _, alert := range a.Alerts {
+		text, err := json.Marshal(alert)
+		if room -= len(text); err != nil || room < 0 {
+			out.Alerts = append(out.Alerts, fmt.Sprintf("%d more are left out", len(a.Alerts)-len(out.Alerts)))
+			break
+		}
+		out.Alerts = append(out.Alerts, clean.cleanData(alert))
+	}
+	return out
+}
+
+// cleanData cleans every text of decoded JSON.
+func (c cleaner) cleanData(data any) any {
+	switch data := data.(type) {
+	case string:
+		return c.cleanText(data, maxAlertBytes)
+	case []any:
+		out := make([]any, len(data))
+		for i, one := range data {
+			out[i] = c.cleanData(one)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(data))
+		for name, one := range data {
+			out[c.cleanText(name, maxAlertBytes)] = c.cleanData(one)
+		}
+		return out
+	}
+	return data
+}

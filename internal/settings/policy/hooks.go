@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider"
+)
+
+// Hook is a template of sessions that another program starts, such as Alertmanager.
+type Hook struct {
+	Name string `json:"name"`
+	// TokenSHA256 is the SHA-256 of the token that its callers show, in hexadecimal.
+	TokenSHA256 string           `json:"-"`
+	Tier        gitprovider.Tier `json:"tier"`
+	Note        string           `json:"note,omitempty"` // the operator's words to the agent
+	Window      time.Duration    `json:"window"`         // one session for the same alert within it
+	PerHour     int              `json:"per_hour"`       // sessions
+}
+
+// hookSection is the YAML form of a hook.
+type hookSection struct {
+	TokenSHA256 string `yaml:"token_sha256"`
+	Tier        *int   `yaml:"tier"`
+	Note        string `yaml:"note"`
+	Window      string `yaml:"window"`
+	PerHour     *int   `yaml:"per_hour"`
+}
+
+// Defaults and bounds of hooks.
+const (
+	DefaultHookWindow  = time.Hour
+	DefaultHookPerHour = 4
+	maxHookWindow      = 7 * 24 * time.Hour
+	maxHookPerHour     = 60
+	maxHookNote        = 8 << 10
+	maxHooks           = 20
+)
+
+// HookNamed returns the hook of a name.
+func (a Agents) HookNamed(name string) (Hook, bool) {
+	at := slices.IndexFunc(a.Hooks, func(h Hook) bool { return h.Name == name })
+	if at < 0 {
+		return Hook{}, false
+	}
+	return a.Hooks[at], true
+}
+
+func (f file) hooks(p *Policy) error {
+	if len(f.Hooks) > maxHooks {
+		return fmt.Errorf("hooks: there are %d; at most %d may be", len(f.Hooks), maxHooks)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Hooks)) {
+		h, err := f.Hooks[name].hook(name)
+		if err != nil {
+			return fmt.Errorf("hooks.%s: %w", name, err)
+		}
+		p.Agents.Hooks = append(p.Agents.Hooks, h)
+	}
+	return nil
+}
+
+func (s hookSection) hook(name string) (Hook, error) {
+	h := Hook{Name: name, TokenSHA256: s.TokenSHA256, Tier: gitprovider.TierObserve, Note: s.Note,
+		Window: DefaultHookWindow, PerHour: DefaultHookPerHour}
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`).MatchString(name) {
+		return h, fmt.Errorf("a name has at most 40 of a-z, 0-9 and -")
+	}
+	if sum, err := hex.DecodeString(s.TokenSHA256); err != nil || len(sum) != 32 {
+		return h, fmt.Errorf("token_sha256 must be the SHA-256 of the hook's token: printf %%s \"$TOKEN\" | sha256sum")
+	}
+	if len(s.Note) > maxHookNote {
+		return h, fmt.Errorf("note has more than %d bytes", maxHookNote)
+	}
+	if s.Tier != nil {
+		if h.Tier = gitprovider.Tier(*s.Tier); h.Tier < gitprovider.TierObserve || h.Tier > gitprovider.TierRemediate {
+			return h, fmt.Errorf("tier is %d; 1, 2 and 3 are tiers", *s.Tier)
+		}
+	}
+	if s.Window != "" {
+		window, err := ParseAge(s.Window)
+		if err != nil || window < time.Minute || window > maxHookWindow {
+			return h, fmt.Errorf("window is %q; give a time from 1m to 7d, such as 1h", s.Window)
+		}
+		h.Window = window
+	}
+	if s.PerHour != nil {
+		if h.PerHour = *s.PerHour; h.PerHour < 1 || h.PerHour > maxHookPerHour {
+			return h, fmt.Errorf("per_hour is %d; it may be 1 to %d", h.PerHour, maxHookPerHour)
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,39 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/settings/policy"
+)
+
+func TestHooksAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	sum := strings.Repeat("ab", 32)
+	p, err := policy.Parse("p.yaml", []byte("version: 1\nhooks:\n  alerts: {token_sha256: "+sum+", window: 2h}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, found := p.Agents.HookNamed("alerts")
+	if !found || h.Tier != 1 || h.Window != 2*time.Hour || h.PerHour != policy.DefaultHookPerHour {
+		t.Errorf("it is %+v", h)
+	}
+	if _, found := p.Agents.HookNamed("other"); found {
+		t.Error("another hook is found")
+	}
+	for text, why := range map[string]string{
+		"alerts: {}":                                    "token_sha256",
+		"alerts: {token_sha256: secret}":                "token_sha256",
+		"Alerts: {token_sha256: " + sum + "}":           "a name has",
+		"a: {token_sha256: " + sum + ", tier: 4}":       "1, 2 and 3",
+		"a: {token_sha256: " + sum + ", window: 8d}":    "from 1m to 7d",
+		"a: {token_sha256: " + sum + ", per_hour: 0}":   "1 to 60",
+		"a: {token_sha256: " + sum + ", token: secret}": "token",
+	} {
+		_, err := policy.Parse("p.yaml", []byte("version: 1\nhooks:\n  "+text+"\n"))
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
