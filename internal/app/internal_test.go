@@ -313,3 +313,19 @@ func TestABurstIsOverAtTheFirstQuietLook(t *testing.T) {
 		t.Errorf("bursts are over at looks %d, want %d", over, want)
 	}
 }
+
+// The socket of the front desk is for the user who runs the server, whoever else can reach it.
+func TestOnlyTheUserOfTheServerGetsAnAddressToSignIn(t *testing.T) {
+	for name, peer := range map[string]gateway.Peer{
+		"another user": {Known: true, UID: os.Getuid() + 1}, "a user that the kernel does not name": {},
+	} {
+		d := desk{peer: func(net.Conn) (gateway.Peer, error) { return peer, nil }}
+		if answer, err := d.answer(t.Context(), nil); fault.CodeOf(err) != fault.Unauthenticated || answer.URL != "" {
+			t.Errorf("%s: %+v, %v", name, answer, err)
+		}
+	}
+	d := desk{peer: func(net.Conn) (gateway.Peer, error) { return gateway.Peer{Known: true}, errors.New("gone") }}
+	if _, err := d.answer(t.Context(), nil); fault.CodeOf(err) != fault.Unauthenticated {
+		t.Errorf("a failed question: %v", err)
+	}
+}
