@@ -136,12 +136,12 @@ func (d *desk) answer(ctx context.Context, conn net.Conn) (deskAnswer, error) {
 	if err != nil || !peer.Known || peer.UID != os.Getuid() && peer.UID != 0 {
 		return deskAnswer{}, fault.New(fault.Unauthenticated, "only the user who runs the server gets an address to sign in")
 	}
-	secret, err := d.in.OperatorToken(ctx)
+	secret, err := d.in.first.Make(ctx)
 	if err != nil {
 		return deskAnswer{}, err
 	}
 	if secret == "" {
-		return deskAnswer{}, fault.New(fault.NotFound, "this server has no token of its operator: sign in at %s%s",
+		return deskAnswer{}, fault.New(fault.NotFound, "the operator's token was revoked: sign in with another one at %s%s",
 			d.origin(), httpx.SignInPath)
 	}
 	until := d.parts.Store.Now().Add(access.CodeLife)
@@ -157,7 +157,9 @@ func (d *desk) answer(ctx context.Context, conn net.Conn) (deskAnswer, error) {
 func (d *desk) origin() string { return dashboardURL(d.parts, d.at) }
 
 // dashboardURL returns the address at which a browser of this machine finds the dashboard, without a slash at its end.
-func dashboardURL(p *Parts, at net.Addr) string { return "http://" + reachable(at) + p.Cfg.Web.BasePath }
+func dashboardURL(p *Parts, at net.Addr) string {
+	return "http://" + reachable(at) + p.Cfg.Web.BasePath
+}
 
 // RunningServer is a server that runs on this machine with the same state folder.
 type RunningServer struct {

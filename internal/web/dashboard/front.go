@@ -66,4 +66,3 @@ func (d *Dashboard) Front(ctx context.Context) (Front, error) {
 	}
 	return out, err
 }
-
