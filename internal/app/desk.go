@@ -30,6 +30,7 @@ const (
 	maxDeskPath   = 100 // bytes; the systems' limits are 104 and 108
 	deskBound     = 5 * time.Second
 	maxDeskAnswer = 4 << 10 // bytes
+	deskQuestion  = "\n"
 )
 
 // SignInAddress signs a browser in once, until its time is over.
@@ -118,13 +119,22 @@ func (d *desk) serve(ctx context.Context) {
 		if err != nil {
 			return // it was closed
 		}
-		_ = conn.SetDeadline(time.Now().Add(deskBound))
-		answer, err := d.answer(ctx, conn)
-		if e := fault.From(err); e != nil {
-			answer = deskAnswer{Code: e.Code, Message: e.Message}
-		}
-		_ = errors.Join(json.NewEncoder(conn).Encode(answer), conn.Close())
+		d.serveConn(ctx, conn)
 	}
+}
+
+// serveConn answers one client that asks. One that only looks whether the server lives gets no address.
+func (d *desk) serveConn(ctx context.Context, conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(deskBound))
+	if _, err := conn.Read(make([]byte, len(deskQuestion))); err != nil {
+		return
+	}
+	answer, err := d.answer(ctx, conn)
+	if e := fault.From(err); e != nil {
+		answer = deskAnswer{Code: e.Code, Message: e.Message}
+	}
+	_ = json.NewEncoder(conn).Encode(answer)
 }
 
 // answer gives an address to the user who runs this server, and to root. forbidden for everybody else.
@@ -198,7 +208,11 @@ func NewSignInAddress(ctx context.Context, s RunningServer) (SignInAddress, erro
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(deskBound))
-	line, err := bufio.NewReaderSize(conn, maxDeskAnswer).ReadSlice('\n')
+	_, err = conn.Write([]byte(deskQuestion))
+	var line []byte
+	if err == nil {
+		line, err = bufio.NewReaderSize(conn, maxDeskAnswer).ReadSlice('\n')
+	}
 	var answer deskAnswer
 	if err == nil {
 		err = json.Unmarshal(bytes.TrimSpace(line), &answer)

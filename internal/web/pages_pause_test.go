@@ -35,11 +35,11 @@ func TestAPauseIsOnEachPageUntilItIsOver(t *testing.T) {
 	t.Parallel()
 	w, ann, ben := pausingWorld(t)
 	w.page("/", 200, ann).has("Pause what agents do")
-	w.page("/", 200, ben).lacks("Pause what agents do", "is paused")
+	w.page("/", 200, ben).lacks("Pause what agents do", "Everything is paused")
 	w.refusedForm(w.submit("/pause", url.Values{"why": {"x"}}, ben), 403)
-	w.refusedForm(w.submit("/pause", url.Values{"why": {" "}}, ann), 422)
-	w.refusedForm(w.submit("/pause", url.Values{"why": {"x"}, "for": {"1s"}}, ann), 422)
-	w.refusedForm(w.submit("/pause", url.Values{"why": {"x"}, "repo": {"joe"}}, ann), 422)
+	w.refusedForm(w.submit("/pause", url.Values{"why": {" "}}, ann), 400)
+	w.refusedForm(w.submit("/pause", url.Values{"why": {"x"}, "for": {"1s"}}, ann), 400)
+	w.refusedForm(w.submit("/pause", url.Values{"why": {"x"}, "repo": {"joe"}}, ann), 400)
 	if n := w.paused(); n != 0 {
 		t.Fatalf("%d pauses after refusals", n)
 	}
@@ -64,9 +64,9 @@ func TestAPauseIsOnEachPageUntilItIsOver(t *testing.T) {
 	if a := w.submit("/resume", url.Values{"repo": {"joe/infra"}}, ann); a.StatusCode != 303 || w.paused() != 1 {
 		t.Fatalf("%d %s, %d pauses", a.StatusCode, a.body, w.paused())
 	}
-	w.page("/audit", 200, ann).lacks("joe/infra is paused")
+	w.page("/audit", 200, ann).lacks("joe/infra is paused by")
 	w.advance(2 * time.Hour)
-	w.page("/audit", 200, ann).lacks("is paused")
+	w.page("/audit", 200, ann).lacks("Everything is paused")
 }
 
 // TestAPauseIsTheSameThroughRESTAndThePage pauses and resumes through both: the rows of the audit are alike.
