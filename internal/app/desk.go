@@ -66,17 +66,18 @@ func openDesk(ctx context.Context, p *Parts, in signIn, at net.Addr, name string
 		}
 		removeDeadSockets(ctx, filepath.Dir(path))
 	} else {
-		var err error
-		if d.folder, err = os.MkdirTemp(deskParent, deskPrefix); err != nil {
+		made, err := files.MakeTemporary(deskParent, deskPrefix)
+		if err != nil {
 			return nil, err
 		}
+		d.folder = made.Path
 		path = filepath.Join(d.folder, "socket")
 	}
 	var err error
 	if d.listener, err = new(net.ListenConfig).Listen(ctx, "unix", path); err != nil {
 		return nil, errors.Join(err, d.removeFolder())
 	}
-	return d, os.Chmod(path, 0o600)
+	return d, nil // nobody else can enter the folder
 }
 
 // removeDeadSockets removes the sockets of servers that were killed.
@@ -95,7 +96,7 @@ func (d *desk) removeFolder() error {
 	if d.folder == "" {
 		return nil
 	}
-	return os.RemoveAll(d.folder)
+	return files.RemoveAll(d.folder)
 }
 
 // path returns the path of the socket; "" where there is none.

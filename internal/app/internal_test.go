@@ -314,7 +314,7 @@ func TestABurstIsOverAtTheFirstQuietLook(t *testing.T) {
 	}
 }
 
-// The socket of the front desk is for the user who runs the server, whoever else can reach it.
+// The socket of the front desk is for the user who runs the server, however many others can reach it.
 func TestOnlyTheUserOfTheServerGetsAnAddressToSignIn(t *testing.T) {
 	for name, peer := range map[string]gateway.Peer{
 		"another user": {Known: true, UID: os.Getuid() + 1}, "a user that the kernel does not name": {},

@@ -284,7 +284,8 @@ func prStatusCommand(a *commandLine) *cobra.Command {
 
 // aboutPull completes a command about one pull request: its argument is the number, and flags name the repository. Each
 // operation about one takes the fields of a ReadDiffRequest.
-func aboutPull(a *commandLine, cmd *cobra.Command, run func(ctx context.Context, req prflow.ReadDiffRequest) error) *cobra.Command {
+func aboutPull(a *commandLine, cmd *cobra.Command,
+	run func(ctx context.Context, req prflow.ReadDiffRequest) error) *cobra.Command {
 	var repo string
 	var req prflow.ReadDiffRequest
 	cmd.Args = usageArgs(cobra.ExactArgs(1))

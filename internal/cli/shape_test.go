@@ -63,7 +63,8 @@ func answers() map[string]struct {
 		"packages registry init": {anObject, []string{"$DIR/registry"}},
 		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil},
 		"completion zsh": {noJSON, nil},
-		"demo":           {noJSON, nil}, "status": {anObject, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
+		"demo":           {noJSON, nil}, "status": {anObject, nil},
+		"health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
 		"run": {noJSON, nil},
 	}
 }

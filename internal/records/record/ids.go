@@ -1,6 +1,6 @@
 package record
 
-// IDKind says of what an id is, where a person may give its beginning.
+// IDKind names the kind of thing that an id stands for.
 type IDKind string
 
 // The kinds.

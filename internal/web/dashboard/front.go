@@ -53,11 +53,13 @@ func (d *Dashboard) Front(ctx context.Context) (Front, error) {
 		Review: w.counts[waitsReview], DryRuns: w.counts[waitsDryRun], Oldest: w.oldest(), First: []FrontItem{}}
 	rows, _ := w.groupRows("")
 	for _, i := range rows {
-		out.Waiting.First = append(out.Waiting.First, FrontItem{i.Title, i.Why + i.More, i.Repository, i.Number, i.Link, i.At})
+		out.Waiting.First = append(out.Waiting.First,
+			FrontItem{i.Title, i.Why + i.More, i.Repository, i.Number, i.Link, i.At})
 	}
 	for _, f := range h.health.Now(ctx).Of(doctor.Problem) {
 		p := healthPart{f}
-		out.Broken = append(out.Broken, FrontItem{Title: p.Title(), Why: p.Detail() + " " + p.Remedy(), Since: p.Moment()})
+		out.Broken = append(out.Broken,
+			FrontItem{Title: p.Title(), Why: p.Detail() + " " + p.Remedy(), Since: p.Moment()})
 	}
 	running, err := h.records.Sessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: maxRunningCounted})
 	for _, r := range running {
