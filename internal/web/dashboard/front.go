@@ -61,7 +61,8 @@ func (d *Dashboard) Front(ctx context.Context) (Front, error) {
 		out.Broken = append(out.Broken,
 			FrontItem{Title: p.Title(), Why: p.Detail() + " " + p.Remedy(), Since: p.Moment()})
 	}
-	running, err := h.records.Sessions.Sessions(ctx, sessions.Query{State: sessions.StateRunning, Limit: maxRunningCounted})
+	running, err := h.records.Sessions.Sessions(ctx,
+		sessions.Query{State: sessions.StateRunning, Limit: maxRunningCounted})
 	for _, r := range running {
 		out.Running = append(out.Running, FrontItem{Title: "A session of tier " + r.Tier.String(), Why: r.ID,
 			Path: sessionPath(r.ID), Since: r.StartedAt})
