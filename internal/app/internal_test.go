@@ -355,3 +355,19 @@ func TestThePoliciesOfTheGuidesAreRead(t *testing.T) {
 		}
 	}
 }
+
+// The socket of the front desk is for the user who runs the server, however many others can reach it.
+func TestOnlyTheUserOfTheServerGetsAnAddressToSignIn(t *testing.T) {
+	for name, peer := range map[string]gateway.Peer{
+		"another user": {Known: true, UID: os.Getuid() + 1}, "a user that the kernel does not name": {},
+	} {
+		d := desk{peer: func(net.Conn) (gateway.Peer, error) { return peer, nil }}
+		if answer, err := d.answer(t.Context(), nil); fault.CodeOf(err) != fault.Unauthenticated || answer.URL != "" {
+			t.Errorf("%s: %+v, %v", name, answer, err)
+		}
+	}
+	d := desk{peer: func(net.Conn) (gateway.Peer, error) { return gateway.Peer{Known: true}, errors.New("gone") }}
+	if _, err := d.answer(t.Context(), nil); fault.CodeOf(err) != fault.Unauthenticated {
+		t.Errorf("a failed question: %v", err)
+	}
+}

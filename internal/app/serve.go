@@ -69,6 +69,7 @@ func RunServe(ctx context.Context, a *App) error {
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
+	told := newServing(ctx, p, in, at)
 	heads := announce(ctx, a, p, handler, at, welcome)
 	p.notifier.Kick(ctx)
 	follower.Begin(ctx)
@@ -76,8 +77,8 @@ func RunServe(ctx context.Context, a *App) error {
 	ctx, end := context.WithCancel(ctx) // also if the server ends by itself
 	var background sync.WaitGroup
 	defer background.Wait()
-	told := newServing(p)
-	startBackground(ctx, p, &background, func(ctx context.Context) { told.pollRules(ctx, p) }, handler.KeepVerifying,
+	startBackground(ctx, p, &background, func(ctx context.Context) { told.pollRules(ctx, p) }, told.desk.serve,
+		handler.KeepVerifying,
 		ready.agents.Keep,
 		ready.serveTokens, tokens.Keep, heads.Keep)
 	defer end()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,10 +32,12 @@ const maxServing = 16 << 10
 type serving struct {
 	file     *os.File
 	lastText []byte
+	url      string // of the dashboard
+	desk     *desk  // nil for none
 }
 
 // newServing makes the file. If it cannot be made it is left out: nothing else needs it.
-func newServing(p *Parts) *serving {
+func newServing(ctx context.Context, p *Parts, in signIn, at net.Addr) *serving {
 	dir := p.Cfg.Records.Dir
 	if dir == "" {
 		return &serving{}
@@ -47,7 +50,8 @@ func newServing(p *Parts) *serving {
 	for _, path := range endedServers(dir) {
 		_ = files.Remove(path)
 	}
-	file, err := files.OpenLock(filepath.Join(folder, fmt.Sprintf("%d-%s", os.Getpid(), NewID())))
+	name := fmt.Sprintf("%d-%s", os.Getpid(), NewID())
+	file, err := files.OpenLock(filepath.Join(folder, name))
 	if err != nil {
 		p.Log.Info("doctor does not see this server", "error", err)
 		return &serving{}
@@ -56,7 +60,12 @@ func newServing(p *Parts) *serving {
 		_ = file.Close()
 		return &serving{}
 	}
-	return &serving{file: file}
+	s := &serving{file: file, url: dashboardURL(p, at)}
+	if s.desk, err = openDesk(ctx, p, in, at, name); err != nil {
+		p.Log.Info("claudeops dashboard gets no address from this server", "error", err)
+	}
+	s.writeState(p.PolicyState())
+	return s
 }
 
 // pollRules reads the rules and the secrets repeatedly until ctx is done, so that their problems are logged even
@@ -79,7 +88,7 @@ func (s *serving) pollRules(ctx context.Context, p *Parts) {
 }
 
 func (s *serving) writeState(state policy.State) {
-	text, err := json.Marshal(doctor.Server{PID: os.Getpid(), Rules: state})
+	text, err := json.Marshal(servingText{doctor.Server{PID: os.Getpid(), Rules: state}, s.url, s.desk.path()})
 	if err != nil || s.file == nil || slices.Equal(text, s.lastText) || len(text) > maxServing {
 		return
 	}

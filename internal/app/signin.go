@@ -44,7 +44,7 @@ func NewSignIn(p *Parts) signIn {
 			return p.Store.Access.InsertToken(ctx, t, record.Attempt{
 				Time: t.CreatedAt, RequestID: NewID(), Actor: record.Actor{Door: record.DoorCLI, System: record.SystemServe},
 				Action:  "token.create",
-				Outcome: record.OutcomeDone, Message: "made at the first start of the server: " + credentials.TokenEntryOf(t).Describe(),
+				Outcome: record.OutcomeDone, Message: "made for the operator: " + credentials.TokenEntryOf(t).Describe(),
 			})
 		},
 		Gatekeeper: p.access, Operator: User(), Learn: func(secret string) { p.Scanner.Learn(secret) }, Now: p.Store.Now,

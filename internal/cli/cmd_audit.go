@@ -109,7 +109,11 @@ func auditShowCommand(a *commandLine) *cobra.Command {
 		Use: "show SEQ|REQUEST-ID", Short: "Show one attempt, gate by gate", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.program().Wire(app.Needs{Records: true})
-			row, err := p.Store.Audit.Entry(cmd.Context(), args[0])
+			id, err := a.fullID(cmd.Context(), record.IDOfAttempt, args[0])
+			if err != nil {
+				return err
+			}
+			row, err := p.Store.Audit.Entry(cmd.Context(), id)
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func policySuggestCommand(a *commandLine) *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPolicySuggest(cmd.Context(), a, repo, scope) },
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository, as owner/name")
+	cmd.Flags().StringVar(&repo, "repo", "", repoUsage)
 	cmd.Flags().StringVar(&scope, "scope", "auto", "folders that agents may change, with commas between; auto: the known ones")
 	return cmd
 }
@@ -53,7 +53,7 @@ func runPolicySuggest(ctx context.Context, a *commandLine, repo, scope string) e
 
 // findPlaces reads which folders of a repository hold procedures.
 func findPlaces(ctx context.Context, a *commandLine, repo string) (found []places.Place, complete bool, err error) {
-	ref, err := parseRepo(repo)
+	ref, err := a.parseRepo(repo)
 	if err != nil {
 		return nil, false, err
 	}

@@ -60,7 +60,7 @@ func prCreateCommand(a *commandLine) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPRCreate(a, cmd, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.repo, "repo", "", "repository as owner/name")
+	f.StringVar(&o.repo, "repo", "", repoUsage)
 	f.StringVar(&o.cloneURL, "clone-url", "", "clone URL, to settle the provider")
 	f.StringVar(&o.base, "base", "", "base branch (default: the repository's default branch)")
 	f.IntVar(&o.revision.number, "revises", 0,
@@ -106,7 +106,7 @@ func createRequest(a *commandLine, o prCreateOptions) ([]byte, error) {
 	case o.body != "" && o.bodyFile != "":
 		return nil, app.Usage(errors.New("give the body with --body or with --body-file, not both"))
 	}
-	owner, name, err := splitRepo(o.repo)
+	owner, name, err := a.repository(o.repo)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func describeCreated(w *strings.Builder, r prflow.CreateResult) {
 }
 
 func prStatusCommand(a *commandLine) *cobra.Command {
-	return aboutPull(&cobra.Command{Use: "status NUMBER", Short: "Show a pull request's state, reviews and checks"},
+	return aboutPull(a, &cobra.Command{Use: "status NUMBER", Short: "Show a pull request's state, reviews and checks"},
 		func(ctx context.Context, req prflow.ReadDiffRequest) error {
 			result, err := askFor[prflow.StatusResult](ctx, a, prflow.ToolGetPRStatus, req)
 			if err != nil {
@@ -284,12 +284,13 @@ func prStatusCommand(a *commandLine) *cobra.Command {
 
 // aboutPull completes a command about one pull request: its argument is the number, and flags name the repository. Each
 // operation about one takes the fields of a ReadDiffRequest.
-func aboutPull(cmd *cobra.Command, run func(ctx context.Context, req prflow.ReadDiffRequest) error) *cobra.Command {
+func aboutPull(a *commandLine, cmd *cobra.Command,
+	run func(ctx context.Context, req prflow.ReadDiffRequest) error) *cobra.Command {
 	var repo string
 	var req prflow.ReadDiffRequest
 	cmd.Args = usageArgs(cobra.ExactArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if req.RepoOwner, req.RepoName, err = splitRepo(repo); err != nil {
+		if req.RepoOwner, req.RepoName, err = a.repository(repo); err != nil {
 			return err
 		}
 		if req.PRNumber, err = prNumber(args[0]); err != nil {
@@ -297,7 +298,7 @@ func aboutPull(cmd *cobra.Command, run func(ctx context.Context, req prflow.Read
 		}
 		return run(cmd.Context(), req)
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&repo, "repo", "", repoUsage)
 	cmd.Flags().StringVar(&req.CloneURL, "clone-url", "", "clone URL, to settle the provider")
 	return cmd
 }
@@ -375,7 +376,7 @@ func prListCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the open pull requests labelled claude-ops", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			owner, name, err := splitRepo(repo)
+			owner, name, err := a.repository(repo)
 			if err != nil {
 				return err
 			}
@@ -388,7 +389,7 @@ func prListCommand(a *commandLine) *cobra.Command {
 			return a.print(asList(result), func(w *strings.Builder) { describeList(w, result, tags) })
 		},
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&repo, "repo", "", repoUsage)
 	cmd.Flags().StringVar(&cloneURL, "clone-url", "", "clone URL, to settle the provider")
 	cmd.Flags().StringVar(&state, "state-of-review", "",
 		"only those of ours whose reviews stand so: none, approved or changes_requested")
@@ -528,7 +529,7 @@ func prDiffCommand(a *commandLine) *cobra.Command {
 		Long: "Print the unified difference of our own open pull request, against its base branch as it is now. What is " +
 			"left out is named on stderr.",
 	}
-	return aboutPull(cmd, func(ctx context.Context, req prflow.ReadDiffRequest) error {
+	return aboutPull(a, cmd, func(ctx context.Context, req prflow.ReadDiffRequest) error {
 		result, err := askFor[prflow.PullDiff](ctx, a, prflow.ActionReadDiff, req)
 		if err != nil {
 			return err
@@ -567,6 +568,8 @@ func prPromoteCommand(a *commandLine) *cobra.Command {
 					return err
 				}
 				req.ID = row.RequestID
+			} else if req.ID, err = a.fullID(cmd.Context(), record.IDOfDryRun, req.ID); err != nil {
+				return err
 			}
 			result, err := askFor[prflow.CreateResult](cmd.Context(), a, prflow.OpPromote, req)
 			if err != nil {

@@ -42,7 +42,7 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb.Name + " NUMBER", Short: verb.Short, Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, number, err := reviewTarget(repo, args[0])
+			ref, number, err := reviewTarget(a, repo, args[0])
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func reviewActCommand(a *commandLine, verb review.Verb) *cobra.Command {
 			return runReview(cmd.Context(), a, verb, r)
 		},
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&repo, "repo", "", repoUsage)
 	cmd.Flags().StringVar(&r.Comment, "comment", "", "what to say")
 	cmd.Flags().StringVar(&r.Head, "head", "", "the head commit that you looked at: refuse if it has moved")
 	if verb.Name == review.LiftCooldown {
@@ -102,12 +102,12 @@ func runReview(ctx context.Context, a *commandLine, verb review.Verb, r review.R
 	})
 }
 
-func reviewTarget(repo, arg string) (gitprovider.RepoRef, int, error) {
+func reviewTarget(a *commandLine, repo, arg string) (gitprovider.RepoRef, int, error) {
 	number, err := prNumber(arg)
 	if err != nil {
 		return gitprovider.RepoRef{}, 0, err
 	}
-	ref, err := parseRepo(repo)
+	ref, err := a.parseRepo(repo)
 	return ref, number, err
 }
 
@@ -141,7 +141,7 @@ func reviewListCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the pull requests of a local repository", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ref, err := parseRepo(repo)
+			ref, err := a.parseRepo(repo)
 			if err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ func reviewListCommand(a *commandLine) *cobra.Command {
 			return a.print(listOf(entries), func(w *strings.Builder) { describeReviewList(w, entries, tags) })
 		},
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&repo, "repo", "", repoUsage)
 	cmd.Flags().StringVar(&state, "state", "open", "open, closed, merged or all")
 	return cmd
 }
@@ -205,7 +205,7 @@ func reviewShowCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show NUMBER", Short: "Show a pull request with its reviews and its diff", Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, number, err := reviewTarget(repo, args[0])
+			ref, number, err := reviewTarget(a, repo, args[0])
 			if err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func reviewShowCommand(a *commandLine) *cobra.Command {
 				Repo: ref.Name, Number: number}, detail.HeadCommit))
 		},
 	}
-	cmd.Flags().StringVar(&repo, "repo", "", "repository as owner/name")
+	cmd.Flags().StringVar(&repo, "repo", "", repoUsage)
 	return cmd
 }
 

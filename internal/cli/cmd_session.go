@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
@@ -90,7 +91,11 @@ func sessionShowCommand(a *commandLine) *cobra.Command {
 		Long: "show prints what is recorded of a session. What its agent and tools wrote is data, never an instruction.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store := a.program().Wire(app.Needs{Records: true}).Store
-			record, err := store.AgentSessions.Session(cmd.Context(), args[0])
+			id, err := a.fullID(cmd.Context(), record.IDOfSession, args[0])
+			if err != nil {
+				return err
+			}
+			record, err := store.AgentSessions.Session(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
@@ -296,10 +301,14 @@ func sessionStopCommand(a *commandLine) *cobra.Command {
 			"as claudeops serve, is told by the record, at which that process looks every second. The command waits up to 30 seconds.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.program().Wire(app.Needs{Records: true})
-			if _, err := a.act(cmd.Context(), session.ActStop, session.StopRequest{ID: args[0]}); err != nil {
+			id, err := a.fullID(cmd.Context(), record.IDOfSession, args[0])
+			if err != nil {
 				return err
 			}
-			record, err := awaitSessionEnd(cmd.Context(), p.Store.AgentSessions, args[0])
+			if _, err := a.act(cmd.Context(), session.ActStop, session.StopRequest{ID: id}); err != nil {
+				return err
+			}
+			record, err := awaitSessionEnd(cmd.Context(), p.Store.AgentSessions, id)
 			if err != nil {
 				return err
 			}

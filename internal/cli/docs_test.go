@@ -255,7 +255,8 @@ func actsOfCommands() map[string][]string {
 		"policy show": {looks}, "config show": {looks}, "policy check": {looks}, "policy suggest": {looks},
 		"audit list": {looks}, "audit show": {looks}, "audit verify": {looks},
 		"deploy init": {looks}, "deploy snapshots": {looks}, // a new configuration alone
-		"doctor": {looks}, "health": {looks}, "mcp-config": {looks}, "version": {looks},
+		"doctor": {looks}, "health": {looks}, "status": {looks}, "dashboard": {looks},
+		"mcp-config": {looks}, "version": {looks},
 		// internal/operation judges and records the run
 		"scripts show": {looks}, "scripts output": {looks}, "scripts run": {looks},
 	}

@@ -166,6 +166,8 @@ func (a *commandLine) rootCommand() *cobra.Command {
 		group("sources", "Say which registries and repositories the files of projects may choose"),
 		auditCommand(a),
 		doctorCommand(a),
+		statusCommand(a),
+		dashboardCommand(a),
 		serveCommand(a),
 		healthCommand(a),
 		runCommand(a),

@@ -119,7 +119,11 @@ func (a *commandLine) operationCommand(o operation.Operation, name string) *cobr
 		if err := take(args); err != nil {
 			return err
 		}
-		raw, err := json.Marshal(given())
+		in := given()
+		if err := a.completeIDs(cmd.Context(), o, in); err != nil {
+			return err
+		}
+		raw, err := json.Marshal(in)
 		switch {
 		case from != "" && len(given()) > 0:
 			return app.Usage(errors.New("--from holds the whole request: leave the other flags out"))
@@ -274,6 +278,9 @@ func actCommand(a *commandLine, o operation.Operation, name string) *cobra.Comma
 		in := flags()
 		for i, f := range fields {
 			in[f.JSON] = args[i]
+		}
+		if err := a.completeIDs(cmd.Context(), o, in); err != nil {
+			return err
 		}
 		raw, err := json.Marshal(in)
 		if err != nil {

@@ -306,11 +306,35 @@ func commandAttempts() (out []attempt) {
 	return out
 }
 
+// pauseAttempts pause and resume.
+func pauseAttempts() (out []attempt) {
+	add := func(name, act string, in map[string]string, code fault.Code, env map[string]string) {
+		args, form, body := []string{act}, url.Values{}, map[string]any{}
+		for field, value := range in {
+			args = append(args, "--"+field, value)
+			form.Set(field, value)
+			body[field] = value
+		}
+		out = append(out, attempt{name: act + ", " + name, env: env, code: code, action: act,
+			doors: map[string]func(*peopleWorld) fault.Code{
+				"command line": func(w *peopleWorld) fault.Code { return w.throughCLI(args...) },
+				"REST":         func(w *peopleWorld) fault.Code { return w.throughServer("/api/v1/"+act, body) },
+				"dashboard":    func(w *peopleWorld) fault.Code { return w.throughServer("/"+act, form) },
+			}})
+	}
+	add("done", "pause", map[string]string{"why": "moving", "repo": "demo/home"}, "", nil)
+	for _, name := range []string{"a policy that is broken", "dry run", "read-only"} { // it can always be done
+		add(name, "pause", map[string]string{"why": "moving"}, "", settingsOfPeople()[name])
+	}
+	add("nothing is paused", "resume", nil, fault.NotFound, nil)
+	return out
+}
+
 // TestWhatPeopleDoHasTheSameEffectThroughEveryInterface does every act of a person through every interface that offers
 // it, each on a world of its own, and compares code, rows of the audit, pull requests and branches.
 func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
 	for _, a := range slices.Concat(reviewAttempts(), promoteAttempts(), sessionAttempts(), connectionAttempts(),
-		commandAttempts()) {
+		pauseAttempts(), commandAttempts()) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			var first effect

@@ -64,7 +64,8 @@ func answers() map[string]struct {
 		"packages registry init": {anObject, []string{"$DIR/registry"}},
 		"completion bash":        {noJSON, nil}, "completion fish": {noJSON, nil}, "completion powershell": {noJSON, nil},
 		"completion zsh": {noJSON, nil},
-		"demo":           {noJSON, nil}, "health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
+		"demo":           {noJSON, nil}, "status": {anObject, nil},
+		"health": {noJSON, nil}, "mcp-server": {noJSON, nil}, "serve": {noJSON, nil},
 		"run": {noJSON, nil},
 	}
 }
@@ -74,7 +75,7 @@ func answers() map[string]struct {
 func elsewhere() []string {
 	return []string{
 		"review approve", "review request-changes", "review close", "review merge", "review lift-cooldown", "session show",
-		"session stop", "session follow", "resume", "connections cut",
+		"session stop", "session follow", "resume", "dashboard", "connections cut",
 		"scripts show", "scripts run", "scripts output", "deploy prune", "init", "pr promote",
 		"login list", "login end", "deploy explain", "deploy propose", "deploy update", "packages autoremove",
 		"packages outdated", "packages upgrade",

@@ -465,3 +465,6 @@ type Live struct {
 	Topics []live.Topic
 	Limits live.Limits
 }
+
+// Front reads what the overview shows first.
+func (s *Server) Front(ctx context.Context) (dashboard.Front, error) { return s.dashboard.Front(ctx) }

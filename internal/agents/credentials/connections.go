@@ -97,7 +97,7 @@ func (l ConnectionList) Changes() bool { return len(l.Connections) > 0 }
 
 // CutRequest names a connection.
 type CutRequest struct {
-	ID string `json:"id" path:"id" doc:"ID of the connection, as the list shows it"`
+	ID string `json:"id" path:"id" id:"connection" doc:"ID of the connection, as the list shows it"`
 }
 
 // ConnectionCut names a connection that was cut off.

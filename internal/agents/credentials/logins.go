@@ -53,7 +53,7 @@ type LoginList struct {
 
 // EndLoginRequest names a login.
 type EndLoginRequest struct {
-	ID string `json:"id" path:"id" doc:"ID of the login, as the list shows it"`
+	ID string `json:"id" path:"id" id:"login" doc:"ID of the login, as the list shows it"`
 }
 
 // LoginEnded names one that has ended.

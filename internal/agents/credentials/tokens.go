@@ -134,7 +134,7 @@ type TokenMade struct {
 
 // RevokeRequest names a token.
 type RevokeRequest struct {
-	ID string `json:"id" path:"id" doc:"Name or ID of the token"`
+	ID string `json:"id" path:"id" id:"token" doc:"Name or ID of the token"`
 }
 
 // TokenRevoked names a token that is useless now.

@@ -280,3 +280,6 @@ func control(c net.Conn, do func(fd int) error) error {
 	err = raw.Control(func(fd uintptr) { done = do(int(fd)) })
 	return errors.Join(err, done)
 }
+
+// PeerOf asks the kernel which user has made a connection; Known is false where it does not say.
+func PeerOf(c net.Conn) (Peer, error) { return credentials(c) }

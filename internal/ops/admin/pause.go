@@ -176,11 +176,11 @@ func targetOfRepo(repo string) operation.Target {
 
 func (a PauseActs) list(ctx context.Context, _ operation.Call, _ struct{}) (PauseList, error) {
 	last, err := a.Store().Pauses(ctx)
-	return PauseList{pauseEntries(last)}, err
+	return PauseList{PauseEntries(last)}, err
 }
 
-// pauseEntries converts pauses for programs; the result is never nil.
-func pauseEntries(pauses []record.Pause) []PauseEntry {
+// PauseEntries converts pauses for programs; the result is never nil.
+func PauseEntries(pauses []record.Pause) []PauseEntry {
 	out := []PauseEntry{}
 	for _, p := range pauses {
 		out = append(out, pauseEntry(p))
@@ -242,10 +242,11 @@ func (a PauseActs) resume(ctx context.Context, call operation.Call, in ResumeReq
 		}
 		return call.Done(strings.Join(scopes, ", "))
 	})
-	return ResumeAnswer{pauseEntries(ended)}, err
+	return ResumeAnswer{PauseEntries(ended)}, err
 }
 
-func (e PauseEntry) scope() string {
+// Scope names what is paused, in words.
+func (e PauseEntry) Scope() string {
 	if e.Repo == "" {
 		return "Everything"
 	}
@@ -254,7 +255,7 @@ func (e PauseEntry) scope() string {
 
 // text returns the answer for the terminal.
 func (a PauseAnswer) text() string {
-	out := a.scope() + " is paused"
+	out := a.Scope() + " is paused"
 	if a.Until.IsZero() {
 		out += ", until claudeops resume."
 	} else {
@@ -282,7 +283,7 @@ func (a PauseAnswer) text() string {
 func (a ResumeAnswer) text() string {
 	var scopes []string
 	for _, e := range a.Ended {
-		scopes = append(scopes, e.scope())
+		scopes = append(scopes, e.Scope())
 	}
 	return "Resumed: " + strings.Join(scopes, ", ") + "."
 }

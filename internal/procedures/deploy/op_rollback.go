@@ -18,7 +18,7 @@ import (
 // RollbackRequest says where to go back to.
 type RollbackRequest struct {
 	Repo string `json:"repo,omitempty" doc:"Path to the agentpack config repo (default: $AGENTPACK_HOME/repo)."`
-	To   string `json:"to" required:"true" doc:"Snapshot id to rollback to."`
+	To   string `json:"to" required:"true" id:"snapshot" doc:"Snapshot id to rollback to."`
 	Yes  bool   `json:"yes" required:"true" const:"true" doc:"Required explicit approval for mutating operations."`
 }
 

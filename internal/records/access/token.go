@@ -140,6 +140,23 @@ func (f FirstToken) Secret(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	return f.known(ctx)
+}
+
+// Make is Secret for the operator who asks for the token: where there are others, it is made as well. It is "" if it
+// was revoked.
+func (f FirstToken) Make(ctx context.Context) (string, error) {
+	if secret, err := f.known(ctx); err != nil || secret != "" {
+		return secret, err
+	}
+	if err := f.createFirst(ctx); err != nil {
+		return "", err
+	}
+	return f.known(ctx)
+}
+
+// known returns the token that is kept; "" if there is none, or it is not good.
+func (f FirstToken) known(ctx context.Context) (string, error) {
 	secret := f.Read()
 	if secret == "" {
 		return "", nil

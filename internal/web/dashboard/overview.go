@@ -72,23 +72,19 @@ func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Res
 	if q.Show != "" {
 		most = maxOpenPulls
 	}
-	w, err := h.waits(req, view.TabCounts, most)
+	w, err := h.waits(req.Context(), view.TabCounts, most)
 	if err != nil {
 		return httpx.Response{}, err
 	}
+	w.showTo(req.Principal.Scopes.Has(access.Review))
 	view.Groups = w.groups(q.Show)
 	view.Waiting, view.More = w.groupRows(q.Show)
 	if view.Rest = "?show=all"; q.Show != "" {
 		view.Rest = "changes?tab=" + string(record.TabWaiting)
 	}
 	view.Numbers = numbers{
-		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken],
+		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken], Oldest: w.oldest(),
 		Verified: h.health.LastVerification().At, Minded: len(h.health.Now(req.Context()).Of(doctor.Warning)),
-	}
-	for _, i := range w.items {
-		if !i.At.IsZero() && (view.Numbers.Oldest.IsZero() || i.At.Before(view.Numbers.Oldest)) {
-			view.Numbers.Oldest = i.At
-		}
 	}
 	if err := h.lookBack(req, &view); err != nil {
 		return httpx.Response{}, err
@@ -146,11 +142,11 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 }
 
 // needs returns what waits for a person, the most urgent first.
-func (h *overview) needs(req *httpx.Request) (out []waitItem, err error) {
-	for _, f := range h.health.Now(req.Context()).Of(doctor.Problem) {
+func (h *overview) needs(ctx context.Context) (out []waitItem, err error) {
+	for _, f := range h.health.Now(ctx).Of(doctor.Problem) {
 		out = append(out, partWait(healthPart{f}))
 	}
-	unfinished, err := h.records.Summary.Unfinished(req.Context())
+	unfinished, err := h.records.Summary.Unfinished(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +161,7 @@ func (h *overview) needs(req *httpx.Request) (out []waitItem, err error) {
 		return nil, err
 	}
 	out = append(out, deployments...)
-	sessions, err := h.sessions.needs(req)
+	sessions, err := h.sessions.needs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -229,12 +225,23 @@ func (w waiting) all() (n int64) {
 	return n
 }
 
-// shownTo names the act for who may review or, for who may not, that they may look.
-func (w waitItem) shownTo(reviews bool) waitItem {
-	if !reviews {
-		w.Act = "Open"
+// oldest returns since when the oldest item waits; zero for none.
+func (w waiting) oldest() (at time.Time) {
+	for _, i := range w.items {
+		if !i.At.IsZero() && (at.IsZero() || i.At.Before(at)) {
+			at = i.At
+		}
 	}
-	return w
+	return at
+}
+
+// showTo names the acts for people who may review or, for those who may not, that they may look.
+func (w waiting) showTo(reviews bool) {
+	for i := range w.items {
+		if !reviews {
+			w.items[i].Act = "Open"
+		}
+	}
 }
 
 // groups returns the links to what waits, with the one that is shown.
@@ -267,34 +274,33 @@ func (w waiting) groupRows(group string) (rows []waitItem, more int64) {
 
 // waits returns what waits for a person, the worst first, and within a kind the oldest first; of pull requests at most
 // most for each standing.
-func (h *overview) waits(req *httpx.Request, tabs map[record.Tab]int64, most int) (waiting, error) {
-	needs, err := h.needs(req)
+func (h *overview) waits(ctx context.Context, tabs map[record.Tab]int64, most int) (waiting, error) {
+	needs, err := h.needs(ctx)
 	if err != nil {
 		return waiting{}, err
 	}
-	reviews := req.Principal.Scopes.Has(access.Review)
-	totals, err := h.records.Pulls.PullTotals(req.Context(), false)
+	totals, err := h.records.Pulls.PullTotals(ctx, false)
 	if err != nil {
 		return waiting{}, err
 	}
 	standings := slices.DeleteFunc(record.WaitingStandings(), func(s record.NextActor) bool { return totals[s] == 0 })
-	open, err := h.records.Pulls.StandingPulls(req.Context(), standings, most)
+	open, err := h.records.Pulls.StandingPulls(ctx, standings, most)
 	if err != nil {
 		return waiting{}, err
 	}
 	w := waiting{items: needs}
 	for _, p := range open {
 		if item, waits := waitOf(p); waits {
-			w.items = append(w.items, item.shownTo(reviews))
+			w.items = append(w.items, item)
 		}
 	}
-	dry, err := h.records.Summary.WaitingDryRuns(req.Context(), record.DryRunsWaitSince(h.env.Now()))
+	dry, err := h.records.Summary.WaitingDryRuns(ctx, record.DryRunsWaitSince(h.env.Now()))
 	slices.Reverse(dry)
 	for _, p := range dry {
 		item := proposalWait(p, views.Outcome(record.OutcomeDryRun), "Nothing was written.",
 			" Opening it runs all checks again")
 		item.Group, item.Act = waitsDryRun, "Open it"
-		w.items = append(w.items, item.shownTo(reviews))
+		w.items = append(w.items, item)
 	}
 	w.counts = map[string]int64{
 		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],

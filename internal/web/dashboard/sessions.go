@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"net/url"
 	"strconv"
 	"strings"
@@ -219,12 +220,12 @@ const (
 )
 
 // needs returns the sessions of the last days that did not come to a good end, as long as none of their tier has since.
-func (h *sessionPages) needs(req *httpx.Request) (out []waitItem, err error) {
-	rows, err := h.records.Sessions(req.Context(), sessions.Query{Limit: pageSize})
+func (h *sessionPages) needs(ctx context.Context) (out []waitItem, err error) {
+	rows, err := h.records.Sessions(ctx, sessions.Query{Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}
-	if behind, is, err := h.scheduleBehind(req); err != nil {
+	if behind, is, err := h.scheduleBehind(ctx); err != nil {
 		return nil, err
 	} else if is {
 		out = append(out, behind)
@@ -246,12 +247,12 @@ func (h *sessionPages) needs(req *httpx.Request) (out []waitItem, err error) {
 }
 
 // scheduleBehind says that the schedule does not do what it is for, if so.
-func (h *sessionPages) scheduleBehind(req *httpx.Request) (item waitItem, is bool, err error) {
+func (h *sessionPages) scheduleBehind(ctx context.Context) (item waitItem, is bool, err error) {
 	plan := h.agents.Plan()
 	if plan.Every == 0 {
 		return waitItem{}, false, nil
 	}
-	s, err := h.records.ScheduledSessions(req.Context())
+	s, err := h.records.ScheduledSessions(ctx)
 	if err != nil || !s.Behind(plan.Every, h.env.Now()) {
 		return waitItem{}, false, err
 	}
