@@ -19,10 +19,12 @@ func TestThePageOfSessionsOffersToStartOneToWhoeverMay(t *testing.T) {
 	w.page("/sessions", 200).has("No session has run yet", "needs the scope operate", "nothing is scheduled")
 	w.agents.plan.Cadence = "every 1h0m0s"
 	w.agents.plan.Every, w.agents.plan.Next = time.Hour, w.Now().Add(20*time.Minute)
+	w.agents.plan.After = func(due time.Time) time.Time { return due.Add(time.Hour) }
 	w.signedIn()
 	d := w.page("/sessions", 200)
 	d.has("Start a session", "in 20 min tier 1, every 1 h")
-	w.page("/sessions/schedule", 200).has("starts every 1 h", "due in 20 min, at 2026-11-20 12:20:00 UTC")
+	w.page("/sessions/schedule", 200).has("starts every 1 h", "due in 20 min, at 2026-11-20 12:20:00 UTC",
+		"Coming runs", "and 18 more")
 	if strings.Contains(d.text, "Tier 1 Tier 2 Tier 3 What the agent") ||
 		!strings.Contains(d.text, "Tier 1 Tier 2 What the agent") {
 		t.Error("it does not offer the tiers up to what the server permits")

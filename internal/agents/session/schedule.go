@@ -33,6 +33,7 @@ func (s *Service) Plan() Plan {
 	if s.Schedule != nil {
 		c := s.Schedule.Cadence
 		plan.Cadence, plan.Every, plan.Next = c.Words(), c.Gap(s.Schedule.Now()), s.Schedule.Next()
+		plan.After = func(due time.Time) time.Time { return c.Next(due, due) }
 	}
 	return plan
 }
@@ -77,7 +78,9 @@ type Plan struct {
 	Cadence string        // when sessions start, for people
 	Every   time.Duration // the longest time between two starts; 0: nothing is scheduled
 	Next    time.Time     // zero if that is not known
-	Missing string        // what is missing for a session to start here, for people; "" if nothing is
+	// After returns the start that is due after another one; nil if nothing is scheduled.
+	After   func(due time.Time) time.Time
+	Missing string // what is missing for a session to start here, for people; "" if nothing is
 }
 
 // Schedule starts sessions of tier 1 again and again. When one is due follows from the start of the last scheduled one

@@ -180,21 +180,22 @@ type comingRun struct {
 
 // comingRuns returns the runs that are due in the next day, at most most, and how many more there are. A run that is
 // overdue is due now.
-func comingRuns(now, next time.Time, every time.Duration, most int) (out []comingRun, more int) {
+func comingRuns(now, next time.Time, after func(time.Time) time.Time, most int) (out []comingRun, more int) {
 	const line = comingHours * time.Hour
-	if every <= 0 || next.IsZero() {
+	if after == nil || next.IsZero() {
 		return nil, 0
 	}
 	if next.Before(now) {
 		next = now
 	}
-	for at := next; at.Sub(now) <= line; at = at.Add(every) {
+	for at := next; at.Sub(now) <= line; at = after(at) {
 		if len(out) == most {
-			return out, int((line-at.Sub(now))/every) + 1
+			more++
+			continue
 		}
 		out = append(out, comingRun{at, int(1000 * at.Sub(now) / line)})
 	}
-	return out, 0
+	return out, more
 }
 
 func (h *sessionPages) schedule(req *httpx.Request, _ struct{}) (httpx.Response, error) {
@@ -204,7 +205,7 @@ func (h *sessionPages) schedule(req *httpx.Request, _ struct{}) (httpx.Response,
 		return httpx.Response{}, err
 	}
 	view := schedulePage{Page: h.frame(req, "Agents", sessionsPath+"/schedule"), Plan: h.agents.Plan()}
-	view.Coming, view.More = comingRuns(h.env.Now(), view.Plan.Next, view.Plan.Every, maxComing)
+	view.Coming, view.More = comingRuns(h.env.Now(), view.Plan.Next, view.Plan.After, maxComing)
 	view.Listed = view.Coming[:min(len(view.Coming), comingListed)]
 	view.More += len(view.Coming) - len(view.Listed)
 	for _, r := range rows {

@@ -20,7 +20,11 @@ func TestComingRunsOfTheNextDay(t *testing.T) {
 		"not before tomorrow":   {now.Add(25 * time.Hour), time.Hour, 0, 0, 0, 0},
 		"when is not known yet": {time.Time{}, time.Hour, 0, 0, 0, 0},
 	} {
-		runs, more := comingRuns(now, c.next, c.every, 6)
+		after := func(due time.Time) time.Time { return due.Add(c.every) }
+		if c.every == 0 {
+			after = nil
+		}
+		runs, more := comingRuns(now, c.next, after, 6)
 		if len(runs) != c.runs || more != c.more {
 			t.Errorf("%s: %d runs and %d more", about, len(runs), more)
 			continue
