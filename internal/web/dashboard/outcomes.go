@@ -96,8 +96,9 @@ func (h *outcomePages) show(req *httpx.Request, q outcomeParams) (httpx.Response
 	return h.html("outcomes", view)
 }
 
+// outcomeQuery returns the query of the page, with its question mark: a template would quote what comes after one.
 func outcomeQuery(days int, by string) string {
-	return url.Values{"days": {strconv.Itoa(days)}, "by": {by}}.Encode()
+	return "?" + url.Values{"days": {strconv.Itoa(days)}, "by": {by}}.Encode()
 }
 
 func outcomeGroupText(by record.OutcomesBy) string {
