@@ -12,10 +12,13 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
+// minIDPrefix is the least that is read as the beginning of an id, as git has it: less is a slip of the finger.
+const minIDPrefix = 4
+
 // fullID returns the id of a kind that begins as a person typed it. What nothing begins with is returned as it is, so
 // that what is asked for says that it is not known. A usage error lists the ids if several begin so.
 func (a *commandLine) fullID(ctx context.Context, kind record.IDKind, typed string) (string, error) {
-	if typed == "" {
+	if len(typed) < minIDPrefix {
 		return typed, nil
 	}
 	ids, err := app.IDs(ctx, a.program().Wire(app.Needs{}), kind, typed)
