@@ -43,6 +43,9 @@ func (e *Engine) apply(ctx context.Context, p *Plan, last *Snapshot) (*Done, err
 		}
 	}
 	for _, key := range d.keys() {
+		if ctx.Err() != nil {
+			return nil, cutOff(ctx.Err())
+		}
 		f := d.Files[key]
 		if err := kept.keep(f.Content); err != nil {
 			return nil, err
