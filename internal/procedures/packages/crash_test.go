@@ -397,3 +397,30 @@ func TestHoldingFindsContentsInPackages(t *testing.T) {
 		}
 	}
 }
+
+// A call whose time ends halfway takes nothing back, which would take as long again: the next call goes on.
+func TestACallEndsWithItsTimeAndTheNextGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"transaction", "folder"} {
+		b := newBench(t)
+		publish(t, b.registry, "latest", "p", "1.0.0")
+		ctx, end := context.WithCancel(t.Context())
+		s := NewService(b.settings)
+		s.fault = func(at string) error {
+			if at == step {
+				end()
+			}
+			return nil
+		}
+		_, err := s.Install(ctx, Order{Packages: []string{"p"}})
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the next call goes on") {
+			t.Fatalf("%s: %v", step, err)
+		}
+		if left, err := (workspace{b.settings.Project}).pending(); left == nil || err != nil {
+			t.Errorf("%s: it was taken back: %v", step, err)
+		}
+		if _, err := NewService(b.settings).Uninstall(t.Context(), "p", false); err != nil {
+			t.Errorf("%s: the next call found it not installed: %v", step, err)
+		}
+	}
+}

@@ -98,12 +98,21 @@ func (s *Service) carryOut(ctx context.Context, c *changeOfPackages, dryRun bool
 		return nil, unwritable(transactionFile, err)
 	}
 	last, err := s.finishTransaction(ctx, root, t)
+	if err != nil && ctx.Err() != nil {
+		return nil, leftToNext(err)
+	}
 	if err != nil && !errors.As(err, &died{}) {
 		if back := s.takeBack(context.WithoutCancel(ctx), root, t); back != nil {
 			return nil, errors.Join(err, back)
 		}
 	}
 	return slices.Concat(notes, more, last), err
+}
+
+// leftToNext is the error of a call whose time ended halfway: taking back what it did would take its time once more.
+func leftToNext(err error) error {
+	return newError(LimitReached, "the call was ended while packages were put in place; the next call goes on where it was").
+		Because(err)
 }
 
 // died stands for the end of the process, in tests.
@@ -144,6 +153,9 @@ func (s *Service) finishTransaction(ctx context.Context, root *files.Writing, t 
 		return nil, err
 	}
 	for _, folder := range t.New {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err := t.takePlace(root, folder); err != nil {
 			return nil, err
 		}
@@ -293,7 +305,9 @@ func (s *Service) mend(ctx context.Context, w workspace) (notes []string, err er
 		return nil, nil
 	}
 	said := "a change of the packages that was cut off was finished"
-	if more, err := s.finishTransaction(ctx, root, t); err != nil {
+	if more, err := s.finishTransaction(ctx, root, t); err != nil && ctx.Err() != nil {
+		return nil, leftToNext(err)
+	} else if err != nil {
 		if back := s.takeBack(ctx, root, t); back != nil {
 			return nil, errors.Join(err, back)
 		}

@@ -34,18 +34,8 @@ func (e *Engine) apply(ctx context.Context, p *Plan, last *Snapshot) (*Done, err
 	snap.Owner, snap.Source, snap.Project, snap.Targets = d.Owner, d.Source, d.Project, d.Targets
 	initial := e.initial(&snap, last)
 	disk, kept := newDisk(bases(slices.Concat(d.Roots, last.Roots))...), e.keeper()
-	for _, c := range p.Changes {
-		if ctx.Err() != nil {
-			return nil, cutOff(ctx.Err())
-		}
-		step, err := kept.stepOf(disk, p, c)
-		if err != nil {
-			return nil, err
-		}
-		snap.Steps = append(snap.Steps, step)
-		if c.After != nil {
-			p.modes[FileKey{c.Target, c.Path}] = step.Mode
-		}
+	if snap.Steps, err = kept.steps(ctx, disk, p); err != nil {
+		return nil, err
 	}
 	for _, f := range last.Managed {
 		if !d.answersFor(f) {
@@ -53,6 +43,9 @@ func (e *Engine) apply(ctx context.Context, p *Plan, last *Snapshot) (*Done, err
 		}
 	}
 	for _, key := range d.keys() {
+		if ctx.Err() != nil {
+			return nil, cutOff(ctx.Err())
+		}
 		f := d.Files[key]
 		if err := kept.keep(f.Content); err != nil {
 			return nil, err
@@ -116,6 +109,27 @@ func modeOf(executable bool) uint32 {
 		return 0o755
 	}
 	return 0o644
+}
+
+// steps returns the changes of a plan, with their contents in the state.
+func (k *keeper) steps(ctx context.Context, d disk, p *Plan) ([]Step, error) {
+	out, names := make([]Step, len(p.Changes)), make([]string, len(p.Changes))
+	for i, c := range p.Changes {
+		names[i] = c.Path
+	}
+	err := eachFile(d, names, func(d disk, i int) (err error) {
+		if ctx.Err() != nil {
+			return cutOff(ctx.Err())
+		}
+		out[i], err = k.stepOf(d, p, p.Changes[i])
+		return err
+	})
+	for i, c := range p.Changes {
+		if c.After != nil {
+			p.modes[FileKey{c.Target, c.Path}] = out[i].Mode
+		}
+	}
+	return out, err
 }
 
 // stepOf returns a change with its contents in the state.
@@ -213,8 +227,12 @@ func (e *Engine) recover(ctx context.Context) (said string, err error) {
 			}
 		}()
 	}
+	probed := map[string]bool{}
 	for _, step := range j.Snapshot.Steps { // the killed process may have been trying whether a folder can be written
-		_ = w.disk.remove(filepath.Join(filepath.Dir(step.Path), temporary+j.Snapshot.ID))
+		if dir := filepath.Dir(step.Path); !probed[dir] {
+			probed[dir] = true
+			_ = w.disk.remove(filepath.Join(dir, temporary+j.Snapshot.ID))
+		}
 	}
 	what := fmt.Sprintf("a %s that was cut off (snapshot %s)", j.Snapshot.Kind, j.Snapshot.ID)
 	if j.Undo {

@@ -2,12 +2,14 @@ package fileset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 )
 
 // Done is the result of a deployment or a rollback.
@@ -21,12 +23,15 @@ type applier struct {
 	*journal
 	engine *Engine
 	disk   disk
-	gone   map[string]bool // staged files that have their place
+	mu     sync.Mutex      // guards gone
+	gone   map[string]bool // staged files that wait no longer
 	halted bool            // the call's time ended halfway: the next call goes on
 }
 
 // placed notes that a staged file no longer waits.
 func (w *applier) placed(s Step) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.gone == nil {
 		w.gone = map[string]bool{}
 	}
@@ -92,19 +97,8 @@ func (w *applier) prepare(roots []RootDir, keep func(RootDir) bool) (err error) 
 	if w.Manifests, err = manifests(snap, roots, has, keep, w.engine.state.now()); err != nil {
 		return NewError(Unexpected, "", nil, "the manifests cannot be written").Because(err)
 	}
-	for i := range snap.Steps {
-		s := &snap.Steps[i]
-		if s.After == "" {
-			continue
-		}
-		dir, missing, err := w.stand(s.Path)
-		if err != nil {
-			return err
-		}
-		s.Staged = filepath.Join(dir, fmt.Sprintf("%s%s-%d", temporary, snap.ID, i))
-		for _, folder := range missing {
-			w.makes(folder)
-		}
+	if err := w.standAll(); err != nil {
+		return err
 	}
 	for name := range w.Manifests {
 		at, err := d.read(name)
@@ -114,6 +108,36 @@ func (w *applier) prepare(roots []RootDir, keep func(RootDir) bool) (err error) 
 		w.Before[name] = string(at.content)
 	}
 	w.noteMade()
+	return nil
+}
+
+// standAll decides where the new files wait, and which folders are made. It looks at each folder once.
+func (w *applier) standAll() error {
+	stands, made := map[string]string{}, map[string]bool{}
+	for _, folder := range w.Folders {
+		made[folder] = true
+	}
+	for i := range w.Snapshot.Steps {
+		s := &w.Snapshot.Steps[i]
+		if s.After == "" {
+			continue
+		}
+		dir, known := stands[filepath.Dir(s.Path)]
+		if !known {
+			deepest, missing, err := w.stand(s.Path)
+			if err != nil {
+				return err
+			}
+			dir, stands[filepath.Dir(s.Path)] = deepest, deepest
+			for _, folder := range missing {
+				if !made[folder] {
+					made[folder] = true
+					w.Folders = append(w.Folders, folder)
+				}
+			}
+		}
+		s.Staged = filepath.Join(dir, fmt.Sprintf("%s%s-%d", temporary, w.Snapshot.ID, i))
+	}
 	return nil
 }
 
@@ -135,58 +159,77 @@ func (w *applier) stand(name string) (dir string, missing []string, err error) {
 // stage puts all new files on disk before the first of them takes its place, so that a full disk or a folder that
 // cannot be written is found while nothing has changed.
 func (w *applier) stage(ctx context.Context) error {
-	probed, together := map[string]bool{}, w.engine.gather()
-	for i, s := range w.Snapshot.Steps {
+	together, probes := w.engine.gather(), firstInFolder(w.Snapshot.Steps)
+	err := eachFile(w.disk, stepPaths(w.Snapshot.Steps), func(d disk, i int) error {
+		s := w.Snapshot.Steps[i]
 		if err := w.engine.reached(fmt.Sprintf("stage %d", i)); err != nil {
 			return err
 		}
-		if ctx.Err() != nil { // what waits is removed again
+		switch {
+		case ctx.Err() != nil: // what waits is removed again
 			return cutOff(ctx.Err())
+		case s.After != "":
+			return w.stageFile(d, s, together)
+		case probes[i]:
+			return d.writable(filepath.Dir(s.Path), w.Snapshot.ID)
 		}
-		if s.After == "" {
-			if dir := filepath.Dir(s.Path); !probed[dir] {
-				probed[dir] = true
-				if err := w.disk.writable(dir, w.Snapshot.ID); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		content, err := w.engine.state.Kept(s.After)
-		if err != nil {
-			return err
-		}
-		if err := w.disk.stage(s.Staged, content, fs.FileMode(s.Mode), together); err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return together.flush()
+}
+
+func (w *applier) stageFile(d disk, s Step, together *gathering) error {
+	content, err := w.engine.state.Kept(s.After)
+	if err == nil {
+		err = d.stage(s.Staged, content, fs.FileMode(s.Mode), together)
+	}
+	return err
+}
+
+// firstInFolder returns the first step of each folder that removes a file.
+func firstInFolder(steps []Step) map[int]bool {
+	out, seen := map[int]bool{}, map[string]bool{}
+	for i, s := range steps {
+		if dir := filepath.Dir(s.Path); s.After == "" && !seen[dir] {
+			seen[dir], out[i] = true, true
+		}
+	}
+	return out
+}
+
+func stepPaths(steps []Step) []string {
+	out := make([]string, len(steps))
+	for i, s := range steps {
+		out[i] = s.Path
+	}
+	return out
 }
 
 // stageAgain puts on disk the new files of a journal that were not given their place before the process was killed.
 // What it cannot stage, put writes to its place. It ends with ctx; the next call syncs what waits.
 func (w *applier) stageAgain(ctx context.Context) {
 	together := w.engine.gather()
-	for _, s := range w.Snapshot.Steps {
-		if ctx.Err() != nil {
-			return
+	over := eachFile(w.disk, stepPaths(w.Snapshot.Steps), func(d disk, i int) error {
+		s := w.Snapshot.Steps[i]
+		if ctx.Err() != nil || s.After == "" || s.Staged == "" {
+			return ctx.Err()
 		}
-		if s.After == "" || s.Staged == "" {
-			continue
+		if at, err := d.lstat(s.Path); err != nil || at.hash == s.After {
+			return nil //nolint:nilerr // do finds it, too
 		}
-		if at, err := w.disk.lstat(s.Path); err != nil || at.hash == s.After {
-			continue
+		if waits(d, s) && d.syncFile(s.Staged, together) == nil {
+			return nil
 		}
-		if w.waits(s) && w.disk.syncFile(s.Staged, together) == nil {
-			continue
+		if w.stageFile(d, s, together) != nil {
+			_ = d.remove(s.Staged)
 		}
-		content, err := w.engine.state.Kept(s.After)
-		if err == nil {
-			err = w.disk.stage(s.Staged, content, fs.FileMode(s.Mode), together)
-		}
-		if err != nil {
-			_ = w.disk.remove(s.Staged)
-		}
+		return nil
+	})
+	if over != nil {
+		return
 	}
 	if together.flush() != nil {
 		w.removeStaged()
@@ -203,11 +246,11 @@ func (w *applier) removeStaged() {
 }
 
 // waits reports whether a file waits whole beside its place.
-func (w *applier) waits(s Step) bool {
+func waits(d disk, s Step) bool {
 	if s.Staged == "" {
 		return false
 	}
-	waiting, err := w.disk.lstat(s.Staged)
+	waiting, err := d.lstat(s.Staged)
 	return err == nil && waiting.hash == s.After && uint32(waiting.mode) == s.Mode
 }
 
@@ -246,23 +289,31 @@ func (w *applier) finishJournal(ctx context.Context) (changed []string, err erro
 // folder. It halts when ctx ends.
 func (w *applier) applySteps(ctx context.Context, steps []Step) (changed []string, err error) {
 	for _, removing := range []bool{true, false} {
-		for i, s := range steps {
-			if (s.After == "") != removing {
-				continue
+		theirs := make([]bool, len(steps))
+		err := eachFile(w.disk, stepPaths(steps), func(d disk, i int) error {
+			if (steps[i].After == "") != removing {
+				return nil
 			}
 			if err := w.engine.reached(fmt.Sprintf("step %d", i)); err != nil {
-				return changed, err
+				return err
 			}
 			if ctx.Err() != nil {
-				return changed, w.halt(ctx.Err())
+				return ctx.Err()
 			}
-			ours, err := w.do(s)
-			if err != nil {
-				return changed, err
-			}
-			if !ours {
+			ours, err := w.do(d, steps[i])
+			theirs[i] = err == nil && !ours
+			return err
+		})
+		for i, s := range steps {
+			if theirs[i] {
 				changed = append(changed, s.Path)
 			}
+		}
+		switch {
+		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			return changed, w.halt(err)
+		case err != nil:
+			return changed, err
 		}
 	}
 	return changed, nil
@@ -307,8 +358,8 @@ func (w *applier) cleanUp() {
 }
 
 // do makes one step, unless it was made. ours is false for a file that is neither as before nor as after.
-func (w *applier) do(s Step) (ours bool, err error) {
-	at, err := w.disk.lstat(s.Path)
+func (w *applier) do(d disk, s Step) (ours bool, err error) {
+	at, err := d.lstat(s.Path)
 	if err != nil {
 		return false, err
 	}
@@ -317,7 +368,7 @@ func (w *applier) do(s Step) (ours bool, err error) {
 		(s.After == "" || uint32(at.mode) == s.Mode):
 		return true, nil
 	case at.what == aFolder && s.After != "":
-		if err := w.disk.removeEmpty(s.Path); err != nil {
+		if err := d.removeEmpty(s.Path); err != nil {
 			return false, nil //nolint:nilerr // somebody has put files into it
 		}
 	case at.what != "" || at.exists && at.hash != s.Before && at.hash != s.After || !at.exists && s.Before != "" &&
@@ -325,27 +376,27 @@ func (w *applier) do(s Step) (ours bool, err error) {
 		return false, nil
 	}
 	if s.After == "" {
-		return true, w.disk.remove(s.Path)
+		return true, d.remove(s.Path)
 	}
-	return true, w.placeFile(s)
+	return true, w.placeFile(d, s)
 }
 
 // placeFile gives a file its place, from where it waits, or else from the state.
-func (w *applier) placeFile(s Step) (err error) {
-	if w.waits(s) {
-		if err = w.disk.moveIntoPlace(s.Staged, s.Path); err == nil {
+func (w *applier) placeFile(d disk, s Step) (err error) {
+	if waits(d, s) {
+		if err = d.moveIntoPlace(s.Staged, s.Path); err == nil {
 			w.placed(s)
 		}
 	} else {
 		var content []byte
 		if content, err = w.engine.state.Kept(s.After); err == nil {
-			err = w.disk.write(s.Path, content, fs.FileMode(s.Mode), w.Snapshot.ID)
+			err = d.write(s.Path, content, fs.FileMode(s.Mode), w.Snapshot.ID)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	back, err := w.disk.lstat(s.Path)
+	back, err := d.lstat(s.Path)
 	if err == nil && back.hash != s.After {
 		err = NewError(Unexpected, "read_back", []string{"retry_command"}, "%s reads back other than it was written",
 			s.Path).With("path", s.Path)
@@ -383,11 +434,12 @@ func (w *applier) undo(ctx context.Context) error {
 	if err := w.writeManifests(w.Before); err != nil {
 		return err
 	}
-	for i := range back {
-		if s := w.Snapshot.Steps[i]; s.Staged != "" {
+	for _, s := range w.Snapshot.Steps {
+		if s.Staged != "" {
 			if err := w.disk.remove(s.Staged); err != nil {
 				return err
 			}
+			w.placed(s)
 		}
 	}
 	w.removeMade(w.Folders)
@@ -506,13 +558,6 @@ func (w *applier) leaveFolders() {
 // counts then.
 func (s *Snapshot) madeFolder(dir string) bool {
 	return s.Made == nil && s.ID != "" || slices.Contains(s.Made, dir)
-}
-
-// makes notes a folder that is made.
-func (w *applier) makes(dir string) {
-	if !slices.Contains(w.Folders, dir) {
-		w.Folders = append(w.Folders, dir)
-	}
 }
 
 // noteMade adds the folders that are made to those that were, each before those in it.

@@ -33,6 +33,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -54,6 +55,7 @@ type Engine struct {
 	dies      func(step string) bool  // tests end the process here; nil does nothing
 	fails     func(step string) error // tests let a write fail here
 	memory    memoryOfDisk            // tests lose what is not on disk; nil does nothing
+	steps     sync.Mutex              // dies and fails are called one after the other
 }
 
 // NewEngine makes an Engine. home is AGENTPACK_HOME, where the state is. It touches no disk.
@@ -68,6 +70,11 @@ type killed struct{}
 func (killed) Error() string { return "killed" }
 
 func (e *Engine) reached(step string) error {
+	if e.dies == nil && e.fails == nil {
+		return nil
+	}
+	e.steps.Lock()
+	defer e.steps.Unlock()
 	if e.dies != nil && e.dies(step) {
 		return killed{}
 	}

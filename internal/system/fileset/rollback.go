@@ -66,7 +66,8 @@ func (e *Engine) planRollback(ctx context.Context, to *Snapshot, reach Scope) (*
 		}
 	}
 	near := r.near()
-	r.Plan = &Plan{Targets: to.Targets, disk: newDisk(bases(near)...), desired: &Desired{Roots: near}, held: &held{}}
+	r.Plan = &Plan{Targets: to.Targets, disk: newDisk(bases(near)...), desired: &Desired{Roots: near}, held: &held{},
+		places: map[string]bool{}}
 	r.disk.real = realPaths(bases(near))
 	if to.Project != reach.Project {
 		r.Warnings = append(r.Warnings, "the snapshot is of the project "+to.Project+
@@ -98,13 +99,18 @@ func (e *Engine) planRollback(ctx context.Context, to *Snapshot, reach Scope) (*
 // carryOut puts the files back. The lock is held.
 func (r *restoring) carryOut(ctx context.Context) (*Done, error) {
 	e, kept := r.engine, r.engine.keeper()
-	for _, s := range r.snap.Steps {
-		if s.Before == "" {
-			continue
+	err := eachFile(r.disk, stepPaths(r.snap.Steps), func(d disk, i int) error {
+		s := r.snap.Steps[i]
+		switch {
+		case ctx.Err() != nil:
+			return cutOff(ctx.Err())
+		case s.Before == "":
+			return nil
 		}
-		if err := kept.keepCurrent(r.disk, s.Path, s.Before); err != nil {
-			return nil, err
-		}
+		return kept.keepCurrent(d, s.Path, s.Before)
+	})
+	if err != nil {
+		return nil, err
 	}
 	near := r.desired.Roots
 	roots := slices.DeleteFunc(slices.Clone(r.snap.Roots),
@@ -266,11 +272,12 @@ func (r *restoring) restoreFile(name string, p past) error {
 	case at.hash == p.hash && (p.hash == "" || uint32(at.mode) == p.mode):
 		return nil
 	}
-	if p.hash != "" && !at.exists {
+	if dir := filepath.Dir(name); p.hash != "" && !at.exists && !r.places[dir] {
 		goes := func(name string) bool { gone, known := r.wanted[name]; return known && gone.hash == "" }
 		if err := r.disk.noFolder(name, goes); err != nil {
 			return err
 		}
+		r.places[dir] = true
 	}
 	if p.hash != "" {
 		if _, err := r.engine.state.Kept(p.hash); err != nil {

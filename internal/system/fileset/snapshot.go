@@ -110,20 +110,28 @@ func (s State) Snapshot(id string) (*Snapshot, error) {
 	if !validID(id) {
 		return nil, noSnapshot(id)
 	}
+	var snap Snapshot
+	if err := s.readSnapshot(id, &snap); err != nil {
+		return nil, err
+	}
+	return &snap, nil
+}
+
+// readSnapshot decodes a snapshot, or of it what a value has fields for.
+func (s State) readSnapshot(id string, into any) error {
 	name := filepath.Join(s.dir, snapshotFile(id))
 	text, _, err := files.ReadPath(name, maxStateBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noSnapshot(id)
+		return noSnapshot(id)
 	}
-	var snap Snapshot
 	if err == nil {
-		err = json.Unmarshal(text, &snap)
+		err = json.Unmarshal(text, into)
 	}
 	if err != nil {
-		return nil, NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id,
+		return NewError(Unexpected, "state_damaged", []string{"restore_state"}, "the snapshot %s cannot be read: %s", id,
 			pathlessError(err)).With("path", name).Because(err)
 	}
-	return &snap, nil
+	return nil
 }
 
 // originals finds the persons' files that an owner's files have taken the place of. It is for what versions have put in
@@ -152,8 +160,12 @@ func (o *originals) collectOrigins() {
 		return
 	}
 	for _, id := range slices.Backward(ids) {
-		snap, err := o.state.Snapshot(id)
-		if err != nil || snap.Owner != o.owner {
+		var snap struct { // without the managed files, which are the most of it
+			Owner Owner  `json:"owner"`
+			Kind  string `json:"kind"`
+			Steps []Step `json:"changes"`
+		}
+		if o.state.readSnapshot(id, &snap) != nil || snap.Owner != o.owner {
 			continue
 		}
 		for _, step := range snap.Steps {

@@ -5,12 +5,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // gathering puts the files of a deployment on disk together; see files.Together.
 type gathering struct {
+	mu sync.Mutex
 	files.Together
 	disk memoryOfDisk
 }
@@ -23,11 +25,14 @@ type memoryOfDisk interface {
 
 func (e *Engine) gather() *gathering { return &gathering{disk: e.memory} }
 
-// sync puts a written file on disk, now or with flush. With a nil gathering that is now.
+// sync puts a written file on disk, now or with flush. With a nil gathering that is now. It is safe for concurrent use;
+// flush is called when no sync runs.
 func (g *gathering) sync(f *os.File) error {
 	if g == nil {
 		return f.Sync()
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	later, err := g.Sync(f)
 	if later && g.disk != nil {
 		g.disk.wrote(f)
@@ -45,14 +50,17 @@ func (g *gathering) flush() error {
 }
 
 // keeper stores contents in the state. Each waits under another name until all are on disk, so that a name in objects
-// stands for a content that a loss of power has not cut off.
+// stands for a content that a loss of power has not cut off. keep is safe for concurrent use.
 type keeper struct {
 	state    State
 	gathered *gathering
+	mu       sync.Mutex
 	waiting  map[string]bool // hashes
 }
 
-func (e *Engine) keeper() *keeper { return &keeper{e.state, e.gather(), map[string]bool{}} }
+func (e *Engine) keeper() *keeper {
+	return &keeper{state: e.state, gathered: e.gather(), waiting: map[string]bool{}}
+}
 
 // waitingObject is the name prefix of contents that are not on disk yet.
 const waitingObject = "new-"
@@ -60,7 +68,7 @@ const waitingObject = "new-"
 // keep stores a content under its hash, once settle was called.
 func (k *keeper) keep(c Content) error {
 	hash := c.SHA256()
-	if k.waiting[hash] {
+	if k.waits(hash) {
 		return nil
 	}
 	if old, _, err := files.ReadPath(k.state.object(hash), maxStateBytes); err == nil && Hash(old) == hash {
@@ -71,16 +79,32 @@ func (k *keeper) keep(c Content) error {
 		return err
 	}
 	name := k.state.object(waitingObject + hash)
-	if len(k.waiting) == 0 {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			return IOError(name, err)
-		}
+	first, err := k.take(hash, filepath.Dir(name))
+	if first && err == nil {
+		err = k.write(name, content)
 	}
-	if err := k.write(name, content); err != nil {
+	if err != nil {
 		return IOError(name, err)
 	}
-	k.waiting[hash] = true
 	return nil
+}
+
+func (k *keeper) waits(hash string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.waiting[hash]
+}
+
+// take notes that a content waits; first says that the caller is to write it into dir.
+func (k *keeper) take(hash, dir string) (first bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.waiting) == 0 {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	first = !k.waiting[hash]
+	k.waiting[hash] = true
+	return first, err
 }
 
 func (k *keeper) write(name string, content []byte) error {
