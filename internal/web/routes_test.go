@@ -117,7 +117,7 @@ func TestEveryRouteThatChangesSomethingIsRecordedWhenItIsRefused(t *testing.T) {
 // The pages of toolsets are among the routes where a toolset is enabled.
 func TestTheDocumentationNamesEveryPage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/guides/dashboard.md")
+	text, err := os.ReadFile("../../docs/reference/dashboard-pages.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestTheDocumentationNamesEveryPage(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(string(text), "`"+strings.TrimSuffix(r.Pattern, "{$}")+"`") {
-			t.Errorf("docs/guides/dashboard.md lacks %s", name)
+			t.Errorf("docs/reference/dashboard-pages.md lacks %s", name)
 		}
 	}
 }
