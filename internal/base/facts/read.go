@@ -30,14 +30,27 @@ func readFile(f File, addresses *addressBook) []Fact {
 		had[h.key()]++
 	}
 	var facts []Fact
+	full := map[Class]*classRoom{}
 	for _, h := range readText(f.Path, f.New, after, added, addresses) {
 		line := firstChanged(added, h.line, h.last)
-		if had[h.key()] > 0 {
-			had[h.key()]--
+		if len(had) > 0 {
+			if key := h.key(); had[key] > 0 {
+				had[key]--
+				continue
+			}
+		}
+		if line < 0 {
 			continue
 		}
-		if line >= 0 {
+		room := full[h.class]
+		if room == nil {
+			room = &classRoom{last: -1}
+			full[h.class] = room
+		}
+		if room.has(line) {
 			facts = append(facts, h.fact(f.Path, line))
+		} else {
+			facts = append(facts, Fact{Class: h.class, Path: f.Path, Line: line + 1})
 		}
 	}
 	if fileKind(f.Path, after) == "markdown" {
@@ -46,22 +59,39 @@ func readFile(f File, addresses *addressBook) []Fact {
 	return withoutTwins(append(facts, weakened(f.Path, before, after, removed, added)...))
 }
 
+// classRoom says how many lines of a file have a fact of a class. Of those behind MaxFacts lines none is returned, so that
+// they are counted, and their words are not made.
+type classRoom struct{ lines, last int }
+
+func (r *classRoom) has(line int) bool {
+	if line > r.last && r.lines < MaxFacts {
+		r.lines, r.last = r.lines+1, line
+	}
+	return line <= r.last
+}
+
 // withoutTwins leaves one fact of a class on each line: the one with the most words, which says most.
 func withoutTwins(facts []Fact) []Fact {
-	type place struct {
-		class   Class
-		line    int
-		removed bool
-	}
-	best := map[place]int{}
-	var kept []Fact
+	last := make(map[int]int, len(facts)/2) // line, negative if removed -> the last one kept of it, from 1
+	before := make([]int, 0, len(facts))    // the one kept of the same line before each
+	kept := facts[:0]
 	for _, f := range facts {
-		p := place{f.Class, f.Line, f.Removed}
-		if i, ok := best[p]; !ok || f.Class == Address {
-			best[p] = len(kept)
-			kept = append(kept, f)
-		} else if len(f.Words) > len(kept[i].Words) {
-			kept[i] = f
+		line := f.Line
+		if f.Removed {
+			line = -line
+		}
+		twin := last[line]
+		for twin > 0 && kept[twin-1].Class != f.Class {
+			twin = before[twin-1]
+		}
+		switch {
+		case f.Class == Address:
+			before, kept = append(before, 0), append(kept, f)
+		case twin == 0:
+			before, kept = append(before, last[line]), append(kept, f)
+			last[line] = len(kept)
+		case len(f.Words) > len(kept[twin-1].Words):
+			kept[twin-1] = f
 		}
 	}
 	return kept
