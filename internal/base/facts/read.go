@@ -267,7 +267,7 @@ func mayHoldCommand(line string) bool {
 
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
 func bareCommand(line string) string {
-	if !mayHoldCommand(line) {
+	if !mayHoldCommand(line) && !strings.Contains(line, "sudo ") {
 		return ""
 	}
 	table := programs()
@@ -279,13 +279,19 @@ func bareCommand(line string) string {
 			name == "docker" || name == "git" {
 			rest := line[min(end, len(line)):]
 			if strings.HasSuffix(line[:at], "| ") || strings.Contains(rest, " -") || strings.Contains(rest, "://") ||
-				strings.Contains(rest, " | ") || strings.Contains(rest, " /") {
+				strings.Contains(rest, " | ") || strings.Contains(rest, " /") || name == "sudo" && beginsWithProgram(rest) {
 				return strings.TrimLeft(line[at:], "($\"'")
 			}
 		}
 		at = end + 1
 	}
 	return ""
+}
+
+// beginsWithProgram says whether the first word of a text is the name of a program.
+func beginsWithProgram(text string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(text, " "), " ")
+	return name != "" && (programs()[name] != nil || isProgramName(name))
 }
 
 // readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
