@@ -29,9 +29,10 @@ func readFile(f File, addresses *addressBook) []Fact {
 	for _, h := range readText(f.Path, f.Old, before, removed, nil) {
 		had[h.key()]++
 	}
-	var facts []Fact
+	hits := readText(f.Path, f.New, after, added, addresses)
+	facts := make([]Fact, 0, len(hits))
 	full := map[Class]*classRoom{}
-	for _, h := range readText(f.Path, f.New, after, added, addresses) {
+	for _, h := range hits {
 		line := firstChanged(added, h.line, h.last)
 		if len(had) > 0 {
 			if key := h.key(); had[key] > 0 {
@@ -166,7 +167,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 	if firstChanged(changed, 0, len(lines)-1) < 0 {
 		return nil
 	}
-	var found []hit
+	found := make([]hit, 0, len(lines)/2)
 	words, inside := new(wordCache), new(unpacker)
 	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
 	for _, u := range layoutOf(path, text, lines) {
