@@ -213,7 +213,11 @@ func Read(files []File, known func(host string) bool) Reading {
 				found[j].Path = from
 			}
 		}
-		all = append(all, found...)
+		if all == nil {
+			all = found
+		} else {
+			all = append(all, found...)
+		}
 	}
 	return sorted(all)
 }
@@ -229,17 +233,13 @@ func sorted(all []Fact) Reading {
 		counts[f.Class]++
 	}
 	order := make([]int, len(all)) // of many facts, moving them about costs more than reading them
+	ranks := make([]int, len(all))
 	for i := range order {
-		order[i] = i
+		order[i], ranks[i] = i, rank[all[i].Class]
 	}
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := &all[i], &all[j]
-		if a.Class != b.Class {
-			if byRank := rank[a.Class] - rank[b.Class]; byRank != 0 {
-				return byRank
-			}
-		}
-		return cmp.Or(strings.Compare(a.Path, b.Path), a.Line-b.Line, i-j)
+		return cmp.Or(ranks[i]-ranks[j], strings.Compare(a.Path, b.Path), a.Line-b.Line, i-j)
 	})
 	shown := []Fact{} // [] as JSON, rather than null
 	for _, i := range order[:min(len(all), MaxFacts)] {

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -95,12 +96,12 @@ func widening() []headerField {
 	add("Runs by itself:", headerField{always: true, classes: code}, "hooks", "mcpServers", "mcp-servers", "mcp_servers")
 	add("Sets permissions:", headerField{always: true, classes: rights}, "permissions", "permissionMode",
 		"permission-mode")
-	add("Sets how it runs:", headerField{classes: rights}, "model", "context", "agent", "user-invocable", "isolation",
-		"memory", "effort")
+	add("Sets how it runs:", headerField{always: true, classes: rights}, "model", "context")
+	add("Sets how it runs:", headerField{classes: rights}, "agent", "user-invocable", "isolation", "memory", "effort")
 	return fields
 }
 
-// fieldText gives the value of a field on one line; lists are parted by commas.
+// fieldText gives the value of a field on one line. Commas part the items of a list, semicolons the fields of a map.
 func fieldText(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -113,8 +114,18 @@ func fieldText(value any) string {
 		return strings.Join(parts, ", ")
 	case string:
 		return strings.TrimSpace(v)
+	case map[string]any:
+		var parts []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			text := fieldText(v[key])
+			if _, nested := v[key].(map[string]any); nested {
+				text = "(" + text + ")"
+			}
+			parts = append(parts, key+": "+text)
+		}
+		return strings.Join(parts, "; ")
 	}
-	return fmt.Sprint(value) // a map, whose keys are printed in order
+	return fmt.Sprint(value)
 }
 
 // added gives the names of a list that were not in another.

@@ -142,7 +142,7 @@ func english(s senses) {
 	s.verbs(stop, "stop kill terminate shutdown shut halt disable deactivate")
 	s.verbs(send,
 		"send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream relay "+
-			"deliver dispatch sync synchronize synchronise push beacon replicate mirror cc bcc tweet reply pay wire remit "+
+			"deliver sync synchronize synchronise push beacon replicate mirror cc bcc tweet reply pay wire remit "+
 			"route divert smuggle")
 	s["sent"] = entry{send, true, false}
 	s.verbs(weakSend,

@@ -1,9 +1,6 @@
 package facts
 
-import (
-	"sort"
-	"strings"
-)
+import "strings"
 
 // splitLines gives the lines of a text without their ends.
 func splitLines(text string) []string {
@@ -54,22 +51,4 @@ func changedLines(before, after []string) (removed, added []bool) {
 		}
 	}
 	return removed, added
-}
-
-// lineStarts gives the offsets at which the lines of a text begin.
-func lineStarts(text string) []int {
-	starts := make([]int, 1, strings.Count(text, "\n")+1)
-	for at := 0; ; {
-		end := strings.IndexByte(text[at:], '\n')
-		if end < 0 {
-			return starts
-		}
-		at += end + 1
-		starts = append(starts, at)
-	}
-}
-
-// lineAt returns the line, from 0, that has an offset.
-func lineAt(starts []int, offset int) int {
-	return sort.SearchInts(starts, offset+1) - 1
 }

@@ -118,8 +118,19 @@ func isSecretPlace(text string) bool {
 		return strings.HasSuffix(base, ".pem") && strings.Contains(base, "key") || base == "metadata.google.internal" ||
 			base == "169.254.169.254"
 	}
-	return secretParts().in(lower) || strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") ||
+	return secretParts().in(lower) || strings.Contains(lower, "/.") && namesSecretFile(base) || strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") ||
 		strings.HasSuffix(base, ".pem") && strings.Contains(base, "key")
+}
+
+// namesSecretFile says whether a file of a hidden folder, such as ~/.config/app, holds a secret by its name.
+func namesSecretFile(base string) bool {
+	name, _, _ := strings.Cut(base, ".")
+	switch name {
+	case "token", "tokens", "access_token", "secret", "secrets", "password", "passwords", "credentials", "credential",
+		"api_key", "apikey", "api-key", "auth":
+		return true
+	}
+	return false
 }
 
 // secretParts are parts of the paths of secrets.

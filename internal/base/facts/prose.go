@@ -1,10 +1,16 @@
 package facts
 
+import "strings"
+
 // readSentences gives the facts of the sentences of a unit, and the inline code in it.
 func readSentences(u unit, plain []string) (found []hit, code []span) {
+	const few = 4 // facts of a unit, which most have less than
 	x := ruleIndex()
 	code = readWords(plain, !u.prose, u.words, func(s sentence) {
 		add := func(class Class, says string, from, first, last int) {
+			if found == nil {
+				found = make([]hit, 0, few)
+			}
 			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
 				s.text(plain, from, last)})
 		}
@@ -204,23 +210,43 @@ func isAdverb(text string) bool {
 	return len(text) > 4 && text[len(text)-2:] == "ly"
 }
 
-// text gives the words of a sentence from first on, as they stand in the lines: as far as the last one, and on to the
-// sentence's end if there is room.
+// text gives the words of a sentence from first on, as they stand in the lines: as far as the last one, and on as far as
+// there is room. Where lines break makes no difference. A link is not cut.
 func (s sentence) text(plain []string, first, last int) string {
 	out := ""
 	for i := first; i < len(s); {
 		end := i
-		for end+1 < len(s) && s[end+1].line == s[i].line {
+		for end+1 < len(s) && s[end+1].line == s[i].line && end-i < MaxWords &&
+			(end < last || len(out)+int(s[end].end-s[i].start) <= MaxWords) {
 			end++
 		}
-		end = min(end, i+MaxWords)
 		if out != "" {
 			out += " "
 		}
-		out += plain[s[i].line][s[i].start:s[end].end]
+		out += withWholeLinks(plain[s[i].line], int(s[i].start), int(s[end].end))
 		if i = end + 1; i > last && len(out) > MaxWords {
 			break
 		}
 	}
 	return out
+}
+
+// withWholeLinks gives a part of a line, with the whole link where it begins or ends within one.
+func withWholeLinks(line string, start, end int) string {
+	const longest = 200 // bytes of a link's text; of more, the time would grow with the square of a line
+	seam := strings.Index(line[max(0, start-2):end], "](")
+	if seam < 0 {
+		return line[start:end]
+	}
+	if seam += max(0, start-2); strings.IndexByte(line[min(start, seam):seam], '[') < 0 {
+		from := max(0, start-longest)
+		if open := strings.LastIndexByte(line[from:start], '['); open >= 0 {
+			start = from + open
+		}
+	}
+	part := line[start:end]
+	if end < len(line) && line[end] == ')' && strings.LastIndex(part, "](") > strings.LastIndexByte(part, ')') {
+		end++
+	}
+	return line[start:end]
 }

@@ -29,15 +29,29 @@ func readFile(f File, addresses *addressBook) []Fact {
 	for _, h := range readText(f.Path, f.Old, before, removed, nil) {
 		had[h.key()]++
 	}
-	var facts []Fact
-	for _, h := range readText(f.Path, f.New, after, added, addresses) {
+	hits := readText(f.Path, f.New, after, added, addresses)
+	facts := make([]Fact, 0, len(hits))
+	full := map[Class]*classRoom{}
+	for _, h := range hits {
 		line := firstChanged(added, h.line, h.last)
-		if had[h.key()] > 0 {
-			had[h.key()]--
+		if len(had) > 0 {
+			if key := h.key(); had[key] > 0 {
+				had[key]--
+				continue
+			}
+		}
+		if line < 0 {
 			continue
 		}
-		if line >= 0 {
+		room := full[h.class]
+		if room == nil {
+			room = &classRoom{last: -1}
+			full[h.class] = room
+		}
+		if room.has(line) {
 			facts = append(facts, h.fact(f.Path, line))
+		} else {
+			facts = append(facts, Fact{Class: h.class, Path: f.Path, Line: line + 1})
 		}
 	}
 	if fileKind(f.Path, after) == "markdown" {
@@ -46,22 +60,39 @@ func readFile(f File, addresses *addressBook) []Fact {
 	return withoutTwins(append(facts, weakened(f.Path, before, after, removed, added)...))
 }
 
+// classRoom says how many lines of a file have a fact of a class. Of those behind MaxFacts lines none is returned, so that
+// they are counted, and their words are not made.
+type classRoom struct{ lines, last int }
+
+func (r *classRoom) has(line int) bool {
+	if line > r.last && r.lines < MaxFacts {
+		r.lines, r.last = r.lines+1, line
+	}
+	return line <= r.last
+}
+
 // withoutTwins leaves one fact of a class on each line: the one with the most words, which says most.
 func withoutTwins(facts []Fact) []Fact {
-	type place struct {
-		class   Class
-		line    int
-		removed bool
-	}
-	best := map[place]int{}
-	var kept []Fact
+	last := make(map[int]int, len(facts)/2) // line, negative if removed -> the last one kept of it, from 1
+	before := make([]int, 0, len(facts))    // the one kept of the same line before each
+	kept := facts[:0]
 	for _, f := range facts {
-		p := place{f.Class, f.Line, f.Removed}
-		if i, ok := best[p]; !ok || f.Class == Address {
-			best[p] = len(kept)
-			kept = append(kept, f)
-		} else if len(f.Words) > len(kept[i].Words) {
-			kept[i] = f
+		line := f.Line
+		if f.Removed {
+			line = -line
+		}
+		twin := last[line]
+		for twin > 0 && kept[twin-1].Class != f.Class {
+			twin = before[twin-1]
+		}
+		switch {
+		case f.Class == Address:
+			before, kept = append(before, 0), append(kept, f)
+		case twin == 0:
+			before, kept = append(before, last[line]), append(kept, f)
+			last[line] = len(kept)
+		case len(f.Words) > len(kept[twin-1].Words):
+			kept[twin-1] = f
 		}
 	}
 	return kept
@@ -136,7 +167,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 	if firstChanged(changed, 0, len(lines)-1) < 0 {
 		return nil
 	}
-	var found []hit
+	found := make([]hit, 0, len(lines)/2)
 	words, inside := new(wordCache), new(unpacker)
 	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
 	for _, u := range layoutOf(path, text, lines) {
@@ -237,7 +268,7 @@ func mayHoldCommand(line string) bool {
 
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
 func bareCommand(line string) string {
-	if !mayHoldCommand(line) {
+	if !mayHoldCommand(line) && !strings.Contains(line, "sudo ") {
 		return ""
 	}
 	table := programs()
@@ -249,13 +280,19 @@ func bareCommand(line string) string {
 			name == "docker" || name == "git" {
 			rest := line[min(end, len(line)):]
 			if strings.HasSuffix(line[:at], "| ") || strings.Contains(rest, " -") || strings.Contains(rest, "://") ||
-				strings.Contains(rest, " | ") || strings.Contains(rest, " /") {
+				strings.Contains(rest, " | ") || strings.Contains(rest, " /") || name == "sudo" && beginsWithProgram(rest) {
 				return strings.TrimLeft(line[at:], "($\"'")
 			}
 		}
 		at = end + 1
 	}
 	return ""
+}
+
+// beginsWithProgram says whether the first word of a text is the name of a program.
+func beginsWithProgram(text string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(text, " "), " ")
+	return name != "" && (programs()[name] != nil || isProgramName(name))
 }
 
 // readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.

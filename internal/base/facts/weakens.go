@@ -44,7 +44,8 @@ func (g guard) words() string {
 var guardWords = sync.OnceValue(func() *wordings[guard] { //nolint:gochecknoglobals // made once, never changed
 	w := &wordings[guard]{}
 	w.add(guardAsk,
-		"confirm with|ask the|ask a|ask your|ask someone|approved|approvals|ask for|ask first|ask before|approval|"+
+		"confirm with|ask the|ask a|ask your|ask someone|is approved|are approved|been approved|"+
+			"be approved|approved by|until approved|approvals|ask for|ask first|ask before|approval|"+
 			"approve|sign-off|permission from|confirmation|second pair|peer review|reviewed by|wait for")
 	w.add(guardBackup, "back up|backup|backups|take a snapshot|snapshot first|make a copy|save a copy")
 	w.add(guardForbid, "do not|don't|never|must not")
@@ -89,6 +90,7 @@ func weakened(path string, before, after []string, removed, added []bool) []Fact
 		return nil
 	}
 	blocks := blocksOf(removed, added)
+	moved := newRunsOfWords(after, added)
 	lost := lostGuards(before, after, removed, added)
 	var facts []Fact
 	for _, b := range blocks {
@@ -99,6 +101,9 @@ func weakened(path string, before, after []string, removed, added []bool) []Fact
 		}
 		for _, i := range b.removed {
 			gone := guardsOf(before[i]) &^ kept
+			if gone != 0 && moved.have(before[i]) {
+				continue // it stands elsewhere, or its lines break elsewhere
+			}
 			if len(b.added) > 0 {
 				gone &^= guardCheck // which rewording often loses
 			}
@@ -120,6 +125,39 @@ func weakened(path string, before, after []string, removed, added []bool) []Fact
 		facts = facts[:1] // of a file that is deleted, which a reviewer sees anyhow
 	}
 	return facts
+}
+
+// runsOfWords are all runs of some words in added lines, which a text goes through whatever its lines.
+type runsOfWords map[[wordsOfRun]string]bool
+
+const wordsOfRun = 4
+
+func newRunsOfWords(lines []string, added []bool) runsOfWords {
+	runs := runsOfWords{}
+	var last [wordsOfRun]string
+	for i, line := range lines {
+		if !added[i] {
+			last = [wordsOfRun]string{}
+			continue
+		}
+		for word := range strings.FieldsSeq(strings.ToLower(line)) {
+			copy(last[:], last[1:])
+			last[wordsOfRun-1] = word
+			runs[last] = true
+		}
+	}
+	return runs
+}
+
+// have says whether all runs of a line's words are there. Of a line with fewer words, none is.
+func (r runsOfWords) have(line string) bool {
+	words := strings.Fields(strings.ToLower(line))
+	for i := range len(words) - wordsOfRun + 1 {
+		if !r[[wordsOfRun]string(words[i:i+wordsOfRun])] {
+			return false
+		}
+	}
+	return len(words) >= wordsOfRun
 }
 
 // forbidsAtStart says whether a line begins with a prohibition, and no other text took its place but the same without

@@ -31,13 +31,6 @@ func New(options ...goldmark.Option) Grammar {
 		parser.WithParagraphTransformers(util.Prioritized(tableMeter{m}, afterDefinitions))))...)}
 }
 
-// Blocks makes a grammar that reads blocks alone: paragraphs, lists, code, HTML. The texts in them are not parsed,
-// which saves most of the time.
-func Blocks() Grammar {
-	return New(goldmark.WithParser(parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...))))
-}
-
 // Parse gives the document, or nil and what the source has that is too much to parse, in words that follow "it has".
 func (g Grammar) Parse(source []byte) (document ast.Node, tooMuch string) {
 	if tooMuch := excess(string(source)); tooMuch != "" {

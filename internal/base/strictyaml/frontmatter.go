@@ -3,7 +3,6 @@ package strictyaml
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -17,16 +16,23 @@ type FrontMatter struct {
 // CutFrontMatter parts a Markdown file; ok is false if it does not begin with a header. A byte order mark, Windows line
 // ends and spaces after the hyphens are fine.
 func CutFrontMatter(text string) (f FrontMatter, ok bool) {
-	lines := strings.SplitAfter(strings.TrimPrefix(text, "\ufeff"), "\n")
-	fence := func(line string) bool { return strings.TrimRight(line, " \t\r\n") == "---" }
-	if !fence(lines[0]) {
-		return f, false
+	const fence = "---"
+	text = strings.TrimPrefix(text, "\ufeff")
+	begin, line := 0, 1
+	for rest := text; rest != ""; line++ {
+		at := len(text) - len(rest)
+		first, after, _ := strings.Cut(rest, "\n")
+		rest = after
+		switch isFence := strings.TrimRight(first, " \t\r") == fence; {
+		case line == 1 && !isFence:
+			return f, false
+		case line == 1:
+			begin = len(text) - len(rest)
+		case isFence:
+			return FrontMatter{text[begin:at], rest, line + 1}, true
+		}
 	}
-	end := slices.IndexFunc(lines[1:], fence) + 1
-	if end == 0 {
-		return f, false
-	}
-	return FrontMatter{strings.Join(lines[1:end], ""), strings.Join(lines[end+1:], ""), end + 2}, true
+	return f, false
 }
 
 // LooseLine is a line of a header that is read as a key and its text where the header is not YAML.

@@ -85,7 +85,7 @@ func (s *Service) newCreation(call operation.Call) *creation {
 	log := s.log("request_id", r.id)
 	c := &creation{
 		service: s, log: log, call: call, request: r, verdicts: verdicts{},
-		rules:    rules{s.CurrentAuthority(), s.Secrets, s.Proof.Exported, s.Pauses},
+		rules:    rules{s.CurrentAuthority(), s.Secrets, s.Proof.Exported, s.Pauses, s.hosts},
 		evidence: evidence{registry: s.Registry, history: s.History, settler: s.settler(), log: log},
 	}
 	call.Records(c.fail)

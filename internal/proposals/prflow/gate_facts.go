@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
@@ -195,7 +196,8 @@ const (
 )
 
 // namedElsewhere returns a function that says whether another file in scope of the base branch names a host. The files
-// are read when it is first called, those next to the change first, at most maxHostFiles with maxHostBytes. What cannot
+// are read when it is first called, those next to the change first, at most maxHostFiles with maxHostBytes; a file whose
+// hosts are kept from another proposal is not read again. What cannot
 // be read names no host: then an address that is not new is shown as well.
 func (e *evidence) namedElsewhere(ctx context.Context, on rules) func(host string) bool {
 	return func(host string) bool {
@@ -219,25 +221,73 @@ func (e *evidence) readHosts(ctx context.Context, on rules) error {
 	if err != nil {
 		return err
 	}
-	snapshot, err := e.resolution.Provider.Snapshot(ctx, gitprovider.SnapshotQuery{
-		Repo: e.snapshot.Repo, Base: e.snapshot.Base, Paths: e.nearest(scope, listed), Contents: true, FilesOnly: true,
-	})
+	repo := e.resolution.Provider.Name() + "/" + e.snapshot.Repo.String()
+	blobs := map[gitprovider.Path]string{}
+	query := gitprovider.SnapshotQuery{Repo: e.snapshot.Repo, Base: e.snapshot.Base, Contents: true, FilesOnly: true}
+	for _, f := range e.nearest(scope, listed) {
+		at, err := gitprovider.ParsePath(f.Path)
+		if _, changed := e.comparedSnapshot().Contents[at]; err != nil || changed {
+			continue // facts.Read knows the hosts of a changed one
+		}
+		blobs[at] = repo + " " + f.ID
+		if hosts, read := on.hosts.of(blobs[at]); read {
+			e.addHosts(hosts)
+		} else {
+			query.Paths = append(query.Paths, at)
+		}
+	}
+	if len(query.Paths) == 0 {
+		return nil
+	}
+	snapshot, err := e.resolution.Provider.Snapshot(ctx, query)
 	if err != nil {
 		return err
 	}
 	for at, text := range snapshot.Contents {
-		if _, changed := e.comparedSnapshot().Contents[at]; changed {
-			continue // facts.Read knows it
-		}
-		for _, host := range facts.Hosts(string(text)) {
-			e.hosts[host] = true
+		hosts := facts.Hosts(string(text))
+		e.addHosts(hosts)
+		if snapshot.BaseCommit == e.snapshot.BaseCommit { // else the list is of another commit
+			on.hosts.keep(blobs[at], hosts)
 		}
 	}
 	return nil
 }
 
+func (e *evidence) addHosts(hosts []string) {
+	for _, host := range hosts {
+		e.hosts[host] = true
+	}
+}
+
+// blobHosts keeps the hosts that files name, by their repository and blob, for later proposals. It is safe for
+// concurrent use.
+type blobHosts struct {
+	mu    sync.Mutex
+	hosts map[string][]string
+}
+
+// maxBlobHosts bounds the files of which hosts are kept. Beyond it, all are read anew.
+const maxBlobHosts = 10_000
+
+// of returns the hosts of a blob, and whether they are kept.
+func (b *blobHosts) of(blob string) (hosts []string, read bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	hosts, read = b.hosts[blob]
+	return hosts, read
+}
+
+func (b *blobHosts) keep(blob string, hosts []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hosts == nil || len(b.hosts) >= maxBlobHosts {
+		b.hosts = map[string][]string{}
+	}
+	b.hosts[blob] = hosts
+}
+
 // nearest chooses files within the bounds: those of the changed files' folders, then the others, by path.
-func (e *evidence) nearest(scope gitprovider.Scope, listed []gitprovider.ListedFile) (out []gitprovider.Path) {
+func (e *evidence) nearest(scope gitprovider.Scope, listed []gitprovider.ListedFile) (out []gitprovider.ListedFile) {
 	near := map[string]bool{}
 	for at := range e.comparedSnapshot().Contents {
 		near[path.Dir(at.String())] = true
@@ -247,15 +297,14 @@ func (e *evidence) nearest(scope gitprovider.Scope, listed []gitprovider.ListedF
 	})
 	bytes := int64(0)
 	for _, f := range listed {
-		at, err := gitprovider.ParsePath(f.Path)
-		if err != nil || !scope.Check(f.Path).Allowed || bytes+f.Size > maxHostBytes {
+		if !scope.Check(f.Path).Allowed || bytes+f.Size > maxHostBytes {
 			continue
 		}
 		if len(out) == maxHostFiles {
 			break
 		}
 		bytes += f.Size
-		out = append(out, at)
+		out = append(out, f)
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
 const deletes = "# Cleanup\n\n```sh\nrm -rf /srv/data\n```\n"
@@ -104,6 +105,31 @@ func TestAnAddressThatAnotherFileNamesIsNotNew(t *testing.T) {
 				t.Errorf("%d addresses, want %d: %+v", got, c.want, proposals[0].Facts)
 			}
 		})
+	}
+}
+
+// The hosts of a file are kept for later proposals.
+func TestAFileIsReadForItsHostsOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fake.AddRepo("joe", "infra", map[string]string{"playbooks/a.md": "See https://metrics.example.net/d/1.\n"})
+	var reads []int
+	service := prflow.New(b.options)
+	for _, name := range []string{"first", "second"} {
+		b.fake.Script.ForgetCalls()
+		_, err := service.Create(t.Context(), agent, createRequest(files(file("checks/"+name+".md", "create",
+			"# "+name+"\n\nOpen https://metrics.example.net/ and https://"+name+".example.net/ first.\n"))))
+		b.must(err)
+		calls := b.fake.Script.Calls()
+		reads = append(reads, slices.Index(calls, forgetest.MethodCommit)-1)
+		proposals, err := b.store.History.ByDigest(t.Context(), b.attempts()[0].Digest)
+		b.must(err)
+		if got := proposals[0].Facts.Counts[facts.Address]; got != 1 {
+			t.Errorf("%s: %d new addresses: %+v", name, got, proposals[0].Facts)
+		}
+	}
+	if reads[1] != reads[0]-1 {
+		t.Errorf("%d reads before the commit for the first proposal, %d for the second", reads[0], reads[1])
 	}
 }
 

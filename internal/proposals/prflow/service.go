@@ -119,11 +119,12 @@ type Service struct {
 	kernel  *operation.Kernel // takes the calls of all operations
 	ceiling gitprovider.Tier  // see AtMost; 0 for none
 	resumed *sync.Map         // repositories where what other processes left was looked for; shared with those of AtMost
+	hosts   *blobHosts        // shared with those of AtMost
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	s := &Service{Options: o, resumed: new(sync.Map)}
+	s := &Service{Options: o, resumed: new(sync.Map), hosts: new(blobHosts)}
 	s.kernel = operation.NewKernel(operation.KernelOptions{
 		Live: func() operation.Authority {
 			a := s.CurrentAuthority()
@@ -158,7 +159,7 @@ func (s *Service) AtMost(ceiling gitprovider.Tier) *Service {
 	if ceiling >= s.CurrentAuthority().Tier {
 		return s
 	}
-	return &Service{Options: s.Options, kernel: s.kernel, resumed: s.resumed,
+	return &Service{Options: s.Options, kernel: s.kernel, resumed: s.resumed, hosts: s.hosts,
 		ceiling: max(ceiling, gitprovider.TierObserve)}
 }
 
@@ -195,6 +196,7 @@ type rules struct {
 	secrets  Secrets
 	exported func(ctx context.Context) error // Proof.Exported
 	pauses   operation.Pauses                // nil for none
+	hosts    *blobHosts
 }
 
 // claim notes that we are about to write to a repository without a reservation, until release is called; paused if it
