@@ -146,3 +146,8 @@ func TestAnAlertIsToldAsData(t *testing.T) {
 		t.Errorf("%d are kept, the last one %.40s", len(kept), kept[len(kept)-1])
 	}
 }
+
+// quick looks for our own tokens alone: the rules for those of others take their time under the race detector.
+type quick struct{ *textscan.Scanner }
+
+func (quick) Secrets(context.Context, string, string) ([]textscan.Secret, error) { return nil, nil }
