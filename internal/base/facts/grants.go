@@ -34,7 +34,7 @@ func Grants(before, after string) (out []Grant) {
 // grantingField returns the field that a name means, where it gives rights by itself.
 func grantingField(name string) (headerField, bool) {
 	for _, field := range widening() {
-		if (field.always || field.list && !field.limits) && foldedField(field.name) == foldedField(name) {
+		if field.grants && foldedField(field.name) == foldedField(name) {
 			return field, true
 		}
 	}

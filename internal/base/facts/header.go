@@ -69,6 +69,7 @@ type headerField struct {
 	list    bool // of names, of which more give more rights
 	limits  bool // what is not in it is not allowed
 	always  bool // it is a fact wherever it stands
+	grants  bool // it gives rights by itself: see Grants
 	classes []Class
 }
 
@@ -89,12 +90,14 @@ func widening() []headerField {
 			fields = append(fields, f)
 		}
 	}
-	add("Allows tools:", headerField{list: true, classes: rights}, "allowed-tools", "allowed_tools", "allowedTools")
+	add("Allows tools:", headerField{list: true, grants: true, classes: rights}, "allowed-tools", "allowed_tools",
+		"allowedTools")
 	add("Allows tools:", headerField{list: true, limits: true, classes: rights}, "tools")
 	add("Forbids other tools:", headerField{limits: true, classes: rights}, "disallowedTools", "disallowed-tools",
 		"disable-model-invocation")
-	add("Runs by itself:", headerField{always: true, classes: code}, "hooks", "mcpServers", "mcp-servers", "mcp_servers")
-	add("Sets permissions:", headerField{always: true, classes: rights}, "permissions", "permissionMode",
+	add("Runs by itself:", headerField{always: true, grants: true, classes: code}, "hooks", "mcpServers", "mcp-servers",
+		"mcp_servers")
+	add("Sets permissions:", headerField{always: true, grants: true, classes: rights}, "permissions", "permissionMode",
 		"permission-mode")
 	add("Sets how it runs:", headerField{always: true, classes: rights}, "model", "context")
 	add("Sets how it runs:", headerField{classes: rights}, "agent", "user-invocable", "isolation", "memory", "effort")

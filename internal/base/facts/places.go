@@ -118,7 +118,8 @@ func isSecretPlace(text string) bool {
 		return strings.HasSuffix(base, ".pem") && strings.Contains(base, "key") || base == "metadata.google.internal" ||
 			base == "169.254.169.254"
 	}
-	return secretParts().in(lower) || strings.Contains(lower, "/.") && namesSecretFile(base) || strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") ||
+	return secretParts().in(lower) || strings.Contains(lower, "/.") && namesSecretFile(base) ||
+		strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") ||
 		strings.HasSuffix(base, ".pem") && strings.Contains(base, "key")
 }
 

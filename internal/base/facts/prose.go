@@ -210,8 +210,8 @@ func isAdverb(text string) bool {
 	return len(text) > 4 && text[len(text)-2:] == "ly"
 }
 
-// text gives the words of a sentence from first on, as they stand in the lines: as far as the last one, and on as far as
-// there is room. Where lines break makes no difference. A link is not cut.
+// text gives the words of a sentence from first on, as they stand in the lines: as far as the last one, and on as far
+// as there is room. Where lines break makes no difference. A link is not cut.
 func (s sentence) text(plain []string, first, last int) string {
 	out := ""
 	for i := first; i < len(s); {

@@ -60,7 +60,7 @@ func readFile(f File, addresses *addressBook) []Fact {
 	return withoutTwins(append(facts, weakened(f.Path, before, after, removed, added)...))
 }
 
-// classRoom says how many lines of a file have a fact of a class. Of those behind MaxFacts lines none is returned, so that
+// classRoom says how many lines of a file have a fact of a class. Of those behind MaxFacts lines none is returned:
 // they are counted, and their words are not made.
 type classRoom struct{ lines, last int }
 

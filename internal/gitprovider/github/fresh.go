@@ -72,10 +72,17 @@ func (o newObjects) has(object string) bool {
 }
 
 // retryUntilKnown calls do, and if GitHub does not know the new object yet, again after 1, 2 and 4 seconds. unknown
-// tells whether what do came to can mean that. It returns what do came to last; late is true if that is still unknown.
+// tells whether what do came to can mean that. A refusal during which another request was shown the object may be
+// older than that, and is no proof either. It returns what do came to last; late is true if that is still unknown.
 func (o newObjects) retryUntilKnown(ctx context.Context, object string, unknown func(error) bool,
 	do func() error) (late bool, err error) {
-	return o.waitWhile(ctx, func(err error) bool { return unknown(err) && o.has(object) }, do)
+	shown := false
+	return o.waitWhile(ctx,
+		func(err error) bool { return unknown(err) && (o.has(object) || !shown && o.wasShown(object)) },
+		func() error {
+			shown = o.wasShown(object)
+			return do()
+		})
 }
 
 // waitWhile is wait for errors that unknown recognises.

@@ -364,20 +364,3 @@ func filesBelow(t testing.TB, dir string) map[string]string {
 	}
 	return out
 }
-
-// A relative path of a registry starts at the project, whichever file names it.
-func TestARelativeRegistryStartsAtTheProject(t *testing.T) {
-	t.Parallel()
-	for _, file := range []string{".aam/config.yaml", "../home/.aam/config.yaml"} {
-		b := newBench(t)
-		for name, above := range map[string]string{"in-project": b.settings.Project, "in-home": b.settings.Home} {
-			dir := operationtest.WriteFiles(t, filepath.Join(above, "reg"), map[string]string{"registry.yaml": "name: x\n"})
-			publish(t, Registry{Name: "x", Dir: dir}, "latest", name, "1.0.0")
-		}
-		b.put(file, "registries: [{name: x, url: reg}]\n")
-		answer, text := b.ask("search", `{"query":"in-"}`)
-		if part(answer, "result.0.name") != "in-project" || strings.Contains(text, "in-home") {
-			t.Errorf("%s: %s", file, text)
-		}
-	}
-}

@@ -196,9 +196,9 @@ const (
 )
 
 // namedElsewhere returns a function that says whether another file in scope of the base branch names a host. The files
-// are read when it is first called, those next to the change first, at most maxHostFiles with maxHostBytes; a file whose
-// hosts are kept from another proposal is not read again. What cannot
-// be read names no host: then an address that is not new is shown as well.
+// are read when it is first called, those next to the change first, at most maxHostFiles with maxHostBytes. A file
+// whose hosts are kept from another proposal is not read again. What cannot be read names no host: then an address that
+// is not new is shown as well.
 func (e *evidence) namedElsewhere(ctx context.Context, on rules) func(host string) bool {
 	return func(host string) bool {
 		if e.hosts == nil {
