@@ -25,7 +25,7 @@ func TestAReviewOfAStateThatIsNewToUsIsAComment(t *testing.T) {
 }
 
 // Six openers of one pull request met it once: the refusal of one was read after the answer of another.
-func TestARefusalFromBeforeAnotherRequestWasShownTheObjectIsNoProof(t *testing.T) {
+func TestARefusalFromBeforeAnotherRequestWasShownTheObjectProvesNothing(t *testing.T) {
 	t.Parallel()
 	o := newObjects{made: forge.NewLRU[string, time.Time](maxNew, nil), now: time.Now,
 		sleep: func(context.Context, time.Duration) {}}
@@ -42,7 +42,8 @@ func TestARefusalFromBeforeAnotherRequestWasShownTheObjectIsNoProof(t *testing.T
 	if late, err := o.retryUntilKnown(t.Context(), "branch", isRefused, do); late || err != nil {
 		t.Errorf("after a refusal that is old: late %t, %v", late, err)
 	}
-	if late, err := o.retryUntilKnown(t.Context(), "branch", isRefused, func() error { return refused }); late || err == nil {
+	do = func() error { return refused }
+	if late, err := o.retryUntilKnown(t.Context(), "branch", isRefused, do); late || err == nil {
 		t.Errorf("a refusal of what was shown before: late %t, %v", late, err)
 	}
 }
