@@ -72,8 +72,9 @@ func (o newObjects) has(object string) bool {
 }
 
 // retryUntilKnown calls do, and if GitHub does not know the new object yet, again after 1, 2 and 4 seconds. unknown
-// tells whether what do came to can mean that. If another request was shown the object during a refusal, the refusal may
-// be older than that, and proves nothing either. It returns what do came to last; late is true if that is still unknown.
+// tells whether what do came to can mean that. If another request was shown the object during a refusal, the refusal
+// may be older than that, and proves nothing either. It returns what do came to last; late is true if that is still
+// unknown.
 func (o newObjects) retryUntilKnown(ctx context.Context, object string, unknown func(error) bool,
 	do func() error) (late bool, err error) {
 	shown := false
