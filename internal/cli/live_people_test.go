@@ -82,7 +82,7 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			s.put("policy.yaml", step.policy)
 			// What the agent and the browser get tells that the rules of this step are seen: it differs from the step before.
 			s.becomes(step.name, func() bool {
-				return s.listsAs() == step.lists && s.reading() == step.reads && s.making() == step.makes
+				return s.reading() == step.reads && s.making() == step.makes && s.listsAs() == step.lists
 			})
 			for what, c := range map[string]struct{ got, want any }{
 				"a browser that reads": {s.reading(), step.reads}, "a browser that makes a token": {s.making(), step.makes},

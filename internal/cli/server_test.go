@@ -524,7 +524,8 @@ func (w *peopleWorld) put(name, text string) {
 
 func (w *peopleWorld) becomes(what string, is func() bool) {
 	w.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+	// A fast machine that asked more often would come to the bound of an agent's connections in an hour.
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(250 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("waited in vain: %s", what)
 		}
