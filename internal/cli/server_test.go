@@ -524,7 +524,7 @@ func (w *peopleWorld) put(name, text string) {
 
 func (w *peopleWorld) becomes(what string, is func() bool) {
 	w.Helper()
-	// A fast machine that asked more often would come to the bound of an agent's connections in an hour.
+	// Who asks more often with a token that is not good any more comes to the bound of wrong tokens in a minute.
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(250 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("waited in vain: %s", what)
