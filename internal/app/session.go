@@ -53,7 +53,7 @@ func NewAgentSessions(p *Parts) (*session.Service, error) {
 		Cadence: p.Cfg.Sessions.Schedule.Cadence, Supervisor: supervisor, Records: p.Store.AgentSessions, Now: p.Store.Now,
 		After: time.After, Log: p.Log,
 		// the schedule has the error in the log
-		Refused: func(ctx context.Context, why error) { _ = refusedSchedule(ctx, p, why) },
+		Refused: func(ctx context.Context, why error) { _ = refusedStart(ctx, p, scheduleActor(), why) },
 	})
 	return s, nil
 }
@@ -74,17 +74,20 @@ func refuseExposedSchedule(ctx context.Context, p *Parts, s *session.Service) er
 		return nil
 	}
 	if why := exposedToAgents(p); why != "" {
-		return refusedSchedule(ctx, p, fault.New(fault.Misconfigured,
+		return refusedStart(ctx, p, scheduleActor(), fault.New(fault.Misconfigured,
 			"sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start: %s", why))
 	}
 	return nil
 }
 
-// refusedSchedule records that a session of the schedule was refused.
-func refusedSchedule(ctx context.Context, p *Parts, why error) error {
+func scheduleActor() record.Actor {
+	return record.Actor{Door: record.DoorPoll, System: record.SystemSchedule}
+}
+
+// refusedStart records that a session which nobody asked for was refused: one of the schedule, or of a hook.
+func refusedStart(ctx context.Context, p *Parts, who record.Actor, why error) error {
 	start := ActNamed(newSessionActs(func() *Parts { return p }).Operations(), session.ActStart)
-	return start.Reject(ctx, operation.Call{Caller: operation.Caller{Actor: record.Actor{
-		Door: record.DoorPoll, System: record.SystemSchedule}}}, why)
+	return start.Reject(ctx, operation.Call{Caller: operation.Caller{Actor: who}}, why)
 }
 
 func newSessionActs(p func() *Parts) session.Acts {
@@ -99,6 +102,7 @@ func newRunHooks(p *Parts) *session.Hooks {
 	return &session.Hooks{
 		Policy: p.Rules.Effective, Runs: func() (session.Runs, error) { return p.supervisor() },
 		Store: p.Store.AgentSessions, Now: p.Store.Now, NewID: NewID,
+		Refused: func(ctx context.Context, hook record.Actor, why error) error { return refusedStart(ctx, p, hook, why) },
 	}
 }
 

@@ -36,8 +36,11 @@ type Hooks struct {
 	Policy func() (policy.Policy, error)
 	Runs   func() (Runs, error)
 	Store  HookStore
-	Now    func() time.Time
-	NewID  func() string
+	// Refused records in the audit why a hook, whose token was right, may not start a session. It returns that error with
+	// the id of the row.
+	Refused func(ctx context.Context, hook record.Actor, why error) error
+	Now     func() time.Time
+	NewID   func() string
 }
 
 // HookStatus says what a call of a hook has done.
@@ -70,14 +73,22 @@ func (h *Hooks) Authorize(name, token string) (policy.Hook, error) {
 	if right := subtle.ConstantTimeCompare([]byte(shown), []byte(strings.ToLower(hook.TokenSHA256))); !found ||
 		token == "" || right != 1 {
 		return policy.Hook{}, fault.New(fault.Unauthenticated,
-			"there is no such hook, or its token is wrong; the policy has hooks and the SHA-256 of their tokens")
+			"the hook does not exist, or the token is wrong; the policy names hooks and the SHA-256 of their tokens")
 	}
 	return hook, nil
 }
 
 // Run starts a session for those alerts of a delivery that are firing and new. The claim is recorded before the session
-// begins, so that a caller who repeats starts no second one.
+// begins, so that a caller who repeats starts no second one. A refusal is recorded.
 func (h *Hooks) Run(ctx context.Context, hook policy.Hook, body []byte) (HookRun, error) {
+	ran, err := h.startFor(ctx, hook, body)
+	if err != nil {
+		return HookRun{}, h.Refused(ctx, hookActor(hook), err)
+	}
+	return ran, nil
+}
+
+func (h *Hooks) startFor(ctx context.Context, hook policy.Hook, body []byte) (HookRun, error) {
 	alerts, err := parseAlerts(body)
 	if err != nil {
 		return HookRun{}, err

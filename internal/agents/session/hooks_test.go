@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
@@ -21,6 +22,7 @@ type hookWorld struct {
 	started []Spec
 	known   []string
 	busy    bool
+	refused []error // as the audit has them
 }
 
 func (w *hookWorld) Start(ctx context.Context, spec Spec) (string, error) {
@@ -53,7 +55,14 @@ func newHookWorld() *hookWorld {
 	rules.Agents.Hooks = []policy.Hook{{Name: "alerts", TokenSHA256: hex.EncodeToString(sum[:]), Tier: 1,
 		Note: "Look at the disks", Window: time.Hour, PerHour: 4}}
 	w.hooks = &Hooks{Policy: func() (policy.Policy, error) { return rules, nil },
-		Runs: func() (Runs, error) { return w, nil }, Store: w, Now: time.Now, NewID: func() string { return "row" }}
+		Runs: func() (Runs, error) { return w, nil }, Store: w, Now: time.Now, NewID: func() string { return "row" },
+		Refused: func(_ context.Context, hook record.Actor, why error) error {
+			if hook.Door != record.DoorWebhook || hook.Client != "hook alerts" {
+				return fault.New(fault.Internal, "it was refused to %v", hook)
+			}
+			w.refused = append(w.refused, why)
+			return why
+		}}
 	return w
 }
 
@@ -101,9 +110,14 @@ func TestAHookStartsOneSessionForAnAlert(t *testing.T) {
 	if len(spec.Alerts.Alerts) != 1 || !spec.Scheduled || spec.Trigger != sessions.TriggerHook || spec.Note != hook.Note {
 		t.Errorf("it was started as %+v", spec)
 	}
+	if len(w.refused) > 0 {
+		t.Errorf("refused: %v", w.refused)
+	}
 	for _, body := range []string{"", "[]", "null", `{"alerts":[1]}`, `{"alerts":[null]}`} {
-		if _, err := w.hooks.Run(t.Context(), hook, []byte(body)); fault.CodeOf(err) != fault.InvalidArgument {
-			t.Errorf("%s: %v", body, err)
+		w.refused = nil
+		if _, err := w.hooks.Run(t.Context(), hook, []byte(body)); fault.CodeOf(err) != fault.InvalidArgument ||
+			len(w.refused) != 1 {
+			t.Errorf("%s: %v, recorded %v", body, err, w.refused)
 		}
 	}
 }
