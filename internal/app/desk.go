@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -21,8 +23,9 @@ import (
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
-// The socket by which a server gives sign-in addresses to the user who runs it. It is in the state folder, which only
-// that user can enter, or below /tmp where its path would be too long for a socket.
+// The socket by which a server gives sign-in addresses to the user who runs it. It is in the state folder, or below
+// /tmp where its path would be too long for a socket. Agents within a boundary may run as that user, and can connect to
+// it. They cannot read the state folder, which holds the key that a client shows.
 const (
 	deskFolder    = "desk"
 	deskParent    = "/tmp"
@@ -30,7 +33,7 @@ const (
 	maxDeskPath   = 100 // bytes; the systems' limits are 104 and 108
 	deskBound     = 5 * time.Second
 	maxDeskAnswer = 4 << 10 // bytes
-	deskQuestion  = "\n"
+	maxDeskKey    = 64      // bytes, with the end of the line
 )
 
 // SignInAddress signs a browser in once, until its time is over.
@@ -52,13 +55,14 @@ type desk struct {
 	in       signIn
 	peer     func(net.Conn) (gateway.Peer, error) // who connects
 	at       net.Addr
+	key      string // that clients show
 	listener net.Listener
 	folder   string // is removed with the socket
 }
 
 // openDesk makes the socket. Where that fails the server goes without: the error is one to log.
 func openDesk(ctx context.Context, p *Parts, in signIn, at net.Addr, name string) (*desk, error) {
-	d := &desk{parts: p, in: in, at: at, peer: gateway.PeerOf}
+	d := &desk{parts: p, in: in, at: at, key: rand.Text(), peer: gateway.PeerOf}
 	path := filepath.Join(p.Cfg.Records.Dir, deskFolder, name)
 	if len(path) <= maxDeskPath {
 		if err := files.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -99,12 +103,12 @@ func (d *desk) removeFolder() error {
 	return files.RemoveAll(d.folder)
 }
 
-// path returns the path of the socket; "" where there is none.
-func (d *desk) path() string {
+// way returns how clients reach the socket; zero where there is none.
+func (d *desk) way() deskWay {
 	if d == nil {
-		return ""
+		return deskWay{}
 	}
-	return d.listener.Addr().String()
+	return deskWay{d.listener.Addr().String(), d.key}
 }
 
 // serve answers until ctx is done, one after the other.
@@ -128,23 +132,26 @@ func (d *desk) serve(ctx context.Context) {
 func (d *desk) serveConn(ctx context.Context, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(deskBound))
-	if _, err := conn.Read(make([]byte, len(deskQuestion))); err != nil {
+	key, err := bufio.NewReaderSize(conn, maxDeskKey).ReadSlice('\n')
+	if err != nil {
 		return
 	}
-	answer, err := d.answer(ctx, conn)
+	answer, err := d.answer(ctx, conn, string(bytes.TrimSpace(key)))
 	if e := fault.From(err); e != nil {
 		answer = deskAnswer{Code: e.Code, Message: e.Message}
 	}
 	_ = json.NewEncoder(conn).Encode(answer)
 }
 
-// answer gives an address to the user who runs this server, and to root. forbidden for everybody else.
-func (d *desk) answer(ctx context.Context, conn net.Conn) (deskAnswer, error) {
+// answer gives an address to the user who runs this server, and to root, if they show the key. unauthenticated for
+// everybody else.
+func (d *desk) answer(ctx context.Context, conn net.Conn, key string) (deskAnswer, error) {
 	peer, err := d.peer(conn)
 	if peer.Release != nil {
 		defer peer.Release()
 	}
-	if err != nil || !peer.Known || peer.UID != os.Getuid() && peer.UID != 0 {
+	right := subtle.ConstantTimeCompare([]byte(key), []byte(d.key)) == 1
+	if err != nil || !right || !peer.Known || peer.UID != os.Getuid() && peer.UID != 0 {
 		return deskAnswer{}, fault.New(fault.Unauthenticated, "only the user who runs the server gets an address to sign in")
 	}
 	secret, err := d.in.first.Make(ctx)
@@ -174,9 +181,9 @@ func dashboardURL(p *Parts, at net.Addr) string {
 
 // RunningServer is a server that runs on this machine with the same state folder.
 type RunningServer struct {
-	PID    int    `json:"pid"`
-	URL    string `json:"url"`
-	socket string
+	PID  int    `json:"pid"`
+	URL  string `json:"url"`
+	desk deskWay
 }
 
 // RunningServers lists the servers on this machine that have this state folder.
@@ -185,7 +192,7 @@ func RunningServers(p *Parts) []RunningServer {
 	for _, text := range servingTexts(p.Cfg.Records.Dir) {
 		var s servingText
 		if json.Unmarshal(text, &s) == nil && s.URL != "" {
-			out = append(out, RunningServer{PID: s.PID, URL: s.URL, socket: s.Desk})
+			out = append(out, RunningServer{PID: s.PID, URL: s.URL, desk: s.Desk})
 		}
 	}
 	return out
@@ -194,22 +201,28 @@ func RunningServers(p *Parts) []RunningServer {
 // servingText is what a server tells other processes on this machine.
 type servingText struct {
 	doctor.Server
-	URL  string `json:"url"`
-	Desk string `json:"desk,omitempty"` // path of the socket
+	URL  string  `json:"url"`
+	Desk deskWay `json:"desk,omitzero"`
+}
+
+// deskWay is how a client reaches the socket of a server.
+type deskWay struct {
+	Path string `json:"path"`
+	Key  string `json:"key"`
 }
 
 // NewSignInAddress asks a running server for an address. Its error is one of the server's.
 func NewSignInAddress(ctx context.Context, s RunningServer) (SignInAddress, error) {
-	if s.socket == "" {
+	if s.desk.Path == "" {
 		return SignInAddress{}, fault.New(fault.NotFound, "the server at %s gives no addresses; see its log", s.URL)
 	}
-	conn, err := (&net.Dialer{Timeout: deskBound}).DialContext(ctx, "unix", s.socket)
+	conn, err := (&net.Dialer{Timeout: deskBound}).DialContext(ctx, "unix", s.desk.Path)
 	if err != nil {
 		return SignInAddress{}, fault.Wrap(err, fault.NotFound, "the server at %s does not answer: %s", s.URL, err)
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(deskBound))
-	_, err = conn.Write([]byte(deskQuestion))
+	_, err = conn.Write([]byte(s.desk.Key + "\n"))
 	var line []byte
 	if err == nil {
 		line, err = bufio.NewReaderSize(conn, maxDeskAnswer).ReadSlice('\n')

@@ -356,18 +356,25 @@ func TestThePoliciesOfTheGuidesAreRead(t *testing.T) {
 	}
 }
 
-// The socket of the front desk is for the user who runs the server, however many others can reach it.
+// The socket of the front desk is for the user who runs the server, however many others can reach it. Of that user's
+// processes it is for those that can read the state folder: an agent within a boundary cannot.
 func TestOnlyTheUserOfTheServerGetsAnAddressToSignIn(t *testing.T) {
-	for name, peer := range map[string]gateway.Peer{
-		"another user": {Known: true, UID: os.Getuid() + 1}, "a user that the kernel does not name": {},
+	own := gateway.Peer{Known: true, UID: os.Getuid()}
+	for name, c := range map[string]struct {
+		peer gateway.Peer
+		err  error
+		key  string
+	}{
+		"another user":                         {peer: gateway.Peer{Known: true, UID: os.Getuid() + 1}, key: "right"},
+		"a user that the kernel does not name": {key: "right"},
+		"a failed question":                    {own, errors.New("gone"), "right"},
+		"who cannot read the key":              {peer: own},
+		"who guesses the key":                  {peer: own, key: "wrong"},
 	} {
-		d := desk{peer: func(net.Conn) (gateway.Peer, error) { return peer, nil }}
-		if answer, err := d.answer(t.Context(), nil); fault.CodeOf(err) != fault.Unauthenticated || answer.URL != "" {
+		d := desk{key: "right", peer: func(net.Conn) (gateway.Peer, error) { return c.peer, c.err }}
+		if answer, err := d.answer(t.Context(), nil, c.key); fault.CodeOf(err) != fault.Unauthenticated ||
+			answer.URL != "" {
 			t.Errorf("%s: %+v, %v", name, answer, err)
 		}
-	}
-	d := desk{peer: func(net.Conn) (gateway.Peer, error) { return gateway.Peer{Known: true}, errors.New("gone") }}
-	if _, err := d.answer(t.Context(), nil); fault.CodeOf(err) != fault.Unauthenticated {
-		t.Errorf("a failed question: %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func (s *serving) pollRules(ctx context.Context, p *Parts) {
 }
 
 func (s *serving) writeState(state policy.State) {
-	text, err := json.Marshal(servingText{doctor.Server{PID: os.Getpid(), Rules: state}, s.url, s.desk.path()})
+	text, err := json.Marshal(servingText{doctor.Server{PID: os.Getpid(), Rules: state}, s.url, s.desk.way()})
 	if err != nil || s.file == nil || slices.Equal(text, s.lastText) || len(text) > maxServing {
 		return
 	}

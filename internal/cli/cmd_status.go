@@ -26,8 +26,8 @@ func statusCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say what waits, what is broken, what runs and what is paused",
-		Long: "status answers in ten lines what the overview of the dashboard answers: what waits for a person, the most urgent\n" +
-			"first, what is broken, which sessions run, what is paused, and where the dashboard is. It asks no forge.",
+		Long: "status answers in ten lines what the overview of the dashboard answers: what waits for a person, the most\n" +
+			"urgent first, what is broken, which sessions run, what is paused, and where the dashboard is. It asks no forge.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), a) },
 	}
@@ -117,9 +117,9 @@ func dashboardCommand(a *commandLine) *cobra.Command {
 	return &cobra.Command{
 		Use:   "dashboard",
 		Short: "Print an address that signs your browser in once",
-		Long: "dashboard asks the claudeops serve that runs on this machine with the same state folder for an address that signs\n" +
-			"a browser in once, within ten minutes. It asks over a socket in that folder. The server looks at the user of the\n" +
-			"calling process, and answers the user who runs the server, and root.",
+		Long: "dashboard asks the claudeops serve that runs on this machine with the same state folder for an address that\n" +
+			"signs a browser in once, within ten minutes. It asks over a socket. The server answers the user who runs it, and\n" +
+			"root, if the calling process can read the state folder: an agent within a boundary cannot.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDashboard(cmd.Context(), a) },
 	}
