@@ -117,6 +117,9 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	if v.RequireBoundary {
 		w.WriteString("No session starts without a boundary that lacks nothing.\n")
 	}
+	for _, hook := range v.Hooks {
+		fmt.Fprintf(w, "A hook starts sessions: %s\n", hook)
+	}
 	for _, s := range v.Sources {
 		fmt.Fprintf(w, "Files of projects may choose: %s\n", s.Origin)
 	}

@@ -13,13 +13,12 @@ import (
 
 // Hook is a template of sessions that another program starts, such as Alertmanager.
 type Hook struct {
-	Name string `json:"name"`
-	// TokenSHA256 is the SHA-256 of the token that its callers show, in hexadecimal.
-	TokenSHA256 string           `json:"-"`
-	Tier        gitprovider.Tier `json:"tier"`
-	Note        string           `json:"note,omitempty"` // the operator's words to the agent
-	Window      time.Duration    `json:"window"`         // one session for the same alert within it
-	PerHour     int              `json:"per_hour"`       // sessions
+	Name        string
+	TokenSHA256 string // of the token that its callers show, in hexadecimal
+	Tier        gitprovider.Tier
+	Note        string        // the operator's words to the agent
+	Window      time.Duration // one session for the same alert within it
+	PerHour     int           // sessions
 }
 
 // hookSection is the YAML form of a hook.
@@ -48,6 +47,16 @@ func (a Agents) HookNamed(name string) (Hook, bool) {
 		return Hook{}, false
 	}
 	return a.Hooks[at], true
+}
+
+// hookWords says what each hook may do, without its token.
+func (a Agents) hookWords() []string {
+	out := []string{}
+	for _, h := range a.Hooks {
+		out = append(out, fmt.Sprintf("%s: sessions of tier %s, at most %d in an hour, and one for the same alert within %s",
+			h.Name, h.Tier, h.PerHour, ageText(h.Window)))
+	}
+	return out
 }
 
 func (f file) hooks(p *Policy) error {

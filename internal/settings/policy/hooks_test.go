@@ -22,6 +22,21 @@ func TestHooksAreReadStrictly(t *testing.T) {
 	if _, found := p.Agents.HookNamed("other"); found {
 		t.Error("another hook is found")
 	}
+	shown := p.View().Hooks
+	if len(shown) != 1 || shown[0] != "alerts: sessions of tier 1, at most 4 in an hour, and one for the same alert within 2h" {
+		t.Errorf("people read %q", shown)
+	}
+	hashes := map[string]bool{policy.Default().Hash(): true, p.Hash(): true}
+	for _, other := range []string{strings.Repeat("cd", 32) + ", window: 2h", sum + ", window: 3h"} {
+		q, err := policy.Parse("p.yaml", []byte("version: 1\nhooks:\n  alerts: {token_sha256: "+other+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes[q.Hash()] = true
+	}
+	if len(hashes) != 4 {
+		t.Error("policies with other hooks have one hash")
+	}
 	for text, why := range map[string]string{
 		"alerts: {}":                                    "token_sha256",
 		"alerts: {token_sha256: secret}":                "token_sha256",

@@ -266,6 +266,7 @@ type View struct {
 
 	Facts    map[string]string `json:"facts" doc:"Classes of facts that are acknowledged or refuse; others are shown"`
 	Checkers []string          `json:"checkers" doc:"Names of the operator's checkers"`
+	Hooks    []string          `json:"hooks" doc:"Which programs may start sessions, at which tier and how often"`
 
 	Duplicates   Duplicates   `json:"duplicates"`
 	PullRequests PullRequests `json:"pull_requests"`
@@ -316,7 +317,8 @@ func (p Policy) View() View {
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords,
 		NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
-		AllowForks: p.Targets.AllowForks, Facts: p.Facts.view(), Checkers: p.checkerNames(), Duplicates: p.Duplicates,
+		AllowForks: p.Targets.AllowForks, Facts: p.Facts.view(), Checkers: p.checkerNames(), Hooks: p.Agents.hookWords(),
+		Duplicates:   p.Duplicates,
 		PullRequests: p.Pulls.view(),
 		ToolTiers:    append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
@@ -338,7 +340,13 @@ func ageText(age time.Duration) string {
 	case age%day == 0:
 		return strconv.Itoa(int(age/day)) + "d"
 	}
-	return age.String()
+	text := age.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-len(zero)+1]
+		}
+	}
+	return text
 }
 
 // Hash identifies the effective rules, wherever they came from: 12 hex digits.
@@ -359,6 +367,9 @@ func (p Policy) Hash() string {
 	}
 	if p.Agents.RequireBoundary {
 		rules = append(rules, "require_boundary")
+	}
+	if len(p.Agents.Hooks) > 0 {
+		rules = append(rules, "hooks", p.Agents.Hooks)
 	}
 	if p.Server.RequireSink {
 		rules = append(rules, "audit.require_sink")

@@ -52,9 +52,8 @@ func (h *policyPage) showRules(req *httpx.Request, q askParams) (httpx.Response,
 	if q.Tier > int(gitprovider.TierRemediate) {
 		return httpx.Response{}, fault.New(fault.InvalidArgument, "the parameter `tier` is 1, 2 or 3")
 	}
-	view := policyView{Page: h.frame(req, "Policy", "/policy"), Path: q.Path}
+	view := policyView{Page: h.frame(req, "Policy", "/policy"), Path: q.Path, Suggestion: h.suggestion(req, q.Repo)}
 	rules, err := h.policy()
-	view.Suggestion = h.suggestion(req, q.Repo)
 	if err != nil {
 		view.Problem = fault.From(err).Message
 		return h.html("policy", view)
@@ -107,8 +106,10 @@ func sections(v policy.View) []section {
 	return []section{
 		{Title: "Who may what", Rules: []string{
 			"Tier 1 looks, and hands over what it finds. It may not propose.",
-			fmt.Sprintf("Tier 2 proposes: it may change %s in one pull request; %s.", fault.CountFiles(v.Tier2MaxFiles), caps(v.Tier2Caps)),
-			fmt.Sprintf("Tier 3 proposes more: it may change %s in one pull request; %s.", fault.CountFiles(v.Tier3MaxFiles), caps(v.Tier3Caps)),
+			fmt.Sprintf("Tier 2 proposes: it may change %s in one pull request; %s.", fault.CountFiles(v.Tier2MaxFiles),
+				caps(v.Tier2Caps)),
+			fmt.Sprintf("Tier 3 proposes more: it may change %s in one pull request; %s.", fault.CountFiles(v.Tier3MaxFiles),
+				caps(v.Tier3Caps)),
 			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
 			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.",
 				v.CooldownHours,
@@ -148,6 +149,7 @@ func sections(v policy.View) []section {
 			"What agents said in sessions is " + textIf(v.SessionTranscripts == "0", "kept.",
 				"removed after "+v.SessionTranscripts+"."),
 		}},
+		{Title: "Programs that may start sessions", Rules: v.Hooks},
 	}
 }
 
