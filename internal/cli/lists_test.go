@@ -95,7 +95,7 @@ func sampleLists(now time.Time) []sampleList {
 		{"deploy snapshots", func(w *strings.Builder) {
 			snapshotRows(w, [][]string{{"ID", "WHEN", "WHAT", "OF", "TARGETS", "CHANGES", "PROJECT"},
 				{"20261126-093000-1a2b", operation.TimeCell(ago(time.Hour)), "apply", "project", "claude cursor codex", "12",
-					"/srv/work/a-long-folder/home-cluster"}})
+					"/opt/site/a-long-folder/home-cluster"}})
 		}},
 		{"token list", viewOf(credentials.TokenActs{Now: func() time.Time { return now }}.Operations(),
 			sampleTokens(ago))},

@@ -32,7 +32,7 @@ func (s *Store) IDs(ctx context.Context, kind record.IDKind, prefix string) (ids
 	case record.IDOfScriptRun:
 		from = "script_runs"
 	default:
-		return nil, fault.New(fault.InvalidArgument, "there are no ids of the kind %q", kind)
+		return nil, fault.New(fault.InvalidArgument, "%q is not a kind of id", kind)
 	}
 	err = s.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		const after = "~" // every id has letters, digits and dashes alone

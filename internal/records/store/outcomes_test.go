@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -237,15 +236,7 @@ func TestOutcomesAreWhatANaiveCountFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			e := &ending{&recounted{T: t, Rand: rand.New(rand.NewPCG(seed, 48)), place: emptyPlace(t),
-				clock: &clock{noon()}}, map[string]float64{}}
-			e.restart(0)
-			e.restart(1)
-			defer func() {
-				for _, s := range e.stores {
-					wantEqual(t, s.Close(), nil)
-				}
-			}()
+			e := &ending{newRecounted(t, seed, 48), map[string]float64{}}
 			for range 80 {
 				e.check(e.step())
 			}

@@ -17,7 +17,8 @@ import (
 
 //nolint:gochecknoglobals // of constants alone; never changed
 var pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
-	r.updated_us, r.asked_us, r.reviewed_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by, r.misses, r.version,
+	r.updated_us, r.asked_us, r.reviewed_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by,
+	r.misses, r.version,
 	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us, ` + newestFacts
 
 // newestFacts selects the facts of the newest proposal of a pull request that changes files: of the whole of it.

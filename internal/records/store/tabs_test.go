@@ -327,6 +327,20 @@ type recounted struct {
 	n      int
 }
 
+// newRecounted makes a place with two processes, which end with the test.
+func newRecounted(t *testing.T, seed, stream uint64) *recounted {
+	t.Helper()
+	r := &recounted{T: t, Rand: rand.New(rand.NewPCG(seed, stream)), place: emptyPlace(t), clock: &clock{noon()}}
+	r.restart(0)
+	r.restart(1)
+	t.Cleanup(func() {
+		for _, s := range r.stores {
+			wantEqual(t, s.Close(), nil)
+		}
+	})
+	return r
+}
+
 func (r *recounted) restart(i int) {
 	if s := r.stores[i]; s != nil {
 		wantEqual(r.T, s.Close(), nil)
@@ -502,14 +516,7 @@ func TestWhatIsCountedIsWhatACountOfAllFinds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			r := &recounted{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), place: emptyPlace(t), clock: &clock{noon()}}
-			r.restart(0)
-			r.restart(1)
-			defer func() {
-				for _, s := range r.stores {
-					wantEqual(t, s.Close(), nil)
-				}
-			}()
+			r := newRecounted(t, seed, 0)
 			for range 80 {
 				r.check(r.change())
 			}

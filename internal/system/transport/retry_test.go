@@ -412,7 +412,7 @@ func TestStatusFaultIsTheSameForAllForges(t *testing.T) {
 	}
 }
 
-// Below the path of an API, a redirect to what does not lie there is no new name, but a page that asks to sign in.
+// A redirect that leaves the path of the API tells no new name: it leads to a page that asks people to sign in.
 func TestARedirectToASignInPageIsNoRename(t *testing.T) {
 	for target, want := range map[string]fault.Code{
 		"/login?return_to=%2Fapi": fault.ProviderDisabled, "/": fault.ProviderDisabled, "/api/v3x/1": fault.ProviderDisabled,

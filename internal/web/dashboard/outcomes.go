@@ -150,18 +150,15 @@ func outcomeRowOf(r record.OutcomeReport, s record.OutcomeSum) outcomeRow {
 		reasons = append(reasons, record.CodeText(c.Code)+" "+views.Count(c.Count))
 	}
 	row.Why = strings.Join(reasons, ", ")
-	q := url.Values{"since": {r.Since.Format(time.DateOnly)}}
 	switch r.By {
 	case record.ByTier:
 		row.Label = "Tier " + s.Name
 	case record.BySession:
 		row.Link = sessionsPath + "/" + url.PathEscape(s.Name)
 	case record.ByAgent:
-		q.Set("who", s.Name)
 		row.Link = auditPath + "?" + url.Values{"who": {s.Name}}.Encode()
 	case record.ByRepository:
-		q.Set("repo", s.Name)
-		row.Link = changesPath + "?" + q.Encode()
+		row.Link = changesPath + "?" + url.Values{"since": {r.Since.Format(time.DateOnly)}, "repo": {s.Name}}.Encode()
 	}
 	return row
 }

@@ -237,10 +237,11 @@ func (w waiting) oldest() (at time.Time) {
 
 // showTo names the acts for people who may review or, for those who may not, that they may look.
 func (w waiting) showTo(reviews bool) {
+	if reviews {
+		return
+	}
 	for i := range w.items {
-		if !reviews {
-			w.items[i].Act = "Open"
-		}
+		w.items[i].Act = "Open"
 	}
 }
 

@@ -1,11 +1,13 @@
-// Applies the theme that somebody has chosen in this browser, before anything is drawn. Without a choice it is the system's.
+// Applies the theme that somebody has chosen in this browser, before anything is drawn. Without one the system's holds.
 "use strict";
 (() => {
   const root = document.documentElement;
   const apply = (theme) => {
     if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
-    for (const button of document.querySelectorAll(".themes button")) button.setAttribute("aria-pressed", String(button.dataset.to === (theme ?? "")));
+    for (const button of document.querySelectorAll(".themes button")) {
+      button.setAttribute("aria-pressed", String(button.dataset.to === theme));
+    }
   };
   const kept = () => { try { return localStorage.getItem("theme") ?? ""; } catch { return ""; } };
   apply(kept());
