@@ -423,7 +423,7 @@ func TestPagesThatFollowSayWhereTheyStand(t *testing.T) {
 	t.Parallel()
 	w, id := dryWorld(t, func(w *world) { w.web.Network.BasePath = "" })
 	for target, follows := range map[string]bool{
-		"/": true, "/changes": true, "/proposals/" + id: true, "/changes/forges": true, "/audit": true, "/policy": false,
+		"/": true, "/changes": true, "/proposals/" + id: true, "/doctor?ask=forges": true, "/audit": true, "/policy": false,
 		"/doctor": true, "/sign-in": false,
 	} {
 		d := w.page(target, 200)

@@ -346,7 +346,7 @@ func TestAForgeThatDoesNotServeUsTakesOneRowAndTheRestStays(t *testing.T) {
 			second.Script.FailBefore(forgetest.MethodPing, tt.err)
 			w.advance(time.Minute)
 			w.get("/readyz?providers=1")
-			for _, page := range []string{"/", "/changes", "/changes/forges", "/doctor"} {
+			for _, page := range []string{"/", "/changes", "/doctor?ask=forges", "/doctor"} {
 				w.page(page, 200).has(tt.says)
 			}
 			w.advance(time.Minute)

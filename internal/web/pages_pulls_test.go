@@ -25,15 +25,18 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 	w := newWorld(t, nil)
 	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-	w.page("/changes/forges", 200).has("fake:joe/infra", "#1 Check inodes, too", "checks/inodes.md")
+	w.page("/doctor?ask=forges", 200).has("fake:joe/infra 1")
+	people := w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"})
+	people.Push("claude-ops/fix/x")
+	people.OpenPR("claude-ops/fix/x", "Of another installation", "claude-ops")
 	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories,
 		pattern(t, "fake:joe/infra"), pattern(t, "joe/other"),
 		pattern(t, "gitea:joe/x"), pattern(t, "joe/*"), pattern(t, "fake:joe/missing"))
 	w.build()
-	d := w.page("/changes/forges", 200)
-	d.has("#1 Check inodes, too", "fake:joe/other None is open", "gitea:joe/x Forge is off:", "GITEA_TOKEN is not set",
-		"fake:joe/missing Does not exist:")
-	if n := len(d.within(d.find("main")[0]).find("h2")); n != 4 {
+	d := w.page("/doctor?ask=forges", 200)
+	d.has("fake:joe/infra 2 Not in these records: #2 Of another installation", "fake:joe/other None is open", "gitea:joe/x Forge is off", "GITEA_TOKEN is not set",
+		"fake:joe/missing Does not exist")
+	if n := len(d.within(d.find("tbody")[0]).find("tr")); n != 4 {
 		t.Errorf("%d repositories", n)
 	}
 	w.page("/pulls/fake/joe/infra/1", 200).has("Check inodes, too #1", "Needs review",
@@ -277,27 +280,12 @@ func pattern(t *testing.T, text string) policy.RepoPattern {
 	return p
 }
 
-func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
+func TestTheOverviewAsksNoForge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.page("/", 200).has("Nothing waits for reviewers")
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
-	repo := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
-	w.page("/changes/forges", 200).has("None none now")
-	hosted := w.fake.World(t, repo)
-	w.fake.People.SetChecks(repo, 1, gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"ci"}})
-	for _, review := range []struct {
-		author string
-		state  gitprovider.ReviewState
-	}{{"ann", gitprovider.ReviewChangesRequested}, {"bob", gitprovider.ReviewApproved},
-		{"cyd", gitprovider.ReviewApproved},
-		{"bob", gitprovider.ReviewChangesRequested}, {"ann", gitprovider.ReviewApproved},
-		{"ann", gitprovider.ReviewCommented}} {
-		w.advance(time.Minute)
-		hosted.Review(1, review.author, review.state, "words")
-	}
-	w.page("/changes/forges", 200).has("Checks failed 1 against 2 approved 6 min")
-	w.advance(3 * time.Minute)
+	w.advance(9 * time.Minute)
 	w.fake.Script.ForgetCalls()
 	w.page("/", 200).has("Check inodes, too Nobody has reviewed it · joe/infra #1 9 min Open")
 	for _, call := range w.fake.Script.Calls() {
@@ -305,8 +293,6 @@ func TestEachOpenPullRequestHasItsChecksAndReviews(t *testing.T) {
 			t.Errorf("the overview asked the provider: %v", call)
 		}
 	}
-	w.fake.Script.FailBefore("Status", fault.New(fault.UpstreamError, "the host is down"))
-	w.page("/changes/forges", 200).has("#1 Check inodes, too", "The forge failed, ask about #1")
 }
 
 // A forge that merges follows a person who has moved the file; what it writes then is not shown, and the page says so.
@@ -345,38 +331,6 @@ func TestAPullRequestShowsTheNewestThatWasSaid(t *testing.T) {
 	d.lacks("remark 0.")
 }
 
-func TestChecksAreReadForTheNewestPullRequestsOnly(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.fake.AddRepo("joe", "other", map[string]string{"README.md": "x"})
-	w.flow.Authority.Policy.Targets.EnvRepositories = append(w.flow.Authority.Policy.Targets.EnvRepositories,
-		pattern(t, "fake:joe/infra"), pattern(t, "fake:joe/other"))
-	for _, name := range []string{"infra", "other"} {
-		hosted := w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: name})
-		for i := range 20 {
-			w.advance(time.Minute)
-			branch := fmt.Sprintf("claude-ops/fix/x%d", i)
-			hosted.Push(branch)
-			hosted.OpenPR(branch, "One of many", "claude-ops")
-		}
-	}
-	w.fake.Script.ForgetCalls()
-	d := w.page("/changes/forges", 200)
-	if n := w.fake.Script.Count("Status"); n != 30 {
-		t.Errorf("%d statuses were read", n)
-	}
-	unasked := 0
-	for _, td := range d.find("td") {
-		if attr(td, "colspan") == "2" {
-			unasked++
-		}
-	}
-	if unasked != 10 {
-		t.Errorf("%d rows say that nobody asked", unasked)
-	}
-	d.has("not asked, ask about #1")
-}
-
 func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -384,7 +338,7 @@ func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 	refresh := header("HX-Request", "true")
 	reads := func(edits ...edit) int {
 		w.fake.Script.ForgetCalls()
-		w.page("/changes/forges", 200, edits...)
+		w.page("/doctor?ask=forges", 200, edits...)
 		return w.fake.Script.Count("ListOpen")
 	}
 	if n := reads(); n != 1 {
@@ -405,10 +359,10 @@ func TestPagesThatRefreshThemselvesShareAReading(t *testing.T) {
 	entered, release := w.fake.Script.Block("ListOpen")
 	w.fake.Script.ForgetCalls()
 	var group sync.WaitGroup
-	group.Go(func() { w.get("/changes/forges", browser) })
+	group.Go(func() { w.get("/doctor?ask=forges", browser) })
 	<-entered
 	for range 5 {
-		group.Go(func() { w.get("/changes/forges", browser, refresh) })
+		group.Go(func() { w.get("/doctor?ask=forges", browser, refresh) })
 	}
 	release()
 	group.Wait()

@@ -192,6 +192,20 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	w.page("/audit", 200).has("The record is whole: 603 rows", "Refused", "was refused Check inodes, too")
 	w.page("/audit?before=4", 200).has("Newer")
 	w.page("/audit?after=600", 200).has("Older")
+	for _, list := range []string{"/audit", "/changes"} {
+		var rows [2][]string
+		for i, sort := range []string{"", "?sort=oldest"} {
+			on, last := w.pagesThrough(list+sort, "next")
+			back, _ := w.pagesThrough(last, "prev")
+			slices.Reverse(back)
+			if rows[i] = slices.Concat(on...); !slices.Equal(rows[i], slices.Concat(back[1:]...)) && len(rows[i]) != 603 {
+				t.Errorf("%s%s: %d rows, %d pages back", list, sort, len(rows[i]), len(back))
+			}
+		}
+		if slices.Reverse(rows[1]); len(rows[0]) != 603 || !slices.Equal(rows[0], rows[1]) {
+			t.Errorf("%s: %d rows, %d the oldest first", list, len(rows[0]), len(rows[1]))
+		}
+	}
 	out := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "http://127.0.0.1:8080/audit.jsonl", nil)
 	r.RemoteAddr = "127.0.0.1:50000"
@@ -209,6 +223,27 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 		}
 		prev = row.Hash
 	}
+}
+
+// pagesThrough returns the ids of the rows of each page from one on, as the links with a relation lead, and the last
+// page's address.
+func (w *world) pagesThrough(at, rel string) (pages [][]string, last string) {
+	w.Helper()
+	path := at[:strings.IndexAny(at+"?", "?")]
+	for at != "" {
+		d := w.page(at, 200)
+		var ids []string
+		for _, tr := range d.within(d.find("tbody")[0]).find("tr") {
+			ids = append(ids, attr(tr, "id"))
+		}
+		pages, last, at = append(pages, ids), at, ""
+		for _, a := range d.find("a") {
+			if attr(a, "rel") == rel {
+				at = path + attr(a, "href")
+			}
+		}
+	}
+	return pages, last
 }
 
 // failing gives out one page and then fails.

@@ -110,7 +110,7 @@ func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 		}
 		queue = append(queue, w.page(target, 200).links()...)
 	}
-	for _, target := range []string{"/changes", "/changes/forges", "/pulls/fake/joe/infra/1", "/policy", "/audit",
+	for _, target := range []string{"/changes", "/doctor?ask=forges", "/pulls/fake/joe/infra/1", "/policy", "/audit",
 		"/doctor", "/changes?tab=merged"} {
 		if !seen[target] {
 			t.Errorf("nothing leads to %s: %v", target, seen)
@@ -628,7 +628,7 @@ func TestHostileTextIsShownHarmlessOnEveryPage(t *testing.T) {
 	for _, target := range []string{
 		"/", "/changes", "/changes?q=" + url.QueryEscape(evil[:60]), "/proposals/evil-1", "/proposals/evil-2",
 		"/proposals/evil-2?view=split",
-		"/changes/forges", fmt.Sprintf("/pulls/fake/joe/infra/%d", pr), "/audit", "/doctor",
+		"/doctor?ask=forges", fmt.Sprintf("/pulls/fake/joe/infra/%d", pr), "/audit", "/doctor",
 		"/policy?path=" + url.QueryEscape(evil[:300]),
 		"/sign-in?next=" + url.QueryEscape(evil[:60]),
 	} {

@@ -196,9 +196,11 @@ type Event struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Query selects sessions, newest first. Every field that is set narrows it.
+// Query selects sessions, newest first. Every field that is set narrows it, but Oldest, which turns the order round.
 type Query struct {
 	Before  string // sessions older than the one with this id; "" for the newest
+	After   string // sessions newer than the one with this id
+	Oldest  bool   // oldest first
 	Limit   int    // 1 to 200; 0 means 50
 	State   State
 	Tier    gitprovider.Tier

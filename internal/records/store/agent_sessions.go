@@ -137,6 +137,7 @@ func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessi
 	}
 	c := conditions{texts: []string{"1 = 1"}}
 	c.equals("id < $%d", q.Before)
+	c.equals("id > $%d", q.After)
 	c.equals("state = $%d", string(q.State))
 	if q.Bad {
 		c.texts = append(c.texts, "state IN ('failed', 'timeout', 'limit', 'interrupted')")
@@ -152,7 +153,11 @@ func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessi
 		c.add("record LIKE $%d ESCAPE '!'", `%"trigger":"`+likeLiteral(bound(string(q.Trigger), maxWord))+`"%`)
 	}
 	limit := c.page(q.Limit, defaultSessions, maxSessions)
-	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", c.where(), limit), c.args...)
+	direction := "DESC"
+	if q.Oldest {
+		direction = "ASC"
+	}
+	return s.sessions(ctx, fmt.Sprintf("WHERE %s ORDER BY id %s LIMIT $%d", c.where(), direction, limit), c.args...)
 }
 
 // searchSessions reads the sessions that a query without its search selects, until as many as it asks for match.
@@ -177,7 +182,11 @@ func (s *AgentSessions) searchSessions(ctx context.Context, q sessions.Query) (o
 		if len(rows) < maxSessions {
 			return out, nil
 		}
-		q.Before = rows[len(rows)-1].ID
+		if last := rows[len(rows)-1].ID; q.Oldest {
+			q.After = last
+		} else {
+			q.Before = last
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ type auditPage struct {
 	pages.Page
 	Rows       []attempt
 	Neighbours pager
+	Order      order
 	Verified   health.Verification
 	Search     string
 	Choices    []choice
@@ -51,6 +52,7 @@ type choice struct {
 type auditPageParams struct {
 	Before int    `json:"before,omitempty" minimum:"1"`
 	After  int    `json:"after,omitempty" minimum:"1"`
+	Sort   string `json:"sort,omitempty" enum:"oldest"`
 	Q      string `json:"q,omitempty" maxLength:"200"`
 	Who    string `json:"who,omitempty"`
 	What   string `json:"what,omitempty" enum:"proposals,reviews,seen,sessions,agents,tokens,deployments"`
@@ -63,18 +65,19 @@ type auditPageParams struct {
 const maxCallers = 50
 
 func (h *auditPages) audit(req *httpx.Request, q auditPageParams) (httpx.Response, error) {
-	rows, err := h.find(req.Context(), q)
+	at := placeOf(q.Before, q.After, q.Sort)
+	rows, err := h.find(req.Context(), q, at)
 	if err != nil {
 		return httpx.Response{}, err
 	}
-	if q.After != 0 {
+	if at.after != 0 {
 		slices.SortFunc(rows, func(a, b record.RecordedAttempt) int { return int(b.Seq - a.Seq) })
 	}
 	view := auditPage{
 		Page: h.frame(req, "Records", auditPath), Verified: h.health.LastVerification(), Search: q.Q,
 		Filtered: q.Q+q.Who+q.What+q.Result+q.How != "" || q.Days != 0,
 	}
-	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
+	rows, view.Neighbours, view.Order = at.rows(req.URL.Query(), rows)
 	if view.Rows, err = attemptsOf(req.Context(), h.pulls, h.sessions, rows); err != nil {
 		return httpx.Response{}, err
 	}
@@ -84,7 +87,7 @@ func (h *auditPages) audit(req *httpx.Request, q auditPageParams) (httpx.Respons
 
 // find reads a page of the audit. Titles and files are found among the attempts at proposals, which have an index of
 // them.
-func (h *auditPages) find(ctx context.Context, q auditPageParams) ([]record.RecordedAttempt, error) {
+func (h *auditPages) find(ctx context.Context, q auditPageParams, at place) ([]record.RecordedAttempt, error) {
 	since := time.Time{}
 	if q.Days > 0 {
 		since = h.env.Now().AddDate(0, 0, -q.Days)
@@ -92,7 +95,7 @@ func (h *auditPages) find(ctx context.Context, q auditPageParams) ([]record.Reco
 	number, err := strconv.ParseInt(strings.TrimPrefix(strings.TrimSpace(q.Q), "#"), 10, 64)
 	if q.Q == "" || err == nil && number > 0 {
 		return h.records.Page(ctx, record.AuditQuery{
-			Before: int64(q.Before), After: int64(q.After), Ascending: q.After != 0, Limit: pageSize + 1, Number: number,
+			Before: at.before, After: at.after, Ascending: at.after != 0, Limit: pageSize + 1, Number: number,
 			Caller: q.Who, Action: actionsOf(q.What), Outcome: record.Outcome(q.Result), Door: record.Door(q.How), Since: since,
 		})
 	}
@@ -100,7 +103,7 @@ func (h *auditPages) find(ctx context.Context, q auditPageParams) ([]record.Reco
 		return nil, nil
 	}
 	return h.attempts.Attempts(ctx, record.AttemptQuery{
-		Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1, Search: strings.TrimSpace(q.Q),
+		Before: at.before, After: at.after, Limit: pageSize + 1, Search: strings.TrimSpace(q.Q),
 		Caller: q.Who, Outcome: record.Outcome(q.Result), Door: record.Door(q.How), Since: since,
 	})
 }

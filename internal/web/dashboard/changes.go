@@ -74,9 +74,43 @@ func beside(query url.Values, name, value string, drop ...string) string {
 	return "?" + q.Encode()
 }
 
+// place is the part of a list by time that a page shows: rows older or newer than one, 0 for no bound, and whether the
+// oldest comes first.
+type place struct {
+	before, after int64 // after is -1 for the oldest rows
+	oldest        bool
+}
+
+// placeOf returns the place that a page's parameters say.
+func placeOf(before, after int, sort string) place {
+	p := place{int64(before), int64(after), sort == "oldest"}
+	if p.oldest && before == 0 && after == 0 {
+		p.after = -1
+	}
+	return p
+}
+
+// order is the order of a list by time, and the query that turns it round.
+type order struct {
+	Oldest bool
+	Turn   string
+}
+
+// rows cuts off the row beyond the page, and returns the rest in the page's order, and links to the rows beside it.
+func (p place) rows(query url.Values, rows []record.RecordedAttempt) ([]record.RecordedAttempt, pager, order) {
+	kept, beyond := neighbours(query, p.before, p.after, rows)
+	if !p.oldest {
+		return kept, beyond, order{false, beside(query, "sort", "oldest", "before", "after")}
+	}
+	kept = slices.Clone(kept)
+	slices.Reverse(kept)
+	beyond.Newer, beyond.Older, beyond.Plain = beyond.Older, beyond.Newer, true
+	return kept, beyond, order{true, beside(query, "sort", "", "before", "after")}
+}
+
 // neighbours cuts off the row beyond the page, newest first, and returns links to newer and older rows. after and
-// before are the page's parameters, 0 if absent.
-func neighbours(query url.Values, before, after int, rows []record.RecordedAttempt) (kept []record.RecordedAttempt,
+// before are numbers of rows, 0 if absent; after is -1 for the oldest rows.
+func neighbours(query url.Values, before, after int64, rows []record.RecordedAttempt) (kept []record.RecordedAttempt,
 	p pager) {
 	more := len(rows) > pageSize
 	kept = rows
@@ -88,7 +122,7 @@ func neighbours(query url.Values, before, after int, rows []record.RecordedAttem
 	at := func(name string, row int64) string {
 		return beside(query, name, strconv.FormatInt(row, 10), "before", "after")
 	}
-	if before != 0 || after != 0 {
+	if before != 0 || after > 0 {
 		p.First = beside(query, "before", "", "after")
 	}
 	if len(kept) == 0 {
@@ -97,7 +131,7 @@ func neighbours(query url.Values, before, after int, rows []record.RecordedAttem
 	if before != 0 || after != 0 && more {
 		p.Newer = at("after", kept[0].Seq)
 	}
-	if after != 0 || more {
+	if after > 0 || after == 0 && more {
 		p.Older = at("before", kept[len(kept)-1].Seq)
 	}
 	return kept, p
@@ -138,6 +172,7 @@ type changesParams struct {
 	Session string `json:"session,omitempty"`
 	Before  int    `json:"before,omitempty" minimum:"1"`
 	After   int    `json:"after,omitempty" minimum:"1"`
+	Sort    string `json:"sort,omitempty" enum:"oldest"`
 }
 
 // changesPage is the list of changes.
@@ -147,6 +182,7 @@ type changesPage struct {
 	Filter     filter
 	Changes    []attempt
 	Neighbours pager
+	Order      order
 	Total      int // of the tab; 0 where a filter narrows it
 	// Repos and Agents are those of the rows, for the filters to offer.
 	Repos, Agents []string
@@ -209,17 +245,18 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 	if !until.IsZero() {
 		until = until.AddDate(0, 0, 1)
 	}
+	at := placeOf(q.Before, q.After, q.Sort)
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{
 		Tab: record.Tab(q.Tab), Changes: true, Search: q.Q, Repo: q.Repo, Caller: q.Caller, Code: fault.Code(q.Code),
 		Gate:  record.Gate(q.Gate),
-		Since: since, Until: until, Session: q.Session, Before: int64(q.Before), After: int64(q.After), Limit: pageSize + 1,
+		Since: since, Until: until, Session: q.Session, Before: at.before, After: at.after, Limit: pageSize + 1,
 	})
 	if err != nil {
 		return httpx.Response{}, err
 	}
 	view := changesPage{Page: h.frame(req, "Changes", changesPath), Filter: h.filter(q)}
 	view.Tabs = tabsOf(view.Page, q.Tab)
-	rows, view.Neighbours = neighbours(req.URL.Query(), q.Before, q.After, rows)
+	rows, view.Neighbours, view.Order = at.rows(req.URL.Query(), rows)
 	view.Changes, err = attemptsOf(req.Context(), h.pulls, nil, rows)
 	view.offer()
 	return h.htmlOr(err, "changes", view)
@@ -240,6 +277,7 @@ func tabsOf(page pages.Page, shown string) (out []changeTab) {
 
 func (h *proposalPages) filter(q changesParams) filter {
 	today := h.env.Now().UTC().Truncate(24 * time.Hour)
+	q.Before, q.After = 0, 0 // the form begins a list anew
 	f := filter{
 		changesParams: q, today: today, Codes: []option{{Text: "Any reason"}}, Days: []option{{Text: "Any time"}},
 		Any: q.Q+q.Repo+q.Caller+q.Code+q.Gate+q.Since+q.Until+q.Session != "",

@@ -82,11 +82,19 @@ func (p healthPart) Leads() string {
 	case p.Name == doctor.RecordsPart:
 		return auditPath
 	case strings.HasPrefix(p.Name, "provider "):
-		return changesPath + "/forges"
+		return askForgesPath
 	case p.Name == "policy":
 		return "/policy"
 	}
 	return ""
+}
+
+// askForgesPath is the address of the page Health with what the forges have.
+const askForgesPath = healthPath + "?ask=forges"
+
+// healthParams says whether the forges are asked for their pull requests, too.
+type healthParams struct {
+	Ask string `json:"ask,omitempty" enum:"forges"`
 }
 
 // healthPage shows how the server is, part by part.
@@ -95,14 +103,22 @@ type healthPage struct {
 	Answer, Tone string
 	Wrong, Fine  []healthPart
 	At           time.Time
+	Asked        *pullsRead // what the forges have; nil if they were not asked
 }
 
-func (h *renderer) showHealth(req *httpx.Request) (httpx.Response, error) {
+func (h *pullList) showHealth(req *httpx.Request, q healthParams) (httpx.Response, error) {
 	now, err := h.health.Check(req.Context())
 	if err != nil {
 		return httpx.Response{}, err
 	}
 	view := healthPage{Page: h.frame(req, "Health", healthPath), At: now.At}
+	if q.Ask != "" {
+		read, err := h.readPulls(req)
+		if err != nil {
+			return httpx.Response{}, err
+		}
+		view.Asked = &read
+	}
 	for _, status := range []string{doctor.Problem, doctor.Held, doctor.Warning} {
 		for _, f := range now.Of(status) {
 			view.Wrong = append(view.Wrong, healthPart{f})

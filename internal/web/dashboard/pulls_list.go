@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"context"
-	"slices"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -15,15 +15,15 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
-	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
-// pullList shows the open pull requests of all repositories that we know.
+// pullList asks the forges for the open pull requests of all repositories that we know.
 type pullList struct {
 	*renderer
 	reader  Reader
 	summary views.Summary
+	records views.Pulls
 	policy  func() (policy.Policy, error)
 	turn    *httpx.Turns // of reading
 	memo    pullsMemo
@@ -34,8 +34,7 @@ const (
 	pullsTimeout = 10 * time.Second // all repositories together
 	pullsAtOnce  = 4
 	maxPullRepos = 30
-	maxPullRows  = 100 // of one repository
-	maxStatuses  = 30  // whose checks and reviews are read, the newest
+	maxStrangers = 100 // pull requests of one repository that the records lack
 	pullsAge     = 15 * time.Second
 )
 
@@ -46,27 +45,26 @@ type pullsRead struct {
 	At       time.Time
 	Repos    []*repoPulls
 	More     int // repositories left out
-	Open     int // pull requests
-	Failed   int // repositories that could not be read
 }
 
-// repoPulls are the open pull requests of one repository, or why they cannot be read.
+// repoPulls counts the open pull requests of one repository, or says why they cannot be read.
 type repoPulls struct {
-	Repo   record.RepoName
-	Failed *fault.Error
-	Pulls  []*openPull
-	More   int // left out
+	Repo      record.RepoName
+	Failed    *fault.Error
+	Open      int
+	Strangers []openPull // open there, and not in these records
+	More      int        // strangers left out
 }
 
 // openPull is one open pull request.
 type openPull struct {
 	gitprovider.PullRequest
-	Page string // address of our page, without the base; "" if there is none
+	Page string // address of our page, without the base
+}
 
-	Asked                 bool       // what follows was asked for, and answered
-	Failed                fault.Code // why it was not answered
-	Checks                gitprovider.ChecksState
-	Approvals, Objections int // reviewers who approve, and who ask for changes
+// Waiting returns the address of the repository's changes that wait, without the base.
+func (r repoPulls) Waiting() string {
+	return changesPath + "?" + url.Values{"tab": {"waiting"}, "repo": {r.Repo.Owner + "/" + r.Repo.Name}}.Encode()
 }
 
 // pullsMemo is the last reading. Readings go one by one.
@@ -81,19 +79,6 @@ func (m *pullsMemo) seen() (last pullsRead, begun int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last, m.begun
-}
-
-// showPulls shows the open pull requests of every repository that we know. One that fails says so; the others are
-// shown.
-func (h *pullList) showPulls(req *httpx.Request) (httpx.Response, error) {
-	read, err := h.readPulls(req)
-	if err != nil {
-		return httpx.Response{}, err
-	}
-	return h.html("pulls", struct {
-		pages.Page
-		pullsRead
-	}{h.frame(req, "As the forges say", changesPath), read})
 }
 
 // readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes
@@ -126,7 +111,7 @@ func (h *pullList) readPulls(req *httpx.Request) (pullsRead, error) {
 	return read, nil
 }
 
-// askProviders reads every repository, and then the checks and reviews of the newest pull requests.
+// askProviders reads every repository.
 func (h *pullList) askProviders(ctx context.Context, read *pullsRead) error {
 	repos, err := h.knownRepositories(ctx)
 	if err != nil {
@@ -137,38 +122,15 @@ func (h *pullList) askProviders(ctx context.Context, read *pullsRead) error {
 	read.More = max(0, len(repos)-maxPullRepos)
 	repos = repos[:min(len(repos), maxPullRepos)]
 	read.Repos = make([]*repoPulls, len(repos))
-	sideBySide(len(repos), func(i int) { read.Repos[i] = h.loadRepoPulls(ctx, repos[i]) })
-	type row struct {
-		repo record.RepoName
-		pull *openPull
-	}
-	var newest []row
-	for _, r := range read.Repos {
-		read.Open += len(r.Pulls) + r.More
-		if r.Failed != nil {
-			read.Failed++
-		}
-		for _, p := range r.Pulls {
-			newest = append(newest, row{r.Repo, p})
-		}
-	}
-	slices.SortStableFunc(newest, func(a, b row) int { return b.pull.CreatedAt.Compare(a.pull.CreatedAt) })
-	newest = newest[:min(len(newest), maxStatuses)]
-	sideBySide(len(newest), func(i int) { h.askStatus(ctx, newest[i].repo, newest[i].pull) })
-	return nil
-}
-
-// sideBySide does n things, a few at a time. What fails is part of the page.
-func sideBySide(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(pullsAtOnce)
-	for i := range n {
-		group.Go(func() error {
-			do(i)
-			return nil
+	for i, repo := range repos {
+		group.Go(func() (err error) {
+			read.Repos[i], err = h.loadRepoPulls(ctx, repo)
+			return err
 		})
 	}
-	_ = group.Wait()
+	return group.Wait()
 }
 
 // knownRepositories returns the repositories of the record and those that the allowlists name one by one.
@@ -184,33 +146,33 @@ func (h *pullList) knownRepositories(ctx context.Context) ([]record.RepoName, er
 	return prflow.KnownRepositories(repos, rules, h.reader.ProviderOf), nil
 }
 
-func (h *pullList) loadRepoPulls(ctx context.Context, repo record.RepoName) *repoPulls {
+// loadRepoPulls asks for the pull requests of one repository. The error is that of the records.
+func (h *pullList) loadRepoPulls(ctx context.Context, repo record.RepoName) (*repoPulls, error) {
 	out := &repoPulls{Repo: repo}
 	prs, err := h.reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
 	if err != nil {
 		out.Failed = fault.From(err)
-		return out
+		return out, nil
+	}
+	out.Open = len(prs)
+	keys := make([]record.PullKey, len(prs))
+	for i, pr := range prs {
+		keys[i] = record.PullKey{Provider: repo.Provider, Owner: repo.Owner, Repo: repo.Name, Number: pr.Number}
+	}
+	known, err := h.records.PullRecords(ctx, keys)
+	if err != nil {
+		return nil, err
 	}
 	for i, pr := range prs {
-		if i == maxPullRows {
-			out.More = len(prs) - i
-			break
+		link := pullLinkOf(keys[i], "", "")
+		if _, is := known[keys[i]]; is || link == nil || link.Page == "" {
+			continue
 		}
-		key := record.PullKey{Provider: repo.Provider, Owner: repo.Owner, Repo: repo.Name, Number: pr.Number}
-		if link := pullLinkOf(key, "", ""); link != nil {
-			out.Pulls = append(out.Pulls, &openPull{PullRequest: pr, Page: link.Page})
+		if len(out.Strangers) == maxStrangers {
+			out.More++
+			continue
 		}
+		out.Strangers = append(out.Strangers, openPull{pr, link.Page})
 	}
-	return out
-}
-
-// askStatus reads the checks and reviews of a pull request.
-func (h *pullList) askStatus(ctx context.Context, repo record.RepoName, p *openPull) {
-	status, err := h.reader.StatusAt(ctx, repo.Provider, repo.Owner, repo.Name, p.Number)
-	if err != nil {
-		p.Failed = fault.CodeOf(err)
-		return
-	}
-	p.Asked, p.Checks = true, status.Checks.State
-	p.Approvals, p.Objections = gitprovider.Opinions(status.Reviews)
+	return out, nil
 }

@@ -38,6 +38,8 @@ type sessionPageParams struct {
 	State  string `json:"state,omitempty" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped,bad"`
 	Tier   int    `json:"tier,omitempty" minimum:"1" maximum:"3"`
 	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	Sort   string `json:"sort,omitempty" enum:"oldest"`
 	Q      string `json:"q,omitempty" maxLength:"200"`
 }
 
@@ -49,6 +51,7 @@ type sessionsPage struct {
 	Search     string
 	Filtered   bool
 	Neighbours pager
+	Order      order
 	Start      *startForm
 	WhyNot     string // why there is no form
 	Numbers    *sessionNumbers
@@ -74,7 +77,7 @@ func (h *sessionPages) showSessions(req *httpx.Request, q sessionPageParams) (ht
 }
 
 func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessionsPage, err error) {
-	query := sessions.Query{Before: q.Before, State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
+	query := sessions.Query{Before: q.Before, After: q.After, Oldest: q.Sort != "", State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
 		Search: strings.TrimSpace(q.Q), Limit: pageSize + 1}
 	if q.State == "bad" {
 		query.State, query.Bad = "", true
@@ -115,11 +118,17 @@ func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessi
 
 // page says where newer and older rows are.
 func (v *sessionsPage) page(query url.Values, rows []sessions.Record, size int) {
-	if query.Has("before") {
-		v.Neighbours.First = beside(query, "before", "")
+	from := "before"
+	v.Order = order{Turn: beside(query, "sort", "oldest", "before")}
+	if query.Get("sort") != "" {
+		from = "after"
+		v.Order, v.Neighbours.Plain = order{true, beside(query, "sort", "", "after")}, true
+	}
+	if query.Has(from) {
+		v.Neighbours.First = beside(query, from, "")
 	}
 	if len(rows) > size {
-		v.Neighbours.Older = beside(query, "before", rows[size-1].ID)
+		v.Neighbours.Older = beside(query, from, rows[size-1].ID)
 	}
 }
 
@@ -163,6 +172,7 @@ type schedulePage struct {
 	Listed []comingRun // the first of them
 	More   int         // that are not listed
 	Rows   []sessionRow
+	Order  order
 }
 
 // Bounds of the line of time: the next day, the runs that it shows, and those that are listed below it.
