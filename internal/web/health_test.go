@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -355,6 +356,30 @@ func TestAForgeThatDoesNotServeUsTakesOneRowAndTheRestStays(t *testing.T) {
 				t.Error("a forge that answers again has a row")
 			}
 		})
+	}
+}
+
+func TestTheButtonOfEachPartOfTheHealthLeadsToAPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	names := []string{"policy", "tier", "switches", "git", "local root", "mounted repositories", "sessions", "sign-in by x",
+		"connector", "secrets"}
+	w.web.Rules.Doctor = func(context.Context) (parts []doctor.Finding) {
+		for _, name := range names {
+			parts = append(parts, doctor.Finding{Name: name, Status: doctor.Warning, Detail: "look"})
+		}
+		return parts
+	}
+	w.build()
+	d, buttons := w.page("/doctor", 200), 0
+	for _, a := range d.within(d.find("main")[0]).find("a") {
+		if attr(a, "class") == "btn btn-s" {
+			w.page(attr(a, "href"), 200)
+			buttons++
+		}
+	}
+	if buttons < len(names)-1 {
+		t.Errorf("%d buttons for %d parts", buttons, len(names))
 	}
 }
 

@@ -76,17 +76,27 @@ func (p healthPart) Moment() time.Time {
 	return *p.Since
 }
 
-// Leads returns the page that says more, without the base; "" for none.
-func (p healthPart) Leads() string {
-	switch {
-	case p.Name == doctor.RecordsPart:
-		return auditPath
-	case strings.HasPrefix(p.Name, "provider "):
-		return askForgesPath
-	case p.Name == "policy":
-		return "/policy"
+// button leads to a page on which a person acts on something, or sees more of it.
+type button struct{ Text, To string }
+
+// Button returns the part's button; nil for none. Its address is without the base.
+func (p healthPart) Button() *button {
+	name, _, _ := strings.Cut(p.Name, " ")
+	switch name {
+	case doctor.RecordsPart:
+		return &button{"See the records", auditPath}
+	case "provider", "default", "git", "local", "mounted":
+		return &button{"Ask the forges", askForgesPath}
+	case "policy", "tier", "switches":
+		return &button{"See the policy", "/policy"}
+	case "sessions":
+		return &button{"See the schedule", sessionsPath + "/schedule"}
+	case "sign-in":
+		return &button{"See who is signed in", "/logins"}
+	case "connector":
+		return &button{"See who is connected", "/connections"}
 	}
-	return ""
+	return nil
 }
 
 // askForgesPath is the address of the page Health with what the forges have.

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -361,7 +360,11 @@ func proposalWait(p record.Proposal, word views.Word, why, more string) waitItem
 
 // partWait returns a part of the server that is broken.
 func partWait(p healthPart) waitItem {
-	item := brokenWait(p.Title(), "", cmp.Or(p.Leads(), healthPath), p.Moment())
+	link := healthPath
+	if to := p.Button(); to != nil {
+		link = to.To
+	}
+	item := brokenWait(p.Title(), "", link, p.Moment())
 	item.Why, item.More = p.Stopped(), " "+p.Detail()+" "+p.Remedy()
 	return item
 }
