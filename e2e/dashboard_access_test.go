@@ -11,12 +11,16 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/storage"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -128,8 +132,55 @@ func TestDashboardByKeyboard(t *testing.T) {
 	}
 }
 
+// crossOriginPage is the script of a page that tries to read from the dashboard and to act in it as the person whose browser
+// shows it. It lists in window.got what it got. A control of its own shows that the ways work where they may.
+const crossOriginPage = `
+window.got = [];
+const control = new Set();
+const note = (target, what) => target ? window.got.push(what + " of " + target) : control.add(what);
+const within = (ms, set) => Promise.race([new Promise(set), new Promise((end) => setTimeout(end, ms))]);
+const frame = (src) => { const f = document.createElement("iframe"); if (src) f.src = src; document.body.append(f); return f; };
+async function attack(target) {
+  const form = new URLSearchParams({ why: "attack", for: "2h" });
+  for (const path of ["/audit", "/api/v1/me", "/api/v1/proposals"])
+    await fetch(target + path, { credentials: "include" }).then((r) => note(target, "fetch " + path + " " + r.status), () => {});
+  await fetch(target + "/pause", { method: "POST", credentials: "include", body: form })
+    .then((r) => note(target, "post " + r.status), () => {});
+  await fetch(target + "/pause", { method: "POST", mode: "no-cors", credentials: "include", body: form }).catch(() => {});
+  await within(5000, (end) => {
+    const events = new EventSource(target + "/events", { withCredentials: true });
+    events.onopen = () => { note(target, "events"); events.close(); end(); };
+    events.onerror = () => { events.close(); end(); };
+  });
+  await within(5000, (end) => {
+    const script = document.createElement("script");
+    script.src = target + "/api/v1/me";
+    script.onload = () => { note(target, "script"); end(); };
+    script.onerror = end;
+    document.head.append(script);
+  });
+  await within(5000, (end) => {
+    const sink = frame();
+    sink.name = "sink" + Math.random();
+    const send = document.createElement("form");
+    send.method = "post"; send.action = target + "/pause"; send.target = sink.name;
+    for (const [name, value] of form) { const i = document.createElement("input"); i.name = name; i.value = value; send.append(i); }
+    document.body.append(send);
+    sink.onload = end;
+    send.submit();
+  });
+  await within(5000, (end) => { frame(target + "/policy").onload = end; });
+}
+addEventListener("load", async () => {
+  await attack("");
+  for (const target of targets) await attack(target);
+  for (const what of ["fetch /audit 200", "post 200", "events", "script"]) if (!control.has(what)) window.got.push("the control lacks " + what);
+  document.title = "tried";
+});
+`
+
 // A program of this machine may listen at any port of loopback, and have a person open it there. It gets no login: not
-// at another port, not at another name, not at localhost; and it cannot plant one.
+// at another port, not at another name, not at localhost; it cannot plant one, and its page neither reads nor acts.
 func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 	d := newDashboard(t)
 	own, err := url.Parse(d.url)
@@ -138,13 +189,24 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 	}
 	seen := make(chan string, 100)
 	thief := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen <- r.Host + ": " + r.Header.Get("Cookie")
+		switch r.URL.Path {
+		case "/":
+			seen <- r.Host + ": " + r.Header.Get("Cookie")
+		case "/events":
+			w.Header().Set("Content-Type", "text/event-stream")
+			return
+		case "/policy":
+			w.Header().Set("Content-Type", "text/html")
+			return
+		default:
+			w.Header().Set("Content-Type", "text/javascript")
+			return
+		}
 		for _, domain := range []string{"", "; Domain=localhost", "; Domain=" + own.Hostname()} {
 			w.Header().Add("Set-Cookie", "claudeops_session=planted; Path=/"+domain)
 		}
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = fmt.Fprintf(w, `<title>stolen</title><script>fetch(%q,{mode:"no-cors",credentials:"include"}).catch(()=>0)</script>`,
-			d.api+"/api/v1/me")
+		_, _ = fmt.Fprintf(w, `<title>trying</title><script>const targets=[%q,%q];%s</script>`, d.url, d.api, crossOriginPage)
 	}), ReadHeaderTimeout: time.Minute}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,13 +220,25 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 		address := fmt.Sprintf("http://%s:%d/", host, port)
 		d.goesTo(address + "?redirect_uri=" + url.QueryEscape(address))
 		d.run(chromedp.Navigate(address))
-		d.becomes(`document.title === "stolen"`)
+		d.becomes(`document.title === "tried"`)
+		if got := d.value(`window.got.join("; ")`); got != "" {
+			t.Errorf("a page at %s got: %v", address, got)
+		}
+		frames := d.framed()
+		if !slices.Contains(frames, address+"policy") || slices.Contains(frames, d.url+"/policy") ||
+			slices.Contains(frames, d.api+"/policy") {
+			t.Errorf("a page at %s shows in frames: %v", address, frames)
+		}
 		if got := <-seen; strings.Contains(got, "claudeops_session=") && !strings.Contains(got, "planted") {
 			t.Errorf("%s got %s", address, got)
 		}
 	}
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.becomes(`document.querySelector("#live") !== null`)
+	if text := d.value(`document.querySelector("main").innerText`); strings.Contains(fmt.Sprint(text), "attack") ||
+		d.value(`document.getElementById("live-paused").innerText.trim()`) != "" {
+		t.Errorf("a page of another origin acted: %v", text)
+	}
 	var cookies storage.GetCookiesResult
 	d.run(into(protocol(storage.GetCookies, storage.GetCookiesParams{}), &cookies))
 	logins := 0
@@ -183,6 +257,24 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 	// The address that the server printed leads this browser to its own again.
 	d.run(chromedp.Navigate(d.api + "/policy"))
 	d.becomes(fmt.Sprintf(`location.href === %q`, d.url+"/policy"))
+}
+
+// framed returns the addresses that the page's frames show; a frame that the browser refuses shows an error's address.
+func (d *dashboard) framed() (addresses []string) {
+	d.Helper()
+	var tree page.GetFrameTreeResult
+	var targets target.GetTargetsResult
+	d.run(into(protocol(page.GetFrameTree, cdp.Empty{}), &tree),
+		into(protocol(target.GetTargets, target.GetTargetsParams{}), &targets))
+	for _, child := range tree.FrameTree.ChildFrames {
+		addresses = append(addresses, child.Frame.URL)
+	}
+	for _, t := range targets.TargetInfos { // frames of another site have a process of their own
+		if t.Type == "iframe" {
+			addresses = append(addresses, t.URL)
+		}
+	}
+	return addresses
 }
 
 // A browser that cannot open names below localhost is told what it costs to stay, and stays if its person says so.

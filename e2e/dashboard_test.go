@@ -270,7 +270,7 @@ func (d *dashboard) history() []string {
 	return []string{
 		"/", "/?show=all", "/changes", "/changes?tab=refused&gate=scope", "/proposals/" + ids[0] + "?as=proposed",
 		"/proposals/" + ids[0] + "?as=proposed&view=split",
-		"/proposals/" + ids[1], "/proposals/" + ids[2], "/changes/forges", "/pulls/local/demo/home-cluster/1",
+		"/proposals/" + ids[1], "/proposals/" + ids[2], "/doctor?ask=forges", "/pulls/local/demo/home-cluster/1",
 		"/pulls/local/demo/home-cluster/1?view=split", "/policy", "/policy?tier=2&path=Dockerfile", "/audit", "/doctor",
 		"/sign-in",
 	}
@@ -356,11 +356,11 @@ func (d *dashboard) picture(name string) {
 func (d *dashboard) pictures() {
 	d.Helper()
 	for name, address := range map[string]string{
-		"overview": "/", "changes": "/changes", "waiting": "/changes?tab=waiting", "forges": "/changes/forges",
+		"overview": "/", "changes": "/changes", "waiting": "/changes?tab=waiting",
 		"change": "/pulls/local/demo/home-cluster/1", "refused": "/proposals/" + d.idOf("refused"),
 		"dry-run": "/proposals/" + d.idOf("dry_run"), "schedule": "/sessions/schedule", "agent-tokens": "/tokens",
 		"scripts": "/scripts", "script": "/scripts/git_search", "records": "/audit", "record": "/audit/1",
-		"policy": "/policy?tier=2&path=Dockerfile", "health": "/doctor", "tokens": "/tokens/people", "browsers": "/logins",
+		"policy": "/policy?tier=2&path=Dockerfile", "health": "/doctor?ask=forges", "tokens": "/tokens/people", "browsers": "/logins",
 		"sign-in": "/sign-in", "not-found": "/nothing", "api": "/docs",
 	} {
 		d.run(chromedp.Navigate(d.url + address))

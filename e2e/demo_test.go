@@ -42,9 +42,8 @@ func TestDemoStaysUpWithSomethingToSee(t *testing.T) {
 	}
 	client := signedIn(t, address)
 	for page, want := range map[string]string{
-		"changes":        "Warn three weeks before a certificate ends",
-		"changes/forges": "Warn three weeks before a certificate ends",
-		"":               "Look at failed timers, too",
+		"changes": "Warn three weeks before a certificate ends",
+		"":        "Look at failed timers, too",
 	} {
 		if got := pageText(t, client, "http://"+address.Host+"/"+page); !strings.Contains(got, want) {
 			t.Errorf("/%s does not show %q:\n%s", page, want, got)
