@@ -225,8 +225,8 @@ func TestTheLoginReachesNoOtherOrigin(t *testing.T) {
 			t.Errorf("a page at %s got: %v", address, got)
 		}
 		frames := d.framed()
-		if !slices.Contains(frames, address+"policy") || slices.Contains(frames, d.url+"/policy") ||
-			slices.Contains(frames, d.api+"/policy") {
+		ours := func(at string) bool { return strings.HasPrefix(at, d.url+"/") || strings.HasPrefix(at, d.api+"/") }
+		if !slices.Contains(frames, address+"policy") || slices.ContainsFunc(frames, ours) {
 			t.Errorf("a page at %s shows in frames: %v", address, frames)
 		}
 		if got := <-seen; strings.Contains(got, "claudeops_session=") && !strings.Contains(got, "planted") {
