@@ -140,10 +140,19 @@ func NewFollower(p *Parts) *pullsync.Follower {
 	}
 	return pullsync.New(pullsync.Options{
 		Records: p.Store.Pulls, Shared: p.Store.JobClaims, Providers: enabled, Status: p.Flow.Reader().StatusAt,
-		Notifier: p.notifier,
-		Redact:   p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
+		Notifier: p.notifier, RemindAfter: p.remindAfter,
+		Redact: p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.Log, Now: p.Store.Now, NewID: NewID,
 	})
+}
+
+// remindAfter is that of the policy as it is now; 0 while it cannot be read.
+func (p *Parts) remindAfter() time.Duration {
+	rules, err := p.Rules.Effective()
+	if err != nil {
+		return 0
+	}
+	return rules.Pulls.RemindAfter
 }
 
 // webhooks returns the webhooks that are accepted, and the secrets of their senders.

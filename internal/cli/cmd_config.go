@@ -109,6 +109,11 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	fmt.Fprintf(w, "Labels: %s\n", strings.Join(v.Labels, ", "))
 	describePullRequests(w, v)
 	fmt.Fprintf(w, "Required body sections: %s\n", app.OrAll(v.RequiredSections, "none"))
+	if v.RemindAfter == "0" {
+		w.WriteString("Nobody is reminded of pull requests that wait.\n")
+	} else {
+		fmt.Fprintf(w, "People are reminded of a pull request on which nobody has acted for %s.\n", v.RemindAfter)
+	}
 	if v.SessionTranscripts == "0" {
 		w.WriteString("What agents said in sessions is kept.\n")
 	} else {

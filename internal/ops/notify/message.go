@@ -124,7 +124,7 @@ func parseMessage(raw []byte) (m Message, err error) {
 
 func isKnownEvent(event record.Event) bool {
 	return slices.Contains([]record.Event{record.EventOpened, record.EventRevised, record.EventRefused, record.EventMerged,
-		record.EventClosed,
+		record.EventClosed, record.EventStale,
 		record.EventDeployed, record.EventDeployWaits}, event) || aboutSession(event)
 }
 
@@ -267,6 +267,8 @@ func happened(m Message) (subject, verb string) {
 	switch m.Event {
 	case record.EventClosed:
 		return subject, "closed without merging"
+	case record.EventStale:
+		return subject, "waits: nobody has acted on it"
 	case record.EventDeployWaits:
 		return subject, "merged and not deployed yet"
 	}
@@ -408,7 +410,7 @@ func notificationType(event record.Event) string {
 	switch event {
 	case record.EventMerged, record.EventDeployed:
 		return "success"
-	case record.EventRefused, record.EventDeployWaits, record.EventSessionFailed, record.EventSessionSkipped,
+	case record.EventRefused, record.EventStale, record.EventDeployWaits, record.EventSessionFailed, record.EventSessionSkipped,
 		record.EventSessionLimit, record.EventSessionLogin:
 		return "warning"
 	default:

@@ -51,7 +51,10 @@ type Options struct {
 	// Status asks a provider; see prflow.Reader.StatusAt.
 	Status   func(ctx context.Context, provider, owner, repo string, number int) (gitprovider.Status, error)
 	Notifier record.Notifier
-	Redact   func(text string) string // keeps the values of our own tokens out of the record
+	// RemindAfter is how long nobody may act on a pull request before people are reminded of it, by the policy of the
+	// moment; 0: they are not.
+	RemindAfter func() time.Duration
+	Redact      func(text string) string // keeps the values of our own tokens out of the record
 
 	// Every is the interval between looks at open pull requests; 0 disables polling, so that only webhooks cause looks.
 	Every time.Duration

@@ -3,6 +3,7 @@ package pullsync_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -229,6 +230,81 @@ func TestClosingAndReopeningAreFollowed(t *testing.T) {
 	w.same("audit", w.rows(), []string{`pull.closed #7 poll by ""`, `pull.reopened #7 poll by ""`,
 		`pull.closed #7 poll by ""`})
 	w.same("notices", w.told(), []string{`closed {"number":7,"by":""}`, `closed {"number":7,"by":""}`})
+}
+
+// People are reminded once of what waits for them, and again after one of them has acted on it and it waits anew.
+func TestPeopleAreRemindedOnceOfWhatNobodyHasActedOn(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, act := range map[string]func(w *world){
+		"a comment": func(w *world) {
+			w.host.set(7, func(st *gitprovider.Status) {
+				st.Reviews = append(st.Reviews, gitprovider.Review{Author: "ann", State: gitprovider.ReviewCommented,
+					SubmittedAt: w.Now()})
+			})
+		},
+		"a label":  func(w *world) { w.host.set(7, func(st *gitprovider.Status) { st.Labels = []string{"hold"} }) },
+		"a commit": func(w *world) { w.host.set(7, func(st *gitprovider.Status) { st.HeadCommit = "beef" }) },
+		"nothing":  func(*world) {},
+		"a bot's comment": func(w *world) {
+			w.host.set(7, func(st *gitprovider.Status) {
+				st.Reviews = append(st.Reviews, gitprovider.Review{Author: "ci[bot]", State: gitprovider.ReviewCommented,
+					SubmittedAt: w.Now()})
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 7)
+			w.remind.Store(int64(7 * day))
+			reminders := func(want int) {
+				t.Helper()
+				w.round()
+				n := 0
+				for _, row := range w.rows() {
+					if strings.HasPrefix(row, record.ActionPullStale) {
+						n++
+					}
+				}
+				if n != want {
+					t.Fatalf("%d reminders, want %d: %v", n, want, w.rows())
+				}
+			}
+			w.advance(6 * day)
+			reminders(0)
+			w.advance(day)
+			reminders(1)
+			reminders(1)
+			if !w.record(7).Reminded() {
+				t.Error("the record does not say so")
+			}
+			act(w)
+			reminders(1)
+			restarted := !w.record(7).Reminded()
+			if want := name != "nothing" && name != "a bot's comment"; restarted != want {
+				t.Errorf("the time began anew: %t", restarted)
+			}
+			w.advance(6 * day)
+			reminders(1)
+			w.advance(2 * day)
+			if restarted {
+				reminders(2)
+			} else {
+				reminders(1)
+			}
+			w.same("notices", len(w.told()), len(w.rows()))
+		})
+	}
+	w := newWorld(t, 7)
+	w.host.set(7, func(st *gitprovider.Status) {
+		st.Reviews = []gitprovider.Review{{Author: "ann", State: gitprovider.ReviewChangesRequested, SubmittedAt: w.Now()}}
+	})
+	w.remind.Store(int64(7 * day))
+	w.advance(8 * day)
+	w.round()
+	w.same("rows where the agent is to act", len(w.rows()), 0)
+	w.host.set(7, func(st *gitprovider.Status) { st.Reviews = nil })
+	w.remind.Store(0)
+	w.round()
+	w.same("rows where the policy wants no reminders", len(w.rows()), 0)
 }
 
 func TestAnAnswerThatIsOutOfDateTellsNobodyTwice(t *testing.T) {

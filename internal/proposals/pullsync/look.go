@@ -2,6 +2,8 @@ package pullsync
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -49,7 +51,7 @@ func (f *Follower) recordPull(ctx context.Context, was, now record.PullRecord, a
 	}
 	a := f.attempt(now, action)
 	var notices []record.Notice
-	if event := eventOf(action); event != "" && isNewEnd(was, now) {
+	if event := eventOf(action); event == record.EventStale || event != "" && isNewEnd(was, now) {
 		notices = f.Notifier.Notices(event, a)
 	}
 	done, err = f.Records.SeePull(ctx, now, &a, notices...)
@@ -74,6 +76,9 @@ func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
 		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number,
 		PRURL: r.URL,
 	}
+	if action == record.ActionPullStale {
+		a.Actor.System = record.SystemServe
+	}
 	if !r.Open() {
 		a.Actor.Client, a.Caller = r.EndedBy, r.EndedBy
 	}
@@ -87,6 +92,8 @@ func eventOf(action string) record.Event {
 		return record.EventMerged
 	case record.ActionPullClosed:
 		return record.EventClosed
+	case record.ActionPullStale:
+		return record.EventStale
 	}
 	return ""
 }
@@ -116,8 +123,12 @@ func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status) 
 	if was.State != gitprovider.StateMerged {
 		now.State = status.State
 	}
+	now.ActedAt, now.Labels = lastAct(was, status, t), labelsOf(status)
 	if now.State != was.State {
 		action = f.stateChange(was, &now, status)
+	}
+	if action == "" && now.Stale(t, f.RemindAfter()) && !now.Reminded() {
+		now.RemindedAt, action = t, record.ActionPullStale
 	}
 	changed := now
 	changed.TriedAt, changed.SeenAt, changed.Misses = was.TriedAt, was.SeenAt, was.Misses
@@ -125,6 +136,29 @@ func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status) 
 		now.UpdatedAt = t
 	}
 	return now, action
+}
+
+// lastAct returns when a person last acted on a pull request: commented, reviewed, set or took a label, pushed, or
+// opened it again. What a forge gives no time for counts from the look that found it.
+func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (last time.Time) {
+	last = was.ActedAt
+	seen := !was.SeenAt.IsZero()
+	pushed := status.HeadCommit != was.Head && was.Head != "" && !was.RevisedAt.After(was.SeenAt)
+	if seen && (pushed || labelsOf(status) != was.Labels || was.State != status.State) {
+		last = now
+	}
+	for _, r := range status.Reviews {
+		bot := strings.HasSuffix(r.Author, "[bot]")
+		if at := r.SubmittedAt.UTC().Truncate(time.Microsecond); !bot && r.State != gitprovider.ReviewPending && at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// labelsOf returns the labels as records have them.
+func labelsOf(status gitprovider.Status) string {
+	return strings.Join(slices.Sorted(slices.Values(status.Labels)), "\n")
 }
 
 // lastChangesRequested returns the time of the latest request for changes; zero if there is none.

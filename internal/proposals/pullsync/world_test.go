@@ -107,6 +107,7 @@ type world struct {
 	store   *store.Store
 	host    *host
 	now     atomic.Int64
+	remind  atomic.Int64 // nanoseconds
 	options pullsync.Options
 	follow  *pullsync.Follower
 	changed atomic.Int64
@@ -137,7 +138,7 @@ func newWorld(t *testing.T, numbers ...int) *world {
 	}
 	w.options = pullsync.Options{
 		Records: s.Pulls, Shared: s.JobClaims, Providers: []string{"github"}, Status: w.host.Status,
-		Notifier: w, Redact: func(text string) string { return text },
+		Notifier: w, RemindAfter: func() time.Duration { return time.Duration(w.remind.Load()) }, Redact: func(text string) string { return text },
 		Every: 5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
 		NewID: func() string { return fmt.Sprint("look-", w.ids.Add(1)) },
 	}

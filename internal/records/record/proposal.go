@@ -143,6 +143,7 @@ const (
 	EventRefused Event = "refused" // only if the operator asks for it
 	EventMerged  Event = "merged"
 	EventClosed  Event = "closed"
+	EventStale   Event = "stale" // nobody has acted on it for as long as the policy says
 	// EventDeployed is a merge that was put in place on this machine; EventDeployWaits is one that waits for a person
 	// before.
 	EventDeployed    Event = "deployed"
@@ -251,6 +252,9 @@ type PullRecord struct {
 	AskedAt          time.Time // when changes were last requested; zero: never, or the provider does not say
 	ReviewedAt       time.Time // when a person first reviewed it; zero: nobody has, as far as we know
 	RevisedAt        time.Time // when we last added a commit; zero: never. The store fills it in.
+	ActedAt          time.Time // when a person was last seen to act on it; zero: nobody was
+	RemindedAt       time.Time // when people were last reminded of it; zero: never
+	Labels           string    // those that it was last seen with, sorted, with line ends between them
 	// Version grows with each change of the record. 0: it was opened before records were kept, and was not read yet.
 	Version int64
 
@@ -263,6 +267,27 @@ type PullRecord struct {
 	OpenedAt time.Time
 	// Tags are the words of the two gravest classes of the facts of its newest proposal, with BetweenTags; "" for none.
 	Tags string
+}
+
+// WaitsSince returns when somebody last acted on it: when it was opened, revised, or a person acted.
+func (r PullRecord) WaitsSince() time.Time {
+	last := r.OpenedAt
+	for _, t := range []time.Time{r.RevisedAt, r.ActedAt} {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// Reminded reports whether people were reminded of it since anybody acted on it.
+func (r PullRecord) Reminded() bool { return r.Open() && r.RemindedAt.After(r.WaitsSince()) }
+
+// Stale reports whether people are to act on it, and nobody has for the time; 0 is never.
+func (r PullRecord) Stale(now time.Time, after time.Duration) bool {
+	since := r.WaitsSince()
+	return after > 0 && !since.IsZero() && r.Open() && slices.Contains(WaitingStandings(), r.NextActor()) &&
+		now.Sub(since) >= after
 }
 
 // Open reports whether the pull request is open, as far as we know.

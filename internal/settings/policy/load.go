@@ -65,6 +65,9 @@ type file struct {
 	Retention *struct {
 		SessionTranscripts *string `yaml:"session_transcripts"`
 	} `yaml:"retention"`
+	Stale *struct {
+		RemindAfter *string `yaml:"remind_after"`
+	} `yaml:"stale"`
 }
 
 type scopeSection struct {
@@ -153,7 +156,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	steps := []func(*Policy) error{
 		f.scope, func(p *Policy) error { return f.kinds(p, kinds) }, f.repositories, f.baseBranches, f.pins, f.limits, f.caps,
 		f.tiers, f.cooldown, f.revisions, f.labels, f.pulls, f.duplicates, f.body,
-		f.outgoing, f.tools, f.sources, f.people, f.retention, f.checkers, f.facts, f.hooks,
+		f.outgoing, f.tools, f.sources, f.people, f.retention, f.stale, f.checkers, f.facts, f.hooks,
 	}
 	for _, step := range steps {
 		if err := step(&p); err != nil {
@@ -339,6 +342,30 @@ func (f file) retention(p *Policy) (err error) {
 	if err != nil {
 		return fmt.Errorf("retention.session_transcripts: %q is %w", *f.Retention.SessionTranscripts, err)
 	}
+	return nil
+}
+
+// Bounds of the age at which a pull request is stale.
+const (
+	minStale = 24 * time.Hour
+	maxStale = 365 * 24 * time.Hour
+)
+
+func (f file) stale(p *Policy) error {
+	if f.Stale == nil || f.Stale.RemindAfter == nil {
+		return nil
+	}
+	raw := *f.Stale.RemindAfter
+	age, err := ParseAge(raw)
+	switch {
+	case raw == "0":
+		age = 0
+	case err != nil:
+		return fmt.Errorf("stale.remind_after: %q is not an age such as 7d", raw)
+	case age < minStale || age > maxStale:
+		return fmt.Errorf("stale.remind_after: %q is outside 1d to 365d; 0 is never", raw)
+	}
+	p.Pulls.RemindAfter = age
 	return nil
 }
 

@@ -149,6 +149,7 @@ func Default() Policy {
 		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
 		Revisions: Revisions{Max: defaultRevisions, OnChecks: true, Once: true},
 		Server:    Server{SessionTranscripts: defaultSessionTranscripts},
+		Pulls:     PullRequests{RemindAfter: defaultRemindAfter},
 	}
 }
 
@@ -279,6 +280,8 @@ type View struct {
 
 	Sources sources.List `json:"sources" doc:"Places that files of projects may choose from"`
 
+	RemindAfter string `json:"remind_after" doc:"How long nobody may act on a pull request before people are reminded of it; 0: they are not"`
+
 	SessionTranscripts string `json:"session_transcripts" doc:"Age at which what agents said in sessions is removed; 0: it is kept"`
 
 	Roles    []RoleRule `json:"roles" doc:"What people may do who sign in at a provider of identities, the highest first"`
@@ -323,7 +326,8 @@ func (p Policy) View() View {
 		ToolTiers:    append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
 		FourEyes: p.People.FourEyes, SessionTranscripts: ageText(p.Server.SessionTranscripts),
-		DryRun: p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
+		RemindAfter: ageText(p.Pulls.RemindAfter),
+		DryRun:      p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -370,6 +374,9 @@ func (p Policy) Hash() string {
 	}
 	if len(p.Agents.Hooks) > 0 {
 		rules = append(rules, "hooks", p.Agents.Hooks)
+	}
+	if p.Pulls.RemindAfter != defaultRemindAfter {
+		rules = append(rules, "stale.remind_after", p.Pulls.RemindAfter)
 	}
 	if p.Server.RequireSink {
 		rules = append(rules, "audit.require_sink")

@@ -38,6 +38,7 @@ duplicates: any
 tools: {tiers: {fractary_forge_cache_clear: 3, fractary_forge_agent_list: 2}}
 sessions: {require_boundary: true}
 retention: {session_transcripts: 90d}
+stale: {remind_after: 3d}
 pins:
   - {repository: joe/infra, provider: Gitea, base_branch: main}
   - {repository: joe/other, base_branch: release/1}
@@ -85,7 +86,7 @@ func TestAFullPolicyIsRead(t *testing.T) {
 		t.Errorf("agents %+v", p.Agents)
 	}
 	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"},
-		CreateLabels: true}
+		CreateLabels: true, RemindAfter: 3 * 24 * time.Hour}
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
 		t.Errorf("duplicates %q, by default %q", p.Duplicates, policy.Default().Duplicates)
 	}
@@ -154,6 +155,9 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"an unknown key of sessions":       {"version: 1\nsessions: {requires: true}\n", "unknown key requires"},
 		"an age that is not one":           {"version: 1\nretention: {session_transcripts: long}\n", "\"long\" is not an age"},
 		"too short a retention":            {"version: 1\nretention: {session_transcripts: 6d}\n", "\"6d\" is less than 7d"},
+		"a reminder that is not an age":    {"version: 1\nstale: {remind_after: soon}\n", "\"soon\" is not an age such as 7d"},
+		"a reminder that is too early":     {"version: 1\nstale: {remind_after: 2h}\n", "\"2h\" is outside 1d to 365d; 0 is never"},
+		"an unknown key of stale":          {"version: 1\nstale: {close: 1d}\n", "unknown key close"},
 		"an unknown retention":             {"version: 1\nretention: {sessions: 30d}\n", "unknown key sessions"},
 		"a boundary that is not an answer": {"version: 1\nsessions: {require_boundary: perhaps}\n", "wrong type"},
 		"an unknown key of tools":          {"version: 1\ntools: {plan: 3}\n", "unknown key plan"},
@@ -281,6 +285,10 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 	e, err := policy.Parse("a.yaml", []byte("version: 1\nretention: {session_transcripts: 0}\n"))
 	if err != nil || e.Hash() == a.Hash() || e.View().SessionTranscripts != "0" {
 		t.Errorf("the retention is not in the hash: %s, %v", e.Hash(), err)
+	}
+	stale, err := policy.Parse("a.yaml", []byte("version: 1\nstale: {remind_after: 0}\n"))
+	if err != nil || stale.Hash() == a.Hash() || stale.View().RemindAfter != "0" || a.View().RemindAfter != "7d" {
+		t.Errorf("the reminder is not in the hash: %s, %v", stale.Hash(), err)
 	}
 	f, err := policy.Parse("a.yaml", []byte("version: 1\nfacts: {destroy: refuse}\n"))
 	if err != nil || f.Hash() == a.Hash() {

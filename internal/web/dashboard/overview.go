@@ -291,6 +291,9 @@ func (h *overview) waits(ctx context.Context, tabs map[record.Tab]int64, most in
 	w := waiting{items: needs}
 	for _, p := range open {
 		if item, waits := waitOf(p); waits {
+			if p.Reminded() {
+				item.Why += ", and nobody has acted on it for " + views.Age(h.env.Now().Sub(p.WaitsSince()))
+			}
 			w.items = append(w.items, item)
 		}
 	}

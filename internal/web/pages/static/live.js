@@ -16,7 +16,10 @@
   keys?.querySelector("[name=keys]")?.addEventListener("change", (event) => { localStorage.setItem("keys", event.target.checked ? "on" : "off"); });
   const on = () => localStorage.getItem("keys") !== "off";
   if (keys) keys.querySelector("[name=keys]").checked = on();
+  let due = null; // the sheet that opens when its key is let go: before that, the key could be typed into it
+  document.addEventListener("keyup", () => { due?.showPopover(); due = null; });
   document.addEventListener("keydown", (event) => {
+    due = null;
     if (!on() || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, select, textarea") || document.querySelector(":popover-open")) return;
     const stops = [...document.querySelectorAll("main .list a.t, main .rows tbody th a, main details.file > summary")];
     const to = stops[stops.indexOf(document.activeElement) + { j: 1, k: -1 }[event.key]];
@@ -24,7 +27,7 @@
     if (to) to.focus();
     else if (event.key === "n" && held.size) show();
     else if (event.key === "/" && document.getElementById("q")) document.getElementById("q").focus();
-    else if (sheet?.popover) sheet.showPopover();
+    else if (sheet?.popover) due = sheet;
     else return;
     event.preventDefault();
   });
