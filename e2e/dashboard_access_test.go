@@ -132,8 +132,8 @@ func TestDashboardByKeyboard(t *testing.T) {
 	}
 }
 
-// crossOriginPage is the script of a page that tries to read from the dashboard and to act in it as the person whose browser
-// shows it. It lists in window.got what it got. A control of its own shows that the ways work where they may.
+// crossOriginPage is the script of a page that tries to read from the dashboard and to act in it as the person whose
+// browser shows it. It lists in window.got what it got. A control of its own shows that the ways work where they may.
 const crossOriginPage = `
 window.got = [];
 const control = new Set();

@@ -360,7 +360,8 @@ func (d *dashboard) pictures() {
 		"change": "/pulls/local/demo/home-cluster/1", "refused": "/proposals/" + d.idOf("refused"),
 		"dry-run": "/proposals/" + d.idOf("dry_run"), "schedule": "/sessions/schedule", "agent-tokens": "/tokens",
 		"scripts": "/scripts", "script": "/scripts/git_search", "records": "/audit", "record": "/audit/1",
-		"policy": "/policy?tier=2&path=Dockerfile", "health": "/doctor?ask=forges", "tokens": "/tokens/people", "browsers": "/logins",
+		"policy": "/policy?tier=2&path=Dockerfile", "health": "/doctor?ask=forges", "tokens": "/tokens/people",
+		"browsers": "/logins",
 		"sign-in": "/sign-in", "not-found": "/nothing", "api": "/docs",
 	} {
 		d.run(chromedp.Navigate(d.url + address))

@@ -410,7 +410,8 @@ func notificationType(event record.Event) string {
 	switch event {
 	case record.EventMerged, record.EventDeployed:
 		return "success"
-	case record.EventRefused, record.EventStale, record.EventDeployWaits, record.EventSessionFailed, record.EventSessionSkipped,
+	case record.EventRefused, record.EventStale, record.EventDeployWaits, record.EventSessionFailed,
+		record.EventSessionSkipped,
 		record.EventSessionLimit, record.EventSessionLogin:
 		return "warning"
 	default:

@@ -148,8 +148,8 @@ func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (l
 		last = now
 	}
 	for _, r := range status.Reviews {
-		bot := strings.HasSuffix(r.Author, "[bot]")
-		if at := r.SubmittedAt.UTC().Truncate(time.Microsecond); !bot && r.State != gitprovider.ReviewPending && at.After(last) {
+		at := r.SubmittedAt.UTC().Truncate(time.Microsecond)
+		if !strings.HasSuffix(r.Author, "[bot]") && r.State != gitprovider.ReviewPending && at.After(last) {
 			last = at
 		}
 	}

@@ -77,7 +77,8 @@ func (h *sessionPages) showSessions(req *httpx.Request, q sessionPageParams) (ht
 }
 
 func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessionsPage, err error) {
-	query := sessions.Query{Before: q.Before, After: q.After, Oldest: q.Sort != "", State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
+	query := sessions.Query{Before: q.Before, After: q.After, Oldest: q.Sort != "",
+		State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
 		Search: strings.TrimSpace(q.Q), Limit: pageSize + 1}
 	if q.State == "bad" {
 		query.State, query.Bad = "", true
