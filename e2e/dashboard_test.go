@@ -362,7 +362,7 @@ func (d *dashboard) pictures() {
 		"scripts": "/scripts", "script": "/scripts/git_search", "records": "/audit", "record": "/audit/1",
 		"policy": "/policy?tier=2&path=Dockerfile", "health": "/doctor?ask=forges", "tokens": "/tokens/people",
 		"browsers": "/logins",
-		"sign-in": "/sign-in", "not-found": "/nothing", "api": "/docs",
+		"sign-in":  "/sign-in", "not-found": "/nothing", "api": "/docs",
 	} {
 		d.run(chromedp.Navigate(d.url + address))
 		d.picture(name)

@@ -34,7 +34,8 @@ func TestPullRequestsOfAllRepositoriesEachWithItsOwnFailure(t *testing.T) {
 		pattern(t, "gitea:joe/x"), pattern(t, "joe/*"), pattern(t, "fake:joe/missing"))
 	w.build()
 	d := w.page("/doctor?ask=forges", 200)
-	d.has("fake:joe/infra 2 Not in these records: #2 Of another installation", "fake:joe/other None is open", "gitea:joe/x Forge is off", "GITEA_TOKEN is not set",
+	d.has("fake:joe/infra 2 Not in these records: #2 Of another installation", "fake:joe/other None is open",
+		"gitea:joe/x Forge is off", "GITEA_TOKEN is not set",
 		"fake:joe/missing Does not exist")
 	if n := len(d.within(d.find("tbody")[0]).find("tr")); n != 4 {
 		t.Errorf("%d repositories", n)

@@ -140,7 +140,7 @@ func newWorld(t *testing.T, numbers ...int) *world {
 		Records: s.Pulls, Shared: s.JobClaims, Providers: []string{"github"}, Status: w.host.Status,
 		Notifier: w, RemindAfter: func() time.Duration { return time.Duration(w.remind.Load()) },
 		Redact: func(text string) string { return text },
-		Every: 5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
+		Every:  5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
 		NewID: func() string { return fmt.Sprint("look-", w.ids.Add(1)) },
 	}
 	w.follow = pullsync.New(w.options)
