@@ -67,10 +67,7 @@ type shownAt struct {
 
 // serve serves one connection.
 func (s *agentServers) serve(ctx context.Context, r gateway.Rights, c gateway.Client) error {
-	rights := fmt.Sprintf("%#v", r)
-	own, left := s.apps.get(rights, func() *App { return WithRights(s.program, s.parts, r) })
-	defer left()
-	server, left, err := s.server(own, rights)
+	server, left, err := s.prepare(r)
 	if err != nil {
 		return err
 	}
@@ -80,6 +77,24 @@ func (s *agentServers) serve(ctx context.Context, r gateway.Rights, c gateway.Cl
 		return server.ServeExchanges(ctx, client, c.Messages, c.Out)
 	}
 	return server.Serve(ctx, client, c.In, c.Out)
+}
+
+// prepare returns the server for a connection with these rights, made on a stack that is given back.
+func (s *agentServers) prepare(r gateway.Rights) (server *mcpserver.Server, left func(), err error) {
+	s.turns.Do(func() {
+		rights := fmt.Sprintf("%#v", r)
+		own, leftApp := s.apps.get(rights, func() *App { return WithRights(s.program, s.parts, r) })
+		var leftServer func()
+		if server, leftServer, err = s.server(own, rights); err != nil {
+			leftApp()
+			return
+		}
+		left = func() {
+			leftServer()
+			leftApp()
+		}
+	})
+	return server, left, err
 }
 
 // server returns the server of those rights that shows what the operator's rules let it show now.

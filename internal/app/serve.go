@@ -113,10 +113,10 @@ func makeReady(ctx context.Context, p *Parts, start *start, listeners []net.List
 	return ready, err
 }
 
-// collectSooner collects garbage when the heap has grown by half, unless GOGC is set to another value than 100. A
+// collectSooner collects garbage when the heap has grown by a third, unless GOGC is set to another value than 100. A
 // server that waits for most of the time has processor time to spare, and shares its machine's memory.
 func collectSooner() {
-	const usual, sooner = 100, 50
+	const usual, sooner = 100, 35
 	if given := debug.SetGCPercent(sooner); given != usual {
 		debug.SetGCPercent(given)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/app"
-
+	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -54,6 +54,53 @@ func BenchmarkCreatePR(b *testing.B) {
 	}
 }
 
+// BenchmarkListLocal is `pr list` of 664 open pull requests of a local repository, seven pages of it.
+func BenchmarkListLocal(b *testing.B) {
+	const many = 664
+	dir := b.TempDir()
+	env := map[string]string{
+		"CLAUDEOPS_TIER": "2", "CLAUDEOPS_LOCAL_ROOT": filepath.Join(dir, "root"),
+		"CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"), "CLAUDEOPS_REPOS_DIR": filepath.Join(dir, "repos"),
+	}
+	if err := os.Mkdir(env["CLAUDEOPS_STATE_DIR"], 0o700); err != nil {
+		b.Fatal(err)
+	}
+	a := &commandLine{streams: Streams{Out: io.Discard, Err: io.Discard},
+		lookup: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	parts := a.program().Wire(app.Needs{})
+	b.Cleanup(func() { _ = a.program().Close() })
+	at := filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", "many.git")
+	benchRepository(b, at)
+	var stream strings.Builder
+	for i := range many {
+		fmt.Fprintf(&stream, "commit refs/heads/claude-ops/fix/c%d\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\n"+
+			"from refs/heads/main^0\nM 100644 inline checks/n%d.md\ndata 2\ny\n\n", i, i)
+	}
+	importInto(b, at, stream.String())
+	heads, err := exec.Command("git", "--git-dir", at, "for-each-ref", "--format=%(refname:short) %(objectname)",
+		"refs/heads/claude-ops").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	req := prflow.ListRequest{RepoOwner: "bench", RepoName: "many"}
+	if _, err := listAll(b.Context(), a, req); err != nil { // the records know the root from now on
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(heads)) {
+		branch, head, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if _, err := parts.Store.LocalPulls.InsertPR(b.Context(), "bench/many", gitprovider.PullRequest{Title: branch,
+			Branch: branch, HeadCommit: head, Base: "main", Labels: []string{gitprovider.LabelOurs}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		all, err := listAll(b.Context(), a, req)
+		if err != nil || len(all.PRs) != many {
+			b.Fatalf("%d pull requests, %v", len(all.PRs), err)
+		}
+	}
+}
+
 func benchRequest(b *testing.B, name string) []byte {
 	b.Helper()
 	text := strings.Repeat("- Look at the disk, and compare it with yesterday's record.\n", 70)
@@ -83,8 +130,14 @@ func benchRepository(b *testing.B, dir string) {
 		fmt.Fprintf(&stream, "M 100644 inline checks/c%d.md\ndata 2\nx\n\n", i)
 	}
 	stream.WriteString("M 100644 inline checks/disk.md\ndata 2\nx\n\n")
+	importInto(b, dir, stream.String())
+}
+
+// importInto adds a stream of git fast-import to a repository.
+func importInto(b *testing.B, dir, stream string) {
+	b.Helper()
 	cmd := exec.Command("git", "--git-dir", dir, "fast-import", "--quiet")
-	cmd.Stdin = strings.NewReader(stream.String())
+	cmd.Stdin = strings.NewReader(stream)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}

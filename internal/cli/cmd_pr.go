@@ -398,7 +398,7 @@ func prListCommand(a *commandLine) *cobra.Command {
 
 // listAll reads all pages.
 func listAll(ctx context.Context, a *commandLine, req prflow.ListRequest) (all prflow.ListResult, err error) {
-	req.Limit = 100
+	req.Limit, ctx = 100, prflow.OneListing(ctx)
 	for {
 		page, err := askFor[prflow.ListResult](ctx, a, prflow.ToolListPRs, req)
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 // writeResponse sends an answer, or 304 to a caller that has it already.
-func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a httpx.Response) {
+func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a *httpx.Response) {
 	for name, values := range a.Header {
 		w.Header()[name] = values
 	}
@@ -47,7 +47,7 @@ func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a http
 		}
 	}
 	if readable {
-		a.Bytes = packed(w.Header(), req.Request, a)
+		a.Bytes = packed(w.Header(), req.Request, *a)
 	}
 	s.send(w, req, a.Status, a.ContentType, a.Bytes)
 }
@@ -79,7 +79,7 @@ func (s *Server) send(w http.ResponseWriter, req *httpx.Request, status int, con
 	}
 }
 
-func (s *Server) stream(w http.ResponseWriter, req *httpx.Request, a httpx.Response) {
+func (s *Server) stream(w http.ResponseWriter, req *httpx.Request, a *httpx.Response) {
 	w.Header().Set("Content-Type", a.ContentType)
 	w.WriteHeader(a.Status)
 	if req.Method == http.MethodHead {
@@ -203,7 +203,7 @@ type keptKey struct {
 }
 
 // keeps reports whether the answers of a route may be kept: they are made of records, rules and time, and of who asks.
-func keeps(route httpx.Route) bool {
+func keeps(route *httpx.Route) bool {
 	switch route.Method + " " + route.Pattern {
 	case "GET /{$}", "GET /changes", "GET /api/v1/proposals":
 		return true

@@ -300,39 +300,50 @@ func (s *Server) routeHandler(route httpx.Route) http.Handler {
 		if route.Body != nil {
 			req.Limit = *route.Body
 		}
-		if err := s.handle(w, req, route); err != nil {
+		if err := s.handle(w, req, &route); err != nil {
 			s.problem(w, req, err)
 		}
 	})
 }
 
-func (s *Server) handle(w http.ResponseWriter, req *httpx.Request, route httpx.Route) error {
-	if err := hurry(w, req); err != nil {
+// handle answers a request. Its stack stays small, since each connection keeps one of the size that it has grown to.
+func (s *Server) handle(w http.ResponseWriter, req *httpx.Request, route *httpx.Route) error {
+	done, err := s.admit(w, req, route)
+	if err != nil {
 		return err
 	}
-	if err := s.guard.Admit(req, route); err != nil {
-		return err
-	}
-	if route.Turns != nil {
-		done, err := takeTurn(w, req, route.Turns)
-		if err != nil {
-			_ = route.Refused(req, fault.New(fault.CodeOf(err), "the caller went away while others' proposals were judged"))
-			return err
-		}
-		defer done()
-	}
-	if err := giveTime(w, req, route); err != nil {
-		return err
-	}
+	defer done()
 	answer := route.Handle
 	if keeps(route) {
 		answer = func(req *httpx.Request) (httpx.Response, error) { return s.kept.answer(req, route.Handle) }
 	}
 	response, err := answer(req)
 	if err == nil {
-		s.writeResponse(w, req, response)
+		s.writeResponse(w, req, &response)
 	}
 	return err
+}
+
+// admit lets a request reach its handler, in its turn. done gives the turn back.
+func (s *Server) admit(w http.ResponseWriter, req *httpx.Request, route *httpx.Route) (done func(), err error) {
+	if err := hurry(w, req); err != nil {
+		return nil, err
+	}
+	if err := s.guard.Admit(req, *route); err != nil {
+		return nil, err
+	}
+	done = func() {}
+	if route.Turns != nil {
+		if done, err = takeTurn(w, req, route.Turns); err != nil {
+			_ = route.Refused(req, fault.New(fault.CodeOf(err), "the caller went away while others' proposals were judged"))
+			return nil, err
+		}
+	}
+	if err := giveTime(w, req, route.Takes); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 // hurry gives the body the time that its route has for it.
@@ -364,12 +375,12 @@ func takeTurn(w http.ResponseWriter, req *httpx.Request, turns *httpx.Turns) (do
 }
 
 // giveTime lets the answer of a route that takes long be written when it is there.
-func giveTime(w http.ResponseWriter, req *httpx.Request, route httpx.Route) error {
-	if _, served := req.Context().Value(http.ServerContextKey).(*http.Server); !served || route.Takes == 0 {
+func giveTime(w http.ResponseWriter, req *httpx.Request, takes time.Duration) error {
+	if _, served := req.Context().Value(http.ServerContextKey).(*http.Server); !served || takes == 0 {
 		return nil
 	}
 	// of the network's clock
-	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(route.Takes + time.Minute))
+	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takes + time.Minute))
 }
 
 // recorder remembers the status for log and metrics.

@@ -234,14 +234,22 @@ func (h *Host) serveClient(ctx context.Context, a AuthenticatedConn, c *connecti
 	defer h.remove(c)
 	stop := context.AfterFunc(ctx, c.disconnect)
 	defer stop()
-	log := h.options.Log.With("connection", c.ID, "session", c.Session, "credential", c.Credential)
-	log.Info("an agent is connected", "tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way,
-		"peer", c.Peer)
+	h.logConnected(c)
 	client.Actor, client.Calling, client.Gone = a.Actor, c.calling, c.gone
 	client.Admitted = func(ctx context.Context) error { return h.admitted(ctx, c, a.Still) }
 	err := h.options.Serve(context.WithoutCancel(ctx), a.Rights, client)
-	log.Info("an agent's connection is over", "error", err)
+	h.logOver(c, err)
 	return err
+}
+
+func (h *Host) logConnected(c *connection) {
+	h.options.Log.Info("an agent is connected", "connection", c.ID, "session", c.Session, "credential", c.Credential,
+		"tier", int(c.Tier), "dry_run", c.DryRun, "read_only", c.ReadOnly, "way", c.Way, "peer", c.Peer)
+}
+
+func (h *Host) logOver(c *connection, err error) {
+	h.options.Log.Info("an agent's connection is over", "connection", c.ID, "session", c.Session, "credential",
+		c.Credential, "error", err)
 }
 
 // admitted asks whether a connection may still be. The records are read, too: this process may not have noticed a

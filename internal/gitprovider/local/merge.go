@@ -22,6 +22,9 @@ type MergeNote struct {
 	// Force merges although a reviewer asked for changes, or although the head moved since it was opened or approved.
 	// It never overrides a conflict, a file that the base has moved elsewhere, or a base that is checked out.
 	Force bool
+	// Writes, if not nil, asks whether these files may be written, whatever Force says: they are all that the pull request
+	// changes, as of now. Its error is the call's, and nothing was done.
+	Writes func(paths []string) error
 }
 
 // Merged is a merge that was made.
@@ -87,6 +90,11 @@ func (r *Reviewer) mergeOnce(ctx context.Context, ref gitprovider.RepoRef, numbe
 		return Merged{}, fault.New(fault.Conflict,
 			"%s and %s have no commit in common, so they cannot be merged; close the pull request",
 			pr.Branch, pr.Base)
+	}
+	if n.Writes != nil {
+		if err := n.Writes(compared[k].paths); err != nil {
+			return Merged{}, err
+		}
 	}
 	out, err := repo.checkedOut(ctx)
 	if err != nil {

@@ -189,6 +189,29 @@ func TestMergeWritesOnlyWhatThePullRequestShows(t *testing.T) {
 	}
 }
 
+// Who calls may refuse files that a merge would write, such as those that the policy does not allow any more.
+func TestAMergeAsksWhetherItMayWrite(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{bare(), ordinary()} {
+		w := newWorld(t, k, providertest.File{Path: "checks/disk.md", Content: "one\n"})
+		pr := w.propose("claude-ops/check/disk", disk("two\n"))
+		before := w.git("for-each-ref")
+		var asked []string
+		_, err := w.review.Merge(t.Context(), w.Ref(), pr.Number, local.MergeNote{Note: local.Note{Who: "ann"}, Force: true,
+			Writes: func(paths []string) error {
+				asked = paths
+				return fault.New(fault.ScopeDenied, "not these")
+			}})
+		w.refused(err, fault.ScopeDenied, "not these")
+		if after := w.git("for-each-ref"); after != before || len(asked) != 1 || asked[0] != "checks/disk.md" {
+			t.Errorf("asked about %q; before:\n%s\nafter:\n%s", asked, before, after)
+		}
+		if state := w.state(pr.Number).State; state != gitprovider.StateOpen {
+			t.Errorf("it is %s", state)
+		}
+	}
+}
+
 // A person moves the file on main at the last moment: the merge is tried again, and looks again at what it would write.
 func TestAMergeThatIsTriedAgainFollowsNoRename(t *testing.T) {
 	t.Parallel()

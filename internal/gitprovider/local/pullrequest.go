@@ -301,7 +301,7 @@ func remarksOf(reviews []gitprovider.Review) (out []gitprovider.Remark) {
 // ReviewStates implements gitprovider.ReviewLister.
 func (p *Provider) ReviewStates(ctx context.Context, ref gitprovider.RepoRef,
 	numbers []int) (map[int]gitprovider.ReviewState, error) {
-	repo, err := p.openRepository(ctx, ref)
+	repo, err := p.findRepository(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

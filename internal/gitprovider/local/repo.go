@@ -51,6 +51,15 @@ func (repo *repository) prURL(number int) string {
 // counts under that name: every repository has one identity, and none is outside. What lies in it must not lead outside
 // either; see layout.
 func (p *Provider) openRepository(ctx context.Context, ref gitprovider.RepoRef) (*repository, error) {
+	repo, err := p.findRepository(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return repo, repo.checkLayout(ctx)
+}
+
+// findRepository is openRepository for calls that read records alone: what lies in the repository is not looked at.
+func (p *Provider) findRepository(ctx context.Context, ref gitprovider.RepoRef) (*repository, error) {
 	if ctx.Err() != nil {
 		return nil, fault.From(ctx.Err())
 	}
@@ -66,11 +75,11 @@ func (p *Provider) openRepository(ctx context.Context, ref gitprovider.RepoRef) 
 	if err := arrive(p, root); err != nil {
 		return nil, err
 	}
-	return openIn(ctx, p, root, ref)
+	return findIn(p, root, ref)
 }
 
-// openIn is open below a root without links.
-func openIn(ctx context.Context, p *Provider, root string, ref gitprovider.RepoRef) (*repository, error) {
+// findIn is findRepository below a root without links.
+func findIn(p *Provider, root string, ref gitprovider.RepoRef) (*repository, error) {
 	found, err := locate(root, ref)
 	if err != nil {
 		return nil, err
@@ -85,7 +94,7 @@ func openIn(ctx context.Context, p *Provider, root string, ref gitprovider.RepoR
 			repo.ref, repo.url())
 	}
 	repo.root, repo.git, repo.comparisons, repo.page = root, p.git, p.comparisons, p.page
-	return repo, repo.checkLayout(ctx)
+	return repo, nil
 }
 
 // locate finds the one folder that is meant.

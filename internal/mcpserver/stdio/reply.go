@@ -92,17 +92,21 @@ func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) rpcReply {
 	return internalFailure()
 }
 
-// send writes the reply to a message under its id. A result that cannot be encoded becomes an internal error.
+// send writes the reply to a message under its id.
 func (l *loop) send(env envelope, r rpcReply) {
-	id := env.id
+	if line := l.encode(env.id, r); line != nil {
+		env.to.send(line)
+	}
+}
+
+// encode returns the line of a reply. A result that cannot be encoded becomes an internal error.
+func (l *loop) encode(id requestID, r rpcReply) []byte {
 	line, err := r.encode(id)
 	if err != nil {
 		l.log.Error("cannot encode a result", slog.Any("error", err))
-		line, err = internalFailure().encode(id)
+		line, _ = internalFailure().encode(id) // which can be encoded
 	}
-	if err == nil {
-		env.to.send(line)
-	}
+	return line
 }
 
 func (r rpcReply) encode(id requestID) ([]byte, error) {

@@ -49,10 +49,13 @@ import (
 // calls run.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, srv *server.MCPServer, opts Options) error {
 	l := newLoop(ctx, out, srv, opts)
-	return l.runLoop(ctx, func() error { return l.readMessages(ctx, in) })
+	return l.runLoop(ctx, func() error {
+		go l.out.writeLoop()
+		return l.readMessages(ctx, in)
+	})
 }
 
-// runLoop answers what read hands to handle, until it returns.
+// runLoop answers what read hands to handle, until it returns. read starts the writer.
 func (l *loop) runLoop(ctx context.Context, read func() error) error {
 	srv := l.srv
 	defer l.cut(errShutdown)
@@ -61,7 +64,6 @@ func (l *loop) runLoop(ctx context.Context, read func() error) error {
 	}
 	defer srv.UnregisterSession(context.WithoutCancel(l.base), l.connection.SessionID())
 
-	go l.out.writeLoop()
 	stop := context.AfterFunc(ctx, func() { l.end.limitTo(l.opts.ShutdownTimeout) })
 	defer stop()
 	readErr := read()
@@ -125,8 +127,7 @@ func (l *loop) handle(f frame) {
 	if !f.tooLong && len(bytes.Trim(f.raw, " \t\r")) == 0 {
 		return
 	}
-	env, refused := inspect(f, l.opts.MaxMessage,
-		func(id requestID) bool { return l.calls.inFlight(id.withScope(f.scope)) })
+	env, refused := l.inspected(f)
 	env.id, env.to = env.id.withScope(f.scope), f.to
 	if f.to == nil {
 		env.to = l.out
@@ -144,14 +145,31 @@ func (l *loop) handle(f frame) {
 	case env.method == string(mcp.MethodNotificationCancelled) && !env.idGiven:
 		l.cancelled(env.params.cancels)
 	default:
-		l.opts.Turns.Do(func() {
-			l.dispatchMessage(l.base, f.raw, env, func(r rpcReply) {
-				if env.idGiven {
-					l.send(env, r)
-				}
-			})
-		})
+		if line := l.answered(f.raw, env); line != nil {
+			env.to.send(line) // after its turn: it may wait for a client that does not read
+		}
 	}
+}
+
+// inspected is inspect, on a stack that is given back.
+func (l *loop) inspected(f frame) (env envelope, refused *messageRejection) {
+	l.opts.Turns.Do(func() {
+		env, refused = inspect(f, l.opts.MaxMessage,
+			func(id requestID) bool { return l.calls.inFlight(id.withScope(f.scope)) })
+	})
+	return env, refused
+}
+
+// answered returns the line that answers a message; nil for one without an id.
+func (l *loop) answered(raw []byte, env envelope) (line []byte) {
+	l.opts.Turns.Do(func() {
+		l.dispatchMessage(l.base, raw, env, func(r rpcReply) {
+			if env.idGiven {
+				line = l.encode(env.id, r)
+			}
+		})
+	})
+	return line
 }
 
 // asksForLong returns the methods that may ask other machines: other requests are answered meanwhile.
@@ -274,11 +292,13 @@ func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, note
 	l.out.also = l.tellStreams
 	return l.runLoop(ctx, func() error {
 		l.receive(ctx, messages)
+		go l.out.writeLoop() // what comes while calls end
 		return nil
 	})
 }
 
-// receive handles exchanges until messages is closed, ctx ends or the client disconnects.
+// receive handles exchanges until messages is closed, ctx ends or the client disconnects. It writes notifications
+// itself, since their writer need not be waited for: a connection that is idle has no second goroutine.
 func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
 	var scope uint64
 	for ctx.Err() == nil {
@@ -287,13 +307,12 @@ func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
 			if !more {
 				return
 			}
-			f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)),
-				to: exchangeOutlet{x}, until: x.Context}
 			if x.Alone {
 				scope++
-				f.scope = scope
 			}
-			l.handle(f)
+			l.exchange(x, scope)
+		case note := <-l.out.notes:
+			l.out.writeNotification(note)
 		case <-ctx.Done():
 		case <-l.out.failed:
 			return
@@ -301,6 +320,16 @@ func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
 			return
 		}
 	}
+}
+
+// exchange handles one exchange. scope is for those whose ids mean something in them only.
+func (l *loop) exchange(x exchange.Exchange, scope uint64) {
+	f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)),
+		to: exchangeOutlet{x}, until: x.Context}
+	if x.Alone {
+		f.scope = scope
+	}
+	l.handle(f)
 }
 
 // exchangeOutlet is the outlet of an exchange.

@@ -68,7 +68,9 @@ func (s *Service) listOpenPage(ctx context.Context, req ListRequest) (ListResult
 	if err != nil {
 		return ListResult{}, err
 	}
-	known, err := reader.listKnown(ctx, resolution)
+	known, err := keptOf(ctx).list(resolution, func() (gitprovider.KnownList, error) {
+		return reader.listKnown(ctx, resolution)
+	})
 	if err != nil {
 		return ListResult{}, err
 	}
@@ -78,6 +80,40 @@ func (s *Service) listOpenPage(ctx context.Context, req ListRequest) (ListResult
 	}
 	page := listPage{Reader: reader, at: resolution, marks: marks, req: req, known: known}
 	return page.build(ctx, known.PRs)
+}
+
+// keptList is what the first page of a listing has read, for the pages after it.
+type keptList struct {
+	of    string // provider and repository; "" before the first page
+	known gitprovider.KnownList
+}
+
+type keptListKey struct{}
+
+// OneListing returns a context whose calls of list_prs are the pages of one listing, one call after the other: the
+// first reads the open pull requests, and the others go on in what it has read.
+func OneListing(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keptListKey{}, &keptList{})
+}
+
+// keptOf returns what the listing under way has read; nil for a page that stands alone.
+func keptOf(ctx context.Context) *keptList {
+	kept, _ := ctx.Value(keptListKey{}).(*keptList)
+	return kept
+}
+
+// list returns the open pull requests of a repository, read once for a listing.
+func (k *keptList) list(at gitprovider.Resolution, read func() (gitprovider.KnownList, error)) (
+	gitprovider.KnownList, error) {
+	of := at.Provider.Name() + " " + at.Repo.String()
+	if k != nil && k.of == of {
+		return k.known, nil
+	}
+	known, err := read()
+	if k != nil && err == nil {
+		k.of, k.known = of, known
+	}
+	return known, err
 }
 
 // listPage makes a page of a list.

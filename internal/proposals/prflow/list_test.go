@@ -93,6 +93,29 @@ func TestAListIsReadInPagesThatSayHowManyThereAre(t *testing.T) {
 	}
 }
 
+// The pages of one listing read the pull requests once; those of another read them anew.
+func TestAListingReadsOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.many(5)
+	s := prflow.New(b.options)
+	for range 2 {
+		b.fake.Script.ForgetCalls()
+		ctx, got := prflow.OneListing(t.Context()), []int{}
+		for after := 1; after <= 5; after += 2 { // there is always one before: after is at least 1
+			page, err := s.List(ctx, agent, fmt.Appendf(nil,
+				`{"repo_owner": "joe", "repo_name": "infra", "limit": 2, "after": %d}`, after))
+			if err != nil || page.Total != 5 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			got = append(got, numbers(page)...)
+		}
+		if n := b.fake.Script.Count("ListOpen"); !slices.Equal(got, []int{2, 3, 4, 5}) || n != 1 {
+			t.Errorf("%v in %d lists: %v", got, n, b.fake.Script.Calls())
+		}
+	}
+}
+
 func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

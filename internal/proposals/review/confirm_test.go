@@ -20,8 +20,9 @@ import (
 // refuses others as the real one does.
 type branchHost struct {
 	Host
-	head string
-	done []string
+	head   string
+	writes []string // paths of its change
+	done   []string
 }
 
 func (h *branchHost) Show(context.Context, gitprovider.RepoRef, int) (local.Detail, error) {
@@ -39,6 +40,9 @@ func (h *branchHost) Approve(_ context.Context, _ gitprovider.RepoRef, _ int, n 
 
 func (h *branchHost) Merge(ctx context.Context, ref gitprovider.RepoRef, number int, n local.MergeNote) (local.Merged,
 	error) {
+	if err := n.Writes(h.writes); err != nil {
+		return local.Merged{}, err
+	}
 	return local.Merged{}, h.Approve(ctx, ref, number, n.Note)
 }
 
@@ -98,6 +102,38 @@ func TestWhatIsConfirmedIsWhatPasses(t *testing.T) {
 					t.Errorf("done at %q, rows %+v", h.done, k.rows)
 				}
 			})
+		}
+	}
+}
+
+// The policy may have been narrowed since the pull request was opened.
+func TestAMergeWritesNothingThatIsOutOfScopeNow(t *testing.T) {
+	narrow := policy.Default()
+	var err error
+	if narrow.Scope, err = gitprovider.NewScope([]string{"checks/**"}, []string{"checks/old/**"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		rules policy.Policy
+		paths []string
+		says  string // "": it is merged
+	}{
+		"in the scope":              {policy.Default(), []string{"checks/disk.md", "playbooks/disk.md"}, ""},
+		"in the scope of today":     {narrow, []string{"checks/disk.md"}, ""},
+		"in what was allowed once":  {narrow, []string{"checks/disk.md", "playbooks/disk.md"}, "playbooks/disk.md"},
+		"in what was denied since":  {narrow, []string{"checks/old/disk.md"}, "checks/old/**"},
+		"in what was never allowed": {policy.Default(), []string{".github/workflows/a.yml"}, ".github"},
+	} {
+		h, k := &branchHost{head: "a", writes: c.paths}, &kept{}
+		s := serviceAt(h, k, c.rules, func() (record.Proposal, bool) { return record.Proposal{}, false })
+		_, err := s.Do(t.Context(), Request{Provider: "local", Owner: "joe", Name: "infra", Number: 7, Verb: "merge",
+			Head: "a", Force: true, By: operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ann"}}})
+		if c.says == "" && err != nil || c.says != "" && (fault.CodeOf(err) != fault.ScopeDenied ||
+			!strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+		if len(h.done) != map[bool]int{true: 1}[c.says == ""] || len(k.rows) != 1 {
+			t.Errorf("%s: done at %q, rows %+v", name, h.done, k.rows)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 		return out, fault.New(fault.Conflict, "%s Look at all of it, or say that you merge it all the same.", r.Unseen)
 	}
 	note := local.MergeNote{Note: local.Note{Who: r.By.String(), Account: r.By.Account(), Body: r.Comment,
-		Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force}
+		Head: r.Head, Comments: r.Comments, Admitted: r.By.Admitted}, Force: r.Force, Writes: s.inScope}
 	if out, err = verb.act(ctx, s.Host, gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}, r.Number, note); err != nil {
 		return out, err
 	}
@@ -161,6 +161,24 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 			fault.From(err).Message)
 	}
 	return out, nil
+}
+
+// inScope refuses a merge that writes to a file which no agent may propose any more, at whatever tier: the policy may have
+// been narrowed since.
+func (s *Service) inScope(paths []string) error {
+	scope := s.Kernel.CurrentAuthority().Policy.Scope.At(gitprovider.TierRemediate)
+	var outside []fault.Violation
+	for _, path := range paths {
+		if v := scope.Check(path).Reason; v != nil {
+			v.Suggestion = "close the pull request, or have the operator widen the scope of the policy; " +
+				"a person can still merge it with git"
+			outside = append(outside, *v)
+		}
+	}
+	if len(outside) == 0 {
+		return nil
+	}
+	return fault.Refusal(outside)
 }
 
 // confirmFacts refuses a decision that lets a change pass while facts of it are not confirmed which the policy has

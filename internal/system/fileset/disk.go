@@ -89,25 +89,33 @@ func newDisk(bases ...string) disk {
 // followed, an absolute one too. What leads out stays as it is, and is refused by the root.
 func (d disk) inside(base, rel string) string {
 	dir, name := path.Split(rel)
-	dir = path.Clean(dir)
-	if dir == "." {
-		return rel
+	return path.Join(d.insideFolder(base, path.Clean(dir)), name)
+}
+
+// insideFolder is inside for a folder. Of one that is missing, the deepest that is there counts: it is looked at once
+// for all that is to come below it.
+func (d disk) insideFolder(base, dir string) string {
+	if dir == "." || dir == "/" {
+		return dir
 	}
 	at := filepath.Join(base, filepath.FromSlash(dir))
-	known, has := d.folders[at]
-	if !has {
-		known = dir
-		if top, err := RealPath(base); err == nil {
-			inner, err := filepath.Rel(top, files.Resolve(at))
-			if err == nil && filepath.IsLocal(inner) {
-				known = filepath.ToSlash(inner)
-			}
-		}
-		if d.folders != nil && Exists(at) {
-			d.folders[at] = known
+	if known, has := d.folders[at]; has {
+		return known
+	}
+	if !Exists(at) {
+		return path.Join(d.insideFolder(base, path.Dir(dir)), path.Base(dir))
+	}
+	known := dir
+	if top, err := RealPath(base); err == nil {
+		inner, err := filepath.Rel(top, files.Resolve(at))
+		if err == nil && filepath.IsLocal(inner) {
+			known = filepath.ToSlash(inner)
 		}
 	}
-	return path.Join(known, name)
+	if d.folders != nil {
+		d.folders[at] = known
+	}
+	return known
 }
 
 // withinFolder is within for a folder, which may be reached by links that end in the base.

@@ -73,6 +73,11 @@ func (e *Engine) planRollback(ctx context.Context, to *Snapshot, reach Scope) (*
 		r.Warnings = append(r.Warnings, "the snapshot is of the project "+to.Project+
 			", whose own files stay as they are: roll back there to change them")
 	}
+	r.disk.opened = openBases{}
+	defer func() {
+		r.disk.opened.close()
+		r.disk.opened = nil
+	}()
 	for _, name := range slices.Sorted(maps.Keys(r.wanted)) {
 		if ctx.Err() != nil {
 			return nil, cutOff(ctx.Err())

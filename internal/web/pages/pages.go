@@ -45,9 +45,9 @@ func Load(show Shower) (*Set, error) {
 	}
 	set := &Set{byName: map[string]func() (*template.Template, error){}}
 	kept := &parts{show: show}
-	for name, shared := range parsed {
+	for name, file := range parsed.files {
 		set.byName[name] = sync.OnceValues(func() (*template.Template, error) {
-			page, err := shared.Clone()
+			page, err := parsed.page(file)
 			if err != nil {
 				return nil, err
 			}
@@ -63,9 +63,15 @@ func Load(show Shower) (*Set, error) {
 //nolint:gochecknoglobals // parsed once: they depend on the program alone
 var parsedPages = sync.OnceValues(parsePages)
 
-// parsePages parses the template of each page, together with those that all pages use. They are only cloned: a template
-// that was executed cannot be.
-func parsePages() (map[string]*template.Template, error) {
+// sharedTemplates are what all pages use, and the files of the pages.
+type sharedTemplates struct {
+	every *template.Template // only cloned: a template that was executed cannot be
+	files map[string]string  // by the page's name
+}
+
+// parsePages parses each page once, so that a fault in one is known at the start. What it keeps is what pages share: a
+// server without readers has no memory for pages.
+func parsePages() (*sharedTemplates, error) {
 	const layout, shared = "templates/layout.html", "templates/parts*.html"
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
@@ -76,27 +82,35 @@ func parsePages() (map[string]*template.Template, error) {
 	if every, err = every.ParseFS(templates, layout, shared); err != nil {
 		return nil, err
 	}
-	shown := map[*parse.Tree]bool{}
-	showAll(every, shown)
-	pages := map[string]*template.Template{}
+	showAll(every, map[*parse.Tree]bool{})
+	parsed := &sharedTemplates{every: every, files: map[string]string{}}
 	for _, file := range files {
 		if isShared, err := path.Match(shared, file); file == layout || isShared || err != nil {
 			continue
 		}
-		page, err := every.Clone()
-		if err != nil {
+		if _, err := parsed.page(file); err != nil {
 			return nil, err
 		}
-		for _, t := range page.Templates() {
-			shown[t.Tree] = true
-		}
-		if page, err = page.ParseFS(templates, file); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		showAll(page, shown)
-		pages[strings.TrimSuffix(path.Base(file), ".html")] = page
+		parsed.files[strings.TrimSuffix(path.Base(file), ".html")] = file
 	}
-	return pages, nil
+	return parsed, nil
+}
+
+// page parses the template of a page, together with those that all pages use.
+func (s *sharedTemplates) page(file string) (*template.Template, error) {
+	page, err := s.every.Clone()
+	if err != nil {
+		return nil, err
+	}
+	shown := map[*parse.Tree]bool{}
+	for _, t := range page.Templates() {
+		shown[t.Tree] = true
+	}
+	if page, err = page.ParseFS(templates, file); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	showAll(page, shown)
+	return page, nil
 }
 
 // showAll ends the pipelines of a template, and of those that belong to it, unless they were shown before.
