@@ -161,8 +161,8 @@ type Listing struct {
 	Problems Problems
 }
 
-// Select lists definitions for a person: agents, tools, then skills. Problems are files that could not be read, and registries
-// that did not answer.
+// Select lists definitions for a person: agents, tools, then skills. Problems are files that could not be read, and
+// registries that did not answer.
 func (s *Service) Select(ctx context.Context, sel Selection) (Listing, error) {
 	return timed(ctx, func(ctx context.Context) (Listing, error) { return s.selected(ctx, sel) })
 }

@@ -130,7 +130,8 @@ func (i *initializer) importModules(root *files.Dir, p initPlace, scope string) 
 	if err != nil || !ok {
 		return err
 	}
-	if p.path == sharedSkills && slices.ContainsFunc(i.config.Modules, func(m initModule) bool { return m.Type == Skill }) {
+	others := slices.ContainsFunc(i.config.Modules, func(m initModule) bool { return m.Type == Skill })
+	if p.path == sharedSkills && others {
 		i.leftOut = append(i.leftOut, p.path+": .codex/skills has skills, too, and a deployment would put all into both")
 		return nil
 	}
