@@ -73,6 +73,15 @@ type Summary struct {
 	misnamed bool // the file says another name than its own
 }
 
+// Folder returns the folder of the programs that read a skill, such as .agents, which a Reference to it may have as its
+// range; "" for other definitions.
+func (s Summary) Folder() string {
+	if s.Kind != Skill {
+		return ""
+	}
+	return filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(s.Path)))) // .agents/skills/NAME/SKILL.md
+}
+
 // stamp is a file's size and time, and when it was read.
 type stamp struct {
 	size     int64

@@ -317,6 +317,8 @@ func TestSkillsOfBothPlaces(t *testing.T) {
 	b.same("skill_list", `{"source":"global","limit":1}`, map[string]any{"total": 1.0, "skills.0.name": "mine"})
 	b.same("skill_info", `{"name":"disk"}`, map[string]any{"path": first, "also.0": second, "also.1": nil,
 		"license": "MIT", "text": "\n# disk\n", "allowed_tools.1": "Grep"})
+	b.same("skill_info", `{"name":"disk@.agents"}`, map[string]any{"path": second, "also.0": first, "allowed_tools": nil})
+	b.same("skill_info", `{"name":"mine@.claude"}`, map[string]any{"code": "SKILL_NOT_FOUND"})
 	b.same("skill_info", `{"name":"dick"}`, map[string]any{"code": "SKILL_NOT_FOUND"})
 	b.same("skill_info", `{"name":"other"}`, map[string]any{"code": "VALIDATION_ERROR"})
 	b.same("skill_validate", `{"name":"mine"}`, map[string]any{"valid": true, "errors": []any{}, "warnings.0.line": 3.0})
@@ -329,7 +331,8 @@ func TestSkillsOfBothPlaces(t *testing.T) {
 	b.same("agent_list", `{}`, map[string]any{"total": 0.0})
 	b.same("tool_list", `{}`, map[string]any{"total": 0.0})
 	listing, err := b.service.Select(t.Context(), Selection{Kind: Skill, Broken: true})
-	if err != nil || listing.Total != 2 || listing.Entries[0].Name != "mine" || listing.Entries[1].Name != "other" {
+	if err != nil || listing.Total != 2 || listing.Entries[0].Name != "mine" || listing.Entries[1].Name != "other" ||
+		listing.Entries[1].Folder() != ".agents" {
 		t.Errorf("%+v, %v", listing, err)
 	}
 }

@@ -90,8 +90,12 @@ type Found struct {
 // of them. *notFoundError if there is none; a broken definition is found, with its problems.
 func (c *Catalog) resolve(ctx context.Context, kind Kind, ref Reference, source Source) (*Found, error) {
 	missing := &notFoundError{Kind: kind, Reference: ref}
+	folder := ""
+	if kind == Skill { // has no version: what stands in its place says which folder
+		folder, ref.Range = ref.Range, ""
+	}
 	for _, p := range c.places() {
-		if source != "" && source != p.source {
+		if source != "" && source != p.source || folder != "" && folder != p.below {
 			continue
 		}
 		found, err := c.resolveIn(p, kind, ref, missing)

@@ -283,7 +283,7 @@ type SkillsRequest struct {
 
 // SkillRequest names a skill.
 type SkillRequest struct {
-	Name   string `json:"name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Its name"`
+	Name   string `json:"name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Its name; NAME@.agents for that of .agents/skills where .claude/skills has one, too"`
 	Source string `json:"source,omitempty" enum:"local,global,all" default:"all" doc:"Where to look"`
 }
 
@@ -321,7 +321,7 @@ func (s toolDeps) skillInfo() operation.Operation {
 		skillPlaces+": its description, its text and where it is. The project comes first, and .claude/skills before "+
 		".agents/skills; also lists the other files of this name. A broken skill is VALIDATION_ERROR with its problems."), nil,
 		func(ctx context.Context, v *view, in SkillRequest) (SkillInfo, error) {
-			m, err := v.catalog.Info(ctx, Skill, Reference{Name: in.Name}, sourceOf(in.Source))
+			m, err := v.catalog.Info(ctx, Skill, ParseReference(in.Name), sourceOf(in.Source))
 			if err != nil {
 				return SkillInfo{}, err
 			}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -80,7 +81,7 @@ func (h *catalogue) showDefinitions(req *httpx.Request, q catalogueParams) (http
 
 // DefinitionLink returns the address of the page of a definition, without the base.
 func (catalogueView) DefinitionLink(s definitions.Summary) string {
-	return definitionLink(s.Kind, s.Name, s.Version, s.Source)
+	return definitionLink(s.Kind, s.Name, cmp.Or(s.Folder(), s.Version), s.Source)
 }
 
 func definitionLink(kind definitions.Kind, name, version string, source definitions.Source) string {
