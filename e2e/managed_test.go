@@ -157,3 +157,28 @@ func TestManagedSettingsLeaveNoOtherWayToAForge(t *testing.T) {
 		}
 	}
 }
+
+// Claude Code takes no MCP server from its arguments on such a machine, and a session's server is its own. So none
+// starts, which costs nothing and is said before it would.
+func TestNoSessionStartsWhereAnAdministratorNamesTheServers(t *testing.T) {
+	m, o := newManaged(t), newOperator(t)
+	m.administer(t)
+	stub := newSessionStub(t, scriptedSession(use("create_pr", quieterDisk())))
+	tell := func(args ...string) outcome {
+		words := append(append([]string{}, m.system...), claudeops(t))
+		return run(t, program{path: "bwrap", args: append(words, args...), dir: t.TempDir(), env: o.environment(stub.URL)})
+	}
+	const file = "/etc/claude-code/managed-mcp.json names the only MCP servers"
+	if got := tell("run", "--tier", "2"); got.code == 0 || !strings.Contains(got.stderr, file) {
+		t.Errorf("run: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := tell("doctor"); got.code == 0 || !strings.Contains(got.stdout, file) {
+		t.Errorf("doctor: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if asked := stub.requests(t); len(asked) > 0 {
+		t.Errorf("the model was asked %d times", len(asked))
+	}
+	if got := o.git(t, "", "branch", "--list"); strings.TrimSpace(got) != "* main" {
+		t.Errorf("branches: %s", got)
+	}
+}

@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -69,7 +70,23 @@ func confineSessions(p *Parts, s *session.Settings) {
 		Users:    sandbox.Users{Accounts: accounts, Folder: sandbox.ClaimFolder, Leavings: foldersOfEverybody()},
 		Required: func() string { return boundaryRequired(p.Rules) },
 		Exposed:  func() string { return exposedToAgents(p) },
+		Managed:  managedServers,
 	}
+}
+
+// managedServers says that an administrator of this machine gives Claude Code its only MCP servers; "" if none does.
+// Claude Code 2.1.329 then takes none from its arguments, and a session's server is its own.
+func managedServers() string {
+	folder := "/etc/claude-code"
+	if runtime.GOOS == "darwin" {
+		folder = "/Library/Application Support/ClaudeCode"
+	}
+	name := filepath.Join(folder, "managed-mcp.json")
+	if _, err := files.Lstat(name); err != nil {
+		return ""
+	}
+	return name + " names the only MCP servers that Claude Code starts here, and each session needs one of its own; run " +
+		"claudeops in its container, or on a machine without that file"
 }
 
 // exposedToAgents says which files of ours agents could change or read, by the files' modes, owners and access lists

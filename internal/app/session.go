@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,12 +69,12 @@ func servedSessions(ctx context.Context, p *Parts) (*session.Service, error) {
 }
 
 // refuseExposedSchedule refuses to serve a schedule whose sessions could not start, since files of ours are open to
-// agents. The audit has it.
+// agents, or an administrator keeps their MCP server from them. The audit has it.
 func refuseExposedSchedule(ctx context.Context, p *Parts, s *session.Service) error {
 	if s.Schedule == nil {
 		return nil
 	}
-	if why := exposedToAgents(p); why != "" {
+	if why := cmp.Or(exposedToAgents(p), managedServers()); why != "" {
 		return refusedStart(ctx, p, scheduleActor(), fault.New(fault.Misconfigured,
 			"sessions are scheduled (CLAUDEOPS_INTERVAL), and none could start: %s", why))
 	}

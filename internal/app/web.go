@@ -187,6 +187,7 @@ func NewDoctor(p *Parts) *doctor.Doctor {
 		},
 		Exposed: func() string { return exposedToAgents(p) },
 		Scripts: func() []string { return placesOfScripts(p) },
+		Managed: managedServers,
 	}
 	for _, provider := range p.identities {
 		o.SignIn = append(o.SignIn, provider)

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/mcpserver"
+	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
@@ -72,12 +73,13 @@ func mcpServerCommand(a *commandLine) *cobra.Command {
 type standIn struct {
 	name     string
 	toolset  string
-	versions []string // of the protocol, the preferred one first; none for all
+	versions []string                       // of the protocol, the preferred one first; none for all
+	lists    func(operation.Operation) bool // nil for what the toolset lists
 }
 
 func standIns() []standIn {
 	return []standIn{
-		{name: definitions.ServerName, toolset: definitions.ToolsetName},
+		{name: definitions.ServerName, toolset: definitions.ToolsetName, lists: definitions.InContract},
 		{name: packages.ServerName, toolset: packages.ToolsetName},
 		{name: deploy.ServerName, toolset: deploy.ToolsetName, versions: deploy.ProtocolVersions()},
 		{name: scripts.ServerName, toolset: scripts.ToolsetName},
@@ -116,7 +118,13 @@ func serveMCP(ctx context.Context, a *commandLine, o mcpServerOptions) error {
 	p := a.program().Wire(app.Needs{Log: app.LogQueuedJSON})
 	app.LogUnknownToolsets(ctx, a.program(), p)
 	p.NoteRecords()
-	server, err := mcpserver.New(a.program().EnabledToolsets(), mcpserver.Options{
+	sets := a.program().EnabledToolsets()
+	for i := range sets {
+		if stands.lists != nil {
+			sets[i].Listed = stands.lists
+		}
+	}
+	server, err := mcpserver.New(sets, mcpserver.Options{
 		Name: stands.name, Versions: stands.versions, Version: app.Version(),
 		ReadOnly: func() bool { return p.Rules.Now().ReadOnly.On },
 		Ticks:    time.Tick(app.LookEvery), Log: p.Log, NewID: app.NewID,

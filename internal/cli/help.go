@@ -164,6 +164,7 @@ func groupShorts() map[string]string {
 	return map[string]string{
 		"definitions":        "List, check and compare definitions of agents and tools",
 		"definitions agent":  "List, show and check agents",
+		"definitions skill":  "List, show and check skills",
 		"definitions tool":   "List, show and check tools",
 		"definitions plugin": "List, show and search plugins",
 		"definitions config": "Show the configuration and its registries",

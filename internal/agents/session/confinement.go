@@ -29,6 +29,9 @@ type Confinement struct {
 	// Exposed says which files of ours agents could change or read by the files' modes, owners and access lists, so that
 	// no session may start, and what to do about it; "" for none. nil: that is not looked at.
 	Exposed func() string
+	// Managed says why the CLI would start no MCP server of a session, so that none may start; "" if it would. nil: that
+	// is not looked at.
+	Managed func() string
 }
 
 // boundary returns the boundary of sessions. Without doors the MCP server is among the agent's processes, with the
@@ -44,13 +47,16 @@ func (s Settings) boundary() sandbox.Boundary {
 	return b
 }
 
-// checkFiles refuses a session whose agent could change what it is judged by, or read our secrets.
+// checkFiles refuses a session whose agent could change what it is judged by, or read our secrets, or would not reach
+// our MCP server.
 func (c Confinement) checkFiles() error {
-	if c.Exposed == nil {
-		return nil
-	}
-	if why := c.Exposed(); why != "" {
-		return fault.New(fault.Misconfigured, "no session may start: %s", why)
+	for _, look := range []func() string{c.Exposed, c.Managed} {
+		if look == nil {
+			continue
+		}
+		if why := look(); why != "" {
+			return fault.New(fault.Misconfigured, "no session may start: %s", why)
+		}
 	}
 	return nil
 }

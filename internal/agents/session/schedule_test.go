@@ -275,9 +275,10 @@ func TestASessionThatCannotRunIsRecordedAndTheScheduleGoesOn(t *testing.T) {
 
 func TestASessionThatIsRefusedIsSkippedAndOnTheRecord(t *testing.T) {
 	var refused []error
-	exposed := "the policy can be written by everybody; chmod it"
+	exposed, managed := "the policy can be written by everybody; chmod it", ""
 	s := newScheduled(t, "good", func(s *scheduled) {
 		s.runner.Settings.Confinement.Exposed = func() string { return exposed }
+		s.runner.Settings.Confinement.Managed = func() string { return managed }
 		s.schedule.Refused = func(_ context.Context, why error) { refused = append(refused, why) }
 	})
 	s.want("12:00 skipped")
@@ -286,10 +287,13 @@ func TestASessionThatIsRefusedIsSkippedAndOnTheRecord(t *testing.T) {
 		!strings.Contains(s.records[0].Reason, exposed) {
 		t.Errorf("refused %v, recorded %+v", refused, s.records[0])
 	}
-	exposed = ""
+	exposed, managed = "", "an administrator names the servers"
 	s.wake(time.Hour)
-	s.want("12:00 skipped, 13:00 succeeded")
-	if len(refused) != 1 {
+	s.want("12:00 skipped, 13:00 skipped")
+	managed = ""
+	s.wake(time.Hour)
+	s.want("12:00 skipped, 13:00 skipped, 14:00 succeeded")
+	if len(refused) != 2 || !strings.Contains(refused[1].Error(), "an administrator") {
 		t.Errorf("refused %v", refused)
 	}
 }

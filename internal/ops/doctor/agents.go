@@ -47,6 +47,18 @@ func boundary(d *Doctor) Finding {
 	return f
 }
 
+// managed says that an administrator keeps the CLI from starting the MCP servers of sessions.
+func managed(d *Doctor) Finding {
+	if d.Boundary.Managed == nil {
+		return Finding{}
+	}
+	why := d.Boundary.Managed()
+	if why == "" {
+		return Finding{}
+	}
+	return Finding{Name: "agents' MCP server", Status: Problem, Detail: why, Stops: stopsSessions}
+}
+
 // credential looks for the agent's credential. It sends no request, so a credential that the service would refuse looks
 // valid.
 func (d *Doctor) credential() Finding {

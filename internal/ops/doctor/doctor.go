@@ -74,6 +74,8 @@ type Boundary struct {
 	// no session can start; "" for none. nil: that is not looked at.
 	Exposed func() string
 	Scripts func() []string // the places of the operator's scripts; nil: there are none
+	// Managed says why the CLI would start no MCP server of a session; "" if it would. nil: that is not looked at.
+	Managed func() string
 }
 
 // Options configure a Doctor. All are required but Git.
@@ -120,7 +122,7 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 	}
 	out = append(out, d.mounted(), d.notifications(ctx), d.sessions())
 	if _, err := processtree.Find(d.Config.Sessions.Binary); err == nil { // else no agent runs here
-		out = append(out, boundary(d), d.connector(), d.credential(), d.commands(), d.workingCopies())
+		out = append(out, boundary(d), managed(d), d.connector(), d.credential(), d.commands(), d.workingCopies())
 	}
 	out = append(out, d.ends(), d.server())
 	out = append(out, d.servers(ctx)...)

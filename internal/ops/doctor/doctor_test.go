@@ -352,6 +352,19 @@ func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 	}
 }
 
+func TestDoctorSaysThatAnAdministratorKeepsSessionsFromTheirServer(t *testing.T) {
+	d := newDoctor(&forge{Fake: forgetest.NewFake()})
+	why := ""
+	d.Boundary.Managed = func() string { return why }
+	if f := managed(d); f.Name != "" {
+		t.Errorf("%+v", f)
+	}
+	why = "a file names the only servers"
+	if f := managed(d); f.Status != Problem || f.Detail != why || f.Stops != stopsSessions || f.Blocks {
+		t.Errorf("%+v", f)
+	}
+}
+
 // fakeSignIn is a provider; down says that it does not answer.
 type fakeSignIn struct {
 	name string

@@ -73,6 +73,15 @@ type Summary struct {
 	misnamed bool // the file says another name than its own
 }
 
+// Folder returns the folder of the programs that read a skill, such as .agents, which a Reference to it may have as its
+// range; "" for other definitions.
+func (s Summary) Folder() string {
+	if s.Kind != Skill {
+		return ""
+	}
+	return filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(s.Path)))) // .agents/skills/NAME/SKILL.md
+}
+
 // stamp is a file's size and time, and when it was read.
 type stamp struct {
 	size     int64
@@ -90,12 +99,14 @@ func (c *Catalog) places() []definitionRoot {
 	var out []definitionRoot
 	if c.opts.Project != "" {
 		out = append(out, definitionRoot{source: Local, root: c.opts.Project, below: ".fractary"},
-			definitionRoot{source: Local, root: c.opts.Project, below: claudeFolder})
+			definitionRoot{source: Local, root: c.opts.Project, below: claudeFolder},
+			definitionRoot{source: Local, root: c.opts.Project, below: agentsFolder})
 	}
 	if c.opts.Home != "" {
 		out = append(out, definitionRoot{source: Global, root: filepath.Join(c.opts.Home, ".fractary", "registry")})
 		if c.opts.Home != c.opts.Project {
-			out = append(out, definitionRoot{source: Global, root: c.opts.Home, below: claudeFolder})
+			out = append(out, definitionRoot{source: Global, root: c.opts.Home, below: claudeFolder},
+				definitionRoot{source: Global, root: c.opts.Home, below: agentsFolder})
 		}
 	}
 	return out
@@ -122,7 +133,7 @@ func (c *Catalog) List(ctx context.Context, kind Kind, source Source) ([]Summary
 		}
 		out, problems = append(out, summaries...), append(slices.Concat(problems, twins(summaries)), unread...)
 	}
-	if c.opts.Registries != nil && (source == "" || source == Stockyard) {
+	if c.opts.Registries != nil && kind != Skill && (source == "" || source == Stockyard) {
 		asking, cancel := c.listTime(ctx)
 		defer cancel()
 		listed, unread := c.opts.Registries.components(asking, kind)
@@ -179,7 +190,7 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 	if err := group.Wait(); err != nil {
 		return nil, nil, err
 	}
-	out = slices.DeleteFunc(out, func(s Summary) bool { return s.Name == "" || s.Version == "" && s.Format != ClaudeCode })
+	out = slices.DeleteFunc(out, func(s Summary) bool { return s.Name == "" || s.Version == "" && s.Format == "" })
 	return out, problems, nil
 }
 

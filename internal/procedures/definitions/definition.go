@@ -24,10 +24,14 @@ type Kind string
 const (
 	Agent Kind = "agent"
 	Tool  Kind = "tool"
+	Skill Kind = "skill" // which Forge does not have: only this machine has some
 )
 
-// Kinds lists them.
+// Kinds lists those of Forge.
 func Kinds() []Kind { return []Kind{Agent, Tool} }
+
+// ShownKinds lists those that people are shown.
+func ShownKinds() []Kind { return []Kind{Agent, Tool, Skill} }
 
 // folder returns the kind's folder in a project, a plugin and the global registry.
 func (k Kind) folder() string { return string(k) + "s" }
@@ -57,7 +61,7 @@ type Definition struct {
 	Tags        []string
 	Extends     string // the reference of what it extends; "" for nothing
 
-	Prompt    string   // an agent's: the Markdown's body or system_prompt
+	Prompt    string   // an agent's: the Markdown's body or system_prompt; a skill's text
 	Tools     []string // an agent's: references
 	DependsOn []string // a tool's: references
 

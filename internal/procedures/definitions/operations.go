@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -42,25 +43,32 @@ type toolDeps struct {
 	service func() *Service
 }
 
-// Toolset returns the 18 tools of Forge's published contract. kernel and service are called for each call.
+// Toolset returns the 18 tools of Forge's published contract, and those for skills, which Forge does not know. kernel
+// and service are called for each call.
 func Toolset(kernel func() *operation.Kernel, service func() *Service) operation.Toolset {
 	s := toolDeps{kernel, service}
 	return operation.Toolset{
 		Name: ToolsetName, Schemas: schemas, Form: operationForm(),
-		Instructions: "Look at definitions of agents and tools and at plugins with fractary_forge_*: list and info find " +
+		Instructions: "Look at definitions of agents, tools and skills and at plugins with fractary_forge_*: list and info find " +
 			"them, validate checks one " +
 			"before you propose a change to it, fork_check says what upstream has changed.",
 		Operations: operation.WithExamples([]operation.Operation{
 			s.agentList(), s.agentInfo(), s.agentValidate(), s.toolList(), s.toolInfo(), s.toolValidate(),
 			s.pluginList(), s.pluginInfo(), s.pluginSearch(), s.configGet(), s.configShow(), s.configRegistryList(),
 			s.cacheClear(), s.cacheStats(), s.forkList(), s.forkInfo(), s.forkDiff(), s.forkCheck(),
+			s.skillList(), s.skillInfo(), s.skillValidate(),
 		}, examples()),
 		Reject: func(ctx context.Context, call operation.Call, name string, why *fault.Error) {
 			kernel().Reject(ctx, call, name, why)
 		},
-		// The contract has 18 tools; the one that writes touches our own cache alone.
+		// The one tool that writes touches our own cache alone.
 		Listed: func(operation.Operation) bool { return true },
 	}
+}
+
+// InContract reports whether an operation is one of the 18 tools of Forge's contract.
+func InContract(o operation.Operation) bool {
+	return !strings.HasPrefix(o.Name, "fractary_forge_skill_")
 }
 
 // readOperation returns the common part of a tool that reads. command is the part after `claudeops definitions`.
@@ -232,7 +240,7 @@ func faultOf(err error) error {
 // general returns the program's own code for one of the contract.
 func (c Code) general() fault.Code {
 	switch c {
-	case PluginNotFound, AgentNotFound, ToolNotFound:
+	case PluginNotFound, AgentNotFound, ToolNotFound, SkillNotFound:
 		return fault.NotFound
 	case ValidationError:
 		return fault.InvalidArgument
@@ -260,6 +268,10 @@ func examples() map[string]string {
 		"definitions agent info": "claudeops definitions agent info reviewer",
 		"definitions agent validate": "claudeops definitions agent validate reviewer\n" +
 			"claudeops definitions agent validate .claude/agents/reviewer.md --strict",
+		"definitions skill list": "claudeops definitions skill list\nclaudeops definitions skill list --source local --json",
+		"definitions skill info": "claudeops definitions skill info free-disk",
+		"definitions skill validate": "claudeops definitions skill validate free-disk\n" +
+			"claudeops definitions skill validate .agents/skills/free-disk/SKILL.md",
 		"definitions tool list":            "claudeops definitions tool list --limit 20",
 		"definitions tool info":            "claudeops definitions tool info grep --version ^1.0.0",
 		"definitions tool validate":        "claudeops definitions tool validate .fractary/tools/grep.yaml --strict",

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -208,6 +209,7 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 	t.Parallel()
 	set := newBench(t, nil, nil).toolset()
 	tools := contractTools()
+	set.Operations = slices.DeleteFunc(set.Operations, func(o operation.Operation) bool { return !InContract(o) })
 	if len(set.Operations) != 18 || len(tools) != 18 {
 		t.Fatalf("%d tools, %d in the contract", len(set.Operations), len(tools))
 	}
@@ -289,5 +291,48 @@ func BenchmarkInfo(b *testing.B) {
 		if _, err := c.Info(b.Context(), Agent, Reference{Name: "agent-05000"}, ""); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Skills are found in both places of the project and of the home, and held against the published format.
+func TestSkillsOfBothPlaces(t *testing.T) {
+	t.Parallel()
+	skill := func(name, more string) string {
+		return "---\nname: " + name + "\ndescription: When a disk fills up\nlicense: MIT\n" + more + "---\n\n# " + name + "\n"
+	}
+	b := newBench(t, map[string]string{
+		".claude/skills/disk/SKILL.md": skill("disk", "allowed-tools: Read, Grep\n"), ".claude/skills/disk/run.sh": "x",
+		".claude/skills/loose.md": skill("loose", ""), ".claude/skills/empty/README.md": "x",
+		".agents/skills/disk/SKILL.md": skill("disk", ""), ".agents/skills/wrong/SKILL.md": skill("other", ""),
+		".agents/skills/none/SKILL.md": "# No header\n", ".agents/agents/x.md": skill("x", ""),
+		".fractary/skills/forge/SKILL.md": skill("forge", ""),
+	}, map[string]string{".agents/skills/mine/SKILL.md": "---\nname: mine\ndescription: When: it is mine\n---\n"})
+	first, second := filepath.Join(b.settings.Project, ".claude/skills/disk/SKILL.md"),
+		filepath.Join(b.settings.Project, ".agents/skills/disk/SKILL.md")
+	b.same("skill_list", `{}`, map[string]any{
+		"total": 3.0, "skills.0.name": "disk", "skills.0.path": first, "skills.0.source": "local",
+		"skills.1.path": second, "skills.1.description": "When a disk fills up",
+		"skills.2.name": "mine", "skills.2.source": "global", "skills.3": nil,
+	})
+	b.same("skill_list", `{"source":"global","limit":1}`, map[string]any{"total": 1.0, "skills.0.name": "mine"})
+	b.same("skill_info", `{"name":"disk"}`, map[string]any{"path": first, "also.0": second, "also.1": nil,
+		"license": "MIT", "text": "\n# disk\n", "allowed_tools.1": "Grep"})
+	b.same("skill_info", `{"name":"disk@.agents"}`, map[string]any{"path": second, "also.0": first, "allowed_tools": nil})
+	b.same("skill_info", `{"name":"mine@.claude"}`, map[string]any{"code": "SKILL_NOT_FOUND"})
+	b.same("skill_info", `{"name":"dick"}`, map[string]any{"code": "SKILL_NOT_FOUND"})
+	b.same("skill_info", `{"name":"other"}`, map[string]any{"code": "VALIDATION_ERROR"})
+	b.same("skill_validate", `{"name":"mine"}`, map[string]any{"valid": true, "errors": []any{}, "warnings.0.line": 3.0})
+	b.same("skill_validate", `{"path":".agents/skills/disk/SKILL.md","strict":true}`, map[string]any{"valid": true,
+		"path": second, "warnings": []any{}})
+	b.same("skill_validate", `{"name":"wrong"}`, map[string]any{"valid": false,
+		"errors.0.message": `the name "other" is not that of its folder, "wrong"`, "errors.0.suggestion": "write name: wrong"})
+	b.same("skill_validate", `{"name":".agents/skills/none/SKILL.md"}`, map[string]any{"valid": false})
+	b.same("skill_validate", `{"path":"/etc/passwd"}`, map[string]any{"code": "PERMISSION_DENIED"})
+	b.same("agent_list", `{}`, map[string]any{"total": 0.0})
+	b.same("tool_list", `{}`, map[string]any{"total": 0.0})
+	listing, err := b.service.Select(t.Context(), Selection{Kind: Skill, Broken: true})
+	if err != nil || listing.Total != 2 || listing.Entries[0].Name != "mine" || listing.Entries[1].Name != "other" ||
+		listing.Entries[1].Folder() != ".agents" {
+		t.Errorf("%+v, %v", listing, err)
 	}
 }

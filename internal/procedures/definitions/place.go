@@ -38,8 +38,20 @@ func (f file) path() string { return filepath.Join(f.place.root, filepath.FromSl
 // extensions returns the endings of definitions, the preferred one first.
 func extensions() []string { return []string{".md", ".yaml", ".yml"} }
 
-// isClaudes reports whether the place has agents of Claude Code, each in a file of Markdown.
-func (p definitionRoot) isClaudes() bool { return p.below == claudeFolder }
+// isPrograms reports whether the place has what programs read by themselves: agents of Claude Code, each in a file of
+// Markdown, and skills, each in a folder.
+func (p definitionRoot) isPrograms() bool { return p.below == claudeFolder || p.below == agentsFolder }
+
+// mayHave reports whether the place may have definitions of a kind.
+func (p definitionRoot) mayHave(kind Kind) bool {
+	switch p.below {
+	case claudeFolder:
+		return kind != Tool
+	case agentsFolder:
+		return kind == Skill
+	}
+	return kind != Skill
+}
 
 // open opens the place's root; nil if it does not exist.
 func (p definitionRoot) open() (*files.Dir, error) {
@@ -53,7 +65,7 @@ func (p definitionRoot) open() (*files.Dir, error) {
 // files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a
 // definition is not a problem. More than maxDefinitions entries are a *limitError.
 func (p definitionRoot) files(kind Kind, only string) (found []file, problems Problems, err error) {
-	if p.isClaudes() && kind != Agent {
+	if !p.mayHave(kind) {
 		return nil, nil, nil
 	}
 	root, err := p.open()
@@ -134,6 +146,9 @@ func (p definitionRoot) nameOf(e fs.DirEntry) string {
 
 // names lists the names of a kind's definitions, as far as they are known without looking into folders.
 func (p definitionRoot) names(kind Kind) []string {
+	if !p.mayHave(kind) {
+		return nil
+	}
 	root, err := p.open()
 	if err != nil || root == nil {
 		return nil
@@ -148,6 +163,17 @@ func (p definitionRoot) names(kind Kind) []string {
 	out := make([]string, len(entries))
 	for i, e := range entries {
 		out[i] = p.nameOf(e)
+	}
+	return out
+}
+
+// fileNames returns the names of the file in a definition's own folder, the preferred one first.
+func (k Kind) fileNames() (out []string) {
+	if k == Skill {
+		return []string{skillFileName}
+	}
+	for _, ext := range extensions() {
+		out = append(out, string(k)+ext)
 	}
 	return out
 }
@@ -168,26 +194,23 @@ func (p definitionRoot) inspectEntry(root, near *files.Dir, kind Kind, folder st
 	f := file{place: p, kind: kind, info: info}
 	if !info.IsDir() {
 		ext := path.Ext(e.Name())
-		if !info.Mode().IsRegular() || !knownExtension(ext) {
-			return nil, nil
-		}
-		if p.isClaudes() && ext != ".md" {
+		if !info.Mode().IsRegular() || !knownExtension(ext) || kind == Skill || p.isPrograms() && ext != ".md" {
 			return nil, nil
 		}
 		f.name, f.rel = strings.TrimSuffix(e.Name(), ext), path.Join(folder, e.Name())
 		return &f, nil
 	}
-	if p.isClaudes() {
+	if p.isPrograms() && kind != Skill {
 		return nil, nil
 	}
 	f.name, f.version = e.Name(), ""
-	if p.source == Global {
+	if p.source == Global && kind != Skill {
 		if at := strings.LastIndex(e.Name(), "@"); at > 0 {
 			f.name, f.version = e.Name()[:at], e.Name()[at+1:]
 		}
 	}
-	for _, ext := range extensions() {
-		inside := path.Join(e.Name(), string(kind)+ext)
+	for _, name := range kind.fileNames() {
+		inside := path.Join(e.Name(), name)
 		rel := path.Join(folder, inside)
 		info, err := near.Stat(inside)
 		if errors.Is(err, fs.ErrNotExist) {

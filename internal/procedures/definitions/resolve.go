@@ -90,8 +90,12 @@ type Found struct {
 // of them. *notFoundError if there is none; a broken definition is found, with its problems.
 func (c *Catalog) resolve(ctx context.Context, kind Kind, ref Reference, source Source) (*Found, error) {
 	missing := &notFoundError{Kind: kind, Reference: ref}
+	folder := ""
+	if kind == Skill { // has no version: what stands in its place says which folder
+		folder, ref.Range = ref.Range, ""
+	}
 	for _, p := range c.places() {
-		if source != "" && source != p.source {
+		if source != "" && source != p.source || folder != "" && folder != p.below {
 			continue
 		}
 		found, err := c.resolveIn(p, kind, ref, missing)
@@ -99,7 +103,7 @@ func (c *Catalog) resolve(ctx context.Context, kind Kind, ref Reference, source 
 			return found, err
 		}
 	}
-	if c.opts.Registries != nil && (source == "" || source == Stockyard) {
+	if c.opts.Registries != nil && kind != Skill && (source == "" || source == Stockyard) {
 		found, reasons := c.opts.Registries.component(ctx, c.validator, kind, ref)
 		if found != nil {
 			return found, nil
@@ -218,7 +222,7 @@ type Merged struct {
 func (c *Catalog) Merge(ctx context.Context, found *Found) (*Merged, error) {
 	self := found.Definition
 	chain := []string{label(found)}
-	if self.Format == ClaudeCode { // whose agents extend nothing
+	if self.Format != "" { // which extend nothing
 		return &Merged{Found: found, Chain: chain}, nil
 	}
 	trees := []*value{self.tree}
@@ -379,7 +383,7 @@ func (c *Catalog) judged(ctx context.Context, f *Found, strict bool) Validation 
 			out.Problems = append(out.Problems, p)
 		}
 	}
-	if strict && f.Definition.Format != ClaudeCode { // what that refers to is Claude Code's
+	if strict && f.Definition.Format == "" { // what others refer to is their program's
 		if f.Definition.Extends != "" {
 			if _, err := c.Merge(ctx, f); err != nil {
 				out.Problems = append(out.Problems, f.problemAt("extends", "", err.Error()))

@@ -174,6 +174,13 @@ type Format string
 // claudeFolder has the agents of Claude Code, in a project and in a home.
 const claudeFolder = ".claude"
 
+// AgentSkill is the format of skills as agentskills.io has it: a folder of .claude/skills or .agents/skills with a file
+// SKILL.md, whose header has name and description. They have no version.
+const AgentSkill Format = "agent-skill"
+
+// agentsFolder has the skills that several programs read, in a project and in a home.
+const agentsFolder = ".agents"
+
 // inClaudeFolder reports whether a file, by its path, is an agent of Claude Code.
 func inClaudeFolder(name string) bool {
 	folder := path.Dir(filepath.ToSlash(name))
@@ -182,7 +189,10 @@ func inClaudeFolder(name string) bool {
 
 // formatOf returns the format of a file by its path.
 func formatOf(kind Kind, name string) Format {
-	if kind == Agent && inClaudeFolder(name) {
+	switch {
+	case kind == Skill:
+		return AgentSkill
+	case kind == Agent && inClaudeFolder(name):
 		return ClaudeCode
 	}
 	return ""

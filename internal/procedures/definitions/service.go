@@ -114,6 +114,7 @@ const (
 	PluginNotFound   Code = "PLUGIN_NOT_FOUND"
 	AgentNotFound    Code = "AGENT_NOT_FOUND"
 	ToolNotFound     Code = "TOOL_NOT_FOUND"
+	SkillNotFound    Code = "SKILL_NOT_FOUND" // which the contract does not have, as it has no skills
 	ValidationError  Code = "VALIDATION_ERROR"
 	PermissionDenied Code = "PERMISSION_DENIED"
 	NetworkError     Code = "NETWORK_ERROR"
@@ -134,8 +135,11 @@ func newError(code Code, format string, args ...any) *Error {
 
 // notFoundCode returns the code for a definition of a kind that is not there.
 func notFoundCode(kind Kind) Code {
-	if kind == Tool {
+	switch kind {
+	case Tool:
 		return ToolNotFound
+	case Skill:
+		return SkillNotFound
 	}
 	return AgentNotFound
 }
@@ -157,8 +161,8 @@ type Listing struct {
 	Problems Problems
 }
 
-// Select lists definitions for a person: agents before tools. Problems are files that could not be read, and registries
-// that did not answer.
+// Select lists definitions for a person: agents, tools, then skills. Problems are files that could not be read, and
+// registries that did not answer.
 func (s *Service) Select(ctx context.Context, sel Selection) (Listing, error) {
 	return timed(ctx, func(ctx context.Context) (Listing, error) { return s.selected(ctx, sel) })
 }
@@ -180,7 +184,7 @@ func (s *Service) selected(ctx context.Context, sel Selection) (Listing, error) 
 		return Listing{}, faultOf(err)
 	}
 	out := Listing{Problems: v.ignored()}
-	for _, kind := range Kinds() {
+	for _, kind := range ShownKinds() {
 		if sel.Kind != "" && sel.Kind != kind {
 			continue
 		}

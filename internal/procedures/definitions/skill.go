@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"path"
@@ -15,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/markdown"
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/operation"
 )
 
 // Bounds of the header of a skill, in characters, as agentskills.io has them.
@@ -76,6 +78,15 @@ func checkSkillHeader(folder, before, content string) (out []gitprovider.FilePro
 		})
 	}
 	return out
+}
+
+// checkSkill holds the header of a skill against the published format.
+func (c *checker) checkSkill(header *value, folder string) {
+	fields, _ := header.jsonValue().(map[string]any)
+	for _, p := range skillFieldProblems(folder, fields) {
+		p.Line, p.Column, p.Severity = header.line, header.column, SeverityError
+		c.problems = append(c.problems, p)
+	}
 }
 
 var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -245,3 +256,91 @@ func leadsOutOf(folder, dir, target string) bool {
 }
 
 var linkScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
+// SkillEntry is a skill in a list.
+type SkillEntry struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Source      Source `json:"source" enum:"local,global"`
+	Path        string `json:"path"`
+}
+
+// SkillList is a page of skills.
+type SkillList struct {
+	Skills []SkillEntry `json:"skills"`
+	Total  int          `json:"total"`
+	Limit  int          `json:"limit"`
+	Offset int          `json:"offset"`
+	Notes  []string     `json:"notes,omitempty" doc:"What could not be read or was left out"`
+}
+
+// SkillsRequest selects skills.
+type SkillsRequest struct {
+	Source string `json:"source,omitempty" enum:"local,global,all" default:"all" doc:"local: the project; global: the user's home"`
+	Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100" doc:"Entries at most"`
+	Offset int    `json:"offset,omitempty" minimum:"0" default:"0" doc:"Entries to skip"`
+}
+
+// SkillRequest names a skill.
+type SkillRequest struct {
+	Name   string `json:"name" positional:"true" required:"true" minLength:"1" maxLength:"256" doc:"Its name; NAME@.agents for that of .agents/skills where .claude/skills has one, too"`
+	Source string `json:"source,omitempty" enum:"local,global,all" default:"all" doc:"Where to look"`
+}
+
+// SkillInfo is a skill.
+type SkillInfo struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description,omitempty"`
+	License      string   `json:"license,omitempty"`
+	AllowedTools []string `json:"allowed_tools,omitempty" doc:"Tools that it may use without being asked"`
+	Text         string   `json:"text" doc:"What agents read, below the header"`
+	Source       Source   `json:"source" enum:"local,global"`
+	Path         string   `json:"path"`
+	Also         []string `json:"also,omitempty" doc:"Files of other skills that have this name"`
+}
+
+const skillPlaces = " of .claude/skills and .agents/skills in the project and in the user's home, each in the file " +
+	"SKILL.md of its own folder"
+
+func (s toolDeps) skillList() operation.Operation {
+	return reading(s, readOperation("skill_list", "skill list", "List skills", "List skills", "List the skills"+
+		skillPlaces+", by name, with description, source and path. Page with limit and offset. notes names files that are "+
+		"broken; they are left out."), nil,
+		func(ctx context.Context, v *view, in SkillsRequest) (SkillList, error) {
+			list, err := v.listByKind(ctx, Skill, ListRequest{Source: in.Source, Limit: in.Limit, Offset: in.Offset})
+			skills := make([]SkillEntry, 0, len(list.Tools))
+			for _, e := range list.Tools {
+				skills = append(skills, SkillEntry{e.Name, e.Description, e.Source, e.Path})
+			}
+			return SkillList{skills, list.Total, list.Limit, list.Offset, list.Notes}, err
+		})
+}
+
+func (s toolDeps) skillInfo() operation.Operation {
+	return reading(s, readOperation("skill_info", "skill info", "Read a skill", "Show a skill", "Read one skill"+
+		skillPlaces+": its description, its text and where it is. The project comes first, and .claude/skills before "+
+		".agents/skills; also lists the other files of this name. A broken skill is VALIDATION_ERROR with its problems."), nil,
+		func(ctx context.Context, v *view, in SkillRequest) (SkillInfo, error) {
+			m, err := v.catalog.Info(ctx, Skill, ParseReference(in.Name), sourceOf(in.Source))
+			if err != nil {
+				return SkillInfo{}, err
+			}
+			d := m.Definition
+			out := SkillInfo{Name: d.Name, Description: d.Description, License: d.License, AllowedTools: d.Tools,
+				Text: d.Prompt, Source: m.Source, Path: m.Path}
+			all, _, err := v.catalog.List(ctx, Skill, sourceOf(in.Source))
+			for _, other := range all {
+				if other.Name == d.Name && other.Path != m.Path {
+					out.Also = append(out.Also, other.Path)
+				}
+			}
+			return out, err
+		})
+}
+
+func (s toolDeps) skillValidate() operation.Operation {
+	return s.validate(Skill, readOperation("skill_validate", "skill validate", "Validate a skill",
+		"Check a skill against the published format", "Check a skill"+skillPlaces+", against the format of agentskills.io, "+
+			"given by path or by name: name, description and lengths. A skill that is invalid is an answer with valid: false, "+
+			"not an error of the call."))
+}

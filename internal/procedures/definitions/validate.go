@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,7 +32,7 @@ func newValidator() *Validator {
 // read: .md, or YAML for all others. definition is nil if nothing could be read.
 func (v *Validator) Validate(kind Kind, name string, content []byte) (definition *Definition, problems Problems) {
 	d := parseDefinition(name, content)
-	if formatOf(kind, name) == ClaudeCode {
+	if formatOf(kind, name) != "" {
 		d = d.leniently(name, content)
 	}
 	definition, problems, unknown := v.validate(kind, d, name)
@@ -43,9 +44,16 @@ func (v *Validator) validate(kind Kind, d document, name string) (definition *De
 	if d.root == nil {
 		return nil, d.problems, nil
 	}
+	c := checker{}
+	if kind == Skill {
+		definition = readDefinition(kind, d.root)
+		definition.Format, definition.Prompt, definition.Extends = AgentSkill, d.body, ""
+		definition.Tools = wordsOf(d.root.get("allowed-tools"))
+		c.checkSkill(d.root, path.Base(path.Dir(filepath.ToSlash(name))))
+		return definition, append(d.problems, inFile(name, c.problems)...), nil
+	}
 	d.root = d.withBody(kind)
 	definition = readDefinition(kind, d.root)
-	c := checker{}
 	if definition.Format = formatOf(kind, name); definition.Format == ClaudeCode {
 		definition.Tools, definition.Extends = wordsOf(d.root.get("tools")), ""
 		c.checkValue(d.root, "", v.claude)

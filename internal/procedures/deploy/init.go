@@ -57,6 +57,9 @@ type initPlace struct {
 	path   string // of one file, or of a folder with one module in each entry
 }
 
+// sharedSkills is the folder of a project whose skills several programs read.
+const sharedSkills = ".agents/skills"
+
 func initPlaces(user bool) []initPlace {
 	if user {
 		return []initPlace{
@@ -65,8 +68,8 @@ func initPlaces(user bool) []initPlace {
 		}
 	}
 	return []initPlace{
-		{Codex, Instructions, "AGENTS.md"}, {Codex, Skill, ".codex/skills"}, {ClaudeCode, Command, ".claude/commands"},
-		{ClaudeCode, Skill, ".claude/skills"},
+		{Codex, Instructions, "AGENTS.md"}, {Codex, Skill, ".codex/skills"}, {Codex, Skill, sharedSkills},
+		{ClaudeCode, Command, ".claude/commands"}, {ClaudeCode, Skill, ".claude/skills"},
 		{VSCode, Instructions, ".github/copilot-instructions.md"}, {VSCode, Prompt, ".github/prompts"},
 	}
 }
@@ -127,6 +130,11 @@ func (i *initializer) importModules(root *files.Dir, p initPlace, scope string) 
 	if err != nil || !ok {
 		return err
 	}
+	others := slices.ContainsFunc(i.config.Modules, func(m initModule) bool { return m.Type == Skill })
+	if p.path == sharedSkills && others {
+		i.leftOut = append(i.leftOut, p.path+": .codex/skills has skills, too, and a deployment would put all into both")
+		return nil
+	}
 	modules := map[string]fileset.Tree{}
 	for _, rel := range tree.Paths() {
 		name, inner, nested := strings.Cut(rel, "/")
@@ -147,8 +155,11 @@ func (i *initializer) importModules(root *files.Dir, p initPlace, scope string) 
 		modules[name][inner] = tree[rel]
 	}
 	options := map[string]any{}
-	if p.target == ClaudeCode {
+	switch {
+	case p.target == ClaudeCode:
 		options = map[string]any{"write_user_skills": scope == "user", "write_repo_skills": scope == "project"}
+	case p.path == sharedSkills:
+		options = map[string]any{"write_shared_skills": true, "write_repo_skills": false}
 	}
 	for _, name := range sortedNames(modules) {
 		i.addModule(p, strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".prompt"), modules[name],

@@ -222,7 +222,7 @@ func (r *renderer) codex(p Places) error {
 	}
 	// where Codex, Gemini CLI and others look, too; the original has no such option
 	return r.when("write_shared_skills", false, func() error {
-		return r.skills(r.root(p.Project, filepath.Join(p.Project, ".agents", "skills"), true))
+		return r.skills(r.root(p.Project, filepath.Join(p.Project, filepath.FromSlash(sharedSkills)), true))
 	})
 }
 

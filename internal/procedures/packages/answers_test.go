@@ -89,7 +89,7 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 	b.full("@ops/all", "1.0.0", "")
 	publish(t, b.registry, "latest", "base", "1.2.0")
 	publish(t, b.registry, "latest", "top", "1.0.0", "@ops/all", "^1.0.0", "base", "*")
-	b.own("active_platforms: [cursor, claude, copilot, codex]\n")
+	b.own("active_platforms: [cursor, claude, copilot, codex, agents]\n")
 	b.put(".aam/config.yaml", "")
 	b.put("CLAUDE.md", "# Mine, without a line's end")
 	b.put(".claude/skills/own/SKILL.md", "mine")
@@ -99,7 +99,9 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 		"installed.0.name": "@ops/all", "installed.0.version": "1.0.0", "installed.0.source": "dev",
 		"installed.0.artifact_count": 4.0,
 		"installed.0.artifacts":      map[string]any{"agents": 1.0, "skills": 1.0, "prompts": 1.0, "instructions": 1.0},
-		"already_installed":          []any{}, "failed": []any{}, "dependencies_resolved": 0.0, "notes": nil,
+		"already_installed":          []any{}, "failed": []any{}, "dependencies_resolved": 0.0,
+		"notes.0": "the platform agents has no place for these of @ops/all, so they are left out: agent helper, prompt " +
+			"ask, instruction rules", "notes.1": nil,
 	})
 	for name, want := range map[string]string{
 		".cursor/skills/pdf/SKILL.md":    "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
@@ -116,6 +118,8 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 		".github/skills/pdf/SKILL.md":                "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
 		"AGENTS.md": "<!-- BEGIN AAM: helper agent -->\nYou help.\n<!-- END AAM: helper agent " +
 			"-->\n\n<!-- BEGIN AAM: rules instruction -->\nBe kind.\n<!-- END AAM: rules instruction -->\n",
+		".agents/skills/pdf/SKILL.md":        "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
+		".agents/skills/pdf/scripts/run.sh":  "#!/bin/sh\n",
 		"../home/.codex/skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
 		"../home/.codex/prompts/ask.md":      "Ask $1\n",
 	} {
@@ -139,7 +143,7 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 	b.same("uninstall", `{"package_name":"base"}`,
 		map[string]any{"package_name": "base", "version": "1.2.0", "dependents_warning": []any{"top"}, "notes": nil})
 	b.same("uninstall", `{"package_name":"@ops/all"}`,
-		map[string]any{"dependents_warning": []any{"top"}, "files_removed": 27.0})
+		map[string]any{"dependents_warning": []any{"top"}, "files_removed": 29.0})
 	b.same("uninstall", `{"package_name":"top"}`, map[string]any{"dependents_warning": []any{}})
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
 		t.Errorf("the tree is not what it was (-before +after):\n%s", diff)
@@ -253,7 +257,7 @@ func TestTwoPackagesThatWantOneNameAreRefusedWithBoth(t *testing.T) {
 		"installed": []any{}, "failed.0.package": "two", "failed.0.code": "AAM_NAME_CONFLICT",
 		"failed.0.details.packages": []any{"one", "two"}, "failed.0.hint": "uninstall one of the two",
 	})
-	b.fails("install", `{"packages":["two"],"platform":"nowhere"}`, InvalidArgument, "cursor, claude, copilot, codex")
+	b.fails("install", `{"packages":["two"],"platform":"nowhere"}`, InvalidArgument, "cursor, claude, copilot, codex, agents")
 	if diff := cmp.Diff(before, b.tree()); diff != "" {
 		t.Errorf("something was written:\n%s", diff)
 	}

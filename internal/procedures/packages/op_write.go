@@ -11,7 +11,7 @@ import (
 // InstallRequest says what to install.
 type InstallRequest struct {
 	Packages []string `json:"packages" positional:"true" required:"true" minItems:"1" maxItems:"1000" doc:"Names, each with @version, @constraint or @tag if wanted, such as my-skill or @scope/pkg@^1.2.0"`
-	Platform *string  `json:"platform,omitempty" maxLength:"64" doc:"Put into this platform alone: cursor, claude, copilot or codex; unset means those of the configuration"`
+	Platform *string  `json:"platform,omitempty" maxLength:"64" doc:"Put into this platform alone: cursor, claude, copilot, codex or agents; unset means those of the configuration"`
 	Force    bool     `json:"force,omitempty" default:"false" doc:"Install again what is installed"`
 	NoDeploy bool     `json:"no_deploy,omitempty" default:"false" doc:"Install without putting anything into a platform"`
 }

@@ -26,7 +26,7 @@ func targetOf(platform string) fileset.TargetName {
 		return deploy.ClaudeCode
 	case "copilot":
 		return deploy.VSCode
-	case "codex":
+	case "codex", "agents": // deploy has Codex write .agents/skills, too
 		return deploy.Codex
 	}
 	return deploy.Cursor
@@ -66,8 +66,8 @@ func (s *Service) leaving(ctx context.Context, named bool) (mayLeave, error) {
 type contentsOf func(name Name) (fileset.Tree, *Manifest, error)
 
 // desired returns the files that some packages want in platforms, by what a lock file says. A package that it does not
-// have wants none. AAM_NAME_CONFLICT if two want the same file. notes name the packages whose files outside of the
-// project are left out.
+// have wants none. AAM_NAME_CONFLICT if two want the same file. notes name what is left out: artifacts that a platform
+// has no place for, and files outside of the project.
 func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave mayLeave) (d *fileset.Desired,
 	notes []string, err error) {
 	d = fileset.NewDesired(owner, s.settings.Project, s.settings.Project, deploy.TargetNames()...)
@@ -98,6 +98,10 @@ func (s *Service) desired(lock *Lock, names []string, contents contentsOf, leave
 			files, err := planArtifacts(m, platform, tree)
 			if err != nil {
 				return nil, nil, err
+			}
+			if without := placeless(m, platform); len(without) > 0 {
+				notes = append(notes, fmt.Sprintf("the platform %s has no place for these of %s, so they are left out: %s",
+					platform, name, strings.Join(without[:min(len(without), maxNamed)], ", ")))
 			}
 			if leavesProject(platform) && !leave(name) {
 				all := len(files)

@@ -9,8 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
-// platformNames returns the platforms that packages are put into, as arguments and configuration name them.
-func platformNames() []string { return []string{"cursor", "claude", "copilot", "codex"} }
+// platformNames returns the platforms that packages are put into, as arguments and configuration name them. agents is
+// the folder .agents, whose skills several programs read; the original has no such platform.
+func platformNames() []string { return []string{"cursor", "claude", "copilot", "codex", "agents"} }
 
 // leavesProject reports whether a platform has files outside of the project.
 func leavesProject(platform string) bool { return platform == "codex" }
@@ -52,7 +53,7 @@ const (
 	everywhere          // applyTo: "**"
 )
 
-// spotOf returns the place for an artifact in a platform.
+// spotOf returns the place for an artifact in a platform. Its path is "" where the platform has none for the type.
 func spotOf(platform string, t ArtifactType) spot {
 	spots := map[string]map[ArtifactType]spot{
 		"cursor": {
@@ -77,6 +78,7 @@ func spotOf(platform string, t ArtifactType) spot {
 			Skills: {wholeFolder, true, "skills/NAME", noHeader}, Agents: {section, false, "AGENTS.md", noHeader},
 			Prompts: {oneFile, true, "prompts/NAME.md", noHeader}, Instructions: {section, false, "AGENTS.md", noHeader},
 		},
+		"agents": {Skills: {wholeFolder, false, ".agents/skills/NAME", noHeader}},
 	}
 	return spots[platform][t]
 }
@@ -97,6 +99,9 @@ func planArtifacts(m *Manifest, platform string, files fileset.Tree) ([]placed, 
 	for _, t := range artifactTypes() {
 		for _, a := range m.Artifacts[t] {
 			at := spotOf(platform, t)
+			if at.path == "" {
+				continue
+			}
 			one := placed{pkg: m.Name, platform: platform, home: at.home, path: strings.ReplaceAll(at.path, "NAME", a.Name)}
 			if at.shape == wholeFolder {
 				out = append(out, artifactFiles(one, a, files)...)
@@ -116,6 +121,18 @@ func planArtifacts(m *Manifest, platform string, files fileset.Tree) ([]placed, 
 		}
 	}
 	return out, nil
+}
+
+// placeless lists the artifacts of a package that a platform has no place for, such as "prompt ask".
+func placeless(m *Manifest, platform string) (out []string) {
+	for _, t := range artifactTypes() {
+		for _, a := range m.Artifacts[t] {
+			if spotOf(platform, t).path == "" {
+				out = append(out, t.singular()+" "+a.Name)
+			}
+		}
+	}
+	return out
 }
 
 func artifactFiles(to placed, a Artifact, files fileset.Tree) (out []placed) {

@@ -13,7 +13,7 @@ import (
 type ReadFileRequest struct {
 	RepoOwner string `json:"repo_owner" required:"true" path:"owner" doc:"Repository owner"`
 	RepoName  string `json:"repo_name" required:"true" path:"repo" doc:"Repository name"`
-	Path      string `json:"path" required:"true" path:"path" doc:"From the repository's root, such as checks/disk.md"`
+	Path      string `json:"path" required:"true" path:"path" doc:"From the repository's root"`
 	Pull      int    `json:"pull,omitempty" minimum:"1" doc:"Our open pull request whose branch is read in place of the base branch"`
 	CloneURL  string `json:"clone_url,omitempty" doc:"Settles the provider"`
 }

@@ -42,7 +42,7 @@ type CreateRequest struct {
 
 // FileRequest is one file of a CreateRequest. Content is a pointer, since an empty file is not a missing one.
 type FileRequest struct {
-	Path    string  `json:"path" required:"true" doc:"From the repository's root, such as checks/disk.md"`
+	Path    string  `json:"path" required:"true" doc:"From the repository's root"`
 	Action  string  `json:"action" required:"true" enum:"create,update,delete" doc:"What to do"`
 	Content *string `json:"content,omitempty" doc:"The whole new file"`
 	// Edits are made one after the other, each on what those before it have left.
@@ -366,7 +366,7 @@ func (f FileRequest) check(at string) []fault.Violation {
 	action := gitprovider.Action(f.Action)
 	switch {
 	case f.Path == "":
-		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file, such as checks/disk.md")}
+		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file by its path from the root of the repository")}
 	case !action.Valid(): // beyond the limits, and told already
 		return nil
 	case len(f.Edits) > 0 && action != gitprovider.ActionUpdate:

@@ -41,7 +41,7 @@ func Resources(service func() *Service, known func(ctx context.Context) []KnownF
 				Description: "A file that may be proposed, as the base branch has it, with the base_sha that create_pr takes"},
 			{URI: resourceScheme + "{owner}/{repo}/files{?glob,after}", Name: "files", Type: typeJSON,
 				Description: "Which files there are on the base branch that may be proposed: path, base_sha and bytes, a page at " +
-					"a time; glob such as checks/**"},
+					"a time; glob such as **/*.md"},
 			{URI: resourceScheme + "{owner}/{repo}/pull/{number}/file/{+path}", Name: "pull-file", Type: text,
 				Description: "A file as the branch of our own open pull request has it: read it before create_pr with revises"},
 			{URI: resourceScheme + "{owner}/{repo}/pull/{number}/diff", Name: "pull-diff", Type: "text/x-diff",

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/url"
+	"slices"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
@@ -19,7 +21,7 @@ type Definitions interface {
 		source definitions.Source) (definitions.Detail, error)
 }
 
-// catalogue shows what procedures are made of: definitions of agents and tools.
+// catalogue shows what procedures are made of: definitions of agents, tools and skills.
 type catalogue struct {
 	*renderer
 	definitions Definitions
@@ -37,7 +39,7 @@ func (h *catalogue) routes(page func(string, httpx.Func) httpx.Route) []httpx.Ro
 }
 
 type catalogueParams struct {
-	Kind   string `json:"kind,omitempty" enum:"agent,tool"`
+	Kind   string `json:"kind,omitempty" enum:"agent,tool,skill"`
 	Source string `json:"source,omitempty" enum:"local,global,stockyard"`
 	Text   string `json:"text,omitempty" maxLength:"200"`
 	Broken string `json:"broken,omitempty" enum:"1"`
@@ -62,7 +64,7 @@ func (h *catalogue) showDefinitions(req *httpx.Request, q catalogueParams) (http
 	view := catalogueView{
 		Page: h.frame(req, "Catalogue", cataloguePath), Text: q.Text, Broken: q.Broken != "",
 		Filtered: q.Kind+q.Source+q.Text+q.Broken != "",
-		Kinds:    options(q.Kind, definitions.Kinds()), Sources: options(q.Source, definitions.Sources()),
+		Kinds:    options(q.Kind, definitions.ShownKinds()), Sources: options(q.Source, definitions.Sources()),
 	}
 	listing, err := h.definitions.Select(req.Context(), definitions.Selection{
 		Kind: definitions.Kind(q.Kind), Source: definitions.Source(q.Source), Text: q.Text, Broken: view.Broken,
@@ -79,7 +81,7 @@ func (h *catalogue) showDefinitions(req *httpx.Request, q catalogueParams) (http
 
 // DefinitionLink returns the address of the page of a definition, without the base.
 func (catalogueView) DefinitionLink(s definitions.Summary) string {
-	return definitionLink(s.Kind, s.Name, s.Version, s.Source)
+	return definitionLink(s.Kind, s.Name, cmp.Or(s.Folder(), s.Version), s.Source)
 }
 
 func definitionLink(kind definitions.Kind, name, version string, source definitions.Source) string {
@@ -132,7 +134,7 @@ type chainLink struct {
 
 func (h *catalogue) showDefinition(req *httpx.Request, q definitionParams) (httpx.Response, error) {
 	kind, name := definitions.Kind(req.PathValue("kind")), req.PathValue("name")
-	if kind != definitions.Agent && kind != definitions.Tool {
+	if !slices.Contains(definitions.ShownKinds(), kind) {
 		return httpx.Response{}, httpx.NothingHere(h.base)
 	}
 	found, err := h.definitions.Inspect(req.Context(), kind, definitions.Reference{Name: name, Range: q.Version},
