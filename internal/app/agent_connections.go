@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,6 +31,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/system/transport"
 )
 
 // connectorName is the program of the agent's side, which is installed beside this one.
@@ -226,10 +229,21 @@ func newPrograms(p *Parts) *oauth.Service {
 		Record:     func(ctx context.Context, a record.Attempt) error { return p.Store.Ledger.Record(ctx, a, nil) },
 		MaxTier:    func() gitprovider.Tier { return p.Cfg.Sessions.MaxTier },
 		Providers:  identityNames(p),
+		Documents:  newDocuments(p),
 		Random:     rand.Reader,
 		Now:        p.Store.Now,
 		NewID:      NewID,
 	})
+}
+
+// newDocuments makes what reads the documents of programs; nil where the operator wants none, or has a proxy for all
+// hosts: it would look the names up, and nothing here could keep it from private addresses.
+func newDocuments(p *Parts) *oauth.Documents {
+	anywhere := &http.Request{URL: &url.URL{Scheme: "https", Host: "client.invalid"}}
+	if via, err := http.ProxyFromEnvironment(anywhere); !p.Cfg.Web.Documents || err != nil || via != nil {
+		return nil
+	}
+	return oauth.NewDocuments(transport.NewPool(nil), p.Store.Now)
 }
 
 // listenForTokens makes the socket for agents that have tokens, if there is to be one, and returns what serves it until

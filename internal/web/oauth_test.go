@@ -94,7 +94,7 @@ func (w *world) programs() *oauth.Service {
 		Gatekeeper: func() oauth.Gatekeeper { return w.web.Access },
 		Record:     func(ctx context.Context, a record.Attempt) error { return w.store.Ledger.Record(ctx, a, nil) },
 		MaxTier:    func() gitprovider.Tier { return w.agents.settings.MaxTier }, Random: rand.Reader, Now: w.Now,
-		NewID: w.flow.NewID,
+		NewID: w.flow.NewID, Documents: w.documents,
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/credentials"
 	"github.com/claudeops/claudeops/internal/agents/gateway"
+	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
@@ -68,6 +69,7 @@ type world struct {
 	limits    gateway.Limits // of agents that are connected
 	strangers bool           // requests carry none until signedIn
 	anonymous bool           // --anonymous-read
+	documents *oauth.Documents
 }
 
 // signedIn makes every further request one of a person who may do everything.

@@ -118,6 +118,7 @@ type TokenEntry struct {
 	ReadOnly  bool          `json:"read_only,omitempty" doc:"The agent can propose and write nothing"`
 	Owner     string        `json:"owner,omitempty" doc:"The person whose it is, who signs in by a provider: it may do no more than they may" example:"gitea:ann"`
 	Client    string        `json:"client,omitempty" doc:"The program that a person let in by consent in a browser, as it calls itself" example:"Claude Code"`
+	Domain    string        `json:"client_domain,omitempty" doc:"The host that vouches for that program, by a document of its own; without it the program has registered itself" example:"claude.ai"`
 	UsedAt    *time.Time    `json:"used_at,omitempty" doc:"When it was last used, to some minutes"`
 }
 
@@ -147,7 +148,7 @@ func TokenEntryOf(t access.Token) TokenEntry {
 	e := TokenEntry{ID: t.ID, Name: t.Name, MaxTier: int(t.MaxTier), Scopes: append(access.Scopes{}, t.Scopes...),
 		CreatedAt: t.CreatedAt.UTC(), Agent: t.Agent, Repos: t.Repos, DryRun: t.DryRun,
 		ReadOnly: t.ReadOnly}
-	e.Owner, e.Client = t.OwnerName, t.Client
+	e.Owner, e.Client, e.Domain = t.OwnerName, t.Client, access.ClientDomain(t.ClientID)
 	if !t.UsedAt.IsZero() {
 		used := t.UsedAt.UTC()
 		e.UsedAt = &used

@@ -45,7 +45,7 @@ func (s *Service) Exchange(ctx context.Context, id string, form url.Values, at S
 	case err != nil:
 		return Issued{}, err
 	case !known:
-		return Issued{}, wrong(errClient, "client_id is not one of a program that has registered here, or it registered so "+
+		return Issued{}, wrong(errClient, "client_id is not one of a program that has registered here or was let in, or that is so "+
 			"long ago that it is forgotten; register again")
 	}
 	switch form.Get("grant_type") {
@@ -118,8 +118,8 @@ func (s *Service) issueFor(ctx context.Context, id, hash string, c access.Code) 
 	}
 	_, used, err := s.Store().UseCode(ctx, hash, access.Grant{Token: t, ClientID: c.ClientID, Keys: keys},
 		func(t access.Token) record.Attempt {
-			return s.auditRow(ActionGrant, id, t.Actor(), fmt.Sprintf("token %s (%s): at most tier %s, for %s, until %s", t.Name, t.ID,
-				t.MaxTier, limitsOf(t.Repos, t.DryRun), t.ExpiresAt.UTC().Format(time.RFC3339)))
+			return s.auditRow(ActionGrant, id, t.Actor(), fmt.Sprintf("token %s (%s), of %s: at most tier %s, for %s, until %s",
+				t.Name, t.ID, describe(client), t.MaxTier, limitsOf(t.Repos, t.DryRun), t.ExpiresAt.UTC().Format(time.RFC3339)))
 		})
 	if err == nil && !used { // another call with the code was faster
 		if c, _, err = s.Store().FindCode(ctx, hash); err == nil {

@@ -1,4 +1,5 @@
-// Package oauth lets programs ask people for access as agents (OAuth 2.1): a program registers, a browser comes with
+// Package oauth lets programs ask people for access as agents (OAuth 2.1): a program registers, or has an address with
+// its description for an id; a browser comes with
 // what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token. It
 // then has an agent's token: it is listed, used, cut off and revoked like those that were shown to a person.
 //
@@ -65,7 +66,7 @@ type Gatekeeper interface {
 	Granted(ctx context.Context, t access.Token) (gitprovider.Tier, error)
 }
 
-// Options configures a Service. All fields are required.
+// Options configures a Service. All fields are required but Documents.
 type Options struct {
 	Kernel     func() *operation.Kernel
 	Store      func() Store
@@ -73,6 +74,8 @@ type Options struct {
 	// Record appends to the audit.
 	Record  func(ctx context.Context, a record.Attempt) error
 	MaxTier func() gitprovider.Tier // that any agent may have here
+	// Documents reads the documents of programs; nil: programs register.
+	Documents *Documents
 	// Providers are the providers of identities, whose names no program may have.
 	Providers []string
 	Random    io.Reader
@@ -146,9 +149,13 @@ func (s *Service) recordRefusal(ctx context.Context, id string, who record.Actor
 	return s.Record(ctx, row)
 }
 
-// callerOf returns a program for the record: by its name if it has registered.
+// callerOf returns a program for the record: by its name if it has registered, by the address of its document if it has
+// one and a person has let it in. Nobody can register an address as a name.
 func (s *Service) callerOf(ctx context.Context, id string) record.Actor {
 	if c, found, err := s.Store().FindClient(ctx, id); err == nil && found {
+		if IsDocumentID(id) {
+			return record.Actor{Client: c.ID}
+		}
 		return record.Actor{Client: c.Name}
 	}
 	return unknownClient()
@@ -222,30 +229,39 @@ func readMetadata(body []byte, providers []string) (m clientMetadata, _ error) {
 	if json.Unmarshal(body, &m) != nil {
 		return m, wrong(errClientMeta, "the body must be a JSON object with redirect_uris and client_name")
 	}
+	if why := checkMetadata(&m, providers); why != nil {
+		return m, why
+	}
+	return m, nil
+}
+
+// checkMetadata says why a program is refused by what it says about itself, nil for one that is not, and cleans its
+// name.
+func checkMetadata(m *clientMetadata, providers []string) *Error {
 	if len(m.Redirects) == 0 || len(m.Redirects) > maxRedirects {
-		return m, wrong(errRedirect, fmt.Sprintf("redirect_uris must have 1 to %d addresses", maxRedirects))
+		return wrong(errRedirect, fmt.Sprintf("redirect_uris must have 1 to %d addresses", maxRedirects))
 	}
 	for _, r := range m.Redirects {
 		if _, ok := parseRedirect(r); !ok {
-			return m, wrong(errRedirect, fmt.Sprintf("a redirect address has https, http to this machine, or a scheme of a "+
+			return wrong(errRedirect, fmt.Sprintf("a redirect address has https, http to this machine, or a scheme of a "+
 				"program such as com.example.app:, no fragment, and at most %d bytes", maxRedirect))
 		}
 	}
 	switch {
 	case m.Method != "" && m.Method != "none":
-		return m, wrong(errClientMeta, "programs have no secret here: token_endpoint_auth_method must be none")
+		return wrong(errClientMeta, "programs have no secret here: token_endpoint_auth_method must be none")
 	case len(m.Grants) > 0 && !slices.Contains(m.Grants, "authorization_code"):
-		return m, wrong(errClientMeta, "grant_types must have authorization_code")
+		return wrong(errClientMeta, "grant_types must have authorization_code")
 	case len(m.Responses) > 0 && !slices.Contains(m.Responses, "code"):
-		return m, wrong(errClientMeta, "response_types must have code")
+		return wrong(errClientMeta, "response_types must have code")
 	}
 	if m.Name = clientName(m.Name); m.Name == "" {
 		m.Name = "an unnamed program"
 	}
 	if access.Reserved(m.Name, providers...) {
-		return m, wrong(errClientMeta, "client_name looks like the name of a person or of the server; choose another one")
+		return wrong(errClientMeta, "client_name looks like the name of a person or of the server; choose another one")
 	}
-	return m, nil
+	return nil
 }
 
 // clientName returns a program's name for pages and records: one line of visible characters.

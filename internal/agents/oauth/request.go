@@ -43,20 +43,18 @@ type ServerAddresses struct{ Issuer, Resource string }
 
 // Read reads the parameters of a request. A fault is shown only to the person: there is no address that the browser may
 // safely be sent to. An *Error is for the program, at the address that Refusal gives.
-func (s *Service) Read(ctx context.Context, given url.Values, at ServerAddresses) (Request, error) {
+//
+// The document of a program is read before the answer, if it is not known: see Browser.
+func (s *Service) Read(ctx context.Context, given url.Values, at ServerAddresses, b Browser) (Request, error) {
 	for _, name := range Fields() {
 		if len(given[name]) > 1 && name != "resource" {
 			return Request{}, fault.New(fault.InvalidArgument, "the address that brought you here has %s twice; "+
 				"begin again in the program that sent you", name)
 		}
 	}
-	c, found, err := s.Store().FindClient(ctx, given.Get("client_id"))
+	c, err := s.program(ctx, given.Get("client_id"), b)
 	if err != nil {
 		return Request{}, err
-	}
-	if !found {
-		return Request{}, fault.New(fault.InvalidArgument, "the program that sent you here has not registered with this "+
-			"server, or so long ago that it is forgotten; remove the server from the program, and add it again")
 	}
 	r := Request{Client: c, Redirect: given.Get("redirect_uri"), State: given.Get("state"),
 		Challenge: given.Get("code_challenge"), issuer: at.Issuer}
@@ -69,6 +67,19 @@ func (s *Service) Read(ctx context.Context, given url.Values, at ServerAddresses
 		return r, wrong(errRequest, "state is too long")
 	}
 	return r, checkRequest(given, at)
+}
+
+// program returns the program with an id: as its document describes it now, or as it has registered.
+func (s *Service) program(ctx context.Context, id string, b Browser) (access.Client, error) {
+	if IsDocumentID(id) {
+		return s.Documents.program(ctx, id, b, s.Providers)
+	}
+	c, found, err := s.Store().FindClient(ctx, id)
+	if err == nil && !found {
+		err = fault.New(fault.InvalidArgument, "the program that sent you here has not registered with this "+
+			"server, or so long ago that it is forgotten; remove the server from the program, and add it again")
+	}
+	return c, err
 }
 
 // checkRequest says what is wrong with a request of a known program; nil for nothing.
@@ -305,6 +316,11 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	}
 	row := call.Done(fmt.Sprintf("%s: at most tier %s, for %s; browser sent back to %s", describe(c), tier,
 		limitsOf(in.Repos, in.DryRun), in.Request.Redirect))
+	if IsDocumentID(c.ID) { // what the program is let in by, whatever its document says later
+		if err := s.Store().InsertClient(ctx, c, maxClients); err != nil {
+			return Code{}, err
+		}
+	}
 	return Code{code}, s.Store().InsertCode(ctx, kept, s.Now().Add(-codeKept), row)
 }
 

@@ -256,10 +256,10 @@ func NeedsToken() error {
 	return fault.New(fault.Unauthenticated, "a token is needed: send it as `Authorization: Bearer ...`, or sign in")
 }
 
-// Client is a program that has registered to ask people for access as an agent (OAuth 2.1). Anybody may register, so
-// nothing of it may be trusted.
+// Client is a program that asks people for access as an agent (OAuth 2.1). Anybody may register one and publish one, so
+// nothing of it may be trusted but that the host of ClientDomain has published it.
 type Client struct {
-	ID        string
+	ID        string // random, or the address of the document that describes the program
 	Name      string // as the program calls itself; untrusted text
 	Redirects []string
 	CreatedAt time.Time

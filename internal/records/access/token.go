@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +53,8 @@ type Token struct {
 	// token that was shown to a person. Grantor is the hash of the token that it was made with: it may do no
 	// more than that, and no longer.
 	Client, Grantor string
+	// ClientID is the id of that program; see ClientDomain.
+	ClientID string
 
 	UsedAt time.Time // when it was last used, to some minutes; zero: never
 }
@@ -79,6 +82,16 @@ func (t Token) Actor() record.Actor {
 		a.Person = &record.Person{Issuer: t.Owner.Issuer, Subject: t.Owner.Subject, Name: t.OwnerName}
 	}
 	return a
+}
+
+// ClientDomain returns the host that vouches for a program, by its id: that of the address at which its document is. ""
+// for a program that has registered, for which nobody vouches.
+func ClientDomain(id string) string {
+	at, err := url.Parse(id)
+	if err != nil || at.Scheme != "https" {
+		return ""
+	}
+	return at.Host
 }
 
 // NewSecret makes a token from random bytes.

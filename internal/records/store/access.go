@@ -21,7 +21,8 @@ const tokenColumns = "id, name, hash, max_tier, scopes, created_us, revoked_us, 
 
 // tokenOwner is the name of the person whose a token is, and what is known of the program that it was given to.
 const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api_tokens.owner_issuer AND p.subject = api_tokens.owner_subject), ''),
-	COALESCE((SELECT g.client_name FROM oauth_grants g WHERE g.token = api_tokens.id), '')`
+	COALESCE((SELECT g.client_name FROM oauth_grants g WHERE g.token = api_tokens.id), ''),
+	COALESCE((SELECT g.client FROM oauth_grants g WHERE g.token = api_tokens.id), '')`
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good;
 // else it is conflict, and nothing is kept.
@@ -145,7 +146,8 @@ func selectTokens(ctx context.Context, tx *sql.Tx, clauses string, args ...any) 
 			timeColumn(&t.CreatedAt), timeColumn(&t.RevokedAt), &agent, timeColumn(&t.ExpiresAt), (*textColumn)(&t.Owner.Issuer),
 			(*textColumn)(&t.Owner.Subject),
 			timeColumn(&t.UsedAt), &repos, &dryRun, &readOnly, (*actor)(&t.Maker),
-			(*textColumn)(&t.Grantor), (*textColumn)(&t.OwnerName), (*textColumn)(&t.Client)); err != nil {
+			(*textColumn)(&t.Grantor), (*textColumn)(&t.OwnerName), (*textColumn)(&t.Client),
+			(*textColumn)(&t.ClientID)); err != nil {
 			return err
 		}
 		if repos != "" {

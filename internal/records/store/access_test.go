@@ -185,6 +185,12 @@ func TestClientsAreKeptAndTheOldestWithoutAGrantGoes(t *testing.T) {
 		wantEqual(t, []any{id, found, err}, []any{id, want, nil})
 	}
 	wantEqual(t, verify(t, s, "").Rows, int64(2))
+
+	again := oauthClient("c4", noon().Add(time.Minute)) // as its document says by now
+	again.Name, again.Redirects = "Another name", []string{"https://a.example/"}
+	wantEqual(t, s.Access.InsertClient(t.Context(), again, 5), nil)
+	got, _, err := s.Access.FindClient(t.Context(), "c4")
+	wantEqual(t, []any{got, err}, []any{again, nil})
 }
 
 func TestACodeIsKeptAndMadeATokenOfOnce(t *testing.T) {
@@ -223,7 +229,7 @@ func TestACodeIsKeptAndMadeATokenOfOnce(t *testing.T) {
 	wantEqual(t, []any{len(tokens), err}, []any{1, nil})
 	got, _, err = s.Access.FindCode(t.Context(), "code")
 	wantEqual(t, []any{got.Token.ID, err}, []any{tokens[0].ID, nil})
-	wantEqual(t, []any{tokens[0].Client, tokens[0].Grantor}, []any{"Claude", "grantor"})
+	wantEqual(t, []any{tokens[0].Client, tokens[0].ClientID, tokens[0].Grantor}, []any{"Claude", "c", "grantor"})
 
 	wantEqual(t, s.Access.InsertCode(t.Context(), oauthCode("later", "c"), noon().Add(time.Hour)), nil)
 	_, found, err = s.Access.FindCode(t.Context(), "code")

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// InsertClient keeps a program that has registered, and appends the rows to the audit. Beyond keep, those are removed
-// that registered first and have no token and no code that are good.
+// InsertClient keeps a program, in place of what was known by its id, and appends the rows to the audit. Beyond keep,
+// those are removed that came first and have no token and no code that are good.
 func (a *Access) InsertClient(ctx context.Context, c access.Client, keep int, rows ...record.Attempt) error {
 	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM oauth_clients WHERE id IN (SELECT c.id FROM oauth_clients c
@@ -27,7 +27,8 @@ func (a *Access) InsertClient(ctx context.Context, c access.Client, keep int, ro
 			return err
 		}
 		if _, err = tx.ExecContext(ctx,
-			"INSERT INTO oauth_clients (id, name, redirects, created_us) VALUES ("+placeholders(1, 4)+")",
+			"INSERT INTO oauth_clients (id, name, redirects, created_us) VALUES ("+placeholders(1, 4)+`) ON CONFLICT (id)
+				DO UPDATE SET name = excluded.name, redirects = excluded.redirects, created_us = excluded.created_us`,
 			textColumn(c.ID), textColumn(c.Name), textList(c.Redirects), timeColumn(&c.CreatedAt)); err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (a *Access) InsertClient(ctx context.Context, c access.Client, keep int, ro
 	})
 }
 
-// FindClient returns the program that has registered with the id.
+// FindClient returns the program with the id, if it has registered or a person has let it in.
 func (a *Access) FindClient(ctx context.Context, id string) (c access.Client, found bool, err error) {
 	found, err = a.db.first(ctx, []any{(*textColumn)(&c.ID), (*textColumn)(&c.Name), (*textList)(&c.Redirects),
 		timeColumn(&c.CreatedAt)},

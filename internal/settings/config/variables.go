@@ -223,6 +223,10 @@ func webVariables() []Variable {
 		{Name: "CLAUDEOPS_ANONYMOUS_READ",
 			Meaning: "lets programs on this machine read without a token; never behind a proxy",
 			Values:  "true or false; anything else is false", Default: "false"},
+		{Name: "CLAUDEOPS_CLIENT_DOCUMENTS",
+			Meaning: "lets serve read the documents by which programs say who they are, at any host of the internet, for people " +
+				"who are signed in; never through a proxy, so that HTTPS_PROXY turns it off",
+			Values: "true or false; anything else is false", Default: "true"},
 		{Name: "CLAUDEOPS_DOOR_SOCKET",
 			Meaning: "unix socket on which serve lets agents in that have a token of claudeops token create --agent",
 			Values:  "a path of at most 100 bytes; unset means that there is none"},

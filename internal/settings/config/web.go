@@ -37,11 +37,13 @@ type Web struct {
 	TrustedProxies  []netip.Prefix
 	ProxyUserHeader string
 	AnonymousRead   bool // callers on this machine may read without a token
-	LogJSON         bool
-	StartWait       time.Duration       // how long a start waits for the machine; 0: not at all
-	DoorSocket      string              // where agents with tokens connect; "" for nowhere
-	SignIn          []identity.Settings // providers by which people sign in, in the order of the buttons
-	Problem         string
+	// Documents lets the server read the documents in which programs describe themselves, at any host of the internet.
+	Documents  bool
+	LogJSON    bool
+	StartWait  time.Duration       // how long a start waits for the machine; 0: not at all
+	DoorSocket string              // where agents with tokens connect; "" for nowhere
+	SignIn     []identity.Settings // providers by which people sign in, in the order of the buttons
+	Problem    string
 }
 
 // Host returns the host of Addr; "" is every interface.
@@ -60,6 +62,7 @@ func (e *env) web() Web {
 		ProxyUserHeader: e.get("CLAUDEOPS_PROXY_USER_HEADER"),
 		AnonymousRead:   e.permission("CLAUDEOPS_ANONYMOUS_READ"),
 		DoorSocket:      absolute(e.get("CLAUDEOPS_DOOR_SOCKET")),
+		Documents:       e.get("CLAUDEOPS_CLIENT_DOCUMENTS") == "" || e.permission("CLAUDEOPS_CLIENT_DOCUMENTS"),
 		LogJSON:         strings.EqualFold(e.get("CLAUDEOPS_LOG_FORMAT"), "json"),
 	}
 	w.StartWait, w.Problem = e.startWait()

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -180,6 +181,10 @@ const consentCookie = "claudeops_consent"
 // consentLife limits how long the page stays valid, in seconds.
 const consentLife = 15 * 60
 
+// shownName is the field with the name that the page shows of the program: a document may have another one by the time
+// that the form comes.
+const shownName = "shown_name"
+
 // consentPages ask a person whether a program may come in as an agent.
 type consentPages struct {
 	*renderer
@@ -201,7 +206,8 @@ func newConsentPages(r *renderer, o Options) *consentPages {
 type consentPage struct {
 	pages.Page
 	Client, Answer string
-	Far            bool // the browser is sent to another machine
+	Domain         string // the host that vouches for the program; "" for none
+	Far            bool   // the browser is sent to another machine
 	Fields         []hiddenField
 	Seal           string
 	May            bool // this person may admit programs
@@ -239,7 +245,8 @@ func (h *consentPages) showConsent(req *httpx.Request) (httpx.Response, error) {
 		return httpx.Response{}, fault.New(fault.InvalidArgument, "the address is malformed; begin again")
 	}
 	wanted, done, err := h.parseAuthRequest(req, given)
-	if fault.CodeOf(err) == fault.InvalidArgument {
+	switch fault.CodeOf(err) {
+	case fault.InvalidArgument, fault.UpstreamError, fault.LimitReached:
 		why := &oauth.Error{Code: "invalid_request", Description: fault.From(err).Message}
 		err = errors.Join(err, h.programs.Service.RefusedFor(req.Context(), req.ID, req.Principal.Actor,
 			given.Get("client_id"), why))
@@ -256,7 +263,8 @@ func (h *consentPages) parseAuthRequest(req *httpx.Request, given url.Values) (o
 		return oauth.Request{}, nil, fault.New(fault.NotFound,
 			"programs are let in here over https alone, or on this machine; ask for this address by https")
 	}
-	wanted, err := h.programs.Service.Read(req.Context(), given, h.programs.ServerAddresses(req.Request))
+	wanted, err := h.programs.Service.Read(req.Context(), given, h.programs.ServerAddresses(req.Request),
+		h.programs.Browser(req))
 	var why *oauth.Error
 	if errors.As(err, &why) {
 		if oauth.IsFar(wanted.Redirect) {
@@ -281,7 +289,7 @@ func (h *consentPages) page(req *httpx.Request, given url.Values, wanted oauth.R
 	key, cookie := h.browserKey(req)
 	view := consentPage{
 		Page: h.frame(req, "Let a program in?", ""), Client: wanted.Client.Name, Answer: oauth.Place(wanted.Redirect),
-		Far: oauth.IsFar(wanted.Redirect), Seal: h.seal(key, req, given),
+		Domain: access.ClientDomain(wanted.Client.ID), Far: oauth.IsFar(wanted.Redirect),
 		May: req.Principal.Scopes.Has(access.Operate), Repos: given.Get("repos"), Failed: failed,
 		DryRun: h.settings.Rules().DryRun, Chosen: given.Has("dry_run"),
 		Days: int(oauth.GrantLife.Hours() / 24), Bounded: h.rightsBound(h.guard, req), Allow: allowPath, Deny: denyPath,
@@ -292,6 +300,10 @@ func (h *consentPages) page(req *httpx.Request, given url.Values, wanted oauth.R
 			view.Fields = append(view.Fields, hiddenField{name, value})
 		}
 	}
+	view.Fields = append(view.Fields, hiddenField{shownName, wanted.Client.Name})
+	given = maps.Clone(given)
+	given.Set(shownName, wanted.Client.Name)
+	view.Seal = h.seal(key, req, given)
 	for at := gitprovider.TierObserve; at <= h.programs.Service.Highest(req.Principal.Ceiling); at++ {
 		view.Tiers = append(view.Tiers, option{at.String(), tierMeaning(at), at == tier})
 	}
@@ -332,7 +344,7 @@ func (h *consentPages) browserKey(req *httpx.Request) (key, cookie string) {
 func (h *consentPages) seal(key string, req *httpx.Request, given url.Values) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	wanted := url.Values{"": {req.Principal.Name()}}
-	for _, name := range oauth.Fields() {
+	for _, name := range append(oauth.Fields(), shownName) {
 		wanted[name] = given[name]
 	}
 	for _, login := range h.guard.LoginCookies(req.Request) {
@@ -355,6 +367,9 @@ func (h *consentPages) sent(req *httpx.Request, act operation.Operation) (form u
 	}
 	if err == nil {
 		wanted, done, err = h.parseAuthRequest(req, form)
+	}
+	if err == nil && done == nil && wanted.Client.Name != form.Get(shownName) {
+		err = fault.New(fault.Forbidden, "the program calls itself otherwise now; begin again in the program that sent you")
 	}
 	if err != nil {
 		err = act.Reject(req.Context(), req.Call(nil), err)

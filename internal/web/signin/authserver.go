@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -136,8 +137,20 @@ func (s *AuthServer) serveMetadata(req *httpx.Request) (httpx.Response, error) {
 		"revocation_endpoint_auth_methods_supported":     []string{"none"},
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
+		"client_id_metadata_document_supported":          s.Service.Documents.Offered(),
 		"protected_resources":                            []string{at + s.MCPPath},
 	}}, nil
+}
+
+// Browser returns who brings a request of a program. The host of a document is asked within the bounds of registration.
+// Nobody is signed in where callers on this machine may read without a token.
+func (s *AuthServer) Browser(req *httpx.Request) oauth.Browser {
+	b := oauth.Browser{Count: func() error { return s.registers.CountFairly(s.from(req)) }}
+	if req.Principal.Via != access.ViaAnonymous {
+		who := req.Principal.Actor.Account()
+		b.Person = who.Issuer + " " + who.Subject
+	}
+	return b
 }
 
 func (s *AuthServer) register(req *httpx.Request) (httpx.Response, error) {
