@@ -102,7 +102,7 @@ func (d *Doctor) commands() Finding {
 	if len(byTier) == 0 {
 		return Finding{Name: name, Status: Warning,
 			Detail: "they may run none, so they can carry out no check and no playbook that needs one",
-			Do:     "docs/guides/sessions.md has a line for CLAUDEOPS_AGENT_TOOLS with commands that only read"}
+			Do:     "set CLAUDEOPS_AGENT_TOOLS; docs/guides/sessions.md has a line with commands that only read"}
 	}
 	var parts []string
 	for tier := 1; tier <= 3; tier++ {
