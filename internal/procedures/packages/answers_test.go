@@ -474,6 +474,8 @@ func TestMakeValidateAndPublishAPackage(t *testing.T) {
 	b.same("validate", `{}`, map[string]any{"valid": false, "package_name": nil, "errors.0": "No aam.yaml found at " +
 		b.settings.Project})
 	b.put("skills/PDF Reader/SKILL.md", "---\nname: x\ndescription: Reads PDFs\n---\n")
+	b.put(".agents/skills/look/SKILL.md", "---\nname: look\ndescription: Looks\n---\n")
+	b.put(".claude/skills/mend/SKILL.md", "---\nname: mend\ndescription: Mends\n---\n")
 	b.put("prompts/ask.md", "# Ask people\n")
 	b.put(".cursor/rules/agent-ops.mdc", "x")
 	b.put("node_modules/skills/x/SKILL.md", "x")
@@ -483,11 +485,11 @@ func TestMakeValidateAndPublishAPackage(t *testing.T) {
 	b.same("create_package", `{"name":"@ops/mine","artifact_types":["skill","prompt"],"description":"Mine"}`,
 		map[string]any{
 			"manifest_path": filepath.Join(b.settings.Project, "aam.yaml"), "package_name": "@ops/mine", "version": "0.1.0",
-			"artifacts_included": map[string]any{"skills": 1.0, "prompts": 1.0}, "total_artifacts": 2.0,
+			"artifacts_included": map[string]any{"skills": 3.0, "prompts": 1.0}, "total_artifacts": 4.0,
 		})
 	b.fails("create_package", `{}`, InvalidArgument, "already")
 	b.same("validate", `{"path":"aam.yaml"}`, map[string]any{"valid": true, "package_name": "@ops/mine",
-		"package_version": "0.1.0", "errors": []any{}, "artifact_count": 2.0, "artifacts_valid": true,
+		"package_version": "0.1.0", "errors": []any{}, "artifact_count": 4.0, "artifacts_valid": true,
 		"warnings.0": "No author provided"})
 	b.fails("validate", `{"path":"../.."}`, PermissionDenied, "")
 	b.same("publish", `{"tag":"beta"}`, map[string]any{"package_name": "@ops/mine", "version": "0.1.0", "registry": "dev"})
