@@ -63,7 +63,8 @@ func newPublisher(t *testing.T) *publisher {
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{
 			x509.ExtKeyUsageServerAuth}}
 	der := must(x509.CreateCertificate(rand.Reader, made, made, key.Public(), key))
-	if err := os.WriteFile(p.authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := os.WriteFile(p.authority, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	listener := must(tls.Listen("tcp", net.JoinHostPort(publishes, "443"), &tls.Config{MinVersion: tls.VersionTLS12,

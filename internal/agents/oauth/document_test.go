@@ -184,6 +184,7 @@ func TestADocumentIsWaitedForWithinBounds(t *testing.T) {
 			}
 			<-r.Context().Done()
 			ended <- struct{}{}
+			panic(http.ErrAbortHandler) // or the answer would come to an end after all
 		}))
 		at, _ := url.Parse(server.URL + "/c")
 		d := newDocuments(server.Client().Transport, time.Now, 100*time.Millisecond)
