@@ -275,40 +275,13 @@ func (d *dashboard) goesTo(address string) {
 	d.foreign = append(d.foreign, strings.TrimSuffix(at.Query().Get("redirect_uri"), "/callback"))
 }
 
-// The real Claude CLI, which knows the address alone, has its person let it in, and proposes.
+// The real Claude CLI, which knows the address alone, registers, has its person let it in, and proposes.
 func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
-	d := newDashboard(t)
-	client := &world{home: t.TempDir(), vars: map[string]string{}}
-	opened := filepath.Join(client.home, "opened")
-	browser := filepath.Join(client.home, "browser")
-	if err := os.WriteFile(browser, []byte("#!/bin/sh\nprintf '%s\\n' \"$1\" >> "+opened+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	cli := installed(t, "@anthropic-ai/claude-code-linux-*/claude")
-	env := client.environment("BROWSER="+browser, "TERM=xterm", "DISABLE_AUTOUPDATER=1",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
-	if got := run(t, program{path: cli, dir: client.home, env: env, args: []string{"mcp", "add", "--transport", "http",
-		"claudeops", d.api + "/mcp"}}); got.code != 0 {
-		t.Fatalf("claude mcp add: exit %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
-	// the CLI asks for a terminal; util-linux gives it one
-	login := command(t, program{path: "/usr/bin/script", dir: client.home, env: env, may: browsing,
-		args: []string{"-qfec", cli + " mcp login claudeops", filepath.Join(client.home, "typescript")}})
-	typed, keep, err := os.Pipe() // nothing is typed
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keep.Close()
-	defer typed.Close()
-	var said bytes.Buffer
-	login.Stdin, login.Stdout = typed, &said
-	launch(t, login)
-	d.lets(waitForLine(t, opened), "Claude Code")
-	if code := exitCode(t, login); code != 0 {
-		t.Fatalf("claude mcp login: exit %d: %s", code, said.String())
-	}
+	d := newDashboard(t, "CLAUDEOPS_CLIENT_DOCUMENTS=false")
+	client := newClient(t, d, "claude")
+	d.comesBy(client, "Claude Code", "")
 	config := fmt.Sprintf(`{"mcpServers":{"claudeops":{"type":"http","url":%q}}}`, d.api+"/mcp")
-	agent{world: client, config: func(string) string { return config }}.proposesOnce(t)
+	agent{world: client.world, config: func(string) string { return config }}.proposesOnce(t)
 	d.world.assertProposed(t, quieterDiskBranch, quieterDisk())
 
 	d.run(chromedp.Navigate(d.url + "/tokens"))
@@ -316,7 +289,7 @@ func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
 	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget^="revoke-"]`)),
 		chromedp.Click(chromedp.CSS("form.sheet:popover-open button.no")),
 		chromedp.WaitVisible(chromedp.CSS("p.done")))
-	got := run(t, program{path: cli, dir: client.home, env: env, args: []string{"mcp", "list"}})
+	got := run(t, program{path: client.cli, dir: client.home, env: client.env, args: []string{"mcp", "list"}})
 	if !strings.Contains(got.stdout, d.api) || strings.Contains(got.stdout, "Connected") {
 		t.Errorf("it is cut off: %s%s", got.stdout, got.stderr)
 	}

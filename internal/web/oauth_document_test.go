@@ -118,8 +118,8 @@ func TestAProgramIsLetInByTheAddressOfItsDocument(t *testing.T) {
 	p.refusedWith(p.exchange(strings.Repeat("A", 43), nil), "invalid_client") // nobody has let it in
 	page, form := p.asked(nil, boss)
 	d := p.read(page, "/oauth/authorize", 200)
-	d.has("Described by", "example.com", "Claude Code", "Every program on your computer can show the description of "+
-		"example.com", "a program on your computer (127.0.0.1:7777)")
+	d.has("Described by", "example.com", "Claude Code", "Any program on your computer can say that it is the one "+
+		"of example.com", "a program on your computer (127.0.0.1:7777)")
 	d.lacks("Anybody can give a program that name", "logo")
 	if far, _ := p.asked(url.Values{"redirect_uri": {"https://claude.example/back?x=1"}}, boss); !strings.Contains(
 		string(far.body), "Check that you know the address that the answer goes to") {

@@ -68,7 +68,11 @@ type document struct {
 // NewDocuments makes Documents. over carries the requests; it must be a transport.Pool without a proxy, or nothing
 // keeps them from private addresses: a proxy, and not this server, would look the names up.
 func NewDocuments(over http.RoundTripper, now func() time.Time) *Documents {
-	client := transport.NewClient(transport.ClientOptions{Over: over, MaxBody: maxDocument, Timeout: documentTime,
+	return newDocuments(over, now, documentTime)
+}
+
+func newDocuments(over http.RoundTripper, now func() time.Time, within time.Duration) *Documents {
+	client := transport.NewClient(transport.ClientOptions{Over: over, MaxBody: maxDocument, Timeout: within,
 		Host: func(u *url.URL) trust.Operator[transport.Host] {
 			if u.Scheme != "https" {
 				return trust.Operator[transport.Host]{}

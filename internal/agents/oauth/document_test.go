@@ -172,6 +172,30 @@ func TestADocumentIsNotReadFromAPrivateAddress(t *testing.T) {
 	}
 }
 
+// A host that does not come to an end, in its answer or before it, holds a browser up for a while only.
+func TestADocumentIsWaitedForWithinBounds(t *testing.T) {
+	for name, begin := range map[string]string{"no answer": "", "half of an answer": "{"} {
+		ended := make(chan struct{}, 1)
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if begin != "" {
+				_, _ = w.Write([]byte(begin))
+				_ = http.NewResponseController(w).Flush()
+			}
+			<-r.Context().Done()
+			ended <- struct{}{}
+			panic(http.ErrAbortHandler) // or the answer would come to an end after all
+		}))
+		at, _ := url.Parse(server.URL + "/c")
+		d := newDocuments(server.Client().Transport, time.Now, 100*time.Millisecond)
+		if _, _, _, err := d.fetch(t.Context(), described, at, nil); fault.CodeOf(err) != fault.UpstreamError {
+			t.Errorf("%s: %v", name, err)
+		}
+		<-ended
+		server.Close()
+	}
+}
+
 // Whatever a document says: a program that it describes has the id that was asked for, and what may be registered.
 func FuzzDocument(f *testing.F) {
 	f.Add(described, documentWith(""))

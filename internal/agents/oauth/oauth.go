@@ -1,11 +1,11 @@
-// Package oauth lets programs ask people for access as agents (OAuth 2.1): a program registers, or has an address with
-// its description for an id; a browser comes with
-// what it asks for, a person allows it, and the program exchanges a code for an access token and a refresh token. It
-// then has an agent's token: it is listed, used, cut off and revoked like those that were shown to a person.
+// Package oauth lets programs ask people for access as agents (OAuth 2.1): a program registers, or has the address of
+// its description for an id; a browser comes with what it asks for, a person allows it, and the program exchanges a
+// code for an access token and a refresh token. It then has an agent's token: it is listed, used, cut off and revoked
+// like those that were shown to a person.
 //
-// A program's identity cannot be proven: it has no secret of its own. Two things keep others out: a code goes to the
-// address that was registered, and it is useless without the secret that the requesting program kept (PKCE). If a code
-// or a refresh token is used a second time, all tokens that came from it are revoked.
+// A program's identity cannot be proven: it has no secret of its own. Two things keep others out: a code goes to an
+// address that was registered or described, and it is useless without the secret that the requesting program kept
+// (PKCE). If a code or a refresh token is used a second time, all tokens that came from it are revoked.
 package oauth
 
 import (

@@ -44,10 +44,12 @@ func IsPublic(addr netip.Addr) bool {
 		return false
 	}
 	for _, special := range []string{
-		// this network, carriers, protocols, benchmarks, reserved
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
-		// translated to IPv4, 6to4, Teredo, site-local
-		"64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10",
+		// this network, carriers, protocols, 6to4, benchmarks, reserved
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		// documentation
+		"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20",
+		// reserved with what is translated to IPv4 or holds one, discarded, protocols with Teredo, 6to4, segments, site-local
+		"::/8", "100::/64", "2001::/23", "2002::/16", "5f00::/16", "fec0::/10",
 	} {
 		if netip.MustParsePrefix(special).Contains(addr) {
 			return false

@@ -72,6 +72,9 @@ func TestPublic(t *testing.T) {
 		"::":        false, "::1": false, "fe80::1": false, "fe80::1%eth0": false, "fd00::1": false, "fec0::1": false,
 		"ff02::1": false, "::ffff:10.0.0.1": false,
 		"64:ff9b::10.0.0.1": false, "64:ff9b:1::1": false, "2002:a00:1::1": false, "2001::1": false,
+		"192.0.2.1": false, "198.51.100.1": false, "203.0.113.1": false, "192.88.99.1": false, "2001:db8::1": false,
+		"3fff::1": false, "::127.0.0.1": false, "::a00:1": false, "100::1": false, "2001:2::1": false, "5f00::1": false,
+		"2001:200::1": true, "192.0.1.1": true,
 	} {
 		if got := transport.IsPublic(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %t", address, got)

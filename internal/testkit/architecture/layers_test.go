@@ -230,7 +230,7 @@ func saying() map[string]string {
 		"internal/procedures/definitions.(merger).matchRegistry": "the list of sources",
 		"internal/procedures/definitions.(merger).registries":    "the operator's file, and the list of sources",
 		"internal/procedures/definitions.(fetcher).client":       "registries that merger has named",
-		"internal/agents/oauth.NewDocuments":                     "any host of the internet, where a variable lets it",
+		"internal/agents/oauth.newDocuments":                     "any host of the internet, where a variable lets it",
 		"internal/procedures/deploy.(GitSource).operators":       "the operator's own configuration",
 		"internal/ops/demo.(life).git":                           "the repository that the demo has made",
 	}
