@@ -163,8 +163,8 @@ func (s *Service) decide(ctx context.Context, call operation.Call, r Request) (o
 	return out, nil
 }
 
-// inScope refuses a merge that writes to a file which no agent may propose any more, at whatever tier: the policy may have
-// been narrowed since.
+// inScope refuses a merge that writes to a file which no agent may propose any more, at whatever tier: the policy may
+// have been narrowed since.
 func (s *Service) inScope(paths []string) error {
 	scope := s.Kernel.CurrentAuthority().Policy.Scope.At(gitprovider.TierRemediate)
 	var outside []fault.Violation
