@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/claudeops/claudeops/internal/base/turns"
 )
 
 func TestTheLegacyEraIsServed(t *testing.T) {
@@ -477,6 +479,22 @@ func TestAClientThatStopsReadingCannotHoldTheServer(t *testing.T) {
 		}
 		_ = c.out.Close()
 		_ = c.in.Close()
+	})
+}
+
+func TestAClientThatStopsReadingKeepsNoOtherWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := turns.New(1)
+		silent := start(t, t.Context(), newServer(nil), Options{Turns: one})
+		silent.send(pingLine) // the answer is not read
+		synctest.Wait()
+		other := start(t, t.Context(), newServer(nil), Options{Turns: one})
+		other.send(pingLine)
+		other.next()
+		other.endInput()
+		_ = silent.out.Close()
+		_ = silent.in.Close()
+		<-silent.result
 	})
 }
 
