@@ -294,6 +294,13 @@ func TestTheOverviewAsksNoForge(t *testing.T) {
 			t.Errorf("the overview asked the provider: %v", call)
 		}
 	}
+	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1}
+	r, _, err := w.store.Pulls.FindPull(t.Context(), key)
+	r.RemindedAt, r.UpdatedAt = w.Now(), w.Now()
+	if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || err != nil || seeErr != nil {
+		t.Fatal(ok, err, seeErr)
+	}
+	w.page("/", 200).has("Nobody has reviewed it, and nobody has acted on it for 9 min")
 }
 
 // A forge that merges follows a person who has moved the file; what it writes then is not shown, and the page says so.
