@@ -58,7 +58,7 @@ func newSignedInWorld(t *testing.T) *signedInWorld {
 func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 	t.Parallel()
 	s := newSignedInWorld(t)
-	s.serving(func(address string) {
+	said := s.serving(func(address string) {
 		s.address = address
 		s.arrive()
 		for _, step := range []struct {
@@ -67,17 +67,22 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			// and one that refreshes, ann's agent that lists and that proposes, the command line that proposes.
 			reads, makes, signsIn, consents, refreshes int
 			lists, proposes, terminal                  fault.Code
+			// What the operator's own token gets that proposes by REST, and ann's browser that resumes what is
+			// not paused.
+			person  fault.Code
+			resumes int
 		}{
-			{"as it was", rolesOfTest, 200, 201, 200, 303, 200, "", "", ""},
+			{"as it was", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404},
 			{"narrowed", rolesOfTest + "repositories: [demo/other]\n", 200, 201, 200, 303, 200, fault.RepoNotAllowed,
-				fault.RepoNotAllowed, fault.RepoNotAllowed},
-			{"broken", rolesOfTest + "nonsense: true\n", 200, 403, 403, 403, 200, "", fault.ReadOnly, fault.ReadOnly},
-			{"mended", rolesOfTest, 200, 201, 200, 303, 200, "", "", ""},
+				fault.RepoNotAllowed, fault.RepoNotAllowed, fault.RepoNotAllowed, 404},
+			{"broken", rolesOfTest + "nonsense: true\n", 200, 403, 403, 403, 200, "", fault.ReadOnly, fault.ReadOnly,
+				fault.ReadOnly, 403},
+			{"mended", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404},
 			{"a lower role", strings.Replace(rolesOfTest, "operator:", "reviewer:", 1), 200, 403, 200, 403, 400,
-				fault.Unauthenticated, fault.Unauthenticated, ""},
-			{"mended again", rolesOfTest, 200, 201, 200, 303, 200, "", "", ""},
+				fault.Unauthenticated, fault.Unauthenticated, "", "", 403},
+			{"mended again", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404},
 			{"no role", strings.Replace(rolesOfTest, "user: ann", "user: eve", 1), 401, 401, 200, 401, 400,
-				fault.Unauthenticated, fault.Unauthenticated, ""},
+				fault.Unauthenticated, fault.Unauthenticated, "", "", 401},
 		} {
 			s.put("policy.yaml", step.policy)
 			// What the agent and the browser get tells that the rules of this step are seen: it differs from the step before.
@@ -92,6 +97,8 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 				"an agent at the socket that reads": {s.socketCalls("list_prs", homeOfTest), step.lists},
 				"an agent at the socket":            {s.socketCalls("create_pr", newFile()), step.proposes},
 				"the command line":                  {s.terminal(), step.terminal},
+				"a person by REST":                  {s.proposesByREST(), step.person},
+				"a browser that resumes":            {s.resuming(), step.resumes},
 				"a delivery": {s.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest,
 					true},
 			} {
@@ -101,6 +108,11 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			}
 		}
 	})
+	for text, want := range map[string]int{"rules cannot be read": 1, "rules can be read again": 1} {
+		if got := strings.Count(said(), text); got != want {
+			t.Errorf("the log says %d times that the %s:\n%s", got, text, said())
+		}
+	}
 }
 
 // A server that starts with a policy that it cannot read knows no roles. It lets nobody in by them, and ends no login.
@@ -208,6 +220,17 @@ func (s *signedInWorld) reading() int {
 func (s *signedInWorld) making() int {
 	return s.status(http.MethodPost, s.address+"/api/v1/tokens", fmt.Sprintf(`{"name":"t%d","scopes":["read"]}`,
 		time.Now().UnixNano()), s.as("application/json"))
+}
+
+// resuming is what ann's browser gets that ends the pauses of a repository, of which there are none.
+func (s *signedInWorld) resuming() int {
+	return s.status(http.MethodPost, s.address+"/api/v1/resume", `{"repo":"demo/home"}`, s.as("application/json"))
+}
+
+// proposesByREST is what a person's own token gets.
+func (s *signedInWorld) proposesByREST() fault.Code {
+	code, _ := s.peopleWorld.proposes(s.address, "")
+	return code
 }
 
 // wanted is what the program sends the browser with.

@@ -219,7 +219,7 @@ func (w *peopleWorld) throughPage(page, path string, body any) (code fault.Code)
 }
 
 // serving runs `claudeops serve` while do asks it at its address.
-func (w *peopleWorld) serving(do func(address string)) {
+func (w *peopleWorld) serving(do func(address string)) (said func() string) {
 	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
 	reader, writer := io.Pipe()
@@ -244,6 +244,7 @@ func (w *peopleWorld) serving(do func(address string)) {
 	host, _, _ := strings.Cut(at, "/")
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	do("http://" + host)
+	return stderr.String
 }
 
 // seeded returns texts with what the seed has: $HEAD is the head commit of the pull request in demo/home.
