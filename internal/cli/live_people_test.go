@@ -229,7 +229,7 @@ func (s *signedInWorld) resuming() int {
 
 // proposesByREST is what a person's own token gets.
 func (s *signedInWorld) proposesByREST() fault.Code {
-	code, _ := s.peopleWorld.proposes(s.address, "")
+	code, _ := s.proposes(s.address, "")
 	return code
 }
 
