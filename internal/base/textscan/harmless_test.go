@@ -198,8 +198,10 @@ func TestSecretsPassesOrdinaryText(t *testing.T) {
 		{"a table", "| secret | key | token |\n|---|---|---|\n| db | password | yes |\n"},
 		{"PromQL", "sum(rate(http_requests_total{job=\"api-server\",code=~\"5..\"}[5m])) by (authority) > 0.05\n"},
 		{"a systemd unit", "ExecStart=/usr/local/bin/restic backup --password-file=/etc/restic/password.txt /srv\n"},
-		{"names of a map of JSON", "```json\n{\n  \"modules\": {\n    \"Strip\": {\"exists\": false, \"live_data\": false},\n" +
-			"    \"OriginAndConfidences\": {\"exists\": false},\n    \"CategoryIntelligence\": {\"exists\": false}\n  }\n}\n```\n"},
+		{"names of a map of JSON", "```json\n{\n  \"modules\": {\n" +
+			"    \"Strip\": {\"exists\": false, \"live_data\": false},\n" +
+			"    \"OriginAndConfidences\": {\"exists\": false},\n" +
+			"    \"CategoryIntelligence\": {\"exists\": false}\n  }\n}\n```\n"},
 		{"a config map", "kind: ConfigMap\ndata:\n  config.yaml: |\n    interval: 30s\n"},
 	}
 	for _, tt := range tests {

@@ -325,8 +325,8 @@ func (s *secretSearch) any(f secretrules.Finding, in layer) {
 	s.found = append(s.found, hit{f.Rule, f.Description, where, max(where, in.lastOrigin(f.To))})
 }
 
-// takeForm takes only findings of rules that look for one kind of credential, and no names that were put together: those
-// are words, or have no digit.
+// takeForm takes only findings of rules that look for one kind of credential, and no names that were put together:
+// those are words, or have no digit.
 func (s *secretSearch) takeForm(f secretrules.Finding, in layer) {
 	if hasForm(f.Rule) && !wordy(f.Secret) && strings.ContainsAny(f.Secret, "0123456789") {
 		s.any(f, in)

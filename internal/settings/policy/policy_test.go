@@ -274,6 +274,16 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, same := range []string{
+		"# said otherwise\nversion: 1\ncaps:\n  open_prs: 1\nlabels:\n- \"agents\"\n",
+		"labels: ['agents']\nversion: 0x1\ncaps: {\"open_prs\": 1}\n",
+	} {
+		one, oneErr := policy.Parse("a.yaml", []byte("version: 1\ncaps: {open_prs: 1}\nlabels: [agents]\n"))
+		other, otherErr := policy.Parse("a.yaml", []byte(same))
+		if oneErr != nil || otherErr != nil || one.Hash() != other.Hash() || one.Hash() == a.Hash() {
+			t.Errorf("%q: %s and %s, %v", same, one.Hash(), other.Hash(), otherErr)
+		}
+	}
 	c, err := policy.Parse("a.yaml", []byte("version: 1\ncaps: {open_prs: 1}\n"))
 	if err != nil {
 		t.Fatal(err)
