@@ -68,21 +68,21 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			reads, makes, signsIn, consents, refreshes int
 			lists, proposes, terminal                  fault.Code
 			// What the operator's own token gets that proposes by REST, and ann's browser that resumes what is
-			// not paused.
-			person  fault.Code
-			resumes int
+			// not paused, promotes what was not proposed and merges what is not there.
+			person                    fault.Code
+			resumes, promotes, merges int
 		}{
-			{"as it was", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404},
+			{"as it was", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404},
 			{"narrowed", rolesOfTest + "repositories: [demo/other]\n", 200, 201, 200, 303, 200, fault.RepoNotAllowed,
-				fault.RepoNotAllowed, fault.RepoNotAllowed, fault.RepoNotAllowed, 404},
+				fault.RepoNotAllowed, fault.RepoNotAllowed, fault.RepoNotAllowed, 404, 404, 403},
 			{"broken", rolesOfTest + "nonsense: true\n", 200, 403, 403, 403, 200, "", fault.ReadOnly, fault.ReadOnly,
-				fault.ReadOnly, 403},
-			{"mended", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404},
+				fault.ReadOnly, 403, 403, 403},
+			{"mended", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404},
 			{"a lower role", strings.Replace(rolesOfTest, "operator:", "reviewer:", 1), 200, 403, 200, 403, 400,
-				fault.Unauthenticated, fault.Unauthenticated, "", "", 403},
-			{"mended again", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404},
+				fault.Unauthenticated, fault.Unauthenticated, "", "", 403, 404, 404},
+			{"mended again", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404},
 			{"no role", strings.Replace(rolesOfTest, "user: ann", "user: eve", 1), 401, 401, 200, 401, 400,
-				fault.Unauthenticated, fault.Unauthenticated, "", "", 401},
+				fault.Unauthenticated, fault.Unauthenticated, "", "", 401, 401, 401},
 		} {
 			s.put("policy.yaml", step.policy)
 			// What the agent and the browser get tells that the rules of this step are seen: it differs from the step before.
@@ -99,6 +99,11 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 				"the command line":                  {s.terminal(), step.terminal},
 				"a person by REST":                  {s.proposesByREST(), step.person},
 				"a browser that resumes":            {s.resuming(), step.resumes},
+				"a browser that stops a session":    {s.acts("/api/v1/sessions/none/stop", ""), step.resumes},
+				"a browser that promotes":           {s.acts("/api/v1/proposals/none/promote", "{}"), step.promotes},
+				"a browser that merges": {s.sends("/pulls/local/demo/home/999/review", "action=merge"),
+					step.merges},
+				"a browser that sends a form": {s.sends("/resume", "repo=demo/home"), step.resumes},
 				"a delivery": {s.delivers(address, "a-secret-of-the-webhooks") < http.StatusBadRequest,
 					true},
 			} {
@@ -225,6 +230,14 @@ func (s *signedInWorld) making() int {
 // resuming is what ann's browser gets that ends the pauses of a repository, of which there are none.
 func (s *signedInWorld) resuming() int {
 	return s.status(http.MethodPost, s.address+"/api/v1/resume", `{"repo":"demo/home"}`, s.as("application/json"))
+}
+
+func (s *signedInWorld) acts(path, body string) int {
+	return s.status(http.MethodPost, s.address+path, body, s.as("application/json"))
+}
+
+func (s *signedInWorld) sends(path, form string) int {
+	return s.status(http.MethodPost, s.address+path, form, s.as("application/x-www-form-urlencoded"))
 }
 
 // proposesByREST is what a person's own token gets.
