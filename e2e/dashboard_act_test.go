@@ -342,7 +342,7 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.becomes(`document.querySelector("main .empty, main .void") !== null`)
 	d.run(chromedp.Navigate(d.url + "/audit"))
 	d.says("Cut off an agent", "ann")
-	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`main table a`)),
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`main tbody a`)),
 		chromedp.WaitVisible(chromedp.CSS(`form[action$="/stop"] button`)))
 	d.press(`form[action$="/stop"] button`) // it went on without us
 	d.becomes(`document.querySelector("main").innerText.includes("A person stopped it")`)
