@@ -138,7 +138,13 @@ window.got = [];
 const control = new Set();
 const note = (target, what) => target ? window.got.push(what + " of " + target) : control.add(what);
 const within = (ms, set) => Promise.race([new Promise(set), new Promise((end) => setTimeout(end, ms))]);
-const frame = (src) => { const f = document.createElement("iframe"); if (src) f.src = src; document.body.append(f); return f; };
+const frame = (src, name) => {
+  const f = document.createElement("iframe");
+  if (src) f.src = src;
+  if (name) f.name = name;
+  document.body.append(f);
+  return f;
+};
 async function attack(target) {
   const form = new URLSearchParams({ why: "attack", for: "2h" });
   for (const path of ["/audit", "/api/v1/me", "/api/v1/proposals"])
@@ -146,21 +152,20 @@ async function attack(target) {
   await fetch(target + "/pause", { method: "POST", credentials: "include", body: form })
     .then((r) => note(target, "post " + r.status), () => {});
   await fetch(target + "/pause", { method: "POST", mode: "no-cors", credentials: "include", body: form }).catch(() => {});
-  await within(target ? 1500 : 30000, (end) => {
+  await within(target ? 3000 : 30000, (end) => {
     const events = new EventSource(target + "/events", { withCredentials: true });
     events.onopen = () => { note(target, "events"); events.close(); end(); };
     events.onerror = () => { events.close(); end(); };
   });
-  await within(target ? 1500 : 30000, (end) => {
+  await within(target ? 3000 : 30000, (end) => {
     const script = document.createElement("script");
     script.src = target + "/api/v1/me";
     script.onload = () => { note(target, "script"); end(); };
     script.onerror = end;
     document.head.append(script);
   });
-  await within(target ? 1500 : 30000, (end) => {
-    const sink = frame();
-    sink.name = "sink" + Math.random();
+  await within(target ? 3000 : 30000, (end) => {
+    const sink = frame("", "sink" + Math.random());
     const send = document.createElement("form");
     send.method = "post"; send.action = target + "/pause"; send.target = sink.name;
     for (const [name, value] of form) { const i = document.createElement("input"); i.name = name; i.value = value; send.append(i); }
@@ -168,7 +173,7 @@ async function attack(target) {
     sink.onload = end;
     send.submit();
   });
-  await within(target ? 1500 : 30000, (end) => { frame(target + "/policy").onload = end; });
+  await within(target ? 3000 : 30000, (end) => { frame(target + "/policy").onload = end; });
 }
 addEventListener("load", async () => {
   await attack("");
