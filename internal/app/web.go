@@ -152,7 +152,7 @@ func (p *Parts) remindAfter() time.Duration {
 	if err != nil {
 		return 0
 	}
-	return rules.Pulls.RemindAfter
+	return rules.RemindAfter
 }
 
 // webhooks returns the webhooks that are accepted, and the secrets of their senders.

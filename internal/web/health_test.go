@@ -362,8 +362,8 @@ func TestAForgeThatDoesNotServeUsTakesOneRowAndTheRestStays(t *testing.T) {
 func TestTheButtonOfEachPartOfTheHealthLeadsToAPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	names := []string{"policy", "tier", "switches", "git", "local root", "mounted repositories", "sessions",
-		"sign-in by x",
+	names := []string{"policy", "tier", "switches", "local root", "default provider",
+		"sessions", "sign-in by x",
 		"connector", "secrets"}
 	w.web.Rules.Doctor = func(context.Context) (parts []doctor.Finding) {
 		for _, name := range names {

@@ -45,8 +45,8 @@ func (s *Service) Exchange(ctx context.Context, id string, form url.Values, at S
 	case err != nil:
 		return Issued{}, err
 	case !known:
-		return Issued{}, wrong(errClient, "client_id is not one of a program that has registered here or was let in, or that is so "+
-			"long ago that it is forgotten; register again")
+		return Issued{}, wrong(errClient, "client_id is unknown: the program has neither registered here nor been let in, or so "+
+			"long ago that it is forgotten; begin again")
 	}
 	switch form.Get("grant_type") {
 	case "authorization_code":

@@ -366,7 +366,8 @@ func (f FileRequest) check(at string) []fault.Violation {
 	action := gitprovider.Action(f.Action)
 	switch {
 	case f.Path == "":
-		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty", "name the file by its path from the root of the repository")}
+		return []fault.Violation{invalid(at+".path", "`"+at+".path` is empty",
+			"name the file by its path from the root of the repository")}
 	case !action.Valid(): // beyond the limits, and told already
 		return nil
 	case len(f.Edits) > 0 && action != gitprovider.ActionUpdate:

@@ -2,6 +2,8 @@ package pullsync
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +125,7 @@ func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status) 
 	if was.State != gitprovider.StateMerged {
 		now.State = status.State
 	}
-	now.ActedAt, now.Labels = lastAct(was, status, t), labelsOf(status)
+	now.ActedAt, now.LabelsDigest = lastAct(was, status, t), labelsDigest(status.Labels)
 	if now.State != was.State {
 		action = f.stateChange(was, &now, status)
 	}
@@ -144,7 +146,7 @@ func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (l
 	last = was.ActedAt
 	seen := !was.SeenAt.IsZero()
 	pushed := status.HeadCommit != was.Head && was.Head != "" && !was.RevisedAt.After(was.SeenAt)
-	if seen && (pushed || labelsOf(status) != was.Labels || was.State != status.State) {
+	if seen && (pushed || labelsDigest(status.Labels) != was.LabelsDigest || was.State != status.State) {
 		last = now
 	}
 	for _, r := range status.Reviews {
@@ -156,9 +158,10 @@ func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (l
 	return last
 }
 
-// labelsOf returns the labels as records have them.
-func labelsOf(status gitprovider.Status) string {
-	return strings.Join(slices.Sorted(slices.Values(status.Labels)), "\n")
+// labelsDigest tells sets of labels apart, whatever their order.
+func labelsDigest(labels []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(labels)), "\n")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // lastChangesRequested returns the time of the latest request for changes; zero if there is none.

@@ -254,7 +254,7 @@ type PullRecord struct {
 	RevisedAt        time.Time // when we last added a commit; zero: never. The store fills it in.
 	ActedAt          time.Time // when a person was last seen to act on it; zero: nobody was
 	RemindedAt       time.Time // when people were last reminded of it; zero: never
-	Labels           string    // those that it was last seen with, sorted, with line ends between them
+	LabelsDigest     string    // tells whether its labels are those that it was last seen with; "" before the first look
 	// Version grows with each change of the record. 0: it was opened before records were kept, and was not read yet.
 	Version int64
 

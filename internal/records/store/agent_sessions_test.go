@@ -201,6 +201,7 @@ func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
 		{sessions.Query{Trigger: "s%"}, ""},
 		{sessions.Query{State: sessions.StateFailed, Tier: 1, Before: "3", Limit: 1}, "2 "},
 		{sessions.Query{Tier: 1, Before: "2"}, "0 "},
+		{sessions.Query{Oldest: true}, "0 1 2 3 "}, {sessions.Query{Oldest: true, After: "1", Limit: 1}, "2 "},
 	} {
 		found, err := s.AgentSessions.Sessions(ctx, c.query)
 		got := ""

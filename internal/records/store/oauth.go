@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// InsertClient keeps a program, in place of what was known by its id, and appends the rows to the audit. Beyond keep,
+// InsertClient keeps a program, replaces what was known by its id, and appends the rows to the audit. Beyond keep,
 // those are removed that came first and have no token and no code that are good.
 func (a *Access) InsertClient(ctx context.Context, c access.Client, keep int, rows ...record.Attempt) error {
 	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {

@@ -19,7 +19,7 @@ import (
 var pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
 	r.updated_us, r.asked_us, r.reviewed_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by,
 	r.misses, r.version,
-	r.acted_us, r.reminded_us, r.labels,
+	r.acted_us, r.reminded_us, r.labels_digest,
 	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us, ` + newestFacts
 
 // newestFacts selects the facts of the newest proposal of a pull request that changes files: of the whole of it.
@@ -208,9 +208,6 @@ func (p *Pulls) TriedPull(ctx context.Context, key record.PullKey) error {
 		micros(p.db.now()), textColumn(p.db.stored(key.Provider)), textColumn(key.Owner), textColumn(key.Repo), key.Number)
 }
 
-// maxLabels bounds the labels of a pull request that are kept, in runes.
-const maxLabels = 2000
-
 // SeePull replaces the record that has seen's version by seen, and with it appends the attempt, if any, to the audit
 // and the notices to the outbox. ok is false, and nothing is recorded, if the record has changed since that version:
 // what was seen may be older than what is recorded.
@@ -235,7 +232,7 @@ func (p *Pulls) SeePull(
 func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, error) {
 	return changesOne(tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
 			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, asked_us = $13,
-			reviewed_us = $14, acted_us = $15, reminded_us = $16, labels = $17, version = version + 1
+			reviewed_us = $14, acted_us = $15, reminded_us = $16, labels_digest = $17, version = version + 1
 		WHERE provider = $18 AND owner = $19 AND repo = $20 AND number = $21 AND version = $22`,
 		textColumn(seen.State), textColumn(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested,
 		textColumn(bound(string(seen.Checks), maxWord)),
@@ -243,7 +240,7 @@ func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, 
 		timeColumn(&seen.EndedAt),
 		textColumn(bound(seen.EndedBy, maxWord)), seen.Misses, timeColumn(&seen.AskedAt),
 		timeColumn(&seen.ReviewedAt), timeColumn(&seen.ActedAt), timeColumn(&seen.RemindedAt),
-		textColumn(bound(seen.Labels, maxLabels)),
+		textColumn(seen.LabelsDigest),
 		textColumn(seen.Provider), textColumn(seen.Owner), textColumn(seen.Repo), seen.Number, seen.Version))
 }
 
@@ -277,7 +274,7 @@ func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]re
 			timeColumn(&r.AskedAt),
 			timeColumn(&r.ReviewedAt), timeColumn(&r.RevisedAt), timeColumn(&r.TriedAt), timeColumn(&r.SeenAt),
 			(*textColumn)(&r.SeenBy), timeColumn(&r.EndedAt), (*textColumn)(&r.EndedBy), &r.Misses, &r.Version,
-			timeColumn(&r.ActedAt), timeColumn(&r.RemindedAt), (*textColumn)(&r.Labels),
+			timeColumn(&r.ActedAt), timeColumn(&r.RemindedAt), (*textColumn)(&r.LabelsDigest),
 			(*textColumn)(&r.Base), (*textColumn)(&r.Branch), (*textColumn)(&r.Title), (*textColumn)(&r.URL),
 			timeColumn(&r.OpenedAt), (*factTags)(&r.Tags))
 	}, query, args...)

@@ -345,10 +345,11 @@ func (f file) retention(p *Policy) (err error) {
 	return nil
 }
 
-// Bounds of the age at which a pull request is stale.
+// Default and bounds of stale.remind_after.
 const (
-	minStale = 24 * time.Hour
-	maxStale = 365 * 24 * time.Hour
+	defaultRemindAfter = 7 * 24 * time.Hour
+	minRemindAfter     = 24 * time.Hour
+	maxRemindAfter     = 365 * 24 * time.Hour
 )
 
 func (f file) stale(p *Policy) error {
@@ -362,10 +363,10 @@ func (f file) stale(p *Policy) error {
 		age = 0
 	case err != nil:
 		return fmt.Errorf("stale.remind_after: %q is not an age such as 7d", raw)
-	case age < minStale || age > maxStale:
+	case age < minRemindAfter || age > maxRemindAfter:
 		return fmt.Errorf("stale.remind_after: %q is outside 1d to 365d; 0 is never", raw)
 	}
-	p.Pulls.RemindAfter = age
+	p.RemindAfter = age
 	return nil
 }
 

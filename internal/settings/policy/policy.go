@@ -32,21 +32,23 @@ const (
 
 // Policy is the effective set of rules. It is immutable after loading.
 type Policy struct {
-	Source     string // file that it came from, or "embedded default"
-	Scope      gitprovider.Scope
-	Tiers      gitprovider.TierLimits
-	Targets    Targets
-	Limits     Limits
-	Text       Text
-	Labels     []string     // always begins with gitprovider.LabelOurs
-	Pulls      PullRequests // what they get beside labels
-	Duplicates Duplicates   // whose open pull requests keep a change of the same files off
-	Revisions  Revisions    // commits that an agent adds to its open pull requests
-	Server     Server       // what holds for the server itself, whatever is proposed
-	Agents     Agents       // what holds for agents beside their proposals
-	People     People       // what holds for people who sign in
-	Facts      FactRules    // what facts of a proposal do
-	Checkers   []Checker    // programs of the operator that look at each proposal
+	Source  string // file that it came from, or "embedded default"
+	Scope   gitprovider.Scope
+	Tiers   gitprovider.TierLimits
+	Targets Targets
+	Limits  Limits
+	Text    Text
+	Labels  []string     // always begins with gitprovider.LabelOurs
+	Pulls   PullRequests // what they get beside labels
+	// RemindAfter is how long nobody may act on a pull request before people are reminded of it; 0: they are not.
+	RemindAfter time.Duration
+	Duplicates  Duplicates // whose open pull requests keep a change of the same files off
+	Revisions   Revisions  // commits that an agent adds to its open pull requests
+	Server      Server     // what holds for the server itself, whatever is proposed
+	Agents      Agents     // what holds for agents beside their proposals
+	People      People     // what holds for people who sign in
+	Facts       FactRules  // what facts of a proposal do
+	Checkers    []Checker  // programs of the operator that look at each proposal
 }
 
 // Server holds the rules for the server itself, independent of any proposal.
@@ -147,9 +149,9 @@ func Default() Policy {
 			Cooldown: defaultCooldown,
 		},
 		Labels: []string{gitprovider.LabelOurs, "automated"}, Duplicates: DuplicatesOurs,
-		Revisions: Revisions{Max: defaultRevisions, OnChecks: true, Once: true},
-		Server:    Server{SessionTranscripts: defaultSessionTranscripts},
-		Pulls:     PullRequests{RemindAfter: defaultRemindAfter},
+		Revisions:   Revisions{Max: defaultRevisions, OnChecks: true, Once: true},
+		Server:      Server{SessionTranscripts: defaultSessionTranscripts},
+		RemindAfter: defaultRemindAfter,
 	}
 }
 
@@ -326,7 +328,7 @@ func (p Policy) View() View {
 		ToolTiers:    append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
 		FourEyes: p.People.FourEyes, SessionTranscripts: ageText(p.Server.SessionTranscripts),
-		RemindAfter: ageText(p.Pulls.RemindAfter),
+		RemindAfter: ageText(p.RemindAfter),
 		DryRun:      p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
 	}
 	for _, r := range p.AllRepositories() {
@@ -375,8 +377,8 @@ func (p Policy) Hash() string {
 	if len(p.Agents.Hooks) > 0 {
 		rules = append(rules, "hooks", p.Agents.Hooks)
 	}
-	if p.Pulls.RemindAfter != defaultRemindAfter {
-		rules = append(rules, "stale.remind_after", p.Pulls.RemindAfter)
+	if p.RemindAfter != defaultRemindAfter {
+		rules = append(rules, "stale.remind_after", p.RemindAfter)
 	}
 	if p.Server.RequireSink {
 		rules = append(rules, "audit.require_sink")

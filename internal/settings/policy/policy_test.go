@@ -86,12 +86,12 @@ func TestAFullPolicyIsRead(t *testing.T) {
 		t.Errorf("agents %+v", p.Agents)
 	}
 	pulls := policy.PullRequests{Draft: true, Reviewers: []string{"ann", "acme/ops"}, Assignees: []string{"joe"},
-		CreateLabels: true, RemindAfter: 3 * 24 * time.Hour}
+		CreateLabels: true}
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
 		t.Errorf("duplicates %q, by default %q", p.Duplicates, policy.Default().Duplicates)
 	}
-	if !reflect.DeepEqual(p.Pulls, pulls) || !p.Targets.AllowForks {
-		t.Errorf("pull requests %+v, forks %t", p.Pulls, p.Targets.AllowForks)
+	if !reflect.DeepEqual(p.Pulls, pulls) || !p.Targets.AllowForks || p.RemindAfter != 3*24*time.Hour {
+		t.Errorf("pull requests %+v, forks %t, a reminder after %s", p.Pulls, p.Targets.AllowForks, p.RemindAfter)
 	}
 }
 

@@ -4,23 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// PullRequests says what our pull requests get beside their labels, on hosts that have such things, and when people are
-// reminded of them.
+// PullRequests says what our pull requests get beside their labels, on hosts that have such things. The zero value is
+// the default: nothing.
 type PullRequests struct {
 	Draft        bool     `json:"draft"`         // they are opened as drafts
 	Reviewers    []string `json:"reviewers"`     // who is asked for a review; owner/team is a team
 	Assignees    []string `json:"assignees"`     // who is assigned
 	CreateLabels bool     `json:"create_labels"` // labels that the repository lacks are made
-	// RemindAfter is how long nobody may act on one before people are reminded of it; 0: they are not.
-	RemindAfter time.Duration `json:"-"`
 }
-
-const defaultRemindAfter = 7 * 24 * time.Hour
 
 // maxPeople bounds reviewers and assignees: GitHub takes 15 of the former and 10 of the latter.
 const maxPeople = 10
@@ -42,8 +37,9 @@ func (f file) pulls(p *Policy) error {
 		return err
 	}
 	assignees, err := people("pull_requests.assignees", f.Pulls.Assignees, false)
-	p.Pulls.Draft, p.Pulls.CreateLabels = f.Pulls.Draft, f.Pulls.CreateLabels
-	p.Pulls.Reviewers, p.Pulls.Assignees = reviewers, assignees
+	p.Pulls = PullRequests{
+		Draft: f.Pulls.Draft, Reviewers: reviewers, Assignees: assignees, CreateLabels: f.Pulls.CreateLabels,
+	}
 	return err
 }
 

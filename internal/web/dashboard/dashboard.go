@@ -95,7 +95,7 @@ type Dashboard struct {
 	turns     *httpx.Turns
 	overview  *overview
 	proposals *proposalPages
-	pullList  *pullList
+	healthy   *healthPages
 	pulls     *pullPages
 	sessions  *sessionPages
 	audit     *auditPages
@@ -128,7 +128,7 @@ func New(o Options) (*Dashboard, error) {
 			o.Providers.Reader, o.Policy},
 		pulls: &pullPages{r, o.Providers.Reader, o.Providers.Reviewer, o.Records.Attempts, o.Records.Pulls, &seenParts{},
 			o.Toolsets.concerns, o.Policy},
-		pullList: &pullList{
+		healthy: &healthPages{
 			renderer: r, reader: o.Providers.Reader, summary: o.Records.Summary, records: o.Records.Pulls, policy: o.Policy,
 			turn: httpx.NewTurns(1),
 		},
@@ -174,7 +174,7 @@ func (d *Dashboard) Routes() []httpx.Route {
 		follows("/audit", withQuery(d.audit.audit)),
 		follows(outcomesPath, withQuery(d.outcomes.show)),
 		page("/audit/{row}", withQuery(d.audit.showRow)), page("/audit.jsonl", d.audit.lines), follows(healthPath,
-			withQuery(d.pullList.showHealth)),
+			withQuery(d.healthy.showHealth)),
 		page(live.Path, d.hub.Events),
 		follows("/sessions", withQuery(d.sessions.showSessions)), follows("/sessions/schedule",
 			withQuery(d.sessions.schedule)),

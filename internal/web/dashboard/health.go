@@ -85,9 +85,9 @@ func (p healthPart) Button() *button {
 	switch name {
 	case doctor.RecordsPart:
 		return &button{"See the records", auditPath}
-	case "provider", "default", "git", "local", "mounted":
+	case "provider", "local":
 		return &button{"Ask the forges", askForgesPath}
-	case "policy", "tier", "switches":
+	case "policy", "tier", "switches", "default":
 		return &button{"See the policy", "/policy"}
 	case "sessions":
 		return &button{"See the schedule", sessionsPath + "/schedule"}
@@ -116,7 +116,7 @@ type healthPage struct {
 	Asked        *pullsRead // what the forges have; nil if they were not asked
 }
 
-func (h *pullList) showHealth(req *httpx.Request, q healthParams) (httpx.Response, error) {
+func (h *healthPages) showHealth(req *httpx.Request, q healthParams) (httpx.Response, error) {
 	now, err := h.health.Check(req.Context())
 	if err != nil {
 		return httpx.Response{}, err

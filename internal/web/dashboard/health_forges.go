@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/views"
 )
 
-// pullList asks the forges for the open pull requests of all repositories that we know.
-type pullList struct {
+// healthPages shows the server's health and, if asked, what the forges have of the repositories that we know.
+type healthPages struct {
 	*renderer
 	reader  Reader
 	summary views.Summary
@@ -83,7 +83,7 @@ func (m *pullsMemo) seen() (last pullsRead, begun int) {
 
 // readPulls reads them now, or shares a reading: one that began after the request came, and for a page that refreshes
 // itself one that is of the same record and not old, so that many pages cost the providers no more than one does.
-func (h *pullList) readPulls(req *httpx.Request) (pullsRead, error) {
+func (h *healthPages) readPulls(req *httpx.Request) (pullsRead, error) {
 	_, begun := h.memo.seen()
 	waiting, cancel := context.WithTimeout(req.Context(), pullsTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (h *pullList) readPulls(req *httpx.Request) (pullsRead, error) {
 }
 
 // askProviders reads every repository.
-func (h *pullList) askProviders(ctx context.Context, read *pullsRead) error {
+func (h *healthPages) askProviders(ctx context.Context, read *pullsRead) error {
 	repos, err := h.knownRepositories(ctx)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (h *pullList) askProviders(ctx context.Context, read *pullsRead) error {
 }
 
 // knownRepositories returns the repositories of the record and those that the allowlists name one by one.
-func (h *pullList) knownRepositories(ctx context.Context) ([]record.RepoName, error) {
+func (h *healthPages) knownRepositories(ctx context.Context) ([]record.RepoName, error) {
 	repos, err := h.summary.Repositories(ctx)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (h *pullList) knownRepositories(ctx context.Context) ([]record.RepoName, er
 }
 
 // loadRepoPulls asks for the pull requests of one repository. The error is that of the records.
-func (h *pullList) loadRepoPulls(ctx context.Context, repo record.RepoName) (*repoPulls, error) {
+func (h *healthPages) loadRepoPulls(ctx context.Context, repo record.RepoName) (*repoPulls, error) {
 	out := &repoPulls{Repo: repo}
 	prs, err := h.reader.ListAt(ctx, repo.Provider, repo.Owner, repo.Name)
 	if err != nil {
