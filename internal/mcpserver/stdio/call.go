@@ -48,7 +48,7 @@ func (l *loop) execute(c *call) {
 		l.report(c.env, int64(len(c.raw)), answer.refused, answer.err.Message)
 	}
 	if l.calls.endFlight(c) {
-		l.send(c.env, answer)
+		l.reply(c.env, answer)
 	}
 }
 
@@ -80,7 +80,7 @@ func (l *loop) sendNote(c *call, note mcp.JSONRPCNotification) {
 		l.log.Error("cannot encode a notification", slog.String("method", note.Method), slog.Any("error", err))
 		return
 	}
-	c.env.to.send(line)
+	c.env.to.deliver(line)
 }
 
 // skip answers a call that was cancelled before it started.

@@ -193,7 +193,7 @@ func (l *loop) rejectMessage(env envelope, size int64, r messageRejection) {
 	l.report(env, size, r.reason, r.message)
 	if !r.silent {
 		env.id = r.id
-		l.send(env, errorReply(r.code, r.message, r.reason))
+		l.reply(env, errorReply(r.code, r.message, r.reason))
 	}
 }
 

@@ -187,7 +187,7 @@ func TestAWaitingLineComesAfterTheNotificationsThatWereSentBeforeIt(t *testing.T
 		var out bytes.Buffer
 		w := newWriter(&out, notes, nil, slog.New(slog.DiscardHandler))
 		sent := make(chan struct{})
-		go func() { w.send([]byte("line\n")); close(sent) }()
+		go func() { w.deliver([]byte("line\n")); close(sent) }()
 		synctest.Wait() // until the line is offered
 		go w.writeLoop()
 		<-sent
@@ -205,7 +205,7 @@ func TestNothingIsWrittenAfterAFailedWrite(t *testing.T) {
 	w := newWriter(out, nil, nil, slog.New(slog.DiscardHandler))
 	go w.writeLoop()
 	for range 3 {
-		w.send([]byte("line\n"))
+		w.deliver([]byte("line\n"))
 	}
 	<-w.done
 	if out.writes != 1 || w.err == nil {

@@ -92,10 +92,10 @@ func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) rpcReply {
 	return internalFailure()
 }
 
-// send writes the reply to a message under its id.
-func (l *loop) send(env envelope, r rpcReply) {
+// reply writes the reply to a message under its id.
+func (l *loop) reply(env envelope, r rpcReply) {
 	if line := l.encode(env.id, r); line != nil {
-		env.to.send(line)
+		env.to.deliver(line)
 	}
 }
 
@@ -143,7 +143,7 @@ type writer struct {
 
 // outlet takes the output of one message: lines, and the end.
 type outlet interface {
-	send(line []byte)
+	deliver(line []byte)
 	endOutput()
 }
 
@@ -208,9 +208,9 @@ func (w *writer) write(line []byte) {
 	}
 }
 
-// send writes one encoded line and waits until that is done, so that no consequence of the line can overtake it. The
+// deliver writes one encoded line and waits until that is done, so that no consequence of the line can overtake it. The
 // line is dropped if the output is broken or the time of the connection is over.
-func (w *writer) send(text []byte) {
+func (w *writer) deliver(text []byte) {
 	line := outLine{text: text, written: make(chan struct{})}
 	select {
 	case w.lines <- line:

@@ -146,7 +146,7 @@ func (l *loop) handle(f frame) {
 		l.cancelled(env.params.cancels)
 	default:
 		if line := l.answered(f.raw, env); line != nil {
-			env.to.send(line) // after its turn: it may wait for a client that does not read
+			env.to.deliver(line) // after its turn: it may wait for a client that does not read
 		}
 	}
 }
@@ -335,8 +335,8 @@ func (l *loop) exchange(x exchange.Exchange, scope uint64) {
 // exchangeOutlet is the outlet of an exchange.
 type exchangeOutlet struct{ exchange.Exchange }
 
-func (s exchangeOutlet) send(line []byte) { s.Say(line) }
-func (s exchangeOutlet) endOutput()       { s.End() }
+func (s exchangeOutlet) deliver(line []byte) { s.Say(line) }
+func (s exchangeOutlet) endOutput()          { s.End() }
 
 // tellStreams passes a notification on to the streams whose clients asked for it, each tagged with the id of its
 // request.

@@ -241,7 +241,7 @@ func (c *Cache) clear(what CacheClearing, pretend bool) (Cleared, error) {
 		}
 		return out, err
 	}
-	err = c.change(func(root *files.Writing) error {
+	err = c.rewrite(func(root *files.Writing) error {
 		list, err := c.cachedFiles(root)
 		if err != nil {
 			return err
@@ -364,8 +364,8 @@ func (c *Cache) readCached(name string) ([]byte, error) {
 	return readEntry(root, name)
 }
 
-// change calls what writes the cache, one at a time of all processes.
-func (c *Cache) change(do func(root *files.Writing) error) error {
+// rewrite calls what writes the cache, one at a time of all processes.
+func (c *Cache) rewrite(do func(root *files.Writing) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	root, err := c.openWriting()
@@ -394,7 +394,7 @@ func (c *Cache) writeCached(name string, content []byte) error {
 	if int64(len(content)) > min(c.maxBytes, maxEntryBytes) || name == "" {
 		return errNotCached
 	}
-	return c.change(func(root *files.Writing) error {
+	return c.rewrite(func(root *files.Writing) error {
 		list, err := c.cachedFiles(root)
 		if err != nil {
 			return err

@@ -122,7 +122,7 @@ func (c *Catalog) List(ctx context.Context, kind Kind, source Source) ([]Summary
 		if source != "" && source != p.source {
 			continue
 		}
-		files, unread, err := p.files(kind, "")
+		files, unread, err := p.definitionFiles(kind, "")
 		if err != nil {
 			return nil, nil, err
 		}

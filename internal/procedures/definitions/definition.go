@@ -33,8 +33,8 @@ func Kinds() []Kind { return []Kind{Agent, Tool} }
 // ShownKinds lists those that people are shown.
 func ShownKinds() []Kind { return []Kind{Agent, Tool, Skill} }
 
-// folder returns the kind's folder in a project, a plugin and the global registry.
-func (k Kind) folder() string { return string(k) + "s" }
+// folderName returns the kind's folder in a project, a plugin and the global registry.
+func (k Kind) folderName() string { return string(k) + "s" }
 
 // Source says where a definition was found.
 type Source string

@@ -68,8 +68,8 @@ func (r Registry) location() (location, error) {
 	return l, err
 }
 
-// folder returns the folder of a registry that is a file, and the index in it.
-func (l location) folder() (dir, index string) {
+// splitFolder returns the folder of a registry that is a file, and the index in it.
+func (l location) splitFolder() (dir, index string) {
 	if files.IsFolder(l.file) {
 		return l.file, "registry.json"
 	}
@@ -90,7 +90,7 @@ func (r Registry) refer(text string) (location, error) {
 		return location{url: base.url.ResolveReference(u)}, nil
 	}
 	if base.url == nil && !filepath.IsAbs(l.file) {
-		dir, _ := base.folder()
+		dir, _ := base.splitFolder()
 		l.file = filepath.Join(dir, l.file)
 	}
 	return l, nil
@@ -158,8 +158,8 @@ func (f *fetcher) tokenOf(r Registry) string {
 	return ""
 }
 
-// answer is a registry's answer.
-type answer struct {
+// fetched is a registry's answer.
+type fetched struct {
 	content []byte
 	etag    string
 	same    bool // etag is still current; content is empty
@@ -167,7 +167,7 @@ type answer struct {
 
 // get reads from a registry. etag, if not "", asks whether there is
 // anything new. *Error for all that fails.
-func (f *fetcher) get(ctx context.Context, r Registry, l location, etag string) (answer, error) {
+func (f *fetcher) get(ctx context.Context, r Registry, l location, etag string) (fetched, error) {
 	if l.url == nil {
 		return readFile(r, l)
 	}
@@ -179,47 +179,47 @@ func (f *fetcher) get(ctx context.Context, r Registry, l location, etag string) 
 	got, err := f.client(r, token).Do(ctx, transport.Request{Method: http.MethodGet, URL: l.url, Header: header})
 	switch {
 	case errors.Is(err, transport.ErrBodyTooLarge):
-		return answer{}, tooLarge(r, l)
+		return fetched{}, tooLarge(r, l)
 	case err != nil:
-		return answer{}, unreachableRegistry(r, l, err)
+		return fetched{}, unreachableRegistry(r, l, err)
 	case got.Status == http.StatusNotModified && etag != "":
-		return answer{etag: etag, same: true}, nil
+		return fetched{etag: etag, same: true}, nil
 	case got.Status == http.StatusUnauthorized || got.Status == http.StatusForbidden:
-		return answer{}, notAdmitted(r, got.Status, token != "")
+		return fetched{}, notAdmitted(r, got.Status, token != "")
 	case got.Status != http.StatusOK:
-		return answer{}, newError(NetworkError, "the registry %q answered %d %s for %s", r.Name, got.Status,
+		return fetched{}, newError(NetworkError, "the registry %q answered %d %s for %s", r.Name, got.Status,
 			http.StatusText(got.Status), l).With("registry", r.Name).With("status", got.Status)
 	}
-	return answer{content: got.Body, etag: got.Header.Get("ETag")}, nil
+	return fetched{content: got.Body, etag: got.Header.Get("ETag")}, nil
 }
 
 // readFile reads a file of a registry that is a folder of this machine. What leaves the folder, also by a link, is not
 // read.
-func readFile(r Registry, l location) (answer, error) {
+func readFile(r Registry, l location) (fetched, error) {
 	base, err := r.location()
 	if err != nil {
-		return answer{}, unreachableRegistry(r, l, err)
+		return fetched{}, unreachableRegistry(r, l, err)
 	}
-	dir, name := base.folder()
+	dir, name := base.splitFolder()
 	if l.file != base.file {
 		if name, err = filepath.Rel(dir, l.file); err != nil || !filepath.IsLocal(name) {
-			return answer{}, newError(PermissionDenied, "the registry %q names %s, which lies outside of its folder", r.Name,
-				l).With("registry", r.Name)
+			return fetched{}, newError(PermissionDenied, "the registry %q names %s, which lies outside of its folder",
+				r.Name, l).With("registry", r.Name)
 		}
 	}
 	root, err := files.OpenDir(dir)
 	if err != nil {
-		return answer{}, unreadableRegistry(r, dir, err)
+		return fetched{}, unreadableRegistry(r, dir, err)
 	}
 	defer func() { _ = root.Close() }()
 	content, _, err := root.Read(name, maxFetchBytes)
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
-		return answer{}, tooLarge(r, l)
+		return fetched{}, tooLarge(r, l)
 	case err != nil:
-		return answer{}, unreadableRegistry(r, filepath.Join(dir, name), err)
+		return fetched{}, unreadableRegistry(r, filepath.Join(dir, name), err)
 	}
-	return answer{content: content}, nil
+	return fetched{content: content}, nil
 }
 
 func unreadableRegistry(r Registry, name string, err error) *Error {

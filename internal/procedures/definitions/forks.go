@@ -94,7 +94,7 @@ func (c *Catalog) Forks(ctx context.Context, kinds ...Kind) ([]Fork, error) {
 	var out []Fork
 	for _, kind := range kinds {
 		for _, p := range c.places() {
-			files, _, err := p.files(kind, "")
+			files, _, err := p.definitionFiles(kind, "")
 			if err != nil {
 				return nil, err
 			}
@@ -168,7 +168,7 @@ func (c *Catalog) Fork(ctx context.Context, name string) (Fork, error) {
 func (c *Catalog) versions(ctx context.Context, fork *Found, origin Origin) []Newest {
 	var out []Newest
 	for _, p := range c.places() {
-		files, _, err := p.files(fork.Definition.Kind, origin.Name)
+		files, _, err := p.definitionFiles(fork.Definition.Kind, origin.Name)
 		if err != nil {
 			continue
 		}
@@ -202,7 +202,7 @@ func (c *Catalog) versions(ctx context.Context, fork *Found, origin Origin) []Ne
 func (c *Catalog) upstream(ctx context.Context, f Fork) (*Found, error) {
 	kind, ref := f.Definition.Kind, Reference{Name: f.Origin.Name, Range: f.Origin.Version}
 	for _, p := range c.places() {
-		files, _, err := p.files(kind, ref.Name)
+		files, _, err := p.definitionFiles(kind, ref.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -62,9 +62,9 @@ func (p definitionRoot) open() (*files.Dir, error) {
 	return root, err
 }
 
-// files lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder without a
-// definition is not a problem. More than maxDefinitions entries are a *limitError.
-func (p definitionRoot) files(kind Kind, only string) (found []file, problems Problems, err error) {
+// definitionFiles lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder
+// without a definition is not a problem. More than maxDefinitions entries are a *limitError.
+func (p definitionRoot) definitionFiles(kind Kind, only string) (found []file, problems Problems, err error) {
 	if !p.mayHave(kind) {
 		return nil, nil, nil
 	}
@@ -76,7 +76,7 @@ func (p definitionRoot) files(kind Kind, only string) (found []file, problems Pr
 		return nil, nil, nil
 	}
 	defer func() { _ = root.Close() }()
-	folder := path.Join(p.below, kind.folder())
+	folder := path.Join(p.below, kind.folderName())
 	entries, complete, err := root.Entries(folder, maxDefinitions)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -155,7 +155,7 @@ func (p definitionRoot) names(kind Kind) []string {
 	}
 	defer func() { _ = root.Close() }()
 	// as many as can be read: they are suggestions
-	entries, _, err := root.Entries(path.Join(p.below, kind.folder()), maxDefinitions)
+	entries, _, err := root.Entries(path.Join(p.below, kind.folderName()), maxDefinitions)
 	if err != nil {
 		return nil
 	}

@@ -128,7 +128,7 @@ func (c *Catalog) similar(kind Kind, name string) []string {
 }
 
 func (c *Catalog) resolveIn(p definitionRoot, kind Kind, ref Reference, missing *notFoundError) (*Found, error) {
-	candidates, problems, err := p.files(kind, ref.Name)
+	candidates, problems, err := p.definitionFiles(kind, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (c *Catalog) resolveIn(p definitionRoot, kind Kind, ref Reference, missing 
 
 // saying lists the files that say a name, whatever theirs is.
 func (c *Catalog) saying(p definitionRoot, kind Kind, name string) ([]file, error) {
-	all, _, err := p.files(kind, "")
+	all, _, err := p.definitionFiles(kind, "")
 	if err != nil {
 		return nil, err
 	}

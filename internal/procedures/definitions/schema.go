@@ -184,7 +184,8 @@ const agentsFolder = ".agents"
 // inClaudeFolder reports whether a file, by its path, is an agent of Claude Code.
 func inClaudeFolder(name string) bool {
 	folder := path.Dir(filepath.ToSlash(name))
-	return path.Ext(name) == ".md" && path.Base(folder) == Agent.folder() && path.Base(path.Dir(folder)) == claudeFolder
+	return path.Ext(name) == ".md" && path.Base(folder) == Agent.folderName() &&
+		path.Base(path.Dir(folder)) == claudeFolder
 }
 
 // formatOf returns the format of a file by its path.

@@ -383,7 +383,7 @@ func kindOfPath(name string) (Kind, bool) {
 	parts := strings.Split(name, "/")
 	for _, kind := range Kinds() {
 		ext := path.Ext(name)
-		if len(parts) < 3 || parts[0] != ".fractary" || parts[1] != kind.folder() || !knownExtension(ext) {
+		if len(parts) < 3 || parts[0] != ".fractary" || parts[1] != kind.folderName() || !knownExtension(ext) {
 			continue
 		}
 		flat, own := len(parts) == 3, len(parts) == 4 && parts[3] == string(kind)+ext

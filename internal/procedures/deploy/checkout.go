@@ -74,7 +74,7 @@ func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
 	if err != nil {
 		return Checkout{}, err
 	}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.makeGitDir(ctx); err != nil {
 		return Checkout{}, err
 	}
 	if err := c.fetch(ctx, source); err != nil {
@@ -156,8 +156,8 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 	return source.operators(), nil // the checkout is the operator's own configuration
 }
 
-// prepare makes the git directory of our own.
-func (c *checkout) prepare(ctx context.Context) error {
+// makeGitDir makes the git directory of our own.
+func (c *checkout) makeGitDir(ctx context.Context) error {
 	format := "sha1"
 	if len(c.From) == 64 {
 		format = "sha256"

@@ -130,7 +130,7 @@ func (s *Service) traced(ctx context.Context, r Request) (t traced, err error) {
 func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err error) {
 	at := 1 // the line at which the part begins
 	for _, p := range of.parts {
-		text, err := p.text()
+		text, err := p.content()
 		if err != nil {
 			return nil, err
 		}
@@ -294,8 +294,8 @@ type filePart struct {
 	line   bool   // it ends with a newline, whether its file does or not
 }
 
-// text returns the text of the module's file, as it is in the target's.
-func (p filePart) text() (string, error) {
+// content returns the text of the module's file, as it is in the target's.
+func (p filePart) content() (string, error) {
 	content, err := p.module.tree[p.file].Content.Bytes()
 	if err != nil || !p.line {
 		return string(content), err
@@ -303,11 +303,11 @@ func (p filePart) text() (string, error) {
 	return withNewline(string(content)), nil
 }
 
-// text returns the text of the target's file.
-func (of madeOf) text() (string, error) {
+// content returns the text of the target's file.
+func (of madeOf) content() (string, error) {
 	var b strings.Builder
 	for _, p := range of.parts {
-		text, err := p.text()
+		text, err := p.content()
 		if err != nil {
 			return "", err
 		}

@@ -180,7 +180,7 @@ func (s Setup) readModules(ctx context.Context, from reading, modules []Module, 
 			continue
 		}
 		group.Go(func() error {
-			tree, commit, err := s.files(ctx, root, m, from, func(g *GitSource) string {
+			tree, commit, err := s.moduleTree(ctx, root, m, from, func(g *GitSource) string {
 				if commit := lock.commit(m); commit != "" || from.commit == nil {
 					return commit
 				}
@@ -238,9 +238,9 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 	return id
 }
 
-// files returns a module's files without overlays. known is the commit of a module of another repository, if it is
+// moduleTree returns a module's files without overlays. known is the commit of a module of another repository, if it is
 // known; commit is the one that was read, "" for a module of the configuration's own.
-func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from reading,
+func (s Setup) moduleTree(ctx context.Context, root *files.Dir, m Module, from reading,
 	known func(*GitSource) string) (tree fileset.Tree, commit string, err error) {
 	if g := m.Source.Git; g != nil {
 		if g = g.operators(); !from.own() {
@@ -256,7 +256,7 @@ func (s Setup) files(ctx context.Context, root *files.Dir, m Module, from readin
 				return nil, "", err
 			}
 		}
-		tree, err = s.Git.files(ctx, g, commit, from)
+		tree, err = s.Git.treeAt(ctx, g, commit, from)
 		return tree, commit, err
 	}
 	if tree := fileset.RecordedTree(root, m.Source.LocalPath.Path, from.stat.Tree(root.Name(), m.Source.LocalPath.Path),

@@ -85,7 +85,7 @@ func (r *renderer) whole(root, rel string, m rendered, file string) error {
 
 // joined puts a text in place that is made of the texts of modules.
 func (r *renderer) joined(root, rel string, of madeOf) error {
-	text, err := of.text()
+	text, err := of.content()
 	if err != nil {
 		return err
 	}

@@ -209,7 +209,7 @@ func (s *Service) newEntries(ctx context.Context, from reading, config *Config, 
 		if own := m.Source.Git == nil && entries[m.ID] == nil && (m.Enabled == nil || *m.Enabled); at < 0 && !own {
 			continue
 		}
-		tree, commit, err := s.setup.files(ctx, root, m, from, func(*GitSource) string { return updates[at].To })
+		tree, commit, err := s.setup.moduleTree(ctx, root, m, from, func(*GitSource) string { return updates[at].To })
 		if err != nil {
 			return err
 		}

@@ -343,15 +343,15 @@ func (i *installing) folderIsFree(name Name) error {
 		i.folders = map[string]string{}
 		for other := range i.view.lock.Packages {
 			if n, err := parseName(other); err == nil {
-				i.folders[n.folder()] = other
+				i.folders[n.folderName()] = other
 			}
 		}
 	}
-	if other, taken := i.folders[name.folder()]; taken && other != name.String() {
+	if other, taken := i.folders[name.folderName()]; taken && other != name.String() {
 		return newError(NameConflict, "%s and %s would lie in the same folder", name,
 			other).Suggest("uninstall one of them first")
 	}
-	i.folders[name.folder()] = name.String()
+	i.folders[name.folderName()] = name.String()
 	return nil
 }
 
@@ -366,7 +366,7 @@ func (i *installing) stagePackage(name Name, packed *Packed) (fileset.Tree, erro
 	if i.stage == "" {
 		i.stage = filepath.ToSlash(filepath.Join(temporary, rand.Text()))
 	}
-	folder := i.stage + "/new/" + name.folder()
+	folder := i.stage + "/new/" + name.folderName()
 	tree := fileset.Tree{}
 	for _, f := range packed.Files {
 		tree[f.Name] = fileset.TreeFile{Content: fileset.Bytes(f.Content), Executable: f.Executable}
@@ -422,7 +422,7 @@ func installedTree(w workspace, name Name, have Locked) (fileset.Tree, *Manifest
 	if err != nil {
 		return nil, nil, err
 	}
-	tree, err := readTree(root, workspaceName+"/packages/"+name.folder())
+	tree, err := readTree(root, workspaceName+"/packages/"+name.folderName())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -50,9 +50,9 @@ func (n Name) String() string {
 	return "@" + n.Scope + "/" + n.Bare
 }
 
-// folder returns the name of the package's folder. Two names may share one (@a/b and a--b): who writes looks whose it
-// is.
-func (n Name) folder() string {
+// folderName returns the name of the package's folder. Two names may share one (@a/b and a--b): who writes looks
+// whose it is.
+func (n Name) folderName() string {
 	if n.Scope == "" {
 		return n.Bare
 	}

@@ -184,7 +184,7 @@ func (s toolDeps) validate() operation.Operation {
 			"warnings do not. An invalid "+
 			"package is an answer with valid: false, not an error of the call."),
 		func(_ context.Context, call operation.Call, in ValidateRequest) (ValidateAnswer, error) {
-			dir, within, err := s.service().folder(call, orText(in.Path, "."))
+			dir, within, err := s.service().resolveFolder(call, orText(in.Path, "."))
 			if err != nil {
 				return ValidateAnswer{}, err
 			}

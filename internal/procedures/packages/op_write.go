@@ -176,7 +176,7 @@ func (s toolDeps) createPackage() operation.Operation {
 	return writing(s, o, func(CreateRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in CreateRequest) (CreateAnswer, error) {
 			service := s.service()
-			dir, within, err := service.folder(call, orText(in.Path, "."))
+			dir, within, err := service.resolveFolder(call, orText(in.Path, "."))
 			if err != nil {
 				return CreateAnswer{}, err
 			}

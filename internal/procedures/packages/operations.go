@@ -109,9 +109,9 @@ func (s toolDeps) home() []string {
 // project.
 func isPerson(call operation.Call) bool { return call.Caller.Door == record.DoorCLI }
 
-// folder returns an argument that names a folder, and the folder in which it has to stay when it is opened; "" for a
-// person. AAM_PERMISSION_DENIED for one where the caller may not look.
-func (s *Service) folder(call operation.Call, name string) (dir, within string, err error) {
+// resolveFolder returns an argument that names a folder, and the folder in which it has to stay when it is opened; ""
+// for a person. AAM_PERMISSION_DENIED for one where the caller may not look.
+func (s *Service) resolveFolder(call operation.Call, name string) (dir, within string, err error) {
 	if name == "~" || strings.HasPrefix(name, "~/") {
 		name = s.settings.Home + name[1:]
 	}
@@ -179,7 +179,7 @@ func operationForm() *operation.Form {
 // modelText returns the text for a model: an error by its code, a list as a list.
 func modelText(answer any) string {
 	if f, ok := answer.(Failure); ok {
-		return f.text()
+		return f.sentence()
 	}
 	if l, ok := answer.(operation.ListAnswer); ok {
 		list, notes := l.AsList()
@@ -203,7 +203,7 @@ func plainJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func (f Failure) text() string {
+func (f Failure) sentence() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s", f.Error.Code, f.Error.Message)
 	if f.Error.Hint != "" {

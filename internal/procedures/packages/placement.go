@@ -266,7 +266,7 @@ func (s *Service) putFiles(ctx context.Context, root *files.Dir, text []byte, na
 		if err != nil {
 			return nil, nil, err
 		}
-		tree, err := readTree(root, packageFolder(n.folder()))
+		tree, err := readTree(root, packageFolder(n.folderName()))
 		return tree, m, err
 	}, leave)
 	if err != nil {

@@ -100,7 +100,7 @@ func (p *publishing) publishArchive(known Metadata, m *Manifest, one Published, 
 	if err := p.replaceFile(archivePath(name, m.Version), archive); err != nil {
 		return "", err
 	}
-	if err := p.writeUnfinished(append(p.unfinished, name.folder())...); err != nil {
+	if err := p.writeUnfinished(append(p.unfinished, name.folderName())...); err != nil {
 		return "", err
 	}
 	known.Name, known.Description, known.Author, known.License = m.Name, m.Description, m.Author, m.License
@@ -112,10 +112,12 @@ func (p *publishing) publishArchive(known Metadata, m *Manifest, one Published, 
 		known.DistTags = map[string]string{"latest": m.Version}
 	}
 	known.DistTags[tag] = m.Version
-	return name.folder(), p.writeYAML(metadataPath(name), known)
+	return name.folderName(), p.writeYAML(metadataPath(name), known)
 }
 
-func metadataPath(name Name) string { return filepath.Join("packages", name.folder(), "metadata.yaml") }
+func metadataPath(name Name) string {
+	return filepath.Join("packages", name.folderName(), "metadata.yaml")
+}
 
 func typesOf(m *Manifest) []string {
 	out := []string{}
@@ -157,7 +159,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 	known := map[string]IndexEntry{}
 	for _, e := range index.Packages {
 		if name, err := parseName(e.Name); err == nil {
-			known[name.folder()] = e
+			known[name.folderName()] = e
 		}
 	}
 	index.Packages = make([]IndexEntry, 0, len(entries))

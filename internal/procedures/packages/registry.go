@@ -321,7 +321,7 @@ func (r Registry) Archive(name Name, p Published) (*Packed, error) {
 }
 
 func archivePath(name Name, version string) string {
-	return filepath.Join("packages", name.folder(), "versions", version+".aam")
+	return filepath.Join("packages", name.folderName(), "versions", version+".aam")
 }
 
 // Scores of a match.

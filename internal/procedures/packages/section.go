@@ -103,7 +103,7 @@ func (c *changeOfPackages) sections() (edits []textEdit, notes []string, err err
 	e := editing{c.workspace.Project, c.after, map[string][]byte{}, map[string][]byte{}, nil}
 	for _, name := range c.touched {
 		_, stays := c.after.Packages[name]
-		if err := e.remove(name, c.before.Packages[name].Sections, stays); err != nil {
+		if err := e.dropSections(name, c.before.Packages[name].Sections, stays); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -170,8 +170,8 @@ func (e *editing) readTarget(name string) (string, error) {
 	return rel, nil
 }
 
-// remove takes the sections of a package out.
-func (e *editing) remove(pkg string, sections []Section, replaced bool) error {
+// dropSections takes the sections of a package out.
+func (e *editing) dropSections(pkg string, sections []Section, replaced bool) error {
 	for _, s := range sections {
 		name, err := e.readTarget(s.Path)
 		if err != nil {

@@ -131,9 +131,9 @@ func (c *changeOfPackages) transaction(edits []textEdit, now time.Time) (*transa
 			return nil, err
 		}
 		if _, stays := c.after.Packages[name]; !stays {
-			t.Gone = append(t.Gone, n.folder())
+			t.Gone = append(t.Gone, n.folderName())
 		} else if c.staged[name] {
-			t.New = append(t.New, n.folder())
+			t.New = append(t.New, n.folderName())
 		}
 	}
 	var err error

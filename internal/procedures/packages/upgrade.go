@@ -149,7 +149,7 @@ func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Remo
 		return Removed{}, err
 	}
 	missing := newError(PackageNotInstalled, "%s is not installed", name).Suggest("aam_list shows what is")
-	gone, notes, err := s.remove(ctx, dryRun, func(lock *Lock) ([]string, error) {
+	gone, notes, err := s.uninstall(ctx, dryRun, func(lock *Lock) ([]string, error) {
 		if _, installed := lock.Packages[name.String()]; !installed {
 			return nil, missing
 		}
@@ -172,11 +172,11 @@ func (s *Service) Uninstall(ctx context.Context, text string, dryRun bool) (Remo
 
 // Autoremove removes the packages that came with others, and that nothing needs any more.
 func (s *Service) Autoremove(ctx context.Context, dryRun bool) (gone []Removed, notes []string, err error) {
-	return s.remove(ctx, dryRun, func(lock *Lock) ([]string, error) { return lock.unneeded(), nil })
+	return s.uninstall(ctx, dryRun, func(lock *Lock) ([]string, error) { return lock.unneeded(), nil })
 }
 
-// remove removes the installed packages that which names, all together; none without a workspace.
-func (s *Service) remove(ctx context.Context, dryRun bool, which func(*Lock) ([]string, error)) (gone []Removed,
+// uninstall removes the installed packages that which names, all together; none without a workspace.
+func (s *Service) uninstall(ctx context.Context, dryRun bool, which func(*Lock) ([]string, error)) (gone []Removed,
 	notes []string, err error) {
 	w := workspace{s.settings.Project}
 	if !w.exists() {
@@ -236,7 +236,7 @@ func (s *Service) footprint(ctx context.Context, w workspace, name Name, locked 
 		return nil, unwritable(w.Project, err)
 	}
 	defer func() { _ = root.Close() }()
-	tree, _, err := fileset.ReadTree(root, packageFolder(name.folder()), nil)
+	tree, _, err := fileset.ReadTree(root, packageFolder(name.folderName()), nil)
 	if err != nil {
 		return nil, newError(IntegrityError, "the files of %s cannot be read", name).Because(err)
 	}

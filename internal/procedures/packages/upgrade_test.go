@@ -205,7 +205,7 @@ func TestNamesAndSpecs(t *testing.T) {
 	}
 	for text, want := range map[string]string{"@a/b": "a--b", "a--b": "a--b", "x": "x"} {
 		n, err := parseName(text)
-		if err != nil || n.folder() != want || n.String() != text {
+		if err != nil || n.folderName() != want || n.String() != text {
 			t.Errorf("%s: %v, %v", text, n, err)
 		}
 	}

@@ -180,7 +180,9 @@ func (l *Lock) unneeded() (out []string) {
 }
 
 // packageFolder returns the folder of an installed package.
-func (w workspace) packageFolder(name Name) string { return filepath.Join(w.packages(), name.folder()) }
+func (w workspace) packageFolder(name Name) string {
+	return filepath.Join(w.packages(), name.folderName())
+}
 
 // manifest reads the manifest of an installed package. AAM_INTEGRITY_ERROR if it is not there or broken.
 func (w workspace) manifest(name Name) (*Manifest, error) {

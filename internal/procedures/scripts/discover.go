@@ -61,7 +61,7 @@ type Skipped struct {
 func discover(s Settings, known map[string]file) (found []Script, skipped []Skipped) {
 	d := &discovery{settings: s, byName: map[string]bool{}, known: known}
 	folder := below(s.WorkingDir, s.Folder)
-	d.folder(folder)
+	d.visit(folder)
 	for _, name := range []string{"build.ps1", "test.ps1"} {
 		d.file(s.WorkingDir, name, "", usual)
 	}
@@ -114,7 +114,7 @@ func (d *discovery) inspect(dir, name string) file {
 		sum := sha256.Sum256(text)
 		f.hash = hex.EncodeToString(sum[:])
 		var problem string
-		if f.description, problem = describe(f.interpreter, text); problem != "" {
+		if f.description, problem = readDescription(f.interpreter, text); problem != "" {
 			f.err = errors.New(problem)
 		}
 	}
@@ -126,7 +126,7 @@ func (d *discovery) skip(path, format string, args ...any) {
 	d.skipped = append(d.skipped, Skipped{path, fmt.Sprintf(format, args...)})
 }
 
-func (d *discovery) folder(dir string) {
+func (d *discovery) visit(dir string) {
 	if d.isOutsideRoot(dir) {
 		d.skip(dir, "lies behind a link that leads out of the working folder; name it in the settings (agent_scripts_dir)")
 		return

@@ -288,7 +288,7 @@ func TestATextThatIsNoneTakesPlainWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, problem := describe(PowerShell, []byte(wide))
+	got, problem := readDescription(PowerShell, []byte(wide))
 	_, takesWords := got.Schema()["properties"].(map[string]any)["args"]
 	if problem != "" || !takesWords || !strings.Contains(got.Note, "UTF-16 without a byte order mark") ||
 		len(got.Parameters) > 0 {

@@ -60,8 +60,8 @@ func decodedBy(e encoding.Encoding, text []byte) string {
 	return string(out)
 }
 
-// describe reads what a script says about itself. problem says why such a script cannot run; "" if it can.
-func describe(i Interpreter, text []byte) (d Description, problem string) {
+// readDescription reads what a script says about itself. problem says why such a script cannot run; "" if it can.
+func readDescription(i Interpreter, text []byte) (d Description, problem string) {
 	decoded, mark := decodeScript(text)
 	switch {
 	case i == PowerShell && strings.ContainsRune(decoded, 0):

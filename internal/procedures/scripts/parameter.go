@@ -106,14 +106,14 @@ func (p Parameter) schema() map[string]any {
 			out["default"] = fmt.Sprint(p.Default.Value)
 		}
 	}
-	if text := p.describe(); text != "" {
+	if text := p.sentence(); text != "" {
 		out["description"] = text
 	}
 	return out
 }
 
-// describe returns the description with what a schema cannot say.
-func (p Parameter) describe() string {
+// sentence returns the description with what a schema cannot say.
+func (p Parameter) sentence() string {
 	text := p.Description
 	add := func(more string) {
 		if text != "" {
@@ -125,7 +125,7 @@ func (p Parameter) describe() string {
 		add("Needed in the parameter set " + set + ".")
 	}
 	if p.Pattern.Text != "" {
-		add(p.Pattern.describe())
+		add(p.Pattern.requirement())
 	}
 	return text
 }
@@ -160,8 +160,8 @@ func (p *Pattern) applyOptions(tokens []token) {
 	}
 }
 
-// describe explains the pattern for a description.
-func (p Pattern) describe() string {
+// requirement explains the pattern for a description.
+func (p Pattern) requirement() string {
 	if p.CaseSensitive {
 		return "Must match " + p.Text + "."
 	}

@@ -271,7 +271,7 @@ func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtre
 	}
 	out, errs := printed{ran.Stdout, limits.OutputCap}, printed{ran.Stderr, limits.OutputCap}
 	result := Result{
-		Stdout: out.text(r.machine.Redact), Stderr: errs.text(r.machine.Redact), ExitCode: ran.Exit.Code,
+		Stdout: out.redacted(r.machine.Redact), Stderr: errs.redacted(r.machine.Redact), ExitCode: ran.Exit.Code,
 		TimedOut: ran.TimedOut, Truncated: out.over() || errs.over(),
 	}
 	why := ""
@@ -405,9 +405,9 @@ type printed struct {
 // over reports whether there is more than is shown.
 func (c printed) over() bool { return c.Size > c.most }
 
-// text returns the kept output, without our tokens: cut between characters, with a notice if something is missing.
+// redacted returns the kept output, without our tokens: cut between characters, with a notice if something is missing.
 // Output that is not text is given in base64.
-func (c printed) text(redact func(string) string) string {
+func (c printed) redacted(redact func(string) string) string {
 	kept := []byte(redact(string(c.Text)))
 	if c.over() {
 		kept = wholeCharacters(kept[:min(len(kept), c.most)])

@@ -125,7 +125,8 @@ func (s toolDeps) tool(script Script, schema json.RawMessage, begun func(id stri
 		Name: script.Name, Summary: script.Summary(), Effect: operation.Exec,
 		Needs: operation.Needs{Tier: gitprovider.Tier(script.Tier), CacheOnly: script.ReadOnly, Dry: operation.DryTried},
 		Tool: operation.Tool{
-			Title: script.Title(), Description: script.describe(), Destructive: !script.ReadOnly, Repeatable: script.ReadOnly,
+			Title: script.Title(), Description: script.toolDescription(),
+			Destructive: !script.ReadOnly, Repeatable: script.ReadOnly,
 		},
 		Schemas: operation.Schemas{Input: schema, Output: resultSchema()},
 	}
@@ -239,8 +240,8 @@ func (s Script) Summary() string {
 // Title returns the name of a tool as people read it.
 func (s Script) Title() string { return strings.ReplaceAll(s.Name, "_", " ") }
 
-// describe returns the description of a tool for a model.
-func (s Script) describe() string {
+// toolDescription returns the description of a tool for a model.
+func (s Script) toolDescription() string {
 	const most = 2000
 	text := s.Summary()
 	if s.Details != "" {

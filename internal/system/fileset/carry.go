@@ -52,7 +52,7 @@ func (e *Engine) carryOut(ctx context.Context, kept *keeper, snap Snapshot, init
 		journal: &journal{Snapshot: snap, Before: map[string]string{}, Folders: made, Real: real, Initial: initial}}
 	w.disk.real, w.disk.opened = real, openBases{}
 	defer w.disk.opened.close()
-	err = w.prepare(roots, keep)
+	err = w.decideWrites(roots, keep)
 	if err == nil {
 		err = kept.settle()
 	}
@@ -86,8 +86,8 @@ func (e *Engine) carryOut(ctx context.Context, kept *keeper, snap Snapshot, init
 	return &Done{&w.Snapshot, changed}, nil
 }
 
-// prepare decides everything that is written: where files wait, which folders are made, what the manifests have.
-func (w *applier) prepare(roots []RootDir, keep func(RootDir) bool) (err error) {
+// decideWrites decides everything that is written: where files wait, which folders are made, what the manifests have.
+func (w *applier) decideWrites(roots []RootDir, keep func(RootDir) bool) (err error) {
 	snap, d := &w.Snapshot, w.disk
 	slices.SortFunc(snap.Managed, func(a, b FileState) int { return compareKeys(a.fileKey(), b.fileKey()) })
 	has := func(r RootDir) bool {
@@ -445,7 +445,7 @@ func (w *applier) undo(ctx context.Context) error {
 	w.removeMade(w.Folders)
 	w.cleanUp()
 	if w.Initial != nil { // nothing followed it
-		if err := w.engine.state.remove(snapshotFile(w.Initial.ID)); err != nil {
+		if err := w.engine.state.removeFile(snapshotFile(w.Initial.ID)); err != nil {
 			return err
 		}
 	}

@@ -204,7 +204,7 @@ func (e *Engine) plan(ctx context.Context, desired *Desired, known *Hashes) (p *
 	}
 	stat, state := newStatCache(known.now()), newStatCache(known.now())
 	state.Tree(filepath.Dir(e.state.dir), "state/snapshots")
-	looks := &looker{ctx: ctx, disk: d, hashes: known, statCache: stat.files(d, filesOf(desired))}
+	looks := &looker{ctx: ctx, disk: d, hashes: known, statCache: stat.identities(d, filesOf(desired))}
 	if p, err = makePlan(looks, desired, last, e.state); err == nil {
 		e.unchanged.store(p, last, stat, state)
 	}

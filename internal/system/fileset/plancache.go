@@ -93,10 +93,10 @@ func (q *PlanCache) savePlan(p keptPlan) {
 	}
 	q.kept = last
 	var out packer
-	out.text(p.question)
+	out.putText(p.question)
 	out.putNumber(uint64(len(p.targets)))
 	for _, t := range p.targets {
-		out.text(string(t))
+		out.putText(string(t))
 	}
 	out.texts(p.warnings)
 	out.putNumber(uint64(len(p.stats)))
@@ -135,9 +135,9 @@ func (q *PlanCache) loadPlan() *keptPlan {
 		return nil
 	}
 	in := unpacker{rest: string(body[sha256.Size:])}
-	p := &keptPlan{question: in.text()}
+	p := &keptPlan{question: in.takeText()}
 	for range in.takeNumber() {
-		p.targets = append(p.targets, TargetName(in.text()))
+		p.targets = append(p.targets, TargetName(in.takeText()))
 	}
 	p.warnings = in.texts()
 	for range in.takeNumber() {
@@ -154,7 +154,7 @@ type packer struct{ b []byte }
 
 func (p *packer) putNumber(n uint64) { p.b = binary.AppendUvarint(p.b, n) }
 
-func (p *packer) text(s string) {
+func (p *packer) putText(s string) {
 	p.putNumber(uint64(len(s)))
 	p.b = append(p.b, s...)
 }
@@ -162,7 +162,7 @@ func (p *packer) text(s string) {
 func (p *packer) texts(list []string) {
 	p.putNumber(uint64(len(list)))
 	for _, s := range list {
-		p.text(s)
+		p.putText(s)
 	}
 }
 
@@ -179,17 +179,17 @@ func (p *packer) stat(s *StatCache) {
 	base := ""
 	for _, f := range s.folders {
 		if p.yes(f.base == base); f.base != base {
-			p.text(f.base)
+			p.putText(f.base)
 			base = f.base
 		}
-		p.text(f.rel)
+		p.putText(f.rel)
 		p.yes(f.absent)
 		if p.yes(f.entries != nil); f.entries != nil {
-			p.text(string(f.entries))
+			p.putText(string(f.entries))
 		}
 		p.putNumber(uint64(len(f.files)))
 		for _, file := range f.files {
-			p.text(file.name)
+			p.putText(file.name)
 			p.yes(file.link)
 			p.b = file.id.encode(p.b)
 		}
@@ -232,11 +232,11 @@ func (u *unpacker) bytes(n int) string {
 	return out
 }
 
-func (u *unpacker) text() string { return u.bytes(u.takeNumber()) }
+func (u *unpacker) takeText() string { return u.bytes(u.takeNumber()) }
 
 func (u *unpacker) texts() (out []string) {
 	for range u.takeNumber() {
-		out = append(out, u.text())
+		out = append(out, u.takeText())
 	}
 	return out
 }
@@ -248,15 +248,15 @@ func (u *unpacker) stat() *StatCache {
 	base := ""
 	for range u.takeNumber() {
 		if !u.yes() {
-			base = u.text()
+			base = u.takeText()
 		}
-		f := StatFolder{base: base, rel: u.text(), absent: u.yes()}
+		f := StatFolder{base: base, rel: u.takeText(), absent: u.yes()}
 		if u.yes() {
-			f.entries = []byte(u.text())
+			f.entries = []byte(u.takeText())
 		}
 		count := u.takeNumber()
 		for range count {
-			file := statFile{name: u.text(), link: u.yes()}
+			file := statFile{name: u.takeText(), link: u.yes()}
 			if id := u.bytes(idBytes); !u.bad {
 				file.id.unpack([]byte(id))
 			}

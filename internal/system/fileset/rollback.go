@@ -292,12 +292,12 @@ func (r *restoring) restoreFile(name string, p past) error {
 	s := Step{Target: p.target, Root: p.root, Path: name, Before: at.hash, BeforeMode: uint32(at.mode), After: p.hash,
 		Mode: p.mode}
 	r.snap.Steps = append(r.snap.Steps, s)
-	r.Changes = append(r.Changes, r.change(s, at))
+	r.Changes = append(r.Changes, r.changeOf(s, at))
 	return nil
 }
 
-// change returns a step as plans show it.
-func (r *restoring) change(s Step, at found) Change {
+// changeOf returns a step as plans show it.
+func (r *restoring) changeOf(s Step, at found) Change {
 	c := Change{
 		Target: s.Target, Op: Update, Path: s.Path, PathPosix: filepath.ToSlash(s.Path), Before: &s.Before, After: &s.After,
 		UpdateKind: managedUpdate,

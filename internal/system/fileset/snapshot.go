@@ -277,7 +277,7 @@ func (p *pruning) removeSnapshots(keep int) error {
 	}
 	p.out.Kept = len(ids) - len(old)
 	for _, id := range old {
-		if err := p.remove(snapshotFile(id)); err != nil {
+		if err := p.removeFile(snapshotFile(id)); err != nil {
 			return err
 		}
 		p.out.Snapshots++
@@ -307,7 +307,7 @@ func (p *pruning) objects(needed map[string]bool) error {
 		if needed[e.Name()] || !e.Type().IsRegular() {
 			continue
 		}
-		if err := p.remove(filepath.Join("objects", e.Name())); err != nil {
+		if err := p.removeFile(filepath.Join("objects", e.Name())); err != nil {
 			return err
 		}
 		p.out.Objects++
@@ -315,7 +315,7 @@ func (p *pruning) objects(needed map[string]bool) error {
 	return nil
 }
 
-func (p *pruning) remove(name string) error {
+func (p *pruning) removeFile(name string) error {
 	name = filepath.Join(p.state.dir, name)
 	info, err := os.Lstat(name)
 	if err == nil && !p.out.DryRun {

@@ -118,8 +118,8 @@ func (s *StatCache) Use(folder, rel string) []StatFolder {
 // Used returns the folders that Use recorded.
 func (s *StatCache) Used() []string { return s.used }
 
-// files records files, those of a folder together, which may be missing. It returns the stat data of each.
-func (s *StatCache) files(d disk, names []string) map[string]fileID {
+// identities records files, those of a folder together, which may be missing. It returns the stat data of each.
+func (s *StatCache) identities(d disk, names []string) map[string]fileID {
 	ids := make(map[string]fileID, len(names))
 	var at handle
 	open, last := false, ""

@@ -44,7 +44,7 @@ func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
 	} {
 		s := newStatCache(future)
 		s.Tree(dir, "m")
-		s.files(newDisk(dir), []string{filepath.Join(dir, "m", "a.md"), filepath.Join(dir, "no", "c.md")})
+		s.identities(newDisk(dir), []string{filepath.Join(dir, "m", "a.md"), filepath.Join(dir, "no", "c.md")})
 		if !s.Same() {
 			t.Fatalf("%s: not recorded", what)
 		}
@@ -94,7 +94,7 @@ func FuzzWhatIsKeptOfAPlan(f *testing.F) {
 	s := newStatCache(time.Now().Add(time.Hour))
 	s.Tree(dir, "m")
 	var out packer
-	out.text("question")
+	out.putText("question")
 	out.putNumber(0)
 	out.texts([]string{"w"})
 	out.putNumber(1)

@@ -144,10 +144,10 @@ func (s State) pending() (*journal, error) {
 	return &j, nil
 }
 
-func (s State) endJournal() error { return s.remove("journal.json") }
+func (s State) endJournal() error { return s.removeFile("journal.json") }
 
-// remove removes a file of the state; a missing one is not an error.
-func (s State) remove(name string) error {
+// removeFile removes a file of the state; a missing one is not an error.
+func (s State) removeFile(name string) error {
 	path := filepath.Join(s.dir, name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return IOError(path, err)

@@ -55,7 +55,7 @@ func ReadTree(root *files.Dir, name string, known *Hashes) (out Tree, ok bool, e
 		err = r.file(root, name, name, path.Base(name), info)
 		return r.tree, true, err
 	}
-	err = r.folder(name, "", 0)
+	err = r.readFolder(name, "", 0)
 	return r.tree, true, err
 }
 
@@ -69,7 +69,7 @@ type treeReader struct {
 // maxTreeDepth bounds folders in folders, so that links in a circle end.
 const maxTreeDepth = 64
 
-func (r *treeReader) folder(name, rel string, depth int) error {
+func (r *treeReader) readFolder(name, rel string, depth int) error {
 	if depth > maxTreeDepth {
 		return fmt.Errorf("%s: has more than %d folders in each other", name, maxTreeDepth)
 	}
@@ -103,7 +103,7 @@ func (r *treeReader) folder(name, rel string, depth int) error {
 			return fmt.Errorf("%s: %s", inner, pathlessError(err))
 		}
 		if info.IsDir() {
-			err = r.folder(inner, innerRel, depth+1)
+			err = r.readFolder(inner, innerRel, depth+1)
 		} else {
 			err = r.file(from, as, inner, innerRel, info)
 		}
