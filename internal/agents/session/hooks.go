@@ -118,11 +118,16 @@ func (h *Hooks) startFor(ctx context.Context, hook policy.Hook, body []byte) (Ho
 	switch {
 	case errors.Is(err, errKnownAlerts):
 		return HookRun{Status: HookKnown}, nil
-	case fault.CodeOf(err) == fault.Conflict:
-		if fresh, err = h.Store.NewAlerts(ctx, claim); err == nil && len(fresh) == 0 {
+	case fault.CodeOf(err) == fault.Conflict, fault.CodeOf(err) == fault.Paused:
+		// a repeat would start nothing, whatever else runs or is paused
+		fresh, unread := h.Store.NewAlerts(ctx, claim)
+		switch {
+		case unread == nil && len(fresh) == 0:
 			return HookRun{Status: HookKnown}, nil
+		case fault.CodeOf(err) == fault.Conflict:
+			return HookRun{Status: HookBusy}, unread
 		}
-		return HookRun{Status: HookBusy}, err
+		return HookRun{}, err
 	case err != nil:
 		return HookRun{}, err
 	}

@@ -26,12 +26,16 @@ type hookWorld struct {
 	started []Spec
 	known   []string
 	busy    bool
+	paused  bool
 	refused []error // as the audit has them
 }
 
 func (w *hookWorld) Start(ctx context.Context, spec Spec) (string, error) {
 	if w.busy {
 		return "", fault.New(fault.Conflict, "session x is running")
+	}
+	if w.paused {
+		return "", fault.New(fault.Paused, "everything is paused")
 	}
 	if err := spec.Admit(ctx, "one"); err != nil {
 		return "", err
@@ -123,6 +127,32 @@ func TestAHookStartsOneSessionForAnAlert(t *testing.T) {
 			len(w.refused) != 1 {
 			t.Errorf("%s: %v, recorded %v", body, err, w.refused)
 		}
+	}
+}
+
+// What would start nothing is not refused while everything is paused, so that its repeats leave no rows in the audit.
+func TestAPauseRefusesToAHookWhatIsNew(t *testing.T) {
+	t.Parallel()
+	w := newHookWorld()
+	hook, err := w.hooks.Authorize("alerts", "right")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.hooks.Run(t.Context(), hook, []byte(firing)); err != nil || got.Status != HookStarted {
+		t.Fatal(got, err)
+	}
+	w.paused = true
+	for body, want := range map[string]HookStatus{firing: HookKnown, resolved: HookResolved} {
+		if got, err := w.hooks.Run(t.Context(), hook, []byte(body)); err != nil || got.Status != want {
+			t.Errorf("%s: %v, %v", body, got, err)
+		}
+	}
+	if len(w.refused) > 0 {
+		t.Errorf("refused: %v", w.refused)
+	}
+	if _, err := w.hooks.Run(t.Context(), hook, []byte(grafana)); fault.CodeOf(err) != fault.Paused ||
+		len(w.refused) != 1 || len(w.started) != 1 {
+		t.Errorf("%v, refused %v, started %d", err, w.refused, len(w.started))
 	}
 }
 
