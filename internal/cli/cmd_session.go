@@ -77,7 +77,8 @@ func sessionRows(w *strings.Builder, records []sessions.Record) {
 	rows := [][]string{{"ID", "TIER", "STARTED BY", "STATE", "STARTED", "TURNS", "COST", "OPENED", "WHY"}}
 	for _, r := range records {
 		rows = append(rows, []string{
-			r.ID, r.Tier.String(), views.Trigger(r.Trigger, r.Starter(), 0), views.Session(r.State).Text, operation.TimeCell(r.StartedAt),
+			r.ID, r.Tier.String(), views.Trigger(r.Trigger, r.Starter(), 0), views.Session(r.State).Text,
+			operation.TimeCell(r.StartedAt),
 			strconv.Itoa(r.Turns), views.Cost(r.Usage), strconv.Itoa(r.Counts.Opened), r.Reason,
 		})
 	}

@@ -168,8 +168,8 @@ const (
 	maxToldAlerts = 32 << 10
 )
 
-// parseAlerts returns the firing alerts of a delivery by the SHA-256 of what identifies them, at most maxAlerts of them,
-// and how many are left out. It knows the form of Alertmanager and Grafana: a list of alerts, each with a status and a
+// parseAlerts returns the firing alerts of a delivery by the SHA-256 of what identifies them, at most maxAlerts, and
+// how many are left out. It knows the form of Alertmanager and Grafana: a list of alerts, each with a status and a
 // fingerprint. Any other object is one alert.
 func parseAlerts(body []byte) (alerts map[string]any, left int, err error) {
 	var d map[string]json.RawMessage

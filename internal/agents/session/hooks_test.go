@@ -279,7 +279,7 @@ func TestWhatAHookReadsOfOddDeliveries(t *testing.T) {
 		{"more than are looked at", many, maxAlerts, 7},
 		{"one twice", `{"alerts":[{"fingerprint":"f"},{"fingerprint":"f"}]}`, 1, 0},
 		{"no alert in the list", `{"alerts":[]}`, 0, 0},
-		{"alerts that are no list", `{"alerts":{"status":"firing"}}`, 1, 0},
+		{"an object for the list", `{"alerts":{"status":"firing"}}`, 1, 0},
 		{"the status is a number", `{"status":"firing","alerts":[{"status":5,"fingerprint":"f"}]}`, 1, 0},
 		{"the status stands with all of them alone", `{"status":"resolved","alerts":[{"fingerprint":"f"}]}`, 0, 0},
 		{"fingerprints that are numbers", `{"alerts":[{"fingerprint":1,"a":1},{"fingerprint":1,"a":2}]}`, 2, 0},

@@ -76,7 +76,8 @@ func openDoors(t *testing.T) *doors {
 }
 
 func (d *doors) settings() []string {
-	return []string{"CLAUDEOPS_TIER=3", "CLAUDEOPS_TOOLSETS=pr,deploy,scripts", "CLAUDEOPS_ALLOW_WRITE=true", "CLAUDEOPS_ADDR=127.0.0.1:0",
+	return []string{"CLAUDEOPS_TIER=3", "CLAUDEOPS_TOOLSETS=pr,deploy,scripts", "CLAUDEOPS_ALLOW_WRITE=true",
+		"CLAUDEOPS_ADDR=127.0.0.1:0",
 		"AGENTPACK_HOME=" + d.at("agentpack"), "CLAUDEOPS_CLAUDE_BIN=" + d.at("claude"), "ANTHROPIC_API_KEY=dummy"}
 }
 
