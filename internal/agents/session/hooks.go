@@ -27,6 +27,8 @@ type HookStore interface {
 	// It returns those of the fingerprints that have started none within the window; nothing is noted if there are none.
 	// limit_reached if the hook has started its sessions of the hour, paused while people have paused everything.
 	ClaimHook(ctx context.Context, claim sessions.HookClaim) (fresh []string, err error)
+	// DropHook forgets a claim whose session did not start after all, so that its alerts are new again.
+	DropHook(ctx context.Context, claim sessions.HookClaim) error
 	// NewAlerts returns those of the claim's fingerprints that have started no session within its window.
 	NewAlerts(ctx context.Context, claim sessions.HookClaim) ([]string, error)
 }
@@ -115,6 +117,9 @@ func (h *Hooks) startFor(ctx context.Context, hook policy.Hook, body []byte) (Ho
 			return err
 		},
 	})
+	if err != nil && len(fresh) > 0 { // the caller will try again
+		err = errors.Join(err, h.Store.DropHook(context.WithoutCancel(ctx), claim))
+	}
 	switch {
 	case errors.Is(err, errKnownAlerts):
 		return HookRun{Status: HookKnown}, nil

@@ -27,6 +27,7 @@ type hookWorld struct {
 	known   []string
 	busy    bool
 	paused  bool
+	fails   error   // after the claim
 	refused []error // as the audit has them
 }
 
@@ -40,6 +41,9 @@ func (w *hookWorld) Start(ctx context.Context, spec Spec) (string, error) {
 	if err := spec.Admit(ctx, "one"); err != nil {
 		return "", err
 	}
+	if w.fails != nil {
+		return "", w.fails
+	}
 	w.started = append(w.started, spec)
 	return "one", nil
 }
@@ -51,6 +55,13 @@ func (w *hookWorld) ClaimHook(ctx context.Context, c sessions.HookClaim) ([]stri
 	fresh, err := w.NewAlerts(ctx, c)
 	w.known = append(w.known, fresh...)
 	return fresh, err
+}
+
+func (w *hookWorld) DropHook(_ context.Context, c sessions.HookClaim) error {
+	if c.Session == "one" {
+		w.known = slices.DeleteFunc(w.known, func(f string) bool { return slices.Contains(c.Fingerprints, f) })
+	}
+	return nil
 }
 
 func (w *hookWorld) NewAlerts(_ context.Context, c sessions.HookClaim) ([]string, error) {
@@ -153,6 +164,26 @@ func TestAPauseRefusesToAHookWhatIsNew(t *testing.T) {
 	if _, err := w.hooks.Run(t.Context(), hook, []byte(grafana)); fault.CodeOf(err) != fault.Paused ||
 		len(w.refused) != 1 || len(w.started) != 1 {
 		t.Errorf("%v, refused %v, started %d", err, w.refused, len(w.started))
+	}
+}
+
+// A session may fail to begin after its alerts were claimed: the disk is full, or a person pauses just then.
+func TestAnAlertWhoseSessionDidNotBeginIsNewAgain(t *testing.T) {
+	t.Parallel()
+	for _, code := range []fault.Code{fault.Paused, fault.Internal} {
+		w := newHookWorld()
+		hook, err := w.hooks.Authorize("alerts", "right")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.fails = fault.New(code, "it did not begin")
+		if got, err := w.hooks.Run(t.Context(), hook, []byte(firing)); fault.CodeOf(err) != code || len(w.refused) != 1 {
+			t.Errorf("%s: %v, %v, refused %v", code, got, err, w.refused)
+		}
+		w.fails = nil
+		if got, err := w.hooks.Run(t.Context(), hook, []byte(firing)); err != nil || got.Status != HookStarted {
+			t.Errorf("%s, again: %v, %v", code, got, err)
+		}
 	}
 }
 
