@@ -143,8 +143,9 @@ test-live: ## the contract suite, and what goes wrong in between, against real f
 	  go test -tags live -count=1 -parallel 4 -timeout 30m -run TestLive ./internal/testkit/resilience; fi
 	@if [ -n "$$GITHUB_TOKEN" ]; then set -x; go test -tags live -count=1 -v -timeout 20m -run TestLive ./internal/gitprovider/github; fi
 
-crash: ## processes killed at random moments, again and again; see docs/explain/crash-safety.md
+crash: ## processes killed at random moments, and paused while eight propose, again and again; see docs/explain/crash-safety.md
 	go test -count=$(or $(ROUNDS),10) -timeout 60m -run KillNine ./internal/testkit/crash
+	CLAUDEOPS_PAUSE_ROUNDS=$(or $(PAUSES),200) go test -count=1 -timeout 60m -run NothingIsWrittenAfterAPause ./internal/testkit/crash
 	CRASH_ROUNDS=$(or $(KILLS),300) go test -count=1 -timeout 60m -run 'KilledAtRandomMoments|EightProcesses' ./internal/system/fileset ./internal/procedures/packages
 
 release-snapshot: ## what a release holds, in dist, without a tag and without publishing; installs the deb in a clean root if run as root

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
-// IDs returns the ids of a kind that begin with a prefix, at most 8. What is an id, or the name of a token, is the only
-// one.
+// IDs returns the ids of a kind that begin with a prefix, as store.IDs does. What is an id, or the name of a token, is
+// the only one.
 func IDs(ctx context.Context, p *Parts, kind record.IDKind, prefix string) (ids []string, err error) {
 	switch kind {
 	case record.IDOfSnapshot:

@@ -77,7 +77,8 @@ func sessionRows(w *strings.Builder, records []sessions.Record) {
 	rows := [][]string{{"ID", "TIER", "STARTED BY", "STATE", "STARTED", "TURNS", "COST", "OPENED", "WHY"}}
 	for _, r := range records {
 		rows = append(rows, []string{
-			r.ID, r.Tier.String(), views.Trigger(r.Trigger, "", 0), views.Session(r.State).Text, operation.TimeCell(r.StartedAt),
+			r.ID, r.Tier.String(), views.Trigger(r.Trigger, r.Starter(), 0), views.Session(r.State).Text,
+			operation.TimeCell(r.StartedAt),
 			strconv.Itoa(r.Turns), views.Cost(r.Usage), strconv.Itoa(r.Counts.Opened), r.Reason,
 		})
 	}
@@ -242,6 +243,8 @@ func sessionsText(w *strings.Builder, records []sessions.Record) {
 
 func sessionText(w *strings.Builder, r sessions.Record) {
 	fmt.Fprintf(w, "session %s: tier %s, %s\n", r.ID, r.Tier, views.Session(r.State))
+	fmt.Fprintf(w, "  started %s, %s\n", r.StartedAt.UTC().Format(time.RFC3339),
+		cleanLine(views.Trigger(r.Trigger, r.Starter(), 0), maxStarter))
 	if why := r.Why(); why != "" {
 		fmt.Fprintf(w, "  %s\n", textscan.Clean(why, maxWhy))
 	}
@@ -279,6 +282,9 @@ func sessionText(w *strings.Builder, r sessions.Record) {
 		fmt.Fprintf(w, "  report:\n    %s\n", indented(textscan.Clean(r.Report, 16000)))
 	}
 }
+
+// maxStarter bounds the name of who or what started a session, in characters.
+const maxStarter = 100
 
 // maxWhy bounds how much is shown of why a session ended, in characters.
 const maxWhy = 1000

@@ -15,6 +15,9 @@ import (
 // minIDPrefix is the least that is read as the beginning of an id, as git has it: less is a slip of the finger.
 const minIDPrefix = 4
 
+// maxCandidates bounds the ids that are named where several begin as a person typed.
+const maxCandidates = 8
+
 // fullID returns the id of a kind that begins as a person typed it. What nothing begins with is returned as it is, so
 // that what is asked for says that it is not known. A usage error lists the ids if several begin so.
 func (a *commandLine) fullID(ctx context.Context, kind record.IDKind, typed string) (string, error) {
@@ -28,8 +31,11 @@ func (a *commandLine) fullID(ctx context.Context, kind record.IDKind, typed stri
 	case len(ids) == 1:
 		return ids[0], nil
 	}
-	return "", app.Usage(fmt.Errorf("%q is the beginning of more than one %s: %s; type more of it", typed, kind,
-		strings.Join(ids, ", ")))
+	named := strings.Join(ids[:min(len(ids), maxCandidates)], ", ")
+	if len(ids) > maxCandidates {
+		named += " and more"
+	}
+	return "", app.Usage(fmt.Errorf("%q is the beginning of more than one %s: %s; type more of it", typed, kind, named))
 }
 
 // completeIDs replaces what was typed of ids by the whole ids, in the fields of an operation's input that name a kind.

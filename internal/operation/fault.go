@@ -47,6 +47,15 @@ func (f *Fault) Error() string {
 // Unwrap gives the failure in the program's own words.
 func (f *Fault) Unwrap() error { return f.General }
 
+// Told returns what happened, for answers that have no field for what the caller may do next: a pause says there when
+// it may try again.
+func (f *Fault) Told() string {
+	if f.General.Code == fault.Paused && f.General.Next != "" {
+		return f.General.Message + "; " + f.General.Next
+	}
+	return f.General.Message
+}
+
 // FaultOf returns err as a Fault. One that a handler has not made is of a time limit, or of ReasonOurs.
 func FaultOf(err error) *Fault {
 	var f *Fault

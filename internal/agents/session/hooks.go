@@ -27,6 +27,8 @@ type HookStore interface {
 	// It returns those of the fingerprints that have started none within the window; nothing is noted if there are none.
 	// limit_reached if the hook has started its sessions of the hour, paused while people have paused everything.
 	ClaimHook(ctx context.Context, claim sessions.HookClaim) (fresh []string, err error)
+	// DropHook forgets a claim whose session did not start after all, so that its alerts are new again.
+	DropHook(ctx context.Context, claim sessions.HookClaim) error
 	// NewAlerts returns those of the claim's fingerprints that have started no session within its window.
 	NewAlerts(ctx context.Context, claim sessions.HookClaim) ([]string, error)
 }
@@ -89,7 +91,7 @@ func (h *Hooks) Run(ctx context.Context, hook policy.Hook, body []byte) (HookRun
 }
 
 func (h *Hooks) startFor(ctx context.Context, hook policy.Hook, body []byte) (HookRun, error) {
-	alerts, err := parseAlerts(body)
+	alerts, left, err := parseAlerts(body)
 	if err != nil {
 		return HookRun{}, err
 	}
@@ -101,7 +103,7 @@ func (h *Hooks) startFor(ctx context.Context, hook policy.Hook, body []byte) (Ho
 		return HookRun{}, err
 	}
 	claim := h.claim(hook, alerts)
-	told, fresh := &ToldAlerts{Hook: hook.Name}, []string(nil)
+	told, fresh := &ToldAlerts{Hook: hook.Name, Left: left}, []string(nil)
 	id, err := runs.Start(ctx, Spec{
 		Tier: hook.Tier, Note: hook.Note, Trigger: sessions.TriggerHook, Starter: hookActor(hook), Scheduled: true,
 		Alerts: told, Admit: func(ctx context.Context, id string) (err error) {
@@ -115,14 +117,22 @@ func (h *Hooks) startFor(ctx context.Context, hook policy.Hook, body []byte) (Ho
 			return err
 		},
 	})
+	if err != nil && len(fresh) > 0 { // the caller will try again
+		err = errors.Join(err, h.Store.DropHook(context.WithoutCancel(ctx), claim))
+	}
 	switch {
 	case errors.Is(err, errKnownAlerts):
 		return HookRun{Status: HookKnown}, nil
-	case fault.CodeOf(err) == fault.Conflict:
-		if fresh, err = h.Store.NewAlerts(ctx, claim); err == nil && len(fresh) == 0 {
+	case fault.CodeOf(err) == fault.Conflict, fault.CodeOf(err) == fault.Paused:
+		// a repeat would start nothing, whatever else runs or is paused
+		fresh, unread := h.Store.NewAlerts(ctx, claim)
+		switch {
+		case unread == nil && len(fresh) == 0:
 			return HookRun{Status: HookKnown}, nil
+		case fault.CodeOf(err) == fault.Conflict:
+			return HookRun{Status: HookBusy}, unread
 		}
-		return HookRun{Status: HookBusy}, err
+		return HookRun{}, err
 	case err != nil:
 		return HookRun{}, err
 	}
@@ -153,46 +163,63 @@ var errKnownAlerts = errors.New("every alert has started a session already")
 type ToldAlerts struct {
 	Hook   string `json:"hook"`
 	Alerts []any  `json:"alerts"`
+	Left   int    `json:"left_out,omitempty"` // firing ones of the delivery beyond maxAlerts
 }
 
-// Bounds of a delivery: alerts that are looked at, and what of each the agent is told, in bytes.
+// Bounds of a delivery: firing alerts that are looked at, and what of each the agent is told, in bytes.
 const (
 	maxAlerts     = 100
 	maxAlertBytes = 8 << 10
 	maxToldAlerts = 32 << 10
 )
 
-// parseAlerts returns the firing alerts of a delivery by the SHA-256 of their fingerprints. It knows the form of
-// Alertmanager and Grafana: a list of alerts, each with a status and a fingerprint. Any other object is one alert.
-func parseAlerts(body []byte) (map[string]any, error) {
+// parseAlerts returns the firing alerts of a delivery by the SHA-256 of what identifies them, at most maxAlerts, and
+// how many are left out. It knows the form of Alertmanager and Grafana: a list of alerts, each with a status and a
+// fingerprint. Any other object is one alert.
+func parseAlerts(body []byte) (alerts map[string]any, left int, err error) {
 	var d map[string]json.RawMessage
 	if err := json.Unmarshal(body, &d); err != nil || d == nil {
-		return nil, fault.New(fault.InvalidArgument, "the body must be one JSON object")
+		return nil, 0, fault.New(fault.InvalidArgument, "the body must be one JSON object")
 	}
 	texts := []json.RawMessage{body}
 	var list []json.RawMessage
 	if json.Unmarshal(d["alerts"], &list) == nil && list != nil {
 		texts = list
 	}
-	if len(texts) > maxAlerts {
-		return nil, fault.New(fault.InvalidArgument, "there are %d alerts; send at most %d at once", len(texts), maxAlerts)
-	}
-	out := map[string]any{}
+	alerts = map[string]any{}
 	for _, text := range texts {
 		var one map[string]json.RawMessage
 		if err := json.Unmarshal(text, &one); err != nil || one == nil {
-			return nil, fault.New(fault.InvalidArgument, "each alert must be a JSON object")
+			return nil, 0, fault.New(fault.InvalidArgument, "each alert must be a JSON object")
 		}
 		if cmp.Or(textOf(one["status"]), textOf(d["status"])) == "resolved" {
 			continue
 		}
-		data, err := decodedAlert(text)
-		if err != nil {
-			return nil, fault.New(fault.InvalidArgument, "an alert is not JSON")
+		id := sumOf([]byte(identityOf(one, text, list != nil)))
+		if _, twice := alerts[id]; !twice && len(alerts) == maxAlerts {
+			left++
+			continue
 		}
-		out[sumOf([]byte(cmp.Or(textOf(one["fingerprint"]), string(text))))] = data
+		if alerts[id], err = decodedAlert(text); err != nil {
+			return nil, 0, fault.New(fault.InvalidArgument, "an alert is not JSON")
+		}
 	}
-	return out, nil
+	return alerts, left, nil
+}
+
+// identityOf returns what tells an alert from others: its fingerprint, or else its labels if it is one of a list, since
+// its values differ at each repeat, or else all of it.
+func identityOf(alert map[string]json.RawMessage, text json.RawMessage, listed bool) string {
+	if fingerprint := textOf(alert["fingerprint"]); fingerprint != "" {
+		return fingerprint
+	}
+	var labels map[string]any
+	if listed && json.Unmarshal(alert["labels"], &labels) == nil && len(labels) > 0 {
+		if sorted, err := json.Marshal(labels); err == nil {
+			return string(sorted)
+		}
+	}
+	return string(text)
 }
 
 // textOf returns a text of JSON; "" for anything else.
@@ -217,7 +244,7 @@ func decodedAlert(text json.RawMessage) (data any, err error) {
 
 // cleaned returns the alerts with all texts made fit to be told, and as many as there is room for.
 func (a ToldAlerts) cleaned(clean cleaner) ToldAlerts {
-	out, room := ToldAlerts{Hook: a.Hook, Alerts: []any{}}, maxToldAlerts
+	out, room := ToldAlerts{Hook: a.Hook, Alerts: []any{}, Left: a.Left}, maxToldAlerts
 	for _, alert := range a.Alerts {
 		text, err := json.Marshal(alert)
 		if room -= len(text); err != nil || room < 0 {

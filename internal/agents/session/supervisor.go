@@ -235,7 +235,7 @@ func (s *Supervisor) runChain(ctx context.Context, c *chain, l *folderLock, reco
 			return
 		}
 		if ctx.Err() != nil {
-			c.err = s.giveUp(ctx, &c.ran[len(c.ran)-1])
+			c.err = s.giveUp(ctx, &c.ran[len(c.ran)-1], "it was told to end before the next session began")
 			return
 		}
 		spec = s.runner.nextSpec(record, spec.Ceiling)
@@ -243,7 +243,11 @@ func (s *Supervisor) runChain(ctx context.Context, c *chain, l *folderLock, reco
 		s.mu.Lock()
 		c.id = spec.ID
 		s.mu.Unlock()
-		if record, c.err = s.startEscalated(ctx, l, &spec); c.err != nil {
+		if record, c.err = s.startEscalated(ctx, l, &spec); fault.CodeOf(c.err) == fault.Paused {
+			c.err = s.giveUp(ctx, &c.ran[len(c.ran)-1], fault.From(c.err).Message)
+			return
+		}
+		if c.err != nil {
 			s.runner.Log.Error("a session could not be recorded", "session", spec.ID, "error", c.err)
 			return
 		}
@@ -260,9 +264,9 @@ func (s *Supervisor) skip(ctx context.Context, cause sessions.Cause, why string)
 	})
 }
 
-// giveUp records that the next session was not started after all.
-func (s *Supervisor) giveUp(ctx context.Context, record *sessions.Record) error {
-	record.Next, record.Escalation = "", "not escalated: it was told to end before the next session began"
+// giveUp records that the next session was not started after all, and why.
+func (s *Supervisor) giveUp(ctx context.Context, record *sessions.Record, why string) error {
+	record.Next, record.Escalation = "", "not escalated: "+why
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	return s.runner.Records.SaveSession(ctx, *record)

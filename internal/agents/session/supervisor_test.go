@@ -78,6 +78,28 @@ func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
 	}
 }
 
+// A person pauses everything while a session runs: it ends by itself, and what it hands over starts no other one.
+func TestAHandoffStartsNoSessionWhileAPersonHasPaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "handoff-to 2")
+	w.saved = func(r sessions.Record) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if r.Next != "" {
+			w.faults["begin"] = fault.New(fault.Paused, "everything is paused")
+		}
+	}
+	ran, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1})
+	w.clean(t)
+	if err != nil || len(ran) != 1 || ran[0].Next != "" || ran[0].State != sessions.StateSucceeded ||
+		ran[0].Escalation != "not escalated: everything is paused" {
+		t.Errorf("%v: %+v", err, ran)
+	}
+	if len(w.records) != 1 || w.records[0].Next != "" {
+		t.Errorf("recorded %+v", w.records)
+	}
+}
+
 func TestASessionDescendsFromWhoStartedItAndWhoseNoteItWasTold(t *testing.T) {
 	w := newWorld(t, "handoff-to 2")
 	w.runner.Settings.MaxTier = 3

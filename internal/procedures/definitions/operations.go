@@ -183,7 +183,7 @@ func operationForm() *operation.Form {
 }
 
 func failureOf(f *operation.Fault, requestID string) Failure {
-	out := Failure{Error: true, Code: Code(f.Code), Message: f.General.Message, Details: map[string]any{},
+	out := Failure{Error: true, Code: Code(f.Code), Message: f.Told(), Details: map[string]any{},
 		Suggestions: []string{}}
 	for key, value := range f.Details {
 		out.Details[key] = value

@@ -244,7 +244,7 @@ func operationForm(version string) *operation.Form {
 }
 
 func failureOf(c toolCommand, f *operation.Fault, requestID string) EnvelopeFailure {
-	out := EnvelopeFailure{Code: Code(f.Code), Message: f.General.Message, Details: maps.Clone(f.Details)}
+	out := EnvelopeFailure{Code: Code(f.Code), Message: f.Told(), Details: maps.Clone(f.Details)}
 	if out.Details == nil {
 		out.Details = map[string]any{}
 	}

@@ -219,7 +219,7 @@ func (f Failure) sentence() string {
 }
 
 func failureOf(f *operation.Fault, requestID string) Failure {
-	out := Problem{Code: Code(f.Code), Message: f.General.Message, Hint: strings.Join(f.Suggestions, "; "),
+	out := Problem{Code: Code(f.Code), Message: f.Told(), Hint: strings.Join(f.Suggestions, "; "),
 		RequestID: requestID}
 	if len(f.Details) > 0 {
 		out.Details = map[string]any{}

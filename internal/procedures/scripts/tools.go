@@ -81,7 +81,7 @@ func notRunOf(err error) *NotRun {
 		return not
 	}
 	f := operation.FaultOf(err)
-	out := &NotRun{exitNotRunable, f.General.Code, f.General.Message}
+	out := &NotRun{exitNotRunable, f.General.Code, f.Told()}
 	if f.Reason == operation.ReasonArguments {
 		out.ExitCode = exitInvalid
 	}

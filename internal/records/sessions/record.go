@@ -211,6 +211,14 @@ type Query struct {
 	Search string
 }
 
+// Starter returns the name of the person or the program that started the session; "" where that is not known.
+func (r Record) Starter() string {
+	if r.Actor.Session == nil || r.Actor.Session.Starter == nil {
+		return ""
+	}
+	return r.Actor.Session.Starter.String()
+}
+
 // Matches reports whether what was asked of the session, what it found, or why it ended holds the text, in letters of
 // either case.
 func (r Record) Matches(text string) bool {

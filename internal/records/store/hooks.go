@@ -53,6 +53,12 @@ func (s *AgentSessions) ClaimHook(ctx context.Context, c sessions.HookClaim) (fr
 	return fresh, err
 }
 
+// DropHook implements session.HookStore. The row of the audit stays.
+func (s *AgentSessions) DropHook(ctx context.Context, c sessions.HookClaim) error {
+	return s.db.exec(ctx, "DELETE FROM hook_alerts WHERE hook = $1 AND session = $2", textColumn(c.Hook),
+		textColumn(c.Session))
+}
+
 // NewAlerts implements session.HookStore.
 func (s *AgentSessions) NewAlerts(ctx context.Context, c sessions.HookClaim) (fresh []string, err error) {
 	err = s.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {

@@ -37,11 +37,15 @@ func TestAHookClaimsAnAlertOnceInItsWindow(t *testing.T) {
 	want(got, err)
 	got, err = claim("a", "x", "z")
 	want(got, err, "z")
+	dropped := sessions.HookClaim{Hook: "a", Session: "s3"} // that of z
+	wantEqual(t, s.AgentSessions.DropHook(t.Context(), dropped), nil)
+	got, err = claim("a", "x", "z")
+	want(got, err, "z")
 	_, err = claim("a", "new") // the third session of the hour
 	wantCode(t, err, fault.LimitReached)
 	got, err = claim("b", "x") // another hook
 	want(got, err, "x")
-	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 3)
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 4)
 	c.now = c.now.Add(61 * time.Minute)
 	got, err = claim("a", "new", "x")
 	want(got, err, "new")

@@ -10,10 +10,10 @@ import (
 )
 
 // maxIDs bounds the ids that IDs lists.
-const maxIDs = 8
+const maxIDs = 9
 
-// IDs returns the ids of a kind that begin with a prefix, sorted: at most 8, so that a person can be shown them. An id
-// that is the prefix is the only one. invalid_argument for an unknown kind.
+// IDs returns the ids of a kind that begin with a prefix, sorted: at most 9, so that a person can be shown 8 and
+// told that there are more. An id that is the prefix is the only one. invalid_argument for an unknown kind.
 func (s *Store) IDs(ctx context.Context, kind record.IDKind, prefix string) (ids []string, err error) {
 	from, column := "", "id"
 	switch kind {

@@ -64,7 +64,8 @@ func openSQLite(ctx context.Context, dir string, opts Options) (_ *sqliteEngine,
 		return e, err
 	}
 	if opts.MustExist && e.file == nil {
-		return nil, fault.New(fault.NotFound, "there is no database in the state folder %s yet", e.dir)
+		return nil, fault.New(fault.NotFound, "there is no database in the state folder %s yet; "+
+			"claudeops init sets Claude Ops up, and the first claudeops serve or proposal makes it", e.dir)
 	}
 	if err := e.close(); err != nil {
 		return nil, e.asFault(ctx, err)

@@ -106,7 +106,7 @@ func (c *child) kill(withChildren bool) {
 // propose starts a server that is asked for one pull request, as an agent's client does.
 func (w *world) propose(t *testing.T, r request) *child {
 	t.Helper()
-	return w.start(t, initialize+"\n"+initialized+"\n"+callOf(2, r)+"\n", "mcp-server")
+	return w.start(t, initialize+"\n"+initialized+"\n"+callOf(2, "create_pr", r)+"\n", "mcp-server")
 }
 
 // asked is propose, and the answer.

@@ -203,7 +203,7 @@ func (s slowGit) propose(t *testing.T, r request) *child {
 	c := &child{}
 	c.cmd, c.cancel = s.prepare(t, "claudeops", "mcp-server")
 	c.cmd.Env[0] = "PATH=" + s.dir + ":" + os.Getenv("PATH")
-	return c.start(t, initialize+"\n"+initialized+"\n"+callOf(2, r)+"\n")
+	return c.start(t, initialize+"\n"+initialized+"\n"+callOf(2, "create_pr", r)+"\n")
 }
 
 // await waits until the references are locked and git was told to commit.

@@ -194,10 +194,11 @@ type server struct {
 	calls int
 }
 
-// serve starts a server and shakes hands.
-func (w *world) serve(t *testing.T) *server {
+// serve starts a server and shakes hands; more is added to its environment.
+func (w *world) serve(t *testing.T, more ...string) *server {
 	t.Helper()
 	cmd, cancel := w.prepare(t, "claudeops", "mcp-server")
+	cmd.Env = append(cmd.Env, more...)
 	t.Cleanup(cancel)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -229,26 +230,36 @@ func (s *server) end() {
 }
 
 // create calls create_pr and waits for the answer. It is for one caller at a time, from any goroutine.
-func (s *server) create(r request) (answer, error) {
+func (s *server) create(r request) (a answer, err error) {
+	text, err := s.call("create_pr", r)
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		return answer{}, fmt.Errorf("not an answer: %w: %s", err, text)
+	}
+	return a, nil
+}
+
+// call calls a tool and waits for the structured content of its answer.
+func (s *server) call(tool string, arguments any) (json.RawMessage, error) {
 	s.calls++
-	if _, err := fmt.Fprintln(s.in, callOf(s.calls, r)); err != nil {
-		return answer{}, err
+	if _, err := fmt.Fprintln(s.in, callOf(s.calls, tool, arguments)); err != nil {
+		return nil, err
 	}
 	for s.lines.Scan() {
 		var m message
 		if err := json.Unmarshal(s.lines.Bytes(), &m); err != nil {
-			return answer{}, fmt.Errorf("not a message: %w: %s", err, s.lines.Bytes())
+			return nil, fmt.Errorf("not a message: %w: %s", err, s.lines.Bytes())
 		}
-		if m.ID != s.calls {
-			continue // progress
+		if m.ID == s.calls && m.Error != nil {
+			return nil, fmt.Errorf("the call was broken off: %s", m.Error)
 		}
-		var a answer
-		if err := json.Unmarshal(m.Result.Structured, &a); err != nil {
-			return answer{}, fmt.Errorf("not an answer: %w: %s", err, s.lines.Bytes())
+		if m.ID == s.calls { // others are progress
+			return m.Result.Structured, nil
 		}
-		return a, nil
 	}
-	return answer{}, fmt.Errorf("the server closed stdout: %w", s.lines.Err())
+	return nil, fmt.Errorf("the server closed stdout: %w", s.lines.Err())
 }
 
 // The caps of these rounds: the one on open pull requests holds in each but the last ones, where the one on those that

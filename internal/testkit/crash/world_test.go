@@ -343,11 +343,11 @@ const (
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
-// callOf is the call of create_pr that asks to be told of its progress.
-func callOf(id int, r request) string {
-	arguments, _ := json.Marshal(r) // strings always marshal
+// callOf is the call of a tool that asks to be told of its progress.
+func callOf(id int, tool string, arguments any) string {
+	text, _ := json.Marshal(arguments) // strings always marshal
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"_meta":{"progressToken":"p%d"},`+
-		`"name":"create_pr","arguments":%s}}`, id, id, arguments)
+		`"name":%q,"arguments":%s}}`, id, id, tool, text)
 }
 
 // message is one line of a server: a response, or a notification of progress.

@@ -182,6 +182,14 @@ type bar struct {
 	Width        int    // of 100
 }
 
+// barWidth returns the width of a bar beside the longest one: at least 1 for what is not 0, so that it is seen.
+func barWidth(n, most float64) int {
+	if n <= 0 {
+		return 0
+	}
+	return max(1, int(100*n/most))
+}
+
 // Key implements pages.Part: it is the whole.
 func (b bar) Key() any { return b }
 
@@ -225,7 +233,7 @@ func costs(ctx context.Context, r views.Sessions, now time.Time) (spending, erro
 	for tier := gitprovider.Tier(1); tier <= 3; tier++ {
 		if u, used := tiers[tier]; used {
 			s.Tiers = append(s.Tiers, bar{Label: "Tier " + tier.String(), Value: views.Cost(u),
-				Width: int(100 * u.CostUSD / most)})
+				Width: barWidth(u.CostUSD, most)})
 		}
 	}
 	s.Trend = trend(s.Sum.CostUSD, before)

@@ -127,8 +127,8 @@ func outcomeBars(r record.OutcomeReport) (out []bar) {
 		most = max(most, b.n)
 		out = append(out, bar{Label: b.label, Value: views.Count(b.n), Link: b.link, Width: int(b.n)})
 	}
-	for i := range out {
-		out[i].Width = int(100 * int64(out[i].Width) / most)
+	for i, b := range out {
+		out[i].Width = barWidth(float64(b.Width), float64(most))
 	}
 	return out
 }

@@ -134,7 +134,7 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 		q := url.Values{"code": {string(c.Code)}, "tab": {"refused"}, "since": {since.Format(time.DateOnly)}}
 		view.Refusals = append(view.Refusals, bar{
 			Label: record.CodeText(c.Code), Value: views.Count(c.Count), Link: changesPath + "?" + q.Encode(),
-			Width: 100 * c.Count / counts[0].Count,
+			Width: barWidth(float64(c.Count), float64(counts[0].Count)),
 		})
 	}
 	return err

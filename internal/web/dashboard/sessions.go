@@ -327,11 +327,7 @@ func (s sessionRow) StartedBy() string {
 	if s.Tier == gitprovider.TierInvestigate {
 		from = int(gitprovider.TierObserve) // only that tier hands over to it
 	}
-	by := ""
-	if s.Actor.Session != nil && s.Actor.Session.Starter != nil {
-		by = s.Actor.Session.Starter.String()
-	}
-	return views.Trigger(s.Trigger, by, from)
+	return views.Trigger(s.Trigger, s.Starter(), from)
 }
 
 // Took returns its duration so far.

@@ -3,6 +3,8 @@ package dashboard
 import (
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 func TestComingRunsOfTheNextDay(t *testing.T) {
@@ -31,6 +33,17 @@ func TestComingRunsOfTheNextDay(t *testing.T) {
 		}
 		if c.runs > 0 && (runs[0].X != c.first || runs[c.runs-1].X != c.last) {
 			t.Errorf("%s: from %d to %d", about, runs[0].X, runs[c.runs-1].X)
+		}
+	}
+}
+
+func TestABarOfOneBesideThousandsIsSeen(t *testing.T) {
+	t.Parallel()
+	report := record.OutcomeReport{Total: record.OutcomeSum{Merged: 5000, Revised: 1000, Open: 1}}
+	want := map[string]int{"Merged as proposed": 100, "Merged after a revision": 25, "Still open": 1}
+	for _, b := range outcomeBars(report) {
+		if b.Width != want[b.Label] {
+			t.Errorf("%s has the width %d, want %d", b.Label, b.Width, want[b.Label])
 		}
 	}
 }

@@ -253,15 +253,15 @@ func Door(d record.Door) string {
 	return cmp.Or(names[d], string(d))
 }
 
-// Trigger says what started a session. name is the person who did, "" where that is not known; from the tier that
-// handed over, 0 for none.
+// Trigger says what started a session. name is that of the person or the hook, "" where that is not known; from the
+// tier that handed over, 0 for none.
 func Trigger(t sessions.Trigger, name string, from int) string {
 	switch {
 	case t == sessions.TriggerEscalation && from > 0:
 		return "handed over by tier " + Count(from)
 	case t == sessions.TriggerEscalation:
 		return "handed over by a lower tier"
-	case t == sessions.TriggerDashboard && name != "":
+	case (t == sessions.TriggerDashboard || t == sessions.TriggerHook) && name != "":
 		return "by " + name
 	}
 	names := map[sessions.Trigger]string{

@@ -140,6 +140,7 @@ func TestASessionSaysWhatStartedIt(t *testing.T) {
 		{sessions.TriggerCommand, "", 0, "command line"}, {sessions.TriggerSchedule, "", 0, "by the schedule"},
 		{sessions.TriggerREST, "", 0, "API"},
 		{sessions.TriggerDashboard, "anna", 0, "by anna"}, {sessions.TriggerDashboard, "", 0, "dashboard"},
+		{sessions.TriggerHook, "hook alerts", 0, "by hook alerts"}, {sessions.TriggerHook, "", 0, "by a hook"},
 		{sessions.TriggerEscalation, "", 1, "handed over by tier 1"},
 		{sessions.TriggerEscalation, "", 0, "handed over by a lower tier"},
 	} {
