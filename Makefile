@@ -121,7 +121,7 @@ e2e-clients:
 	@$(SUITE) -flags '$(E2E_FLAGS) -skip=$(PAGES)|$(ATTACKS)' ./$(E2E)
 
 e2e-attacks:
-	@$(SUITE) -flags '$(E2E_FLAGS) -run=$(ATTACKS)' ./$(E2E)
+	@$(SUITE) -flags '$(E2E_FLAGS) -parallel=3 -run=$(ATTACKS)' ./$(E2E)
 
 e2e-postgres:
 	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -timeout=40m' ./internal/testkit/crash ./internal/records/store

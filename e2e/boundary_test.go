@@ -22,10 +22,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The users of a machine with a boundary. No account has these numbers; the kernel needs none.
+// The users of machines with a boundary, by the boundary. No account has these numbers; the kernel needs none. Each
+// machine has its own, so that what the agents of one do and leave is not taken for that of another beside it.
 const (
-	operatorUser = 20001
-	agentUser    = 20002
+	agentUser     = 20002 // of an operator who is root
+	landlockUser  = 20001 // of operator and agent
+	unboundedUser = 20003 // of operator and agent
 )
 
 // victimToken stands in the environment of another program of the operator.
@@ -39,6 +41,7 @@ type fortress struct {
 	operator
 	boundary string
 	uid      int      // of the operator's processes
+	agent    int      // of the agent's; attacks mark by it what they leave
 	served   string   // host:port of the operator's REST
 	abstract string   // an abstract socket of the operator's user
 	victim   int      // another program of the operator
@@ -48,7 +51,7 @@ type fortress struct {
 // newFortress makes a machine whose sessions run behind the boundary, at tier 1 in a dry run.
 func newFortress(t *testing.T, boundary string) *fortress {
 	t.Helper()
-	f := &fortress{operator: newOperator(t), boundary: boundary, uid: operatorUser}
+	f := &fortress{operator: newOperator(t), boundary: boundary}
 	f.run(t, scriptedSession(use("create_pr", quieterDisk())), "--tier", "2")
 	dir := filepath.Dir(f.vars["CLAUDEOPS_STATE_DIR"])
 	for name, text := range map[string]string{
@@ -71,8 +74,13 @@ func newFortress(t *testing.T, boundary string) *fortress {
 		"GITEA_URL": "http://127.0.0.1:1", "GITEA_TOKEN_FILE": filepath.Join(dir, "secrets/forge"),
 		"CLAUDEOPS_FORGE_PLAIN_HTTP": "true",
 	})
-	if boundary == "user" {
-		f.uid, f.vars["CLAUDEOPS_AGENT_USER"] = 0, fmt.Sprintf("%d:%d", agentUser, agentUser)
+	switch boundary {
+	case "landlock":
+		f.uid, f.agent = landlockUser, landlockUser
+	case "none":
+		f.uid, f.agent = unboundedUser, unboundedUser
+	case "user":
+		f.agent, f.vars["CLAUDEOPS_AGENT_USER"] = agentUser, fmt.Sprintf("%d:%d", agentUser, agentUser)
 		if err := os.Chmod(f.temp, os.ModeSticky|0o777); err != nil { // #nosec G302: as /tmp is
 			t.Fatal(err)
 		}
@@ -164,7 +172,7 @@ func (f *fortress) command(t *testing.T, a attack, supervisor int) string {
 		"PROMPTS": f.vars["CLAUDEOPS_PROMPTS_DIR"], "SECRET": f.vars["GITEA_TOKEN_FILE"],
 		"REPOS":  f.vars["CLAUDEOPS_REPOS_DIR"],
 		"VICTIM": f.victim, "SUPERVISOR": supervisor, "ADDRESS": f.served, "ABSTRACT": f.abstract, "OPERATOR_HOME": f.home,
-		"OPERATOR_TMPDIR": f.temp,
+		"OPERATOR_TMPDIR": f.temp, "AGENT": f.agent, "OUTLIVED": f.outlived(),
 	}
 	if len(f.earlier) > 1 {
 		known["EARLIER_SOCKET"], known["EARLIER"] = f.earlier[0], f.earlier[1]
@@ -303,7 +311,7 @@ func (f *fortress) assertWhole(t *testing.T, got assault) {
 	}
 	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, path := range processes {
-		if left := regexp.MustCompile(`outlived-|sleep 90[0-9]`).FindString(proc(pidOf(path), "cmdline")); left != "" {
+		if left := f.outlived().FindString(proc(pidOf(path), "cmdline")); left != "" {
 			t.Errorf("a process outlived the session: %s", left)
 		}
 	}
@@ -326,6 +334,11 @@ func (f *fortress) assertWhole(t *testing.T, got assault) {
 	if size := sizeOf(t, f.vars["CLAUDEOPS_STATE_DIR"]); size > most {
 		t.Errorf("the records have grown to %d bytes", size)
 	}
+}
+
+// outlived matches the commands of processes that the agent has tried to leave behind.
+func (f *fortress) outlived() *regexp.Regexp {
+	return regexp.MustCompile(fmt.Sprintf(`outlived-\w+-%[1]d|sleep 90[0-9]\.%[1]d`, f.agent))
 }
 
 // pidOf is the process of a path below /proc.
@@ -398,6 +411,7 @@ func remains(boundary string) string {
 func TestAnAgentWithAShell(t *testing.T) {
 	for _, boundary := range []string{"user", "landlock"} {
 		t.Run(boundary, func(t *testing.T) {
+			t.Parallel()
 			f := newFortress(t, boundary)
 			f.serve(t)
 			before := f.snapshot(t)
@@ -413,7 +427,10 @@ func TestAnAgentWithAShell(t *testing.T) {
 			if len(opened) > 0 {
 				t.Errorf("%d ways worked:\n%s", len(opened), strings.Join(opened, "\n"))
 			}
-			for _, answer := range []string{"tier_denied", "SOCKET: "} {
+			if !strings.Contains(got.results["outlive"], "LEFT: True") {
+				t.Errorf("no process was left to outlive the session: %s", got.results["outlive"])
+			}
+			for _, answer := range []string{"tier_denied", "FLOOD ANSWERED: 201", "SOCKET: "} {
 				if !strings.Contains(got.results["own_door"], answer) {
 					t.Errorf("the attacks on the door did not reach it: %s", got.results["own_door"])
 				}
@@ -422,20 +439,24 @@ func TestAnAgentWithAShell(t *testing.T) {
 				t.Errorf("files of the operator have changed:\n%s", diff)
 			}
 			f.assertWhole(t, got)
-			if left := leftBehind(t); len(left) > 0 {
+			if left := f.leftBehind(t); len(left) > 0 {
 				t.Errorf("left for the next session: %v", left)
 			}
 		})
 	}
 	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		f := newFortress(t, "none")
 		t.Cleanup(func() {
-			for _, path := range leftBehind(t) {
+			for _, path := range f.leftBehind(t) {
 				_ = os.RemoveAll(path)
 			}
 		})
-		f := newFortress(t, "none")
 		f.serve(t)
 		opened := f.assault(t, attacks(t)).opened()
+		if left := f.leftBehind(t); len(left) == 0 {
+			t.Error("without a boundary folders should be left behind, and none are")
+		}
 		for _, way := range works() {
 			if !slices.ContainsFunc(opened, func(o string) bool { return strings.HasPrefix(o, way) }) {
 				t.Errorf("without a boundary this should work, and does not: %s", way)
@@ -445,10 +466,10 @@ func TestAnAgentWithAShell(t *testing.T) {
 }
 
 // leftBehind lists what the attacks have left in folders of everybody.
-func leftBehind(t *testing.T) (out []string) {
+func (f *fortress) leftBehind(t *testing.T) (out []string) {
 	t.Helper()
 	for _, folder := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		found, err := filepath.Glob(folder + "/claudeops-left-*")
+		found, err := filepath.Glob(fmt.Sprintf("%s/claudeops-left-%d-*", folder, f.agent))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -169,8 +169,9 @@ func inNamespaces(t *testing.T) {
 	const prepare = `mount --bind "$1" /etc/hosts && ip link set lo up && ip address add ` + publishes + `/32 dev lo && ` +
 		`shift && exec "$@"`
 	cmd := command(t, program{path: must(exec.LookPath("unshare")), dir: must(os.Getwd()), may: 2 * browsing,
-		env: append(os.Environ(), inNetworkOfItsOwn+"=1"), args: []string{"--net", "--mount", "/bin/sh", "-c", prepare, "sh",
-			hosts, must(os.Executable()), "-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=10m"}})
+		env: append(os.Environ(), inNetworkOfItsOwn+"=1", programs+"="+filepath.Dir(claudeops(t))),
+		args: []string{"--net", "--mount", "/bin/sh", "-c", prepare, "sh", hosts, must(os.Executable()),
+			"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=10m"}})
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	launch(t, cmd)

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// TestMain builds claudeops once and puts it first on PATH. It fails the run if a server outlives its client.
+// TestMain puts claudeops first on PATH. It fails the run if a server outlives its client.
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
@@ -32,10 +32,8 @@ func testMain(m *testing.M) int {
 		return complain("%v", err)
 	}
 	binary := filepath.Join(bin, "claudeops")
-	build := exec.Command("go", "build", "-o", bin+"/", "../cmd/claudeops", "../cmd/claudeops-connect")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return complain("building claudeops: %v", err)
+	if err := makePrograms(bin); err != nil {
+		return complain("making claudeops: %v", err)
 	}
 	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return complain("%v", err)
@@ -45,6 +43,24 @@ func testMain(m *testing.M) int {
 		return complain("servers that outlived their clients, now killed: %v", left)
 	}
 	return code
+}
+
+// programs is the variable with the folder of programs that are built already, from the repository's root.
+const programs = "PROGRAMS"
+
+// makePrograms puts claudeops and its connector into a folder: those that make e2e has just built, or new ones.
+func makePrograms(folder string) error {
+	built := os.Getenv(programs)
+	if built == "" {
+		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", folder+"/", "../cmd/claudeops",
+			"../cmd/claudeops-connect")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		return build.Run()
+	}
+	if !filepath.IsAbs(built) {
+		built = filepath.Join("..", built)
+	}
+	return os.CopyFS(folder, os.DirFS(built))
 }
 
 func complain(format string, args ...any) int {

@@ -29,7 +29,7 @@ way("a ring of requests", lambda: libc.syscall(RING, 1, ctypes.create_string_buf
 way("a socket of the hypervisor", lambda: socket.socket(VSOCK, socket.SOCK_STREAM))
 # These work where modes permit them, and the test looks whether they are gone at the end.
 for folder in ("/tmp", "/var/tmp", "/dev/shm"):
-    path = f"{folder}/claudeops-left-{os.getpid()}"
+    path = f"{folder}/claudeops-left-{AGENT}-{os.getpid()}"
     tried += 1
     try:
         os.mkdir(path)

@@ -77,7 +77,7 @@ def flood(lines):
         path, ticket = door()
         for _ in range(4):
             try:
-                dial(path, *lines(ticket), timeout=20)
+                print("FLOOD ANSWERED:", len(dial(path, *lines(ticket))))
             except (OSError, ValueError):
                 pass
     return attempt

@@ -6,6 +6,7 @@ STATE, ROOT, REPO = os.environ["STATE"], os.environ["ROOT"], os.environ["REPO"]
 POLICY, PROMPTS, SECRET = os.environ["POLICY"], os.environ["PROMPTS"], os.environ["SECRET"]
 SUPERVISOR, VICTIM = int(os.environ["SUPERVISOR"]), int(os.environ["VICTIM"])  # claudeops, and another program of the operator that holds a token
 ADDRESS, BINARY, WORK = os.environ["ADDRESS"], os.environ["BINARY"], os.environ["TMPDIR"]
+AGENT = os.environ["AGENT"]  # marks what an attack leaves behind
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 TOKEN = re.compile(rb"tok-[a-z]+-[0-9a-f]{8,}")
@@ -122,16 +123,32 @@ def door():
 
 
 def dial(path, *lines, timeout=20):
-    """What the door answers to lines, up to as many lines."""
+    """What the door answers to lines, up to as many lines. It reads while it sends: who only sends holds up both sides."""
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(timeout)
     s.connect(path)
-    s.sendall(b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines))
+
+    def say():
+        try:
+            s.sendall(b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines))
+        except OSError:
+            pass  # the reader sees the end, too
+
+    sender = threading.Thread(target=say)
+    sender.start()
     answers, reader = [], s.makefile("rb")
-    while len(answers) < len(lines):
-        line = reader.readline()
-        if not line:
-            break
-        answers.append(json.loads(line))
-    s.close()
+    try:
+        while len(answers) < len(lines):
+            line = reader.readline()
+            if not line:
+                break
+            answers.append(json.loads(line))
+    finally:
+        try:
+            s.shutdown(socket.SHUT_RDWR)  # wakes the sender
+        except OSError:
+            pass
+        sender.join()
+        reader.close()
+        s.close()
     return answers

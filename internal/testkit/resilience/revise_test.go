@@ -388,11 +388,6 @@ func (q *questioned) finish(ctx context.Context) {
 	if again, err := q.answer(ctx); err != nil || again.Number != 1 {
 		q.t.Fatalf("the identical call: %+v, %v (%v)", again, err, fault.From(err))
 	}
-	q.settleAll(ctx)
-}
-
-func (q *questioned) settleAll(ctx context.Context) {
-	q.t.Helper()
 	q.assertPosted("after the identical call", false)
 	q.pass(time.Hour)
 	if _, err := q.service().Resume(ctx); err != nil {

@@ -144,10 +144,16 @@ func (w *world) create(ctx context.Context) (prflow.CreateResult, error) {
 // createBy makes the request to the service.
 func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.CreateResult, error) {
 	w.t.Helper()
+	return w.createOf(ctx, service, w.request())
+}
+
+// createOf asks the service for what the arguments say.
+func (w *world) createOf(ctx context.Context, service *prflow.Service, arguments []byte) (prflow.CreateResult, error) {
+	w.t.Helper()
 	result, err := service.Create(
 		ctx,
 		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		w.request(),
+		arguments,
 	)
 	text, _ := json.Marshal(result) // plain data
 	w.said = append(w.said, string(text))
