@@ -67,8 +67,8 @@ func (h Health) Headline() (text, tone string) {
 	return "Healthy", "good"
 }
 
-// Answer says whether pull requests can be opened, in one sentence, with the tone of the style sheet: "yes", "held" where
-// only the operator's choice stops them, or "no".
+// Answer says whether pull requests can be opened, in one sentence, with the tone of the style sheet: "yes", "held"
+// where only the operator's choice stops them, or "no".
 func (h Health) Answer() (text, tone string) {
 	broken, held := h.Of(doctor.Problem), h.Of(doctor.Held)
 	stopped := doctor.Blocking(h.Parts)
