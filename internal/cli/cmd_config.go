@@ -44,6 +44,9 @@ func runConfigShow(a *commandLine, all bool) error {
 	})
 	shown := []config.Setting{}
 	for _, s := range settings {
+		for i := range s.Warnings {
+			s.Warnings[i] = p.Scanner.Redact(s.Warnings[i])
+		}
 		if s.Value = p.Scanner.Redact(s.Value); all || s.Source != "" && s.Source != "default" || len(s.Warnings) > 0 {
 			shown = append(shown, s)
 		}

@@ -3,15 +3,20 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -449,5 +454,143 @@ func TestEveryWayInSaysTheSameOfTheHealth(t *testing.T) {
 	strangers := newWorld(t, strangers)
 	if a := strangers.get("/healthz?detail=1"); a.StatusCode != 200 || strings.Contains(string(a.body), "findings") {
 		t.Errorf("a stranger is told %d %s", a.StatusCode, a.body)
+	}
+}
+
+// randomParts returns parts in random states. What the operator holds back stops every pull request.
+func randomParts(r *rand.Rand) (out []doctor.Finding) {
+	for _, name := range []string{"tier", "policy", "git", "sessions", "secrets", "server"} {
+		f := doctor.Finding{Name: name, Detail: "as it is",
+			Status: []string{doctor.OK, doctor.OK, doctor.Off, doctor.Warning, doctor.Held, doctor.Problem}[r.IntN(6)]}
+		if f.Blocks = f.Status == doctor.Held || f.Status == doctor.Problem && r.IntN(2) == 0; f.Blocks {
+			f.Stops = "every proposal"
+		}
+		if r.IntN(3) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// shownParts returns the parts of the page Health by their titles, each with the word for its status.
+func shownParts(d document) map[string]string {
+	out := map[string]string{}
+	for _, li := range d.within(d.find("main")[0]).find("li") {
+		title, word := "", ""
+		for n := range li.Descendants() {
+			switch {
+			case n.Type != html.ElementNode:
+			case n.Data == "strong" && attr(n, "class") == "t":
+				title = n.FirstChild.Data
+			case strings.HasPrefix(attr(n, "class"), "sig "):
+				word = attr(n, "title")
+			}
+		}
+		if title != "" { // else it is a link to a page
+			out[title] = word
+		}
+	}
+	return out
+}
+
+// Whatever the parts are like, every way in says the same of each, and all agree whether a pull request can be opened.
+func TestNoTwoWaysInDisagreeAboutTheHealth(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	w, second := twoForges(t, &log)
+	audit := &scriptedAudit{Audit: w.web.Records.Audit}
+	var found []doctor.Finding
+	w.web.Records.Audit = audit
+	w.web.Rules.Doctor = func(context.Context) []doctor.Finding { return slices.Clone(found) }
+	w.build()
+	r := rand.New(rand.NewPCG(39, 8))
+	for round := range 40 {
+		found = randomParts(r)
+		state := map[bool]string{true: doctor.Problem, false: doctor.OK}
+		down, broken := r.IntN(3) == 0, r.IntN(3) == 0
+		if down {
+			second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))
+		}
+		audit.answers = []record.AuditReport{{Rows: 1, Problem: map[bool]string{true: "row 1 was altered"}[broken]}}
+		w.advance(time.Minute)
+		w.verify()
+		want := append(slices.Clone(found), doctor.Finding{Name: "provider fake", Status: doctor.OK},
+			doctor.Finding{Name: "provider second", Status: state[down], Blocks: down},
+			doctor.Finding{Name: doctor.RecordsPart, Status: state[broken]})
+		w.sameHealth(fmt.Sprintf("round %d", round), want)
+	}
+}
+
+// sameHealth asks every way in about the health.
+func (w *world) sameHealth(round string, want []doctor.Finding) {
+	w.Helper()
+	var rest struct {
+		CanOpen  bool             `json:"can_open"`
+		Findings []doctor.Finding `json:"findings"`
+	}
+	detail, answer, metrics := w.get("/healthz?detail=1"), w.get("/api/v1/health"), string(w.get("/metrics").body)
+	if err := json.Unmarshal(answer.body, &rest); err != nil {
+		w.Fatal(err)
+	}
+	health, _ := detail.json["health"].(map[string]any)
+	if fmt.Sprint(health["findings"]) != fmt.Sprint(answer.json["findings"]) || health["can_open"] != rest.CanOpen {
+		w.Errorf("%s: the probe says %s, REST %s", round, detail.body, answer.body)
+	}
+	shown, words := shownParts(w.page("/doctor", 200)), map[string]string{doctor.OK: "In order", doctor.Off: "Off",
+		doctor.Warning: "Mind", doctor.Held: "Held back", doctor.Problem: "Broken"}
+	blocked, problems, held := false, 0, false
+	for _, part := range want {
+		at := slices.IndexFunc(rest.Findings, func(f doctor.Finding) bool { return f.Name == part.Name })
+		if at < 0 {
+			w.Fatalf("%s: REST lacks %s: %s", round, part.Name, answer.body)
+		}
+		got, title := rest.Findings[at], part.Name
+		if part.Status == doctor.Problem {
+			problems, title = problems+1, got.Headline()
+		}
+		blocked, held = blocked || part.Blocks, held || part.Status == doctor.Held
+		line := fmt.Sprintf("claudeops_health_part{blocks=\"%t\",part=%q,status=%q} 1\n", part.Blocks, part.Name, part.Status)
+		if got.Status != part.Status || got.Blocks != part.Blocks || !strings.Contains(metrics, line) ||
+			shown[title] != words[part.Status] {
+			w.Errorf("%s: of %+v REST says %+v, the page %q; metrics have it: %t", round, part, got, shown[title],
+				strings.Contains(metrics, line))
+		}
+	}
+	n := strings.Count(metrics, "claudeops_health_part{")
+	if n != len(want) || len(rest.Findings) != n || len(shown) != n {
+		w.Errorf("%s: %d parts in metrics, %d of REST, %d on the page, want %d", round, n, len(rest.Findings), len(shown),
+			len(want))
+	}
+	if rest.CanOpen == blocked || strings.Contains(metrics, "\nclaudeops_can_open 1\n") == blocked {
+		w.Errorf("%s: blocked %t, and REST says %s", round, blocked, answer.body)
+	}
+	w.sameWords(round, blocked, held, problems)
+}
+
+// sameWords reads what pages say of all parts together.
+func (w *world) sameWords(round string, blocked, held bool, problems int) {
+	w.Helper()
+	page := w.page("/doctor", 200).text
+	for _, text := range []string{"Nothing here would stop a pull request", "Pull requests can be opened"} {
+		if strings.Contains(page, text) && blocked {
+			w.Errorf("%s: pull requests are stopped, and the page says %q", round, text)
+		}
+	}
+	if strings.Contains(page, "Nothing here would stop a pull request") != (!blocked && problems == 0) {
+		w.Errorf("%s: blocked %t with %d problems, and the page says %.300s", round, blocked, problems, page)
+	}
+	for _, path := range []string{"/", "/audit"} {
+		d := w.page(path, 200)
+		if strings.Contains(d.text, "Healthy") != (problems == 0) || strings.Contains(d.text, "Opens changes") == held {
+			w.Errorf("%s: %d problems, held %t, and %s says %s", round, problems, held, path, d.text)
+		}
+		d.each(func(n *html.Node) {
+			if attr(n, "id") == "live-health" && (attr(n.FirstChild, "class") == "dot good") != (problems == 0) {
+				w.Errorf("%s: %d problems, and the lamp of %s is %q", round, problems, path, attr(n.FirstChild, "class"))
+			}
+		})
+	}
+	if overview := w.page("/", 200).text; strings.Contains(overview, "Server health Good") != (problems == 0) {
+		w.Errorf("%s: %d problems, and the overview says %s", round, problems, overview)
 	}
 }

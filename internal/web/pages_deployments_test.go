@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/records/record"
 	engine "github.com/claudeops/claudeops/internal/system/fileset"
 )
 
@@ -212,6 +213,26 @@ func TestARollbackOnThePageIsPlannedConfirmedAndRecorded(t *testing.T) {
 	if text := w.page("/deployments?done=rollback", 200).text; !strings.Contains(text, "rollback to "+first) ||
 		strings.Contains(text, "drifted") {
 		t.Errorf("%s", text)
+	}
+}
+
+// A person may have to roll back just while everything is paused; agents cannot meanwhile.
+func TestAPersonRollsBackWhileAllIsPaused(t *testing.T) {
+	t.Parallel()
+	w, root, first := deployedWorld(t)
+	if _, err := w.store.Pauses().Pause(t.Context(), record.Pause{By: "ann", Why: "the storage is moved"}, false,
+		record.Attempt{RequestID: "pause", Action: "pause", Outcome: record.OutcomeDone}); err != nil {
+		t.Fatal(err)
+	}
+	w.page("/deployments", 200).has("Everything is paused by ann")
+	plan := regexp.MustCompile(`name="plan" value="([0-9a-f]{64})"`).FindStringSubmatch(
+		string(w.get("/deployments/rollback?to="+first, browser).body))
+	if a := w.submit("/deployments/rollback", url.Values{"to": {first}, "yes": {"true"},
+		"plan": {plan[1]}}); a.StatusCode != 303 {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	if _, err := os.Stat(filepath.Join(root, "b.md")); err == nil {
+		t.Error("the rollback has not removed b.md")
 	}
 }
 

@@ -5,15 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -77,6 +82,90 @@ func TestRecordsAreFoundByWhatPeopleLookFor(t *testing.T) {
 	for _, query := range []string{"what=odd", "days=0", "days=x", "how=door", "zz=1"} {
 		w.page("/audit?"+query, 400)
 	}
+}
+
+// Activity, the page of a row, REST and the export say one sentence of each act, whatever it is and however it ended.
+func TestAllReadersSayTheSameOfAnAct(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	r, n := rand.New(rand.NewPCG(39, 9)), 0
+	some := func(of ...string) string { return of[r.IntN(len(of))] }
+	sentences := map[int64]string{}
+	for range 6 { // as many rows as the overview shows
+		for range 8 {
+			n++
+			a := record.Attempt{Time: w.Now(), RequestID: fmt.Sprint("act-", n),
+				Door:   record.Door(some("mcp", "web", "rest", "cli")),
+				Caller: some("company:ann", "uid 0 (root)", "watcher (claude-code 2.1)", "", `odd "name" <b>`),
+				Action: some(record.ActionCreate, record.ActionPromote, record.ActionReviewMerge, "review.approve", "session.start",
+					"token.create", "pause", "deploy_apply", "deploy.rollback", record.ActionPullGone),
+				Outcome: record.Outcome(some("done", "refused", "failed", "dry_run")), Title: some("", "", "Check <i>inodes</i>")}
+			if r.IntN(2) == 0 {
+				a.Owner, a.Repo, a.Provider = "joe", "infra", "fake"
+			}
+			if a.Outcome == record.OutcomeRefused || a.Outcome == record.OutcomeFailed {
+				a.Code = fault.TierDenied
+			}
+			if err := w.store.Ledger.Record(t.Context(), a, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, entry := range w.get("/api/v1/audit?limit=8").json["entries"].([]any) {
+			e := entry.(map[string]any)
+			sentences[int64(e["seq"].(float64))] = e["act"].(string)
+		}
+		shown := 0
+		for _, li := range w.page("/", 200).find("li") {
+			if id, is := strings.CutPrefix(attr(li, "id"), "did-"); is {
+				seq, _ := strconv.ParseInt(id, 10, 64)
+				shown++
+				if got := wordsOf(li); sentences[seq] == "" || !strings.Contains(got, unquoted(sentences[seq])) {
+					t.Errorf("REST says %q, the overview %q", sentences[seq], got)
+				}
+			}
+		}
+		if shown == 0 {
+			t.Error("the overview shows nothing")
+		}
+	}
+	for seq, sentence := range sentences {
+		if got := wordsOf(w.page(fmt.Sprint("/audit/", seq), 200).find("h1")[0]); got != unquoted(sentence) {
+			t.Errorf("REST says %q, the page of the row %q", sentence, got)
+		}
+	}
+	request := httptest.NewRequest("GET", "http://127.0.0.1:8080/audit.jsonl", nil)
+	request.RemoteAddr = "127.0.0.1:50000"
+	request.Header.Set("Authorization", "Bearer "+w.person)
+	answer, exported := httptest.NewRecorder(), 0
+	w.handler.ServeHTTP(answer, request)
+	for line := range bytes.Lines(answer.Body.Bytes()) {
+		var e record.AuditEntry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if exported++; e.Act != sentences[e.Seq] {
+			t.Errorf("REST says %q, the export %q", sentences[e.Seq], e.Act)
+		}
+	}
+	if exported != n {
+		t.Errorf("%d of %d rows are exported", exported, n)
+	}
+}
+
+// unquoted returns a sentence as pages show it, which put no title into quotes.
+func unquoted(sentence string) string {
+	return strings.ReplaceAll(sentence, `"Check <i>inodes</i>"`, "Check <i>inodes</i>")
+}
+
+// wordsOf returns the text of an element.
+func wordsOf(n *html.Node) string {
+	var b strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			b.WriteString(c.Data)
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
 }
 
 func TestARowOfTheRecordsHasAPageWithItsPlaceInTheChain(t *testing.T) {

@@ -298,11 +298,16 @@ func continued(text string, at int) string {
 
 // fenced returns a text as one code block.
 func fenced(text string) string {
-	run := "```"
-	for strings.Contains(text, run) {
-		run += "`"
+	const least = 3
+	longest, run := least-1, 0
+	for i := range len(text) {
+		if run++; text[i] != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
 	}
-	return run + "\n" + text + "\n" + run
+	fence := strings.Repeat("`", longest+1)
+	return fence + "\n" + text + "\n" + fence
 }
 
 // isOneFence reports whether a text has the form that fenced makes.

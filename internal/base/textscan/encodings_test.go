@@ -165,6 +165,32 @@ func TestDisguisedOwnCredentialsAreFound(t *testing.T) {
 	}
 }
 
+// Each Cyrillic and Greek letter counts as the Latin one that it looks like, as Unicode's list of confusable characters
+// has them.
+func TestLettersThatLookAlikeCountAsTheSame(t *testing.T) {
+	t.Parallel()
+	s := NewScanner(nil)
+	for latin, alike := range map[string]string{
+		"a": "аα", "c": "сϲ", "d": "ԁ", "e": "е", "h": "һ", "i": "іι", "j": "јϳ", "k": "кκ", "l": "ӏ", "o": "оοσ", "p": "рρ",
+		"q": "ԛ", "s": "ѕ", "u": "υ", "v": "ѵν", "w": "ԝ", "x": "х", "y": "уүγ", "A": "АΑ", "B": "ВΒ", "C": "СϹ", "E": "ЕΕ",
+		"G": "Ԍ", "H": "НΗ", "I": "ІΙӀ", "J": "ЈͿ", "K": "КΚ", "M": "МΜ", "N": "Ν", "O": "ОΟ", "P": "РΡ", "Q": "Ԛ", "S": "Ѕ",
+		"T": "ТΤ", "V": "Ѵ", "W": "Ԝ", "X": "ХΧ", "Y": "ҮΥ", "Z": "Ζ",
+	} {
+		for _, letter := range alike {
+			text := "gh" + "p_" + string(letter) + noise(alnum, 35, 3)
+			if found := secretsOf(t, s, "checks/a.md", text); !hasRule(found, "github-pat") {
+				t.Errorf("%c (%U) does not count as %s: found %v", letter, letter, latin, found)
+			}
+		}
+	}
+	for _, text := range []string{"пароль: спросите у дежурного, он хранится в сейфе", "κωδικός: ρωτήστε τον διαχειριστή",
+		"token: секретноеслово", "password: συνθηματικο"} {
+		if found := secretsOf(t, s, "checks/a.md", text); len(found) != 0 {
+			t.Errorf("found %v in %q", found, text)
+		}
+	}
+}
+
 func TestCredentialsInPartsAreFound(t *testing.T) {
 	t.Parallel()
 	random, hexadecimal := noise(alnum, 40, 132), fakeToken()

@@ -384,7 +384,11 @@ func TestKindsOfOurOwn(t *testing.T) {
 		{"named-password", "password: Xk29dKq" + "P0z!Rt"},
 		{"named-password", "DB_PASSWORD=Tr0ub" + "4dor&Zq8"},
 		{"named-password", `"password": "g7` + dollar + `kQ2pLz` + `9!mW"`},
-		{"github-pat", strings.Replace(fakeGitHub(), "p", "р", 1)}, // a Cyrillic letter
+		{"named-password", "**Password:** Xk29dKq" + "P0z!Rt"},
+		{"named-password", "- **password**: `Xk29dKq" + "P0z!Rt`"},
+		{"named-password", "| admin password | Xk29dKq" + "P0z!Rt |"},
+		{"named-password", "<password>Xk29dKq" + "P0z!Rt</password>"},
+		{"named-password", "SMTP_PASS=Xk29dKq" + "P0z!Rt"},
 	} {
 		if found := secretsOf(t, s, "checks/a.md", tt.text); !hasRule(found, tt.rule) {
 			t.Errorf("%s: found %v in %q", tt.rule, found, tt.text)
@@ -530,6 +534,8 @@ func TestWhatIsNearlyAKindOfOurOwn(t *testing.T) {
 		"sshpass -p changeme ssh a",
 		"docker login -u joe --password-stdin", "docker login -p ${TOKEN}", "ipmitool -H bmc -P \"$IPMI\"",
 		"requirepass foobared",
+		"**Password:** <your-Password1!>", "| password | at least 8 characters, such as A1! |",
+		"echo $DB_PASS > Notes-Of-2024!",
 		"requirepass yourpassword", "password: P@ssw0rd!", "password: <your-Password1!>", "passwords: see Vault+Keys2!",
 		"network_key: GENERATE", "network_key: [1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 13]",
 		"PrivateKey = <your private key>", "PublicKey = +" + noise(alnum, 41, 542) + "A=", `{"kty":"EC","d":"..."}`,

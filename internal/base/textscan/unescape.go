@@ -193,7 +193,8 @@ func compatible(text string) (string, int) {
 
 // lookAlike returns the letter of ASCII that a Cyrillic or Greek one looks like, or 0.
 func lookAlike(r rune) byte {
-	const alike, ascii = "аеорсухіјѕһԁԛԝкАВЕКМНОРСТУХІЈЅԌԚԜοΟαΑΒΕΖΗΙΚΜΝΡΤΥΧνρκι", "aeopcyxijshdqwkABEKMHOPCTYXIJSGQWoOaABEZHIKMNPTYXvpki"
+	const alike, ascii = "аеорсухіјѕһԁԛԝкѵүӏАВЕКМНОРСТУХІЈЅԌԚԜѴҮӀοΟαΑΒΕΖΗΙΚΜΝΡΤΥΧνρκιγσυϲϳϹͿ",
+		"aeopcyxijshdqwkvylABEKMHOPCTYXIJSGQWVYIoOaABEZHIKMNPTYXvpkiyoucjCJ"
 	if r < 0x370 || r > 0x52f {
 		return 0
 	}

@@ -55,6 +55,9 @@ func (a Attempt) Act(c Context) Act {
 	if a.Action == ActionStartSession && a.Tier > 0 {
 		out.Verb += " of tier " + a.Tier.String()
 	}
+	if out.Number == 0 && out.Title+out.About+out.Repository == "" {
+		out.Verb = strings.TrimSuffix(out.Verb, ",") // nothing follows
+	}
 	return out
 }
 
@@ -82,7 +85,7 @@ func (a Act) Sentence(quote func(string) string) string {
 	if a.Repository != "" {
 		words = append(words, "in "+quote(a.Repository))
 	}
-	out := strings.TrimSuffix(strings.Join(words, " "), ",")
+	out := strings.Join(words, " ")
 	if a.Reason != "" {
 		out += ": " + a.Reason
 	}

@@ -324,6 +324,7 @@ type recounted struct {
 	clock  *clock
 	stores [2]*Store
 	pulls  []record.PullKey
+	left   []string // proposals whose outcome is not known
 	n      int
 }
 
@@ -398,7 +399,15 @@ func (r *recounted) propose(s *Store, id string) string {
 		r.Fatalf("taken by %+v", taken)
 	}
 	a.Code, a.Verdicts, a.Time = "", nil, r.clock.now
-	switch r.IntN(4) {
+	switch r.IntN(6) {
+	case 4:
+		wantEqual(r.T, s.Ledger.Advance(r.Context(), id, record.Progress{State: record.StateUnsettled}), nil)
+		a.Outcome, a.Code = record.OutcomeFailed, fault.UpstreamError
+		recordAttempts(r.T, s, a)
+		r.left = append(r.left, id)
+		return "a proposal that is left"
+	case 5:
+		return r.settle(s, id)
 	case 0:
 		a.Outcome, a.Code = record.OutcomeFailed, fault.UpstreamError
 		wantEqual(r.T, s.Ledger.Finish(r.Context(), id, record.Progress{State: record.StateFailed}, a), nil)
@@ -410,6 +419,30 @@ func (r *recounted) propose(s *Store, id string) string {
 	wantEqual(r.T, s.Ledger.Finish(r.Context(), id, record.Progress{State: record.StateOpened, PRNumber: r.n}, a), nil)
 	r.pulls = append(r.pulls, record.PullKey{Provider: "local", Owner: p.Owner, Repo: p.Repo, Number: r.n})
 	return "a pull request"
+}
+
+// settle looks how a proposal ended that was left, if there is one; else it is another reservation.
+func (r *recounted) settle(s *Store, id string) string {
+	if len(r.left) == 0 {
+		return "a reservation"
+	}
+	at := r.IntN(len(r.left))
+	a := attempt(r.left[at])
+	a.Action, a.Code, a.Verdicts, a.Time = record.ActionSettle, "", nil, r.clock.now
+	to := record.Progress{State: record.StateOpened, PRNumber: r.n}
+	switch r.IntN(3) {
+	case 0: // it is still not known
+		a.Outcome, a.Code = record.OutcomeFailed, fault.UpstreamError
+		recordAttempts(r.T, s, a)
+		return "a look that settles nothing"
+	case 1:
+		a.Outcome, a.Code, to = record.OutcomeFailed, fault.UpstreamError, record.Progress{State: record.StateFailed}
+	default:
+		a.Outcome, a.PRNumber = record.OutcomeOpened, r.n
+	}
+	wantEqual(r.T, s.Ledger.Finish(r.Context(), r.left[at], to, a), nil)
+	r.left = slices.Delete(r.left, at, at+1)
+	return "a settlement"
 }
 
 // look records that something was seen of a pull request.

@@ -106,11 +106,19 @@ func TestASwitchIsOnIfAnySourceSaysSo(t *testing.T) {
 }
 
 func TestEachSettingIsShownWithItsSourceAndNoSecret(t *testing.T) {
+	folder := t.TempDir()
+	token, empty, missing := filepath.Join(folder, "token"), filepath.Join(folder, "empty"), filepath.Join(folder, "none")
+	for file, text := range map[string]string{token: "s3cret-of-github\n", empty: "\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	shown := map[string]config.Setting{}
 	for _, s := range config.Show(placesOf(
 		map[string]string{"CLAUDEOPS_TIER": "1", "CLAUDEOPS_REPOS": "joe/a", "GITEA_TOKEN": "s3cret-of-gitea",
-			"CLAUDEOPS_SIGN_IN": "gitea", "CLAUDEOPS_STATE_DIR": " "},
-		map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_REPOS": "joe/a", "GITHUB_TOKEN_FILE": "/run/token",
+			"CLAUDEOPS_SIGN_IN": "gitea", "CLAUDEOPS_STATE_DIR": " ", "CLAUDEOPS_WEBHOOK_SECRET_FILE": missing,
+			"CLAUDEOPS_ALLOW_WRITE": "ja", "CLAUDEOPS_BOUNDARY": "strong", "CLAUDEOPS_API_TOKENS_FILE": empty},
+		map[string]string{"CLAUDEOPS_TIER": "2", "CLAUDEOPS_REPOS": "joe/a", "GITHUB_TOKEN_FILE": token,
 			"CLAUDEOPS_SIGN_IN_GITEA_CLIENT_SECRET": "s3cret-of-app", "CLAUDEOPS_STATE_DIR": "/state"},
 	), forges.All(), map[string]policy.Switch{"CLAUDEOPS_DRY_RUN": {On: true, By: []string{"dry_run of p.yaml"},
 		Against: []string{"the environment"}}}) {
@@ -128,6 +136,16 @@ func TestEachSettingIsShownWithItsSourceAndNoSecret(t *testing.T) {
 		"GITEA_TOKEN":                           {Value: "set", Source: "the environment"},
 		"GITHUB_TOKEN":                          {Value: "set", Source: "GITHUB_TOKEN_FILE of the file"},
 		"CLAUDEOPS_SIGN_IN_GITEA_CLIENT_SECRET": {Value: "set", Source: "the file"},
+		// A secret that the file does not give is not set.
+		"CLAUDEOPS_WEBHOOK_SECRET": {Source: "CLAUDEOPS_WEBHOOK_SECRET_FILE of the environment", Warnings: []string{
+			"CLAUDEOPS_WEBHOOK_SECRET_FILE names a file that cannot be read or is larger than 65536 bytes"}},
+		"CLAUDEOPS_API_TOKENS": {Source: "CLAUDEOPS_API_TOKENS_FILE of the environment",
+			Warnings: []string{"CLAUDEOPS_API_TOKENS_FILE names an empty file"}},
+		// Of what is not understood, a warning says what holds.
+		"CLAUDEOPS_ALLOW_WRITE": {Value: "ja", Source: "the environment", Warnings: []string{
+			`CLAUDEOPS_ALLOW_WRITE is "ja", which is neither true nor false: false holds`}},
+		"CLAUDEOPS_BOUNDARY": {Value: "strong", Source: "the environment", Warnings: []string{
+			`CLAUDEOPS_BOUNDARY is "strong", which is none of auto, user, landlock and none`}},
 		"CLAUDEOPS_DRY_RUN": {Value: "true", Source: "dry_run of p.yaml",
 			Warnings: []string{"false has no effect in the environment: dry_run of p.yaml says true"}},
 	} {

@@ -259,20 +259,22 @@ func LoadRules(s Sources) Rules {
 	return r
 }
 
-// Setting is one setting as it holds, and where it came from.
+// Setting is one setting as it is written, and where it came from.
 type Setting struct {
 	Name   string `json:"name"`
-	Value  string `json:"value" doc:"set for a secret; empty if nothing is set and there is no default"`
+	Value  string `json:"value" doc:"set for a secret that there is; empty if nothing is set and there is no default"`
 	Source string `json:"source" doc:"The place that it is from, or default; empty if it is not set"`
-	// Warnings name places that are overruled, and values that are not understood.
+	// Warnings name places that are overruled, and say of a value that is not understood what holds in its place.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Show lists every setting that the product reads, in the order of their reference. Secrets are shown as "set". rules
 // holds the switches, which places beside the sources may switch on.
 func Show(s Sources, drivers []forge.Driver, rules map[string]policy.Switch) (out []Setting) {
+	misread := misreadSettings(s, drivers)
 	for _, v := range settable(s, drivers) {
 		setting := resolveSetting(s, v)
+		setting.Warnings = append(setting.Warnings, misread[v.Name]...)
 		if on, is := rules[v.Name]; is {
 			setting.Value = strconv.FormatBool(on.On)
 			if len(on.By) > 0 {
@@ -283,6 +285,20 @@ func Show(s Sources, drivers []forge.Driver, rules map[string]policy.Switch) (ou
 			}
 		}
 		out = append(out, setting)
+	}
+	return out
+}
+
+// misreadSettings returns what is wrong with settings, by their names.
+func misreadSettings(s Sources, drivers []forge.Driver) map[string][]string {
+	c, rules := Load(s, drivers), LoadRules(s)
+	out := map[string][]string{}
+	for _, said := range append(c.Warnings, c.Records.Problem, c.Web.Problem, c.Permissions.Confinement.Problem,
+		c.Sessions.Problem, c.Sessions.Schedule.Problem, rules.ReposProblem) {
+		name, _, _ := strings.Cut(said, " ")
+		if name = strings.TrimSuffix(name, ":"); name != "" && !slices.Contains(out[name], said) {
+			out[name] = append(out[name], said)
+		}
 	}
 	return out
 }
@@ -327,10 +343,12 @@ func UnreadableFiles(s Sources, drivers []forge.Driver) (out []string) {
 // resolveSetting returns a setting by its sources; a secret may be in the file that NAME_FILE names.
 func resolveSetting(s Sources, v Variable) Setting {
 	value, from := s.Find(v.Name)
-	if v.Secret && from == "" {
-		if file, source := s.Find(v.Name + "_FILE"); source != "" {
-			value, from = file, fmt.Sprintf("%s_FILE of %s", v.Name, source)
+	if _, source := s.Find(v.Name + "_FILE"); v.Secret && from == "" && source != "" {
+		setting := Setting{Name: v.Name, Value: "set", Source: fmt.Sprintf("%s_FILE of %s", v.Name, source)}
+		if one := readSecret(s, v.Name); one.value == "" {
+			setting.Value, setting.Warnings = "", []string{one.problem}
 		}
+		return setting
 	}
 	switch {
 	case from == "" && v.Default == "":

@@ -359,6 +359,22 @@ func TestABoundaryRefusesTheAttacks(t *testing.T) {
 	}
 }
 
+// Where the kernel cannot limit TCP to ports, nothing can connect to an agent all the same: the filter stands alone.
+func TestWithoutLandlockNobodyConnectsToAnAgent(t *testing.T) {
+	if !needsRoot(t) {
+		return
+	}
+	w := newWorld(t)
+	p := ownUser(0)
+	w.giveTo(t, p.Account)
+	w.Port, p.Ports, p.NoUDP = listener(t), []uint16{9}, true
+	done, _ := w.attack(t, p)
+	unlimited := []string{"a port", "a port once another connection was dissolved", "an abstract socket"}
+	if !slices.Equal(done, unlimited) {
+		t.Errorf("done: %q, want %q", done, unlimited)
+	}
+}
+
 // giveTo gives the folder of a session to its user.
 func (w *world) giveTo(t *testing.T, a *Account) {
 	t.Helper()

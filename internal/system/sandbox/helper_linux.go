@@ -162,6 +162,10 @@ func (e *entry) verifyEffect() error {
 	if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || set != 1 {
 		return errors.New("the process could still gain rights")
 	}
+	if mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); filterArch != 0 &&
+		(err != nil || mode != unix.SECCOMP_MODE_FILTER) {
+		return errors.New("system calls are not filtered")
+	}
 	return nil
 }
 

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +32,8 @@ func (h *renderer) standing(ctx context.Context) pages.ServerStatus {
 		s.Mode, s.Held = "Read-only", true
 	case h.settings.Rules().DryRun:
 		s.Mode, s.Held = "Dry run, tier "+h.settings.Tier.String(), true
+	case len(now.Of(doctor.Held)) > 0:
+		s.Mode, s.Held = "Opens no changes, tier "+h.settings.Tier.String(), true
 	}
 	return s
 }
@@ -139,16 +140,6 @@ func (h *healthPages) showHealth(req *httpx.Request, q healthParams) (httpx.Resp
 			view.Fine = append(view.Fine, healthPart{f})
 		}
 	}
-	blocking := func(f doctor.Finding) bool { return f.Blocks }
-	switch broken, held := now.Of(doctor.Problem), now.Of(doctor.Held); {
-	case slices.ContainsFunc(broken, blocking):
-		view.Answer, view.Tone = "Pull requests are stopped: "+strings.Join(doctor.Blocking(broken), ", ")+".", "no"
-	case len(broken) > 0:
-		view.Answer, view.Tone = "Pull requests can be opened, and something else is broken.", "no"
-	case len(held) > 0:
-		view.Answer, view.Tone = "No pull request is opened here, as the operator has chosen.", "held"
-	default:
-		view.Answer, view.Tone = "Nothing here would stop a pull request.", "yes"
-	}
+	view.Answer, view.Tone = now.Answer()
 	return h.html("doctor", view)
 }

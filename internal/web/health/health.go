@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,6 +65,24 @@ func (h Health) Headline() (text, tone string) {
 		return "Not looked at yet", ""
 	}
 	return "Healthy", "good"
+}
+
+// Answer says whether pull requests can be opened, in one sentence, with the tone of the style sheet: "yes", "held"
+// where only the operator's choice stops them, or "no".
+func (h Health) Answer() (text, tone string) {
+	broken, held := h.Of(doctor.Problem), h.Of(doctor.Held)
+	stopped := doctor.Blocking(h.Parts)
+	switch {
+	case len(doctor.Blocking(broken)) > 0:
+		return "Pull requests are stopped: " + strings.Join(stopped, ", ") + ".", "no"
+	case len(stopped) > 0 && len(broken) > 0:
+		return "No pull request is opened here, as the operator has chosen, and something else is broken.", "no"
+	case len(stopped) > 0 || len(held) > 0:
+		return "No pull request is opened here, as the operator has chosen.", "held"
+	case len(broken) > 0:
+		return "Pull requests can be opened, and something else is broken.", "no"
+	}
+	return "Nothing here would stop a pull request.", "yes"
 }
 
 // Options configures a Checker. All fields are required except ComparePulls and Stamp.
