@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// Whatever happens to the request, it is made once, the status tells what became of it, and the next call ends it.
+// Whatever happens to the request, it is made once, the status shows the outcome, and the next call ends it.
 func TestACloseThatFailsIsMadeOnceAndMayBeRepeated(t *testing.T) {
 	status := func(code int) httpfault.Fault {
 		return httpfault.Fault{Kind: httpfault.Status, Status: code, Body: `{"message":"no"}`,

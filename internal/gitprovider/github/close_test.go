@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
-// Whatever happens to the request, it is made once, the status tells what became of it, and the next call ends it.
+// Whatever happens to the request, it is made once, the status shows the outcome, and the next call ends it.
 // 404 is not among it: GitHub does not know at once what was just made, and is asked again.
 func TestACloseThatFailsIsMadeOnceAndMayBeRepeated(t *testing.T) {
 	status := func(code int) httpfault.Fault {
