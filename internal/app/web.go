@@ -129,8 +129,8 @@ func loopbackAddr(at net.Addr) bool {
 // followDrain limits how long an ending server waits for looks that webhooks have asked for.
 const followDrain = 10 * time.Second
 
-// NewFollower makes what follows our pull requests at every provider that is enabled. It only reads there, so that a
-// server that is read-only or in dry run has one, too.
+// NewFollower makes what follows our pull requests at every provider that is enabled. A server that is read-only or in
+// dry run has one, too, which only reads there.
 func NewFollower(p *Parts) *pullsync.Follower {
 	var enabled []string
 	for _, entry := range p.Providers.registry.Entries() {
@@ -140,7 +140,7 @@ func NewFollower(p *Parts) *pullsync.Follower {
 	}
 	return pullsync.New(pullsync.Options{
 		Records: p.Store.Pulls, Shared: p.Store.JobClaims, Providers: enabled, Status: p.Flow.Reader().StatusAt,
-		Notifier: p.notifier, RemindAfter: p.remindAfter,
+		Notifier: p.notifier, RemindAfter: p.remindAfter, Closer: p.Flow.NewStaleCloser(),
 		Redact: p.Scanner.Redact, Every: p.Cfg.Forges.PollInterval, After: time.After, Drain: followDrain,
 		Log: p.Log, Now: p.Store.Now, NewID: NewID,
 	})

@@ -117,6 +117,9 @@ func describePolicy(w *strings.Builder, v policy.View) {
 	} else {
 		fmt.Fprintf(w, "People are reminded of a pull request on which nobody has acted for %s.\n", v.RemindAfter)
 	}
+	if v.CloseAfter != "0" {
+		fmt.Fprintf(w, "It is closed after %s without an act of a person, at least a day after the reminder.\n", v.CloseAfter)
+	}
 	if v.SessionTranscripts == "0" {
 		w.WriteString("What agents said in sessions is kept.\n")
 	} else {

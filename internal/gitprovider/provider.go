@@ -22,7 +22,7 @@ import (
 // provider_disabled. Further codes are named at the method.
 //
 // The port has no merge, no approval and no force-push on purpose: what is not here, no caller can reach. It closes
-// nothing but what its caller has just opened; see Settler.Withdraw.
+// what its caller has just opened (Settler.Withdraw), and pull requests of ours on which nobody acts (Close).
 type Provider interface {
 	Settler
 
@@ -60,6 +60,13 @@ type Provider interface {
 	// DeleteBranch removes one of our branches if its tip is still the given commit; conflict if it is not. A branch that
 	// is already gone is not an error. invalid_argument for every branch outside BranchPrefix.
 	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
+
+	// Close closes an open pull request of ours and replaces its body in the same write, and returns the state that it has
+	// then. One that has ended stays as it is; the body tells whether a Close ended it. conflict, and nothing
+	// is changed, if its head is not the branch at c.Head; invalid_argument for a branch outside BranchPrefix; not_found
+	// if there is no such number. The call may be repeated. The error of a host that refuses, as for a pull request that
+	// somebody merges at that moment, is the host's: Status shows the outcome.
+	Close(ctx context.Context, repo RepoRef, c Closing) (State, error)
 
 	// ListOpen returns every open pull request that carries the label, oldest first, with its paths, and those that lack
 	// it and have a mark: whether that is true only internal/proposals/prflow can tell. One whose head is in a fork is
@@ -410,6 +417,8 @@ const (
 	AnswerOpening = "Revised by Claude Ops in "
 	// ReplyOpening begins what we post without a commit, and each reply to a comment on a line.
 	ReplyOpening = "Answered by Claude Ops "
+	// CloseOpening begins the comment by which we say that a pull request is closed because nobody has acted on it.
+	CloseOpening = "Closed by Claude Ops: "
 )
 
 // Replier is an optional ability of a Provider: it answers comments on lines in their conversations. Every adapter here
@@ -445,7 +454,8 @@ func (r Remark) IsAnswer() bool {
 func (c LineComment) IsAnswer() bool { return isAnswer(c.Body) }
 
 func isAnswer(text string) bool {
-	return strings.HasPrefix(text, AnswerOpening) || strings.HasPrefix(text, ReplyOpening)
+	return strings.HasPrefix(text, AnswerOpening) || strings.HasPrefix(text, ReplyOpening) ||
+		strings.HasPrefix(text, CloseOpening)
 }
 
 // MaxReviewStates limits the pull requests of one call of ReviewStates.
@@ -539,6 +549,29 @@ func (w Withdrawal) Check(pr PullRequest) error {
 		return fault.New(fault.Conflict, "#%d is not withdrawn: it was merged", w.Number)
 	}
 	return nil
+}
+
+// Closing says which pull request is closed, and what its body says from then on.
+type Closing struct {
+	Number int
+	Branch string // head branch, below BranchPrefix
+	Head   string // head commit that was judged
+	Body   string
+}
+
+// Check returns whether an open pull request is the one to close. ended is its state if it has ended: then nothing is
+// to be done. The error has the codes that Provider.Close promises.
+func (c Closing) Check(pr PullRequest) (ended State, err error) {
+	if err := CheckOurs(c.Branch); err != nil {
+		return "", err
+	}
+	switch {
+	case pr.State != StateOpen:
+		return pr.State, nil
+	case c.Head == "" || pr.Branch != c.Branch || pr.HeadCommit != c.Head:
+		return "", fault.New(fault.Conflict, "#%d is not closed: somebody has changed its branch since it was read", c.Number)
+	}
+	return "", nil
 }
 
 // NoBase is the error for a base branch that does not exist: not_found, with the branch to use instead. defaultBranch

@@ -300,7 +300,36 @@ func TestTheOverviewAsksNoForge(t *testing.T) {
 	if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || err != nil || seeErr != nil {
 		t.Fatal(ok, err, seeErr)
 	}
-	w.page("/", 200).has("Nobody has reviewed it, and nobody has acted on it for 9 min")
+	front := w.page("/", 200)
+	front.has("Nobody has reviewed it, and nobody has acted on it for 9 min")
+	front.lacks("will be closed")
+}
+
+func TestPeopleSeeWhenAPullRequestWillBeClosedAndThatItWas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.flow.Authority.Policy.CloseAfter = 30 * 24 * time.Hour })
+	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
+	on := w.Now().Add(30 * 24 * time.Hour).Format(time.DateOnly)
+	w.advance(8 * 24 * time.Hour)
+	key := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1}
+	see := func(change func(*record.PullRecord)) {
+		t.Helper()
+		r, _, err := w.store.Pulls.FindPull(t.Context(), key)
+		change(&r)
+		if ok, seeErr := w.store.Pulls.SeePull(t.Context(), r, nil); !ok || err != nil || seeErr != nil {
+			t.Fatal(ok, err, seeErr)
+		}
+	}
+	see(func(r *record.PullRecord) { r.RemindedAt = w.Now() })
+	w.page("/", 200).has("it will be closed on " + on + ", unless somebody acts")
+	w.page("/pulls/fake/joe/infra/1", 200).has("on " + on + ", unless somebody acts")
+	w.fake.World(t, gitprovider.RepoRef{Owner: "joe", Name: "infra"}).Close(1)
+	see(func(r *record.PullRecord) {
+		r.State, r.EndedAt, r.ExpiredAt = gitprovider.StateClosed, w.Now(), w.Now()
+	})
+	shut := w.page("/pulls/fake/joe/infra/1", 200)
+	shut.has("Claude Ops closed as stale")
+	shut.lacks("unless somebody acts")
 }
 
 // A forge that merges follows a person who has moved the file; what it writes then is not shown, and the page says so.

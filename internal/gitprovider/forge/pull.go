@@ -66,6 +66,11 @@ func WithdrawalFields(w gitprovider.Withdrawal, pr gitprovider.PullRequest) (map
 	return fields, nil
 }
 
+// ClosingFields returns the fields of an open pull request to change to close it.
+func ClosingFields(c gitprovider.Closing) map[string]string {
+	return map[string]string{"body": c.Body, "state": "closed"}
+}
+
 // Changed is a forge's answer to a change of a pull request.
 type Changed struct {
 	State  string `json:"state"` // open or closed

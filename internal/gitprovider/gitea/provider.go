@@ -280,6 +280,16 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 	return p.api.toFault(p.pulls.withdraw(ctx, repo, w), repo, pullName(w.Number))
 }
 
+// Close implements gitprovider.Provider: it looks, and then closes and writes the body in one request.
+func (p *Provider) Close(ctx context.Context, repo gitprovider.RepoRef, c gitprovider.Closing) (gitprovider.State,
+	error) {
+	if err := forge.CheckNumber(repo, c.Number); err != nil {
+		return "", err
+	}
+	state, err := p.pulls.close(ctx, repo, c)
+	return state, p.api.toFault(err, repo, pullName(c.Number))
+}
+
 // Lateness implements gitprovider.Settler.
 func (p *Provider) Lateness() time.Duration { return gitprovider.ForgeLateness }
 

@@ -255,6 +255,18 @@ func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprov
 	return err
 }
 
+// close looks, and then closes and writes the body in one request.
+func (p pulls) close(ctx context.Context, repo gitprovider.RepoRef, c gitprovider.Closing) (gitprovider.State, error) {
+	from, err := p.readPull(ctx, repo, c.Number)
+	if err != nil {
+		return "", err
+	}
+	if ended, err := c.Check(p.convert(from)); err != nil || ended != "" {
+		return ended, err
+	}
+	return p.change(ctx, repo, c.Number, forge.ClosingFields(c))
+}
+
 // change replaces fields of a pull request, and gives its state after that.
 func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int,
 	fields map[string]string) (gitprovider.State, error) {

@@ -240,6 +240,13 @@ func (p *Provider) Withdraw(ctx context.Context, repo gitprovider.RepoRef, w git
 	return publish(p.pulls.withdraw(about(ctx, repo), repo, w))
 }
 
+// Close implements gitprovider.Provider: it looks, and then closes and writes the body in one request.
+func (p *Provider) Close(ctx context.Context, repo gitprovider.RepoRef, c gitprovider.Closing) (gitprovider.State,
+	error) {
+	state, err := p.pulls.close(about(ctx, repo), repo, c)
+	return state, publish(err)
+}
+
 // Lateness implements gitprovider.Settler.
 func (p *Provider) Lateness() time.Duration { return gitprovider.ForgeLateness }
 

@@ -246,6 +246,20 @@ func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprov
 	return err
 }
 
+// close looks, and then closes and writes the body in one request.
+func (p pulls) close(ctx context.Context, repo gitprovider.RepoRef, c gitprovider.Closing) (gitprovider.State, error) {
+	q := newQuery(repo)
+	q.fragment(pullFragment)
+	var n pullNode
+	if err := p.one(ctx, repo, c.Number, q, "...pull", "", &n); err != nil {
+		return "", err
+	}
+	if ended, err := c.Check(n.pullRequest()); err != nil || ended != "" {
+		return ended, err
+	}
+	return p.api.changePull(ctx, repo, c.Number, forge.ClosingFields(c))
+}
+
 func notShown(what string, repo gitprovider.RepoRef) error {
 	return fault.New(fault.UpstreamError, "GitHub did not show the %s of %s; try again later", what, repo)
 }

@@ -175,6 +175,26 @@ func (p *Provider) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitp
 	})
 }
 
+// Close implements gitprovider.Provider.
+func (p *Provider) Close(ctx context.Context, ref gitprovider.RepoRef, c gitprovider.Closing) (gitprovider.State,
+	error) {
+	repo, seen, err := p.openPulls(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	var state gitprovider.State
+	err = p.pulls.change(ctx, repo, c.Number, func(pr *gitprovider.PullRequest) error {
+		ended, err := c.Check(seen.current(repo, *pr))
+		if state = ended; err != nil || ended != "" {
+			return err
+		}
+		pr.State, pr.ClosedAt, pr.Body = gitprovider.StateClosed, p.now().UTC(), c.Body
+		state = pr.State
+		return nil
+	})
+	return state, err
+}
+
 // Append implements gitprovider.Reviser. The record keeps the head that was opened or last approved, so that a person
 // approves the new one before it is merged. Beside the codes of the port: conflict for a branch that is checked out in
 // a work tree, which would look as if the commit had been undone there.

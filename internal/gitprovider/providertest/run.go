@@ -164,6 +164,7 @@ func Run(t *testing.T, h Harness) {
 		"details":       detailsTests(),
 		"remarks":       remarkTests(),
 		"revising":      reviseTests(),
+		"closing":       closeTests(),
 	}
 	for group, tests := range groups {
 		t.Run(group, func(t *testing.T) {

@@ -53,6 +53,8 @@ func (s *Scene) methods(ctx context.Context, ref gitprovider.RepoRef) map[string
 	errs["Withdraw"] = s.p.Withdraw(ctx, ref, gitprovider.Withdrawal{
 		Number: 1, Branch: spec.Head, Head: req.Snapshot.BaseCommit,
 	})
+	_, errs["Close"] = s.p.Close(ctx, ref, gitprovider.Closing{Number: 1, Branch: spec.Head,
+		Head: req.Snapshot.BaseCommit})
 	return errs
 }
 

@@ -133,7 +133,25 @@ func (e *evidence) closedByUs(ctx context.Context, pr gitprovider.PullRequest) (
 	if !ours {
 		return false, nil
 	}
+	if m.Stale != 0 {
+		stale, err := e.closedStale(ctx, m, pr)
+		if err != nil || stale {
+			return stale, err
+		}
+	}
 	return e.history.Undone(ctx, m.Request)
+}
+
+// closedStale reports whether we closed the pull request because nobody had acted on it, by its mark and by the record:
+// a person may have reopened and closed it since.
+func (e *evidence) closedStale(ctx context.Context, m mark, pr gitprovider.PullRequest) (bool, error) {
+	repo := e.snapshot.Repo
+	key := record.PullKey{Provider: e.resolution.Provider.Name(), Owner: repo.Owner, Repo: repo.Name, Number: pr.Number}
+	r, found, err := e.history.FindPull(ctx, key)
+	if err != nil || !found || !m.closedStale(r) {
+		return false, err
+	}
+	return r.Open() || r.ExpiredAs(pr.ClosedAt), nil
 }
 
 // rememberPaths fills in, from the record, the paths of rejected pull requests whose branch the provider has no more.

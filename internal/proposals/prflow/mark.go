@@ -38,6 +38,8 @@ type mark struct {
 	Heard string `json:"heard,omitempty"`
 	// Withdrawn says that we closed the pull request ourselves, so that it does not count as rejected.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Stale is since when nobody had acted on the pull request, in microseconds since 1970, if we have closed it for that.
+	Stale int64 `json:"stale,omitempty"`
 	// Audit is the head of the audit before the proposal was recorded; see markHead. Marks of older programs have none.
 	Audit string `json:"audit,omitempty"`
 }

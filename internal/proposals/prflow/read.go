@@ -44,6 +44,9 @@ func (s *Service) pullStatus(ctx context.Context, req StatusRequest) (StatusResu
 	if status.State == gitprovider.StateOpen && s.CurrentAuthority().mayWrite() {
 		result.Revise = reader.revise(ctx, resolution, status)
 	}
+	if status.State == gitprovider.StateClosed {
+		result.Revise = s.revivesBy(ctx, resolution, status.PullRequest)
+	}
 	return result, nil
 }
 

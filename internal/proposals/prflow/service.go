@@ -381,6 +381,9 @@ type History interface {
 	// CooldownLifted returns who lifted the cooldown of a closed pull request, and when; zero values if it was not lifted.
 	CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error)
 
+	// FindPull returns the record of a pull request; found is false if it is none of ours.
+	FindPull(ctx context.Context, key record.PullKey) (record record.PullRecord, found bool, err error)
+
 	// Proposal returns the recorded proposal with the request id. not_found if there is none.
 	Proposal(ctx context.Context, id string) (record.Proposal, error)
 }

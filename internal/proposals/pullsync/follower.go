@@ -2,7 +2,8 @@
 // something has happened, and by itself at an interval. What it records is what the provider answers, never what a
 // webhook claims, so that a forged, repeated or late delivery causes at most one extra look.
 //
-// It only reads at providers. The gates do not ask its records.
+// At providers it only reads, and has a Closer close what nobody acts on. Of its records the gates ask only what we
+// closed so.
 package pullsync
 
 import (
@@ -14,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -43,6 +45,16 @@ type Shared interface {
 	TakeDelivery(ctx context.Context, provider, id string, about ...record.PullKey) (fresh bool, err error)
 }
 
+// Closer closes pull requests on which nobody acts. prflow.StaleCloser implements it.
+type Closer interface {
+	// After is how long nobody may act on a pull request until it is closed, now; 0: it is not, or may not be.
+	After() time.Duration
+	// Close closes one, and records nothing. Its errors are faults; paused and read_only: nothing was written.
+	Close(ctx context.Context, stale prflow.Stale) error
+	// Marked reports whether the body of a pull request says that Close has closed it in the record's time of waiting.
+	Marked(was record.PullRecord, pr gitprovider.PullRequest) (bool, error)
+}
+
 // Options configures a Follower. All fields are required except After.
 type Options struct {
 	Records   Records
@@ -54,6 +66,7 @@ type Options struct {
 	// RemindAfter is how long nobody may act on a pull request before people are reminded of it, by the policy of the
 	// moment; 0: they are not.
 	RemindAfter func() time.Duration
+	Closer      Closer
 	Redact      func(text string) string // keeps the values of our own tokens out of the record
 
 	// Every is the interval between looks at open pull requests; 0 disables polling, so that only webhooks cause looks.

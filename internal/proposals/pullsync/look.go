@@ -11,17 +11,80 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // maxContended limits how often a look is repeated because another process recorded one meanwhile.
 const maxContended = 5
 
-// Look asks the provider about a pull request of ours and records the answer; by is what made us look. An answer that
+// closeLease is how long a process that began to close a pull request has it for itself: it has given up by then, and
+// nothing that it sent arrives any more.
+const closeLease = lookTimeout + gitprovider.ForgeLateness
+
+// Look asks the provider about a pull request of ours and records the answer, closes it if nobody acts on it for as
+// long as the policy says, and records that; by is what made us look. Errors are those of the provider and of the
+// records; conflict if others kept recording it.
+func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door) error {
+	if err := f.see(ctx, key, by); err != nil {
+		return err
+	}
+	tried, failure := f.closeStale(ctx, key)
+	if !tried {
+		return failure
+	}
+	err := f.see(ctx, key, by) // what a failed close has done all the same is recorded, too
+	if failure == nil {
+		return err
+	}
+	f.Log.Warn("a stale pull request may not be closed yet", "provider", key.Provider, "repo", key.Owner+"/"+key.Repo,
+		"number", key.Number, "error", f.Redact(fault.From(failure).Message))
+	if fault.CodeOf(failure) == fault.RateLimited {
+		return failure
+	}
+	return err
+}
+
+// closeStale closes a pull request if it is due and no other process is about to. tried is false if nothing was written
+// at its provider.
+func (f *Follower) closeStale(ctx context.Context, key record.PullKey) (tried bool, err error) {
+	after, now := f.Closer.After(), f.Now()
+	if after <= 0 {
+		return false, nil
+	}
+	r, found, err := f.Records.FindPull(ctx, key)
+	if err != nil || !found || !r.Expired(now, f.RemindAfter(), after) {
+		return false, err
+	}
+	if r.ClosingAt.After(r.WaitsSince()) && now.Sub(r.ClosingAt) < closeLease {
+		return false, nil
+	}
+	err = f.Closer.Close(ctx, prflow.Stale{
+		Pull: r, After: after,
+		Claim: func(ctx context.Context) (bool, error) {
+			claimed := r
+			claimed.ClosingAt = f.Now()
+			mine, err := f.Records.SeePull(ctx, claimed, nil)
+			tried = mine && err == nil
+			return mine, err
+		},
+		Judge: func(status gitprovider.Status) bool {
+			marked, err := f.Closer.Marked(r, status.PullRequest)
+			next, _ := f.nextRecord(r, status, marked)
+			return err == nil && next.Expired(f.Now(), f.RemindAfter(), after) && next.WaitsSince().Equal(r.WaitsSince())
+		},
+	})
+	if code := fault.CodeOf(err); code == fault.Paused || code == fault.ReadOnly {
+		return tried, nil
+	}
+	return tried, err
+}
+
+// see asks the provider about a pull request of ours and records the answer; by is what made us look. An answer that
 // was read before another process recorded its own is discarded, so that an old answer never replaces a newer one and
 // an end is recorded by one process only. Errors are those of the provider and of the records; conflict if others kept
 // recording it.
-func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door) error {
+func (f *Follower) see(ctx context.Context, key record.PullKey, by record.Door) error {
 	for range maxContended {
 		was, found, err := f.Records.FindPull(ctx, key)
 		if err != nil || !found {
@@ -32,7 +95,11 @@ func (f *Follower) Look(ctx context.Context, key record.PullKey, by record.Door)
 		var action string
 		switch {
 		case err == nil:
-			now, action = f.nextRecord(was, status)
+			marked, err := f.Closer.Marked(was, status.PullRequest)
+			if err != nil {
+				return err
+			}
+			now, action = f.nextRecord(was, status, marked)
 		case fault.CodeOf(err) == fault.NotFound:
 			now, action = f.notFound(was)
 		default:
@@ -78,8 +145,13 @@ func (f *Follower) attempt(r record.PullRecord, action string) record.Attempt {
 		Base: r.Base, Branch: r.Branch, Title: f.Redact(r.Title), Outcome: record.OutcomeDone, PRNumber: r.Number,
 		PRURL: r.URL,
 	}
-	if action == record.ActionPullStale {
+	switch action {
+	case record.ActionPullStale:
 		a.Actor.System = record.SystemServe
+	case record.ActionPullExpired:
+		a.Actor.System = record.SystemServe
+		a.Message = "nobody had acted on it since " + r.WaitsSince().UTC().Format(time.RFC3339) +
+			"; it may be reopened, or proposed again without a cooldown"
 	}
 	if !r.Open() {
 		a.Actor.Client, a.Caller = r.EndedBy, r.EndedBy
@@ -92,7 +164,7 @@ func eventOf(action string) record.Event {
 	switch action {
 	case record.ActionPullMerged:
 		return record.EventMerged
-	case record.ActionPullClosed:
+	case record.ActionPullClosed, record.ActionPullExpired:
 		return record.EventClosed
 	case record.ActionPullStale:
 		return record.EventStale
@@ -111,8 +183,10 @@ const (
 )
 
 // nextRecord returns the record after the provider's answer, and the action to write to the audit; "" for none. A
-// merged pull request stays merged.
-func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status) (now record.PullRecord, action string) {
+// merged pull request stays merged. marked: we closed it in its time of waiting; if it is open, somebody has reopened
+// it.
+func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status, marked bool) (now record.PullRecord,
+	action string) {
 	t := f.Now()
 	now = was
 	now.TriedAt, now.SeenAt, now.Misses = t, t, 0
@@ -128,6 +202,12 @@ func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status) 
 	now.ActedAt, now.LabelsDigest = lastAct(was, status, t), labelsDigest(status.Labels)
 	if now.State != was.State {
 		action = f.stateChange(was, &now, status)
+	}
+	switch {
+	case marked && now.Open():
+		now.ActedAt = t
+	case marked && action == record.ActionPullClosed:
+		now.ActedAt, now.ExpiredAt, now.EndedBy, action = was.ActedAt, now.EndedAt, "", record.ActionPullExpired
 	}
 	if action == "" && now.Stale(t, f.RemindAfter()) && !now.Reminded() {
 		now.RemindedAt, action = t, record.ActionPullStale
@@ -151,11 +231,17 @@ func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (l
 	}
 	for _, r := range status.Reviews {
 		at := r.SubmittedAt.UTC().Truncate(time.Microsecond)
-		if !strings.HasSuffix(r.Author, "[bot]") && r.State != gitprovider.ReviewPending && at.After(last) {
+		byPerson := !strings.HasSuffix(r.Author, "[bot]") && !isAnswer(r)
+		if byPerson && r.State != gitprovider.ReviewPending && at.After(last) {
 			last = at
 		}
 	}
 	return last
+}
+
+// isAnswer reports whether a review or comment is one of ours. Plain git shows them among those of people.
+func isAnswer(r gitprovider.Review) bool {
+	return gitprovider.Remark{Body: r.Body, Lines: r.Comments}.IsAnswer()
 }
 
 // labelsDigest tells sets of labels apart, whatever their order.
@@ -178,7 +264,7 @@ func lastChangesRequested(reviews []gitprovider.Review) (last time.Time) {
 // and zero if there is none.
 func firstReviewed(reviews []gitprovider.Review, now time.Time) (first time.Time) {
 	for _, r := range reviews {
-		if r.State == gitprovider.ReviewPending {
+		if r.State == gitprovider.ReviewPending || isAnswer(r) {
 			continue
 		}
 		at := r.SubmittedAt
@@ -196,7 +282,7 @@ func firstReviewed(reviews []gitprovider.Review, now time.Time) (first time.Time
 func (f *Follower) stateChange(was record.PullRecord, now *record.PullRecord,
 	status gitprovider.Status) (action string) {
 	if now.Open() {
-		now.EndedBy = ""
+		now.EndedBy, now.ClosingAt, now.ExpiredAt = "", time.Time{}, time.Time{}
 		if was.State == record.StateGone {
 			return record.ActionPullFound
 		}

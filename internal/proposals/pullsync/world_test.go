@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
+	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/pullsync"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
@@ -138,13 +139,24 @@ func newWorld(t *testing.T, numbers ...int) *world {
 	}
 	w.options = pullsync.Options{
 		Records: s.Pulls, Shared: s.JobClaims, Providers: []string{"github"}, Status: w.host.Status,
-		Notifier: w, RemindAfter: func() time.Duration { return time.Duration(w.remind.Load()) },
+		Notifier: w, RemindAfter: func() time.Duration { return time.Duration(w.remind.Load()) }, Closer: closesNothing{},
 		Redact: func(text string) string { return text },
 		Every:  5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
 		NewID: func() string { return fmt.Sprint("look-", w.ids.Add(1)) },
 	}
 	w.follow = pullsync.New(w.options)
 	return w
+}
+
+// closesNothing is the Closer where the policy closes nothing.
+type closesNothing struct{}
+
+func (closesNothing) After() time.Duration { return 0 }
+
+func (closesNothing) Close(context.Context, prflow.Stale) error { panic("closed") }
+
+func (closesNothing) Marked(record.PullRecord, gitprovider.PullRequest) (bool, error) {
+	return false, nil
 }
 
 // open opens a pull request and records its proposal.

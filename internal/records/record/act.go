@@ -212,6 +212,7 @@ func allVerbs() map[string]verbs {
 		ActionPullReopened:       {"reopened", "reopen"},
 		ActionPullGone:           {"no longer knows", "find"},
 		ActionPullFound:          {"knows again", "find"},
+		ActionPullExpired:        {"closed as stale", "close as stale"},
 		ActionPullStale:          {"reminded people of", "remind people of"},
 		ActionDeployMerge:        {"deployed", "deploy"},
 		ActionReviewMerge:        {"merged", "merge"},

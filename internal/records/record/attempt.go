@@ -69,9 +69,10 @@ const (
 	ActionPullMerged   = "pull.merged"
 	ActionPullClosed   = "pull.closed"
 	ActionPullReopened = "pull.reopened"
-	ActionPullGone     = "pull.gone"  // the provider has not known it for a while
-	ActionPullFound    = "pull.found" // it does again
-	ActionPullStale    = "pull.stale" // nobody has acted on it for as long as the policy says
+	ActionPullGone     = "pull.gone"    // the provider has not known it for a while
+	ActionPullFound    = "pull.found"   // it does again
+	ActionPullExpired  = "pull.expired" // closed by us: nobody had acted on it for as long as the policy says
+	ActionPullStale    = "pull.stale"   // nobody has acted on it for as long as the policy says
 )
 
 // ActionDeployMerge is a merge that was deployed by itself, or that waits for a person before it is.

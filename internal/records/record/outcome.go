@@ -40,8 +40,8 @@ type OutcomeSum struct {
 	Proposed int64       `json:"proposed" doc:"Pull requests: merged, closed, ignored, open and gone together"`
 	Merged   int64       `json:"merged"`
 	Revised  int64       `json:"merged_after_revision" doc:"Of those that were merged"`
-	Closed   int64       `json:"closed" doc:"Without a merge"`
-	Ignored  int64       `json:"ignored" doc:"Open for 7 days, and nobody has reviewed it"`
+	Closed   int64       `json:"closed" doc:"By a person, without a merge"`
+	Ignored  int64       `json:"ignored" doc:"Open for 7 days, and nobody has reviewed it; or closed by Claude Ops because nobody had acted"`
 	Open     int64       `json:"open" doc:"The other open ones"`
 	Gone     int64       `json:"gone" doc:"The forge no longer knows them"`
 	Refused  int64       `json:"refused" doc:"Attempts that did not become a pull request"`

@@ -254,6 +254,8 @@ type PullRecord struct {
 	RevisedAt        time.Time // when we last added a commit; zero: never. The store fills it in.
 	ActedAt          time.Time // when a person was last seen to act on it; zero: nobody was
 	RemindedAt       time.Time // when people were last reminded of it; zero: never
+	ClosingAt        time.Time // when a process last began to close it because nobody acts; zero: none has
+	ExpiredAt        time.Time // when we closed it because nobody had acted; zero: it is open, or somebody ended it
 	LabelsDigest     string    // tells whether its labels are those that it was last seen with; "" before the first look
 	// Version grows with each change of the record. 0: it was opened before records were kept, and was not read yet.
 	Version int64
@@ -288,6 +290,42 @@ func (r PullRecord) Stale(now time.Time, after time.Duration) bool {
 	since := r.WaitsSince()
 	return after > 0 && !since.IsZero() && r.Open() && slices.Contains(WaitingStandings(), r.NextActor()) &&
 		now.Sub(since) >= after
+}
+
+// graceAfterReminder is how long people have at least between the reminder and the close.
+const graceAfterReminder = 24 * time.Hour
+
+// ClosesAt returns when the pull request will be closed unless somebody acts on it, where people are reminded and it is
+// closed after these times; zero for never. closing 0 is never, and remind 0 is without a reminder.
+func (r PullRecord) ClosesAt(remind, closing time.Duration) time.Time {
+	since := r.WaitsSince()
+	if closing <= 0 || since.IsZero() || !r.Open() || !slices.Contains(WaitingStandings(), r.NextActor()) {
+		return time.Time{}
+	}
+	at := since.Add(closing)
+	if remind <= 0 {
+		return at
+	}
+	reminded := since.Add(remind)
+	if r.Reminded() {
+		reminded = r.RemindedAt
+	}
+	if grace := reminded.Add(graceAfterReminder); grace.After(at) {
+		at = grace
+	}
+	return at
+}
+
+// Expired reports whether the pull request is to be closed now; see ClosesAt. Where there are reminders, people had
+// one.
+func (r PullRecord) Expired(now time.Time, remind, closing time.Duration) bool {
+	at := r.ClosesAt(remind, closing)
+	return !at.IsZero() && !now.Before(at) && (remind <= 0 || r.Reminded())
+}
+
+// ExpiredAs reports whether we closed the pull request, at the time that its provider gives, because nobody had acted.
+func (r PullRecord) ExpiredAs(closed time.Time) bool {
+	return !r.ExpiredAt.IsZero() && r.ExpiredAt.Equal(closed.UTC().Truncate(time.Microsecond))
 }
 
 // Open reports whether the pull request is open, as far as we know.

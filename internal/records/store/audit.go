@@ -53,7 +53,8 @@ func endedAs(a record.Attempt) record.Outcome {
 	}
 	return map[string]record.Outcome{
 		record.ActionPullMerged: record.EndedMerged, record.ActionReviewMerge: record.EndedMerged,
-		record.ActionPullClosed: record.EndedClosed, "review.close": record.EndedClosed,
+		record.ActionPullClosed: record.EndedClosed, record.ActionPullExpired: record.EndedClosed,
+		"review.close": record.EndedClosed,
 	}[a.Action]
 }
 

@@ -436,6 +436,11 @@ func (l *Ledger) LiftCooldown(ctx context.Context, key record.PullKey, a record.
 	})
 }
 
+// FindPull implements prflow.History.
+func (h *History) FindPull(ctx context.Context, key record.PullKey) (record.PullRecord, bool, error) {
+	return (&Pulls{h.db}).FindPull(ctx, key)
+}
+
 // CooldownLifted implements prflow.History.
 func (h *History) CooldownLifted(ctx context.Context, key record.PullKey) (by string, when time.Time, err error) {
 	return h.db.cooldownLifted(ctx, key)

@@ -19,7 +19,7 @@ import (
 var pullColumns = `r.provider, r.owner, r.repo, r.number, r.proposal_id, r.state, r.head, r.approvals, r.objections, r.checks,
 	r.updated_us, r.asked_us, r.reviewed_us, r.revised_us, NULLIF(r.tried_us, 0), r.seen_us, r.seen_by, r.ended_us, r.ended_by,
 	r.misses, r.version,
-	r.acted_us, r.reminded_us, r.labels_digest,
+	r.acted_us, r.reminded_us, r.labels_digest, r.closing_us, r.expired_us,
 	COALESCE(p.base, ''), COALESCE(p.branch, ''), COALESCE(p.title, ''), COALESCE(p.pr_url, ''), p.opened_us, ` + newestFacts
 
 // newestFacts selects the facts of the newest proposal of a pull request that changes files: of the whole of it.
@@ -232,15 +232,16 @@ func (p *Pulls) SeePull(
 func updatePull(ctx context.Context, tx *sql.Tx, seen record.PullRecord) (bool, error) {
 	return changesOne(tx.ExecContext(ctx, `UPDATE pulls SET state = $1, head = $2, approvals = $3, objections = $4, checks = $5,
 			updated_us = $6, tried_us = $7, seen_us = $8, seen_by = $9, ended_us = $10, ended_by = $11, misses = $12, asked_us = $13,
-			reviewed_us = $14, acted_us = $15, reminded_us = $16, labels_digest = $17, version = version + 1
-		WHERE provider = $18 AND owner = $19 AND repo = $20 AND number = $21 AND version = $22`,
+			reviewed_us = $14, acted_us = $15, reminded_us = $16, labels_digest = $17,
+			closing_us = $18, expired_us = $19, version = version + 1
+		WHERE provider = $20 AND owner = $21 AND repo = $22 AND number = $23 AND version = $24`,
 		textColumn(seen.State), textColumn(bound(seen.Head, maxName)), seen.Approvals, seen.ChangesRequested,
 		textColumn(bound(string(seen.Checks), maxWord)),
 		micros(seen.UpdatedAt), triedMicros(seen.TriedAt), timeColumn(&seen.SeenAt), textColumn(seen.SeenBy),
 		timeColumn(&seen.EndedAt),
 		textColumn(bound(seen.EndedBy, maxWord)), seen.Misses, timeColumn(&seen.AskedAt),
 		timeColumn(&seen.ReviewedAt), timeColumn(&seen.ActedAt), timeColumn(&seen.RemindedAt),
-		textColumn(seen.LabelsDigest),
+		textColumn(seen.LabelsDigest), timeColumn(&seen.ClosingAt), timeColumn(&seen.ExpiredAt),
 		textColumn(seen.Provider), textColumn(seen.Owner), textColumn(seen.Repo), seen.Number, seen.Version))
 }
 
@@ -275,6 +276,7 @@ func scanPulls(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]re
 			timeColumn(&r.ReviewedAt), timeColumn(&r.RevisedAt), timeColumn(&r.TriedAt), timeColumn(&r.SeenAt),
 			(*textColumn)(&r.SeenBy), timeColumn(&r.EndedAt), (*textColumn)(&r.EndedBy), &r.Misses, &r.Version,
 			timeColumn(&r.ActedAt), timeColumn(&r.RemindedAt), (*textColumn)(&r.LabelsDigest),
+			timeColumn(&r.ClosingAt), timeColumn(&r.ExpiredAt),
 			(*textColumn)(&r.Base), (*textColumn)(&r.Branch), (*textColumn)(&r.Title), (*textColumn)(&r.URL),
 			timeColumn(&r.OpenedAt), (*factTags)(&r.Tags))
 	}, query, args...)

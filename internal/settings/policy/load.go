@@ -67,6 +67,7 @@ type file struct {
 	} `yaml:"retention"`
 	Stale *struct {
 		RemindAfter *string `yaml:"remind_after"`
+		CloseAfter  *string `yaml:"close_after"`
 	} `yaml:"stale"`
 }
 
@@ -345,29 +346,47 @@ func (f file) retention(p *Policy) (err error) {
 	return nil
 }
 
-// Default and bounds of stale.remind_after.
+// Default and bounds of the ages of stale pull requests.
 const (
-	defaultRemindAfter = 7 * 24 * time.Hour
-	minRemindAfter     = 24 * time.Hour
-	maxRemindAfter     = 365 * 24 * time.Hour
+	defaultRemindAfter = 7 * day
+	minStale           = day // also between the reminder and the close
+	maxStale           = 365 * day
+	day                = 24 * time.Hour
 )
 
-func (f file) stale(p *Policy) error {
-	if f.Stale == nil || f.Stale.RemindAfter == nil {
+func (f file) stale(p *Policy) (err error) {
+	if f.Stale == nil {
 		return nil
 	}
-	raw := *f.Stale.RemindAfter
-	age, err := ParseAge(raw)
-	switch {
-	case raw == "0":
-		age = 0
-	case err != nil:
-		return fmt.Errorf("stale.remind_after: %q is not an age such as 7d", raw)
-	case age < minRemindAfter || age > maxRemindAfter:
-		return fmt.Errorf("stale.remind_after: %q is outside 1d to 365d; 0 is never", raw)
+	if p.RemindAfter, err = staleAge("remind_after", f.Stale.RemindAfter, p.RemindAfter); err != nil {
+		return err
 	}
-	p.RemindAfter = age
+	if p.CloseAfter, err = staleAge("close_after", f.Stale.CloseAfter, p.CloseAfter); err != nil {
+		return err
+	}
+	if p.CloseAfter > 0 && p.CloseAfter < p.RemindAfter+minStale {
+		return fmt.Errorf("stale.close_after: %q is too early: people have at least a day after the reminder "+
+			"(remind_after: %s)", *f.Stale.CloseAfter, ageText(p.RemindAfter))
+	}
 	return nil
+}
+
+// staleAge reads an age of the section; by default it is the given one.
+func staleAge(name string, raw *string, age time.Duration) (time.Duration, error) {
+	if raw == nil || *raw == "0" {
+		if raw != nil {
+			age = 0
+		}
+		return age, nil
+	}
+	age, err := ParseAge(*raw)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("stale.%s: %q is not an age such as 7d", name, *raw)
+	case age < minStale || age > maxStale:
+		return 0, fmt.Errorf("stale.%s: %q is outside 1d to 365d; 0 is never", name, *raw)
+	}
+	return age, nil
 }
 
 // minRetention is the shortest possible retention: the rules look back on days.

@@ -42,13 +42,16 @@ type Policy struct {
 	Pulls   PullRequests // what they get beside labels
 	// RemindAfter is how long nobody may act on a pull request before people are reminded of it; 0: they are not.
 	RemindAfter time.Duration
-	Duplicates  Duplicates // whose open pull requests keep a change of the same files off
-	Revisions   Revisions  // commits that an agent adds to its open pull requests
-	Server      Server     // what holds for the server itself, whatever is proposed
-	Agents      Agents     // what holds for agents beside their proposals
-	People      People     // what holds for people who sign in
-	Facts       FactRules  // what facts of a proposal do
-	Checkers    []Checker  // programs of the operator that look at each proposal
+	// CloseAfter is how long nobody may act on a pull request until it is closed; 0, the default: it never is. It is at
+	// least a day more than RemindAfter, so that people are reminded first.
+	CloseAfter time.Duration
+	Duplicates Duplicates // whose open pull requests keep a change of the same files off
+	Revisions  Revisions  // commits that an agent adds to its open pull requests
+	Server     Server     // what holds for the server itself, whatever is proposed
+	Agents     Agents     // what holds for agents beside their proposals
+	People     People     // what holds for people who sign in
+	Facts      FactRules  // what facts of a proposal do
+	Checkers   []Checker  // programs of the operator that look at each proposal
 }
 
 // Server holds the rules for the server itself, independent of any proposal.
@@ -283,6 +286,7 @@ type View struct {
 	Sources sources.List `json:"sources" doc:"Places that files of projects may choose from"`
 
 	RemindAfter string `json:"remind_after" doc:"How long nobody may act on a pull request before people are reminded of it; 0: they are not"`
+	CloseAfter  string `json:"close_after" doc:"How long nobody may act on a pull request until it is closed; 0: it never is"`
 
 	SessionTranscripts string `json:"session_transcripts" doc:"Age at which what agents said in sessions is removed; 0: it is kept"`
 
@@ -328,8 +332,8 @@ func (p Policy) View() View {
 		ToolTiers:    append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
 		FourEyes: p.People.FourEyes, SessionTranscripts: ageText(p.Server.SessionTranscripts),
-		RemindAfter: ageText(p.RemindAfter),
-		DryRun:      p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
+		RemindAfter: ageText(p.RemindAfter), CloseAfter: ageText(p.CloseAfter),
+		DryRun: p.Server.DryRun != nil && *p.Server.DryRun, ReadOnly: p.Server.ReadOnly != nil && *p.Server.ReadOnly,
 	}
 	for _, r := range p.AllRepositories() {
 		v.Repositories = append(v.Repositories, r.String())
@@ -379,6 +383,9 @@ func (p Policy) Hash() string {
 	}
 	if p.RemindAfter != defaultRemindAfter {
 		rules = append(rules, "stale.remind_after", p.RemindAfter)
+	}
+	if p.CloseAfter != 0 {
+		rules = append(rules, "stale.close_after", p.CloseAfter)
 	}
 	if p.Server.RequireSink {
 		rules = append(rules, "audit.require_sink")

@@ -38,7 +38,7 @@ duplicates: any
 tools: {tiers: {fractary_forge_cache_clear: 3, fractary_forge_agent_list: 2}}
 sessions: {require_boundary: true}
 retention: {session_transcripts: 90d}
-stale: {remind_after: 3d}
+stale: {remind_after: 3d, close_after: 4d}
 pins:
   - {repository: joe/infra, provider: Gitea, base_branch: main}
   - {repository: joe/other, base_branch: release/1}
@@ -90,7 +90,8 @@ func TestAFullPolicyIsRead(t *testing.T) {
 	if p.Duplicates != policy.DuplicatesAny || policy.Default().Duplicates != policy.DuplicatesOurs {
 		t.Errorf("duplicates %q, by default %q", p.Duplicates, policy.Default().Duplicates)
 	}
-	if !reflect.DeepEqual(p.Pulls, pulls) || !p.Targets.AllowForks || p.RemindAfter != 3*24*time.Hour {
+	if !reflect.DeepEqual(p.Pulls, pulls) || !p.Targets.AllowForks || p.RemindAfter != 3*24*time.Hour ||
+		p.CloseAfter != 4*24*time.Hour {
 		t.Errorf("pull requests %+v, forks %t, a reminder after %s", p.Pulls, p.Targets.AllowForks, p.RemindAfter)
 	}
 }
@@ -157,6 +158,11 @@ func TestABrokenPolicyIsAnErrorThatSaysWhere(t *testing.T) {
 		"too short a retention":            {"version: 1\nretention: {session_transcripts: 6d}\n", "\"6d\" is less than 7d"},
 		"a reminder that is not an age":    {"version: 1\nstale: {remind_after: soon}\n", "\"soon\" is not an age such as 7d"},
 		"a reminder that is too early":     {"version: 1\nstale: {remind_after: 2h}\n", "\"2h\" is outside 1d to 365d; 0 is never"},
+		"a close that is not an age":       {"version: 1\nstale: {close_after: soon}\n", "stale.close_after: \"soon\" is not an age such as 7d"},
+		"a close that is too late":         {"version: 1\nstale: {close_after: 366d}\n", "\"366d\" is outside 1d to 365d; 0 is never"},
+		"a close with the reminder":        {"version: 1\nstale: {close_after: 7d}\n", "at least a day after the reminder (remind_after: 7d)"},
+		"a close hours after the reminder": {"version: 1\nstale: {remind_after: 2d, close_after: 71h}\n", "\"71h\" is too early"},
+		"a close without a reminder":       {"version: 1\nstale: {remind_after: 0, close_after: 5h}\n", "\"5h\" is outside 1d to 365d"},
 		"an unknown key of stale":          {"version: 1\nstale: {close: 1d}\n", "unknown key close"},
 		"an unknown retention":             {"version: 1\nretention: {sessions: 30d}\n", "unknown key sessions"},
 		"a boundary that is not an answer": {"version: 1\nsessions: {require_boundary: perhaps}\n", "wrong type"},

@@ -178,6 +178,7 @@ type doomed struct {
 	Stop    bool          // wait there, to be killed later
 	Ago     time.Duration // how far its clock is behind
 	Request request
+	Look    int // the pull request to look at, as a server does, instead of a proposal
 }
 
 // exitSurvived is the exit code of a doomed process that never got to its step.
@@ -251,6 +252,9 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 			select {} // the signal may take a moment
 		}
 	}
+	if d.Look > 0 {
+		return d.look(ctx, cfg, flow)
+	}
 	raw, err := json.Marshal(d.Request)
 	if err != nil {
 		return err
@@ -259,15 +263,19 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 	return err
 }
 
+func newStore(cfg config.Config) *store.Store {
+	return store.New(cfg.Records.Dir, store.Options{
+		DatabaseURL: cfg.Records.DatabaseURL, LocalRoot: func() string { return local.RootIdentity(cfg.Forges.LocalRoot) },
+	})
+}
+
 // newFlow makes the use case as the command line does. wrap, if not nil, stands between it and the provider.
 func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Provider) (*prflow.Service, error) {
 	rules, err := policy.Load(cfg.Permissions.PolicyFile)
 	if err != nil {
 		return nil, err
 	}
-	records := store.New(cfg.Records.Dir, store.Options{
-		DatabaseURL: cfg.Records.DatabaseURL, LocalRoot: func() string { return local.RootIdentity(cfg.Forges.LocalRoot) },
-	})
+	records := newStore(cfg)
 	var provider gitprovider.Provider
 	if provider, err = local.New(cfg.Forges.LocalRoot, records.LocalPulls, local.Options{}); err != nil {
 		return nil, err

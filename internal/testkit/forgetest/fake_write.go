@@ -415,5 +415,24 @@ func (f *Fake) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitprovi
 	})
 }
 
+// Close implements gitprovider.Provider.
+func (f *Fake) Close(ctx context.Context, ref gitprovider.RepoRef, c gitprovider.Closing) (state gitprovider.State,
+	err error) {
+	err = f.Script.call(ctx, MethodClose, func() error {
+		pr, err := pullOf(f, ref, c.Number)
+		if err != nil {
+			return err
+		}
+		ended, err := c.Check(pr.Copy())
+		if state = ended; err != nil || ended != "" {
+			return err
+		}
+		pr.State, pr.ClosedAt, pr.Body = gitprovider.StateClosed, f.host.Now(), c.Body
+		state = pr.State
+		return nil
+	})
+	return state, err
+}
+
 // lastNumber returns the number of the newest pull request.
 func lastNumber(repo *memhost.Repo) int { return len(repo.PRs) }

@@ -28,6 +28,7 @@ const (
 	MethodReadBlob        = "ReadBlob"
 	MethodListFiles       = "ListFiles"
 	MethodWithdraw        = "Withdraw"
+	MethodClose           = "Close"
 	MethodAppend          = "Append"
 	MethodSetText         = "SetText"
 	MethodComment         = "Comment"
@@ -66,11 +67,11 @@ func (s *Script) Count(method string) int {
 }
 
 // Writes returns the number of calls of methods that write: Commit, OpenPullRequest, Label, DeleteBranch, SetText,
-// Withdraw, Append, Comment, Reply.
+// Withdraw, Close, Append, Comment, Reply.
 func (s *Script) Writes() int {
 	return s.Count(MethodCommit) + s.Count(MethodOpenPullRequest) + s.Count(MethodLabel) + s.Count(MethodDeleteBranch) +
-		s.Count(MethodWithdraw) + s.Count(MethodAppend) + s.Count(MethodSetText) + s.Count(MethodComment) +
-		s.Count(MethodReply)
+		s.Count(MethodWithdraw) + s.Count(MethodClose) + s.Count(MethodAppend) + s.Count(MethodSetText) +
+		s.Count(MethodComment) + s.Count(MethodReply)
 }
 
 // Reads returns the number of calls of methods that only read.

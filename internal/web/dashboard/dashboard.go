@@ -143,7 +143,7 @@ func New(o Options) (*Dashboard, error) {
 		consent:  newConsentPages(r, o), pausing: newPausePages(r, o.Acts), docs: &docsPages{r, o.Docs},
 	}
 	d.overview = &overview{
-		r, o.Records, d.sessions, o.Toolsets,
+		r, o.Records, d.sessions, o.Toolsets, o.Policy,
 	}
 	r.nav = navigation(acts, toolsets)
 	return d, nil

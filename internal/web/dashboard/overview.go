@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/views"
@@ -21,6 +22,7 @@ type overview struct {
 	records  views.Records
 	sessions *sessionPages
 	toolsets Toolsets
+	policy   func() (policy.Policy, error)
 }
 
 // What the overview looks back on.
@@ -292,7 +294,8 @@ func (h *overview) waits(ctx context.Context, tabs map[record.Tab]int64, most in
 	for _, p := range open {
 		if item, waits := waitOf(p); waits {
 			if p.Reminded() {
-				item.Why += ", and nobody has acted on it for " + views.Age(h.env.Now().Sub(p.WaitsSince()))
+				item.Why += ", and nobody has acted on it for " + views.Age(h.env.Now().Sub(p.WaitsSince())) +
+					closesText(p, h.policy)
 			}
 			w.items = append(w.items, item)
 		}
@@ -316,6 +319,25 @@ func (h *overview) waits(ctx context.Context, tabs map[record.Tab]int64, most in
 			b.Group)
 	})
 	return w, err
+}
+
+// closesText says when a pull request will be closed unless somebody acts; "" for never.
+func closesText(p record.PullRecord, effective func() (policy.Policy, error)) string {
+	at := closesAt(p, effective)
+	if at.IsZero() {
+		return ""
+	}
+	return "; it will be closed on " + at.UTC().Format(time.DateOnly) + ", unless somebody acts"
+}
+
+// closesAt returns when a pull request will be closed unless somebody acts; zero for never, and where the policy cannot
+// be read.
+func closesAt(p record.PullRecord, effective func() (policy.Policy, error)) time.Time {
+	rules, err := effective()
+	if err != nil {
+		return time.Time{}
+	}
+	return p.ClosesAt(rules.RemindAfter, rules.CloseAfter)
 }
 
 // waitOf returns a person's task for an open pull request; false if it is with the agent.

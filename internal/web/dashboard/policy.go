@@ -139,7 +139,8 @@ func sections(v policy.View) []section {
 			"Names that a text may mention: " + orElse(v.Mentions, "none") + ". Words that close issues " +
 				textIf(v.ClosingKeywords, "are left as they are", "are made harmless") + ".",
 			textIf(v.RemindAfter == "0", "Nobody is reminded of one that waits.",
-				"People are reminded of one on which nobody has acted for "+v.RemindAfter+"."),
+				"People are reminded of one on which nobody has acted for "+v.RemindAfter+".") +
+				textIf(v.CloseAfter == "0", "", " It is closed after "+v.CloseAfter+" without an act of a person."),
 			"Of refusals people are " + textIf(v.NotifyRefused, "told", "not told") + ".",
 			textIf(v.RequireSink, "Nothing is proposed unless the audit was exported to every sink before.",
 				"A sink of the audit that fails stops no proposal."),

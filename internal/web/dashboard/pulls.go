@@ -169,17 +169,17 @@ func (h *pullPages) proposalSteps(ctx context.Context, t pullAddress) (steps []p
 
 // findPullEnd returns how a pull request ended: from the record, else from its provider.
 func (h *pullPages) findPullEnd(ctx context.Context, t pullAddress, status gitprovider.Status) (*pullEnd, error) {
-	if status.State == gitprovider.StateOpen {
-		return nil, nil
-	}
 	key := record.PullKey{Provider: t.provider, Owner: t.owner, Repo: t.name, Number: t.number}
 	found, err := h.pulls.PullRecords(ctx, []record.PullKey{key})
 	if err != nil {
 		return nil, err
 	}
+	if status.State == gitprovider.StateOpen {
+		return &pullEnd{ClosesAt: closesAt(found[key], h.policy)}, nil
+	}
 	out := &pullEnd{At: status.ClosedAt, By: status.MergedBy}
 	if r, known := found[key]; known && !r.Open() {
-		out.By = cmp.Or(r.EndedBy, out.By)
+		out.By, out.Expired = cmp.Or(r.EndedBy, out.By), !r.ExpiredAt.IsZero()
 		if out.At.IsZero() {
 			out.At = r.EndedAt
 		}
@@ -249,7 +249,7 @@ type pullPage struct {
 	Word   views.Word
 	Gates  gates
 	Made   []pullStep // the proposals that it consists of, oldest first
-	End    *pullEnd   // nil while it is open, and where it is not known
+	End    *pullEnd   // how it ended, or will; nil where that is not known
 	Way    []wayStep
 	Would  *factStrip // nil where no proposal of ours is known
 	opinions
@@ -274,6 +274,9 @@ func (s pullStep) SessionLink() string { return sessionPath(s.Session) }
 type pullEnd struct {
 	At time.Time
 	By string // "" if not known
+
+	ClosesAt time.Time // of an open one: when it is closed unless somebody acts; zero for never
+	Expired  bool      // we closed it because nobody had acted
 
 	LiftedBy string // who has lifted its cooldown; "" if it was not lifted
 	LiftedAt time.Time
@@ -327,6 +330,10 @@ func (v *pullPage) fillSteps(reviews []gitprovider.Review) {
 		v.Way = append(v.Way, wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text,
 			Sub: "commit " + pages.Short(v.Head)},
 			wayStep{Icon: "git-merge", Tone: views.Mute, Before: "Merge", Sub: v.Mergeable(), Todo: true})
+		if v.End != nil && !v.End.ClosesAt.IsZero() {
+			v.Way = append(v.Way, wayStep{Icon: "clock", Tone: views.Mute, Before: "Close", Todo: true,
+				Sub: "on " + v.End.ClosesAt.UTC().Format(time.DateOnly) + ", unless somebody acts"})
+		}
 		return
 	}
 	end := wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text}
@@ -338,6 +345,9 @@ func (v *pullPage) fillSteps(reviews []gitprovider.Review) {
 				action = record.ActionPullMerged
 			}
 			end.Before, end.After = "", " "+record.StepOf(action)
+		}
+		if v.End.Expired {
+			end.Before, end.Sub = "Claude Ops "+record.StepOf(record.ActionPullExpired), "nobody had acted on it"
 		}
 	}
 	v.Way = append(v.Way, end)
@@ -353,7 +363,7 @@ func (v *pullPage) fillSteps(reviews []gitprovider.Review) {
 // acts returns a person's possible actions on it. A cooldown is lifted once.
 func (v *pullPage) acts(state gitprovider.State, obstacles []string) []actForm {
 	acts := actsFor(state, v.Word, obstacles)
-	if v.End == nil || v.End.LiftedBy == "" {
+	if v.End == nil || v.End.LiftedBy == "" && !v.End.Expired {
 		return acts
 	}
 	return slices.DeleteFunc(acts, func(a actForm) bool { return a.Verb == review.LiftCooldown })

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
@@ -125,6 +126,18 @@ func (w *World) Close(number int) {
 			return fmt.Errorf("pull request #%d is not open", number)
 		}
 		pr.State, pr.ClosedAt = gitprovider.StateClosed, w.host.Now()
+		return nil
+	})
+}
+
+// Reopen opens a pull request again that was closed.
+func (w *World) Reopen(number int) {
+	w.t.Helper()
+	w.actPR(number, func(_ *Repo, pr *PR) error {
+		if pr.State != gitprovider.StateClosed {
+			return fmt.Errorf("pull request #%d is not closed", number)
+		}
+		pr.State, pr.ClosedAt = gitprovider.StateOpen, time.Time{}
 		return nil
 	})
 }
