@@ -5,7 +5,10 @@ import "strings"
 // readSentences gives the facts of the sentences of a unit, and the inline code in it.
 func readSentences(u unit, plain []string) (found []hit, code []span) {
 	const few = 4 // facts of a unit, which most have less than
-	x := ruleIndex()
+	x, title := ruleIndex(), 0
+	if u.prose && len(plain) > 0 {
+		title = u.titleEnd(plain[0])
+	}
 	code = readWords(plain, !u.prose, u.words, func(s sentence) {
 		add := func(class Class, says string, from, first, last int) {
 			if found == nil {
@@ -15,7 +18,10 @@ func readSentences(u unit, plain []string) (found []hit, code []span) {
 				s.text(plain, from, last)})
 		}
 		for i := range s {
-			x.read(s, i, add)
+			if s[i].line == 0 && int(s[i].start) < title {
+				continue
+			}
+			x.read(s, i, u.forbidden, add)
 		}
 	})
 	return found, code

@@ -223,7 +223,7 @@ func readUnit(u unit, plain []string) []hit {
 		if c.start > 1 && plain[c.line][c.start-2] == '!' && text != "" {
 			add(Code, c.line)(act{RunsCode, "Runs a command as soon as it is read"}, text)
 		}
-		if !c.negated {
+		if !c.negated && !u.forbidden {
 			readCommands(text, true, add(Code, c.line))
 			readProgram(text, add(Code, c.line))
 		}

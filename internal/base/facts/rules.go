@@ -21,6 +21,9 @@ const (
 	bold                  // ordered, and its object is not one that comes again or does not matter
 )
 
+// asks says whether rules of the mood are about what the reader is to do.
+func (m mood) asks() bool { return m != anyMood && m != asserted }
+
 // step is a word that a rule asks for.
 type step struct {
 	any    meaning // the senses, one of which the word has
@@ -351,11 +354,12 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 	return x
 })
 
-// read calls add with each rule and phrase that holds from a word of a sentence on.
-func (x *index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
+// read calls add with each rule and phrase that holds from a word of a sentence on. Of a sentence in a list that
+// forbids what it says, it leaves out the orders.
+func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, says string, from, first, last int)) {
 	if s[at].opens {
 		for _, p := range x.phrases[s[at].text] {
-			if p.match(s, at) {
+			if !(forbidden && p.class != Override && p.class != Conceal) && p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)
 			}
 		}
@@ -374,7 +378,7 @@ func (x *index) read(s sentence, at int, add func(class Class, says string, from
 		bit := bits.TrailingZeros64(uint64(senses))
 		for _, rule := range x.rules[bit] {
 			common := rule.steps[0].any & s[at].meaning
-			if bits.TrailingZeros64(uint64(common)) != bit {
+			if bits.TrailingZeros64(uint64(common)) != bit || forbidden && rule.mood.asks() {
 				continue // it is tried with the first sense that it shares with the word
 			}
 			if first, last, ok := rule.match(s, at); ok {
