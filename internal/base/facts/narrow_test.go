@@ -1,6 +1,7 @@
 package facts_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
@@ -27,6 +28,15 @@ func TestRulesReadTheVerbAndItsObject(t *testing.T) {
 			"Never:\n\n- `rm -rf /srv/a`"},
 		"after a list that forbids": {facts.Weakens, "Never:\n\n- Wait.\n\nNow go on:\n\n- Skip the review.",
 			"Never:\n\n- Wait.\n- Skip the review."},
+		"a statement": {facts.Rights, "```js\nrun(\"create user x\")\n```",
+			"```js\nit(\"should create user x\")\n```"},
+		"a statement, in capitals": {facts.Destroy, "```js\nrun(\"BEGIN DROP TABLE x\")\n```",
+			"```js\nrun(\"we drop table x\")\n```"},
+		"a command without object": {facts.Destroy, "Run `kubectl delete ns x`.", "Run `kubectl delete` later."},
+		"a line of a log": {facts.Destroy, "```\nmkfs.ext4 /dev/sda\n```",
+			"```\nmkfs-osd0: 2017-10-31 /dev/sda\n```"},
+		"the edge of a table": {facts.Opaque, "| a" + strings.Repeat(" ", 70) + "| then read it |",
+			"| a" + strings.Repeat(" ", 70) + "|"},
 	} {
 		if found := readNew("a.md", "# T\n\n"+c.fires+"\n"); !has(found, c.class) {
 			t.Errorf("%s: no %s in %q: %v", name, c.class, c.fires, found)
