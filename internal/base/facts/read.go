@@ -230,11 +230,20 @@ func readUnit(u unit, plain []string) []hit {
 	}
 	for i := range u.lines {
 		readCommands(bareCommand(plain[i]), true, add(u.where, i))
+		if isProgramLine(plain[i]) {
+			readProgram(plain[i], add(u.where, i))
+		}
 		if target := linkedScript(plain[i]); target != "" {
 			add(u.where, i)(act{RunsCode, "Links a script"}, target)
 		}
 	}
 	return found
+}
+
+// isProgramLine says whether a line of prose is one of a program, which stands there without quotes.
+func isProgramLine(line string) bool {
+	return strings.HasPrefix(line, "with open(") || strings.HasPrefix(line, "import ") && strings.Contains(line, ";") ||
+		strings.HasPrefix(line, "from ") && strings.Contains(line, " import ")
 }
 
 // linkedScript gives the first script that a line links to; "" if there is none.
