@@ -374,6 +374,9 @@ func (s sentence) loseEncryption(at int) {
 // loseInstruction takes the sense of an instruction from what is none for the reader: "embedded instructions" of a text
 // that is read, and "your own rules" or an "instructions file", which the reader writes.
 func (s sentence) loseInstruction(last int) {
+	if !s[last-1].has(your|instruction|recurring) && !s[last].has(instruction|stored|data) {
+		return
+	}
 	switch s[last].text {
 	case "own":
 		s[last-1].meaning &^= your
@@ -403,16 +406,14 @@ func (s sentence) losePower(last int) {
 			s[last-1].meaning &^= power
 		}
 	}
-	switch s[last].text {
-	case "root":
+	if s[last].text == "root" {
 		switch before {
 		case "project", "repo", "repository", "resolved", "workspace", "package", "document", "plugin", "skill":
 			s[last].meaning &^= power
 		}
-	case "event", "events":
-		if before == "wheel" {
-			s[last-1].meaning &^= group
-		}
+	}
+	if before == "wheel" && strings.HasPrefix(s[last].text, "event") {
+		s[last-1].meaning &^= group
 	}
 	if before == "root" || before == "admin" || before == "administrator" {
 		switch s[last].text {
