@@ -27,7 +27,7 @@ func readSentences(u unit, plain []string) (found []hit, code []span) {
 	return found, code
 }
 
-func (p phrase) match(s sentence, at int) bool {
+func (p *phrase) match(s sentence, at int) bool {
 	if at+len(p.words) > len(s) {
 		return false
 	}
@@ -65,15 +65,22 @@ func (r *sentenceRule) match(s sentence, at int, order *orderOnce) (first, last 
 		return 0, 0, false
 	}
 	last = at
-	for _, step := range r.steps[1:] {
-		next := last + 1
-		for next < len(s) && next <= last+step.within && s.joins(next, step) && !step.holds(s[next]) {
-			if r.steps[0].any == not && s[next].has(without) {
+	for i := 1; i < len(r.steps); i++ {
+		step := &r.steps[i]
+		next, end := last+1, min(last+step.within, len(s)-1)
+		for ; next <= end; next++ {
+			w := &s[next]
+			if w.clause == fullBreak || w.clause == lightBreak && step.tight {
+				return 0, 0, false
+			}
+			if step.holds(w) {
+				break
+			}
+			if r.steps[0].any == not && w.has(without) {
 				return 0, 0, false // "never apply it without approval" asks for the approval
 			}
-			next++
 		}
-		if next >= len(s) || next > last+step.within || !s.joins(next, step) {
+		if next > end {
 			return 0, 0, false
 		}
 		last = next
@@ -194,11 +201,6 @@ func (s sentence) partOfOrder(at int) bool {
 	return false
 }
 
-// joins says whether the punctuation before a word lets a step go on to it.
-func (s sentence) joins(at int, t step) bool {
-	return s[at].clause == noBreak || s[at].clause == lightBreak && !t.tight
-}
-
 // harmlessObject says whether one of the next words is what is deleted without loss, such as a pod or a space, or
 // whether too few follow: then it is a title.
 func (s sentence) harmlessObject(at int) bool {
@@ -232,16 +234,16 @@ func (r *sentenceRule) matchPassive(s sentence, at int, verbs meaning) (first, l
 	if at < 3 || !s[at].inflected || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
 		return 0, 0, false
 	}
-	object := r.steps[1]
+	object := &r.steps[1]
 	for i := at - 3; i >= max(0, at-object.within); i-- {
-		if object.holds(s[i]) {
+		if object.holds(&s[i]) {
 			return i, at, true
 		}
 	}
 	return 0, 0, false
 }
 
-func (t step) holds(w word) bool {
+func (t *step) holds(w *word) bool {
 	if w.has(t.any) {
 		return true
 	}

@@ -395,7 +395,9 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, says string, from, first, last int)) {
 	var order orderOnce
 	if s[at].opens {
-		for _, p := range x.phrases[s[at].text] {
+		all := x.phrases[s[at].text]
+		for i := range all {
+			p := &all[i]
 			if !(forbidden && p.class != Override && p.class != Conceal) && p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)
 			}
@@ -404,7 +406,7 @@ func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, s
 	if s[at].form == secretWord || s[at].form == scriptWord {
 		for i := range x.places {
 			rule := &x.places[i]
-			if !rule.steps[0].holds(s[at]) {
+			if !rule.steps[0].holds(&s[at]) {
 				continue
 			}
 			if first, last, ok := rule.match(s, at, &order); ok {

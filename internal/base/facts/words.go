@@ -45,7 +45,7 @@ const (
 )
 
 // has says whether the word may mean any of m.
-func (w word) has(m meaning) bool { return w.meaning&m != 0 }
+func (w *word) has(m meaning) bool { return w.meaning&m != 0 }
 
 // sentence is the words of a sentence.
 type sentence []word
