@@ -7,8 +7,8 @@ const mostOfTitle = 6
 
 // titleEnd returns where the title at the beginning of a unit ends in its first line: the whole line of a heading, or
 // the bold words before a colon or dash; 0 if there is none. A title says what stands below it, as "Delete a snapshot"
-// does, and is no order. One that leaves no choice, forbids, names a place or ends with an exclamation is read like any
-// sentence.
+// does, and orders nothing. One that leaves no choice, forbids, names a place or ends with an exclamation is read like
+// any sentence.
 func (u unit) titleEnd(line string) int {
 	switch {
 	case u.heading && isTitle(line):
