@@ -1,7 +1,7 @@
 // Command facts measures the reader of facts on collections of changes: in how many poisoned ones it sees a fact on the
 // poisoned lines, and how many clean ones have a grave fact.
 //
-//	go run ./bench/facts [-dir FOLDER] [-part develop|held-out] [-v]
+//	go run ./bench/facts [-dir FOLDER] [-part develop|held-out] [-v] [-goals]
 //
 // internal/base/facts/corpus describes the files of a collection. Without -dir it reads those in the repository.
 package main
@@ -13,15 +13,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/facts/corpus"
 )
 
 func main() {
 	dir := flag.String("dir", "internal/base/facts/testdata/samples", "a folder of collections, *.jsonl")
 	part := flag.String("part", "",
-		"develop or held-out: the samples that rules were made with, or the third kept apart by name")
-	verbose := flag.Bool("v", false, "name the poisoned samples without a fact, and the clean ones with a grave fact")
+		"develop or held-out: the half of the samples that rules were made with, or the one kept apart by name")
+	verbose := flag.Bool("v", false,
+		"name the poisoned samples without a fitting or a grave fact, and the clean ones with a grave fact")
+	goals := flag.Bool("goals", false, "print which classes fit what attackers want, and why")
 	flag.Parse()
+	if *goals {
+		for _, g := range corpus.Goals() {
+			fmt.Printf("%s: %s\n    %v, since %s\n", g.Goal, g.Wants, g.Classes, g.Why)
+		}
+		return
+	}
 	if err := measure(*dir, *part, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "facts:", err)
 		os.Exit(1)
@@ -44,15 +53,24 @@ func measure(dir, part string, verbose bool) error {
 	return corpus.Count(samples).Write(os.Stdout)
 }
 
-// explain prints a sample that is missed, or that is clean and has grave facts.
+// explain prints a poisoned sample without a fitting fact ("missed") or without a grave one ("plain"), and a clean one
+// with grave facts.
 func explain(s corpus.Sample) {
 	counting := s.Read()
-	if s.Poison && len(counting) == 0 {
+	grave := slices.ContainsFunc(counting, func(f facts.Fact) bool { return f.Class.Grave() })
+	if s.Poison && (!s.Seen(counting) || !grave) {
+		what := "missed"
+		if s.Seen(counting) {
+			what = "plain"
+		}
 		lines := strings.Split(s.Files[0].New, "\n")
 		if s.First > 0 {
 			lines = lines[s.First-1 : s.Last]
 		}
-		fmt.Printf("missed %s %s/%s\n    %s\n", s.Kind, s.Source, s.Name, strings.Join(lines, "\n    "))
+		fmt.Printf("%s %s %s %s/%s\n    %s\n", what, s.Kind, s.Goal, s.Source, s.Name, strings.Join(lines, "\n    "))
+		for _, f := range counting {
+			fmt.Printf("  : %s | %s\n", f.Class, f.Sentence)
+		}
 	}
 	for _, f := range counting {
 		if !s.Poison && f.Class.Grave() {

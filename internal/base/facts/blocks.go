@@ -1,6 +1,9 @@
 package facts
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // blockScanner parts the body of a Markdown file into its blocks: paragraphs, headings, code, HTML. It follows
 // CommonMark, and tests compare it with the library that reads Markdown elsewhere. It is code of our own since that
@@ -269,13 +272,13 @@ func (s *blockScanner) endLeaf() {
 	s.begin, s.leaf = len(s.lines), leaf{}
 	switch kind {
 	case headingLeaf:
-		s.addUnit(unit{where: Prose, prose: true, lines: lines})
+		s.addUnit(unit{where: Prose, prose: true, heading: true, lines: lines})
 	case paragraphLeaf:
 		for len(lines) > 0 && isDefinition(lines[0].text) {
 			s.addUnit(unit{where: Comment, prose: true, lines: lines[:1:1]})
 			lines = lines[1:]
 		}
-		s.addUnit(unit{where: Prose, prose: true, lines: lines})
+		s.addUnit(unit{where: Prose, prose: true, listed: s.inList(), lines: lines})
 	case indentedLeaf:
 		for lines[len(lines)-1].text == "" {
 			lines = lines[:len(lines)-1]
@@ -286,6 +289,11 @@ func (s *blockScanner) endLeaf() {
 	case htmlLeaf:
 		s.units = append(s.units, htmlUnits(lines)...)
 	}
+}
+
+// inList says whether an item of a list is open.
+func (s *blockScanner) inList() bool {
+	return slices.ContainsFunc(s.open, func(c container) bool { return !c.quote })
 }
 
 func (s *blockScanner) addUnit(u unit) {

@@ -196,7 +196,12 @@ func TestTheHeaderOfASkillTellsWhatItWidens(t *testing.T) {
 	for name, c := range map[string]struct{ old, now, want string }{
 		"a tool more": {skill("allowed-tools: Read\n"), skill("allowed-tools: Read, Bash(git:*)\n"),
 			"rights 3 Allows tools: allowed-tools: Read, Bash(git:*) (before: Read)"},
-		"a tool less":           {skill("allowed-tools: Read, Bash\n"), skill("allowed-tools: Read\n"), ""},
+		"a tool less":                {skill("allowed-tools: Read, Bash\n"), skill("allowed-tools: Read\n"), ""},
+		"a limit that was not there": {skill("model: small\n"), skill("model: small\ntools: Read\n"), ""},
+		"a tool beside any command":  {skill("allowed-tools: Bash\n"), skill("allowed-tools: Read, Bash, Grep\n"), ""},
+		"another order of tools":     {skill("allowed-tools: Read, Grep\n"), skill("allowed-tools: Grep, Read\n"), ""},
+		"every tool beside any command": {skill("allowed-tools: Bash\n"), skill("allowed-tools: \"*\"\n"),
+			"rights 3 Allows tools: allowed-tools: * (before: Bash)"},
 		"the limit is removed":  {skill("tools: Read\n"), skill(""), "rights 3 Removes the limit tools: Read"},
 		"a new skill with less": {"", skill("allowed-tools: Read, Grep\n"), ""},
 		"a new skill with all": {"", skill("allowed-tools: Bash\n"),

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -183,12 +184,32 @@ func readOpened(line string, add func(act, string)) {
 	if !strings.Contains(line, "open(") && !strings.Contains(line, "riteFile") && !strings.Contains(line, "write_text(") {
 		return
 	}
-	for _, text := range stringLiterals(line) {
+	texts := stringLiterals(line)
+	for _, text := range texts {
 		for _, a := range writesOf(command{writes: []string{text}}) {
 			add(a, strings.TrimSpace(line))
 		}
+		if writesFile(line, texts) && secretNames().in(strings.ToLower(text)) {
+			add(act{Credential, "Keeps secrets in a file"}, strings.TrimSpace(line))
+		}
 	}
 }
+
+// writesFile says whether a line of a program opens a file to write, with texts in quotes: its name and the mode.
+func writesFile(line string, texts []string) bool {
+	if strings.Contains(line, "riteFile") || strings.Contains(line, "write_text(") {
+		return true
+	}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return text == "a" || text == "w" || text == "a+" || text == "w+" || text == "ab" || text == "wb"
+	})
+}
+
+// secretNames are parts of the names of files for what is secret. "token" is not one: most tokens are those of a model.
+var secretNames = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("payment", "credit_card", "creditcard", "card_data", "passw", "credential", "secret", "cookie",
+		"apikey", "api_key", "access_token", "auth_token", "private_key")
+})
 
 // isClearCommand says whether a text is a command, and not a sentence: its first word is a program, and the words
 // behind it are such as sentences do not have.

@@ -229,21 +229,24 @@ func sorted(all []Fact) Reading {
 		rank[class] = i
 	}
 	counts := map[Class]int{}
-	for _, f := range all {
-		counts[f.Class]++
+	ranked := make([][]int, len(rank)) // the facts of each rank: of many, sorting them all costs more than reading them
+	for i := range all {
+		class := all[i].Class
+		counts[class]++
+		ranked[rank[class]] = append(ranked[rank[class]], i)
 	}
-	order := make([]int, len(all)) // of many facts, moving them about costs more than reading them
-	ranks := make([]int, len(all))
-	for i := range order {
-		order[i], ranks[i] = i, rank[all[i].Class]
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		a, b := &all[i], &all[j]
-		return cmp.Or(ranks[i]-ranks[j], strings.Compare(a.Path, b.Path), a.Line-b.Line, i-j)
-	})
 	shown := []Fact{} // [] as JSON, rather than null
-	for _, i := range order[:min(len(all), MaxFacts)] {
-		shown = append(shown, all[i])
+	for _, order := range ranked {
+		if len(shown) == MaxFacts {
+			break
+		}
+		slices.SortFunc(order, func(i, j int) int {
+			a, b := &all[i], &all[j]
+			return cmp.Or(strings.Compare(a.Path, b.Path), a.Line-b.Line, i-j)
+		})
+		for _, i := range order[:min(len(order), MaxFacts-len(shown))] {
+			shown = append(shown, all[i])
+		}
 	}
 	return Reading{Facts: shown, Counts: counts, More: len(all) - len(shown)}
 }

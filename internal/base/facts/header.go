@@ -75,10 +75,15 @@ type headerField struct {
 
 // widens says whether a value gives more than the one before. existed says whether there was a header.
 func (f headerField) widens(old, now string, existed bool) bool {
-	if !f.list {
+	switch {
+	case !f.list:
 		return existed
+	case f.limits && old == "":
+		return false // without the field, nothing was forbidden
+	case givesAll(old):
+		return givesEverything(now) && !givesEverything(old) // who runs any command gains little by the other tools
 	}
-	return existed && len(added(old, now)) > 0 || givesAll(now) && !givesAll(old)
+	return existed && len(added(old, now)) > 0 || givesAll(now)
 }
 
 func widening() []headerField {
@@ -100,7 +105,7 @@ func widening() []headerField {
 	add("Sets permissions:", headerField{always: true, grants: true, classes: rights}, "permissions", "permissionMode",
 		"permission-mode")
 	add("Sets how it runs:", headerField{always: true, classes: rights}, "model", "context")
-	add("Sets how it runs:", headerField{classes: rights}, "agent", "user-invocable", "isolation", "memory", "effort")
+	add("Sets how it runs:", headerField{classes: rights}, "agent", "user-invocable", "isolation", "memory")
 	return fields
 }
 
@@ -166,6 +171,11 @@ func givesAll(list string) bool {
 		}
 		return false
 	})
+}
+
+// givesEverything says whether a list of tools has one that stands for all.
+func givesEverything(list string) bool {
+	return slices.ContainsFunc(toolNames(list), func(name string) bool { return name == "*" || name == "all" })
 }
 
 func clip(text string) string {

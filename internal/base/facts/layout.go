@@ -12,8 +12,12 @@ type unit struct {
 	where    Where
 	prose    bool   // sentences, not code
 	language string // of code, in lower case; "" if it is not said
-	lines    []unitLine
-	words    *wordCache // of the file that the unit is in; nil for none
+	heading  bool   // a title of a section
+	listed   bool   // in an item of a list
+	// forbidden says that it stands in a list under a title that forbids, such as "Never:".
+	forbidden bool
+	lines     []unitLine
+	words     *wordCache // of the file that the unit is in; nil for none
 }
 
 // unitLine is a line of a unit, without the marks of lists and quotations before it.
@@ -73,9 +77,9 @@ func numbered(lines []string, first int) []unitLine {
 func markdownLayout(content string, lines []string) []unit {
 	header, ok := strictyaml.CutFrontMatter(content)
 	if !ok {
-		return scanBlocks(lines, 0)
+		return forbidLists(scanBlocks(lines, 0))
 	}
 	first := header.BodyLine - 1
 	units := []unit{{where: FrontMatter, language: "yaml", lines: numbered(lines[1:first-1], 1)}}
-	return append(units, scanBlocks(lines[min(first, len(lines)):], first)...)
+	return append(units, forbidLists(scanBlocks(lines[min(first, len(lines)):], first))...)
 }

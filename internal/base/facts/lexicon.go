@@ -181,7 +181,7 @@ func englishOrders(s senses) {
 	s.verbs(perform, "act")
 	s["said"] = entry{claims, true, false}
 	s.verbs(follows, "follow obey heed honour honor comply adhere")
-	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray prefer "+
+	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray "+
 		"emphasize emphasise highlight downplay frame")
 	s.verbs(keeps, "change modify")
 	s.verbs(skip, "postpone defer forgo forego sidestep")
@@ -255,7 +255,7 @@ func englishPeopleAndPowers(s senses) {
 		"administrator admin root sudo sudoers superuser privileges privilege write-access full-access world-writable "+
 			"world-readable public publicly cluster-admin unrestricted everyone anyone everybody 0.0.0.0/0 777 0777 "+
 			"anonymous all-access passwordless nopasswd")
-	s.add(record, "logs logging history traces tracks monitoring audit auditing alerts alerting telemetry footprint "+
+	s.add(record, "logs logging history traces tracks monitoring auditing alerts alerting telemetry footprint "+
 		"alarms notifications journal")
 	s.add(program,
 		"script scripts binary binaries package packages executable program programs installer payload software helper "+
@@ -303,7 +303,7 @@ func englishFunctionWords(s senses) {
 		"favourably favorably outstanding safe trustworthy "+
 		"positive positively strengths benefits advantages")
 	s.add(this, "this it that these those anything any step")
-	s.add(optional, "optional unnecessary void")
+	s.add(optional, "optional unnecessary needless redundant superfluous void")
 	s.add(your, "your initial hidden starting system")
 	s.add(despite, "regardless anyway despite even straight directly whatever")
 	s.add(be, "be is are being gets was were")

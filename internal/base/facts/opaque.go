@@ -34,7 +34,7 @@ func readOpaque(u unit, line unitLine, inside *unpacker) []hit {
 		text = text[:maxLine]
 	}
 	look := lookOf(text)
-	if look.right > 0 {
+	if look.right > 0 && strings.Trim(text[look.right:], " |-+\t") != "" {
 		add(Opaque, "Text far to the right", text[look.right:])
 	}
 	if at := strings.Index(text, ";base64,"); at >= 0 && len(text)-at > minEncoded+8 && strings.Contains(text[:at],

@@ -157,6 +157,20 @@ var statements = sync.OnceValue(func() *wordings[act] { //nolint:gochecknoglobal
 // sqlActs reads statements of databases.
 func sqlActs(text string) []act {
 	var acts []act
-	statements().find(text, func(a act) { acts = append(acts, a) })
+	statements().findAt(text, func(a act, at int) {
+		if beginsStatement(text, at) {
+			acts = append(acts, a)
+		}
+	})
 	return acts
+}
+
+// beginsStatement says whether a statement of a database begins at an offset: it is written in capitals, or nothing but
+// what parts statements stands before it. "It should create user x" is none.
+func beginsStatement(text string, at int) bool {
+	if text[at] >= 'A' && text[at] <= 'Z' && at+1 < len(text) && text[at+1] >= 'A' && text[at+1] <= 'Z' {
+		return true
+	}
+	before := strings.TrimRight(text[:at], " \t")
+	return before == "" || strings.ContainsAny(before[len(before)-1:], "\"'`;(>.=:")
 }

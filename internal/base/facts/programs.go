@@ -119,7 +119,7 @@ func controlsCluster(c command) []act {
 	case "delete":
 		pod := kind == "pod" || kind == "pods" || kind == "po"
 		all := c.flag("--all", "-A", "--all-namespaces")
-		return one(!pod && !strings.HasPrefix(kind, "<") || all, Destroy, "Deletes objects of a cluster")
+		return one(!pod && kind != "" && !strings.HasPrefix(kind, "<") || all, Destroy, "Deletes objects of a cluster")
 	case "scale":
 		return one(c.flag("--replicas=0") || strings.Contains(c.text, "--replicas 0"), Destroy, "Stops a service")
 	case "drain":
@@ -625,7 +625,7 @@ func runsFile(c command) []act { return one(c.operand(0) != "", RunsCode, "Runs 
 // otherProgram reads programs without rules of their own: scripts, and the words that many programs have for deletion.
 func otherProgram(c command) []act {
 	first := c.name
-	if strings.HasPrefix(first, "mkfs") {
+	if first == "mkfs" || strings.HasPrefix(first, "mkfs.") {
 		return []act{{Destroy, "Formats a disk"}}
 	}
 	full, _, _ := strings.Cut(c.text, " ")

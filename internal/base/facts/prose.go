@@ -5,7 +5,10 @@ import "strings"
 // readSentences gives the facts of the sentences of a unit, and the inline code in it.
 func readSentences(u unit, plain []string) (found []hit, code []span) {
 	const few = 4 // facts of a unit, which most have less than
-	x := ruleIndex()
+	x, title := ruleIndex(), 0
+	if u.prose && len(plain) > 0 {
+		title = u.titleEnd(plain[0])
+	}
 	code = readWords(plain, !u.prose, u.words, func(s sentence) {
 		add := func(class Class, says string, from, first, last int) {
 			if found == nil {
@@ -15,13 +18,16 @@ func readSentences(u unit, plain []string) (found []hit, code []span) {
 				s.text(plain, from, last)})
 		}
 		for i := range s {
-			x.read(s, i, add)
+			if s[i].line == 0 && int(s[i].start) < title {
+				continue
+			}
+			x.read(s, i, u.forbidden, add)
 		}
 	})
 	return found, code
 }
 
-func (p phrase) match(s sentence, at int) bool {
+func (p *phrase) match(s sentence, at int) bool {
 	if at+len(p.words) > len(s) {
 		return false
 	}
@@ -30,48 +36,147 @@ func (p phrase) match(s sentence, at int) bool {
 			return false
 		}
 	}
+	if p.after != 0 && !s.asksFor(p.after, at) {
+		return false
+	}
 	return !s.negated(at) || p.class == Conceal || p.class == Weakens
 }
 
+// asksFor says whether an order with a sense stands before a word of a sentence, or an order to see to something.
+func (s sentence) asksFor(m meaning, at int) bool {
+	const near = 16
+	for i := at - 1; i >= max(0, at-near); i-- {
+		if s[i].has(m) && s.isOrder(i) || s[i].text == "that" && i > 0 && isSure(s[i-1].text) {
+			return true
+		}
+	}
+	return false
+}
+
 // match says whether a rule holds for a sentence from one of its words on, and which words are the first and the last.
-func (r sentenceRule) match(s sentence, at int) (first, last int, ok bool) {
+func (r *sentenceRule) match(s sentence, at int, order *orderOnce) (first, last int, ok bool) {
 	switch r.mood {
-	case ordered:
-		if !s.isOrder(at) {
-			return 0, 0, false
-		}
-	case bold:
-		if !s.isOrder(at) || s.harmlessObject(at) {
-			return 0, 0, false
-		}
-	case asserted:
-		if s.negated(at) {
-			return 0, 0, false
-		}
-	case doing:
-		if !s.partOfOrder(at) {
-			return 0, 0, false
-		}
 	case passive:
 		return r.matchPassive(s, at, should)
 	case permitted:
 		return r.matchPassive(s, at, should|may)
 	}
+	if !r.begins(s, at, order) {
+		return 0, 0, false
+	}
 	last = at
-	for _, step := range r.steps[1:] {
-		next := last + 1
-		for next < len(s) && next <= last+step.within && s.joins(next, step) && !step.holds(s[next]) {
-			if r.steps[0].any == not && s[next].has(without) {
+	for i := 1; i < len(r.steps); i++ {
+		step := &r.steps[i]
+		next, end := last+1, min(last+step.within, len(s)-1)
+		for ; next <= end; next++ {
+			w := &s[next]
+			if w.clause == fullBreak || w.clause == lightBreak && step.tight {
+				return 0, 0, false
+			}
+			if step.holds(w) {
+				break
+			}
+			if r.steps[0].any == not && w.has(without) {
 				return 0, 0, false // "never apply it without approval" asks for the approval
 			}
-			next++
 		}
-		if next >= len(s) || next > last+step.within || !s.joins(next, step) {
+		if next > end {
 			return 0, 0, false
 		}
 		last = next
 	}
-	return at, last, r.mood != plainForm || !s[last].inflected
+	return at, last, r.ends(s, at, last)
+}
+
+// begins says whether the first word of a rule stands as its mood asks.
+func (r *sentenceRule) begins(s sentence, at int, order *orderOnce) bool {
+	switch r.mood {
+	case ordered, away:
+		return order.is(s, at)
+	case bold:
+		return order.is(s, at) && !s.harmlessObject(at)
+	case asserted, above:
+		return !s.negated(at)
+	case doing:
+		return s.partOfOrder(at)
+	case opening:
+		return s[at].clause != noBreak
+	}
+	return true
+}
+
+// orderOnce looks once whether a word is an order, which many rules ask of the same word.
+type orderOnce struct{ known, order bool }
+
+func (o *orderOnce) is(s sentence, at int) bool {
+	if !o.known {
+		o.known, o.order = true, s.isOrder(at)
+	}
+	return o.order
+}
+
+// ends says whether the words from the first to the last of a rule are what its mood asks for.
+func (r *sentenceRule) ends(s sentence, first, last int) bool {
+	switch r.mood {
+	case plainForm:
+		return !s[last].inflected
+	case above:
+		return !s.saysNot(first, last) && !s.onlyReplaces(last)
+	case asking:
+		return !s.asksForThing(last)
+	case away:
+		return !s.staysNear(last + 1)
+	}
+	return true
+}
+
+// saysNot says whether a "not" stands between two words.
+func (s sentence) saysNot(first, last int) bool {
+	for i := first + 1; i < last; i++ {
+		if s[i].has(not) {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyReplaces says whether a word of rank is one that texts have for other things: "this runbook was replaced by".
+func (s sentence) onlyReplaces(at int) bool {
+	switch s[at].text {
+	case "remove", "removes", "removed", "removing", "replaced", "replacing":
+		return true
+	}
+	return false
+}
+
+// asksForThing says whether somebody is asked for a thing, or to do one, rather than whether it may be done. at is who
+// is asked.
+func (s sentence) asksForThing(at int) bool {
+	const near = 4
+	if at+1 >= len(s) || s[at+1].text != "for" && s[at+1].text != "to" {
+		return false
+	}
+	for i := at + 2; i < len(s) && i <= at+1+near; i++ {
+		if s[i].has(safeguard | ask) {
+			return false
+		}
+	}
+	return true
+}
+
+// staysNear says whether the words from one on are about a message between agents: "send it back to the implementer".
+func (s sentence) staysNear(at int) bool {
+	const near = 4
+	if at < len(s) && (s[at].text == "as" || s[at].text == "the" || s[at].text == "through") {
+		return true
+	}
+	for i := at; i < len(s) && i < at+near && s[i].clause != fullBreak; i++ {
+		switch s[i].text {
+		case "back", "implementer", "reviewer", "subagent", "subagents", "teammate", "orchestrator", "coordinator":
+			return true
+		}
+	}
+	return false
 }
 
 // partOfOrder says whether the words around one are an order that is not forbidden: one of the words before it, or the
@@ -94,11 +199,6 @@ func (s sentence) partOfOrder(at int) bool {
 		}
 	}
 	return false
-}
-
-// joins says whether the punctuation before a word lets a step go on to it.
-func (s sentence) joins(at int, t step) bool {
-	return s[at].clause == noBreak || s[at].clause == lightBreak && !t.tight
 }
 
 // harmlessObject says whether one of the next words is what is deleted without loss, such as a pod or a space, or
@@ -130,20 +230,20 @@ func (s sentence) harmlessObject(at int) bool {
 }
 
 // matchPassive matches "the files should be deleted": at is the participle, and the object stands before it.
-func (r sentenceRule) matchPassive(s sentence, at int, verbs meaning) (first, last int, ok bool) {
+func (r *sentenceRule) matchPassive(s sentence, at int, verbs meaning) (first, last int, ok bool) {
 	if at < 3 || !s[at].inflected || !s[at-1].has(be) || !s[at-2].has(verbs) || s.negated(at) {
 		return 0, 0, false
 	}
-	object := r.steps[1]
+	object := &r.steps[1]
 	for i := at - 3; i >= max(0, at-object.within); i-- {
-		if object.holds(s[i]) {
+		if object.holds(&s[i]) {
 			return i, at, true
 		}
 	}
 	return 0, 0, false
 }
 
-func (t step) holds(w word) bool {
+func (t *step) holds(w *word) bool {
 	if w.has(t.any) {
 		return true
 	}
@@ -163,7 +263,7 @@ func (t step) holds(w word) bool {
 func (s sentence) isOrder(at int) bool {
 	before := at - 1
 	gerund := before >= 0 && s[before].text == "by"
-	if s[at].inflected != gerund || s[at].code {
+	if s[at].inflected != gerund || s[at].code || s.isSubject(at) {
 		return false
 	}
 	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {
@@ -175,11 +275,32 @@ func (s sentence) isOrder(at int) bool {
 	return !s.negated(at)
 }
 
+// isSubject says whether a word is a noun of which the next one says something: "Wipe doesn't happen on all exits".
+func (s sentence) isSubject(at int) bool {
+	if at+1 >= len(s) || s[at+1].clause != noBreak {
+		return false
+	}
+	switch s[at+1].text {
+	case "is", "was", "were", "isn't", "wasn't", "does", "doesn't", "did", "didn't", "won't", "has", "had":
+		return true
+	}
+	return false
+}
+
 // leadsTo says whether an order may stand behind a word. Behind "to" it does only if somebody has to, needs to or is
 // sure to do it: else that is a purpose, as in "to delete the file, run".
 func (s sentence) leadsTo(at int) bool {
-	if s[at].text != "to" || at == 0 {
-		return s[at].text != "to" && s[at].has(lead|model)
+	switch s[at].text {
+	case "to":
+		if at == 0 {
+			return false
+		}
+	case "that": // "flags that disable a check" says what flags do
+		return at > 0 && isSure(s[at-1].text)
+	case "can", "will": // "a value can disable a check", but "you can disable it"
+		return at == 0 || s[at-1].has(model|your) || isReader(s[at-1].text)
+	default:
+		return s[at].has(lead | model)
 	}
 	switch s[at-1].text {
 	case "need", "needs", "have", "has", "want", "sure", "remember", "forget", "required", "asked", "instructed", "is",
@@ -192,9 +313,30 @@ func (s sentence) leadsTo(at int) bool {
 	return false
 }
 
+// isSure says whether an order may stand behind a word and "that", as in "make sure that".
+func isSure(text string) bool {
+	switch text {
+	case "sure", "ensure", "so", "require", "requires", "required", "important", "certain", "necessary":
+		return true
+	}
+	return false
+}
+
+// isReader says whether a word stands for who reads the text.
+func isReader(text string) bool {
+	switch text {
+	case "you", "we", "i", "claude", "codex", "it", "they":
+		return true
+	}
+	return false
+}
+
 // negated says whether a "not" stands shortly before a word.
 func (s sentence) negated(at int) bool {
-	const near = 4
+	near := 4
+	if at > 1 && s[at-1].text == "or" { // "never force it, go round it, or skip a check"
+		near = 16
+	}
 	for i := at - 1; i >= max(0, at-near); i-- {
 		if s[i].has(forget) {
 			return false

@@ -223,18 +223,27 @@ func readUnit(u unit, plain []string) []hit {
 		if c.start > 1 && plain[c.line][c.start-2] == '!' && text != "" {
 			add(Code, c.line)(act{RunsCode, "Runs a command as soon as it is read"}, text)
 		}
-		if !c.negated {
+		if !c.negated && !u.forbidden {
 			readCommands(text, true, add(Code, c.line))
 			readProgram(text, add(Code, c.line))
 		}
 	}
 	for i := range u.lines {
 		readCommands(bareCommand(plain[i]), true, add(u.where, i))
+		if isProgramLine(plain[i]) {
+			readProgram(plain[i], add(u.where, i))
+		}
 		if target := linkedScript(plain[i]); target != "" {
 			add(u.where, i)(act{RunsCode, "Links a script"}, target)
 		}
 	}
 	return found
+}
+
+// isProgramLine says whether a line of prose is one of a program, which stands there without quotes.
+func isProgramLine(line string) bool {
+	return strings.HasPrefix(line, "with open(") || strings.HasPrefix(line, "import ") && strings.Contains(line, ";") ||
+		strings.HasPrefix(line, "from ") && strings.Contains(line, " import ")
 }
 
 // linkedScript gives the first script that a line links to; "" if there is none.

@@ -18,8 +18,15 @@ const (
 	permitted             // passive, or as in "can be deleted"
 	doing                 // as part of an order: "apply it without asking", not "tests without a check"
 	plainForm             // in any way, the last word in its base form: "silently delete", not "it silently deletes"
+	above                 // asserted, of what ranks above something, with no "not" between
+	asking                // in any way, of asking whether something may be done
+	away                  // ordered, and not of a message between agents
+	opening               // as the first word of a clause
 	bold                  // ordered, and its object is not one that comes again or does not matter
 )
+
+// asks says whether rules of the mood are about what the reader is to do.
+func (m mood) asks() bool { return m != anyMood && m != asserted && m != above && m != opening }
 
 // step is a word that a rule asks for.
 type step struct {
@@ -53,7 +60,7 @@ func actRules() []sentenceRule {
 		{Destroy, "Deletes something", bold, []step{{any: wreck}}},
 		{Destroy, "Deletes data", passive, []step{{any: erase}, {any: stored, within: 18}}},
 		{Destroy, "Stops a service", ordered, []step{{any: stop}, {any: server, within: 3}}},
-		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: this, within: 1}}},
+		{Outbound, "Sends data out", away, []step{{any: send}, {any: this, within: 1}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {forms: address, within: 16}}},
 		{Outbound, "Sends data out", ordered, []step{{any: weakSend}, {any: toward, within: 6}, {forms: address, within: 6}}},
 		{Outbound, "Sends data out", ordered, []step{{any: send}, {any: toward, within: 8}, {any: remote, within: 5}}},
@@ -107,10 +114,12 @@ func concealRules() []sentenceRule {
 			{any: stored | server | failed, within: 4}}},
 		{Weakens, "Leaves out a safeguard", anyMood, []step{{any: not}, {any: insert | plan | goOn, within: 2, tight: true},
 			{any: safeguard, within: 4, tight: true}}},
-		{Weakens, "Asks nobody", anyMood, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
+		{Weakens, "Asks nobody", asking, []step{{any: not}, {any: ask, within: 4, tight: true}, {any: safeguard | person,
 			within: 5, tight: true}}},
 		{Weakens, "Makes a safeguard optional", anyMood, []step{{any: safeguard}, {any: be, within: 2}, {any: optional,
 			within: 2}}},
+		{Weakens, "Speaks against a safeguard", asserted, []step{{any: safeguard}, {any: insert, within: 1},
+			{any: optional, within: 1}}},
 	}
 }
 
@@ -138,16 +147,16 @@ func overrideRules() []sentenceRule {
 			within: 1}}},
 		{Override, "Tells the model what to answer", anyMood,
 			[]step{{any: cond}, {any: respond, within: 4, tight: true}, {any: always, within: 12}, {any: claims, within: 1}}},
-		{Override, "Puts a text above others", asserted, []step{{any: this}, {any: itself, within: 2, tight: true},
+		{Override, "Puts a text above others", above, []step{{any: this}, {any: itself, within: 2, tight: true},
 			{any: overrules, within: 6}}},
-		{Override, speaks, anyMood, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3,
+		{Override, speaks, opening, []step{{any: notice}, {any: toward, within: 1, tight: true}, {any: model, within: 3,
 			tight: true}}},
 	}
 }
 
 func rightsRules() []sentenceRule {
 	return []sentenceRule{
-		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4}}},
+		{Rights, "Switches security off", ordered, []step{{any: skip | stop}, {any: security, within: 4, tight: true}}},
 		{Rights, "Switches security off", ordered, []step{{any: skip}, {any: secret, within: 3},
 			{any: instruction, within: 1}}},
 		{Rights, "Switches security off", permitted, []step{{any: skip}, {any: security, within: 4}}},
@@ -169,6 +178,7 @@ type phrase struct {
 	class Class
 	says  string
 	words []string
+	after meaning // an order with one of these senses stands before it; 0 for none
 }
 
 // phrases lists them.
@@ -179,7 +189,16 @@ func phrases() []phrase {
 // phrasesOf gives a phrase for each text, which bars part.
 func phrasesOf(class Class, says, texts string) (all []phrase) {
 	for text := range strings.SplitSeq(texts, "|") {
-		all = append(all, phrase{class, says, strings.Fields(text)})
+		all = append(all, phrase{class, says, strings.Fields(text), 0})
+	}
+	return all
+}
+
+// phrasesAfter is phrasesOf for phrases that are a fact only behind an order with one of some senses.
+func phrasesAfter(after meaning, class Class, says, texts string) []phrase {
+	all := phrasesOf(class, says, texts)
+	for i := range all {
+		all[i].after = after
 	}
 	return all
 }
@@ -189,12 +208,19 @@ func modelPhrases() (all []phrase) {
 	add := func(says, texts string) { all = append(all, phrasesOf(Override, says, texts)...) }
 	add("Speaks to the model",
 		"you are now|from now on|from this point on|from this moment on|new instructions for|your new task|"+
-			"your real task|your actual task|your true purpose|your new role|pretend to be|pretend that you|pretend you|"+
+			"your real task|your actual task|your true purpose|your new role|pretend to be a|pretend to be an|"+
+			"pretend to be the|pretend that you|pretend you|"+
 			"developer mode|do anything now|unrestricted mode|unrestricted developer|no restrictions|"+
-			"without restrictions|without its usual restrictions|highest priority and|takes precedence over|"+
-			"take precedence over|stop everything|stop what you are doing|end of document|end of session|end of prompt|"+
+			"respond without restrictions|answer without restrictions|operate without restrictions|"+
+			"act without restrictions|model without restrictions|assistant without restrictions|"+
+			"without its usual restrictions|highest priority and|precedence over your|"+
+			"precedence over any|precedence over all|precedence over the system|precedence over every|"+
+			"precedence over other|precedence over previous|precedence over earlier|"+
+			"stop everything|stop what you are doing|end of document|end of session|end of prompt|"+
 			"must comply|do not refuse|never refuse|never say no|stay in character|system override|"+
-			"your previous instructions|your guidelines|your programming|your safety|ignore the rest|ignore everything|"+
+			"your previous instructions|your guidelines|your programming|your safety guidelines|"+
+			"your safety rules|your safety training|your safety filters|your safety instructions|your safety policies|"+
+			"your safety policy|your safety constraints|your safety checks|ignore the rest|ignore everything|"+
 			"forget everything|everything you were told|invisible to humans|hidden from humans|role of another|"+
 			"you are to act|act like a|escape your|if you are an ai|as an ai|ai language model|ai assistants|"+
 			"agent reading this|agents reading this|assistant reading this|reply with only|respond only with|"+
@@ -209,7 +235,9 @@ func modelPhrases() (all []phrase) {
 		"authorized by the user|must always follow")
 	add("Speaks to the model",
 		"as if the user had|as if the operator|as though the user|you have been authorised|"+
-			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full")
+			"you have been authorized|you are authorised to|you are authorized to|you have permission to|you have full access|"+
+			"you have full permission|you have full permissions|you have full authority|you have full control|"+
+			"you have full rights|you have full admin")
 	add("Speaks to the model",
 		"attention ai|attention agent|attention assistant|attention claude|dear ai|dear agent|"+
 			"dear assistant|dear claude|hey claude|hey ai|attention all agents|even where the user|even if the user|"+
@@ -277,10 +305,13 @@ func lastingPhrases() (all []phrase) {
 	add(Conceal, "Asks to keep something from people", "if somebody asks|if someone asks|if they ask|if asked|"+
 		"if questioned|out of the commit|out of the message|out of the changelog|out of the history|"+
 		"out of the description|level to off")
-	add(Persist, "Makes something stay", "at boot|at startup|at login|on login|on boot|after every restart|"+
-		"authorized keys|authorised keys")
-	add(Override, "Tells the model to drop its instructions", "from here on|forget what|you were asked|"+
-		"apply to this document|even if told|even if asked|no matter what the|regardless of what|guidance does not apply")
+	all = append(all, phrasesAfter(perform|plan|insert|install|grant|keeps|weakSend|timed, Persist,
+		"Makes something stay", "at boot|at startup|at login|on login|on boot|after every restart|authorized keys|"+
+			"authorised keys")...)
+	add(Override, "Tells the model to drop its instructions", "from here on|forget what|"+
+		"what you were asked|you were asked to|"+
+		"apply to this document|even if told|even if asked|no matter what the|regardless of what the|"+
+		"regardless of what you|regardless of what your|regardless of what anyone|guidance does not apply")
 	add(RunsCode, "Does what another text says", "and follow it|then follow it|and execute it|and obey it|"+
 		"and run whatever")
 	add(Conceal, "Asks to keep something from people", "need to see this|need to see it|not need to know|"+
@@ -290,15 +321,16 @@ func lastingPhrases() (all []phrase) {
 		"carry on as normal|nothing has happened|nothing happened")
 	add(Persist, "Makes something stay", "login script|logon script|shell profile|at the top of every|"+
 		"every file that you|every file you|all later tasks|all later sessions|later sessions|subsequent sessions|"+
-		"subsequent conversations|future tasks|future runs|after the session ends|after logout|after you exit")
+		"subsequent conversations|after the session ends|after logout|after you exit")
 	return all
 }
 
 // failurePhrases has phrases of others' places, and going on in spite of a failure, among others.
 func failurePhrases() (all []phrase) {
 	add := func(class Class, says, texts string) { all = append(all, phrasesOf(class, says, texts)...) }
-	add(Outbound, "Names a place that others read", "dropbox|pastebin|gist|telegram|discord|onedrive|wetransfer|"+
-		"ngrok|gdrive|requestbin|transfer.sh")
+	all = phrasesAfter(send|weakSend|insert|plan|claims|collect|install, Outbound, "Names a place that others read",
+		"dropbox|pastebin|gist|telegram|discord|onedrive|wetransfer|"+
+			"ngrok|gdrive|requestbin|transfer.sh")
 	add(Rights, "Gives more rights", "anyone with the link|anybody with the link|everyone with the link|"+
 		"to the whole internet|to the internet|to the public internet|to the whole world|from anywhere")
 	add(Rights, "Switches security off", "plain http|unencrypted|instead of https|without encryption|"+
@@ -307,7 +339,13 @@ func failurePhrases() (all []phrase) {
 		"go on anyway|continue regardless|proceed regardless|carry on regardless|force the merge|force a merge|force merge")
 	add(Override, "Tells the model what to answer", "include the phrase|include phrases|append the phrase|add the phrase|"+
 		"insert the phrase|include the sentence|append the sentence|insert the sentence|include a statement that|"+
-		"add a statement that|benefit of the doubt|repeat the following|for automated screening|to automated")
+		"add a statement that|benefit of the doubt|use words like|use terms like|"+
+		"use phrases like|repeat the following|for automated screening|to automated")
+	add(Override, "Tells the model what to answer", "bad light|better light|favorable light|favourable light|"+
+		"positive light|negative light|positive framing|negative framing")
+	all = append(all, phrasesAfter(insert|plan|install|grant|weakSend, Rights, "Opens a way in",
+		"backdoor|back door|remote shell|reverse shell")...)
+	add(Weakens, "Approves by itself", "approve every|approve all|approve any|as soon as it is opened")
 	add(Override, "Speaks to the model", "unrestricted assistant|unrestricted ai|unrestricted model|unrestricted agent|"+
 		"unfiltered assistant|unfiltered ai|without any restrictions")
 	add(Weakens, "Approves by itself", "with yes|yes to all|yes to every|yes to any|be left for later|"+
@@ -320,7 +358,8 @@ func failurePhrases() (all []phrase) {
 		"comes from your|as if it came from|no longer have to follow|no longer bound|no longer apply|instead of the task|"+
 		"instead of your task|answer with the word|answer with the words")
 	add(Conceal, "Asks to keep something from people", "tell nobody|tell no one|inform nobody|notify nobody|inform no one")
-	add(Persist, "Makes something stay", "permanent memory|persistent memory|long-term memory|agent's memory")
+	all = append(all, phrasesAfter(keeps|weakSend|insert|plan|collect, Persist, "Makes something stay",
+		"permanent memory|persistent memory|long-term memory|agent's memory|future tasks|future runs")...)
 	return all
 }
 
@@ -351,33 +390,39 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 	return x
 })
 
-// read calls add with each rule and phrase that holds from a word of a sentence on.
-func (x *index) read(s sentence, at int, add func(class Class, says string, from, first, last int)) {
+// read calls add with each rule and phrase that holds from a word of a sentence on. Of a sentence in a list that
+// forbids what it says, it leaves out the orders.
+func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, says string, from, first, last int)) {
+	var order orderOnce
 	if s[at].opens {
-		for _, p := range x.phrases[s[at].text] {
-			if p.match(s, at) {
+		all := x.phrases[s[at].text]
+		for i := range all {
+			p := &all[i]
+			if !(forbidden && p.class != Override && p.class != Conceal) && p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)
 			}
 		}
 	}
 	if s[at].form == secretWord || s[at].form == scriptWord {
-		for _, rule := range x.places {
-			if !rule.steps[0].holds(s[at]) {
+		for i := range x.places {
+			rule := &x.places[i]
+			if !rule.steps[0].holds(&s[at]) {
 				continue
 			}
-			if first, last, ok := rule.match(s, at); ok {
+			if first, last, ok := rule.match(s, at, &order); ok {
 				add(rule.class, rule.says, first, at, last)
 			}
 		}
 	}
 	for senses := s[at].meaning & x.first; senses != 0; senses &= senses - 1 {
 		bit := bits.TrailingZeros64(uint64(senses))
-		for _, rule := range x.rules[bit] {
+		for i := range x.rules[bit] {
+			rule := &x.rules[bit][i]
 			common := rule.steps[0].any & s[at].meaning
-			if bits.TrailingZeros64(uint64(common)) != bit {
+			if bits.TrailingZeros64(uint64(common)) != bit || forbidden && rule.mood.asks() {
 				continue // it is tried with the first sense that it shares with the word
 			}
-			if first, last, ok := rule.match(s, at); ok {
+			if first, last, ok := rule.match(s, at, &order); ok {
 				add(rule.class, rule.says, first, at, last)
 			}
 		}

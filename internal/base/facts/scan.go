@@ -71,6 +71,11 @@ func (w *wordings[T]) add(value T, texts string) {
 
 // find calls found with the value of each text that stands in a line.
 func (w *wordings[T]) find(line string, found func(T)) {
+	w.findAt(line, func(value T, _ int) { found(value) })
+}
+
+// findAt is find, and says where each text begins.
+func (w *wordings[T]) findAt(line string, found func(T, int)) {
 	inside := false
 	for i := range len(line) {
 		c := line[i]
@@ -85,7 +90,7 @@ func (w *wordings[T]) find(line string, found func(T)) {
 		for _, candidate := range w.byFirst[c] {
 			end := i + len(candidate.text)
 			if end <= len(line) && strings.EqualFold(line[i:end], candidate.text) && !splitsWord(line, end) {
-				found(candidate.value)
+				found(candidate.value, i)
 			}
 		}
 	}

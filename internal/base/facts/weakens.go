@@ -52,16 +52,100 @@ var guardWords = sync.OnceValue(func() *wordings[guard] { //nolint:gochecknoglob
 	w.add(guardLimit, "at most|no more than|limit to|not exceed|only if|unless |maximum of|rate limit|--limit")
 	w.add(guardWarning, "warning|warnings|caution|danger|careful|irreversible|data loss|[!important]")
 	w.add(guardDryRun, "dry-run|dry run|--dry-run|--check|--diff|simulate")
-	w.add(guardCheck, "set -e|verify that|make sure|ensure that|check that|check whether|pipefail|--verify|assert")
+	w.add(guardCheck, "set -e|verify that|make sure|ensure that|check that|check whether|pipefail|--verify")
 	return w
 })
 
 // guardsOf gives the kinds of safeguards that a line names.
 func guardsOf(line string) guard {
 	var found guard
-	guardWords().find(textscan.Undisguise(line), func(g guard) { found |= g })
+	plain := textscan.Undisguise(line)
+	guardWords().findAt(plain, func(g guard, at int) {
+		if found&g == 0 && isGuard(g, plain, at) {
+			found |= g
+		}
+	})
 	return found
 }
+
+// isGuard says whether a word by which safeguards are known is one in a line: it is about an act, and not the title or
+// the name of something.
+func isGuard(g guard, line string, at int) bool {
+	rest := strings.ToLower(line[at:])
+	switch g {
+	case guardAsk:
+		return asksWhether(strings.ToLower(line[:at]), rest)
+	case guardLimit:
+		if strings.HasPrefix(rest, "only if") || strings.HasPrefix(rest, "unless") {
+			return namesAct(strings.ToLower(line[:at]))
+		}
+	case guardWarning:
+		return !strings.HasPrefix(rest, "warning signs") && (!strings.HasPrefix(rest, "warning") ||
+			strings.HasPrefix(bareText(line), "warning"))
+	}
+	return true
+}
+
+// asksWhether says whether words make an act wait for somebody: they ask for an approval, and not for a thing, and an
+// approval that is named is asked for.
+func asksWhether(before, rest string) bool {
+	word, object, _ := strings.Cut(rest, " ")
+	switch strings.Trim(word, ".,:;*)\"'") {
+	case "ask":
+		_, what, asksTo := strings.Cut(object[:min(len(object), 40)], " to ")
+		what, _, _ = strings.Cut(what, " ")
+		switch what {
+		case "confirm", "approve", "review", "check", "decide", "verify", "agree":
+			asksTo = false
+		}
+		return !asksTo
+	case "wait":
+		return namesApprover(object)
+	case "approval", "confirmation", "approve", "approvals":
+		return strings.TrimSpace(object) == "" || asksBefore().in(before) || !isKindOf(object)
+	}
+	return true
+}
+
+// isKindOf says whether the words behind "approval" make it the name of something, such as a workflow.
+func isKindOf(object string) bool {
+	word, _, _ := strings.Cut(object, " ")
+	switch strings.Trim(word, ".,:;*)\"'") {
+	case "workflow", "workflows", "process", "processes", "page", "email", "emails", "message", "messages", "dialog",
+		"flow", "flows", "status", "step", "steps":
+		return true
+	}
+	return false
+}
+
+// namesApprover says whether what is waited for is somebody, or what somebody says.
+func namesApprover(object string) bool {
+	for _, word := range []string{"approv", "confirm", "user", "owner", "human", "reply", "review", "answer", "person",
+		"operator", "partner", "customer", "sign-off", "permission", "consent", "go-ahead", "response"} {
+		if strings.Contains(object, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// asksBefore are the words behind which an approval is asked for.
+var asksBefore = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("ask", "wait", "require", "need", "without", "until", "get", "obtain", "after", "before", "seek",
+		"request", "explicit", "first")
+})
+
+// namesAct says whether a text in lower case names what should not be done without care.
+func namesAct(text string) bool { return riskyActs().in(text) }
+
+// riskyActs are the beginnings of verbs that change something.
+var riskyActs = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("delet", "remov", "restart", "reboot", "stop", "kill", "drain", "run", "execut", "appl", "merge",
+		"deploy", "scale", "force", "proceed", "continue", "go on", "push", "commit", "send", "share", "publish", "upload",
+		"chang", "edit", "modif", "skip", "bypass", "ignor", "log", "print", "expos", "disclos", "reveal", "store", "disabl",
+		"touch", "install", "approv", "overwrit", "writ", "access", "open", "purg", "drop", "format", "rotat", "upgrad",
+		"downgrad", "roll", "reset", "clean", "wip", "truncat", "evict", "revok", "grant", "post")
+})
 
 // block is the lines that a change removes and adds at one place.
 type block struct{ removed, added []int }
@@ -175,7 +259,19 @@ func forbidsAtStart(line string, added []int, after []string) bool {
 				return true
 			}
 		}
-		return len(added) == 0
+		return len(added) == 0 && forbidsAct(rest)
+	}
+	return false
+}
+
+// forbidsAct says whether one of the first words behind a prohibition is an act, and not a matter of style.
+func forbidsAct(rest string) bool {
+	const near = 3
+	words := strings.Fields(rest)
+	for _, word := range words[:min(near, len(words))] {
+		if riskyActs().begin(word) {
+			return true
+		}
 	}
 	return false
 }

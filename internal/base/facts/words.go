@@ -45,7 +45,7 @@ const (
 )
 
 // has says whether the word may mean any of m.
-func (w word) has(m meaning) bool { return w.meaning&m != 0 }
+func (w *word) has(m meaning) bool { return w.meaning&m != 0 }
 
 // sentence is the words of a sentence.
 type sentence []word
@@ -91,6 +91,9 @@ func readWords(lines []string, code bool, words *wordCache, each func(sentence))
 			} else {
 				size = wordLength(line[at:])
 				r.word(line[at:at+size], number, at)
+				if code && isKey(line[at+size:]) && len(r.current) > 0 {
+					r.current[len(r.current)-1].inflected = true // and so no order
+				}
 			}
 			at += size
 		}
@@ -99,6 +102,12 @@ func readWords(lines []string, code bool, words *wordCache, each func(sentence))
 	*buffer = r.current
 	wordBuffers.Put(buffer)
 	return r.code
+}
+
+// isKey says whether the text behind a word of code gives it a value.
+func isKey(rest string) bool {
+	rest = strings.TrimLeft(rest, " ")
+	return strings.HasPrefix(rest, "=") && !strings.HasPrefix(rest, "==")
 }
 
 // goesOn says whether a line of code, or of a comment in it, may go on with the sentence of the line before.
@@ -153,9 +162,13 @@ func (r *sentenceReader) separator(line string, number, at int) {
 		}
 	case c == '|' && !r.isCode:
 		r.end()
+	case c == '\'':
+		if at > 0 && line[at-1] == ' ' && at+1 < len(line) && isLetter(line[at+1]) { // it opens a quotation
+			r.clause = max(r.clause, lightBreak)
+		}
 	case c == ';' || c == '(' || c == ')' || c >= utf8.RuneSelf:
 		r.clause = fullBreak
-	case c != '\t' && c != '\'' && c != '&' && c != '=' && c != '^':
+	case c != '\t' && c != '&' && c != '=' && c != '^':
 		r.clause = max(r.clause, lightBreak)
 	}
 }
@@ -300,7 +313,16 @@ func (s sentence) addPair() {
 	}
 	before := s[last-1].text
 	s.losePower(last)
+	s.loseInstruction(last)
 	switch s[last].text {
+	case "secret":
+		if s[last-1].has(be) {
+			s[last].meaning &^= secret // "whether the index is secret"
+		}
+	case "transit", "rest":
+		if before == "in" || before == "at" {
+			s.loseEncryption(last)
+		}
 	case "key", "keys":
 		switch before {
 		case "api", "private", "ssh", "access", "secret", "signing", "account", "encryption", "deploy":
@@ -326,7 +348,7 @@ func (s sentence) addPair() {
 			"oauth", "login", "jwt", "browser", "saved", "all", "every", "security", "admin":
 			s[last].meaning |= secret
 		}
-	case "entries", "entry", "lines", "line", "files", "file", "records":
+	case "entries", "entry", "lines", "line", "files", "file", "records", "trail", "trails":
 		if before == "log" || before == "audit" {
 			s[last].meaning |= record
 		}
@@ -339,14 +361,59 @@ func (s sentence) addPair() {
 	}
 }
 
+// loseEncryption takes the sense of destruction from "encrypt" in "encrypt data in transit".
+func (s sentence) loseEncryption(at int) {
+	const near = 6
+	for i := at - 2; i >= max(0, at-near); i-- {
+		if strings.HasPrefix(s[i].text, "encrypt") {
+			s[i].meaning &^= erase | wreck
+		}
+	}
+}
+
+// loseInstruction takes the sense of an instruction from what is none for the reader: "embedded instructions" of a text
+// that is read, and "your own rules" or an "instructions file", which the reader writes.
+func (s sentence) loseInstruction(last int) {
+	if !s[last-1].has(your|instruction|recurring) && !s[last].has(instruction|stored|data) {
+		return
+	}
+	switch s[last].text {
+	case "own":
+		s[last-1].meaning &^= your
+	case "file", "files":
+		s[last-1].meaning &^= instruction
+	}
+	switch s[last-1].text {
+	case "embedded", "injected", "untrusted", "malicious", "suspicious", "hostile":
+		s[last].meaning &^= instruction
+	case "nightly":
+		switch s[last].text {
+		case "rust", "build", "builds", "toolchain", "release", "releases", "version", "channel", "compiler":
+			s[last-1].meaning &^= recurring
+		}
+	case "temporary", "temp", "tmp", "test":
+		s[last].meaning &^= stored | data
+	}
+}
+
 // losePower takes the sense of power from the word before one, such as "root" in "root cause".
 func (s sentence) losePower(last int) {
 	before := s[last-1].text
 	if before == "public" {
 		switch s[last].text {
-		case "key", "api", "url", "ip", "cloud", "docs", "documentation", "page":
+		case "key", "api", "url", "ip", "cloud", "docs", "documentation", "page", "interface", "interfaces", "apis", "method",
+			"methods":
 			s[last-1].meaning &^= power
 		}
+	}
+	if s[last].text == "root" {
+		switch before {
+		case "project", "repo", "repository", "resolved", "workspace", "package", "document", "plugin", "skill":
+			s[last].meaning &^= power
+		}
+	}
+	if before == "wheel" && strings.HasPrefix(s[last].text, "event") {
+		s[last-1].meaning &^= group
 	}
 	if before == "root" || before == "admin" || before == "administrator" {
 		switch s[last].text {
@@ -382,7 +449,8 @@ func (s sentence) addSecretPair(last int) {
 		if before == "ssh" || before == "aws" {
 			s[last].meaning |= secret
 		}
-	case "name", "names", "key-value", "object", "objects", "resource":
+	case "name", "names", "key-value", "object", "objects", "resource", "injection", "management", "rotation",
+		"options", "handling", "provider", "providers", "exponents", "strength", "scanning", "detection", "hygiene":
 		s[last-1].meaning &^= secret
 	case "space", "usage", "pressure", "image", "images", "io", "i/o", "type", "size", "latency", "speed", "performance":
 		s[last-1].meaning &^= stored
