@@ -14,8 +14,9 @@ import (
 // maxStartWords bounds the words behind the command, in bytes; more are cut off.
 const maxStartWords = 1000
 
-// StartWords returns what stands behind gitprovider.StartCommand in a comment, on the first line that begins with it. asked is false
-// if there is no such line in a paragraph of its own: in quotes, lists, tables, code and HTML it asks for nothing.
+// StartWords returns what stands behind gitprovider.StartCommand in a comment, on the first line that begins with it.
+// asked is false if there is no such line in a paragraph of its own: in quotes, lists, tables, code and HTML it does
+// nothing.
 func StartWords(comment string) (words string, asked bool) {
 	if !strings.Contains(comment, gitprovider.StartCommand) {
 		return "", false
@@ -54,7 +55,7 @@ func startWordsAt(source []byte, at int) (words string, asked bool) {
 	return strings.ToValidUTF8(words[:min(len(words), maxStartWords)], ""), true
 }
 
-// asked fills in what may start a session. Whoever acted is found out by asking.
+// asked fills in what may start a session. Who acted is found out by asking.
 func (d *Delivery) asked(p payload) error {
 	if p.Issue == nil {
 		return malformed("it names no issue")

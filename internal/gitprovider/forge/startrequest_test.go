@@ -93,8 +93,8 @@ func FuzzStartWords(f *testing.F) {
 	})
 }
 
-// The payloads are written after "Webhook events and payloads" of docs.github.com, and after modules/structs/hook.go
-// and services/webhook/notifier.go of go-gitea/gitea.
+// The payloads of GitHub are written after "Webhook events and payloads" of docs.github.com. Those of Gitea were sent
+// by a Gitea of November 2026, built from source; names, ports and numbers were changed.
 func TestWhichDeliveriesMayStartASession(t *testing.T) {
 	t.Parallel()
 	label, comment := &forge.StartRequest{Number: 12}, &forge.StartRequest{Number: 12, Comment: 31}

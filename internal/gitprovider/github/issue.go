@@ -114,7 +114,8 @@ func (i issues) labelling(ctx context.Context, repo gitprovider.RepoRef,
 	return act, err
 }
 
-func (i issues) events(ctx context.Context, at *url.URL, number int) (list []*gogithub.IssueEvent, last int, err error) {
+func (i issues) events(ctx context.Context, at *url.URL, number int) (list []*gogithub.IssueEvent, last int,
+	err error) {
 	resp, err := i.api.get(ctx, page(at, number), needIssues, &list)
 	if err != nil {
 		return nil, 0, err

@@ -101,24 +101,26 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 	const permission, first = "/collaborators/ann/permission", "/issues/7/events?1"
 	labels := "[" + strings.Join([]string{labelEvent(40, "old", "claude-ops", "labeled", "20"),
 		labelEvent(41, "old", "claude-ops", "unlabeled", "20"), labelEvent(42, "ann", "Claude-Ops", "labeled", "20"),
-		labelEvent(43, "late", "bug", "labeled", "21"), `{"id":44,"event":"closed","created_at":"2026-11-27T10:22:21Z"}`}, ",") + "]"
+		labelEvent(43, "late", "bug", "labeled", "21"),
+		`{"id":44,"event":"closed","created_at":"2026-11-27T10:22:21Z"}`}, ",") + "]"
 	for name, c := range map[string]struct {
 		answers map[string]string
 		query   gitprovider.IssueQuery
 		want    gitprovider.IssueAct
 		code    fault.Code
 	}{
-		"a comment":                {oneIssue(), comment, said, ""},
-		"a label":                  {set(first, labels), label, put, ""},
-		"a label on the last page": {set("last", "4", "/issues/7/events?4", `[]`, "/issues/7/events?3", labels), label, put, ""},
+		"a comment": {oneIssue(), comment, said, ""},
+		"a label":   {set(first, labels), label, put, ""},
+		"a label on the last page": {set("last", "4", "/issues/7/events?4", `[]`, "/issues/7/events?3", labels), label,
+			put, ""},
 		"an old label": {set(first, "["+labelEvent(40, "ann", "claude-ops", "labeled", "10")+"]"), label,
 			gitprovider.IssueAct{}, ""},
 		"who may only triage, though the payload says owner": {set(permission, `{"permission":"read","role_name":"triage"}`),
 			comment, with(said, reader), ""},
 		"a stranger":          {set(permission, "404"), comment, with(said, reader), ""},
 		"a server that fails": {set(permission, "502"), comment, gitprovider.IssueAct{}, fault.UpstreamError},
-		"an edited comment": {replace("/issues/comments/31", `"updated_at":"2026-11-27T10:20:21Z"`, `"updated_at":"2026-11-27T10:20:22Z"`),
-			comment, with(said, func(a *gitprovider.IssueAct) { a.Edited = true }), ""},
+		"an edited comment": {replace("/issues/comments/31", `"updated_at":"2026-11-27T10:20:21Z"`,
+			`"updated_at":"2026-11-27T10:20:22Z"`), comment, with(said, func(a *gitprovider.IssueAct) { a.Edited = true }), ""},
 		"a comment of ours": {replace("/user", "ops-bot", "Ann"), comment,
 			with(said, func(a *gitprovider.IssueAct) { a.By.Ours = true }), ""},
 		"a bot, whose rights are not asked for": {replace("/issues/comments/31", `"type":"User"`, `"type":"Bot"`), comment,
@@ -128,7 +130,8 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 		"a comment that is gone": {set("/issues/comments/31", "404"), comment, gitprovider.IssueAct{}, fault.NotFound},
 		"no label":               {oneIssue(), label, gitprovider.IssueAct{}, ""},
 	} {
-		got, err := issueServer(t, c.answers).ReadIssue(t.Context(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, c.query)
+		infra := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
+		got, err := issueServer(t, c.answers).ReadIssue(t.Context(), infra, c.query)
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 			continue
