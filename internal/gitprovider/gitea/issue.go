@@ -25,8 +25,9 @@ type issues struct {
 
 var _ gitprovider.IssueReader = (*Provider)(nil)
 
-// ReadIssue implements gitprovider.IssueReader with 4 requests in 2 rounds, 2 more in a third where our token is not
-// that of an administrator of the repository, and 1 more for each further 50 things that happened to a labelled issue.
+// ReadIssue implements gitprovider.IssueReader with 4 requests in 2 rounds; 2 more where the server does not tell at
+// once that who acted may write, and 1 for each team that may; and 1 for each further 50 things that happened to a
+// labelled issue.
 func (p *Provider) ReadIssue(ctx context.Context, repo gitprovider.RepoRef,
 	q gitprovider.IssueQuery) (gitprovider.Issue, error) {
 	if err := forge.CheckNumber(repo, q.Number); err != nil {
@@ -138,27 +139,71 @@ func (i issues) labelling(ctx context.Context, repo gitprovider.RepoRef,
 	return act, nil
 }
 
-// mayWrite reports whether a user may write to a repository. The server tells that to administrators. To others it
-// tells who may be assigned, and those are the writers where the repository belongs to a user; among the assignable of
-// an organisation's repository are members of teams that may only read.
+// mayWrite reports whether a user may write to the code of a repository. The server tells administrators, apart from
+// what members of teams may do. Others it tells who may be assigned, and those are the writers where a user owns the
+// repository; among the assignable of an organisation's are members of teams that may only read.
 func (i issues) mayWrite(ctx context.Context, repo gitprovider.RepoRef, login string) (bool, error) {
 	var told struct {
 		Permission string `json:"permission"`
 	}
 	_, err := i.api.get(ctx, i.api.repoURL(repo, "collaborators", login, "permission"), nil, &told)
+	asked := err == nil
 	switch {
 	case isMissing(err): // of a user who does not exist
 		return false, nil
-	case err == nil:
-		return slices.Contains([]string{"write", "admin", "owner"}, told.Permission), nil
-	case !statusIs(err, http.StatusForbidden):
+	case asked && writes(told.Permission):
+		return true, nil
+	case !asked && !statusIs(err, http.StatusForbidden):
 		return false, err
 	}
-	_, err = i.api.get(ctx, i.api.repoURL(repo, "teams"), nil, nil)
-	if !statusIs(err, http.StatusMethodNotAllowed) || lacksRoute(err) { // its answer where a user is the owner
-		return false, fault.New(fault.Misconfigured, "Gitea tells only administrators of %s who may write there; give the "+
-			"user of %s that right, or start the session yourself", repo, tokenVariable)
+	var teams []*team
+	_, err = i.api.get(ctx, i.api.repoURL(repo, "teams"), nil, &teams)
+	// its answer where a user is the owner
+	switch owned := statusIs(err, http.StatusMethodNotAllowed) && !lacksRoute(err); {
+	case owned && asked:
+		return false, nil
+	case owned:
+		writers, err := i.api.assignable(ctx, repo)
+		return writers[strings.ToLower(login)], err
+	case err != nil:
+		return false, err
 	}
-	writers, err := i.api.assignable(ctx, repo)
-	return writers[strings.ToLower(login)], err
+	member, all, err := i.inTeam(ctx, teams, login)
+	if err == nil && !member && (!asked || !all) {
+		err = fault.New(fault.Misconfigured, "Gitea does not tell who may write to %s: make the user of %s an owner of the "+
+			"organisation, and give the token the scope read:organization", repo, tokenVariable)
+	}
+	return member, err
+}
+
+// team is a team of an organisation with what it may do.
+type team struct {
+	ID         int64             `json:"id"`
+	Permission string            `json:"permission"`
+	Units      map[string]string `json:"units_map"`
+}
+
+func writes(permission string) bool {
+	return slices.Contains([]string{"write", "admin", "owner"}, permission)
+}
+
+// inTeam reports whether a user is a member of one of the teams that write to code; all is false if the server does not
+// tell of each.
+func (i issues) inTeam(ctx context.Context, teams []*team, login string) (member, all bool, err error) {
+	all = true
+	for _, t := range withoutNulls(teams) {
+		if t.Permission != "admin" && t.Permission != "owner" && !writes(t.Units["repo.code"]) {
+			continue
+		}
+		_, err := i.api.get(ctx, i.api.endpoint("teams", strconv.FormatInt(t.ID, 10), "members", login), nil, nil)
+		switch {
+		case err == nil:
+			return true, all, nil
+		case statusIs(err, http.StatusForbidden):
+			all = false
+		case !isMissing(err):
+			return false, false, err
+		}
+	}
+	return false, all, nil
 }

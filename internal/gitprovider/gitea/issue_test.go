@@ -87,41 +87,59 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 		return answers
 	}
 	const permission, teams, assignees = "/collaborators/ann/permission", "/teams", "/assignees"
+	const said31 = "/issues/comments/31"
+	const anns = `[{"id":2,"login":"Ann"}]`
+	const fifth, sixth = "/teams/5/members/ann", "/teams/6/members/ann"
+	const someTeams = `[{"id":4,"permission":"write","units_map":{"repo.code":"read","repo.pulls":"write"}},
+		{"id":5,"permission":"owner"}, {"id":6,"permission":"none","units_map":{"repo.code":"write"}}, null]`
 	for name, c := range map[string]struct {
 		answers map[string]string
 		query   gitprovider.IssueQuery
 		want    gitprovider.IssueAct
 		code    fault.Code
 	}{
-		"a comment":           {oneIssue(), comment, said, ""},
-		"a label":             {oneIssue(), label, gitprovider.IssueAct{ID: 42, By: ann, At: at}, ""},
-		"an administrator":    {replace(permission, "write", "owner"), comment, said, ""},
-		"a reader":            {replace(permission, "write", "read"), comment, with(said, reader), ""},
-		"a stranger":          {replace(permission, "write", "none"), comment, with(said, reader), ""},
-		"a user who is gone":  {set(permission, "404"), comment, with(said, reader), ""},
-		"a server that fails": {set(permission, "502"), comment, gitprovider.IssueAct{}, fault.UpstreamError},
-		"without rights to ask, at a user's": {set(permission, "403", teams, "405", assignees, `[{"id":2,"login":"Ann"}]`),
-			comment, said, ""},
-		"without rights to ask, at a user's, a reader": {set(permission, "403", teams, "405", assignees, `[{"id":1,"login":"joe"}]`),
-			comment, with(said, reader), ""},
+		"a comment":        {oneIssue(), comment, said, ""},
+		"a label":          {oneIssue(), label, gitprovider.IssueAct{ID: 42, By: ann, At: at}, ""},
+		"an administrator": {replace(permission, "write", "owner"), comment, said, ""},
+		"a reader": {set(permission, `{"permission":"read"}`, teams, "405"), comment,
+			with(said, reader), ""},
+		"a stranger": {set(permission, `{"permission":"none"}`, teams, "405"), comment,
+			with(said, reader), ""},
+		"a user who is gone":                 {set(permission, "404"), comment, with(said, reader), ""},
+		"a server that fails":                {set(permission, "502"), comment, gitprovider.IssueAct{}, fault.UpstreamError},
+		"without rights to ask, at a user's": {set(permission, "403", teams, "405", assignees, anns), comment, said, ""},
+		"without rights to ask, at a user's, a reader": {set(permission, "403", teams, "405", assignees, "[]"), comment,
+			with(said, reader), ""},
 		// whose members of teams that may only read are assignable, too
-		"without rights to ask, at an organisation's": {set(permission, "403", teams, `[]`, assignees, `[{"id":2,"login":"ann"}]`),
+		"without rights to ask, at an organisation's": {set(permission, "403", teams, someTeams, fifth, "403", sixth, "404"),
 			comment, gitprovider.IssueAct{}, fault.Misconfigured},
-		"an edited comment": {replace("/issues/comments/31", `"updated_at":"2026-11-27T10:20:21Z"`, `"updated_at":"2026-11-27T10:20:22Z"`),
-			comment, with(said, func(a *gitprovider.IssueAct) { a.Edited = true }), ""},
+		"without rights to ask, but of a team that writes": {set(permission, "403", teams, someTeams, fifth, "404", sixth,
+			`{"id":2,"login":"ann"}`), comment, said, ""},
+		// which the server leaves out of the answer about the user
+		"a member of a team that writes": {set(permission, `{"permission":"read"}`, teams, someTeams, fifth, "404", sixth,
+			`{"id":2,"login":"ann"}`), comment, said, ""},
+		"a member of a team that reads": {set(permission, `{"permission":"read"}`, teams, someTeams, fifth, "404", sixth,
+			"404"), comment, with(said, reader), ""},
+		"a member of a team that cannot be asked about": {set(permission, `{"permission":"read"}`, teams, someTeams, fifth,
+			"403", sixth, "404"), comment, gitprovider.IssueAct{}, fault.Misconfigured},
+		"teams that fail": {set(permission, `{"permission":"read"}`, teams, someTeams, fifth, "502"), comment,
+			gitprovider.IssueAct{}, fault.UpstreamError},
+		"an edited comment": {replace(said31, `"updated_at":"2026-11-27T10:20:21Z"`,
+			`"updated_at":"2026-11-27T10:20:22Z"`), comment, with(said, func(a *gitprovider.IssueAct) { a.Edited = true }), ""},
 		"a comment of ours": {replace("/user", "ops-bot", "Ann"), comment,
 			with(said, func(a *gitprovider.IssueAct) { a.By.Ours = true }), ""},
-		"a comment of Actions": {set("/issues/comments/31", strings.ReplaceAll(oneIssue()["/issues/comments/31"], `"id":2,`, `"id":-2,`)),
-			comment, with(said, func(a *gitprovider.IssueAct) { a.By.ID, a.By.Program = -2, true }), ""},
-		"a comment on another issue": {replace("/issues/comments/31", "issues/7", "issues/17"), comment,
+		"a comment of Actions": {replace(said31, `"id":2,`, `"id":-2,`), comment,
+			with(said, func(a *gitprovider.IssueAct) { a.By.ID, a.By.Program = -2, true }), ""},
+		"a comment on another issue": {replace(said31, "issues/7", "issues/17"), comment,
 			gitprovider.IssueAct{}, fault.NotFound},
-		"a comment that was brought along": {replace("/issues/comments/31", `"original_author":""`, `"original_author":"x"`),
+		"a comment that was brought along": {replace(said31, `"original_author":""`, `"original_author":"x"`),
 			comment, gitprovider.IssueAct{}, fault.NotFound},
-		"a comment that is gone":              {set("/issues/comments/31", "404"), comment, gitprovider.IssueAct{}, fault.NotFound},
+		"a comment that is gone":              {set(said31, "404"), comment, gitprovider.IssueAct{}, fault.NotFound},
 		"no label":                            {set("/issues/7/timeline?1", "null"), label, gitprovider.IssueAct{}, ""},
 		"a token that does not know its user": {set("/user", "403"), comment, gitprovider.IssueAct{}, fault.Misconfigured},
 	} {
-		got, err := issueServer(t, c.answers).ReadIssue(t.Context(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, c.query)
+		infra := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
+		got, err := issueServer(t, c.answers).ReadIssue(t.Context(), infra, c.query)
 		if fault.CodeOf(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 			continue
