@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,7 +105,47 @@ func newRunHooks(p *Parts) *session.Hooks {
 		Policy: p.Rules.Effective, Runs: func() (session.Runs, error) { return p.supervisor() },
 		Store: p.Store.AgentSessions, Now: p.Store.Now, NewID: NewID,
 		Refused: func(ctx context.Context, hook record.Actor, why error) error { return refusedStart(ctx, p, hook, why) },
+		Issues:  func(provider string) (gitprovider.IssueReader, error) { return issueReader(p, provider) },
+		ForgePerson: func(provider string, who gitprovider.IssueAccount) *record.Person {
+			return forgePerson(p, provider, who)
+		},
+		IssueAddress: func(provider string, repo gitprovider.RepoRef, number int) string {
+			return fmt.Sprintf("%s/issues/%d", registered(p, provider).CloneURL(repo.Owner, repo.Name), number)
+		},
 	}
+}
+
+// registered returns a provider's entry; the zero value if there is none.
+func registered(p *Parts, provider string) gitprovider.Registration {
+	entries := p.Providers.registry.Entries()
+	at := slices.IndexFunc(entries, func(e gitprovider.Registration) bool { return e.Name == provider })
+	if at < 0 {
+		return gitprovider.Registration{}
+	}
+	return entries[at]
+}
+
+func issueReader(p *Parts, provider string) (gitprovider.IssueReader, error) {
+	entry := registered(p, provider)
+	reader, reads := entry.Provider.(gitprovider.IssueReader)
+	if !reads {
+		return nil, fault.New(fault.ProviderDisabled, "the provider %s cannot be asked about issues; "+
+			"`claudeops doctor` says what is missing", provider)
+	}
+	return reader, nil
+}
+
+// forgePerson returns an account of a forge as a person: the one who signs in with it, if people do so here.
+func forgePerson(p *Parts, provider string, who gitprovider.IssueAccount) *record.Person {
+	entry := registered(p, provider)
+	person := &record.Person{Issuer: strings.TrimSuffix(entry.CloneURL("", ""), "//"), Name: provider + ":" + who.Login,
+		Subject: strconv.FormatInt(who.ID, 10), Forge: true}
+	for _, known := range p.identities {
+		if strings.EqualFold(strings.TrimRight(known.Issuer(), "/"), person.Issuer) {
+			person.Issuer, person.Name = known.Issuer(), known.Name()+":"+who.Login
+		}
+	}
+	return person
 }
 
 // supervisor makes what runs sessions.

@@ -248,6 +248,9 @@ func sessionText(w *strings.Builder, r sessions.Record) {
 	if why := r.Why(); why != "" {
 		fmt.Fprintf(w, "  %s\n", textscan.Clean(why, maxWhy))
 	}
+	if r.Issue != "" {
+		fmt.Fprintf(w, "  started by %s at %s\n", textscan.Clean(r.IssuePerson(), maxWhy), textscan.Clean(r.Issue, maxWhy))
+	}
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
 	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.Model)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +213,13 @@ func TestAWebhookIsAnsweredInTimeWhateverTheRecordsDo(t *testing.T) {
 type fakeHooks struct {
 	status session.HookStatus
 	bodies []string
+	asked  []string // at forges
+	why    error
+}
+
+func (h *fakeHooks) RunForge(_ context.Context, provider string, asked forge.StartRequest) (session.HookRun, error) {
+	h.asked = append(h.asked, fmt.Sprint(provider, asked))
+	return session.HookRun{Status: h.status, Session: "one"}, h.why
 }
 
 func (h *fakeHooks) Authorize(name, token string) (policy.Hook, error) {
@@ -253,4 +261,29 @@ func TestAHookIsOpenedByItsTokenAlone(t *testing.T) {
 	}
 	hooks.status = session.HookKnown
 	w.want(call("right", "alerts"), 200, "")
+}
+
+// What may start a session goes to the hooks, and nothing else does: nothing without a signature, above all.
+func TestAnIssueAtAForgeGoesToTheHooks(t *testing.T) {
+	t.Parallel()
+	hooks := &fakeHooks{status: session.HookStarted}
+	w := newWorld(t, func(w *world) {
+		w.web.Webhooks = api.Webhooks{Follower: &acceptor{}, Senders: web.KnownWebhooks(hookSecret), Runs: hooks}
+	})
+	body := `{"action":"created","issue":{"number":7},"comment":{"id":31,"body":"/claude-ops"},` +
+		`"repository":{"full_name":"joe/infra"}}`
+	w.want(w.github("a", "issue_comment", body, replaced("X-Hub-Signature-256", "sha256="+signature("x"))), 401,
+		fault.Unauthenticated)
+	w.want(w.github("a", "issue_comment", strings.Replace(body, "/claude-ops", "> /claude-ops", 1)), 202, "")
+	if len(hooks.asked) != 0 {
+		t.Fatalf("asked for %v", hooks.asked)
+	}
+	got := w.github("a", "issue_comment", body)
+	w.want(got, 202, "")
+	if got.json["status"] != "started" || got.json["session"] != "one" ||
+		!slices.Equal(hooks.asked, []string{"github{joe infra 7 31}"}) {
+		t.Errorf("%s, asked for %v", got.body, hooks.asked)
+	}
+	hooks.why = fault.New(fault.Forbidden, "bob may not write")
+	w.want(w.github("b", "issue_comment", body), 403, fault.Forbidden)
 }

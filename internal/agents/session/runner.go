@@ -79,7 +79,7 @@ func (r *Runner) recordStart(ctx context.Context, spec Spec) (sessions.Record, e
 	}
 	boundary := r.Settings.boundaryOf(spec.processes.account())
 	record.Boundary = &boundary
-	record.Note = r.Secrets.Redact(spec.Note)
+	record.Note, record.Issue = r.Secrets.Redact(spec.Note), spec.Issue
 	before, found, err := r.previous(ctx)
 	if err != nil {
 		return sessions.Record{}, err

@@ -252,6 +252,7 @@ type Spec struct {
 	Parent  string       // the session that handed over; "" for none
 	Handoff *sessions.Handoff
 	Alerts  *ToldAlerts // what a hook was called with; nil for a session of none
+	Issue   string      // address of the issue at which a person started it; "" for none
 
 	// Scheduled says that no person started it, nor the session that handed over to it: Limits.ScheduledUSD applies.
 	Scheduled bool

@@ -1,6 +1,6 @@
-// This file reads the webhooks that GitHub, Gitea and Forgejo send about pull requests: it checks that the sender
-// knows the secret, and finds out which pull requests a delivery is about. Nothing else of a delivery is read:
-// callers ask the provider instead.
+// This file reads the webhooks that GitHub, Gitea and Forgejo send: it checks that the sender knows the secret, and
+// finds out which pull requests a delivery is about, or which act on an issue may start a session. Nothing else of a
+// delivery is read: callers ask the provider instead.
 //
 // Facts about the senders, and where they are from:
 //
@@ -121,6 +121,15 @@ type Delivery struct {
 	Owner, Repo string
 	Numbers     []int
 	Branch      string // of a push: it may be the head of a pull request of ours
+	// Start names what may start a session; nil for nothing.
+	Start *StartRequest
+}
+
+// StartRequest names an act on an issue or a pull request that may start a session. Who acted is not in it.
+type StartRequest struct {
+	Owner, Repo string
+	Number      int
+	Comment     int64 // that begins a line with gitprovider.StartCommand; 0: the issue got the label gitprovider.LabelOurs
 }
 
 // Concerns reports whether the delivery is about something that is recorded.
@@ -147,6 +156,15 @@ type payload struct {
 	Branches   []struct{ Name string }
 	Repository *struct {
 		FullName string `json:"full_name"`
+	}
+	Issue *struct {
+		Number int64
+		Labels []struct{ Name string }
+	}
+	Label   *struct{ Name string } // that GitHub tells of
+	Comment *struct {
+		ID   int64
+		Body string
 	}
 }
 
@@ -177,6 +195,8 @@ func (s Source) Parse(header http.Header, body []byte) (Delivery, error) {
 		return d, d.pushed(p.Ref, p)
 	case "status":
 		return d, d.reported(p)
+	case "issues", "issue_comment":
+		return d, d.asked(p)
 	}
 	var numbers []int64
 	switch {
@@ -257,6 +277,10 @@ func changes(event, action string) bool {
 		return slices.Contains([]string{"closed", "reopened", "synchronize", "synchronized"}, action)
 	case "check_suite":
 		return action == "completed"
+	case "issues": // Gitea says only that labels were changed, and of a new issue not even that
+		return slices.Contains([]string{"labeled", "label_updated", "opened"}, action)
+	case "issue_comment":
+		return action == "created"
 	}
 	return true
 }

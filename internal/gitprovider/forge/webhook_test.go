@@ -238,8 +238,8 @@ func TestRecordedDeliveriesAreUnderstood(t *testing.T) {
 
 func TestWhatIsNoneOfOurEventsIsIgnored(t *testing.T) {
 	for name, events := range map[string][]string{
-		"github": {"issues", "issue_comment", "star", "pull_request_review_comment", "check_run", "what.ever"},
-		"gitea":  {"issues", "issue_comment", "pull_request_comment", "release", "repository"},
+		"github": {"star", "pull_request_review_comment", "check_run", "what.ever"},
+		"gitea":  {"pull_request_comment", "release", "repository"},
 	} {
 		for _, event := range events {
 			from := source(name)
@@ -341,6 +341,10 @@ func FuzzParse(f *testing.F) {
 		if d.Branch != "" && (len(d.Numbers) > 0 || gitprovider.CheckRepoPart(d.Owner) != nil ||
 			gitprovider.CheckRepoPart(d.Repo) != nil) {
 			t.Fatalf("%+v", d)
+		}
+		if r := d.Start; r != nil && (r.Number < 1 || r.Comment < 0 || gitprovider.CheckRepoPart(r.Owner) != nil ||
+			gitprovider.CheckRepoPart(r.Repo) != nil || d.Concerns()) {
+			t.Fatalf("%+v, %+v", d, r)
 		}
 		for _, n := range d.Numbers {
 			if n < 1 || gitprovider.CheckRepoPart(d.Owner) != nil || gitprovider.CheckRepoPart(d.Repo) != nil {

@@ -23,7 +23,8 @@ func Driver() forge.Driver {
 			Name: Name, Title: "Gitea or Forgejo",
 			Signatures: []forge.Signature{{Header: "X-Gitea-Signature"}, {Header: "X-Forgejo-Signature"}},
 			Headers:    []string{"X-Gitea-", "X-Forgejo-"},
-			Events:     []string{"push", "pull_request", "pull_request_sync", "pull_request_approved", "pull_request_rejected"},
+			Events: []string{"push", "pull_request", "pull_request_sync", "pull_request_approved", "pull_request_rejected",
+				"issues", "issue_comment"},
 		},
 	}
 }

@@ -87,6 +87,7 @@ type Provider struct {
 	discussion discussion
 	assigner   assigner
 	examiner   examiner
+	issues     issues
 }
 
 var (
@@ -113,6 +114,7 @@ func New(opts Options) *Provider {
 	}
 	discussion := discussion{a, pulls}
 	labels := labels{a, ids, opts.CreateLabels}
+	examiner := examiner{a, branches, labels}
 	return &Provider{
 		api: a, branches: branches, trees: trees, pulls: pulls, labels: labels, discussion: discussion,
 		snapshots: snapshots{a, trees, branches, pulls},
@@ -120,7 +122,8 @@ func New(opts Options) *Provider {
 		opener:    opener{a, pulls, ids, fresh},
 		status:    statusReader{a, pulls, discussion, clock.Sleep},
 		assigner:  assigner{a, pulls},
-		examiner:  examiner{a, branches, labels},
+		examiner:  examiner,
+		issues:    issues{a, examiner},
 	}
 }
 

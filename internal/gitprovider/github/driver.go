@@ -39,7 +39,8 @@ func Driver() forge.Driver {
 			Name: Name, Title: "GitHub",
 			Signatures: []forge.Signature{{Header: "X-Hub-Signature-256", Prefix: "sha256="}},
 			Headers:    []string{"X-GitHub-"},
-			Events:     []string{"push", "pull_request", "pull_request_review", "check_suite", "status"},
+			Events: []string{"push", "pull_request", "pull_request_review", "check_suite", "status", "issues",
+				"issue_comment"},
 		},
 	}
 }

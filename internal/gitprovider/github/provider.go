@@ -62,6 +62,7 @@ type Provider struct {
 	discussion discussion
 	assigner   assigner
 	examiner   examiner
+	issues     issues
 }
 
 var (
@@ -90,6 +91,7 @@ func New(opts Options) *Provider {
 	files := changedFiles{a, forge.NewPaths()}
 	pulls := pulls{a, files}
 	labels := labels{api: a, facts: facts, create: opts.CreateLabels, now: clock.Now}
+	examiner := examiner{a, labels, opts.App}
 	return &Provider{
 		branches: branches, pulls: pulls, labels: labels, history: history{a}, assigner: assigner{a, opts.App != nil},
 		snapshots: snapshots{api: a, pulls: pulls, facts: facts, trees: trees, now: clock.Now},
@@ -99,7 +101,8 @@ func New(opts Options) *Provider {
 		opener:     opener{a, pulls},
 		status:     statusReader{pulls, clock.Sleep},
 		discussion: discussion{pulls, writers{a, forge.NewLRU[string, writer](maxWriters, nil), clock.Now}},
-		examiner:   examiner{a, labels, opts.App},
+		examiner:   examiner,
+		issues:     issues{a, examiner},
 	}
 }
 

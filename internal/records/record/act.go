@@ -64,6 +64,7 @@ func (a Attempt) Act(c Context) Act {
 // Started returns the session that the attempt started or stopped; "" for none.
 func (a Attempt) Started() string {
 	id, found := strings.CutPrefix(a.Message, "session ")
+	id, _, _ = strings.Cut(id, ",") // what a hook started it for
 	if !found || !strings.HasPrefix(a.Action, "session.") || a.Outcome != OutcomeDone {
 		return ""
 	}

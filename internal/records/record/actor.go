@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ type Person struct {
 	Issuer  string `json:"issuer"`  // of identities, or one of the constants below
 	Subject string `json:"subject"` // what the issuer calls them, for ever
 	Name    string `json:"name"`    // as the records have it
+	// Forge says that a forge named the person, who acted there and did not sign in here. The issuer is then that of
+	// people who sign in by the forge, or else its address.
+	Forge bool `json:"forge,omitempty"`
 }
 
 // Issuers of persons other than the providers of identities, which are URLs.
@@ -170,7 +174,8 @@ func (a Actor) Lineage() (out []Ancestor) {
 	}
 	walk = func(a Actor) {
 		if a.Person != nil {
-			add(Ancestor{Account: a.Person.Account(), Name: a.Person.Name, Person: true, Vouched: a.Person.Vouched()})
+			add(Ancestor{Account: a.Person.Account(), Name: a.Person.Name, Person: true, Vouched: a.Person.Vouched(),
+				Forge: a.Person.Forge})
 		}
 		if c := a.Credential; c != nil {
 			add(Ancestor{Account: c.account(), Name: c.Name})
@@ -197,6 +202,7 @@ type Ancestor struct {
 	Name    string
 	Person  bool // else a credential
 	Vouched bool // a person that a provider of identities or the proxy has recognised
+	Forge   bool // a person that a forge has named
 }
 
 // is reports whether two are the same, or may be: who is root on a machine is every user there.
@@ -210,7 +216,8 @@ func (n Ancestor) is(other Ancestor) bool {
 //
 // They must share no person and no credential in their lines of descent. If it was started by a person known to a
 // provider of identities, the second has to be such a person as well: a token or a user of the operating system may be
-// that same person's.
+// that same person's. If a forge named who started it, the second has to be known by an account of that forge: another
+// kind of account may be that same person's.
 func (a Actor) SecondTo(started Actor) (why string) {
 	if started.IsZero() || started.Session != nil && started.Session.Starter == nil {
 		return "the record does not say who stands behind it"
@@ -231,6 +238,13 @@ func (a Actor) SecondTo(started Actor) (why string) {
 		if s.Vouched && !known {
 			return fmt.Sprintf("%s stands behind it, and %s may be the same person: sign in, or use a token of your own", s.Name,
 				a)
+		}
+	}
+	for _, s := range theirs {
+		sameIssuer := func(n Ancestor) bool { return n.Person && n.Issuer == s.Issuer }
+		if s.Forge && !slices.ContainsFunc(mine, sameIssuer) {
+			return fmt.Sprintf("%s stands behind it by an account of the forge, and %s may be the same person: sign in with an "+
+				"account of that forge", s.Name, a)
 		}
 	}
 	if len(mine) == 0 {

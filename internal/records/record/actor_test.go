@@ -30,6 +30,11 @@ func TestOnePersonIsNeverTwo(t *testing.T) {
 	}
 	minted := of(DoorREST, "b", of(DoorREST, "a", joe))
 	schedule := Actor{Door: DoorPoll, System: SystemSchedule}
+	// ann at the forge where people sign in, and at one where nobody does
+	atForge := session(Actor{Door: DoorWebhook, Client: "hook fix",
+		Person: &Person{Issuer: "https://git.example.com", Subject: "7", Name: "gitea:ann", Forge: true}})
+	elsewhere := session(Actor{Door: DoorWebhook, Client: "hook fix",
+		Person: &Person{Issuer: "https://forge.example.org", Subject: "7", Name: "gitea:ann", Forge: true}})
 	for name, c := range map[string]struct {
 		second, started Actor
 		why             string // part of it; "" for a second person
@@ -57,6 +62,14 @@ func TestOnePersonIsNeverTwo(t *testing.T) {
 		"their token":                           {of(DoorREST, "a", bob), of(DoorMCP, "b", ann), ""},
 		"one whom the proxy names":              {proxied, schedule, ""},
 		"a person, after the schedule":          {ann, session(schedule), ""},
+		"them, after a comment at the forge":    {ann, atForge, "gitea:ann stands behind it, and behind"},
+		"their token, after it":                 {of(DoorREST, "a", ann), atForge, "stands behind"},
+		"another one of that forge":             {bob, atForge, ""},
+		"a token of one of that forge":          {of(DoorREST, "a", bob), atForge, ""},
+		"a user of the terminal, after it":      {joe, atForge, "may be the same person"},
+		"whom the proxy names, after it":        {proxied, atForge, "sign in with an account of that forge"},
+		"who signs in elsewhere":                {ann, elsewhere, "sign in with an account of that forge"},
+		"them, after its hand-over":             {proxied, session(atForge), "sign in with an account"},
 		"nobody":                                {Actor{System: SystemAnonymous}, schedule, "is not a person"},
 		"a person, after nobody that is known":  {ann, Actor{Door: DoorREST}, "does not say"},
 		"a person, after a session of nobody":   {ann, Actor{Session: &ActorSession{ID: "s"}}, "does not say"},

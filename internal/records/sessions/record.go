@@ -34,8 +34,16 @@ type HookClaim struct {
 	Session      string
 	Window       time.Duration // within which the same alert starts no second session; at most 7 days
 	PerHour      int           // sessions of the hook
+	Act          ForgeAct      // by which a person starts it; the zero value for a program
+	Owner, Repo  string        // at whose issue that is; a pause there holds, too
 	// Row returns the audit's row about the start of the session for the alerts that are new.
 	Row func(session string, fresh []string) record.Attempt
+}
+
+// ForgeAct is what a person did at a forge to start a session. It starts at most one.
+type ForgeAct struct {
+	Provider string
+	ID       string // unique at the provider, such as "comment 12"
 }
 
 // State is the stage of a session, or how it ended.
@@ -122,10 +130,20 @@ type Task struct {
 	Tier    gitprovider.Tier `json:"tier"`
 	Trigger Trigger          `json:"trigger"`
 	Note    string           `json:"note,omitempty"`
+	Issue   string           `json:"issue,omitempty"` // address of the issue at which a person started it
 	Model   string           `json:"model"`
 	// Toolsets are the toolsets of the agent's MCP server; nil in records of older versions, which means [pr].
 	Toolsets []string `json:"toolsets,omitempty"`
 	DryRun   bool     `json:"dry_run,omitempty"`
+}
+
+// IssuePerson returns who started the session at an issue, as the forge names them; "" of other sessions.
+func (r Record) IssuePerson() string {
+	if r.Issue == "" || r.Actor.Session == nil || r.Actor.Session.Starter == nil ||
+		r.Actor.Session.Starter.Person == nil {
+		return ""
+	}
+	return r.Actor.Session.Starter.Person.Name
 }
 
 // Ending is the state of a session and the reason for its end.

@@ -220,7 +220,7 @@ func boundActor(a record.Actor) record.Actor {
 	a.System, a.Client = str(a.System), str(a.Client)
 	if a.Person != nil {
 		a.Person = &record.Person{Issuer: escape(bound(a.Person.Issuer, maxURL)), Subject: escape(bound(a.Person.Subject,
-			maxName)), Name: str(a.Person.Name)}
+			maxName)), Name: str(a.Person.Name), Forge: a.Person.Forge}
 	}
 	next := func(of *record.Actor) *record.Actor {
 		if of == nil {

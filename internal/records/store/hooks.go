@@ -16,10 +16,17 @@ const hookKeep = 7 * 24 * time.Hour
 // ClaimHook implements session.HookStore.
 func (s *AgentSessions) ClaimHook(ctx context.Context, c sessions.HookClaim) (fresh []string, err error) {
 	err = s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		if err := s.db.checkPaused(ctx, tx, "", ""); err != nil {
+		fresh = nil // of a try before
+		if err := s.db.checkPaused(ctx, tx, c.Owner, c.Repo); err != nil {
 			return err
 		}
 		now := s.db.now()
+		if c.Act != (sessions.ForgeAct{}) {
+			first, err := noteDelivery(ctx, tx, c.Act.Provider, "act "+c.Act.ID, now)
+			if err != nil || !first {
+				return err
+			}
+		}
 		if fresh, err = newAlerts(ctx, tx, c, now); err != nil || len(fresh) == 0 {
 			return err
 		}

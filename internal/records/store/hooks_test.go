@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,4 +60,53 @@ func TestAHookClaimsAnAlertOnceInItsWindow(t *testing.T) {
 	_, err = claim("a", "x")
 	wantCode(t, err, fault.Paused)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), before)
+}
+
+// An act at a forge starts one session in whatever process, and however often it is sent; not even after the window.
+func TestAnActAtAForgeIsClaimedOnce(t *testing.T) {
+	t.Parallel()
+	c, at := &clock{noon()}, emptyPlace(t)
+	options := Options{Now: c.Now, NoSync: true}
+	stores := []*Store{open(t, at, options), open(t, at, options)}
+	claim := func(s *Store, session, act, alert string) ([]string, error) {
+		return s.AgentSessions.ClaimHook(t.Context(), sessions.HookClaim{Hook: "fix", Fingerprints: []string{alert},
+			Session: session, Window: time.Hour, PerHour: 2, Owner: "joe", Repo: "infra",
+			Act: sessions.ForgeAct{Provider: "gitea", ID: act},
+			Row: func(session string, _ []string) record.Attempt {
+				return record.Attempt{Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: session}
+			}})
+	}
+	var both sync.WaitGroup
+	started := make(chan string, 40)
+	for i := range 40 {
+		both.Go(func() {
+			fresh, err := claim(stores[i%2], fmt.Sprint("s", i), "comment 1", "issue")
+			if err != nil {
+				t.Error(err)
+			}
+			if len(fresh) > 0 {
+				started <- fresh[0]
+			}
+		})
+	}
+	both.Wait()
+	wantEqual(t, len(started), 1)
+	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM audit"), 1)
+	fresh, err := claim(stores[0], "other", "comment 2", "issue") // within the window
+	wantEqual(t, err, nil)
+	wantEqual(t, len(fresh), 0)
+	c.now = c.now.Add(2 * time.Hour)
+	for _, act := range []string{"comment 1", "comment 2"} { // sent again
+		fresh, err = claim(stores[1], "late", act, "issue")
+		wantEqual(t, err, nil)
+		wantEqual(t, len(fresh), 0)
+	}
+	frozen := record.Pause{Owner: "joe", Repo: "infra", Why: "frozen", By: "ann"}
+	_, err = stores[0].Pauses().Pause(t.Context(), frozen, false, attempt("pause"))
+	wantEqual(t, err, nil)
+	before := count(t, stores[0], "SELECT COUNT(*) FROM audit")
+	_, err = claim(stores[1], "paused", "comment 3", "issue")
+	wantCode(t, err, fault.Paused)
+	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM audit"), before)
+	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM webhook_deliveries"), 2)
 }

@@ -178,13 +178,7 @@ func (r *JobClaims) TakeDelivery(ctx context.Context, provider, id string, about
 	err error) {
 	now := r.db.now()
 	err = r.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE seen_us <= $1 OR seen_us <= (
-			SELECT seen_us FROM webhook_deliveries ORDER BY seen_us DESC LIMIT 1 OFFSET $2)`, micros(now.Add(-deliveryKeep)), maxDelivered-1)
-		if err != nil {
-			return err
-		}
-		fresh, err = changesOne(tx.ExecContext(ctx, `INSERT INTO webhook_deliveries (provider, id, seen_us) VALUES ($1, $2, $3)
-			ON CONFLICT (provider, id) DO NOTHING`, textColumn(provider), textColumn(bound(id, maxWord)), micros(now)))
+		fresh, err = noteDelivery(ctx, tx, provider, id, now)
 		for _, key := range about {
 			if err != nil || !fresh {
 				break
@@ -196,6 +190,18 @@ func (r *JobClaims) TakeDelivery(ctx context.Context, provider, id string, about
 		return err
 	})
 	return fresh && err == nil, err
+}
+
+// noteDelivery notes a delivery; fresh is false if it was noted before.
+func noteDelivery(ctx context.Context, tx *sql.Tx, provider, id string, now time.Time) (fresh bool, err error) {
+	_, err = tx.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE seen_us <= $1 OR seen_us <= (
+		SELECT seen_us FROM webhook_deliveries ORDER BY seen_us DESC LIMIT 1 OFFSET $2)`, micros(now.Add(-deliveryKeep)),
+		maxDelivered-1)
+	if err != nil {
+		return false, err
+	}
+	return changesOne(tx.ExecContext(ctx, `INSERT INTO webhook_deliveries (provider, id, seen_us) VALUES ($1, $2, $3)
+		ON CONFLICT (provider, id) DO NOTHING`, textColumn(provider), textColumn(bound(id, maxWord)), micros(now)))
 }
 
 // Replies stores the answers to requests with idempotency keys.

@@ -6,28 +6,40 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 )
 
-// Hook is a template of sessions that another program starts, such as Alertmanager.
+// Hook is a template of sessions that another program starts, such as Alertmanager, or a person at a forge.
 type Hook struct {
 	Name        string
-	TokenSHA256 string // of the token that its callers show, in hexadecimal
+	TokenSHA256 string     // of the token that its callers show, in hexadecimal; "": no program starts it
+	Forge       []ForgeAct // what people do at a forge to start it; empty: nothing does
 	Tier        gitprovider.Tier
 	Note        string        // the operator's words to the agent
 	Window      time.Duration // one session for the same alert within it
 	PerHour     int           // sessions
 }
 
+// ForgeAct is what a person does at a forge to start a session.
+type ForgeAct string
+
+// The acts.
+const (
+	ForgeLabel   ForgeAct = "label"   // gives an issue the label gitprovider.LabelOurs
+	ForgeComment ForgeAct = "comment" // comments on an issue or a pull request with gitprovider.StartCommand
+)
+
 // hookSection is the YAML form of a hook.
 type hookSection struct {
-	TokenSHA256 string `yaml:"token_sha256"`
-	Tier        *int   `yaml:"tier"`
-	Note        string `yaml:"note"`
-	Window      string `yaml:"window"`
-	PerHour     *int   `yaml:"per_hour"`
+	TokenSHA256 string     `yaml:"token_sha256"`
+	Forge       []ForgeAct `yaml:"forge"`
+	Tier        *int       `yaml:"tier"`
+	Note        string     `yaml:"note"`
+	Window      string     `yaml:"window"`
+	PerHour     *int       `yaml:"per_hour"`
 }
 
 // Defaults and bounds of hooks.
@@ -49,14 +61,42 @@ func (a Agents) HookNamed(name string) (Hook, bool) {
 	return a.Hooks[at], true
 }
 
-// hookWords says what each hook may do, without its token.
+// HookOf returns the hook that an act at a forge starts; there is at most one.
+func (a Agents) HookOf(act ForgeAct) (Hook, bool) {
+	at := slices.IndexFunc(a.Hooks, func(h Hook) bool { return slices.Contains(h.Forge, act) })
+	if at < 0 {
+		return Hook{}, false
+	}
+	return a.Hooks[at], true
+}
+
+// hookWords says what starts each hook and what it may do, without its token.
 func (a Agents) hookWords() []string {
 	out := []string{}
 	for _, h := range a.Hooks {
-		out = append(out, fmt.Sprintf("%s: sessions of tier %s, at most %d in an hour, and one for the same alert within %s",
-			h.Name, h.Tier, h.PerHour, ageText(h.Window)))
+		about := "alert"
+		if len(h.Forge) > 0 {
+			about = "issue"
+		}
+		out = append(out, fmt.Sprintf("%s: sessions of tier %s, at most %d in an hour, and one for the same %s within %s%s",
+			h.Name, h.Tier, h.PerHour, about, ageText(h.Window), h.forgeWords()))
 	}
 	return out
+}
+
+// forgeWords says what people do at a forge to start it.
+func (h Hook) forgeWords() string {
+	var acts []string
+	if slices.Contains(h.Forge, ForgeLabel) {
+		acts = append(acts, "the label "+gitprovider.LabelOurs+" on an issue")
+	}
+	if slices.Contains(h.Forge, ForgeComment) {
+		acts = append(acts, "the comment "+gitprovider.StartCommand)
+	}
+	if len(acts) == 0 {
+		return ""
+	}
+	return "; at a forge, who may write to the repository starts it by " + strings.Join(acts, " or ")
 }
 
 func (f file) hooks(p *Policy) error {
@@ -68,18 +108,42 @@ func (f file) hooks(p *Policy) error {
 		if err != nil {
 			return fmt.Errorf("hooks.%s: %w", name, err)
 		}
+		for _, act := range h.Forge {
+			if other, found := p.Agents.HookOf(act); found {
+				return fmt.Errorf("hooks.%s: forge: %s starts the hook %s already; it may start one", name, act, other.Name)
+			}
+		}
+		if len(h.Forge) > 0 && len(f.Repositories) == 0 {
+			return fmt.Errorf("hooks.%s: forge: name in repositories at whose issues people may start sessions", name)
+		}
 		p.Agents.Hooks = append(p.Agents.Hooks, h)
 	}
 	return nil
 }
 
+func (s hookSection) checkForge() error {
+	for i, act := range s.Forge {
+		if act != ForgeLabel && act != ForgeComment {
+			return fmt.Errorf("forge: %.40q is not an act; label and comment are", act)
+		}
+		if slices.Contains(s.Forge[:i], act) {
+			return fmt.Errorf("forge: %s is there twice", act)
+		}
+	}
+	return nil
+}
+
 func (s hookSection) hook(name string) (Hook, error) {
-	h := Hook{Name: name, TokenSHA256: s.TokenSHA256, Tier: gitprovider.TierObserve, Note: s.Note,
+	h := Hook{Name: name, TokenSHA256: s.TokenSHA256, Forge: s.Forge, Tier: gitprovider.TierObserve, Note: s.Note,
 		Window: DefaultHookWindow, PerHour: DefaultHookPerHour}
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`).MatchString(name) {
 		return h, fmt.Errorf("a name has at most 40 of a-z, 0-9 and -")
 	}
-	if sum, err := hex.DecodeString(s.TokenSHA256); err != nil || len(sum) != 32 {
+	if err := s.checkForge(); err != nil {
+		return h, err
+	}
+	byToken := s.TokenSHA256 != "" || len(s.Forge) == 0
+	if sum, err := hex.DecodeString(s.TokenSHA256); byToken && (err != nil || len(sum) != 32) {
 		return h, fmt.Errorf("token_sha256 must be the SHA-256 of the hook's token: printf %%s \"$TOKEN\" | sha256sum")
 	}
 	if len(s.Note) > maxHookNote {

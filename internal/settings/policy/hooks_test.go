@@ -37,6 +37,40 @@ func TestHooksAreReadStrictly(t *testing.T) {
 	if len(hashes) != 4 {
 		t.Error("policies with other hooks have one hash")
 	}
+	const named = "version: 1\nrepositories: [joe/*]\nhooks:\n"
+	both, err := policy.Parse("p.yaml", []byte(named+"  fix: {forge: [label, comment]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, act := range []policy.ForgeAct{policy.ForgeLabel, policy.ForgeComment} {
+		if h, found := both.Agents.HookOf(act); !found || h.Name != "fix" || h.TokenSHA256 != "" {
+			t.Errorf("%s starts %+v", act, h)
+		}
+		if h, found := p.Agents.HookOf(act); found {
+			t.Errorf("%s starts %s, which does not say so", act, h.Name)
+		}
+	}
+	if shown := both.View().Hooks; shown[0] != "fix: sessions of tier 1, at most 4 in an hour, and one for the "+
+		"same issue within 1h; at a forge, who may write to the repository starts it by the label claude-ops on an issue or "+
+		"the comment /claude-ops" {
+		t.Errorf("people read %q", shown)
+	}
+	for text, why := range map[string]string{
+		"a: {forge: [push]}":                   `"push" is not an act`,
+		"a: {forge: [label, label]}":           "twice",
+		"a: {forge: [label]}":                  "name in repositories",
+		"a: {forge: []}":                       "token_sha256",
+		"a: {forge: [label], token_sha256: x}": "token_sha256",
+	} {
+		_, err := policy.Parse("p.yaml", []byte("version: 1\nhooks:\n  "+text+"\n"))
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	_, err = policy.Parse("p.yaml", []byte(named+"  a: {forge: [label]}\n  b: {forge: [label]}\n"))
+	if err == nil || !strings.Contains(err.Error(), "hooks.b: forge: label starts the hook a already") {
+		t.Errorf("two hooks of one act: %v", err)
+	}
 	for text, why := range map[string]string{
 		"alerts: {}":                                    "token_sha256",
 		"alerts: {token_sha256: secret}":                "token_sha256",

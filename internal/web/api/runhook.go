@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
@@ -17,6 +18,8 @@ type RunHooks interface {
 	// Authorize returns the template of a hook whose token is shown; unauthenticated for a wrong name or token.
 	Authorize(name, token string) (policy.Hook, error)
 	Run(ctx context.Context, hook policy.Hook, body []byte) (session.HookRun, error)
+	// RunForge starts a session for what happened at an issue of a forge, if the policy lets it.
+	RunForge(ctx context.Context, provider string, asked forge.StartRequest) (session.HookRun, error)
 }
 
 // runHooks takes the calls of hooks of the policy.

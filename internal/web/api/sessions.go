@@ -107,7 +107,7 @@ func (h *sessionRoutes) sessionEntry(ctx context.Context, r sessions.Record) Ses
 		Reason: h.env.Message(r.Why()), Model: h.env.Line(r.Model), Toolsets: r.Toolsets, DryRun: r.DryRun,
 		StartedAt: r.StartedAt.UTC(), Turns: r.Turns,
 		ToolCalls: r.ToolCalls, Denied: r.Denied, Usage: r.Usage, Escalation: h.env.Line(r.Escalation), Counts: r.Counts,
-		Boundary: r.Boundary,
+		Boundary: r.Boundary, Issue: h.env.Line(r.Issue), StartedBy: h.env.Line(r.IssuePerson()),
 	}
 	if !r.EndedAt.IsZero() {
 		ended := r.EndedAt.UTC()
@@ -249,6 +249,8 @@ type SessionEntry struct {
 	Next      string             `json:"next,omitempty" doc:"The session that it handed over to"`
 	Tier      int                `json:"tier"`
 	Trigger   string             `json:"trigger" enum:"command,schedule,rest,dashboard,escalation,hook"`
+	Issue     string             `json:"issue,omitempty" doc:"Address of the issue at which a person started it"`
+	StartedBy string             `json:"started_by,omitempty" doc:"That person, as the forge names them"`
 	State     string             `json:"state" enum:"running,succeeded,failed,timeout,limit,cancelled,interrupted,skipped"`
 	Reason    string             `json:"reason,omitempty" doc:"Why it ended as it did"`
 	Model     string             `json:"model"`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/web/health"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
@@ -19,7 +20,8 @@ const hookTimeout = 4 * time.Second
 
 // HookAnswer is the result of a delivery.
 type HookAnswer struct {
-	Status string `json:"status" enum:"taken,ignored,pong" doc:"taken: the provider is asked behind the answer"`
+	Status  string `json:"status" enum:"taken,ignored,pong,started,known" doc:"taken: the provider is asked behind the answer; started: a session was, by a hook of the policy; known: the issue has started one within the hook's window"`
+	Session string `json:"session,omitempty" doc:"The session that was started"`
 }
 
 // webhooks takes the deliveries of forges.
@@ -49,7 +51,7 @@ func (h *webhooks) routes() (out []httpx.Route) {
 			},
 			Doc: httpx.Doc{
 				ID: s.Source.Name + "Webhook", Summary: "Hear from " + s.Source.Title +
-					" that something happened to a pull request",
+					" that something happened to a pull request or an issue",
 				Description: "Signed with the secret that the operator configures (" + s.Source.Signatures[0].Header +
 					"); no token is needed. What a delivery " +
 					"says about a pull request is not trusted: its provider is asked. 409 for a delivery that was taken before.",
@@ -63,7 +65,7 @@ func (h *webhooks) routes() (out []httpx.Route) {
 // receiveDelivery answers a delivery and counts its result.
 func (h *webhooks) receiveDelivery(req *httpx.Request, s Sender) (httpx.Response, error) {
 	status, said, err := h.deliver(req, s)
-	result := said
+	result := said.Status
 	if err != nil {
 		result = string(fault.CodeOf(err))
 	}
@@ -71,45 +73,57 @@ func (h *webhooks) receiveDelivery(req *httpx.Request, s Sender) (httpx.Response
 	if err != nil {
 		return httpx.Response{}, err
 	}
-	return httpx.Response{Status: status, Value: HookAnswer{said}}, nil
+	return httpx.Response{Status: status, Value: said}, nil
 }
 
 // deliver reads, checks and hands on a delivery, in this order: nothing of it is looked at before its signature is
 // right. A delivery that is rightly signed is never kept out by others that are not.
-func (h *webhooks) deliver(req *httpx.Request, s Sender) (status int, said string, err error) {
+func (h *webhooks) deliver(req *httpx.Request, s Sender) (status int, said HookAnswer, err error) {
 	secret := s.Secret()
 	if secret == "" {
-		return 0, "", fault.New(fault.ProviderDisabled,
+		return 0, said, fault.New(fault.ProviderDisabled,
 			"webhooks of this forge are off: %s_WEBHOOK_SECRET is not set, or is too short",
 			strings.ToUpper(s.Source.Name))
 	}
 	from := h.guard.Client(req.Request)
 	if err := s.Source.Signed(req.Header); err != nil { // before its body is read
-		return 0, "", h.wrong.Count(from, err)
+		return 0, said, h.wrong.Count(from, err)
 	}
 	body, err := h.hookBody(req, from)
 	if err != nil {
-		return 0, "", err
+		return 0, said, err
 	}
 	if err := s.Source.Verify(req.Header, body, secret); err != nil {
-		return 0, "", h.wrong.Count(from, err)
+		return 0, said, h.wrong.Count(from, err)
 	}
 	d, err := s.Source.Parse(req.Header, body)
 	switch {
 	case err != nil:
-		return 0, "", err
+		return 0, said, err
 	case d.Ping:
-		return http.StatusOK, "pong", nil
-	case !d.Concerns():
-		return http.StatusAccepted, "ignored", nil
+		return http.StatusOK, HookAnswer{Status: "pong"}, nil
+	case d.Start == nil && !d.Concerns():
+		return http.StatusAccepted, HookAnswer{Status: "ignored"}, nil
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), hookTimeout)
 	defer cancel()
+	if d.Start != nil {
+		return h.startSession(ctx, s, *d.Start)
+	}
 	taken, err := h.Follower.Accept(ctx, s.Source.Name, d)
 	if err != nil || !taken {
-		return http.StatusAccepted, "ignored", err
+		return http.StatusAccepted, HookAnswer{Status: "ignored"}, err
 	}
-	return http.StatusAccepted, "taken", nil
+	return http.StatusAccepted, HookAnswer{Status: "taken"}, nil
+}
+
+// startSession starts a session for what happened at an issue.
+func (h *webhooks) startSession(ctx context.Context, s Sender, asked forge.StartRequest) (int, HookAnswer, error) {
+	if h.Runs == nil {
+		return http.StatusAccepted, HookAnswer{Status: "ignored"}, nil
+	}
+	ran, err := h.Runs.RunForge(ctx, s.Source.Name, asked)
+	return http.StatusAccepted, HookAnswer{Status: string(ran.Status), Session: ran.Session}, err
 }
 
 // hookBody reads a body of JSON. Strangers can send bodies, so few are read at the same time, and fewer of one address.

@@ -152,7 +152,7 @@ func sections(v policy.View) []section {
 			"What agents said in sessions is " + textIf(v.SessionTranscripts == "0", "kept.",
 				"removed after "+v.SessionTranscripts+"."),
 		}},
-		{Title: "Programs that may start sessions", Rules: v.Hooks},
+		{Title: "What may start sessions from outside", Rules: v.Hooks},
 	}
 }
 

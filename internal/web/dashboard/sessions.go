@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
@@ -323,6 +324,9 @@ func (s sessionRow) Name() string {
 
 // StartedBy says what started it.
 func (s sessionRow) StartedBy() string {
+	if who := s.IssuePerson(); who != "" {
+		return "by " + record.PersonName(who) + " at an issue"
+	}
 	from := 0
 	if s.Tier == gitprovider.TierInvestigate {
 		from = int(gitprovider.TierObserve) // only that tier hands over to it
