@@ -43,7 +43,7 @@ func (v barrier) String() string {
 	return text
 }
 
-// examine runs axe-core on the page that is shown.
+// examine runs axe-core on the page that is shown, and looks whether its texts lie on each other.
 func (d *dashboard) examine(about, axe string) {
 	d.Helper()
 	var found string
@@ -55,6 +55,8 @@ func (d *dashboard) examine(about, axe string) {
 	for _, v := range violations {
 		d.Errorf("%s: %s", about, v)
 	}
+	width, _ := d.value(`innerWidth`).(float64)
+	d.fits(about, int64(width))
 }
 
 func TestDashboardIsAccessible(t *testing.T) {
@@ -67,7 +69,8 @@ func TestDashboardIsAccessible(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", scheme, width), func(t *testing.T) {
 				d := newDashboard(t)
 				addresses := append(d.history(), "/tokens", "/tokens/people", "/nothing", "/docs", "/docs/createPR",
-					"/docs/types/CreateRequest")
+					"/docs/types/CreateRequest", "/outcomes", "/outcomes?days=90&by=repository&sort=-refused", "/sessions",
+					"/sessions/schedule", "/connections", "/logins?sort=browser", "/audit/1", "/tokens/people?sort=-name")
 				d.run(
 					sized(width, 800),
 					coloured(scheme),

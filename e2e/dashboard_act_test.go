@@ -69,18 +69,24 @@ func (d *dashboard) act(verb, text string) {
 	d.press(sheet + ` button[name="action"]`)
 }
 
+// token makes a token for ann.
+func (w *world) token(t *testing.T, scopes ...string) string {
+	t.Helper()
+	made := run(t, program{
+		path: claudeops(t), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes",
+			strings.Join(scopes, ",")},
+		env: w.environment(),
+	})
+	if made.code != 0 {
+		t.Fatalf("exit %d: %s", made.code, made.stderr)
+	}
+	return strings.TrimSpace(made.stdout)
+}
+
 // signIn makes a token for a person, and gives it to the form, which leads to the page at the path.
 func (d *dashboard) signIn(path string, scopes ...string) {
 	d.Helper()
-	made := run(d.T, program{
-		path: claudeops(d.T), args: []string{"token", "create", "--name", "ann", "--max-tier", "2", "--scopes",
-			strings.Join(scopes, ",")},
-		env: d.world.environment(),
-	})
-	if made.code != 0 {
-		d.Fatalf("exit %d: %s", made.code, made.stderr)
-	}
-	d.token = strings.TrimSpace(made.stdout)
+	d.token = d.world.token(d.T, scopes...)
 	d.run(chromedp.Navigate(d.url+"/sign-in?next="+url.QueryEscape(path)),
 		chromedp.SendKeys(chromedp.CSS("#token"), d.token))
 	d.press("main form button")

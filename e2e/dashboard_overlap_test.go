@@ -62,6 +62,16 @@ const overlaps = `(() => {
 	return found.join("\n");
 })()`
 
+// fits fails the test if texts of the page that is shown lie on each other, or it is wider than the window.
+func (d *dashboard) fits(about string, width int64) {
+	d.Helper()
+	var found string
+	d.run(evaluated(fmt.Sprintf(overlaps, width), &found))
+	if found != "" {
+		d.Errorf("%s: %s", about, found)
+	}
+}
+
 // odd leaves changes whose titles, files and texts are short, long, from right to left, and of many planes.
 func (d *dashboard) odd() {
 	d.Helper()
@@ -95,15 +105,12 @@ func TestDashboardTextsDoNotOverlap(t *testing.T) {
 	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/1"))
 	d.act("comment", "Does this work on the *BSD* hosts?\n\n- `df -i` does")
 	addresses = append(addresses, session, "/sessions", "/sessions/schedule", "/connections", "/tokens", "/tokens/people",
-		"/logins", "/audit/1", "/catalogue", "/deployments", "/nothing", "/pulls/local/demo/home-cluster/1?view=read",
+		"/logins", "/audit/1", "/outcomes", "/docs", "/docs/createPR", "/catalogue", "/deployments", "/nothing", "/pulls/local/demo/home-cluster/1?view=read",
 		"/pulls/local/demo/home-cluster/2", "/pulls/local/demo/home-cluster/3")
 	for _, address := range addresses {
 		for _, width := range []int64{320, 390, 768, 1280, 1920} {
-			var found string
-			d.run(sized(width, 800), chromedp.Navigate(d.url+address), evaluated(fmt.Sprintf(overlaps, width), &found))
-			if found != "" {
-				t.Errorf("%s, %d wide: %s", address, width, found)
-			}
+			d.run(sized(width, 800), chromedp.Navigate(d.url+address))
+			d.fits(fmt.Sprintf("%s, %d wide", address, width), width)
 		}
 		d.whole(strings.Trim(strings.NewReplacer("/", "_", "?", "-", "=", "-", "&", "-").Replace(address), "_"))
 	}

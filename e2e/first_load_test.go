@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // firstLoad holds what Chromium has measured while a page was loaded.
 type firstLoad struct {
 	Bytes int               `json:"bytes"` // over the wire, with the heads of the answers
+	Own   int               `json:"own"`   // of them the page without its styles, scripts and font
 	Paint float64           `json:"paint"` // first contentful one, in ms
 	Files map[string]string `json:"files"`
 	Font  bool              `json:"font"` // the page is drawn in ours
@@ -23,6 +25,7 @@ const measureLoad = `(async () => {
   await document.fonts.ready;
   const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => !/events/.test(e.name));
   return {
+    own: all[0].transferSize,
     bytes: all.reduce((sum, e) => sum + e.transferSize, 0),
     paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
     files: Object.fromEntries(all.map((e) => [new URL(e.name).pathname, e.transferSize + ' of ' + e.decodedBodySize])),
@@ -30,24 +33,35 @@ const measureLoad = `(async () => {
   };
 })()`
 
-// TestDashboardFirstLoad holds what a first page weighs. How soon it is painted on a slow line is a figure in the log.
+// TestDashboardFirstLoad holds what a first page weighs, whichever it is. How soon it is painted on a slow line is a
+// figure in the log.
 func TestDashboardFirstLoad(t *testing.T) {
 	const (
 		maxBytes = 90_000
+		maxDocs  = 60_000 // of a page of the API alone
 		rate     = 50_000 // bytes a second
 		latency  = 400    // ms
 	)
 	d := newDashboard(t)
 	d.history()
-	var got firstLoad
-	d.run(commanded(network.Enable, network.EnableParams{}), commanded(network.ClearBrowserCache, cdp.Empty{}),
+	d.run(commanded(network.Enable, network.EnableParams{}),
 		commanded(network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
 			MatchedNetworkConditions: []*network.Conditions{{Latency: latency, DownloadThroughput: rate,
 				UploadThroughput: rate}},
-		}), chromedp.Navigate(d.url+"/"), evaluated(measureLoad, &got, chromedp.EvalAwaitPromise))
-	t.Logf("%d bytes, first paint after %s: %v", got.Bytes, time.Duration(got.Paint)*time.Millisecond, got.Files)
-	if got.Bytes > maxBytes || !got.Font {
-		t.Errorf("%d bytes, more than %d, or not in our font: %+v", got.Bytes, maxBytes, got)
+		}))
+	for _, address := range []string{"/", "/changes", "/pulls/local/demo/home-cluster/1", "/docs", "/docs/createPR",
+		"/outcomes", "/doctor?ask=forges", "/policy?tier=2&path=Dockerfile", "/audit", "/sessions", "/tokens"} {
+		var got firstLoad
+		d.run(commanded(network.ClearBrowserCache, cdp.Empty{}), chromedp.Navigate(d.url+address),
+			evaluated(measureLoad, &got, chromedp.EvalAwaitPromise))
+		t.Logf("%s: %d bytes, of them %d its own, first paint after %s: %v", address, got.Bytes, got.Own,
+			time.Duration(got.Paint)*time.Millisecond, got.Files)
+		if got.Bytes > maxBytes || !got.Font {
+			t.Errorf("%s: %d bytes, more than %d, or not in our font: %+v", address, got.Bytes, maxBytes, got)
+		}
+		if strings.HasPrefix(address, "/docs") && got.Own > maxDocs {
+			t.Errorf("%s: %d bytes of its own, more than %d", address, got.Own, maxDocs)
+		}
 	}
 	d.quiet("a first load")
 }

@@ -253,7 +253,8 @@ func sessionText(w *strings.Builder, r sessions.Record) {
 	}
 	fmt.Fprintf(w, "  proposals: %d opened, %d reused, %d in dry run, %d refused, %d failed\n",
 		r.Counts.Opened, r.Counts.Reused, r.Counts.DryRun, r.Counts.Refused, r.Counts.Failed)
-	fmt.Fprintf(w, "  %d turns, %d tool calls, %d denied, model %s\n", r.Turns, r.ToolCalls, r.Denied, r.Model)
+	fmt.Fprintf(w, "  %s, %s, %d denied, model %s\n", fault.Count(r.Turns, "turn", "turns"),
+		fault.Count(r.ToolCalls, "tool call", "tool calls"), r.Denied, r.Model)
 	if len(r.Toolsets) > 0 {
 		fmt.Fprintf(w, "  toolsets: %s\n", strings.Join(r.Toolsets, ", "))
 	}
@@ -428,4 +429,4 @@ func usageRow(day, tier string, sessions int, u sessions.Usage) []string {
 }
 
 // usageText describes what a session used.
-func usageText(u sessions.Usage) string { return u.Words() + "; cost: " + u.Cost() }
+func usageText(u sessions.Usage) string { return u.Words() + "; cost: " + views.Cost(u) }

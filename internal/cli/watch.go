@@ -102,7 +102,8 @@ func actOf(e sessions.Event) string {
 	case "text":
 		return cleanLine("says: "+e.Text, longest)
 	case "tool_use":
-		return cleanLine(e.Tool+" "+e.Text, longest)
+		did, what := views.ToolCall(e)
+		return cleanLine(did+" "+what, longest)
 	case "denied":
 		return cleanLine("may not use "+e.Tool, longest)
 	}

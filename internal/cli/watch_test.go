@@ -32,7 +32,8 @@ func TestTheLineOfASessionSaysHowFarItIsAndWhereToWatch(t *testing.T) {
 	r := sessions.Record{ID: listedID, StartedAt: began.Truncate(time.Second)}
 	r.Tier, r.State, r.Turns, r.CostUSD, r.CostSource = 2, sessions.StateRunning, 5, 0.4321, sessions.CostClient
 	records := heldSessions{running: []sessions.Record{r}, events: []sessions.Event{{Seq: 1, Kind: "init"},
-		{Seq: 2, Kind: "tool_use", Tool: "Read", Text: "checks/\x1b[31mdisk.md\n" + strings.Repeat("x", 300)},
+		{Seq: 2, Kind: "tool_use", Tool: "Read",
+			Text: `{"file_path":"checks/\u001b[31mdisk.md\n` + strings.Repeat("x", 300) + `"}`},
 		{Seq: 3, Kind: "tool_result", Text: "nothing"}}}
 	var out strings.Builder
 	w := sessionWatch{out: &out, width: func() int { return 80 }, records: records, began: began}

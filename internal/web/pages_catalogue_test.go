@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,13 @@ func TestTheCatalogueShowsPackagesWithVersionsDependantsAndIntegrity(t *testing.
 	}
 	has("/catalogue/packages", "1 to 3 of 3 packages", "@ops/top", "Does <b>base</b>", "1.1.0 2 versions",
 		"files as installed", "in team")
+	if _, rows := w.sorted("/catalogue/packages", "Package", "descending"); !slices.Equal(rows,
+		[]string{"other", "base", "@ops/top"}) {
+		t.Errorf("packages by name, the last first: %q", rows)
+	}
+	if _, rows := w.sorted("/catalogue/packages", "Installed", "descending"); rows[2] != "other" {
+		t.Errorf("packages by what is installed: %q", rows)
+	}
 	has("/catalogue/packages?text=BASE", "1 to 1 of 1 package", "@ops/top")
 	has("/catalogue/packages?text=nothing", "No package fits")
 	has("/catalogue/package?name=base", "1.0.0", "1.1.0", "sha256:", "Needed by @ops/top", "files as installed")

@@ -245,7 +245,7 @@ func TestErrorsArePagesForBrowsersAndProblemsForPrograms(t *testing.T) {
 func TestThePolicyAnswersWithTheRule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.page("/policy", 200).has("checks/*.md", "It may not propose.", "A file may have 262144 bytes")
+	w.page("/policy", 200).has("checks/*.md", "It may not propose.", "A file may have 256 KiB, all files together 1 MiB")
 	for query, want := range map[string]string{
 		"tier=2&path=checks/x.md": "Yes. Tier 2 may change checks/x.md, by the rule checks/*.md",
 		"tier=1&path=checks/x.md": "No. Tier 1 may not change",

@@ -73,9 +73,6 @@ func TestAMessageIsCountedOnceHoweverManyPartsItHas(t *testing.T) {
 		math.Abs(got.CostUSD-0.00804) > 1e-9 {
 		t.Errorf("%+v", got)
 	}
-	if text := got.Cost(); text != "an estimated 0.0080 USD and more, since the price of a model is not known" {
-		t.Error(text)
-	}
 }
 
 func TestTheLastWordIsTheSumOverModels(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,8 +151,10 @@ type Selection struct {
 	Source Source // "" for every source
 	Text   string // part of a name, a description or a tag, letter case aside
 	Broken bool   // only those with problems
-	Offset int
-	Limit  int // default 100, at most 1000
+	// Compare orders them; nil for agents, tools, then skills.
+	Compare func(a, b Summary) int
+	Offset  int
+	Limit   int // default 100, at most 1000
 }
 
 // Listing is a page of definitions.
@@ -198,6 +201,9 @@ func (s *Service) selected(ctx context.Context, sel Selection) (Listing, error) 
 			}
 		}
 		out.Problems = append(out.Problems, problems...)
+	}
+	if sel.Compare != nil {
+		slices.SortStableFunc(out.Entries, sel.Compare)
 	}
 	out.Total = len(out.Entries)
 	limit := sel.Limit

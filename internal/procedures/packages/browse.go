@@ -48,7 +48,11 @@ type PackageListPage struct {
 type Browsing struct {
 	Text          string // of name, keyword or description; "" for all
 	Offset, Limit int
+	Compare       func(a, b Listed) int // orders them; nil for by name
 }
+
+// Listed is what packages are sorted by.
+type Listed struct{ Name, Installed string }
 
 // Browser looks at packages for people. Make it with NewBrowser.
 type Browser struct{ service *Service }
@@ -85,6 +89,10 @@ func (b *Browser) Browse(_ context.Context, q Browsing) (PackageListPage, error)
 		}
 	}
 	names := slices.Sorted(maps.Keys(entries))
+	if q.Compare != nil {
+		listed := func(name string) Listed { return Listed{name, v.lock.Packages[name].Version} }
+		slices.SortStableFunc(names, func(a, b string) int { return q.Compare(listed(a), listed(b)) })
+	}
 	out.Total = len(names)
 	from := min(q.Offset, len(names))
 	for _, name := range names[from:min(from+q.Limit, len(names))] {

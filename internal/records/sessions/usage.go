@@ -45,28 +45,6 @@ func (u Usage) Tokens() int64 {
 	return u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
 }
 
-// Cost returns the cost in words, with what kind of figure it is.
-func (u Usage) Cost() string {
-	const pattern = "%.4f USD"
-	switch u.CostSource {
-	case CostClient:
-		return fmt.Sprintf(pattern, u.CostUSD)
-	case CostClientGuess:
-		return fmt.Sprintf(pattern+", as Claude Code guesses for a model whose price it does not know", u.CostUSD)
-	case CostEstimate:
-		return fmt.Sprintf("an estimated "+pattern, u.CostUSD)
-	case CostUnknown:
-		if u.CostUSD > 0 {
-			return fmt.Sprintf("an estimated "+pattern+" and more, since the price of a model is not known", u.CostUSD)
-		}
-		return "cost not known, since the price of the model is not known"
-	}
-	if u.CostUSD > 0 { // a record from before sources were distinguished
-		return fmt.Sprintf(pattern, u.CostUSD)
-	}
-	return "none recorded"
-}
-
 // Words says how many tokens of each kind there are.
 func (u Usage) Words() string {
 	if u.Tokens() == 0 {

@@ -33,7 +33,7 @@ func (h *catalogue) nav() pages.NavItem { return pages.NavItem{Path: cataloguePa
 
 func (h *catalogue) routes(page func(string, httpx.Func) httpx.Route) []httpx.Route {
 	return []httpx.Route{
-		page(cataloguePath, withQuery(h.showDefinitions)), page(cataloguePath+"/forks", h.forks),
+		page(cataloguePath, withQuery(h.showDefinitions)), page(cataloguePath+"/forks", withQuery(h.forks)),
 		page(cataloguePath+"/definitions/{kind}/{name}", withQuery(h.showDefinition)),
 	}
 }
@@ -44,6 +44,7 @@ type catalogueParams struct {
 	Text   string `json:"text,omitempty" maxLength:"200"`
 	Broken string `json:"broken,omitempty" enum:"1"`
 	Offset int    `json:"offset,omitempty" minimum:"0"`
+	Sort   string `json:"sort,omitempty" enum:"name,-name,source,-source,problems,-problems"`
 }
 
 // catalogueView is a page of definitions.
@@ -56,6 +57,22 @@ type catalogueView struct {
 	Broken         bool
 	Filtered       bool
 	stretch
+	sortable
+}
+
+func definitionColumns() []column[definitions.Summary] {
+	type entry = definitions.Summary
+	problems := func(e entry) int { return 1000*e.Errors + e.Warnings }
+	return []column[entry]{
+		{name: "Definition", key: "name", compare: func(a, b entry) int { return compareNames(a.Name, b.Name) }},
+		{name: "Version"},
+		{name: "Source", key: "source", class: "wide", compare: func(a, b entry) int {
+			return compareNames(string(a.Source)+" "+a.Registry, string(b.Source)+" "+b.Registry)
+		}},
+		{name: "Problems", key: "problems", largest: true, compare: func(a, b entry) int {
+			return problems(a) - problems(b)
+		}},
+	}
 }
 
 const cataloguePage = 100
@@ -66,9 +83,14 @@ func (h *catalogue) showDefinitions(req *httpx.Request, q catalogueParams) (http
 		Filtered: q.Kind+q.Source+q.Text+q.Broken != "",
 		Kinds:    options(q.Kind, definitions.ShownKinds()), Sources: options(q.Source, definitions.Sources()),
 	}
+	order, compare, err := ordering(req.URL.Query(), "", definitionColumns())
+	if err != nil {
+		return httpx.Response{}, err
+	}
+	view.sortable = order
 	listing, err := h.definitions.Select(req.Context(), definitions.Selection{
 		Kind: definitions.Kind(q.Kind), Source: definitions.Source(q.Source), Text: q.Text, Broken: view.Broken,
-		Offset: q.Offset, Limit: cataloguePage,
+		Offset: q.Offset, Limit: cataloguePage, Compare: compare,
 	})
 	if err != nil {
 		view.Failed = fault.From(err)
@@ -98,6 +120,7 @@ func definitionLink(kind definitions.Kind, name, version string, source definiti
 // forksView is the definitions that were forked from others.
 type forksView struct {
 	pages.Page
+	sortable
 	Forks    []definitions.Fork
 	Problems definitions.Problems
 }
@@ -107,9 +130,38 @@ func (forksView) DefinitionLink(f definitions.Fork) string {
 	return definitionLink(f.Definition.Kind, f.Definition.Name, f.Definition.Version, f.Source)
 }
 
-func (h *catalogue) forks(req *httpx.Request) (httpx.Response, error) {
-	forks, problems, err := h.definitions.Forked(req.Context())
-	return h.htmlOr(err, "catalogue_forks", forksView{h.frame(req, "Forks", cataloguePath), forks, problems})
+type forkParams struct {
+	Sort string `json:"sort,omitempty" enum:"name,-name,from,-from,newer,-newer"`
+}
+
+func forkColumns() []column[definitions.Fork] {
+	type entry = definitions.Fork
+	newer := func(f entry) int {
+		switch {
+		case f.Breaking():
+			return 2
+		case f.Updated():
+			return 1
+		}
+		return 0
+	}
+	return []column[entry]{
+		{name: "Fork", key: "name", compare: func(a, b entry) int {
+			return compareNames(a.Definition.Name, b.Definition.Name)
+		}},
+		{name: "Made from", key: "from", compare: func(a, b entry) int { return compareNames(a.Origin.Name, b.Origin.Name) }},
+		{name: "Upstream now", key: "newer", largest: true, compare: func(a, b entry) int { return newer(a) - newer(b) }},
+	}
+}
+
+func (h *catalogue) forks(req *httpx.Request, _ forkParams) (httpx.Response, error) {
+	view := forksView{Page: h.frame(req, "Forks", cataloguePath)}
+	var err error
+	if view.Forks, view.Problems, err = h.definitions.Forked(req.Context()); err != nil {
+		return httpx.Response{}, err
+	}
+	view.sortable, err = sortRows(req.URL.Query(), "", forkColumns(), view.Forks)
+	return h.htmlOr(err, "catalogue_forks", view)
 }
 
 type definitionParams struct {
@@ -193,6 +245,7 @@ func (h *packagePages) routes(page func(string, httpx.Func) httpx.Route) []httpx
 type packagesParams struct {
 	Text   string `json:"text,omitempty" maxLength:"200"`
 	Offset int    `json:"offset,omitempty" minimum:"0"`
+	Sort   string `json:"sort,omitempty" enum:"name,-name,installed,-installed"`
 }
 
 // packagesView is a page of packages.
@@ -202,11 +255,31 @@ type packagesView struct {
 	Failed *fault.Error // why nothing can be listed
 	Text   string
 	stretch
+	sortable
+}
+
+func packageColumns() []column[packages.Listed] {
+	type entry = packages.Listed
+	installed := func(e entry) int { return min(len(e.Installed), 1) }
+	return []column[entry]{
+		{name: "Package", key: "name", compare: func(a, b entry) int { return compareNames(a.Name, b.Name) }},
+		{name: "Versions"},
+		{name: "Installed", key: "installed", largest: true, compare: func(a, b entry) int {
+			return installed(a) - installed(b)
+		}},
+		{name: "Needed by", class: "wide"},
+	}
 }
 
 func (h *packagePages) showPackages(req *httpx.Request, q packagesParams) (httpx.Response, error) {
 	view := packagesView{Page: h.frame(req, "Packages", packagesPath), Text: q.Text}
-	shelf, err := h.packages.Browse(req.Context(), packages.Browsing{Text: q.Text, Offset: q.Offset, Limit: packagesShown})
+	order, compare, err := ordering(req.URL.Query(), "name", packageColumns())
+	if err != nil {
+		return httpx.Response{}, err
+	}
+	view.sortable = order
+	shelf, err := h.packages.Browse(req.Context(), packages.Browsing{Text: q.Text, Offset: q.Offset, Limit: packagesShown,
+		Compare: compare})
 	if err != nil {
 		view.Failed = fault.From(err)
 		return h.html("packages", view)

@@ -94,10 +94,27 @@ type deploymentsView struct {
 	// MayPropose says that the visitor may make a pull request of drift.
 	MayPropose bool
 	Done       string
+	sortable   // of Snapshots
+	newest     string
 }
 
 type deploymentParams struct {
 	Done string `json:"done,omitempty" enum:"rollback,proposal"`
+	Sort string `json:"sort,omitempty" enum:"kind,-kind,changes,-changes,when,-when"`
+}
+
+func snapshotColumns() []column[*fileset.Snapshot] {
+	type entry = *fileset.Snapshot
+	return []column[entry]{
+		{name: "Snapshot", key: "kind", compare: func(a, b entry) int { return compareNames(a.Kind, b.Kind) }},
+		{name: "Changes", key: "changes", class: "number", largest: true, compare: func(a, b entry) int {
+			return len(a.Steps) - len(b.Steps)
+		}},
+		{name: "When", key: "when", class: "number", largest: true, compare: func(a, b entry) int {
+			return a.CreatedAt.Compare(b.CreatedAt)
+		}},
+		{name: "Roll back", hidden: true},
+	}
 }
 
 // WaitingPath returns the page of the pull request that waits.
@@ -120,7 +137,7 @@ func (t Toolsets) need() (out []waitItem, err error) {
 
 // Newest reports whether a snapshot is the newest.
 func (v deploymentsView) Newest(s *fileset.Snapshot) bool {
-	return len(v.Snapshots) > 0 && v.Snapshots[0].ID == s.ID
+	return s.ID == v.newest
 }
 
 // Targets returns a snapshot's targets in words.
@@ -152,7 +169,13 @@ func (h *deploymentPages) showDeployments(req *httpx.Request, q deploymentParams
 	if view.Waiting, err = h.deployments.Waiting(); err != nil {
 		return httpx.Response{}, err
 	}
-	view.Snapshots, err = h.deployments.Snapshots(maxSnapshots)
+	if view.Snapshots, err = h.deployments.Snapshots(maxSnapshots); err != nil {
+		return httpx.Response{}, err
+	}
+	if len(view.Snapshots) > 0 {
+		view.newest = view.Snapshots[0].ID
+	}
+	view.sortable, err = sortRows(req.URL.Query(), "-when", snapshotColumns(), view.Snapshots)
 	return h.htmlOr(err, "deployments", view)
 }
 

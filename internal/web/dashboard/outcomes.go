@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type outcomePages struct {
 type outcomeParams struct {
 	Days int    `json:"days,omitempty" minimum:"1" maximum:"3650"`
 	By   string `json:"by,omitempty" enum:"agent,tier,repository,session"`
+	Sort string `json:"sort,omitempty" maxLength:"40"` // see ordering
 }
 
 // outcomePage is the content of the page.
@@ -37,6 +39,29 @@ type outcomePage struct {
 	Rows    []outcomeRow
 	Periods []outcomeChoice
 	Groups  []outcomeChoice
+	sortable
+}
+
+// outcomeColumns returns the columns of groups of changes. The first is named after what they are grouped by.
+func outcomeColumns(by record.OutcomesBy) []column[outcomeRow] {
+	number := func(name, key, class string, of func(outcomeRow) float64) column[outcomeRow] {
+		return column[outcomeRow]{name: name, key: key, class: class, largest: true, compare: func(a, b outcomeRow) int {
+			return cmp.Compare(of(a), of(b))
+		}}
+	}
+	name := string(by)
+	return []column[outcomeRow]{
+		{name: strings.ToUpper(name[:1]) + name[1:], key: "name", compare: func(a, b outcomeRow) int {
+			return compareNames(a.Label, b.Label)
+		}},
+		number("Proposed", "proposed", "number", func(r outcomeRow) float64 { return float64(r.Proposed) }),
+		number("Merged", "merged", "number", func(r outcomeRow) float64 { return float64(r.Merged) }),
+		number("Closed", "closed", "number wide", func(r outcomeRow) float64 { return float64(r.Closed) }),
+		number("Ignored", "ignored", "number wide", func(r outcomeRow) float64 { return float64(r.Ignored) }),
+		number("Refused", "refused", "number", func(r outcomeRow) float64 { return float64(r.Refused) }),
+		{name: "Until merged", class: "number wide"},
+		number("Cost, each merged", "cost", "number wide", func(r outcomeRow) float64 { return r.CostPerMerge }),
+	}
 }
 
 // outcomeChoice is a link to another view of the report.
@@ -84,6 +109,9 @@ func (h *outcomePages) show(req *httpx.Request, q outcomeParams) (httpx.Response
 	view.Report, view.Numbers, view.Ends = report, outcomeRowOf(report, report.Total), outcomeBars(report)
 	for _, g := range report.Groups {
 		view.Rows = append(view.Rows, outcomeRowOf(report, g))
+	}
+	if view.sortable, err = sortRows(req.URL.Query(), "", outcomeColumns(view.By), view.Rows); err != nil {
+		return httpx.Response{}, err
 	}
 	for _, days := range []int{7, outcomeDays, 90, 365} {
 		view.Periods = append(view.Periods, outcomeChoice{strconv.Itoa(days) + " days", outcomeQuery(days, q.By),

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // policyPage shows the rules and says what they permit.
@@ -110,7 +111,7 @@ func sections(v policy.View) []section {
 				caps(v.Tier2Caps)),
 			fmt.Sprintf("Tier 3 proposes more: it may change %s in one pull request; %s.", fault.CountFiles(v.Tier3MaxFiles),
 				caps(v.Tier3Caps)),
-			fmt.Sprintf("A file may have %d bytes, all files together %d.", v.MaxFileBytes, v.MaxTotalBytes),
+			fmt.Sprintf("A file may have %s, all files together %s.", views.Size(v.MaxFileBytes), views.Size(v.MaxTotalBytes)),
 			fmt.Sprintf("A change that was closed without merging rests for %g hours; a person may lift that here%s.",
 				v.CooldownHours,
 				textIf(v.CooldownLabel != "", ", or by the label "+v.CooldownLabel, "")),

@@ -49,7 +49,7 @@ func (h *scriptPages) nav() pages.NavItem { return pages.NavItem{Path: scriptsPa
 
 func (h *scriptPages) routes(page func(string, httpx.Func) httpx.Route) []httpx.Route {
 	return []httpx.Route{
-		page(scriptsPath, h.showScripts), page(scriptsPath+"/{name}", h.showScript), page("/script-runs/{id}",
+		page(scriptsPath, withQuery(h.showScripts)), page(scriptsPath+"/{name}", h.showScript), page("/script-runs/{id}",
 			h.showScriptRun),
 		{
 			Method: "POST", Pattern: scriptsPath + "/{name}/run", Scope: access.Operate, Page: true, Handle: h.start,
@@ -74,6 +74,26 @@ type scriptsPage struct {
 	List scripts.ScriptList
 	Runs []runRow
 	Off  string // why there is nothing to see
+	sortable
+}
+
+type scriptsParams struct {
+	Sort string `json:"sort,omitempty" enum:"name,-name,with,-with,parameters,-parameters,tier,-tier"`
+}
+
+func scriptColumns() []column[scripts.ScriptItem] {
+	type entry = scripts.ScriptItem
+	return []column[entry]{
+		{name: "Script", key: "name", compare: func(a, b entry) int { return compareNames(a.Name, b.Name) }},
+		{name: "What it does"},
+		{name: "Runs with", key: "with", class: "wide", compare: func(a, b entry) int {
+			return compareNames(a.Interpreter, b.Interpreter)
+		}},
+		{name: "Parameters", key: "parameters", class: "number wide", largest: true, compare: func(a, b entry) int {
+			return a.Parameters - b.Parameters
+		}},
+		{name: "From tier", key: "tier", compare: func(a, b entry) int { return a.Tier - b.Tier }},
+	}
 }
 
 // runRow is a run as pages show it.
@@ -112,12 +132,15 @@ func rowOf(r scripts.ScriptRunItem) runRow {
 	return runRow{r, at}
 }
 
-func (h *scriptPages) showScripts(req *httpx.Request) (httpx.Response, error) {
+func (h *scriptPages) showScripts(req *httpx.Request, _ scriptsParams) (httpx.Response, error) {
 	view := scriptsPage{Page: h.frame(req, "Scripts", scriptsPath)}
 	var err error
 	if view.List, err = h.desk.List(req.Context(), h.call(req)); err != nil {
 		view.Off = fault.From(err).Message
 		return h.html("scripts", view)
+	}
+	if view.sortable, err = sortRows(req.URL.Query(), "name", scriptColumns(), view.List.Scripts); err != nil {
+		return httpx.Response{}, err
 	}
 	runs, err := h.desk.Runs(req.Context(), h.call(req), scripts.ScriptRunsRequest{Limit: runsShown})
 	if err != nil {

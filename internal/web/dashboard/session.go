@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
@@ -218,44 +217,10 @@ func (m moment) Failed() bool {
 	return m.Answer != nil && strings.HasPrefix(m.Answer.Text, failedAnswer)
 }
 
-// gistRunes limits the characters of what a call was about.
-const gistRunes = 100
-
-// callVerbs say what a call of the CLI's tools does, and which of its arguments names what it is done to.
-func callVerbs(tool string) (did, argument string) {
-	switch tool {
-	case "Bash":
-		return "Ran", "command"
-	case "Read":
-		return "Read", "file_path"
-	case "Write":
-		return "Wrote", "file_path"
-	case "Edit", "MultiEdit":
-		return "Edited", "file_path"
-	case "Grep", "Glob":
-		return "Searched for", "pattern"
-	case "WebFetch":
-		return "Fetched", "url"
-	}
-	return "Called", ""
-}
-
 // callMoment returns a call on the timeline.
 func callMoment(e sessions.Event) moment {
 	m := moment{At: e.Time, Event: e, Tone: string(views.Mute), Icon: "terminal-2", Folded: true}
-	var arguments map[string]any
-	argument := ""
-	m.Did, argument = callVerbs(e.Tool)
-	if err := json.Unmarshal([]byte(e.Text), &arguments); err == nil {
-		m.What, _ = arguments[argument].(string)
-	}
-	if m.What == "" {
-		m.Did, m.What = "Called", e.Tool[strings.LastIndex(e.Tool, "__")+1:]
-		m.What = strings.TrimPrefix(m.What, "_")
-	}
-	if text := []rune(strings.Join(strings.Fields(m.What), " ")); len(text) > gistRunes {
-		m.What = string(text[:gistRunes]) + " …"
-	}
+	m.Did, m.What = views.ToolCall(e)
 	return m
 }
 

@@ -44,6 +44,7 @@ type tokensPage struct {
 	Form        tokenForm
 	Made        *madeToken // the one that was just made; nil for none
 	Revoked     string     // name of the one that was just revoked
+	sortable               // of Good
 }
 
 // tokenForm makes a token.
@@ -93,6 +94,7 @@ func (h *tokenPages) routes() []httpx.Route {
 func (h *tokenPages) showTokens(req *httpx.Request, agents bool) (httpx.Response, error) {
 	var q struct {
 		Revoked string `json:"revoked,omitempty" maxLength:"100"`
+		Sort    string `json:"sort,omitempty" enum:"name,-name,tier,-tier,made,-made,expires,-expires,used,-used"`
 	}
 	if err := httpx.DecodeQuery(req, &q); err != nil {
 		return httpx.Response{}, err
@@ -150,7 +152,32 @@ func (h *tokenPages) view(req *httpx.Request, agents bool) (tokensPage, error) {
 			view.Ended = append(view.Ended, t)
 		}
 	}
+	if err == nil {
+		view.sortable, err = sortRows(req.URL.Query(), "made", tokenColumns(), view.Good)
+	}
 	return view, err
+}
+
+func tokenColumns() []column[credentials.TokenEntry] {
+	type entry = credentials.TokenEntry
+	return []column[entry]{
+		{name: "Name", key: "name", compare: func(a, b entry) int { return compareNames(a.Name, b.Name) }},
+		{name: "Highest tier", key: "tier", largest: true, compare: func(a, b entry) int { return a.MaxTier - b.MaxTier }},
+		{name: "Made", key: "made", class: "wide", compare: func(a, b entry) int { return a.CreatedAt.Compare(b.CreatedAt) }},
+		{name: "Expires", key: "expires", compare: compareExpiry},
+		{name: "Last used", key: "used", largest: true, compare: func(a, b entry) int {
+			return compareTimes(a.UsedAt, b.UsedAt)
+		}},
+		{name: "Revoke", hidden: true},
+	}
+}
+
+// compareExpiry has the token that ends first before the others, and those without an end after them.
+func compareExpiry(a, b credentials.TokenEntry) int {
+	if a.ExpiresAt == nil || b.ExpiresAt == nil {
+		return -compareTimes(a.ExpiresAt, b.ExpiresAt)
+	}
+	return compareTimes(a.ExpiresAt, b.ExpiresAt)
 }
 
 // rightsBound says what bounds the rights of tokens that this person makes; see access.Gatekeeper.Bounded.

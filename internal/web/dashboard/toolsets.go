@@ -140,6 +140,7 @@ type actList struct {
 	List, Act operation.Page
 	View      operation.View
 	May       bool // this person may do what the rows are for
+	sortable
 }
 
 // Needs says what a person who may not act needs.
@@ -153,15 +154,20 @@ func addressOf(pattern, id string) string {
 	return strings.Replace(pattern, "{id}", url.PathEscape(id), 1)
 }
 
-func (h *actPages) showActList(req *httpx.Request, _ struct{}) (httpx.Response, error) {
+type actListParams struct {
+	Sort string `json:"sort,omitempty" maxLength:"40"` // see ordering
+}
+
+func (h *actPages) showActList(req *httpx.Request, _ actListParams) (httpx.Response, error) {
 	view, err := h.view(req)
 	if err != nil {
 		return httpx.Response{}, err
 	}
-	return h.html("actlist", actList{
+	order, err := sortRows(req.URL.Query(), "", viewColumns(view), view.Rows)
+	return h.htmlOr(err, "actlist", actList{
 		Page: h.frame(req, h.list.Shown.Page.Title, h.list.Shown.Page.Path), List: h.list.Shown.Page, Act: h.act.Shown.Page,
-		View: view,
-		May:  h.act.Handle != nil && req.Principal.Scopes.Has(h.act.Needs.Scope),
+		View: view, sortable: order,
+		May: h.act.Handle != nil && req.Principal.Scopes.Has(h.act.Needs.Scope),
 	})
 }
 

@@ -373,6 +373,17 @@ func Cost(u sessions.Usage) string {
 	return Money(u.CostUSD)
 }
 
+// Size returns a number of bytes in the largest unit that says it exactly: "900 bytes", "256 KiB", "1 MiB".
+func Size(bytes int) string {
+	switch {
+	case bytes >= 1<<20 && bytes%(1<<20) == 0:
+		return strconv.Itoa(bytes>>20) + " MiB"
+	case bytes >= 1<<10 && bytes%(1<<10) == 0:
+		return strconv.Itoa(bytes>>10) + " KiB"
+	}
+	return Many(bytes, "byte", "bytes")
+}
+
 // Tokens returns a number of tokens, short: "850", "18 k", "1.2 M".
 func Tokens(n int64) string {
 	switch {

@@ -176,6 +176,9 @@ func TestAgesLengthsAndNumbers(t *testing.T) {
 		views.Cost(sessions.Usage{CostUSD: 0.311, CostSource: sessions.CostUnknown}):                     "$0.31 and more",
 		views.Cost(sessions.Usage{CostSource: sessions.CostUnknown}):                                     "not known",
 		views.Cost(sessions.Usage{}): "–",
+		views.Size(0):                "0 bytes", views.Size(1): "1 byte", views.Size(1023): "1,023 bytes",
+		views.Size(1025): "1,025 bytes", views.Size(262144): "256 KiB", views.Size(1 << 20): "1 MiB",
+		views.Size(3 << 19): "1,536 KiB",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
