@@ -29,6 +29,7 @@ func TestOnePersonIsNeverTwo(t *testing.T) {
 		return Actor{Door: DoorMCP, Session: &ActorSession{ID: "s", Starter: &starter, Read: read}, Client: "cli 1"}
 	}
 	minted := of(DoorREST, "b", of(DoorREST, "a", joe))
+	shouted := Actor{Door: DoorREST, Person: &Person{Issuer: IssuerProxy, Subject: "ANN", Name: "proxy:ANN"}}
 	schedule := Actor{Door: DoorPoll, System: SystemSchedule}
 	for name, c := range map[string]struct {
 		second, started Actor
@@ -56,6 +57,7 @@ func TestOnePersonIsNeverTwo(t *testing.T) {
 		"another person":                        {bob, ann, ""},
 		"their token":                           {of(DoorREST, "a", bob), of(DoorMCP, "b", ann), ""},
 		"one whom the proxy names":              {proxied, schedule, ""},
+		"one whom the proxy names in capitals":  {shouted, proxied, "stands behind"},
 		"a person, after the schedule":          {ann, session(schedule), ""},
 		"nobody":                                {Actor{System: SystemAnonymous}, schedule, "is not a person"},
 		"a person, after nobody that is known":  {ann, Actor{Door: DoorREST}, "does not say"},
