@@ -315,10 +315,11 @@ type Identity struct {
 // Errors: forbidden, and recorded, if the policy gives them no role.
 func (g *Gatekeeper) Arrive(ctx context.Context, a Identity) (id string, p Principal, err error) {
 	who := personOf(a.Person, g.now())
-	if why := g.directory.closed(); why != "" {
+	if g.directory.closed() != "" { // why is for those who are in: whoever has an account at the provider comes here
 		who.Name = who.Provider + ":" + cmp.Or(who.User, who.Subject)
 		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(),
-			fault.New(fault.Forbidden, "%s; nobody can sign in anew until the operator corrects it", why))
+			fault.New(fault.Forbidden,
+				"the operator's rules cannot be read; nobody can sign in anew until the operator corrects them"))
 	}
 	if who.Sealed, err = g.sealed(who.Account, a.Grant); err != nil {
 		return "", Principal{}, err
