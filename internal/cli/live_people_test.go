@@ -186,7 +186,12 @@ func (s *signedInWorld) as(contentType string) http.Header {
 // signIn signs a person in by the provider, and returns the status and the cookie of the login.
 func (s *signedInWorld) signIn(name string) (status int, cookie string) {
 	s.Helper()
-	s.provider.SignedIn(fakeoidc.Person{Subject: name, User: name})
+	return s.signInAs(fakeoidc.Person{Subject: name, User: name})
+}
+
+func (s *signedInWorld) signInAs(who fakeoidc.Person) (status int, cookie string) {
+	s.Helper()
+	s.provider.SignedIn(who)
 	get := func(address, kept string) responseHead {
 		headers := http.Header{}
 		if kept != "" {
@@ -204,7 +209,11 @@ func (s *signedInWorld) signIn(name string) (status int, cookie string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	arrived := get(s.address+back.RequestURI(), kept.Name+"="+kept.Value)
+	arrived, text := s.exchangeOf(http.MethodGet, s.address+back.RequestURI(), "",
+		http.Header{"Cookie": {kept.Name + "=" + kept.Value}})
+	if strings.Contains(text, "nonsense") {
+		s.Errorf("whoever has an account at the provider reads what is wrong with the policy: %s", text)
+	}
 	for _, c := range arrived.Cookies() {
 		if c.Name == "claudeops_session" {
 			cookie = c.Name + "=" + c.Value

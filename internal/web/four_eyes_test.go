@@ -158,8 +158,8 @@ func (e *eyes) onPage(verb string) passing {
 		if who.web == nil {
 			return "", false
 		}
-		a := e.do("POST", "/pulls/fake/joe/infra/1/review", url.Values{"action": {verb}, "head": {""}, "force": {"yes"}}.Encode(), browser,
-			set("Content-Type", formType), who.web)
+		form := url.Values{"action": {verb}, "head": {""}, "force": {"yes"}}
+		a := e.do("POST", "/pulls/fake/joe/infra/1/review", form.Encode(), browser, set("Content-Type", formType), who.web)
 		switch {
 		case a.StatusCode < 400:
 			return "", true

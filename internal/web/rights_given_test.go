@@ -20,7 +20,8 @@ type giver struct {
 
 // has reports whether the giver may do all of it themselves, at a tier.
 func (g giver) has(tier gitprovider.Tier, scopes ...access.Scope) bool {
-	return tier <= g.tier && !slices.ContainsFunc(scopes, func(s access.Scope) bool { return !slices.Contains(g.scopes, s) })
+	lacks := func(s access.Scope) bool { return !slices.Contains(g.scopes, s) }
+	return tier <= g.tier && !slices.ContainsFunc(scopes, lacks)
 }
 
 // agentDoes is what an agent of a tier may do. It is written down here beside the product, which it is to be held
