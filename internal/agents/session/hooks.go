@@ -67,7 +67,7 @@ func (h *Hooks) Authorize(name, token string) (policy.Hook, error) {
 	p, err := h.Policy()
 	if err != nil {
 		return policy.Hook{}, fault.Wrap(err, fault.CodeOf(err),
-			"the operator's rules cannot be read, so that no hook starts a session; `claudeops doctor` says why")
+			"the operator's rules are malformed, so that no hook starts a session; `claudeops doctor` says why")
 	}
 	hook, found := p.Agents.HookNamed(name)
 	sum := sha256.Sum256([]byte(token))

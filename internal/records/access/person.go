@@ -319,7 +319,7 @@ func (g *Gatekeeper) Arrive(ctx context.Context, a Identity) (id string, p Princ
 		who.Name = who.Provider + ":" + cmp.Or(who.User, who.Subject)
 		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(),
 			fault.New(fault.Forbidden,
-				"the operator's rules cannot be read; nobody can sign in anew until the operator corrects them"))
+				"the operator's rules are malformed; nobody can sign in anew until the operator corrects them"))
 	}
 	if who.Sealed, err = g.sealed(who.Account, a.Grant); err != nil {
 		return "", Principal{}, err
