@@ -61,6 +61,7 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 	said := s.serving(func(address string) {
 		s.address = address
 		s.arrive()
+		own := s.ownAgent()
 		for _, step := range []struct {
 			name, policy string
 			// What ann's browser gets that reads and that makes a token, bob who signs in, a program that asks for consent
@@ -71,36 +72,56 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			// not paused, promotes what was not proposed and merges what is not there.
 			person                    fault.Code
 			resumes, promotes, merges int
+			// What the command line gets that runs a session, ann's browser that starts one, and who calls a hook.
+			runs          fault.Code
+			starts, hooks int
 		}{
-			{"as it was", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404},
-			{"narrowed", rolesOfTest + "repositories: [demo/other]\n", 200, 201, 200, 303, 200, fault.RepoNotAllowed,
-				fault.RepoNotAllowed, fault.RepoNotAllowed, fault.RepoNotAllowed, 404, 404, 403},
-			{"broken", rolesOfTest + "nonsense: true\n", 200, 403, 403, 403, 200, "", fault.ReadOnly, fault.ReadOnly,
-				fault.ReadOnly, 403, 403, 403},
-			{"mended", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404},
+			{"as it was", rolesOfTest + hooksOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404, "", 202, 200},
+			{"narrowed", rolesOfTest + hooksOfTest + "repositories: [demo/other]\n", 200, 201, 200, 303, 200,
+				fault.RepoNotAllowed, fault.RepoNotAllowed, fault.RepoNotAllowed, fault.RepoNotAllowed, 404, 404, 403, "", 202,
+				200},
+			{"broken", rolesOfTest + hooksOfTest + "nonsense: true\n", 200, 403, 403, 403, 200, "", fault.ReadOnly,
+				fault.ReadOnly, fault.ReadOnly, 403, 403, 403, fault.Misconfigured, 403, 503},
+			{"mended", rolesOfTest + hooksOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404, "", 202, 200},
 			{"a lower role", strings.Replace(rolesOfTest, "operator:", "reviewer:", 1), 200, 403, 200, 403, 400,
-				fault.Unauthenticated, fault.Unauthenticated, "", "", 403, 404, 404},
-			{"mended again", rolesOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404},
+				fault.Unauthenticated, fault.Unauthenticated, "", "", 403, 404, 404, "", 403, 401},
+			{"mended again", rolesOfTest + hooksOfTest, 200, 201, 200, 303, 200, "", "", "", "", 404, 404, 404, "", 202,
+				200},
 			{"no role", strings.Replace(rolesOfTest, "user: ann", "user: eve", 1), 401, 401, 200, 401, 400,
-				fault.Unauthenticated, fault.Unauthenticated, "", "", 401, 401, 401},
+				fault.Unauthenticated, fault.Unauthenticated, "", "", 401, 401, 401, "", 401, 401},
 		} {
 			s.put("policy.yaml", step.policy)
 			// What the agent and the browser get tells that the rules of this step are seen: it differs from the step before.
 			s.becomes(step.name, func() bool {
 				return s.reading() == step.reads && s.making() == step.makes && s.listsAs() == step.lists
 			})
+			read := fault.Code("") // what who reads gets that is not ann
+			if step.person == fault.RepoNotAllowed {
+				read = step.person
+			}
+			s.becomes(step.name+", for a process of its own", func() bool { return own.calls("list_prs", homeOfTest) == read })
 			for what, c := range map[string]struct{ got, want any }{
 				"a browser that reads": {s.reading(), step.reads}, "a browser that makes a token": {s.making(), step.makes},
 				"somebody who signs in": {s.signingIn("bob"), step.signsIn}, "a program that asks": {s.consent(), step.consents},
 				"a program that refreshes": {s.refreshing(), step.refreshes}, "an agent that lists": {s.listsAs(), step.lists},
-				"an agent that proposes":            {s.proposesAs(), step.proposes},
-				"an agent at the socket that reads": {s.socketCalls("list_prs", homeOfTest), step.lists},
-				"an agent at the socket":            {s.socketCalls("create_pr", newFile()), step.proposes},
-				"the command line":                  {s.terminal(), step.terminal},
-				"a person by REST":                  {s.proposesByREST(), step.person},
-				"a browser that resumes":            {s.resuming(), step.resumes},
-				"a browser that stops a session":    {s.acts("/api/v1/sessions/none/stop", ""), step.resumes},
-				"a browser that promotes":           {s.acts("/api/v1/proposals/none/promote", "{}"), step.promotes},
+				"an agent that proposes":               {s.proposesAs(), step.proposes},
+				"an agent at the socket that reads":    {s.socketCalls("list_prs", homeOfTest), step.lists},
+				"an agent at the socket":               {s.socketCalls("create_pr", newFile()), step.proposes},
+				"the command line":                     {s.terminal(), step.terminal},
+				"a person by REST":                     {s.proposesByREST(), step.person},
+				"a person who looks by REST":           {s.looks(), read},
+				"a person who revises by REST":         {s.revises(true), step.person},
+				"a person who replies by REST":         {s.revises(false), step.person},
+				"an agent of the older era that lists": {s.olderCalls("list_prs", homeOfTest), step.lists},
+				"an agent of the older era":            {s.olderCalls("create_pr", newFile()), step.proposes},
+				"a process of its own":                 {own.calls("create_pr", newFile()), step.terminal},
+				"the command line that runs a session": {s.runs(), step.runs},
+				"a browser that starts a session":      {s.starts(), step.starts},
+				"a hook":                               {s.hooks(), step.hooks},
+				"a program that gives up a token":      {s.revokes(), http.StatusOK},
+				"a browser that resumes":               {s.resuming(), step.resumes},
+				"a browser that stops a session":       {s.acts("/api/v1/sessions/none/stop", ""), step.resumes},
+				"a browser that promotes":              {s.acts("/api/v1/proposals/none/promote", "{}"), step.promotes},
 				"a browser that merges": {s.sends("/pulls/local/demo/home/999/review", "action=merge"),
 					step.merges},
 				"a browser that sends a form": {s.sends("/resume", "repo=demo/home"), step.resumes},
@@ -186,7 +207,12 @@ func (s *signedInWorld) as(contentType string) http.Header {
 // signIn signs a person in by the provider, and returns the status and the cookie of the login.
 func (s *signedInWorld) signIn(name string) (status int, cookie string) {
 	s.Helper()
-	s.provider.SignedIn(fakeoidc.Person{Subject: name, User: name})
+	return s.signInAs(fakeoidc.Person{Subject: name, User: name})
+}
+
+func (s *signedInWorld) signInAs(who fakeoidc.Person) (status int, cookie string) {
+	s.Helper()
+	s.provider.SignedIn(who)
 	get := func(address, kept string) responseHead {
 		headers := http.Header{}
 		if kept != "" {
@@ -204,7 +230,11 @@ func (s *signedInWorld) signIn(name string) (status int, cookie string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	arrived := get(s.address+back.RequestURI(), kept.Name+"="+kept.Value)
+	arrived, text := s.exchangeOf(http.MethodGet, s.address+back.RequestURI(), "",
+		http.Header{"Cookie": {kept.Name + "=" + kept.Value}})
+	if strings.Contains(text, "nonsense") {
+		s.Errorf("whoever has an account at the provider reads what is wrong with the policy: %s", text)
+	}
 	for _, c := range arrived.Cookies() {
 		if c.Name == "claudeops_session" {
 			cookie = c.Name + "=" + c.Value

@@ -489,12 +489,21 @@ func (h responseHead) Cookies() []*http.Cookie { return (&http.Response{Header: 
 // exchangeOf asks, and follows no redirect.
 func (w *peopleWorld) exchangeOf(method, address, body string, headers http.Header) (head responseHead, text string) {
 	w.Helper()
+	return w.exchangeBy(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}, method, address, body, headers)
+}
+
+// exchangeBy asks with a client.
+func (w *peopleWorld) exchangeBy(client *http.Client, method, address, body string, headers http.Header) (
+	head responseHead, text string,
+) {
+	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, address, strings.NewReader(body))
 	if err != nil {
 		w.Fatal(err)
 	}
 	r.Header = headers
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	got, err := client.Do(r)
 	if err != nil {
 		w.Fatal(err)

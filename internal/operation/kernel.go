@@ -283,7 +283,6 @@ func (a *attempt) endAct(ctx context.Context, err error) error {
 		said = f
 	}
 	row := a.failedRow(err)
-	row.Repeats = row.Door == record.DoorWeb || row.Door == record.DoorREST || row.Door == record.DoorWebhook
 	if a.append(ctx, row, f) != nil {
 		return said
 	}

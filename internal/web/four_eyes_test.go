@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
+	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
@@ -30,6 +34,8 @@ func newEyes(t *testing.T) *eyes {
 	w.flow.Authority.Policy.People.FourEyes = true
 	r := &reviewer{world: w}
 	w.web.Providers.Reviewer = r
+	w.web.Acts = append(w.web.Acts, review.Operations{Service: r.service,
+		ProviderOf: func(string, string) string { return "fake" }}.Operations()...)
 	w.build()
 	return &eyes{world: w, provider: provider, reviewer: r}
 }
@@ -88,29 +94,109 @@ func (e *eyes) grant(by edit) string {
 	return access
 }
 
-// decide is a person's decision on the page, and returns its code.
-func (e *eyes) decide(verb string, by edit) fault.Code {
+// decider is somebody who lets a change pass, or tries to: by HTTP, at the command line, or both.
+type decider struct {
+	web      edit          // nil: not by HTTP
+	terminal *record.Actor // nil: not at the command line
+}
+
+// withToken is the holder of a token, who shows it over HTTP and at the command line.
+func (e *eyes) withToken(secret string) decider {
 	e.Helper()
-	a := e.do("POST", "/pulls/fake/joe/infra/1/review", url.Values{"action": {verb}, "head": {""}}.Encode(), browser,
-		set("Content-Type", formType), by)
-	switch {
-	case a.StatusCode < 400:
-		return ""
-	case a.StatusCode == http.StatusForbidden && strings.Contains(string(a.body), "two persons"):
-		return fault.Forbidden
+	who, err := e.web.Access.Bearer(e.Context(), secret)
+	if err != nil {
+		e.Fatal(err)
 	}
-	e.Fatalf("%s: %d %s", verb, a.StatusCode, a.body)
-	return ""
+	at := who.Actor.At(record.DoorCLI)
+	return decider{bearer(secret), &at}
 }
 
-// decideAs is the decision of somebody at the command line.
-func (e *eyes) decideAs(verb string, who record.Actor) fault.Code {
-	_, err := e.reviewer.Do(context.Background(), review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1,
-		Verb: verb, By: operation.Caller{Actor: who}})
-	return fault.CodeOf(err)
+// passing is a door by which a change passes. try returns the code of the refusal.
+type passing struct {
+	name string
+	verb string // of review.Verbs
+	try  func(decider) (code fault.Code, offered bool)
 }
 
-// TestNobodyIsTwoPersons lists who started a pull request, and who tries to decide about it.
+// passes lists every door by which a change can pass. It is derived from the verbs, the operations and the pages of the
+// product: a new one fails here until it is said what it does.
+func (e *eyes) passes() (out []passing) {
+	e.Helper()
+	for _, verb := range review.Verbs() {
+		if verb.Passes {
+			out = append(out, e.atTerminal(verb.Name), e.onPage(verb.Name))
+		}
+	}
+	for _, o := range operation.List(operation.Toolset{Operations: e.web.Acts}, e.web.Toolsets.Operations[0]) {
+		switch {
+		case o.Needs.Scope != access.Review:
+		case o.Name == "review_pr":
+			out = append(out, e.byREST(o, "approve", `"event":"approve",`))
+		case o.Name == "merge_pr":
+			out = append(out, e.byREST(o, "merge", ""))
+		case slices.Contains([]string{"close_pr", "lift_cooldown", prflow.OpPromote}, o.Name): // let nothing pass
+		default:
+			e.Fatalf("the operation %s needs the scope review: does a change pass by it?", o.Name)
+		}
+	}
+	table, err := os.ReadFile(filepath.Join("testdata", "roles.txt"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		f := strings.Fields(line)
+		page := f[0] == "POST" && f[2] == string(access.Review) && !strings.HasPrefix(f[1], "/api/")
+		if page && f[1] != "/pulls/{provider}/{owner}/{repo}/{number}/review" && f[1] != "/proposals/{id}/promote" {
+			e.Fatalf("the page %s needs the scope review: does a change pass by it?", f[1])
+		}
+	}
+	return out
+}
+
+func (e *eyes) onPage(verb string) passing {
+	return passing{"page, " + verb, verb, func(who decider) (fault.Code, bool) {
+		if who.web == nil {
+			return "", false
+		}
+		form := url.Values{"action": {verb}, "head": {""}, "force": {"yes"}}
+		a := e.do("POST", "/pulls/fake/joe/infra/1/review", form.Encode(), browser, set("Content-Type", formType), who.web)
+		switch {
+		case a.StatusCode < 400:
+			return "", true
+		case a.StatusCode == http.StatusForbidden && strings.Contains(string(a.body), "two persons"):
+			return fault.Forbidden, true
+		}
+		e.Fatalf("%s: %d %s", verb, a.StatusCode, a.body)
+		return "", true
+	}}
+}
+
+func (e *eyes) byREST(o operation.Operation, verb, members string) passing {
+	return passing{"REST, " + verb, verb, func(who decider) (fault.Code, bool) {
+		if who.web == nil {
+			return "", false
+		}
+		a := e.do(o.Route.Method, "/api/v1"+strings.Replace(o.Route.Path, "{number}", "1", 1),
+			`{`+members+`"repo_owner":"joe","repo_name":"infra"}`, who.web)
+		if a.StatusCode >= 400 && !strings.Contains(string(a.body), "two persons") {
+			e.Fatalf("%s: %d %s", verb, a.StatusCode, a.body)
+		}
+		return fault.Code(a.code()), true
+	}}
+}
+
+func (e *eyes) atTerminal(verb string) passing {
+	return passing{"command line, " + verb, verb, func(who decider) (fault.Code, bool) {
+		if who.terminal == nil {
+			return "", false
+		}
+		_, err := e.reviewer.Do(e.Context(), review.Request{Provider: "fake", Owner: "joe", Name: "infra", Number: 1,
+			Verb: verb, By: operation.Caller{Actor: *who.terminal}})
+		return fault.CodeOf(err), true
+	}}
+}
+
+// TestNobodyIsTwoPersons lists who started a pull request, and who tries to let it pass, at every door.
 func TestNobodyIsTwoPersons(t *testing.T) {
 	joe, root := record.OSUser("1000", "joe"), record.OSUser("0", "root")
 	session := func(starter record.Actor) record.Actor {
@@ -123,121 +209,173 @@ func TestNobodyIsTwoPersons(t *testing.T) {
 	person := func(e *eyes, subject string) *record.Person {
 		return &record.Person{Issuer: e.provider.Issuer(), Subject: subject, Name: "gitea:ann"}
 	}
-	type decision = func(verb string) fault.Code
-	by := func(e *eyes, who edit) decision { return func(verb string) fault.Code { return e.decide(verb, who) } }
-	at := func(e *eyes, who record.Actor) decision {
-		return func(verb string) fault.Code { return e.decideAs(verb, who) }
-	}
-	for name, start := range map[string]func(e *eyes, ann edit) decision{
-		"own token, then themselves": func(e *eyes, ann edit) decision {
+	by := func(who edit) decider { return decider{web: who} }
+	at := func(who record.Actor) decider { return decider{terminal: &who} }
+	for name, start := range map[string]func(e *eyes, ann edit) decider{
+		"own token, then themselves": func(e *eyes, ann edit) decider {
 			e.propose(bearer(e.mint(ann, everyScope)))
-			return by(e, ann)
+			return by(ann)
 		},
-		"own token, then another own token": func(e *eyes, ann edit) decision {
+		"own token, then another own token": func(e *eyes, ann edit) decider {
 			e.propose(bearer(e.mint(ann, everyScope)))
-			return by(e, bearer(e.mint(ann, everyScope)))
+			return e.withToken(e.mint(ann, everyScope))
 		},
-		"own agent's token": func(e *eyes, ann edit) decision {
+		"own agent's token": func(e *eyes, ann edit) decider {
 			e.proposeAsAgent(e.mint(ann, anAgent))
-			return by(e, ann)
+			return by(ann)
 		},
-		"own grant": func(e *eyes, ann edit) decision {
+		"own grant": func(e *eyes, ann edit) decider {
 			e.proposeAsAgent(e.grant(ann))
-			return by(e, ann)
+			return by(ann)
 		},
-		"agent's token that one's own token made": func(e *eyes, ann edit) decision {
+		"agent's token that one's own token made": func(e *eyes, ann edit) decider {
 			e.proposeAsAgent(e.mint(bearer(e.mint(ann, everyScope)), anAgent))
-			return by(e, ann)
+			return by(ann)
 		},
-		"a token that a token made, then that": func(e *eyes, _ edit) decision {
-			first := bearer(e.token("first", 3, "propose", "review", "read", "operate"))
-			e.propose(bearer(e.mint(first, everyScope)))
-			return by(e, first)
+		"a token that a token made, then that": func(e *eyes, _ edit) decider {
+			first := e.token("first", 3, "propose", "review", "read", "operate")
+			e.propose(bearer(e.mint(bearer(first), everyScope)))
+			return e.withToken(first)
 		},
-		"a token, then one that it made": func(e *eyes, _ edit) decision {
+		"a token, then one that it made": func(e *eyes, _ edit) decider {
 			first := bearer(e.token("first", 3, "propose", "review", "read", "operate"))
 			e.propose(first)
-			return by(e, bearer(e.mint(first, everyScope)))
+			return e.withToken(e.mint(first, everyScope))
 		},
-		"an agent's token and a token of the same maker": func(e *eyes, _ edit) decision {
+		"an agent's token and a token of the same maker": func(e *eyes, _ edit) decider {
 			first := bearer(e.token("first", 3, "propose", "review", "read", "operate"))
 			e.proposeAsAgent(e.mint(first, anAgent))
-			return by(e, bearer(e.mint(first, everyScope)))
+			return e.withToken(e.mint(first, everyScope))
 		},
-		"a grant that a token allowed, then the token": func(e *eyes, _ edit) decision {
+		"a grant that a token allowed, then the token": func(e *eyes, _ edit) decider {
 			secret := e.token("first", 3, "propose", "review", "read", "operate")
 			e.proposeAsAgent(e.grant(with(e.signIn(secret))))
-			return by(e, bearer(secret))
+			return e.withToken(secret)
 		},
-		"a dry run that somebody else opened": func(e *eyes, ann edit) decision {
-			e.flow.Authority.DryRun = true
-			e.build()
-			e.want(e.do("POST", "/api/v1/prs", request(nil), bearer(e.mint(ann, everyScope))), 200, "")
-			id := e.attempts()[0].RequestID
-			e.flow.Authority.DryRun = false
-			e.build()
-			if a := e.do("POST", "/api/v1/proposals/"+id+"/promote", "", e.browser("8", "bob")); a.StatusCode != 201 {
-				e.Fatalf("%d %s", a.StatusCode, a.body)
-			}
-			return by(e, ann)
+		"a dry run that somebody else opened": func(e *eyes, ann edit) decider {
+			e.tryAndOpen(bearer(e.mint(ann, everyScope)), e.browser("8", "bob"))
+			return by(ann)
 		},
-		"own session": func(e *eyes, ann edit) decision {
+		"own session": func(e *eyes, ann edit) decider {
 			e.proposeAs(session(record.Actor{Door: record.DoorWeb, Person: person(e, "7")}))
-			return by(e, ann)
+			return by(ann)
 		},
-		"a hand-over of the own session": func(e *eyes, ann edit) decision {
+		"a hand-over of the own session": func(e *eyes, ann edit) decider {
 			e.proposeAs(session(session(record.Actor{Door: record.DoorWeb, Person: person(e, "7")})))
-			return by(e, ann)
+			return by(ann)
 		},
-		"renamed meanwhile": func(e *eyes, ann edit) decision {
+		"renamed meanwhile": func(e *eyes, ann edit) decider {
 			e.propose(bearer(e.mint(ann, everyScope)))
-			return by(e, e.browser("7", "annie"))
+			return by(e.browser("7", "annie"))
 		},
-		"the command line, twice": func(e *eyes, _ edit) decision {
+		"the command line, twice": func(e *eyes, _ edit) decider {
 			e.proposeAs(joe)
-			return at(e, joe)
+			return at(joe)
 		},
-		"the command line, then with sudo": func(e *eyes, _ edit) decision {
+		"the command line, then with sudo": func(e *eyes, _ edit) decider {
 			e.proposeAs(joe)
-			return at(e, root)
+			return at(root)
 		},
-		"themselves, then the command line": func(e *eyes, ann edit) decision {
+		"themselves, then the command line": func(e *eyes, ann edit) decider {
 			e.propose(bearer(e.mint(ann, everyScope)))
-			return at(e, joe)
+			return at(joe)
 		},
-		"themselves, then with their token at the command line": func(e *eyes, ann edit) decision {
+		"their token, then that": func(e *eyes, ann edit) decider {
 			secret := e.mint(ann, everyScope)
 			e.propose(bearer(secret))
-			who, err := e.web.Access.Bearer(t.Context(), secret)
-			if err != nil {
-				e.Fatal(err)
-			}
-			return at(e, who.Actor.At(record.DoorCLI))
+			return e.withToken(secret)
 		},
-		"an agent over stdio, then the command line": func(e *eyes, _ edit) decision {
+		"the same as somebody else has proposed": func(e *eyes, ann edit) decider {
+			e.propose(bearer(e.mint(e.browser("8", "bob"), everyScope)))
+			if a := e.do("POST", "/api/v1/prs", request(nil), bearer(e.mint(ann, everyScope))); a.json["reused"] != true {
+				e.Fatalf("%d %s", a.StatusCode, a.body)
+			}
+			return by(ann)
+		},
+		"somebody else's dry run, which they opened": func(e *eyes, ann edit) decider {
+			e.tryAndOpen(bearer(e.mint(e.browser("8", "bob"), everyScope)), ann)
+			return by(ann)
+		},
+		"a session of the schedule that read their words": func(e *eyes, _ edit) decider {
+			who := session(record.Actor{Door: record.DoorPoll, System: record.SystemSchedule})
+			who.Session.Read = []record.Actor{{Door: record.DoorWeb, Person: person(e, "7")}}
+			e.proposeAs(who)
+			return by(e.browser("7", "ann"))
+		},
+		"a session of a hook that read their words, then handed over": func(e *eyes, ann edit) decider {
+			who := session(record.Actor{Door: record.DoorWebhook, Client: "hook alerts"})
+			who.Session.Read = []record.Actor{{Door: record.DoorWeb, Person: person(e, "7")}}
+			e.proposeAs(session(who))
+			return e.withToken(e.mint(ann, everyScope))
+		},
+		"a session of the schedule, then an agent of nobody": func(e *eyes, _ edit) decider {
+			e.proposeAs(session(record.Actor{Door: record.DoorPoll, System: record.SystemSchedule}))
+			return at(record.Actor{Door: record.DoorCLI, Client: "somebody"})
+		},
+		"a session of which it is not known who started it": func(e *eyes, ann edit) decider {
+			e.proposeAs(record.Actor{Door: record.DoorMCP, Session: &record.ActorSession{ID: "1"}})
+			return by(ann)
+		},
+		"what no record is of": func(e *eyes, ann edit) decider {
+			e.openUnrecorded()
+			return by(ann)
+		},
+		"an agent over stdio, then the command line": func(e *eyes, _ edit) decider {
 			e.proposeAs(joe.At(record.DoorMCP))
-			return at(e, joe)
+			return at(joe)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEyes(t)
-			decide := start(e, e.browser("7", "ann"))
-			for _, verb := range []string{"approve", "merge"} {
-				if code := decide(verb); code != fault.Forbidden {
-					t.Errorf("%s: %q", verb, code)
+			who, offered := start(e, e.browser("7", "ann")), 0
+			for _, door := range e.passes() {
+				code, has := door.try(who)
+				if !has {
+					continue
 				}
-				if row := e.attempts()[0]; row.Action != "review."+verb || row.Outcome != record.OutcomeRefused ||
-					row.Actor.IsZero() {
-					t.Errorf("%s: %+v", verb, row.Attempt)
+				offered++
+				if row := e.attempts()[0]; code != fault.Forbidden || row.Action != "review."+door.verb ||
+					row.Outcome != record.OutcomeRefused || row.Actor.IsZero() {
+					t.Errorf("%s: %q, %+v", door.name, code, row.Attempt)
 				}
 			}
-			if len(e.reviewer.done) > 0 {
-				t.Errorf("done: %+v", e.reviewer.done)
+			if len(e.reviewer.done) > 0 || offered == 0 {
+				t.Errorf("%d doors, done: %+v", offered, e.reviewer.done)
 			}
-			if code := e.decide("approve", e.browser("9", "eve")); code != "" {
-				t.Errorf("somebody else: %s", code)
+			eve := e.withToken(e.mint(e.browser("9", "eve"), everyScope))
+			for _, door := range e.passes() {
+				code, _ := door.try(eve)
+				if unknown := strings.Contains(name, "known") || strings.Contains(name, "no record"); (code == "") == unknown {
+					t.Errorf("somebody else, %s: %q", door.name, code)
+				}
 			}
 		})
+	}
+}
+
+// tryAndOpen has one propose in a dry run, and another open that.
+func (e *eyes) tryAndOpen(tries, opens edit) {
+	e.Helper()
+	e.flow.Authority.DryRun = true
+	e.build()
+	e.want(e.do("POST", "/api/v1/prs", request(nil), tries), 200, "")
+	id := e.attempts()[0].RequestID
+	e.flow.Authority.DryRun = false
+	e.build()
+	if a := e.do("POST", "/api/v1/proposals/"+id+"/promote", "", opens); a.StatusCode != 201 {
+		e.Fatalf("%d %s", a.StatusCode, a.body)
+	}
+}
+
+// openUnrecorded opens a pull request as a process does that is killed before it records that.
+func (e *eyes) openUnrecorded() {
+	e.Helper()
+	other := newWorld(e.TB, nil)
+	flow := e.flow
+	flow.Ledger, flow.History, flow.Proof.Head = other.store.Ledger, other.store.History, other.store.Audit.Head
+	who := operation.Caller{Actor: record.OSUser("1000", "joe").At(record.DoorMCP)}
+	if _, err := prflow.New(flow).Create(e.Context(), who, []byte(request(nil))); err != nil {
+		e.Fatal(err)
 	}
 }
 
@@ -258,7 +396,7 @@ func TestARowSaysWhoStandsBehindIt(t *testing.T) {
 	if err != nil || len(kept.Actor.Lineage()) != 3 || kept.Caller != row.Caller {
 		t.Errorf("the proposal has %+v, %v", kept.Actor, err)
 	}
-	e.decide("approve", e.browser("8", "bob"))
+	e.onPage("approve").try(decider{web: e.browser("8", "bob")})
 	if row := e.attempts()[0]; row.Action != "review.approve" || row.Actor.Person == nil ||
 		row.Actor.Person.Subject != "8" {
 		t.Errorf("the approval has %+v", row.Actor)

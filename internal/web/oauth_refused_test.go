@@ -247,6 +247,9 @@ func TestACodeIsOfUseOnceAndOnlyToWhoBegan(t *testing.T) {
 			if len(name)%2 == 0 {
 				p.from = "192.0.2.2:1" // ten a minute
 			}
+			if err := p.store.Ledger.FlushRepeats(t.Context(), true); err != nil { // else the same again has no row of its own
+				t.Fatal(err)
+			}
 			before, rows := p.written(), len(p.rows("oauth.refuse"))
 			p.refusedWith(p.exchange(code, c.change), c.want)
 			if p.written() != before || len(p.rows("oauth.refuse")) != rows+1 {
@@ -539,7 +542,7 @@ func TestWrongRequestsOfProgramsAreCounted(t *testing.T) {
 			t.Fatalf("request %d: %d %s", i, a.StatusCode, a.body)
 		}
 	}
-	if rows := p.rows("oauth.refuse"); len(rows) != 10 || rows[0].Caller != "Claude Code" {
+	if rows := p.rows("oauth.refuse"); len(rows) != 1 || rows[0].Caller != "Claude Code" {
 		t.Errorf("%d rows: %+v", len(rows), rows[0])
 	}
 	p.keys(p.exchange(code, nil))
@@ -559,7 +562,7 @@ func TestStrangersShutNoProgramOut(t *testing.T) {
 	if last.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(last.body), "from this address") {
 		t.Errorf("%d %s", last.StatusCode, last.body)
 	}
-	if rows := p.rows("oauth.refuse"); len(rows) > 100 {
+	if rows := p.rows("oauth.refuse"); len(rows) > 1 {
 		t.Errorf("%d rows", len(rows))
 	}
 	_, refresh = p.keys(p.refresh(refresh, nil)) // at an address of theirs

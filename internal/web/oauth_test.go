@@ -102,6 +102,7 @@ func (w *world) programs() *oauth.Service {
 type program struct {
 	*world
 	id, redirect, verifier string
+	minted                 int    // tokens that were asked for, whose names differ
 	from                   string // the address that it asks from
 }
 

@@ -17,7 +17,7 @@ import (
 func TestAPersonStartsAndStopsASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) { w.web.Network.BasePath = "/ops" })
-	token := bearer(w.token("ann", 3, access.Operate, access.Read))
+	token := bearer(w.token("ann", 3, access.AllScopes()...))
 	a := w.do("POST", "/ops/api/v1/sessions", `{"tier":2,"note":"look at the disk"}`, token)
 	w.want(a, 202, "")
 	at := a.Header.Get("Location")
@@ -57,7 +57,8 @@ func TestAPersonStartsAndStopsASession(t *testing.T) {
 func TestEachRefusalOfASessionIsRecordedAndStartsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	operate, limited := bearer(w.token("ann", 3, access.Operate)), bearer(w.token("bob", 1, access.Operate))
+	operate := bearer(w.token("ann", 3, access.Operate, access.Read, access.Propose))
+	limited := bearer(w.token("bob", 1, access.Operate, access.Read))
 	reads := bearer(w.token("eve", 3, access.Propose, access.Review, access.Read))
 	for name, c := range map[string]struct {
 		body  string
@@ -124,7 +125,7 @@ func TestAStartUnderAKeyIsAnsweredAgainAndNotRepeated(t *testing.T) {
 	start := func(body string, edits ...edit) reply {
 		return w.do("POST", "/api/v1/sessions", body, append(edits, header("Idempotency-Key", "nightly"))...)
 	}
-	token := bearer(w.token("ann", 3, access.Operate))
+	token := bearer(w.token("ann", 3, access.Operate, access.Read, access.Propose))
 	first := start(`{"tier":1}`, token)
 	w.want(first, 202, "")
 	again := start(`{"tier":1}`, token)
@@ -135,7 +136,7 @@ func TestAStartUnderAKeyIsAnsweredAgainAndNotRepeated(t *testing.T) {
 	}
 	w.want(start(`{"tier":2}`, token), 409, fault.Conflict)
 	// his key is another one, and a session runs
-	w.want(start(`{"tier":1}`, bearer(w.token("bob", 3, access.Operate))), 409, fault.Conflict)
+	w.want(start(`{"tier":1}`, bearer(w.token("bob", 3, access.Operate, access.Read))), 409, fault.Conflict)
 	if len(w.agents.started) != 1 || len(w.agents.rows) != 3 {
 		t.Errorf("started %d, recorded %+v", len(w.agents.started), w.agents.rows)
 	}

@@ -304,11 +304,7 @@ func (a TokenActs) createToken(ctx context.Context, call operation.Call, w Wante
 		err = w.checkLimits()
 	}
 	tier := gitprovider.Tier(w.MaxTier)
-	gives := scopes
-	if w.Agent {
-		gives = access.ScopesOfAgent(tier, w.ReadOnly)
-	}
-	lacks := call.Scopes.Lacks(gives)
+	lacks := call.Scopes.Lacks(scopes)
 	switch {
 	case err != nil:
 		return TokenMade{}, fault.New(fault.InvalidArgument, "%s", err)
@@ -321,10 +317,15 @@ func (a TokenActs) createToken(ctx context.Context, call operation.Call, w Wante
 		return TokenMade{}, fault.New(fault.InvalidArgument,
 			"the name of a token must be 1 to %d bytes without control characters", MaxTokenName)
 	case len(lacks) > 0:
-		return TokenMade{}, fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it to %s", lacks, w.kindText())
+		return TokenMade{}, fault.New(fault.Forbidden, "you have not the scope %s yourself, and cannot give it to a token", lacks)
 	case tier > call.Ceiling:
 		return TokenMade{}, fault.New(fault.Forbidden, "you have tier %s at most, and cannot give tier %s", call.Ceiling,
 			tier)
+	}
+	if w.Agent {
+		if err := call.Scopes.MayGive(call.Caller.String(), tier, w.ReadOnly); err != nil {
+			return TokenMade{}, err
+		}
 	}
 	secret, err := access.NewSecret(a.Random)
 	if err != nil {
@@ -348,13 +349,6 @@ func (a TokenActs) reserved(name string) bool {
 		return access.Reserved(name)
 	}
 	return access.Reserved(name, a.Providers()...)
-}
-
-func (w WantedToken) kindText() string {
-	if w.Agent {
-		return "an agent"
-	}
-	return "a token"
 }
 
 func (w WantedToken) scopes() (access.Scopes, error) {

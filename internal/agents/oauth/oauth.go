@@ -135,17 +135,17 @@ func (s *Service) auditRow(action, id string, who record.Actor, message string) 
 
 // Refused records that a program was refused, which the door does as often as it counts wrong credentials.
 func (s *Service) Refused(ctx context.Context, id, client string, why *Error) error {
-	return s.recordRefusal(ctx, id, s.callerOf(ctx, client), why.Error(), false)
+	return s.recordRefusal(ctx, id, s.callerOf(ctx, client), why.Error())
 }
 
 // RefusedFor records a wrong request that the browser of a person has brought.
 func (s *Service) RefusedFor(ctx context.Context, id string, who record.Actor, client string, why *Error) error {
-	return s.recordRefusal(ctx, id, who, s.callerOf(ctx, client).String()+": "+why.Error(), true)
+	return s.recordRefusal(ctx, id, who, s.callerOf(ctx, client).String()+": "+why.Error())
 }
 
-func (s *Service) recordRefusal(ctx context.Context, id string, who record.Actor, message string, repeats bool) error {
+func (s *Service) recordRefusal(ctx context.Context, id string, who record.Actor, message string) error {
 	row := s.auditRow(ActionRefuse, id, who, message)
-	row.Code, row.Outcome, row.Repeats = fault.Unauthenticated, record.OutcomeRefused, repeats
+	row.Code, row.Outcome = fault.Unauthenticated, record.OutcomeRefused
 	return s.Record(ctx, row)
 }
 

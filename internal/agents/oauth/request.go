@@ -296,9 +296,9 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	case tier > s.Highest(call.Ceiling):
 		return Code{}, fault.New(fault.Forbidden, "you can give tier %s at most, and not tier %s",
 			s.Highest(call.Ceiling), tier)
-	case len(call.Scopes.Lacks(access.ScopesOfAgent(tier, false))) > 0:
-		return Code{}, fault.New(fault.Forbidden, "an agent of tier %s reads, and proposes from tier 2 on; %s has %s", tier,
-			call.Caller, call.Scopes)
+	}
+	if err := call.Scopes.MayGive(call.Caller.String(), tier, false); err != nil {
+		return Code{}, err
 	}
 	code, err := s.secret()
 	if err != nil {

@@ -99,8 +99,14 @@ func (a Acts) Operations() []operation.Operation {
 }
 
 // spec converts a call to a Spec. The start of the session is recorded before the session starts; if that fails, it
-// does not start.
-func (a Acts) spec(call operation.Call, in StartRequest) Spec {
+// does not start. Neither the session nor those that it hands over to have a right that the caller lacks: forbidden.
+func (a Acts) spec(call operation.Call, in StartRequest) (Spec, error) {
+	tier := gitprovider.Tier(in.Tier)
+	if known := tier >= gitprovider.TierObserve && tier <= gitprovider.TierRemediate; known && tier <= call.Ceiling {
+		if err := call.Scopes.MayGive(call.Caller.String(), tier, false); err != nil {
+			return Spec{}, err
+		}
+	}
 	trigger := sessions.TriggerCommand
 	switch call.Caller.Door {
 	case record.DoorREST:
@@ -109,11 +115,12 @@ func (a Acts) spec(call operation.Call, in StartRequest) Spec {
 		trigger = sessions.TriggerDashboard
 	}
 	return Spec{
-		Tier: gitprovider.Tier(in.Tier), Note: in.Note, Trigger: trigger, Starter: call.Caller.Actor, Ceiling: call.Ceiling,
+		Tier: tier, Note: in.Note, Trigger: trigger, Starter: call.Caller.Actor,
+		Ceiling: max(call.Scopes.HighestAgent(call.Ceiling), gitprovider.TierObserve), // 0 would cap nothing
 		Admit: func(ctx context.Context, id string) error {
 			return a.Audit().Record(context.WithoutCancel(ctx), call.Done("session "+id), nil)
 		},
-	}
+	}, nil
 }
 
 func (a Acts) start(ctx context.Context, call operation.Call, in StartRequest) (SessionAccepted, error) {
@@ -121,7 +128,11 @@ func (a Acts) start(ctx context.Context, call operation.Call, in StartRequest) (
 	if err != nil {
 		return SessionAccepted{}, err
 	}
-	id, err := runs.Start(ctx, a.spec(call, in))
+	spec, err := a.spec(call, in)
+	if err != nil {
+		return SessionAccepted{}, err
+	}
+	id, err := runs.Start(ctx, spec)
 	return SessionAccepted{id}, err
 }
 
@@ -131,7 +142,11 @@ func (a Acts) startAndWait(ctx context.Context, call operation.Call, in StartReq
 	if err != nil {
 		return Ran{}, err
 	}
-	records, err := runs.Run(ctx, a.spec(call, in))
+	spec, err := a.spec(call, in)
+	if err != nil {
+		return Ran{}, err
+	}
+	records, err := runs.Run(ctx, spec)
 	if len(records) == 0 {
 		return Ran{}, err
 	}

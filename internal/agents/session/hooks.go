@@ -71,11 +71,13 @@ type HookRun struct {
 	Alerts  int        `json:"alerts" doc:"How many alerts it was started for"`
 }
 
-// Authorize returns the template of a hook whose token is shown. Whether the hook or the token is wrong is not told.
+// Authorize returns the template of a hook whose token is shown. Whether the hook or the token is wrong is not told, nor
+// what is wrong with a policy that cannot be read: anybody may ask.
 func (h *Hooks) Authorize(name, token string) (policy.Hook, error) {
 	p, err := h.Policy()
 	if err != nil {
-		return policy.Hook{}, err
+		return policy.Hook{}, fault.Wrap(err, fault.CodeOf(err),
+			"the operator's rules are malformed, so that no hook starts a session; `claudeops doctor` says why")
 	}
 	hook, found := p.Agents.HookNamed(name)
 	sum := sha256.Sum256([]byte(token))

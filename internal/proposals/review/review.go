@@ -243,6 +243,10 @@ func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
 	if err != nil {
 		return err
 	}
+	if len(starters) == 0 { // its process was killed before it could record that it had opened it
+		return fault.New(fault.Forbidden,
+			"the policy wants two persons (review.four_eyes), and the record does not say who started this pull request")
+	}
 	for _, starter := range starters {
 		if why := r.By.SecondTo(starter); why != "" {
 			return fault.New(fault.Forbidden,

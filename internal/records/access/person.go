@@ -115,13 +115,33 @@ type Scopes []Scope
 // AllScopes returns every scope.
 func AllScopes() Scopes { return Scopes{Propose, Review, Read, Operate} }
 
-// ScopesOfAgent returns the scopes that an agent's token represents: a caller who lacks one of them cannot create such
-// a token.
+// ScopesOfAgent returns the scopes that an agent of a tier stands for; see MayGive.
 func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
 	if readOnly || tier == gitprovider.TierObserve {
 		return Scopes{Read}
 	}
 	return Scopes{Propose, Read}
+}
+
+// MayGive returns forbidden unless a caller who has these scopes may let an agent of the tier in. Every way to do so asks
+// it: a token, consent in a browser, and the start of a session. An agent never has a right that its maker lacks. who
+// names the caller.
+func (s Scopes) MayGive(who string, tier gitprovider.Tier, readOnly bool) error {
+	if len(s.Lacks(ScopesOfAgent(tier, readOnly))) == 0 {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "an agent of tier %s reads, and proposes from tier 2 on; %s has %s", tier, who, s)
+}
+
+// HighestAgent returns the highest tier, up to a ceiling, of an agent that a caller who has these scopes may let in; 0
+// for none.
+func (s Scopes) HighestAgent(ceiling gitprovider.Tier) gitprovider.Tier {
+	for tier := ceiling; tier >= gitprovider.TierObserve; tier-- {
+		if len(s.Lacks(ScopesOfAgent(tier, false))) == 0 {
+			return tier
+		}
+	}
+	return 0
 }
 
 // Lacks returns the scopes of others that are not in the set.
@@ -295,10 +315,11 @@ type Identity struct {
 // Errors: forbidden, and recorded, if the policy gives them no role.
 func (g *Gatekeeper) Arrive(ctx context.Context, a Identity) (id string, p Principal, err error) {
 	who := personOf(a.Person, g.now())
-	if why := g.directory.closed(); why != "" {
+	if g.directory.closed() != "" { // why is for those who are in: whoever has an account at the provider comes here
 		who.Name = who.Provider + ":" + cmp.Or(who.User, who.Subject)
 		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(),
-			fault.New(fault.Forbidden, "%s; nobody can sign in anew until the operator corrects it", why))
+			fault.New(fault.Forbidden,
+				"the operator's rules are malformed; nobody can sign in anew until the operator corrects them"))
 	}
 	if who.Sealed, err = g.sealed(who.Account, a.Grant); err != nil {
 		return "", Principal{}, err

@@ -205,10 +205,12 @@ type Ancestor struct {
 	Forge   bool // a person that a forge has named
 }
 
-// is reports whether two are the same, or may be: who is root on a machine is every user there.
+// is reports whether two are the same, or may be: who is root on a machine is every user there, and a proxy passes on a
+// user name in the letters in which the person typed it, where the directory behind it knows no case.
 func (n Ancestor) is(other Ancestor) bool {
 	const root = "0"
 	return n.Account == other.Account ||
+		n.Issuer == IssuerProxy && other.Issuer == IssuerProxy && strings.EqualFold(n.Subject, other.Subject) ||
 		n.Issuer == IssuerOS && other.Issuer == IssuerOS && (n.Subject == root || other.Subject == root)
 }
 

@@ -29,6 +29,7 @@ func TestOnePersonIsNeverTwo(t *testing.T) {
 		return Actor{Door: DoorMCP, Session: &ActorSession{ID: "s", Starter: &starter, Read: read}, Client: "cli 1"}
 	}
 	minted := of(DoorREST, "b", of(DoorREST, "a", joe))
+	shouted := Actor{Door: DoorREST, Person: &Person{Issuer: IssuerProxy, Subject: "ANN", Name: "proxy:ANN"}}
 	schedule := Actor{Door: DoorPoll, System: SystemSchedule}
 	// ann at the forge where people sign in, and at one where nobody does
 	atForge := session(Actor{Door: DoorWebhook, Client: "hook fix",
@@ -61,6 +62,7 @@ func TestOnePersonIsNeverTwo(t *testing.T) {
 		"another person":                        {bob, ann, ""},
 		"their token":                           {of(DoorREST, "a", bob), of(DoorMCP, "b", ann), ""},
 		"one whom the proxy names":              {proxied, schedule, ""},
+		"one whom the proxy names in capitals":  {shouted, proxied, "stands behind"},
 		"a person, after the schedule":          {ann, session(schedule), ""},
 		"them, after a comment at the forge":    {ann, atForge, "gitea:ann stands behind it, and behind"},
 		"their token, after it":                 {of(DoorREST, "a", ann), atForge, "stands behind"},

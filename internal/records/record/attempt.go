@@ -91,10 +91,7 @@ type Attempt struct {
 	Actor     Actor
 	// Door and Caller are Actor.Door and Actor.String, as columns to search by. The store fills them in where there is an
 	// Actor.
-	Door Door
-	// Repeats marks a refusal that a caller over HTTP may repeat as often as they like: those of the same kind within a
-	// minute are one row with a count. It is not recorded.
-	Repeats  bool
+	Door     Door
 	Caller   string
 	Tier     gitprovider.Tier
 	Action   string // one of ProposalActions, "review.merge", ActionPullMerged, ...

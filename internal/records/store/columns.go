@@ -292,7 +292,8 @@ func (a *actor) Scan(src any) error {
 }
 
 // Starters returns the people who started the parts of a pull request: who proposed it or one of its revisions, who
-// asked for the very same change, who opened the dry run, and who made that.
+// asked for the very same change, who opened the dry run, and who made that. A revision counts from its reservation on,
+// since its process may be killed before it records that it has added its commit.
 func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []record.Actor, err error) {
 	key = p.db.storedKey(key)
 	const started = `WITH made AS (
@@ -302,7 +303,9 @@ func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []record.
 		)
 		SELECT actor FROM made
 		UNION SELECT p.actor FROM proposals p JOIN made m ON p.digest = m.digest AND p.provider = m.provider
-			WHERE m.digest <> '' AND p.state = 'dry_run'`
+			WHERE m.digest <> '' AND p.state = 'dry_run'
+		UNION SELECT actor FROM proposals WHERE provider = $1 AND revises = $2 AND LOWER(owner) = $3 AND LOWER(repo) = $4
+			AND state IN ('reserved', 'committed', 'unsettled')`
 	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, a *record.Actor) error { return rows.Scan((*actor)(a)) },
 			started, textColumn(key.Provider), key.Number, textColumn(lowerASCII(key.Owner)), textColumn(lowerASCII(key.Repo)))

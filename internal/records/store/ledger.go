@@ -211,8 +211,11 @@ func (l *Ledger) Record(
 	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
 ) error {
 	rows := []record.Attempt{a}
-	if dryRun == nil && len(notices) == 0 {
-		rows = l.repeats.addAttempt(a)
+	if dryRun == nil {
+		counted := false
+		if rows, counted = l.repeats.addAttempt(a); counted {
+			notices = nil // people were notified of the first
+		}
 	}
 	err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if dryRun != nil {
@@ -227,7 +230,7 @@ func (l *Ledger) Record(
 		}
 		return l.db.appendAll(ctx, tx, rows)
 	})
-	if err != nil && a.Repeats {
+	if err != nil && repeatable(a) {
 		l.repeats.forget(a)
 	}
 	return err

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -538,4 +539,34 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	if report := verify(t, b, ""); !report.OK() {
 		t.Errorf("the audit: %+v", report)
 	}
+}
+
+// Who revises a pull request stands behind it from the reservation on, although the process that revises it is killed
+// before it records its commit.
+func TestWhoRevisesStandsBehindThePullRequestFromTheStart(t *testing.T) {
+	t.Parallel()
+	s := openNew(t)
+	key := openedPull(t, s, 7)
+	revision := proposal("revision", "checks/other.md")
+	revision.Actor, revision.Revises = record.OSUser("1001", "jim").At(record.DoorMCP), 7
+	stands := func() bool {
+		t.Helper()
+		all, err := s.Pulls.Starters(t.Context(), key)
+		wantEqual(t, err, nil)
+		return slices.ContainsFunc(all, func(a record.Actor) bool { return a.Person != nil && a.Person.Subject == "1001" })
+	}
+	wantEqual(t, stands(), false)
+	if taken := reserve(t, s, revision, 99); taken != nil {
+		t.Fatalf("taken by %+v", taken)
+	}
+	for _, state := range []record.ProposalState{"", record.StateCommitted, record.StateUnsettled} {
+		if state != "" {
+			wantEqual(t, s.Ledger.Advance(t.Context(), "revision", record.Progress{State: state}), nil)
+		}
+		if !stands() {
+			t.Errorf("nobody stands behind a revision in the state %q", state)
+		}
+	}
+	finish(t, s, "revision", record.Progress{State: record.StateFailed})
+	wantEqual(t, stands(), false) // it has added nothing
 }

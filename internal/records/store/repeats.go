@@ -21,9 +21,10 @@ const repeatWindow = time.Minute
 // may hold words of the caller. Those beyond are of one kind.
 const maxReasons = 20
 
-// repeats counts refusals that somebody repeats at will (record.Attempt.Repeats). The first of a kind has its row at
-// once, so that nothing is lost with the process that anybody would look for. Those that follow it within repeatWindow
-// have one row together, which has the number of them, and the last one's request id and message.
+// repeats counts refusals that a caller over HTTP may repeat as often as they like. They are told by their door and
+// outcome, so that no code that records a refusal there has to think of it. The first of a kind has its row at once, so
+// that nothing is lost with the process that anybody would look for. Those that follow it within repeatWindow have one
+// row together, which has the number of them, and the last one's request id and message.
 type repeats struct {
 	now func() time.Time
 
@@ -43,13 +44,25 @@ type repeated struct {
 	more  int // after the first
 }
 
+// repeatable reports whether a row is counted. Agents over MCP and people at the command line are bounded otherwise, and
+// a proposal that was judged has a row of its own, but not one of a caller who may not propose.
+func repeatable(a record.Attempt) bool {
+	if slices.Contains(record.ProposalActions(), a.Action) && a.Code != fault.Forbidden {
+		return false
+	}
+	door := cmp.Or(a.Actor.Door, a.Door)
+	return a.Outcome == record.OutcomeRefused &&
+		(door == record.DoorWeb || door == record.DoorREST || door == record.DoorWebhook)
+}
+
 // refusalKindOf returns the kind of a refusal. Without a reason it is the one for all reasons beyond maxReasons.
 func (r *repeats) refusalKindOf(a record.Attempt) refusalKind {
 	caller := a.Caller
 	if !a.Actor.IsZero() {
 		caller = encodeActor(a.Actor)
 	}
-	out := refusalKind{a.Door, caller, a.Action, fmt.Sprint(a.Code, a.Provider, a.Owner, a.Repo, a.PRNumber, a.Message)}
+	out := refusalKind{cmp.Or(a.Actor.Door, a.Door), caller, a.Action, fmt.Sprint(a.Code, a.Provider, a.Owner, a.Repo,
+		a.PRNumber, a.Message)}
 	if _, known := r.kinds[out]; known {
 		return out
 	}
@@ -66,21 +79,21 @@ func (r *repeats) refusalKindOf(a record.Attempt) refusalKind {
 }
 
 // addAttempt returns the rows that are due now: a itself unless it is counted, and those whose minute is over.
-func (r *repeats) addAttempt(a record.Attempt) []record.Attempt {
+func (r *repeats) addAttempt(a record.Attempt) (due []record.Attempt, counted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	due := r.due(false)
-	if !a.Repeats || a.Outcome != record.OutcomeRefused {
-		return append(due, a)
+	due = r.due(false)
+	if !repeatable(a) {
+		return append(due, a), false
 	}
 	key := r.refusalKindOf(a)
 	if one, known := r.kinds[key]; known {
 		one.more++
 		one.last = a
-		return due
+		return due, true
 	}
 	r.kinds[key] = &repeated{since: r.now()}
-	return append(due, a)
+	return append(due, a), false
 }
 
 // due takes the counts whose minute is over, or all of them.

@@ -377,12 +377,14 @@ func (h *sessionPages) startForm(req *httpx.Request) (*startForm, string) {
 	switch {
 	case !req.Principal.Scopes.Has(access.Operate):
 		return nil, "You may look. Starting and stopping sessions needs the scope operate."
+	case !req.Principal.Scopes.Has(access.Read):
+		return nil, "Starting a session needs the scope read, too."
 	case plan.Missing != "":
 		return nil, "No session can start here: " + plan.Missing + "."
 	}
 	form := &startForm{FormBase: h.base}
-	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier, req.Principal.Ceiling,
-		gitprovider.TierRemediate); tier++ {
+	for tier := gitprovider.TierObserve; tier <= min(plan.MaxTier,
+		req.Principal.Scopes.HighestAgent(req.Principal.Ceiling)); tier++ {
 		form.Tiers = append(form.Tiers, tierOption(tier, gitprovider.TierObserve))
 	}
 	return form, ""
