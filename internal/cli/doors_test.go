@@ -178,8 +178,13 @@ func (d *doors) server() http.Handler {
 	if err != nil {
 		d.Fatal(err)
 	}
-	d.servers[environment] = server
-	return server
+	d.servers[environment] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.ServeHTTP(w, r)
+		if err := p.Store.Ledger.FlushRepeats(r.Context(), true); err != nil { // a row for each refusal, however quick
+			d.Error(err)
+		}
+	})
+	return d.servers[environment]
 }
 
 // rest answers a request over HTTP.
