@@ -233,7 +233,7 @@ func (s *signedInWorld) signInAs(who fakeoidc.Person) (status int, cookie string
 	arrived, text := s.exchangeOf(http.MethodGet, s.address+back.RequestURI(), "",
 		http.Header{"Cookie": {kept.Name + "=" + kept.Value}})
 	if strings.Contains(text, "nonsense") {
-		s.Errorf("whoever has an account at the provider reads what is wrong with the policy: %s", text)
+		s.Errorf("a person without a role reads what is wrong with the policy: %s", text)
 	}
 	for _, c := range arrived.Cookies() {
 		if c.Name == "claudeops_session" {

@@ -71,8 +71,8 @@ type HookRun struct {
 	Alerts  int        `json:"alerts" doc:"How many alerts it was started for"`
 }
 
-// Authorize returns the template of a hook whose token is shown. Whether the hook or the token is wrong is not told, nor
-// what is wrong with a policy that cannot be read: anybody may ask.
+// Authorize returns the template of a hook whose token is shown. Whether the hook or the token is wrong is not told,
+// nor what is wrong with a policy that cannot be read: anybody may ask.
 func (h *Hooks) Authorize(name, token string) (policy.Hook, error) {
 	p, err := h.Policy()
 	if err != nil {

@@ -124,7 +124,7 @@ func (d *Doctor) Look(ctx context.Context) []Finding {
 	if _, err := processtree.Find(d.Config.Sessions.Binary); err == nil { // else no agent runs here
 		out = append(out, boundary(d), managed(d), d.connector(), d.credential(), d.commands(), d.workingCopies())
 	}
-	out = append(out, d.ends(), d.server())
+	out = append(out, d.ends(), d.forgeHooks(), d.server())
 	out = append(out, d.servers(ctx)...)
 	out = append(out, d.secrets()...)
 	out = append(out, d.signIns()...)

@@ -401,3 +401,28 @@ func TestSignInIsLookedAt(t *testing.T) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }
+
+func TestAHookOfAForgeWithoutAWebhookIsTold(t *testing.T) {
+	byLabel := policy.Hook{Name: "fix", Forge: []policy.ForgeAct{policy.ForgeLabel}}
+	for name, tt := range map[string]struct {
+		hook   policy.Hook
+		secret string
+		told   bool
+	}{
+		"no webhook":             {byLabel, "", true},
+		"a webhook":              {byLabel, "0123456789abcdef", false},
+		"a hook of a program":    {policy.Hook{Name: "alerts", TokenSHA256: "ab"}, "", false},
+		"a webhook and no forge": {policy.Hook{Name: "alerts"}, "0123456789abcdef", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := New(Options{})
+			d.Rules.Policy.Agents.Hooks = []policy.Hook{tt.hook}
+			d.Config.Forges.All = make([]config.Forge, 2)
+			d.Config.Forges.All[1].HookSecret = tt.secret
+			f := d.forgeHooks()
+			if told := f.Status == Warning && strings.Contains(f.Detail, "by fix,"); told != tt.told {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}

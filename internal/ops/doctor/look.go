@@ -285,6 +285,25 @@ func (d *Doctor) ends() Finding {
 	return Finding{Name: name, Status: OK, Detail: "claudeops serve learns of merged and closed pull requests by " + strings.Join(ways, " and ")}
 }
 
+// forgeHooks names hooks that people start at a forge, where no forge has a webhook that could tell of it.
+func (d *Doctor) forgeHooks() Finding {
+	var names []string
+	for _, h := range d.Rules.Policy.Agents.Hooks {
+		if len(h.Forge) > 0 {
+			names = append(names, h.Name)
+		}
+	}
+	told := slices.ContainsFunc(d.Config.Forges.All, func(f config.Forge) bool { return f.HookSecret != "" })
+	if len(names) == 0 || told {
+		return Finding{}
+	}
+	return Finding{Name: "hooks", Status: Warning, Title: "No forge tells of its issues",
+		Detail: "the policy lets people start sessions at issues by " + strings.Join(names, ", ") +
+			", and webhooks are off at each forge",
+		Stops: "sessions that people start at issues",
+		Do:    "set up a webhook at the forge, with a secret; see docs/guides/webhooks.md"}
+}
+
 // server says what keeps claudeops serve from starting; nothing if there is nothing.
 func (d *Doctor) server() Finding {
 	if problem := d.Config.Web.Problem; problem != "" {

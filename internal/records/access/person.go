@@ -123,8 +123,8 @@ func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
 	return Scopes{Propose, Read}
 }
 
-// MayGive returns forbidden unless a caller who has these scopes may let an agent of the tier in. Every way to do so asks
-// it: a token, consent in a browser, and the start of a session. An agent never has a right that its maker lacks. who
+// MayGive returns forbidden unless a caller who has these scopes may let an agent of the tier in. Every way to do so
+// asks it: a token, consent in a browser, and the start of a session. An agent never has a right that its maker lacks. who
 // names the caller.
 func (s Scopes) MayGive(who string, tier gitprovider.Tier, readOnly bool) error {
 	if len(s.Lacks(ScopesOfAgent(tier, readOnly))) == 0 {
@@ -315,7 +315,7 @@ type Identity struct {
 // Errors: forbidden, and recorded, if the policy gives them no role.
 func (g *Gatekeeper) Arrive(ctx context.Context, a Identity) (id string, p Principal, err error) {
 	who := personOf(a.Person, g.now())
-	if g.directory.closed() != "" { // why is for those who are in: whoever has an account at the provider comes here
+	if g.directory.closed() != "" { // why is for those who are in: all accounts of the provider come here
 		who.Name = who.Provider + ":" + cmp.Or(who.User, who.Subject)
 		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(),
 			fault.New(fault.Forbidden,

@@ -44,8 +44,8 @@ type repeated struct {
 	more  int // after the first
 }
 
-// repeatable reports whether a row is counted. Agents over MCP and people at the command line are bounded otherwise, and
-// a proposal that was judged has a row of its own, but not one of a caller who may not propose.
+// repeatable reports whether a row is counted. Agents over MCP and people at the command line are bounded otherwise,
+// and a proposal that was judged has a row of its own, but not one of a caller who may not propose.
 func repeatable(a record.Attempt) bool {
 	if slices.Contains(record.ProposalActions(), a.Action) && a.Code != fault.Forbidden {
 		return false
