@@ -398,7 +398,8 @@ func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, s
 		all := x.phrases[s[at].text]
 		for i := range all {
 			p := &all[i]
-			if !(forbidden && p.class != Override && p.class != Conceal) && p.match(s, at) {
+			holds := !forbidden || p.class == Override || p.class == Conceal
+			if holds && p.match(s, at) {
 				add(p.class, p.says, at, at, at+len(p.words)-1)
 			}
 		}

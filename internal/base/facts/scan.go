@@ -69,12 +69,7 @@ func (w *wordings[T]) add(value T, texts string) {
 	}
 }
 
-// find calls found with the value of each text that stands in a line.
-func (w *wordings[T]) find(line string, found func(T)) {
-	w.findAt(line, func(value T, _ int) { found(value) })
-}
-
-// findAt is find, and says where each text begins.
+// findAt calls found with the value of each text that stands in a line, and where it begins.
 func (w *wordings[T]) findAt(line string, found func(T, int)) {
 	inside := false
 	for i := range len(line) {

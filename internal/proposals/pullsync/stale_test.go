@@ -174,7 +174,7 @@ func (w *staleWorld) actions() (out []string) {
 	}
 	for _, r := range rows {
 		if strings.HasPrefix(r.Action, "pull.") {
-			out = append(out, r.Action+" "+string(r.Actor.System))
+			out = append(out, r.Action+" "+r.Actor.System)
 		}
 	}
 	return out

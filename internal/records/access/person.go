@@ -124,8 +124,8 @@ func ScopesOfAgent(tier gitprovider.Tier, readOnly bool) Scopes {
 }
 
 // MayGive returns forbidden unless a caller who has these scopes may let an agent of the tier in. Every way to do so
-// asks it: a token, consent in a browser, and the start of a session. An agent never has a right that its maker lacks. who
-// names the caller.
+// asks it: a token, consent in a browser, and the start of a session. An agent never has a right that its maker lacks.
+// who names the caller.
 func (s Scopes) MayGive(who string, tier gitprovider.Tier, readOnly bool) error {
 	if len(s.Lacks(ScopesOfAgent(tier, readOnly))) == 0 {
 		return nil

@@ -65,7 +65,7 @@ func openDoors(t *testing.T) *doors {
 	if _, code := c.start(t, "").wait(t); code != 0 {
 		t.Fatalf("deploy init: exit %d\n%s%s", code, &c.out, &c.err)
 	}
-	d.agents = d.reviewed.serve(t, d.settings()...)
+	d.agents = d.serve(t, d.settings()...)
 	d.url = d.serveWeb(t)
 	token, err := os.ReadFile(d.at("state/operator-token"))
 	if err != nil {
