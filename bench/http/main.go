@@ -4,6 +4,8 @@
 // one client, with something recorded by another process before each request, so that no answer is one that was kept.
 //
 //	http [-rows 100000] [-for 3s] [-state FOLDER] [-fresh] BINARY
+//
+// Beside the folder of -state there is one for its repositories, FOLDER-root.
 package main
 
 import (
@@ -26,6 +28,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 )
@@ -48,14 +51,14 @@ func run(ctx context.Context, binary, state string, rows int, each time.Duration
 		return err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	root := filepath.Join(scratch, "root")
-	if err := makeRepo(ctx, root); err != nil {
-		return err
-	}
 	if state == "" {
 		state = filepath.Join(scratch, "state")
 	}
+	root := rootOf(state)
 	if err := os.Mkdir(state, 0o700); err == nil {
+		if err := makeRepo(ctx, root); err != nil {
+			return err
+		}
 		began := time.Now()
 		if err := fill(ctx, state, rows); err != nil {
 			return err
@@ -78,6 +81,14 @@ func run(ctx context.Context, binary, state string, rows int, each time.Duration
 		}
 	}
 	return measureFresh(ctx, s, state, each)
+}
+
+// rootOf returns the folder with the local repositories of the server of a state folder.
+func rootOf(state string) string { return state + "-root" }
+
+// recordsOf returns what the server itself opens its records with: what is recorded is about its own repositories.
+func recordsOf(state string) store.Options {
+	return store.Options{LocalRoot: func() string { return local.RootIdentity(rootOf(state)) }}
 }
 
 // server is a claudeops serve of ours.
@@ -171,7 +182,9 @@ type requestMaker func(ctx context.Context, n int64) (*http.Request, error)
 func fill(ctx context.Context, stateDir string, rows int) error {
 	now := time.Now()
 	at := now
-	s, err := store.Open(ctx, stateDir, store.Options{Now: func() time.Time { return at }})
+	options := recordsOf(stateDir)
+	options.Now = func() time.Time { return at }
+	s, err := store.Open(ctx, stateDir, options)
 	if err != nil {
 		return err
 	}
@@ -229,6 +242,10 @@ func fillOne(ctx context.Context, s *store.Store, i int, at time.Time) error {
 func makeRepo(ctx context.Context, root string) error {
 	dir := filepath.Join(root, "bench", "infra.git")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	const identity = "benchbenchbenchbench"
+	if err := os.WriteFile(filepath.Join(root, local.RootFile), []byte(identity+"\n"), 0o600); err != nil {
 		return err
 	}
 	var b strings.Builder

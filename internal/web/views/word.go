@@ -377,9 +377,9 @@ func Cost(u sessions.Usage) string {
 func Size(bytes int) string {
 	switch {
 	case bytes >= 1<<20 && bytes%(1<<20) == 0:
-		return strconv.Itoa(bytes>>20) + " MiB"
+		return Count(bytes>>20) + " MiB"
 	case bytes >= 1<<10 && bytes%(1<<10) == 0:
-		return strconv.Itoa(bytes>>10) + " KiB"
+		return Count(bytes>>10) + " KiB"
 	}
 	return Many(bytes, "byte", "bytes")
 }
