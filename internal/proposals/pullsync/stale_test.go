@@ -222,7 +222,8 @@ func TestAPullRequestOnWhichNobodyActsIsClosedOnceAndItsFilesAreFree(t *testing.
 	}
 	w.age(1)
 	w.closedOnce()
-	for _, words := range []string{"since 20 November 2026", "after 30 days", "reopen it", "propose the change again"} {
+	for _, words := range []string{"since 20 November 2026", "after 30 days", "reopen it", "propose the change again",
+		"If it is open all the same"} {
 		if !strings.Contains(w.comments()[0], words) {
 			t.Errorf("the comment does not say %q: %s", words, w.comments()[0])
 		}
