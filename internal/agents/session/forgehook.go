@@ -26,7 +26,7 @@ const (
 // repositories names the repository, and the person may write there. The forge is asked about the act, so the
 // delivery need not be believed. One act starts at most one session. A refusal is recorded.
 func (h *Hooks) RunForge(ctx context.Context, provider string, asked forge.StartRequest) (HookRun, error) {
-	p, err := h.Policy()
+	p, err := h.readPolicy() // the forge shows our answer to those who look after its webhooks
 	if err != nil {
 		return HookRun{}, err
 	}

@@ -190,3 +190,19 @@ func TestAnIssueIsToldWithinBounds(t *testing.T) {
 		t.Errorf("%d bytes: %.300s", len(text), text)
 	}
 }
+
+// A forge shows our answers to those who look after its webhooks, and they may not read the policy.
+func TestAForgeIsNotToldWhatIsWrongWithThePolicy(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t, bothActs)
+	w.hooks.Policy = func() (policy.Policy, error) {
+		return policy.Policy{}, fault.New(fault.Misconfigured, "line 3: joe/secret is there twice")
+	}
+	_, err := w.hooks.RunForge(t.Context(), "gitea", commented())
+	if fault.CodeOf(err) != fault.Misconfigured || strings.Contains(fault.From(err).Message, "secret") {
+		t.Errorf("it is told %v", err)
+	}
+	if w.asked != 0 || len(w.started) != 0 {
+		t.Errorf("asked %d times, %d sessions", w.asked, len(w.started))
+	}
+}

@@ -28,7 +28,7 @@ type HookStore interface {
 	// It returns those of the fingerprints that have started none within the window; nothing is noted if there are none.
 	// limit_reached if the hook has started its sessions of the hour, paused while people have paused everything.
 	ClaimHook(ctx context.Context, claim sessions.HookClaim) (fresh []string, err error)
-	// DropHook forgets a claim whose session did not start after all, so that its alerts are new again.
+	// DropHook forgets a claim whose session did not start after all, so that its alerts and its act are new again.
 	DropHook(ctx context.Context, claim sessions.HookClaim) error
 	// NewAlerts returns those of the claim's fingerprints that have started no session within its window.
 	NewAlerts(ctx context.Context, claim sessions.HookClaim) ([]string, error)
@@ -71,13 +71,22 @@ type HookRun struct {
 	Alerts  int        `json:"alerts" doc:"How many alerts it was started for"`
 }
 
+// readPolicy returns the policy of the moment. Its error does not tell what is wrong with it: callers may be strangers.
+func (h *Hooks) readPolicy() (policy.Policy, error) {
+	p, err := h.Policy()
+	if err != nil {
+		return p, fault.Wrap(err, fault.CodeOf(err),
+			"the operator's rules are malformed, so that no hook starts a session; `claudeops doctor` says why")
+	}
+	return p, nil
+}
+
 // Authorize returns the template of a hook whose token is shown. Whether the hook or the token is wrong is not told,
 // nor what is wrong with a policy that cannot be read: anybody may ask.
 func (h *Hooks) Authorize(name, token string) (policy.Hook, error) {
-	p, err := h.Policy()
+	p, err := h.readPolicy()
 	if err != nil {
-		return policy.Hook{}, fault.Wrap(err, fault.CodeOf(err),
-			"the operator's rules are malformed, so that no hook starts a session; `claudeops doctor` says why")
+		return policy.Hook{}, err
 	}
 	hook, found := p.Agents.HookNamed(name)
 	sum := sha256.Sum256([]byte(token))

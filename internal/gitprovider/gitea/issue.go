@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +24,9 @@ type issues struct {
 
 var _ gitprovider.IssueReader = (*Provider)(nil)
 
-// ReadIssue implements gitprovider.IssueReader with 4 requests in 2 rounds; 2 more where the server does not tell at
-// once that who acted may write, and 1 for each team that may; and 1 for each further 50 things that happened to a
-// labelled issue.
+// ReadIssue implements gitprovider.IssueReader with 4 requests in 2 rounds; 1 or 2 more unless who acted administers
+// the repository; 1 for each team of an organisation that may write; and 1 for each further 50 things that happened to
+// a labelled issue.
 func (p *Provider) ReadIssue(ctx context.Context, repo gitprovider.RepoRef,
 	q gitprovider.IssueQuery) (gitprovider.Issue, error) {
 	if err := forge.CheckNumber(repo, q.Number); err != nil {
@@ -140,8 +139,10 @@ func (i issues) labelling(ctx context.Context, repo gitprovider.RepoRef,
 }
 
 // mayWrite reports whether a user may write to the code of a repository. The server tells administrators, apart from
-// what members of teams may do. Others it tells who may be assigned, and those are the writers where a user owns the
-// repository; among the assignable of an organisation's are members of teams that may only read.
+// what members of teams may do by units: at an organisation's repository older servers say write of the members of a
+// team that may only write to issues, so that the teams are asked about who is no collaborator. Others it tells who
+// may be assigned, and those are the writers where a user owns the repository; among the assignable of an
+// organisation's are members of teams that may only read.
 func (i issues) mayWrite(ctx context.Context, repo gitprovider.RepoRef, login string) (bool, error) {
 	var told struct {
 		Permission string `json:"permission"`
@@ -151,7 +152,7 @@ func (i issues) mayWrite(ctx context.Context, repo gitprovider.RepoRef, login st
 	switch {
 	case isMissing(err): // of a user who does not exist
 		return false, nil
-	case asked && writes(told.Permission):
+	case asked && administers(told.Permission):
 		return true, nil
 	case !asked && !statusIs(err, http.StatusForbidden):
 		return false, err
@@ -161,12 +162,17 @@ func (i issues) mayWrite(ctx context.Context, repo gitprovider.RepoRef, login st
 	// its answer where a user is the owner
 	switch owned := statusIs(err, http.StatusMethodNotAllowed) && !lacksRoute(err); {
 	case owned && asked:
-		return false, nil
+		return writes(told.Permission), nil
 	case owned:
 		writers, err := i.api.assignable(ctx, repo)
 		return writers[strings.ToLower(login)], err
 	case err != nil:
 		return false, err
+	}
+	if asked && writes(told.Permission) { // what a collaborator may do holds for everything
+		if collaborates, err := i.collaborates(ctx, repo, login); err != nil || collaborates {
+			return collaborates, err
+		}
 	}
 	member, all, err := i.inTeam(ctx, teams, login)
 	if err == nil && !member && (!asked || !all) {
@@ -183,8 +189,17 @@ type team struct {
 	Units      map[string]string `json:"units_map"`
 }
 
-func writes(permission string) bool {
-	return slices.Contains([]string{"write", "admin", "owner"}, permission)
+func writes(permission string) bool { return permission == "write" || administers(permission) }
+
+func administers(permission string) bool { return permission == "admin" || permission == "owner" }
+
+// collaborates reports whether a user has been given access to the repository itself.
+func (i issues) collaborates(ctx context.Context, repo gitprovider.RepoRef, login string) (bool, error) {
+	_, err := i.api.get(ctx, i.api.repoURL(repo, "collaborators", login), nil, nil)
+	if isMissing(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // inTeam reports whether a user is a member of one of the teams that write to code; all is false if the server does not
@@ -192,7 +207,7 @@ func writes(permission string) bool {
 func (i issues) inTeam(ctx context.Context, teams []*team, login string) (member, all bool, err error) {
 	all = true
 	for _, t := range withoutNulls(teams) {
-		if t.Permission != "admin" && t.Permission != "owner" && !writes(t.Units["repo.code"]) {
+		if !administers(t.Permission) && !writes(t.Units["repo.code"]) {
 			continue
 		}
 		_, err := i.api.get(ctx, i.api.endpoint("teams", strconv.FormatInt(t.ID, 10), "members", login), nil, nil)

@@ -52,6 +52,7 @@ func oneIssue() map[string]string {
 			"issue_url":"http://git/joe/infra/issues/7","pull_request_url":"",
 			"created_at":"2026-11-27T10:20:21Z","updated_at":"2026-11-27T10:20:21Z"}`,
 		"/collaborators/ann/permission": `{"permission":"write","role_name":"write","user":{"id":2,"login":"ann"}}`,
+		"/teams":                        "405",
 		"/issues/7/timeline?1": `[
 			{"id":40,"type":"label","body":"1","user":{"id":3,"login":"old"},"label":{"name":"claude-ops"},"created_at":"2026-11-27T10:00:00Z"},
 			{"id":41,"type":"label","body":"","user":{"id":3,"login":"old"},"label":{"name":"claude-ops"},"created_at":"2026-11-27T10:01:00Z"},
@@ -87,7 +88,7 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 		return answers
 	}
 	const permission, teams, assignees = "/collaborators/ann/permission", "/teams", "/assignees"
-	const said31 = "/issues/comments/31"
+	const said31, collaborator = "/issues/comments/31", "/collaborators/ann"
 	const anns = `[{"id":2,"login":"Ann"}]`
 	const fifth, sixth = "/teams/5/members/ann", "/teams/6/members/ann"
 	const someTeams = `[{"id":4,"permission":"write","units_map":{"repo.code":"read","repo.pulls":"write"}},
@@ -100,7 +101,7 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 	}{
 		"a comment":        {oneIssue(), comment, said, ""},
 		"a label":          {oneIssue(), label, gitprovider.IssueAct{ID: 42, By: ann, At: at}, ""},
-		"an administrator": {replace(permission, "write", "owner"), comment, said, ""},
+		"an administrator": {set(permission, `{"permission":"owner"}`, teams, "502"), comment, said, ""},
 		"a reader": {set(permission, `{"permission":"read"}`, teams, "405"), comment,
 			with(said, reader), ""},
 		"a stranger": {set(permission, `{"permission":"none"}`, teams, "405"), comment,
@@ -122,6 +123,16 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 			"404"), comment, with(said, reader), ""},
 		"a member of a team that cannot be asked about": {set(permission, `{"permission":"read"}`, teams, someTeams, fifth,
 			"403", sixth, "404"), comment, gitprovider.IssueAct{}, fault.Misconfigured},
+		// of whose members older servers say that they write
+		"a member of a team that writes to issues alone": {set(teams, someTeams, collaborator, "404", fifth, "404", sixth,
+			"404"), comment, with(said, reader), ""},
+		"a collaborator of an organisation's": {set(teams, someTeams, collaborator, "204"), comment, said, ""},
+		"a member of a team that writes, as is told": {set(teams, someTeams, collaborator, "404", fifth, "404", sixth,
+			`{"id":2,"login":"ann"}`), comment, said, ""},
+		"a writer whose teams cannot be asked about": {set(teams, someTeams, collaborator, "404", fifth, "403", sixth,
+			"404"), comment, gitprovider.IssueAct{}, fault.Misconfigured},
+		"collaborators that fail": {set(teams, someTeams, collaborator, "502"), comment, gitprovider.IssueAct{},
+			fault.UpstreamError},
 		"teams that fail": {set(permission, `{"permission":"read"}`, teams, someTeams, fifth, "502"), comment,
 			gitprovider.IssueAct{}, fault.UpstreamError},
 		"an edited comment": {replace(said31, `"updated_at":"2026-11-27T10:20:21Z"`,

@@ -142,7 +142,7 @@ func (c staleClosing) text() string {
 	return fmt.Sprintf("%snobody has acted on this pull request since %s, and the policy closes it after %s "+
 		"(`stale.close_after`). Nobody has rejected it, and its files are free again.\n\n"+
 		"To get it back, reopen it: its branch is still there. Or let the agent propose the change again; it need not "+
-		"wait.", gitprovider.CloseOpening, c.Pull.WaitsSince().UTC().Format("2 January 2006, 15:04 UTC"), ageWords(c.After))
+		"wait. If it is open all the same, somebody acted at this moment, and it stays open.", gitprovider.CloseOpening, c.Pull.WaitsSince().UTC().Format("2 January 2006, 15:04 UTC"), ageWords(c.After))
 }
 
 // ageWords returns an age in full days, or else in hours.

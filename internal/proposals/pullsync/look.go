@@ -59,6 +59,8 @@ func (f *Follower) closeStale(ctx context.Context, key record.PullKey) (tried bo
 	if r.ClosingAt.After(r.WaitsSince()) && now.Sub(r.ClosingAt) < closeLease {
 		return false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout) // closeLease counts on it, whoever looks
+	defer cancel()
 	err = f.Closer.Close(ctx, prflow.Stale{
 		Pull: r, After: after,
 		Claim: func(ctx context.Context) (bool, error) {
@@ -220,8 +222,8 @@ func (f *Follower) nextRecord(was record.PullRecord, status gitprovider.Status, 
 	return now, action
 }
 
-// lastAct returns when a person last acted on a pull request: commented, reviewed, set or took a label, pushed, or
-// opened it again. What a forge gives no time for counts from the look that found it.
+// lastAct returns when a person last acted on a pull request: commented, reviewed, took a review back, set or took a
+// label, pushed, or opened it again. What a forge gives no time for counts from the look that found it.
 func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (last time.Time) {
 	last = was.ActedAt
 	seen := !was.SeenAt.IsZero()
@@ -235,6 +237,11 @@ func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (l
 		if byPerson && r.State != gitprovider.ReviewPending && at.After(last) {
 			last = at
 		}
+	}
+	approvals, objections := gitprovider.Opinions(status.Reviews)
+	fewer := approvals < was.Approvals || objections < was.ChangesRequested
+	if seen && fewer && last.Equal(was.ActedAt) { // a review that is dismissed keeps its time
+		last = now
 	}
 	return last
 }

@@ -222,7 +222,8 @@ func TestAPullRequestOnWhichNobodyActsIsClosedOnceAndItsFilesAreFree(t *testing.
 	}
 	w.age(1)
 	w.closedOnce()
-	for _, words := range []string{"since 20 November 2026", "after 30 days", "reopen it", "propose the change again"} {
+	for _, words := range []string{"since 20 November 2026", "after 30 days", "reopen it", "propose the change again",
+		"If it is open all the same"} {
 		if !strings.Contains(w.comments()[0], words) {
 			t.Errorf("the comment does not say %q: %s", words, w.comments()[0])
 		}
@@ -278,6 +279,49 @@ func TestWhoeverActsOnAPullRequestBeginsItsTimeAnew(t *testing.T) {
 				"pull.expired claudeops serve"})
 		})
 	}
+}
+
+// Who takes a request for changes back acts, too, though the review keeps its time. Until then the agent was to act, so
+// that nobody was reminded.
+func TestWhoTakesAReviewBackBeginsItsTimeAnew(t *testing.T) {
+	w := newStaleWorld(t)
+	w.people.Review(w.number, "ann", gitprovider.ReviewChangesRequested, "No.")
+	w.age(40)
+	w.same("audit while the agent was to act", len(w.actions()), 0)
+	w.people.Dismiss(w.number, "ann")
+	w.age(29)
+	w.same("state", w.status().State, gitprovider.StateOpen)
+	w.same("comments", len(w.comments()), 0)
+	w.age(3)
+	w.closedOnce()
+}
+
+// timedCloser notes until when a close may take.
+type timedCloser struct {
+	pullsync.Closer
+	until time.Time
+}
+
+func (c *timedCloser) Close(ctx context.Context, stale prflow.Stale) error {
+	c.until, _ = ctx.Deadline()
+	return c.Closer.Close(ctx, stale)
+}
+
+// Whoever makes it look: a command of a person has no limit of its own. The lease of a claim counts on one.
+func TestACloseIsBoundedInTime(t *testing.T) {
+	w := newStaleWorld(t)
+	w.age(29)
+	w.advance(day)
+	flow, o := prflow.New(w.flow), w.follow
+	closer := &timedCloser{Closer: flow.NewStaleCloser()}
+	o.Status, o.Closer = flow.Reader().StatusAt, closer
+	if err := pullsync.New(o).Look(context.Background(), w.key(), record.DoorCLI); err != nil {
+		t.Fatal(err)
+	}
+	if closer.until.IsZero() || time.Until(closer.until) > time.Minute {
+		t.Errorf("the close may take until %s", closer.until)
+	}
+	w.closedOnce()
 }
 
 // A person who reopens it begins its time anew, and one who closes it then has rejected it.

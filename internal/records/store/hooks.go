@@ -22,7 +22,7 @@ func (s *AgentSessions) ClaimHook(ctx context.Context, c sessions.HookClaim) (fr
 		}
 		now := s.db.now()
 		if c.Act != (sessions.ForgeAct{}) {
-			first, err := noteDelivery(ctx, tx, c.Act.Provider, "act "+c.Act.ID, now)
+			first, err := noteDelivery(ctx, tx, c.Act.Provider, actDelivery(c.Act), now)
 			if err != nil || !first {
 				return err
 			}
@@ -60,10 +60,21 @@ func (s *AgentSessions) ClaimHook(ctx context.Context, c sessions.HookClaim) (fr
 	return fresh, err
 }
 
+// actDelivery returns the id under which an act at a forge is noted.
+func actDelivery(act sessions.ForgeAct) string { return "act " + act.ID }
+
 // DropHook implements session.HookStore. The row of the audit stays.
 func (s *AgentSessions) DropHook(ctx context.Context, c sessions.HookClaim) error {
-	return s.db.exec(ctx, "DELETE FROM hook_alerts WHERE hook = $1 AND session = $2", textColumn(c.Hook),
-		textColumn(c.Session))
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM hook_alerts WHERE hook = $1 AND session = $2", textColumn(c.Hook),
+			textColumn(c.Session))
+		if err != nil || c.Act == (sessions.ForgeAct{}) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM webhook_deliveries WHERE provider = $1 AND id = $2",
+			textColumn(c.Act.Provider), textColumn(bound(actDelivery(c.Act), maxWord)))
+		return err
+	})
 }
 
 // NewAlerts implements session.HookStore.

@@ -110,3 +110,28 @@ func TestAnActAtAForgeIsClaimedOnce(t *testing.T) {
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM audit"), before)
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM webhook_deliveries"), 2)
 }
+
+// The forge may send an act again whose session did not begin.
+func TestAnActWhoseSessionDidNotBeginIsNewAgain(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, Options{Now: (&clock{noon()}).Now})
+	claim := sessions.HookClaim{Hook: "fix", Fingerprints: []string{"issue"}, Session: "s1", Window: time.Hour, PerHour: 5,
+		Act: sessions.ForgeAct{Provider: "gitea", ID: "comment 1"},
+		Row: func(session string, _ []string) record.Attempt {
+			return record.Attempt{Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: session}
+		}}
+	claimed := func(want int) {
+		t.Helper()
+		fresh, err := s.AgentSessions.ClaimHook(t.Context(), claim)
+		wantEqual(t, err, nil)
+		wantEqual(t, len(fresh), want)
+	}
+	claimed(1)
+	claimed(0)
+	other := claim
+	other.Act.ID = "comment 2"
+	wantEqual(t, s.AgentSessions.DropHook(t.Context(), other), nil)
+	claimed(0)
+	wantEqual(t, s.AgentSessions.DropHook(t.Context(), claim), nil)
+	claimed(1)
+}

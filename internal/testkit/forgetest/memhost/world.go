@@ -155,6 +155,19 @@ func (w *World) Review(number int, author string, state gitprovider.ReviewState,
 	})
 }
 
+// Dismiss takes the reviews of a person back. They keep their times, as at the forges.
+func (w *World) Dismiss(number int, author string) {
+	w.t.Helper()
+	w.actPR(number, func(_ *Repo, pr *PR) error {
+		for i := range pr.Reviews {
+			if pr.Reviews[i].Author == author {
+				pr.Reviews[i].State = gitprovider.ReviewDismissed
+			}
+		}
+		return nil
+	})
+}
+
 // ReviewLines adds a person's review with comments on lines of the head, or of its base.
 func (w *World) ReviewLines(number int, author string, state gitprovider.ReviewState, body string,
 	lines ...gitprovider.LineComment) {
