@@ -305,6 +305,7 @@ type Remark struct {
 	// ID tells the remark from every other one of the pull request, whenever it is read; "" if the host gives none.
 	ID       string
 	Author   string
+	Program  bool // the author is one, as far as the host tells
 	Body     string
 	At       time.Time
 	State    ReviewState // of a review; "" for a comment

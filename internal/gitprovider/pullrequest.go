@@ -63,6 +63,7 @@ type Account struct{ Issuer, Subject string }
 type Review struct {
 	Author      string
 	Account     Account // of the author, where the record is ours: names are never compared there
+	Program     bool    // the author is one, as far as the host tells
 	State       ReviewState
 	Body        string
 	SubmittedAt time.Time // zero while pending
@@ -142,7 +143,8 @@ type Status struct {
 func AndConversation(reviews []Review, comments []Remark) []Review {
 	for _, c := range comments {
 		if c.hasWords() && !c.IsAnswer() {
-			reviews = append(reviews, Review{Author: c.Author, State: ReviewCommented, Body: c.Body, SubmittedAt: c.At})
+			reviews = append(reviews, Review{Author: c.Author, Program: c.Program, State: ReviewCommented, Body: c.Body,
+				SubmittedAt: c.At})
 		}
 	}
 	slices.SortStableFunc(reviews, func(a, b Review) int {

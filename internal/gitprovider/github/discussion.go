@@ -227,7 +227,8 @@ func (n *remarkNode) remarkTime() time.Time {
 
 // remark converts a node.
 func (n *remarkNode) remark() gitprovider.Remark {
-	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Body: n.Body, At: n.remarkTime()}
+	out := gitprovider.Remark{ID: n.ID, Author: n.Author.Login, Program: n.Author.isBot(), Body: n.Body,
+		At: n.remarkTime()}
 	if n.SubmittedAt != nil {
 		out.State = reviewState(n.State)
 	}

@@ -17,7 +17,7 @@ type statusReader struct {
 }
 
 const (
-	reviewNodes  = `pageInfo { hasNextPage endCursor } nodes { id author { login } state body submittedAt }`
+	reviewNodes  = `pageInfo { hasNextPage endCursor } nodes { id author { __typename login } state body submittedAt }`
 	contextNodes = `pageInfo { hasNextPage endCursor }
       nodes { __typename ... on CheckRun { name status conclusion startedAt title summary text detailsUrl
           checkSuite { id app { slug } workflowRun { event workflow { name } } } }
@@ -181,7 +181,7 @@ func (s statusReader) reviews(ctx context.Context, repo gitprovider.RepoRef, n *
 			Author: "ghost", State: reviewState(r.State), Body: r.Body, Comments: lines[r.ID],
 		}
 		if r.Author != nil {
-			review.Author = r.Author.Login
+			review.Author, review.Program = r.Author.Login, r.Author.isBot()
 		}
 		if r.SubmittedAt != nil {
 			review.SubmittedAt = r.SubmittedAt.UTC()

@@ -233,7 +233,7 @@ func lastAct(was record.PullRecord, status gitprovider.Status, now time.Time) (l
 	}
 	for _, r := range status.Reviews {
 		at := r.SubmittedAt.UTC().Truncate(time.Microsecond)
-		byPerson := !strings.HasSuffix(r.Author, "[bot]") && !isAnswer(r)
+		byPerson := !r.Program && !strings.HasSuffix(r.Author, "[bot]") && !isAnswer(r)
 		if byPerson && r.State != gitprovider.ReviewPending && at.After(last) {
 			last = at
 		}
