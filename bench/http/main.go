@@ -28,7 +28,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 )
@@ -83,12 +82,16 @@ func run(ctx context.Context, binary, state string, rows int, each time.Duration
 	return measureFresh(ctx, s, state, each)
 }
 
+// rootIdentity is that of each root that is made here, by which records tell repositories of one root from those of
+// another.
+const rootIdentity = "benchbenchbenchbench"
+
 // rootOf returns the folder with the local repositories of the server of a state folder.
 func rootOf(state string) string { return state + "-root" }
 
 // recordsOf returns what the server itself opens its records with: what is recorded is about its own repositories.
 func recordsOf(state string) store.Options {
-	return store.Options{LocalRoot: func() string { return local.RootIdentity(rootOf(state)) }}
+	return store.Options{LocalRoot: func() string { return rootIdentity }}
 }
 
 // server is a claudeops serve of ours.
@@ -244,8 +247,7 @@ func makeRepo(ctx context.Context, root string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	const identity = "benchbenchbenchbench"
-	if err := os.WriteFile(filepath.Join(root, local.RootFile), []byte(identity+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, ".claudeops-root"), []byte(rootIdentity+"\n"), 0o600); err != nil {
 		return err
 	}
 	var b strings.Builder
