@@ -142,8 +142,8 @@ func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
 					t.Errorf("row %+v", row)
 				}
 				judged := "" // while no policy can be read
-				if c.authority.Rules.Problem == "" {
-					judged = c.authority.Rules.Policy.Hash()
+				if c.authority.Problem == "" {
+					judged = c.authority.Policy.Hash()
 				}
 				if got := w.rows[0].Policy; got != judged {
 					t.Errorf("the row has the policy %q, judged by %q", got, judged)
