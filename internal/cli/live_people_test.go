@@ -164,8 +164,8 @@ func TestAServerThatStartsWithABrokenPolicyKnowsNoRoles(t *testing.T) {
 	})
 }
 
-// The secret by which the provider knows the server is the present one of its file, for each sign-in. An empty file takes
-// nothing away.
+// The secret by which the provider knows the server is the present one of its file, for each sign-in. An empty file
+// takes nothing away.
 func TestTheSecretOfTheSignInIsThatOfNow(t *testing.T) {
 	t.Parallel()
 	s := newSignedInWorld(t)

@@ -156,8 +156,8 @@ func TestTheSearchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// White space is looked at once. Looking ahead over it does not count as work, so this takes so much that it shows: half
-// a second where each byte is looked at a few times, and minutes where the rest is looked at for each byte.
+// White space is looked at once. Looking ahead over it does not count as work, so this takes so much that it shows.
+// It is half a second where each byte is looked at a few times, and minutes where the rest is looked at for each byte.
 func TestWhiteSpaceIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	const size = 512 << 10
