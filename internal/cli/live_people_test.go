@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -160,6 +161,33 @@ func TestAServerThatStartsWithABrokenPolicyKnowsNoRoles(t *testing.T) {
 		}
 		s.put("policy.yaml", rolesOfTest)
 		s.becomes("mended", func() bool { return s.reading() == http.StatusOK })
+	})
+}
+
+// The secret by which the provider knows the server is the present one of its file, for each sign-in. An empty file
+// takes nothing away.
+func TestTheSecretOfTheSignInIsThatOfNow(t *testing.T) {
+	t.Parallel()
+	s := newSignedInWorld(t)
+	delete(s.env, "CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET")
+	s.env["CLAUDEOPS_SIGN_IN_COMPANY_CLIENT_SECRET_FILE"] = filepath.Join(s.dir, "client")
+	s.put("client", s.provider.Secret+"\n")
+	s.serving(func(address string) {
+		s.address = address
+		if got := s.signingIn("ann"); got != http.StatusOK {
+			t.Fatalf("with the secret of the start: %d", got)
+		}
+		s.put("client", "another-client-secret-of-tests")
+		s.becomes("the provider does not know the server", func() bool { return s.signingIn("ann") != http.StatusOK })
+		s.put("client", s.provider.Secret)
+		s.becomes("it knows it again", func() bool { return s.signingIn("ann") == http.StatusOK })
+		s.put("client", "")
+		s.becomes("the health says that the file is empty", func() bool {
+			return strings.Contains(s.health(address), "CLIENT_SECRET_FILE")
+		})
+		if got := s.signingIn("ann"); got != http.StatusOK {
+			t.Errorf("with an empty file: %d", got)
+		}
 	})
 }
 

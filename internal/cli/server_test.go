@@ -289,6 +289,12 @@ func TestTheRulesOfARunningServerAreThoseOfNow(t *testing.T) {
 						step.proposes, step.dryRun)
 				}
 			}
+			if strings.Contains(step.text, "nonsense: true") || step.name == "mended" {
+				w.becomes(step.name+", in the health and on each page", func() bool {
+					tell, all := w.tellOfBrokenPolicy(address)
+					return step.name == "broken" && tell == all || step.name == "mended" && tell == 0
+				})
+			}
 			if got := w.lists(address, made.Token); got != step.lists {
 				t.Errorf("%s: an agent that lists gets %q, want %q", step.name, got, step.lists)
 			}
@@ -448,6 +454,26 @@ func (w *peopleWorld) loginBy(address, token string) string {
 		w.Fatalf("signing in: %d", answer.StatusCode)
 	}
 	return answer.Cookies()[0].Name + "=" + answer.Cookies()[0].Value
+}
+
+// tellOfBrokenPolicy counts the pages that say that the policy is broken, and all that were asked. The health is one.
+func (w *peopleWorld) tellOfBrokenPolicy(address string) (tell, all int) {
+	w.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		w.Fatal(err)
+	}
+	pages := map[string]string{"/healthz?detail=1": "nonsense"}
+	for _, page := range []string{"/", "/changes", "/audit", "/sessions", "/tokens", "/policy", "/doctor"} {
+		pages[page] = "Policy stops every proposal"
+	}
+	for page, says := range pages {
+		_, text := w.get(address+page, http.Header{"Authorization": {"Bearer " + seed.token}, "Accept": {"text/html"}})
+		if strings.Contains(text, says) {
+			tell++
+		}
+	}
+	return tell, len(pages)
 }
 
 // health returns /healthz in detail for ann.
@@ -656,7 +682,7 @@ func TestTokensOfOthersInCallsAreRepeatedNowhere(t *testing.T) {
 		"provider": {"provider": foreign}, "unknown": {foreign: "x"}, "unknown of a file": {"files": []any{map[string]any{
 			foreign: "x"}}}, "action": {"files": []any{map[string]any{"path": "checks/a.md", "action": foreign}}},
 	}
-	w.serving(func(address string) {
+	said := w.serving(func(address string) {
 		for name, change := range in {
 			for _, tool := range []string{"create_pr", "list_prs", "get_pr_status"} {
 				call := map[string]any{"repo_owner": "demo", "repo_name": "home"}
@@ -679,6 +705,9 @@ func TestTokensOfOthersInCallsAreRepeatedNowhere(t *testing.T) {
 			}
 		}
 	})
+	if strings.Contains(said(), foreign) {
+		t.Errorf("the log has it:\n%s", said())
+	}
 	out, _ := w.command(w.plain(), "audit", "list", "--limit", "1000", "--json")
 	if strings.Contains(out, foreign) || !strings.Contains(out, "withheld: looks like a secret") {
 		t.Errorf("a row has it, or none says that something was withheld: %s", out)

@@ -141,6 +141,13 @@ func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
 					row.PRNumber != 7 || row.Caller != "ann" {
 					t.Errorf("row %+v", row)
 				}
+				judged := "" // while no policy can be read
+				if c.authority.Problem == "" {
+					judged = c.authority.Policy.Hash()
+				}
+				if got := w.rows[0].Policy; got != judged {
+					t.Errorf("the row has the policy %q, judged by %q", got, judged)
+				}
 			})
 		}
 	}

@@ -2,8 +2,10 @@ package textscan
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/base/textscan/secretrules"
 )
@@ -87,7 +89,7 @@ func hostileTexts(size int) map[string]string {
 		"0123456789abcdef\n",
 		"s.aa11aa11aa11\naa11aa11aa11\n",
 	} {
-		out[strings.TrimSpace(piece)+" and the like"] = full(piece)
+		out[fmt.Sprintf("%q and the like", piece)] = full(piece)
 	}
 	many := func(before, behind string, length int) string {
 		var b strings.Builder
@@ -150,6 +152,23 @@ func TestTheSearchEndsWithItsContext(t *testing.T) {
 			if _, err := s.Secrets(ctx, "a.md", text); err == nil || ctx.left < -2 {
 				t.Errorf("%s: ended at look %d of %d: %v, and looked %d times more", name, at, looks, err, -ctx.left-1)
 			}
+		}
+	}
+}
+
+// White space is looked at once. Looking ahead over it does not count as work, so this takes so much that it shows.
+// It is half a second where each byte is looked at a few times, and minutes where the rest is looked at for each byte.
+func TestWhiteSpaceIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	const size = 512 << 10
+	s := NewScanner([]string{fakeToken()})
+	for _, piece := range []string{"\n", " ", "\t", " \n", "\r\n", "a\n", "a ",
+		"0123456789abcdef" + strings.Repeat(" \n", 50)} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		_, err := s.Secrets(ctx, "a.md", strings.Repeat(piece, size/len(piece)))
+		cancel()
+		if err != nil {
+			t.Fatalf("%q: %v", piece, err)
 		}
 	}
 }

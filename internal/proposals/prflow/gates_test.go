@@ -474,6 +474,38 @@ func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
 	}
 }
 
+// A row has the policy that judged its attempt: that of the moment, and none while none can be read.
+func TestARowHasTheHashOfThePolicyThatJudgedIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	seen := map[string]bool{}
+	judged := func(what string, row record.Attempt) {
+		t.Helper()
+		want := b.options.Authority.Policy.Hash()
+		if b.options.Authority.Unknown != "" {
+			want = ""
+		}
+		if row.Policy != want || seen[row.Policy] {
+			t.Errorf("%s: the row has the policy %q, want %q, and another one than before", what, row.Policy, want)
+		}
+		seen[row.Policy] = true
+	}
+	b.mustOpen(createRequest(nil))
+	judged("opened", b.attempts()[0])
+	outside := createRequest(files(file("README.md", "update", "x\n")))
+	b.options.Authority.Policy.Limits.Caps.OpenPRs++
+	_, row := b.mustRefuse(outside, fault.ScopeDenied)
+	judged("refused", row)
+	b.options.Authority.DryRun, b.options.Authority.Policy.People.FourEyes = true, true
+	if _, err := b.create(createRequest(files(file("checks/b.md", "create", "# B\n")))); err != nil {
+		t.Fatal(err)
+	}
+	judged("a dry run", b.attempts()[0])
+	b.options.Authority.ReadOnly, b.options.Authority.Unknown = "policy.yaml: line 3", "policy.yaml: line 3"
+	_, row = b.mustRefuse(createRequest(nil), fault.ReadOnly)
+	judged("while none can be read", row)
+}
+
 // A line that stood on the base is not what a proposal brings.
 func TestOnlyWhatAProposalAddsOrAltersIsSearched(t *testing.T) {
 	token := "ghp" + "_k7vSzR73bofKCYCoGaHUOAU6WiKRBjveUkly"

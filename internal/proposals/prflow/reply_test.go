@@ -147,6 +147,31 @@ func TestAQuestionIsAnsweredWithoutACommit(t *testing.T) {
 	b.mustVerify()
 }
 
+// What a reply and an answer to a comment hold does nothing on a forge, as in a body.
+func TestRepliesDoNothingOnAForge(t *testing.T) {
+	t.Parallel()
+	const written = "/gcbrun now\n\natlantis apply\n\n.deploy production\n\n```suggestion\nx\n```"
+	const harmless = "(quoted) /gcbrun now\n\n(quoted) atlantis apply\n\n(quoted) .deploy production\n\n" +
+		"```text-suggestion\nx\n```"
+	b := newBench(t)
+	b.questioned()
+	result, err := b.create(replying(func(r map[string]any) {
+		r["reply"], r["replies"] = written, []any{to("1.1", written)}
+	}))
+	if err != nil || result.Replies != 2 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	comments, said := b.comments(), b.said()
+	if len(comments) != 1 || len(said) != 1 {
+		t.Fatalf("the comments are %q, the answers %q", comments, said)
+	}
+	for _, text := range []string{comments[0], said[0]} {
+		if !strings.HasSuffix(text, "\n\n"+harmless) {
+			t.Errorf("posted as %q", text)
+		}
+	}
+}
+
 // Answers to comments on lines leave open what else was asked.
 func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
 	t.Parallel()

@@ -114,6 +114,40 @@ func TestTextsOfWhoMayNotProposeAreNotParsed(t *testing.T) {
 	}
 }
 
+// A reply and answers to comments are texts like the body.
+func TestRepliesOfWhoMayNotProposeAreNotParsed(t *testing.T) {
+	long := replying(func(r map[string]any) { // too long when they are written anew
+		r["reply"], r["replies"] = strings.Repeat("@a ", 2600), []any{to("1.1", strings.Repeat("@a ", 1300))}
+	})
+	written := func(e *fault.Error) (paths []string) {
+		for _, v := range e.Violations {
+			if strings.Contains(v.Message, "written so that it does") {
+				paths = append(paths, v.Path)
+			}
+		}
+		return paths
+	}
+	for name, forbid := range map[string]func(*prflow.Authority){
+		"tier 1":    func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
+		"read-only": func(a *prflow.Authority) { a.ReadOnly = "switched off" },
+	} {
+		b := newBench(t)
+		b.questioned()
+		e, _ := b.mustRefuse(long, fault.InvalidArgument)
+		if got := strings.Join(written(e), " "); got != "reply replies[0].text" {
+			t.Fatalf("refused for %q: %+v", got, e.Violations)
+		}
+		forbid(&b.options.Authority)
+		_, err := b.create(long)
+		if got := written(fault.From(err)); len(got) != 0 {
+			t.Errorf("%s: %q were written anew", name, got)
+		}
+		if code := fault.CodeOf(err); code != fault.TierDenied && code != fault.ReadOnly {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNoTextOfARequestCostsMuch(t *testing.T) {
 	const most = 100 << 20
 	b := newBench(t)

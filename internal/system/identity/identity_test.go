@@ -366,6 +366,26 @@ func TestClaimsCountByTheirExactNames(t *testing.T) {
 	}
 }
 
+// A claim that is there twice is read by others as the first one, or as the last one, so that it is neither.
+func TestATokenWithAClaimTwiceIsRefused(t *testing.T) {
+	r := newRig(t, nil)
+	for again, refused := range map[string]bool{`"more":1`: false, `"sub":"8"`: true, `"preferred_username":"boss"`: true,
+		`"groups":["operators"],"groups":["viewers"]`: true, `"nonce":"x"`: true} {
+		r.Does(fakeoidc.Wrong{Again: again})
+		who, _, err := r.signIn(t)
+		if (fault.CodeOf(err) == fault.Unauthenticated) != refused || !refused && (err != nil || who.User != "ann") {
+			t.Errorf("an ID token with %s behind it: %+v, %v", again, who, err)
+		}
+	}
+	for again, refused := range map[string]bool{`"more":1`: false, `"sub":"8"`: true, `"sid":"a","sid":"b"`: true} {
+		r.Does(fakeoidc.Wrong{Again: again})
+		got, err := r.asks.Logout(t.Context(), r.LogoutToken("7", nil))
+		if (fault.CodeOf(err) == fault.Unauthenticated) != refused || !refused && (err != nil || got.Subject != "7") {
+			t.Errorf("a logout token with %s behind it: %+v, %v", again, got, err)
+		}
+	}
+}
+
 // Anybody can post tokens. However many come, the provider is asked for its keys now and then.
 func TestStrangersTokensDoNotMakeTheProviderBeAsked(t *testing.T) {
 	r := newRig(t, nil)

@@ -109,11 +109,18 @@ func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	var servers struct {
-		Servers map[string]struct{ AlwaysLoad bool } `json:"mcpServers"`
+		Servers map[string]struct {
+			AlwaysLoad bool
+			Args       []string
+			Env        map[string]string
+		} `json:"mcpServers"`
 	}
 	if err := json.Unmarshal([]byte(read(t, folder+".mcp.json")), &servers); err != nil ||
 		!servers.Servers["claudeops"].AlwaysLoad {
 		t.Errorf("the tools of the plugin are not shown to the model at once: %+v, %v", servers, err)
+	}
+	if s := servers.Servers["claudeops"]; len(s.Env) != 0 || !slices.Equal(s.Args, []string{"mcp-server"}) {
+		t.Errorf("the plugin decides settings in place of the operator: %q, %q", s.Env, s.Args)
 	}
 	if plugin.Version != released(t) || len(market.Plugins) != 1 || market.Plugins[0].Name != plugin.Name ||
 		market.Plugins[0].Source != "./"+strings.TrimSuffix(folder, "/") ||

@@ -31,6 +31,7 @@ type Person struct {
 // Wrong lists the mistakes that the provider makes.
 type Wrong struct {
 	Claims    map[string]any // of the ID token, in place of the right ones; nil takes one out
+	Again     string         // a claim that each token has behind the others, word for word, such as one a second time
 	Key       bool           // signs with a key that it does not publish
 	Algorithm string         // in the header of the ID token, in place of ES256
 	Status    int            // that every endpoint but keys answers with
@@ -306,7 +307,7 @@ func (p *Provider) sign(claims map[string]any) string {
 	if p.wrong.Key {
 		key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}
-	text := encodeJSON(header) + "." + encodeJSON(claims)
+	text := encodeJSON(header) + "." + p.encodeClaims(claims)
 	if header["alg"] == "none" {
 		return text + "."
 	}
@@ -390,6 +391,17 @@ func (p *Provider) githubGroups(w http.ResponseWriter, r *http.Request) {
 	size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))
 	from := min(len(list), (page-1)*size)
 	answer(w, http.StatusOK, list[from:min(len(list), from+size)])
+}
+
+func (p *Provider) encodeClaims(claims map[string]any) string {
+	text, err := json.Marshal(claims)
+	if err != nil {
+		panic(err)
+	}
+	if p.wrong.Again != "" {
+		text = []byte(strings.TrimSuffix(string(text), "}") + "," + p.wrong.Again + "}")
+	}
+	return encode(text)
 }
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
