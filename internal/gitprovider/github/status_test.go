@@ -312,4 +312,12 @@ func TestBotsAreNamedAndStandForNoPerson(t *testing.T) {
 	must(t, err)
 	s.same("asked", details.Requested, []string{"copilot", "octo/ops"})
 	s.same("reviewed", details.Reviewed, []string(nil))
+	s.Comment(pr.Number, "copilot", "It is green")
+	s.Comment(pr.Number, "ann", "I look at it")
+	programs := map[string]bool{}
+	for _, r := range s.status(pr.Number).Reviews {
+		programs[r.Author+": "+r.Body] = r.Program
+	}
+	s.same("programs", programs, map[string]bool{"copilot: Looks good": true, "copilot: It is green": true,
+		"ann: I look at it": false})
 }
