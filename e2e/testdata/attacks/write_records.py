@@ -7,6 +7,18 @@ def append(path):
     return attempt
 
 
+def descriptor(path, change):
+    # Reading is all that it is opened for.
+    def attempt():
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            change(fd)
+        finally:
+            os.close(fd)
+        return True
+    return attempt
+
+
 def replace(path):
     def attempt():
         temporary = path + ".new"
@@ -39,6 +51,7 @@ for target in targets:
     way("opened to write " + target, lambda: truncated(target))
     way("a neighbour of " + target, replace(target))
     way("mode of " + target, lambda: os.chmod(target, 0o666) is None)
+    way("mode by a descriptor of " + target, descriptor(target, lambda fd: os.fchmod(fd, 0o777 if target == BINARY else 0o666)))
     way("owner of " + target, lambda: os.chown(target, os.getuid(), os.getgid()) is None)
     way("times of " + target, lambda: os.utime(target) is None)
     way("extended attribute of " + target, lambda: os.setxattr(target, "user.x", b"1") is None)

@@ -132,6 +132,12 @@ func fileAttacks() map[string]func(targets) error {
 			}
 			return os.Chmod(t.Own+"/modes", 0o600)
 		},
+		"modes of what it may read": func(t targets) error {
+			return withFile(t.File0, func(f *os.File) error { return f.Chmod(0o644) })
+		},
+		"attributes of what it may read": func(t targets) error {
+			return withFile(t.File0, func(f *os.File) error { return unix.Fsetxattr(int(f.Fd()), "user.x", []byte("x"), 0) })
+		},
 		"attributes":         func(t targets) error { return unix.Setxattr(t.State+"/secret", "user.x", []byte("x"), 0) },
 		"writing the policy": func(t targets) error { return opens(t.Policy, os.O_WRONLY|os.O_APPEND) },
 		"another session":    func(t targets) error { return reads(t.Other + "/ticket") },
@@ -155,6 +161,16 @@ func fileAttacks() map[string]func(targets) error {
 		"to be root":      func(targets) error { return becomesRoot() },
 		"a helper's user": helpItself,
 	}
+}
+
+// withFile opens a file for reading.
+func withFile(path string, do func(f *os.File) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	return do(f)
 }
 
 func reads(path string) error {
