@@ -90,7 +90,7 @@ const rootIdentity = "benchbenchbenchbench"
 func rootOf(state string) string { return state + "-root" }
 
 // recordsOf returns what the server itself opens its records with: what is recorded is about its own repositories.
-func recordsOf(state string) store.Options {
+func recordsOf() store.Options {
 	return store.Options{LocalRoot: func() string { return rootIdentity }}
 }
 
@@ -185,7 +185,7 @@ type requestMaker func(ctx context.Context, n int64) (*http.Request, error)
 func fill(ctx context.Context, stateDir string, rows int) error {
 	now := time.Now()
 	at := now
-	options := recordsOf(stateDir)
+	options := recordsOf()
 	options.Now = func() time.Time { return at }
 	s, err := store.Open(ctx, stateDir, options)
 	if err != nil {

@@ -190,7 +190,7 @@ const (
 // measureFresh prints a line for each kind of request of one client, with something recorded before each. Only the
 // request is measured.
 func measureFresh(ctx context.Context, s *server, state string, each time.Duration) error {
-	recorder, err := store.Open(ctx, state, recordsOf(state))
+	recorder, err := store.Open(ctx, state, recordsOf())
 	if err != nil {
 		return err
 	}
