@@ -60,10 +60,20 @@ func (s *AgentSessions) ClaimHook(ctx context.Context, c sessions.HookClaim) (fr
 	return fresh, err
 }
 
-// DropHook implements session.HookStore. The row of the audit stays.
+// DropHook implements session.HookStore. The row of the audit stays. The act at a forge is forgotten as well, so that
+// the forge may send it again.
 func (s *AgentSessions) DropHook(ctx context.Context, c sessions.HookClaim) error {
-	return s.db.exec(ctx, "DELETE FROM hook_alerts WHERE hook = $1 AND session = $2", textColumn(c.Hook),
-		textColumn(c.Session))
+	return s.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		if c.Act != (sessions.ForgeAct{}) {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM webhook_deliveries WHERE provider = $1 AND id = $2",
+				textColumn(c.Act.Provider), textColumn(bound("act "+c.Act.ID, maxWord))); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, "DELETE FROM hook_alerts WHERE hook = $1 AND session = $2", textColumn(c.Hook),
+			textColumn(c.Session))
+		return err
+	})
 }
 
 // NewAlerts implements session.HookStore.

@@ -110,3 +110,21 @@ func TestAnActAtAForgeIsClaimedOnce(t *testing.T) {
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM audit"), before)
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM webhook_deliveries"), 2)
 }
+
+// An act whose session did not start is new when the forge sends it again.
+func TestADroppedActAtAForgeIsNewAgain(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, Options{})
+	claim := sessions.HookClaim{Hook: "fix", Fingerprints: []string{"issue"}, Session: "s1", Window: time.Hour, PerHour: 2,
+		Owner: "joe", Repo: "infra", Act: sessions.ForgeAct{Provider: "gitea", ID: "comment 1"},
+		Row: func(session string, _ []string) record.Attempt {
+			return record.Attempt{Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: session}
+		}}
+	for range 2 {
+		fresh, err := s.AgentSessions.ClaimHook(t.Context(), claim)
+		wantEqual(t, err, nil)
+		wantEqual(t, len(fresh), 1)
+		wantEqual(t, s.AgentSessions.DropHook(t.Context(), claim), nil)
+	}
+	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM webhook_deliveries"), 0)
+}
