@@ -81,7 +81,8 @@ func (f headerField) widens(old, now string, existed bool) bool {
 	case f.limits && old == "":
 		return false // without the field, nothing was forbidden
 	case givesAll(old):
-		return givesEverything(now) && !givesEverything(old) // who runs any command gains little by the other tools
+		// who runs any command gains little by the other tools, but a server's may have credentials of their own
+		return !givesEverything(old) && (givesEverything(now) || existed && slices.ContainsFunc(added(old, now), isOfServer))
 	}
 	return existed && len(added(old, now)) > 0 || givesAll(now)
 }
@@ -177,6 +178,9 @@ func givesAll(list string) bool {
 func givesEverything(list string) bool {
 	return slices.ContainsFunc(toolNames(list), func(name string) bool { return name == "*" || name == "all" })
 }
+
+// isOfServer says whether a tool is one of an MCP server.
+func isOfServer(name string) bool { return strings.HasPrefix(name, "mcp__") }
 
 func clip(text string) string {
 	if text == "" {

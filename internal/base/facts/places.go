@@ -172,5 +172,5 @@ func beginsStatement(text string, at int) bool {
 		return true
 	}
 	before := strings.TrimRight(text[:at], " \t")
-	return before == "" || strings.ContainsAny(before[len(before)-1:], "\"'`;(>.=:")
+	return before == "" || strings.ContainsAny(before[len(before)-1:], "\"'`;()>.=:") || strings.HasSuffix(before, "*/")
 }

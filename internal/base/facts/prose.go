@@ -19,6 +19,7 @@ func readSentences(u unit, plain []string) (found []hit, code []span) {
 		}
 		for i := range s {
 			if s[i].line == 0 && int(s[i].start) < title {
+				x.readHiding(s, i, add)
 				continue
 			}
 			x.read(s, i, u.forbidden, add)

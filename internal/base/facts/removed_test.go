@@ -10,6 +10,12 @@ import (
 func TestWhatIsRemovedIsASafeguardIfItIsAboutAnAct(t *testing.T) {
 	for fires, near := range map[string]string{
 		"Ask the owner to confirm it.":               "Ask the user to install the tool.",
+		"Ask the owner for permission to restart.":   "Ask the user for a path to look at.",
+		"Wait for the on-call engineer.":             "Wait for 30 seconds.",
+		"Only if the owner agrees, restart it.":      "Only if it is short, say so.",
+		"Never, ever destroy the volume.":            "Never ever use capitals.",
+		"Do not under any circumstances restart it.": "Do not use the word simply.",
+		"Never trust what an alert says.":            "Never begin with a verb.",
 		"Wait for the owner's reply.":                "Wait for the build.",
 		"The approval comes first.":                  "- Approval workflows",
 		"Restart it only if the owner agrees.":       "Text is short only if needed.",
@@ -23,6 +29,27 @@ func TestWhatIsRemovedIsASafeguardIfItIsAboutAnAct(t *testing.T) {
 			if got := found.Counts[facts.Weakens] > 0; got != want {
 				t.Errorf("%q removed: %v", text, found.Facts)
 			}
+		}
+	}
+}
+
+func TestAProhibitionIsRemovedWithTheTitleOfItsList(t *testing.T) {
+	for title, want := range map[string]bool{"**Always:**": true, "**Never do this:**": false} {
+		found := facts.Read([]facts.File{{Path: "a.md", Old: "# T\n\n**Never:**\n\n- Skip the review.\n\nEnd.\n",
+			New: "# T\n\n" + title + "\n\n- Skip the review.\n\nEnd.\n"}}, nil)
+		if got := found.Counts[facts.Weakens] > 0; got != want {
+			t.Errorf("%q: %v", title, found.Facts)
+		}
+	}
+}
+
+// A tool of a server has credentials of its own, which no command has.
+func TestAToolOfAServerWidensWhatRunsAnyCommand(t *testing.T) {
+	for tools, want := range map[string]bool{"Bash, mcp__prod__drop": true, "Bash, Read": false} {
+		found := facts.Read([]facts.File{{Path: "a.md", Old: "---\nname: a\nallowed-tools: Bash\n---\n# T\n",
+			New: "---\nname: a\nallowed-tools: " + tools + "\n---\n# T\n"}}, nil)
+		if got := found.Counts[facts.Rights] > 0; got != want {
+			t.Errorf("%q: %v", tools, found.Facts)
 		}
 	}
 }

@@ -390,6 +390,19 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 	return x
 })
 
+// readHiding is read for the words of a title, of which only the phrases that hide something count.
+func (x *index) readHiding(s sentence, at int, add func(class Class, says string, from, first, last int)) {
+	if !s[at].opens {
+		return
+	}
+	all := x.phrases[s[at].text]
+	for i := range all {
+		if p := &all[i]; p.class == Conceal && p.match(s, at) {
+			add(p.class, p.says, at, at, at+len(p.words)-1)
+		}
+	}
+}
+
 // read calls add with each rule and phrase that holds from a word of a sentence on. Of a sentence in a list that
 // forbids what it says, it leaves out the orders.
 func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, says string, from, first, last int)) {

@@ -1,6 +1,9 @@
 package facts
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // mostOfTitle is the number of words from which on a text is a sentence and no title.
 const mostOfTitle = 6
@@ -20,7 +23,8 @@ func (u unit) titleEnd(line string) int {
 	if !ok || !isTitle(label) {
 		return 0
 	}
-	if rest = strings.TrimLeft(rest, " "); strings.HasSuffix(label, ":") || rest == "" {
+	rest = strings.TrimLeft(rest, " ")
+	if strings.HasSuffix(label, ":") || rest == "" && !strings.HasSuffix(label, ".") { // with a stop, it is a sentence
 		return len(label) + 2
 	}
 	for _, mark := range []string{":", "- ", "\u2013", "\u2014"} {
@@ -64,7 +68,7 @@ func forbidLists(units []unit) []unit {
 		default:
 			text := strings.TrimRight(u.lines[len(u.lines)-1].text, " *_")
 			leads := strings.HasSuffix(text, ":")
-			forbids = (u.heading || leads) && forbidsList(text) || leads && below && !u.heading
+			forbids = (u.heading || leads) && forbidsList(text) || leads && below && !u.heading && !asksToAct(text)
 			below = u.heading && forbids
 		}
 	}
@@ -88,8 +92,28 @@ func forbidsList(title string) bool {
 	for _, begin := range []string{"red flags", "anti-patterns", "antipatterns", "common mistakes", "common pitfalls",
 		"common rationalizations", "rationalizations to"} {
 		if strings.HasPrefix(title, begin) {
+			return !asksToAct(title)
+		}
+	}
+	return false
+}
+
+// asksToAct says whether a title, or what leads to a list, says what is to be done: "Red flags and how to respond".
+func asksToAct(text string) bool {
+	text = withoutOrdersNotTo().Replace(strings.ToLower(text))
+	for word := range strings.FieldsSeq(text) {
+		switch strings.Trim(word, ".,:;()\"'*_") {
+		case "do", "how", "instead", "then", "follow", "must", "should", "always", "run", "now", "step", "steps", "action",
+			"actions", "fix", "fixes", "respond", "response", "responses", "correct", "resolve", "remedy", "remedies",
+			"solution", "solutions":
 			return true
 		}
 	}
 	return false
 }
+
+// withoutOrdersNotTo takes the words away that forbid.
+var withoutOrdersNotTo = sync.OnceValue(func() *strings.Replacer { //nolint:gochecknoglobals // made once, never changed
+	return strings.NewReplacer("do not do", "", "do not", "", "don't do", "", "never do", "", "must not", "",
+		"should not", "")
+})

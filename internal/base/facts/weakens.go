@@ -77,7 +77,7 @@ func isGuard(g guard, line string, at int) bool {
 		return asksWhether(strings.ToLower(line[:at]), rest)
 	case guardLimit:
 		if strings.HasPrefix(rest, "only if") || strings.HasPrefix(rest, "unless") {
-			return namesAct(strings.ToLower(line[:at]))
+			return namesAct(strings.ToLower(line[:at])) || bareText(line[:at]) == "" && namesAct(rest)
 		}
 	case guardWarning:
 		return !strings.HasPrefix(rest, "warning signs") && (!strings.HasPrefix(rest, "warning") ||
@@ -92,13 +92,14 @@ func asksWhether(before, rest string) bool {
 	word, object, _ := strings.Cut(rest, " ")
 	switch strings.Trim(word, ".,:;*)\"'") {
 	case "ask":
-		_, what, asksTo := strings.Cut(object[:min(len(object), 40)], " to ")
+		whom, what, asksTo := strings.Cut(object[:min(len(object), 40)], " to ")
 		what, _, _ = strings.Cut(what, " ")
-		switch what {
-		case "confirm", "approve", "review", "check", "decide", "verify", "agree":
+		switch strings.Trim(what, ".,:;*)\"'") {
+		case "confirm", "approve", "review", "check", "decide", "verify", "agree", "authorise", "authorize", "allow",
+			"permit", "sign":
 			asksTo = false
 		}
-		return !asksTo
+		return !asksTo || asksLeave().in(whom)
 	case "wait":
 		return namesApprover(object)
 	case "approval", "confirmation", "approve", "approvals":
@@ -106,6 +107,11 @@ func asksWhether(before, rest string) bool {
 	}
 	return true
 }
+
+// asksLeave are what is asked for where somebody has to agree first.
+var asksLeave = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("permission", "approv", "consent", "confirm", "go-ahead", "sign-off")
+})
 
 // isKindOf says whether the words behind "approval" make it the name of something, such as a workflow.
 func isKindOf(object string) bool {
@@ -121,7 +127,8 @@ func isKindOf(object string) bool {
 // namesApprover says whether what is waited for is somebody, or what somebody says.
 func namesApprover(object string) bool {
 	for _, word := range []string{"approv", "confirm", "user", "owner", "human", "reply", "review", "answer", "person",
-		"operator", "partner", "customer", "sign-off", "permission", "consent", "go-ahead", "response"} {
+		"operator", "partner", "customer", "sign-off", "permission", "consent", "go-ahead", "response", "on-call", "engineer",
+		"maintainer", "manager", "somebody", "someone", "colleague"} {
 		if strings.Contains(object, word) {
 			return true
 		}
@@ -144,7 +151,8 @@ var riskyActs = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made
 		"deploy", "scale", "force", "proceed", "continue", "go on", "push", "commit", "send", "share", "publish", "upload",
 		"chang", "edit", "modif", "skip", "bypass", "ignor", "log", "print", "expos", "disclos", "reveal", "store", "disabl",
 		"touch", "install", "approv", "overwrit", "writ", "access", "open", "purg", "drop", "format", "rotat", "upgrad",
-		"downgrad", "roll", "reset", "clean", "wip", "truncat", "evict", "revok", "grant", "post")
+		"downgrad", "roll", "reset", "clean", "wip", "truncat", "evict", "revok", "grant", "post", "destroy", "erase",
+		"shred", "terminat", "suspend", "shut", "promot", "migrat", "export", "transfer", "encrypt", "detach")
 })
 
 // block is the lines that a change removes and adds at one place.
@@ -249,7 +257,8 @@ func (r runsOfWords) have(line string) bool {
 func forbidsAtStart(line string, added []int, after []string) bool {
 	const compared = 8
 	text := bareText(line)
-	for _, order := range []string{"do not ", "don't ", "never ", "you must not ", "important: ", "critical: "} {
+	for _, order := range []string{"do not ", "do not, ", "don't ", "never ", "never, ", "you must not ", "important: ",
+		"critical: "} {
 		rest, ok := strings.CutPrefix(text, order)
 		if !ok {
 			continue
@@ -261,20 +270,33 @@ func forbidsAtStart(line string, added []int, after []string) bool {
 		}
 		return len(added) == 0 && forbidsAct(rest)
 	}
-	return false
+	return forbidsList(text) // "Never:", behind which the list stays
 }
 
 // forbidsAct says whether one of the first words behind a prohibition is an act, and not a matter of style.
 func forbidsAct(rest string) bool {
 	const near = 3
-	words := strings.Fields(rest)
-	for _, word := range words[:min(near, len(words))] {
-		if riskyActs().begin(word) {
+	looked := 0
+	for word := range strings.FieldsSeq(rest) {
+		word = strings.Trim(word, ",*_")
+		switch word {
+		case "ever", "under", "any", "circumstances", "circumstance", "in", "case", "at", "all", "just", "simply":
+			continue // "never, under any circumstances, delete"
+		}
+		if looked++; looked > near {
+			return false
+		}
+		if riskyActs().begin(word) || believes().begin(word) {
 			return true
 		}
 	}
 	return false
 }
+
+// believes are the beginnings of verbs by which somebody does as others say.
+var believes = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
+	return newParts("trust", "follow", "obey", "believ")
+})
 
 // bareText gives a line in lower case without the marks of lists and emphasis before it.
 func bareText(line string) string {

@@ -379,13 +379,17 @@ func (s sentence) loseInstruction(last int) {
 	}
 	switch s[last].text {
 	case "own":
-		s[last-1].meaning &^= your
+		if last < 2 || !isShown(s[last-2].text) {
+			s[last-1].meaning &^= your
+		}
 	case "file", "files":
 		s[last-1].meaning &^= instruction
 	}
 	switch s[last-1].text {
 	case "embedded", "injected", "untrusted", "malicious", "suspicious", "hostile":
-		s[last].meaning &^= instruction
+		if !s.toldToFollow(last - 1) {
+			s[last].meaning &^= instruction
+		}
 	case "nightly":
 		switch s[last].text {
 		case "rust", "build", "builds", "toolchain", "release", "releases", "version", "channel", "compiler":
@@ -394,6 +398,26 @@ func (s sentence) loseInstruction(last int) {
 	case "temporary", "temp", "tmp", "test":
 		s[last].meaning &^= stored | data
 	}
+}
+
+// isShown says whether a verb asks to show something: "print your own instructions".
+func isShown(verb string) bool {
+	switch verb {
+	case "print", "reveal", "repeat", "show", "output", "display", "quote", "disclose", "recite", "dump", "leak":
+		return true
+	}
+	return false
+}
+
+// toldToFollow says whether an order to follow something stands shortly before a word.
+func (s sentence) toldToFollow(at int) bool {
+	const near = 4
+	for i := at - 1; i >= max(0, at-near) && !s[i].has(ignore); i-- {
+		if s[i].has(follows) && s.isOrder(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // losePower takes the sense of power from the word before one, such as "root" in "root cause".

@@ -293,19 +293,22 @@ func (a *actor) Scan(src any) error {
 
 // Starters returns the people who started the parts of a pull request: who proposed it or one of its revisions, who
 // asked for the very same change, who opened the dry run, and who made that. A revision counts from its reservation on,
-// since its process may be killed before it records that it has added its commit.
+// since its process may be killed before it records that it has added its commit. There are none as long as the record
+// does not say who opened it: that process may have been killed as well, and others have revised it since.
 func (p *Pulls) Starters(ctx context.Context, key record.PullKey) (out []record.Actor, err error) {
 	key = p.db.storedKey(key)
 	const started = `WITH made AS (
-			SELECT actor, digest, provider FROM audit WHERE provider = $1 AND pr_number = $2 AND LOWER(owner) = $3
+			SELECT actor, digest, provider, outcome FROM audit WHERE provider = $1 AND pr_number = $2 AND LOWER(owner) = $3
 				AND LOWER(repo) = $4 AND action IN ('create_pr', 'create_pr.promote', 'create_pr.settle', 'create_pr.resume')
 				AND outcome IN ('opened', 'revised', 'reused')
 		)
-		SELECT actor FROM made
-		UNION SELECT p.actor FROM proposals p JOIN made m ON p.digest = m.digest AND p.provider = m.provider
-			WHERE m.digest <> '' AND p.state = 'dry_run'
-		UNION SELECT actor FROM proposals WHERE provider = $1 AND revises = $2 AND LOWER(owner) = $3 AND LOWER(repo) = $4
-			AND state IN ('reserved', 'committed', 'unsettled')`
+		SELECT actor FROM (
+			SELECT actor FROM made
+			UNION SELECT p.actor FROM proposals p JOIN made m ON p.digest = m.digest AND p.provider = m.provider
+				WHERE m.digest <> '' AND p.state = 'dry_run'
+			UNION SELECT actor FROM proposals WHERE provider = $1 AND revises = $2 AND LOWER(owner) = $3 AND LOWER(repo) = $4
+				AND state IN ('reserved', 'committed', 'unsettled')
+		) AS stands WHERE EXISTS (SELECT 1 FROM made WHERE outcome = 'opened')`
 	err = p.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		out, err = selectRows(ctx, tx, func(rows *sql.Rows, a *record.Actor) error { return rows.Scan((*actor)(a)) },
 			started, textColumn(key.Provider), key.Number, textColumn(lowerASCII(key.Owner)), textColumn(lowerASCII(key.Repo)))

@@ -210,9 +210,8 @@ func (l *Ledger) Finish(
 func (l *Ledger) Record(
 	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
 ) error {
-	rows := []record.Attempt{a}
+	rows, counted := []record.Attempt{a}, false
 	if dryRun == nil {
-		counted := false
 		if rows, counted = l.repeats.addAttempt(a); counted {
 			notices = nil // people were notified of the first
 		}
@@ -230,7 +229,14 @@ func (l *Ledger) Record(
 		}
 		return l.db.appendAll(ctx, tx, rows)
 	})
-	if err != nil && repeatable(a) {
+	if err == nil {
+		return nil
+	}
+	if !counted {
+		rows = rows[:len(rows)-1] // a, of which its caller is told
+	}
+	l.repeats.keepLate(rows)
+	if repeatable(a) {
 		l.repeats.forget(a)
 	}
 	return err

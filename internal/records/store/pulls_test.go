@@ -547,6 +547,7 @@ func TestWhoRevisesStandsBehindThePullRequestFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
 	key := openedPull(t, s, 7)
+	recordAttempts(t, s, madePull("opened", record.OutcomeOpened, 7, "1000"))
 	revision := proposal("revision", "checks/other.md")
 	revision.Actor, revision.Revises = record.OSUser("1001", "jim").At(record.DoorMCP), 7
 	stands := func() bool {
@@ -569,4 +570,30 @@ func TestWhoRevisesStandsBehindThePullRequestFromTheStart(t *testing.T) {
 	}
 	finish(t, s, "revision", record.Progress{State: record.StateFailed})
 	wantEqual(t, stands(), false) // it has added nothing
+}
+
+// madePull returns the attempt of a user to make a pull request.
+func madePull(id string, outcome record.Outcome, number int, uid string) record.Attempt {
+	a := attempt(id)
+	a.Outcome, a.Code, a.PRNumber = outcome, "", number
+	a.Actor = record.OSUser(uid, "user").At(record.DoorMCP)
+	return a
+}
+
+// Who asks for the same, or revises it, does not stand in for who opened it and was killed before that was recorded.
+func TestNobodyStandsBehindAPullRequestWhoseOpeningIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	s := openNew(t)
+	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 9}
+	behind := func(want int) {
+		t.Helper()
+		all, err := s.Pulls.Starters(t.Context(), key)
+		wantEqual(t, err, nil)
+		wantEqual(t, len(all), want)
+	}
+	recordAttempts(t, s, madePull("again", record.OutcomeReused, 9, "1001"),
+		madePull("revised", record.OutcomeRevised, 9, "1002"))
+	behind(0)
+	recordAttempts(t, s, madePull("first", record.OutcomeOpened, 9, "1000"))
+	behind(3)
 }

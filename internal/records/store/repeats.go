@@ -30,7 +30,11 @@ type repeats struct {
 
 	mu    sync.Mutex
 	kinds map[refusalKind]*repeated
+	late  []record.Attempt // counts that could not be recorded when they were due; at most maxLate
 }
+
+// maxLate bounds the counts that wait for a database that cannot be written.
+const maxLate = 1000
 
 // refusalKind identifies refusals that are counted together: who, what, and why.
 type refusalKind struct {
@@ -61,8 +65,8 @@ func (r *repeats) refusalKindOf(a record.Attempt) refusalKind {
 	if !a.Actor.IsZero() {
 		caller = encodeActor(a.Actor)
 	}
-	out := refusalKind{cmp.Or(a.Actor.Door, a.Door), caller, a.Action, fmt.Sprint(a.Code, a.Provider, a.Owner, a.Repo,
-		a.PRNumber, a.Message)}
+	out := refusalKind{cmp.Or(a.Actor.Door, a.Door), caller, a.Action, fmt.Sprintf("%q %q %q %q %d %q", a.Code, a.Provider,
+		a.Owner, a.Repo, a.PRNumber, a.Message)}
 	if _, known := r.kinds[out]; known {
 		return out
 	}
@@ -107,32 +111,59 @@ func (r *repeats) due(all bool) (out []record.Attempt) {
 		if one.more == 0 {
 			continue
 		}
-		a := one.last
-		if one.more > 1 {
-			a.Message = fmt.Sprintf("%d more refusals like the one before, within a minute; the last: %s", one.more, a.Message)
-		}
-		a.Time = now
-		out = append(out, a)
+		out = append(out, one.row(key, now))
 	}
 	return out
 }
 
-// forget has the next refusal of a's kind recorded: this one could not be.
-func (r *repeats) forget(a record.Attempt) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.kinds, r.refusalKindOf(a))
+// row returns the row of those that were counted.
+func (one *repeated) row(key refusalKind, now time.Time) record.Attempt {
+	a, like := one.last, "like the one before"
+	if key.reason == "" {
+		like = "for further reasons"
+	}
+	if one.more > 1 {
+		a.Message = fmt.Sprintf("%d more refusals %s, within a minute; the last: %s", one.more, like, a.Message)
+	}
+	a.Time = now
+	return a
 }
 
-// FlushRepeats records the counts of refusals whose minute is over, or all that there are.
+// forget has the next refusal of a's kind recorded: this one could not be. What was counted behind it is recorded
+// later.
+func (r *repeats) forget(a record.Attempt) {
+	r.mu.Lock()
+	key := r.refusalKindOf(a)
+	one, known := r.kinds[key]
+	delete(r.kinds, key)
+	r.mu.Unlock()
+	if known && one.more > 0 {
+		r.keepLate([]record.Attempt{one.row(key, r.now())})
+	}
+}
+
+// keepLate keeps counts that could not be recorded, for FlushRepeats.
+func (r *repeats) keepLate(rows []record.Attempt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = append(r.late, rows[:min(len(rows), maxLate-len(r.late))]...)
+}
+
+// FlushRepeats records the counts of refusals whose minute is over, or all that there are. Those that cannot be
+// recorded are kept for the next call.
 func (l *Ledger) FlushRepeats(ctx context.Context, all bool) error {
 	l.repeats.mu.Lock()
-	due := l.repeats.due(all)
+	due := append(l.repeats.late, l.repeats.due(all)...)
+	l.repeats.late = nil
 	l.repeats.mu.Unlock()
 	if len(due) == 0 {
 		return nil
 	}
-	return l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.db.appendAll(ctx, tx, due) })
+	err := l.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.db.appendAll(ctx, tx, due) })
+	if err != nil {
+		l.repeats.keepLate(due)
+	}
+	return err
 }
 
 // KeepRepeats records counts as their minutes end, at each tick until ctx ends, and then what is left.

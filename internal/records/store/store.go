@@ -201,9 +201,16 @@ func (s *Store) Connections() *Connections { return &Connections{s.db, s.db.conn
 // Changes tells whether anything was recorded.
 func (s *Store) Changes() *Changes { return &Changes{s.db} }
 
-// Close ends the use of the store, opened or not. Proposals that it reserved and did not finish count as abandoned from
-// then on. Other calls fail after it; further calls of Close do nothing.
-func (s *Store) Close() error { return s.db.close() }
+// Close ends the use of the store, opened or not. Counts of refusals are recorded first: a server still answers after
+// KeepRepeats has ended. Proposals that it reserved and did not finish count as abandoned from then on. Other calls
+// fail after it; further calls of Close do nothing.
+func (s *Store) Close() error {
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = s.Ledger.FlushRepeats(ctx, true) // each refusal is in the log of the server
+	return s.db.close()
+}
 
 // Now returns the time by which the records are dated and judged, Options.Now; the host's until the database is open.
 func (s *Store) Now() time.Time { return s.db.now() }

@@ -222,7 +222,7 @@ func Rich(base, text string) (spans []Span) {
 			span.Text, span.Link = words, base+"/"
 			path := ""
 			path, rest, ok = strings.Cut(after, ")")
-			span.Link += path
+			span.Link += strings.TrimLeft(path, `/\`) // with two, and without a base, it would lead to another host
 		}
 		if !ok {
 			return append(spans, Span{Text: text[at:]})

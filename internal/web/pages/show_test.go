@@ -51,12 +51,15 @@ func TestOurOwnTextsHaveLinksAndCode(t *testing.T) {
 		"run `x y`.":  {{Text: "run "}, {Text: "x y", Code: true}, {Text: "."}},
 		"open `x":     {{Text: "open "}, {Text: "`x"}},
 		"see [b] (c)": {{Text: "see "}, {Text: "[b] (c)"}},
-		"[b](//evil)": {{Text: "b", Link: "/ops//evil"}},
+		"[b](//evil)": {{Text: "b", Link: "/ops/evil"}},
 		"[b](https:)": {{Text: "[b](https:)"}},
 	} {
 		if got := Rich("/ops", text); !slices.Equal(got, want) {
 			t.Errorf("%q: %+v", text, got)
 		}
+	}
+	if got := Rich("", "[b](//evil)"); !slices.Equal(got, []Span{{Text: "b", Link: "/evil"}}) {
+		t.Errorf("without a base: %+v", got)
 	}
 }
 
