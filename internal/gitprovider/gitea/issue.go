@@ -140,7 +140,7 @@ func (i issues) labelling(ctx context.Context, repo gitprovider.RepoRef,
 
 // mayWrite reports whether a user may write to the code of a repository. The server tells administrators, apart from
 // what members of teams may do by units: at an organisation's repository older servers say write of the members of a
-// team that may only write to issues, so that the teams are asked about who is no collaborator. Others it tells who
+// team that may only write to issues, so that the teams are asked about all but collaborators. Others it tells who
 // may be assigned, and those are the writers where a user owns the repository; among the assignable of an
 // organisation's are members of teams that may only read.
 func (i issues) mayWrite(ctx context.Context, repo gitprovider.RepoRef, login string) (bool, error) {

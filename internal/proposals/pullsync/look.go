@@ -59,7 +59,7 @@ func (f *Follower) closeStale(ctx context.Context, key record.PullKey) (tried bo
 	if r.ClosingAt.After(r.WaitsSince()) && now.Sub(r.ClosingAt) < closeLease {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout) // closeLease counts on it, whoever looks
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout) // closeLease counts on it, in every process that looks
 	defer cancel()
 	err = f.Closer.Close(ctx, prflow.Stale{
 		Pull: r, After: after,

@@ -307,7 +307,7 @@ func (c *timedCloser) Close(ctx context.Context, stale prflow.Stale) error {
 	return c.Closer.Close(ctx, stale)
 }
 
-// Whoever makes it look: a command of a person has no limit of its own. The lease of a claim counts on one.
+// However it comes to look: a command of a person has no limit of its own. The lease of a claim counts on one.
 func TestACloseIsBoundedInTime(t *testing.T) {
 	w := newStaleWorld(t)
 	w.age(29)
