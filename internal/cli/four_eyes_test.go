@@ -34,7 +34,7 @@ type passingAt struct {
 }
 
 // passingDoors are derived from the verbs of the command line and the page, and from every operation of the program. A
-// new one fails the test until it is said what it does.
+// new one fails the test until this function knows it.
 func passingDoors(t *testing.T) (out []passingAt) {
 	t.Helper()
 	verbs := []string{}

@@ -12,8 +12,8 @@ const StartCommand = "/claude-ops"
 // may do. The adapters of forges have it.
 type IssueReader interface {
 	// ReadIssue reads an issue or pull request with one act on it. Nothing is cached. The Act is zero if there is none.
-	// misconfigured if the host does not tell our token who we are, or who may write; not_found if there is no such number
-	// or comment.
+	// misconfigured if the host does not tell our token who we are, or who may write; not_found if the host has no such
+	// number or comment.
 	ReadIssue(ctx context.Context, repo RepoRef, q IssueQuery) (Issue, error)
 }
 

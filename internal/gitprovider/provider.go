@@ -61,11 +61,11 @@ type Provider interface {
 	// is already gone is not an error. invalid_argument for every branch outside BranchPrefix.
 	DeleteBranch(ctx context.Context, repo RepoRef, branch, tip string) error
 
-	// Close closes an open pull request of ours and replaces its body in the same write, and returns the state that it has
-	// then. One that has ended stays as it is; the body tells whether a Close ended it. conflict, and nothing
-	// is changed, if its head is not the branch at c.Head; invalid_argument for a branch outside BranchPrefix; not_found
-	// if there is no such number. The call may be repeated. The error of a host that refuses, as for a pull request that
-	// somebody merges at that moment, is the host's: Status shows the outcome.
+	// Close closes an open pull request of ours and replaces its body in the same write, and returns the state that it
+	// has then. One that has ended stays as it is; the body tells whether a Close ended it. conflict, and nothing is
+	// changed, if its head is not the branch at c.Head; invalid_argument for a branch outside BranchPrefix; not_found if
+	// the host has no such number. The call may be repeated. The error of a host that refuses, as for a pull request
+	// that somebody merges at that moment, is the host's: Status shows the outcome.
 	Close(ctx context.Context, repo RepoRef, c Closing) (State, error)
 
 	// ListOpen returns every open pull request that carries the label, oldest first, with its paths, and those that lack

@@ -119,7 +119,7 @@ type passing struct {
 }
 
 // passes lists every door by which a change can pass. It is derived from the verbs, the operations and the pages of the
-// product: a new one fails here until it is said what it does.
+// product: a new one fails here until this function knows it.
 func (e *eyes) passes() (out []passing) {
 	e.Helper()
 	for _, verb := range review.Verbs() {

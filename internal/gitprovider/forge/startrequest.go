@@ -15,8 +15,7 @@ import (
 const maxStartWords = 1000
 
 // StartWords returns what stands behind gitprovider.StartCommand in a comment, on the first line that begins with it.
-// asked is false if there is no such line in a paragraph of its own: in quotes, lists, tables, code and HTML it does
-// nothing.
+// asked is false unless a paragraph of its own has such a line: quotes, lists, tables, code and HTML do not count.
 func StartWords(comment string) (words string, asked bool) {
 	if !strings.Contains(comment, gitprovider.StartCommand) {
 		return "", false

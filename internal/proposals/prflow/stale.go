@@ -142,7 +142,8 @@ func (c staleClosing) text() string {
 	return fmt.Sprintf("%snobody has acted on this pull request since %s, and the policy closes it after %s "+
 		"(`stale.close_after`). Nobody has rejected it, and its files are free again.\n\n"+
 		"To get it back, reopen it: its branch is still there. Or let the agent propose the change again; it need not "+
-		"wait. If it is open all the same, somebody acted at this moment, and it stays open.", gitprovider.CloseOpening, c.Pull.WaitsSince().UTC().Format("2 January 2006, 15:04 UTC"), ageWords(c.After))
+		"wait. If it is open all the same, somebody acted at this moment, and it stays open.",
+		gitprovider.CloseOpening, c.Pull.WaitsSince().UTC().Format("2 January 2006, 15:04 UTC"), ageWords(c.After))
 }
 
 // ageWords returns an age in full days, or else in hours.
@@ -207,6 +208,6 @@ func (s *Service) revivesBy(ctx context.Context, at gitprovider.Resolution, pr g
 	if err != nil || !found || !r.ExpiredAs(pr.ClosedAt) {
 		return ""
 	}
-	return "no: Claude Ops closed it, as nobody had acted on it; propose the change again if it is still needed, " +
-		"there is no cooldown"
+	return "no: Claude Ops closed it, as nobody had acted on it; propose the change again if it is still needed; " +
+		"no cooldown holds it up"
 }
