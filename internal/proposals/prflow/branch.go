@@ -120,15 +120,17 @@ func (w *writer) lookForBranch(ctx context.Context, failure error) error {
 func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange, err error) {
 	for _, wait := range append(makerWaits(), 0) {
 		tip, err := w.provider.BranchTip(ctx, w.repo, w.creation.draft.branch)
-		if err == nil && tip == "" && !w.vanished { // its maker may have withdrawn it in between
-			w.vanished = true
-			return nil, nil
-		}
-		if err != nil || tip == "" { // the base has moved, or a branch above or below is in the way
+		if err != nil {
 			return nil, failure
 		}
-		kind, err := w.classifyTip(ctx, tip)
-		if err != nil {
+		kind, gone, err := w.classifyNew(ctx, tip)
+		switch {
+		case gone && !w.vanished: // its maker may have withdrawn it in between
+			w.vanished = true
+			return nil, nil
+		case gone: // the base has moved, or a branch above or below is in the way
+			return nil, failure
+		case err != nil:
 			return nil, err
 		}
 		if !w.tookOver || kind == branchTheirs {
@@ -147,6 +149,16 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 		w.service.Clock.Sleep(ctx, wait)
 	}
 	return nil, failure
+}
+
+// classifyNew classifies a branch that somebody has made at tip. gone says that it is withdrawn by now: there is no tip,
+// or what it named is not there any more.
+func (w *writer) classifyNew(ctx context.Context, tip string) (kind branchKind, gone bool, err error) {
+	if tip == "" {
+		return branchTheirs, true, nil
+	}
+	kind, err = w.classifyTip(ctx, tip)
+	return kind, fault.CodeOf(err) == fault.NotFound, err
 }
 
 // takeBranch takes over a branch that no process works on, unless it belongs to a pull request that has ended. A branch

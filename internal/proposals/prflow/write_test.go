@@ -461,3 +461,22 @@ func TestABranchThatWasInTheWayAndVanishedIsTriedOnceMore(t *testing.T) {
 		t.Errorf("a conflict that stays: %v", err)
 	}
 }
+
+// It may also withdraw the branch after we have seen it and before we read what it holds.
+func TestABranchThatVanishesWhileItIsReadIsTriedOnceMore(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{forgetest.MethodReadCommit, forgetest.MethodSnapshot} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.fake.Script.Before(forgetest.MethodCommit, func() {
+				b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
+				b.fake.Script.Before(method, func() { b.world().DeleteBranch(plainBranch) })
+				b.fake.Script.FailBefore(method, fault.New(fault.NotFound, "joe/infra has no branch %s", plainBranch))
+			})
+			if result := b.mustOpen(createRequest(nil)); result.Branch != plainBranch {
+				t.Errorf("the branch is %s", result.Branch)
+			}
+		})
+	}
+}
