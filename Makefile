@@ -107,7 +107,8 @@ golden: ## rewrite the snapshots that tests compare with; look at the diff
 # clients, that of an agent which attacks, the suites that need PostgreSQL, and the package in a booted Debian.
 ATTACKS := AnAgentWithAShell
 PAGES := Dashboard|Person|SignedIn|SignsOut|Rights|Catalogue|PackagesPages|Deployments|Foretold
-E2E_FLAGS := -tags=e2e -count=1 -timeout=40m
+# make lint vets them.
+E2E_FLAGS := -tags=e2e -count=1 -vet=off -timeout=40m
 
 e2e: build ## the real Claude CLI, the MCP Inspector, Chromium and PostgreSQL; installs them by npm and Debian's packages
 	./$(E2E)/setup.sh
@@ -124,8 +125,8 @@ e2e-attacks:
 	@$(SUITE) -flags '$(E2E_FLAGS) -parallel=3 -run=$(ATTACKS)' ./$(E2E)
 
 e2e-postgres:
-	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -timeout=40m' ./internal/testkit/crash ./internal/records/store
-	@./$(E2E)/postgres.sh go test -tags=postgres -count=1 -timeout=10m -run TestPagesSideBySide ./internal/web
+	@./$(E2E)/postgres.sh $(SUITE) -flags '-tags=postgres -count=1 -vet=off -timeout=40m' ./internal/testkit/crash ./internal/records/store
+	@./$(E2E)/postgres.sh go test -tags=postgres -count=1 -vet=off -timeout=10m -run TestPagesSideBySide ./internal/web
 
 e2e-systemd: ## the package in a booted Debian's systemd, where that can be; PROGRAMS=bin takes what make build has built
 	@nice ./$(E2E)/systemd.sh $(PROGRAMS)

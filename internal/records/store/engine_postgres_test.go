@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -78,10 +79,44 @@ func connect(t testing.TB, text string) *sql.DB {
 	return db
 }
 
-// emptyPlace is newPlace: the server makes a database fast.
+// emptyDatabase is the name of a database that holds the tables and no records, made once: copying it takes the server a
+// third of the time that making the tables anew does.
+var emptyDatabase struct {
+	once sync.Once
+	name string
+	err  error
+}
+
+// emptyPlace is where a store has been made already, which is empty: a copy of emptyDatabase.
 func emptyPlace(t testing.TB) string {
 	t.Helper()
-	return newPlace(t)
+	admin := connect(t, os.Getenv(testDatabase))
+	emptyDatabase.once.Do(func() {
+		emptyDatabase.name = "empty_" + strings.ToLower(rand.Text())
+		mustExec(t, admin, "CREATE DATABASE "+emptyDatabase.name)
+		var s *Store
+		s, emptyDatabase.err = openPlace(t.Context(), ofDatabase(t, emptyDatabase.name), Options{})
+		if emptyDatabase.err == nil {
+			emptyDatabase.err = s.Close()
+		}
+	})
+	if emptyDatabase.err != nil {
+		t.Fatal(emptyDatabase.err)
+	}
+	name := "t_" + strings.ToLower(rand.Text())
+	mustExec(t, admin, "CREATE DATABASE "+name+" TEMPLATE "+emptyDatabase.name)
+	t.Cleanup(func() {
+		if _, err := admin.Exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return ofDatabase(t, name)
+}
+
+// ofDatabase is the URL of a database of the server.
+func ofDatabase(t testing.TB, name string) string {
+	t.Helper()
+	return changed(t, os.Getenv(testDatabase), func(u *url.URL) { u.Path = "/" + name })
 }
 
 func openPlace(ctx context.Context, place string, opts Options) (*Store, error) {
