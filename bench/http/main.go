@@ -139,6 +139,7 @@ func (s *server) waitVerified(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		r.Header.Del("Accept-Encoding") // so that the client reads what comes compressed
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			return err

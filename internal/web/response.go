@@ -38,10 +38,11 @@ func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a *htt
 	}
 	readable := req.Method == http.MethodGet || req.Method == http.MethodHead
 	if readable && a.Status == http.StatusOK && !a.Volatile {
-		sum := sha256.Sum256(a.Bytes)
-		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
-		w.Header().Set("ETag", tag)
-		if etagMatches(req.Header.Values("If-None-Match"), tag) {
+		if a.Tag == "" {
+			a.Tag = tagOf(a.Bytes)
+		}
+		w.Header().Set("ETag", a.Tag)
+		if etagMatches(req.Header.Values("If-None-Match"), a.Tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -50,6 +51,12 @@ func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a *htt
 		a.Bytes = packed(w.Header(), req.Request, *a)
 	}
 	s.send(w, req, a.Status, a.ContentType, a.Bytes)
+}
+
+// tagOf returns the ETag of an answer's bytes.
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 }
 
 // etagMatches compares weakly, as If-None-Match asks for (RFC 9110, 13.1.2).
@@ -231,6 +238,7 @@ func (k *kept) answer(req *httpx.Request, handle httpx.Func) (httpx.Response, er
 		answer.Bytes, answer.ContentType = httpx.EncodeJSON(answer.Value), "application/json"
 	}
 	answer.Packed = packPage(answer)
+	answer.Tag = tagOf(answer.Bytes)
 	k.storeAnswer(key, answer)
 	return answer, nil
 }

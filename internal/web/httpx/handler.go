@@ -68,7 +68,8 @@ type Response struct {
 	ContentType string // of Bytes
 	// Packed are the same Bytes compressed, by their content codings, such as br; nil for none.
 	Packed   map[string][]byte
-	Volatile bool // is different each time, so that a tag would be useless
+	Tag      string // ETag of Bytes, quoted; "" until they are sent or kept
+	Volatile bool   // is different each time, so that a tag would be useless
 
 	// Stream writes a body of the ContentType whose length is not known in advance. If it fails, the connection is cut.
 	Stream func(w io.Writer) error
