@@ -35,8 +35,11 @@ type engine interface {
 	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
 	beginRead(ctx context.Context) (*sql.Tx, error)
 
-	// checkDatabase looks for damage that no transaction shows by itself, missing guards of the audit included.
-	checkDatabase(ctx context.Context) error
+	// checkGuards reports whether the guards of the audit are there.
+	checkGuards(ctx context.Context) error
+
+	// checkStructure reads the whole database, and returns what is wrong with its structure; "" for nothing.
+	checkStructure(ctx context.Context) (finding string, err error)
 
 	// size is how many bytes the database takes on its disk.
 	size(ctx context.Context) (int64, error)
