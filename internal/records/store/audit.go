@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -17,11 +18,13 @@ import (
 // Audit is the record as evidence.
 type Audit struct{ db *database }
 
-// appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now.
+// appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now, and a missing
+// policy is that of ctx.
 func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (int64, error) {
 	if a.Time.IsZero() {
 		a.Time = d.now()
 	}
+	a.Policy = cmp.Or(a.Policy, d.policyOf(ctx))
 	seq, prev, err := auditHead(ctx, tx)
 	if err != nil {
 		return 0, err

@@ -97,6 +97,9 @@ type Options struct {
 	// Appended, if not nil, is called after rows of the audit were added and are on disk. The call that added them waits
 	// for it.
 	Appended func(ctx context.Context)
+	// Policy returns the hash of the policy that holds now, for rows of the audit and for proposals that come without one.
+	// nil: they stay without.
+	Policy func() string
 	// SessionNotices, if not nil, are those that people are told of the end of a session of an agent, skipped ones
 	// included. They are put into the outbox in the transaction that records the end.
 	SessionNotices func(r sessions.Record) []record.Notice
