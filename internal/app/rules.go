@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/procedures/packages"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
@@ -185,6 +186,14 @@ func (r Ruling) noWriting() string {
 		return r.isReadOnly()
 	}
 	return ""
+}
+
+// policyHash returns the hash of the policy for the records.
+func (r Ruling) policyHash() string {
+	if r.Problem != "" {
+		return record.PolicyUnreadable
+	}
+	return r.Hash
 }
 
 // roleOf returns a person's role. While the rules cannot be read, everyone who had a role may only read.

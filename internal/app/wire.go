@@ -154,6 +154,7 @@ func (a *App) Wire(n Needs) *Parts {
 		Process:     store.Process{Version: Version(), Command: commandOf(a.Options().Args)},
 		MakeParents: p.Cfg.Records.DirDefault, MustExist: n.Records,
 		Appended:       func(ctx context.Context) { p.Store.sinks.Appended(ctx) },
+		Policy:         func() string { return p.Rules.Now().policyHash() },
 		SessionNotices: func(r sessions.Record) []record.Notice { return p.notifier.SessionNotices(r) },
 	})
 	p.Store.sinks = newSinks(p)

@@ -183,13 +183,15 @@ func auditVerifyCommand(a *commandLine) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Recompute the hash chain of the record, and compare it with heads that were kept elsewhere",
-		Long: "verify recomputes the hash of every row. Anyone who can write the records can replace the chain by another one " +
-			"that is sound: so\n" +
-			"verify compares it with the heads in the files of CLAUDEOPS_AUDIT_SINK, and says which sinks it cannot read. " +
-			"--heads compares it\n" +
-			"with a file of heads: of a sink, of syslog, a log of claudeops serve, or what verify --json printed. --pulls " +
-			"compares it with the marks of pull\n" +
-			"requests at the providers, which costs some requests for each repository. It ends with exit code 3 if anything differs.",
+		Long: "verify recomputes the hash of every row, and checks the structure of an SQLite database. Anyone who can write " +
+			"the records\n" +
+			"can replace the chain by another one that is sound: so verify compares it with the heads in the files of " +
+			"CLAUDEOPS_AUDIT_SINK,\n" +
+			"and says which sinks it cannot read. --heads compares it with a file of heads: of a sink, of syslog, a log of " +
+			"claudeops serve,\n" +
+			"or what verify --json printed. --pulls compares it with the marks of pull requests at the providers, which costs " +
+			"some requests\n" +
+			"for each repository. It ends with exit code 3 if anything differs.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done := working(a, "Verifying the audit")

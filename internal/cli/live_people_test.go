@@ -59,6 +59,7 @@ func newSignedInWorld(t *testing.T) *signedInWorld {
 func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 	t.Parallel()
 	s := newSignedInWorld(t)
+	s.put("policy.yaml", rolesOfTest+hooksOfTest)
 	said := s.serving(func(address string) {
 		s.address = address
 		s.arrive()
@@ -135,7 +136,7 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			}
 		}
 	})
-	for text, want := range map[string]int{"rules cannot be read": 1, "rules can be read again": 1} {
+	for text, want := range map[string]int{"rules have changed": 4, "rules cannot be read": 1, "rules can be read again": 1} {
 		if got := strings.Count(said(), text); got != want {
 			t.Errorf("the log says %d times that the %s:\n%s", got, text, said())
 		}

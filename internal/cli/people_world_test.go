@@ -235,6 +235,11 @@ func (w *peopleWorld) serving(do func(address string)) (said func() string) {
 		if code := <-ended; code != 0 {
 			w.Errorf("serve ended with %d: %s", code, stderr.Bytes())
 		}
+		for _, row := range w.rowsOf("") {
+			if row["policy"] == nil {
+				w.Errorf("a row of the audit does not have the policy that judged it: %v", row)
+			}
+		}
 	}()
 	line, err := bufio.NewReader(reader).ReadString('\n')
 	_, at, found := strings.Cut(line, "http://")

@@ -141,10 +141,10 @@ func (a *attempt) admitAgain(ctx context.Context) error {
 	return &Fault{Reason: reason, General: fault.From(err)}
 }
 
-// policyHash returns the hash of the policy that judges a call; "" while none can be read.
+// policyHash returns the hash of the policy that judges a call.
 func (r Rules) policyHash() string {
 	if r.Problem != "" {
-		return ""
+		return record.PolicyUnreadable
 	}
 	return r.Policy.Hash()
 }

@@ -158,8 +158,8 @@ func (s *Service) settleInterrupted(ctx context.Context) {
 func interruptedRow(r record.ScriptRun) record.Attempt {
 	return record.Attempt{
 		RequestID: r.ID, Actor: r.By.Actor, Tier: r.By.Tier, Action: r.Script, Outcome: record.OutcomeFailed,
-		Session: r.By.Session,
-		Paths:   []string{r.Path}, Digest: digestOf(r), Code: notSeen,
+		Session: r.By.Session, Policy: r.By.Policy,
+		Paths: []string{r.Path}, Digest: digestOf(r), Code: notSeen,
 		Message: "the process that ran the script was killed; so was all that the script had started\n" +
 			argumentsText(r.Arguments),
 	}

@@ -184,6 +184,7 @@ func (s toolDeps) call(ctx context.Context, call operation.Call, name string, ar
 	kernel := s.kernel()
 	run := record.ScriptRun{ID: call.ID, By: record.ScriptCaller{
 		Actor: call.Caller.Actor, Tier: kernel.Tier(call), Session: kernel.CurrentAuthority().Session,
+		Policy: call.Done("").Policy,
 	}}
 	result, err := service.runRecorded(ctx, script, arguments, &run, phases{
 		waiting: func() { call.Progress("waiting until other scripts have ended") }, begun: begun,

@@ -166,6 +166,9 @@ func TestARunIsAnsweredAndRecorded(t *testing.T) {
 		!cmp.Equal(row.Paths, []string{path}) || row.Digest != "sha256:"+run.Hash || len(run.Hash) != 64 {
 		t.Errorf("row %+v", row)
 	}
+	if policy := s.authority.Policy.Hash(); row.Policy != policy || interruptedRow(run).Policy != policy {
+		t.Errorf("judged by %q; rows have %q, and %q if it is interrupted", policy, row.Policy, interruptedRow(run).Policy)
+	}
 	for _, part := range []string{"exit code 3 after ", "; arguments: limit, mount\n", "stdout: used 91\n",
 		"stderr: over"} {
 		if !strings.Contains(row.Message, part) {

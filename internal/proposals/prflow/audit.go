@@ -60,10 +60,7 @@ func (c *creation) recordRow(ctx context.Context, row record.Attempt, dryRun *re
 func (c *creation) auditRow(outcome record.Outcome, e *fault.Error) record.Attempt {
 	asked, redact := c.request.asked, c.rules.secrets.Redact
 	a := c.call.Done("")
-	a.Outcome, a.Tier, a.Session, a.Policy = outcome, c.rules.Tier, c.rules.Session, ""
-	if c.rules.Unknown == "" {
-		a.Policy = c.rules.Policy.Hash()
-	}
+	a.Outcome, a.Tier, a.Session, a.Policy = outcome, c.rules.Tier, c.rules.Session, c.rules.policyHash()
 	a.Owner, a.Repo, a.Base, a.Branch = asked.RepoOwner, asked.RepoName, asked.BaseBranch, c.draft.branch
 	a.Title, a.Digest = redact(cmp.Or(asked.Title, clean(c.draft.title, maxTitle))), c.draft.digest
 	a.Verdicts = c.verdicts.all()
@@ -121,7 +118,7 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(),
 		Revises:    c.request.asked.Revises,
 		ChangeType: gitprovider.ChangeType(c.request.asked.ChangeType), Title: c.draft.title, Body: c.draft.body,
-		Facts: c.evidence.facts, Answers: c.draft.answers, Digest: c.draft.digest, Progress: record.Progress{State: state,
+		Facts: c.evidence.facts, Policy: c.rules.policyHash(), Answers: c.draft.answers, Digest: c.draft.digest, Progress: record.Progress{State: state,
 			Branch: c.draft.branch},
 	}
 	for _, change := range c.request.changes.Changes() {

@@ -474,7 +474,7 @@ func TestAReadOnlyServerRefusesWithItsReason(t *testing.T) {
 	}
 }
 
-// A row has the policy that judged its attempt: that of the moment, and none while none can be read.
+// A row has the policy that judged its attempt: that of the moment, and a word while none can be read.
 func TestARowHasTheHashOfThePolicyThatJudgedIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -483,7 +483,7 @@ func TestARowHasTheHashOfThePolicyThatJudgedIt(t *testing.T) {
 		t.Helper()
 		want := b.options.Authority.Policy.Hash()
 		if b.options.Authority.Unknown != "" {
-			want = ""
+			want = record.PolicyUnreadable
 		}
 		if row.Policy != want || seen[row.Policy] {
 			t.Errorf("%s: the row has the policy %q, want %q, and another one than before", what, row.Policy, want)

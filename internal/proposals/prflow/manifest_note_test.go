@@ -158,6 +158,8 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = next.Close() })
 	b.store, b.options.Ledger, b.options.History = next, next.Ledger, next.History
+	judgedBy := b.options.Authority.Policy.Hash()
+	b.options.Authority.Policy.Limits.Caps.OpenPRs++
 	if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +167,9 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 	if row.Action != record.ActionSettle || len(row.Verdicts) != 1 ||
 		!strings.Contains(row.Verdicts[0].Warnings[0], "provider `evil`") {
 		t.Errorf("settled as %+v", row)
+	}
+	if row.Policy != judgedBy {
+		t.Errorf("the row has the policy %q, not that of its beginning, %q", row.Policy, judgedBy)
 	}
 }
 

@@ -98,6 +98,14 @@ func (a Authority) mayWrite() bool { return a.takesProposals() && !a.DryRun }
 func (a Authority) takesProposals() bool { return a.ReadOnly == "" && a.mayPropose() }
 
 // mayPropose reports whether the tier may propose anything.
+// policyHash returns the hash of the policy for the records.
+func (a Authority) policyHash() string {
+	if a.Unknown != "" {
+		return record.PolicyUnreadable
+	}
+	return a.Policy.Hash()
+}
+
 func (a Authority) mayPropose() bool { return a.Policy.Tiers.MaxFiles(a.Tier) > 0 }
 
 // Secrets finds credentials in texts. internal/base/textscan implements it.
@@ -130,7 +138,7 @@ func New(o Options) *Service {
 			a := s.CurrentAuthority()
 			return operation.Authority{
 				Tier: a.Tier, DryRun: a.DryRun, ReadOnly: a.ReadOnly, Session: a.Session,
-				Rules: operation.Rules{Policy: a.Policy},
+				Rules: operation.Rules{Policy: a.Policy, Problem: a.Unknown},
 			}
 		},
 		Audit: o.Ledger, Redact: o.Secrets.Redact, Hide: o.Secrets.Hide, Log: o.Log, Now: o.Clock.Now, NewID: o.NewID,

@@ -120,7 +120,7 @@ func (s *settler) settledRow(left record.Proposal, outcome record.Outcome, to re
 	now := s.clock.Now()
 	attempt := record.Attempt{
 		Time: now, RequestID: left.ID, Actor: left.Actor, Door: left.Door, Caller: left.Caller, Tier: left.Tier,
-		Action: record.ActionSettle, Session: left.Session,
+		Action: record.ActionSettle, Session: left.Session, Policy: left.Policy,
 		Provider: left.Provider, Owner: left.Owner, Repo: left.Repo, Base: left.Base, Branch: left.Branch,
 		Title: left.Title, Digest: left.Digest, Outcome: outcome, Message: message,
 		Paths: pathsOf(left), PRNumber: to.PRNumber, PRURL: to.PRURL, Duration: now.Sub(left.CreatedAt),

@@ -110,7 +110,8 @@ type Attempt struct {
 	PRNumber int
 	PRURL    string
 	Duration time.Duration
-	// Policy is the hash of the policy that judged the attempt; "" where none could be read, or none was asked.
+	// Policy is the hash of the policy that judged the attempt, or PolicyUnreadable. The store fills in that of the moment.
+	// "" in rows of earlier versions.
 	Policy string
 	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
 	// text of the audit.
@@ -119,6 +120,9 @@ type Attempt struct {
 	// hashed text.
 	Wanted *RefusedChange
 }
+
+// PolicyUnreadable stands for the hash of a policy while the operator's rules cannot be read.
+const PolicyUnreadable = "unreadable"
 
 // Facts returns what the gate of facts counted in the change; not read if it was not asked.
 func (a Attempt) Facts() facts.Reading {

@@ -80,7 +80,7 @@ type AuditEntry struct {
 	PullState  string     `json:"pull_state,omitempty" doc:"Of that pull request as last seen, if it is ours; not part of the recorded row"`
 	Verdicts   []Verdict  `json:"verdicts"`
 	Digest     string     `json:"digest"`
-	Policy     string     `json:"policy,omitempty" doc:"Hash of the policy that judged it"`
+	Policy     string     `json:"policy,omitempty" doc:"Hash of the policy that judged it; unreadable while the policy could not be read"`
 	PrevHash   string     `json:"prev_hash"`
 	Hash       string     `json:"hash"`
 }

@@ -46,6 +46,7 @@ type Proposal struct {
 	// number of the pull request to which it adds a commit; 0 for one that opens its own
 	Revises int
 	Answers []ReviewAnswer // of one that revises; without Files they are all of it
+	Policy  string         // hash of the policy that judged it; see Attempt
 	Digest  string         // of provider, repository, base and files; see changeDigest
 	// Facts are what the lines that it adds or alters name and do, against the base branch. They go with the contents
 	// when those are removed.

@@ -25,6 +25,7 @@ type ScriptCaller struct {
 	Actor   Actor
 	Tier    gitprovider.Tier
 	Session string // the agent's; "" for none
+	Policy  string // hash of the policy that let them; see Attempt
 }
 
 // ScriptRunState says whether a run goes on.

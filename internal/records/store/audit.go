@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -17,11 +18,13 @@ import (
 // Audit is the record as evidence.
 type Audit struct{ db *database }
 
-// appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now.
+// appendAudit adds the attempt to the end of the audit, and returns its number. A missing time is now, and a missing
+// policy is that of ctx.
 func (d *database) appendAudit(ctx context.Context, tx *sql.Tx, a record.Attempt) (int64, error) {
 	if a.Time.IsZero() {
 		a.Time = d.now()
 	}
+	a.Policy = cmp.Or(a.Policy, d.policyOf(ctx))
 	seq, prev, err := auditHead(ctx, tx)
 	if err != nil {
 		return 0, err
@@ -337,8 +340,8 @@ func (d *database) auditRows(ctx context.Context, tx *sql.Tx, found []foundAttem
 
 // Verify recomputes the chain from the first row to the last, in constant memory. With expectHead, a hash that
 // Head once gave, it also reports whether that row is still there: rows after it are fine, but without it rows were cut
-// off or the chain was written anew. The error is for an audit that cannot be read; what is wrong with it is in the
-// report. A malformed expectHead is invalid_argument.
+// off or the chain was written anew. It also reads the whole database, whose structure must be sound. The error is for
+// an audit that cannot be read; what is wrong with it is in the report. A malformed expectHead is invalid_argument.
 func (a *Audit) Verify(ctx context.Context, expectHead string) (record.AuditReport, error) {
 	v, err := newVerifier(expectHead)
 	if err != nil {
@@ -349,12 +352,29 @@ func (a *Audit) Verify(ctx context.Context, expectHead string) (record.AuditRepo
 		report, err = v.verifyRows(ctx, tx)
 		return err
 	})
+	if err != nil || !report.OK() {
+		return report, err
+	}
+	finding, err := a.db.checkStructure(ctx)
+	if finding != "" {
+		report.Problem = fmt.Sprintf("the chain is whole, but the database %s is damaged (%s); restore a backup",
+			a.db.path(), finding)
+	}
 	return report, err
+}
+
+func (d *database) checkStructure(ctx context.Context) (finding string, err error) {
+	c, err := d.ensureConnected(ctx)
+	if err != nil {
+		return "", err
+	}
+	finding, err = c.checkStructure(ctx)
+	return finding, c.asFault(ctx, err)
 }
 
 // VerifyAfter recomputes the chain behind the head of an earlier report that was OK: that its row is still there with
 // its hash, and that every row added since follows. Rows before it are taken as that report found them, so what was
-// altered there since is noticed by Verify alone. The report counts all rows. Errors are those of Verify.
+// altered there since is noticed by Verify alone, as is a damaged structure. The report counts all rows. Errors are those of Verify.
 func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (report record.AuditReport, err error) {
 	if known.HeadSeq == 0 || !known.OK() {
 		return a.Verify(ctx, "")

@@ -35,8 +35,11 @@ type engine interface {
 	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
 	beginRead(ctx context.Context) (*sql.Tx, error)
 
-	// checkDatabase looks for damage that no transaction shows by itself, missing guards of the audit included.
-	checkDatabase(ctx context.Context) error
+	// checkGuards reports whether the guards of the audit are there.
+	checkGuards(ctx context.Context) error
+
+	// checkStructure reads the whole database, and returns what is wrong with its structure; "" for nothing.
+	checkStructure(ctx context.Context) (finding string, err error)
 
 	// size is how many bytes the database takes on its disk.
 	size(ctx context.Context) (int64, error)
@@ -225,7 +228,7 @@ func (d *database) close() error {
 	return d.conn.asFault(context.Background(), errors.Join(d.conn.locks.close(), d.conn.close()))
 }
 
-// writeTx runs fn in a transaction while no other process writes. It refuses, with fault.Internal, a context that read
+// writeTx runs fn in a transaction while no other process writes; policyOf knows the policy of before it. It refuses, with fault.Internal, a context that read
 // or write has made: such a call holds a connection, and would wait for a second one.
 func (d *database) writeTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
 	if d.held(ctx) != nil {
@@ -238,6 +241,7 @@ func (d *database) writeTx(ctx context.Context, fn func(context.Context, *sql.Tx
 	if err := c.locks.ready(ctx); err != nil {
 		return c.asFault(ctx, err)
 	}
+	ctx = context.WithValue(ctx, policyKey{d}, d.policyOf(ctx)) // read before others wait for the transaction
 	tx, over, err := d.turns.beginTurn(ctx, c)
 	if err != nil {
 		return err
@@ -258,6 +262,20 @@ func (d *database) writeTx(ctx context.Context, fn func(context.Context, *sql.Tx
 		d.opts.Appended(ctx)
 	}
 	return nil
+}
+
+// policyKey is under what a context has the hash of the policy by which its call is judged.
+type policyKey struct{ of *database }
+
+// policyOf returns the hash of the policy for the records of a call: that of its transaction, or else of now.
+func (d *database) policyOf(ctx context.Context) string {
+	if hash, known := ctx.Value(policyKey{d}).(string); known {
+		return hash
+	}
+	if d.opts.Policy == nil {
+		return ""
+	}
+	return d.opts.Policy()
 }
 
 // holdsKey is under what a context has the transaction of a database that its call has begun.

@@ -142,7 +142,8 @@ func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record
 }
 
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
-	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us, revises, answers, actor, facts`
+	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us, revises, answers, actor, facts,
+	policy`
 
 // proposalRow is a proposal as stored: without Abandoned, with the name of its holder's lock.
 type proposalRow struct {
@@ -209,7 +210,7 @@ func selectProposals(
 			(*textColumn)(&p.State),
 			(*textColumn)(&p.Branch), (*textColumn)(&p.Commit), &p.PRNumber, (*textColumn)(&p.PRURL), (*textColumn)(&p.lock),
 			(*textColumn)(&p.Session), timeColumn(&p.PrunedAt), &p.Revises, (*answers)(&p.Answers), (*actor)(&p.Actor),
-			(*reading)(&p.Facts))
+			(*reading)(&p.Facts), (*textColumn)(&p.Policy))
 	}, "SELECT "+proposalColumns+" FROM proposals "+clauses, args...)
 	if err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 	if !p.Actor.IsZero() {
 		p.Door, p.Caller = p.Actor.Door, p.Actor.String()
 	}
-	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 26) + ")"
+	query := "INSERT INTO proposals (" + proposalColumns + ") VALUES (" + placeholders(1, 27) + ")"
 	_, err := tx.ExecContext(ctx, query, textColumn(p.ID), timeColumn(&p.CreatedAt), textColumn(p.Door),
 		textColumn(p.Caller), int(p.Tier),
 		textColumn(p.Provider), textColumn(p.Owner), textColumn(p.Repo), textColumn(p.Base), textColumn(p.BaseCommit),
@@ -241,7 +242,7 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 		textColumn(p.Body), textColumn(p.Digest), textColumn(p.State), textColumn(p.Branch), textColumn(p.Commit), p.PRNumber,
 		textColumn(p.PRURL), textColumn(p.lock),
 		textColumn(p.Session), timeColumn(&p.PrunedAt), p.Revises, answers(p.Answers), actor(p.Actor),
-		reading(p.Facts))
+		reading(p.Facts), textColumn(p.Policy))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Internal, "a proposal with the request id %q is recorded already", p.ID)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -44,6 +45,7 @@ func (l *Ledger) Reserve(
 			if err := l.db.admit(ctx, tx, p, claim); err != nil {
 				return err
 			}
+			p.Policy = cmp.Or(p.Policy, l.db.policyOf(ctx))
 			return insertReserved(ctx, tx, proposalRow{p, lock}, l.db.now())
 		})
 		return len(holders) == 0, err
@@ -210,6 +212,7 @@ func (l *Ledger) Finish(
 func (l *Ledger) Record(
 	ctx context.Context, a record.Attempt, dryRun *record.Proposal, notices ...record.Notice,
 ) error {
+	a.Policy = cmp.Or(a.Policy, l.db.policyOf(ctx)) // a count is recorded later
 	rows, counted := []record.Attempt{a}, false
 	if dryRun == nil {
 		if rows, counted = l.repeats.addAttempt(a); counted {
@@ -220,6 +223,7 @@ func (l *Ledger) Record(
 		if dryRun != nil {
 			p := *dryRun
 			p.State, p.Provider = record.StateDryRun, l.db.stored(p.Provider)
+			p.Policy = cmp.Or(p.Policy, a.Policy)
 			if err := insertProposal(ctx, tx, proposalRow{Proposal: p}, l.db.now()); err != nil {
 				return err
 			}
@@ -303,6 +307,7 @@ func (l *Ledger) Supersede(ctx context.Context, left, next record.Proposal, a re
 			if _, err := l.db.appendAudit(ctx, tx, a); err != nil {
 				return err
 			}
+			next.Policy = cmp.Or(next.Policy, l.db.policyOf(ctx))
 			return insertReserved(ctx, tx, proposalRow{next, lock}, l.db.now())
 		})
 		return ok, err

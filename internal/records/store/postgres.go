@@ -140,8 +140,10 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// checkDatabase has nothing to say about damaged files: PostgreSQL reports them when it reads them (data checksums).
-func (e *postgresEngine) checkDatabase(ctx context.Context) error {
+// checkStructure finds nothing: PostgreSQL reports damaged files when it reads them (data checksums).
+func (e *postgresEngine) checkStructure(context.Context) (string, error) { return "", nil }
+
+func (e *postgresEngine) checkGuards(ctx context.Context) error {
 	const query = `SELECT COUNT(*) FROM pg_trigger WHERE tgrelid = 'audit'::regclass AND tgenabled = 'A'
 		AND tgname IN ('audit_insert_extends_chain', 'audit_refuses_changes')`
 	var guards int

@@ -193,15 +193,7 @@ func (e *sqliteEngine) retryWhileBusy(ctx context.Context, try func() error) err
 	}
 }
 
-func (e *sqliteEngine) checkDatabase(ctx context.Context) error {
-	finding, err := quickCheck(ctx, e.reader)
-	if err != nil {
-		return err
-	}
-	if finding != "" {
-		return fault.Wrap(errors.New(finding), fault.Internal,
-			"the database %s is damaged; run `claudeops audit verify` and restore a backup", e.path)
-	}
+func (e *sqliteEngine) checkGuards(ctx context.Context) error {
 	guards, err := sqliteGuards(ctx, e.reader)
 	if err == nil && guards != 3 {
 		err = guardsMissing(e.path)
@@ -222,16 +214,24 @@ func (e *sqliteEngine) size(context.Context) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// quickCheck returns what SQLite finds wrong with the structure of the file, or "".
-func quickCheck(ctx context.Context, db *sql.DB) (string, error) {
-	var finding string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&finding); err != nil {
+// checkStructure asks on a connection of its own: one that has asked before remembers sums of the index of texts, and
+// takes what others have added since for damage.
+func (e *sqliteEngine) checkStructure(ctx context.Context) (finding string, err error) {
+	if err := e.checkNotReplaced(); err != nil {
 		return "", err
 	}
-	if finding == "ok" {
-		return "", nil
+	db, err := openPool(e.path, busySlice, false)
+	if err != nil {
+		return "", err
 	}
-	return finding, nil
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = e.retryWhileBusy(ctx, func() error {
+		return db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&finding)
+	})
+	if finding == "ok" {
+		finding = ""
+	}
+	return finding, err
 }
 
 // sqliteGuards counts the triggers that protect the audit.

@@ -324,7 +324,7 @@ func TestDamageFoundLaterAsksForABackup(t *testing.T) {
 	for i := range 200 {
 		recordAttempts(t, s, attempt(fmt.Sprint(i)))
 	}
-	wantEqual(t, s.Check(context.Background()), nil)
+	verify(t, s, "")
 	path := s.Path()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -336,8 +336,9 @@ func TestDamageFoundLaterAsksForABackup(t *testing.T) {
 	middle := info.Size() * 3 / 4 / 4096 * 4096 // the tables' definitions stay readable
 	overwrite(t, path, middle, int(info.Size()-middle))
 	s = open(t, filepath.Dir(path), Options{})
+	_, verifyErr := s.Audit.Verify(t.Context(), "")
 	for name, err := range map[string]error{
-		"Check":  s.Check(context.Background()),
+		"Verify": verifyErr,
 		"Record": s.Ledger.Record(context.Background(), attempt("x"), nil),
 	} {
 		wantCode(t, err, fault.Internal)
@@ -345,6 +346,44 @@ func TestDamageFoundLaterAsksForABackup(t *testing.T) {
 		if !strings.Contains(err.Error(), want) || errCause(err) == nil {
 			t.Errorf("%s: %v (cause %v)", name, err, errCause(err))
 		}
+	}
+}
+
+// A connection that has looked at the index of texts before takes what others add to it for damage.
+func TestRowsThatAnotherProcessAddsAreNotDamage(t *testing.T) {
+	t.Parallel()
+	place := emptyPlace(t)
+	ours, other := open(t, place, Options{NoSync: true}), open(t, place, Options{NoSync: true})
+	for round := range 3 {
+		for i := range 40 {
+			recordAttempts(t, other, attempt(fmt.Sprintf("%d-%d", round, i)))
+		}
+		wantEqual(t, ours.Check(t.Context()), nil)
+		if report := verify(t, ours, ""); !report.OK() || report.Rows != int64(40*(round+1)) {
+			t.Fatalf("got %+v", report)
+		}
+	}
+}
+
+// Whether the structure is sound is found out where the audit is verified, and not at each look whether the records can
+// be used. The chain is then read all the same.
+func TestADamagedIndexIsFoundByVerifying(t *testing.T) {
+	t.Parallel()
+	s := openNew(t)
+	appendMany(t, s, 3)
+	before := verify(t, s, "")
+	mustExec(t, raw(t, s), "DELETE FROM attempt_texts_data WHERE id > 10")
+	wantEqual(t, s.Check(t.Context()), nil)
+	report := verify(t, s, before.Head)
+	if report.OK() || !strings.Contains(report.Problem, "the database "+s.Path()+" is damaged (") ||
+		!strings.HasSuffix(report.Problem, "); restore a backup") {
+		t.Errorf("got the problem %q", report.Problem)
+	}
+	if report.Rows != before.Rows || report.Head != before.Head || report.FirstBad != 0 || report.ExpectedSeq != 3 {
+		t.Errorf("got %+v of a chain that is whole", report)
+	}
+	if _, _, err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "backup")); fault.CodeOf(err) != fault.Internal {
+		t.Errorf("a damaged database is backed up: %v", err)
 	}
 }
 

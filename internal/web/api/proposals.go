@@ -225,7 +225,7 @@ type ProposalEntry struct {
 	State      string        `json:"state,omitempty" doc:"How the proposal ended, if it passed the gates"`
 	Warnings   []string      `json:"warnings,omitempty" doc:"What the gates let pass and a person should know before merging"`
 	DurationMS float64       `json:"duration_ms"`
-	Policy     string        `json:"policy,omitempty" doc:"Hash of the policy that judged it"`
+	Policy     string        `json:"policy,omitempty" doc:"Hash of the policy that judged it; unreadable while the policy could not be read"`
 }
 
 // ProposalList is a page of attempts, newest first.
