@@ -51,7 +51,7 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 		end, text := i, plain[i]
 		open := openBrackets(text)
 		for end+1 < len(plain) && end-i < mostJoined && len(text) < maxLine {
-			trimmed := strings.TrimRight(text, " \t")
+			trimmed := trimBlankRight(text)
 			switch {
 			case strings.HasSuffix(trimmed, `\`) && !strings.HasSuffix(trimmed, `\\`), strings.HasSuffix(trimmed, "`") &&
 				kind == shellCode:
@@ -67,7 +67,7 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 				break
 			}
 			end++
-			text = trimmed + strings.TrimLeft(plain[end], " \t")
+			text = trimmed + trimBlank(plain[end])
 			open += openBrackets(plain[end])
 		}
 		all = append(all, logicalLine{text[:min(len(text), maxLine)], u.lines[i].number, u.lines[end].number})
@@ -78,7 +78,16 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 
 // openBrackets counts the brackets of a line that it opens and does not close.
 func openBrackets(line string) int {
-	return strings.Count(line, "(") + strings.Count(line, "[") - strings.Count(line, ")") - strings.Count(line, "]")
+	open := 0
+	for i := range len(line) {
+		switch line[i] {
+		case '(', '[':
+			open++
+		case ')', ']':
+			open--
+		}
+	}
+	return open
 }
 
 // readCode gives what a unit of code does.

@@ -79,8 +79,9 @@ const (
 // entry is what the lexicon knows of a word.
 type entry struct {
 	meaning   meaning
-	inflected bool // it is not the base form of a verb: deletes, deleted, deleting
-	opens     bool // it begins a phrase
+	inflected bool      // it is not the base form of a verb: deletes, deleted, deleting
+	pairs     bool      // it may change the sense of the word before it, or its own behind that: see addPair
+	phrases   *[]phrase // that begin with it; nil for none
 }
 
 // senses maps words in lower case to what they may mean.
@@ -100,7 +101,7 @@ func (s senses) verbs(m meaning, words string) {
 	for word := range strings.FieldsSeq(words) {
 		s.add(m, word)
 		for _, form := range inflections(word) {
-			s[form] = entry{s[form].meaning | m, true, false}
+			s[form] = entry{meaning: s[form].meaning | m, inflected: true}
 		}
 	}
 }
@@ -129,8 +130,16 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 	french(s)
 	for _, p := range phrases() {
 		e := s[p.words[0]]
-		e.opens = true
+		if e.phrases == nil {
+			e.phrases = new([]phrase)
+		}
+		*e.phrases = append(*e.phrases, p)
 		s[p.words[0]] = e
+	}
+	for word := range strings.FieldsSeq(pairedWords) {
+		e := s[word]
+		e.pairs = true
+		s[word] = e
 	}
 	return s
 })
@@ -144,7 +153,7 @@ func english(s senses) {
 		"send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream relay "+
 			"deliver sync synchronize synchronise push beacon replicate mirror cc bcc tweet reply pay wire remit "+
 			"route divert smuggle")
-	s["sent"] = entry{send, true, false}
+	s["sent"] = entry{meaning: send, inflected: true}
 	s.verbs(weakSend,
 		"copy export back backup notify report ping archive store save call contact register pass put write add attach")
 	s.verbs(collect,
@@ -179,7 +188,7 @@ func englishOrders(s senses) {
 	s.verbs(hide, "filter strip redact withhold")
 	s.verbs(grant, "turn admit allowlist whitelist")
 	s.verbs(perform, "act")
-	s["said"] = entry{claims, true, false}
+	s["said"] = entry{meaning: claims, inflected: true}
 	s.verbs(follows, "follow obey heed honour honor comply adhere")
 	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray "+
 		"emphasize emphasise highlight downplay frame")

@@ -17,12 +17,16 @@ func readSentences(u unit, plain []string) (found []hit, code []span) {
 			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
 				s.text(plain, from, last)})
 		}
+		senses := s.senses()
 		for i := range s {
+			if !x.mayBegin(&s[i]) {
+				continue
+			}
 			if s[i].line == 0 && int(s[i].start) < title {
 				x.readHiding(s, i, add)
 				continue
 			}
-			x.read(s, i, u.forbidden, add)
+			x.read(s, senses, i, u.forbidden, add)
 		}
 	})
 	return found, code

@@ -168,8 +168,10 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		return nil
 	}
 	found := make([]hit, 0, len(lines)/2)
-	words, inside := new(wordCache), new(unpacker)
+	words, inside := wordCaches.Get().(*wordCache), new(unpacker)
+	defer words.release()
 	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
+	looks := make([]look, 0, len(lines))    // and what they look like
 	for _, u := range layoutOf(path, text, lines) {
 		if !u.changed(changed) {
 			continue
@@ -177,23 +179,40 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		u.words = words
 		begin := len(plains)
 		for _, line := range u.lines {
-			plains = append(plains, textscan.Undisguise(line.text[:min(len(line.text), maxLine)]))
+			plain, look := undisguised(line.text)
+			plains, looks = append(plains, plain), append(looks, look)
 		}
-		plain := plains[begin:len(plains):len(plains)]
-		found = append(found, readUnit(u, plain)...)
+		plain, look := plains[begin:len(plains):len(plains)], looks[begin:len(looks):len(looks)]
+		found = append(found, readUnit(u, plain, look)...)
 		found = append(found, readSpread(u, changed, inside)...)
 		for i, line := range u.lines {
 			if !changed[line.number] {
 				continue
 			}
-			found = append(found, readOpaque(u, line, inside)...)
-			found = append(found, readRoles(u, line, plain[i])...)
-			if addresses != nil {
+			if look[i].mayBeOpaque() || len(line.text) > maxLine {
+				found = append(found, readOpaque(u, line, look[i], inside)...)
+			}
+			if look[i].signs.has(hasColon | hasLess | hasBracket) {
+				found = append(found, readRoles(u, line, plain[i])...)
+			}
+			if addresses != nil && look[i].signs.has(hasStop|hasColon) {
 				found = append(found, addresses.read(u, line, plain[i])...)
 			}
 		}
 	}
 	return found
+}
+
+// undisguised gives a line without its disguises, and what it looks like.
+func undisguised(text string) (string, look) {
+	text = text[:min(len(text), maxLine)]
+	l := lookOf(text)
+	if !l.signs.has(hasEscape) {
+		return text, l
+	}
+	plain := textscan.Undisguise(text)
+	l.signs = signsOf(plain)
+	return plain, l
 }
 
 func (u unit) changed(changed []bool) bool {
@@ -206,7 +225,7 @@ func (u unit) changed(changed []bool) bool {
 }
 
 // readUnit gives what a unit holds.
-func readUnit(u unit, plain []string) []hit {
+func readUnit(u unit, plain []string, look []look) []hit {
 	if !u.prose {
 		return append(readCode(u, plain), readTextInCode(u, plain)...)
 	}
@@ -229,9 +248,14 @@ func readUnit(u unit, plain []string) []hit {
 		}
 	}
 	for i := range u.lines {
-		readCommands(bareCommand(plain[i]), true, add(u.where, i))
+		if command := bareCommand(plain[i], look[i].signs); command != "" {
+			readCommands(command, true, add(u.where, i))
+		}
 		if isProgramLine(plain[i]) {
 			readProgram(plain[i], add(u.where, i))
+		}
+		if !look[i].signs.has(hasOpening) {
+			continue
 		}
 		if target := linkedScript(plain[i]); target != "" {
 			add(u.where, i)(act{RunsCode, "Links a script"}, target)
@@ -276,18 +300,21 @@ func mayHoldCommand(line string) bool {
 }
 
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
-func bareCommand(line string) string {
-	if !mayHoldCommand(line) && !strings.Contains(line, "sudo ") {
+func bareCommand(line string, signs signs) string {
+	if (!signs.has(hasMark) || !mayHoldCommand(line)) && !strings.Contains(line, "sudo ") {
 		return ""
 	}
-	table := programs()
 	for at := 0; at < len(line); {
-		end := at + strings.IndexByte(line[at:]+" ", ' ')
-		name := strings.TrimLeft(line[at:min(end, len(line))], "($\"'")
-		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && (table[name] != nil || isProgramName(name)) &&
-			!isEnglishWord(name) ||
-			name == "docker" || name == "git" {
-			rest := line[min(end, len(line)):]
+		end := len(line)
+		if size := strings.IndexByte(line[at:], ' '); size >= 0 {
+			end = at + size
+		}
+		begin := at
+		for begin < end && strings.IndexByte("($\"'", line[begin]) >= 0 {
+			begin++
+		}
+		if name := line[begin:end]; isBareProgram(name) {
+			rest := line[end:]
 			if strings.HasSuffix(line[:at], "| ") || strings.Contains(rest, " -") || strings.Contains(rest, "://") ||
 				strings.Contains(rest, " | ") || strings.Contains(rest, " /") || name == "sudo" && beginsWithProgram(rest) {
 				return strings.TrimLeft(line[at:], "($\"'")
@@ -296,6 +323,14 @@ func bareCommand(line string) string {
 		at = end + 1
 	}
 	return ""
+}
+
+// isBareProgram says whether a word of a sentence is the name of a program, and no word that sentences have.
+func isBareProgram(name string) bool {
+	if len(name) < 2 || name[0] < 'a' || name[0] > 'z' {
+		return false
+	}
+	return (programs()[name] != nil || isProgramName(name)) && !isEnglishWord(name) || name == "docker" || name == "git"
 }
 
 // beginsWithProgram says whether the first word of a text is the name of a program.

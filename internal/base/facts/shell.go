@@ -37,10 +37,13 @@ func commandsOf(line string) []command {
 
 // withoutPrompt takes off the prompt that documentation puts before commands.
 func withoutPrompt(line string) string {
-	line = strings.TrimLeft(line, " \t")
+	line = trimBlank(line)
+	if line == "" || line[0] > '[' && line[0] != 'r' {
+		return line
+	}
 	for _, prompt := range []string{"$ ", "% ", "> ", "- ", "RUN ", "PS> ", "!"} {
 		if rest, ok := strings.CutPrefix(line, prompt); ok {
-			return strings.TrimLeft(rest, " \t")
+			return trimBlank(rest)
 		}
 	}
 	if strings.HasPrefix(line, "[") || strings.HasPrefix(line, "root@") || strings.HasPrefix(line, "PS ") {

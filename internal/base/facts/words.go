@@ -28,9 +28,10 @@ type word struct {
 	meaning    meaning
 	form       form
 	inflected  bool // see entry
-	opens      bool
+	pairs      bool // see entry
 	clause     pause
-	code       bool  // it stands in inline code
+	code       bool      // it stands in inline code
+	phrases    *[]phrase // see entry
 	line       int32 // index of the line in the unit
 	start, end int32 // in the undisguised line
 }
@@ -79,17 +80,22 @@ const mostWords = 200
 func readWords(lines []string, code bool, words *wordCache, each func(sentence)) []span {
 	buffer := wordBuffers.Get().(*sentence)
 	r := sentenceReader{lexicon: lexicon(), words: words, each: each, clause: fullBreak, current: (*buffer)[:0]}
+	parts, ends := separators(), wordEnds()
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
 		if code && !goesOn(line) || len(r.current) > mostWords {
 			r.end()
 		}
 		for at := 0; at < len(line); {
-			size := separatorLength(line[at:])
+			if line[at] == ' ' {
+				at++
+				continue
+			}
+			size := separatorLength(line[at:], parts)
 			if size > 0 {
 				r.separator(line, number, at)
 			} else {
-				size = wordLength(line[at:])
+				size = wordLength(line[at:], ends)
 				r.word(line[at:at+size], number, at)
 				if code && isKey(line[at+size:]) && len(r.current) > 0 {
 					r.current[len(r.current)-1].inflected = true // and so no order
@@ -106,14 +112,19 @@ func readWords(lines []string, code bool, words *wordCache, each func(sentence))
 
 // isKey says whether the text behind a word of code gives it a value.
 func isKey(rest string) bool {
-	rest = strings.TrimLeft(rest, " ")
-	return strings.HasPrefix(rest, "=") && !strings.HasPrefix(rest, "==")
+	for rest != "" && rest[0] == ' ' {
+		rest = rest[1:]
+	}
+	return rest != "" && rest[0] == '=' && !strings.HasPrefix(rest, "==")
 }
 
 // goesOn says whether a line of code, or of a comment in it, may go on with the sentence of the line before.
 func goesOn(line string) bool {
-	text := strings.TrimLeft(line, " \t#/*")
-	return text != "" && text[0] >= 'a' && text[0] <= 'z' && !strings.Contains(text, ": ")
+	at := 0
+	for at < len(line) && strings.IndexByte(" \t#/*", line[at]) >= 0 {
+		at++
+	}
+	return at < len(line) && line[at] >= 'a' && line[at] <= 'z' && !strings.Contains(line[at:], ": ")
 }
 
 // end ends a sentence.
@@ -127,15 +138,17 @@ func (r *sentenceReader) end() {
 
 // word adds a word, and notes the punctuation behind it.
 func (r *sentenceReader) word(text string, line, at int) {
-	w := r.words.word(r.lexicon, text)
-	w.line, w.start, w.end = int32(line), int32(at), int32(at)+w.end //nolint:gosec // see maxLine
-	if w.text != "" {
+	known := r.words.word(r.lexicon, text)
+	if known.text != "" {
+		r.current = append(r.current, *known)
+		w := &r.current[len(r.current)-1]
+		w.line, w.start, w.end = int32(line), int32(at), int32(at)+known.end //nolint:gosec // see maxLine
 		w.code, w.clause = r.isCode, r.clause
-		r.current, r.clause = append(r.current, w), noBreak
+		r.clause = noBreak
 		r.current.addPair()
 	}
 	ends := false
-	for i := int(w.end) - at; i < len(text); i++ {
+	for i := int(known.end); i < len(text); i++ {
 		switch text[i] {
 		case ',', ':', ';':
 			r.clause = max(r.clause, lightBreak)
@@ -189,10 +202,10 @@ var (
 )
 
 // separatorLength returns the length of the separator that a text begins with: white space or a sign that is not part
-// of a word; 0 if it begins with a word.
-func separatorLength(text string) int {
+// of a word; 0 if it begins with a word. parts are separators.
+func separatorLength(text string, parts *byteSet) int {
 	if c := text[0]; c < utf8.RuneSelf {
-		if separators()[c] {
+		if parts[c] {
 			return 1
 		}
 		return 0
@@ -204,9 +217,8 @@ func separatorLength(text string) int {
 	return size
 }
 
-// wordLength returns the length of the word that a text begins with, with the punctuation behind it.
-func wordLength(text string) int {
-	ends := wordEnds()
+// wordLength returns the length of the word that a text begins with, with the punctuation behind it. ends are wordEnds.
+func wordLength(text string, ends *byteSet) int {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
 			if ends[c] {
@@ -225,15 +237,25 @@ func wordLength(text string) int {
 }
 
 // wordCache keeps words of a file, most of which come again.
-type wordCache [512]struct {
+type wordCache [1024]struct {
 	text string
 	word word
 }
 
-// word gives the word of a text, which begins at 0 and has no line yet.
-func (c *wordCache) word(lexicon senses, text string) word {
+// wordCaches holds the memory of caches that are not in use.
+var wordCaches = sync.Pool{New: func() any { return new(wordCache) }} //nolint:gochecknoglobals // holds no state
+
+// release empties the cache, which holds parts of a file, for another one.
+func (c *wordCache) release() {
+	clear(c[:])
+	wordCaches.Put(c)
+}
+
+// word gives the word of a text, which begins at 0 and has no line yet. It stays as it is until the next call.
+func (c *wordCache) word(lexicon senses, text string) *word {
 	if c == nil {
-		return newWord(lexicon, text)
+		w := newWord(lexicon, text)
+		return &w
 	}
 	const prime = 16777619 // of FNV
 	hash := uint32(2166136261)
@@ -244,7 +266,7 @@ func (c *wordCache) word(lexicon senses, text string) word {
 	if slot.text != text {
 		slot.text, slot.word = text, newWord(lexicon, text)
 	}
-	return slot.word
+	return &slot.word
 }
 
 // newWord makes a word of a text, which begins at 0 and has no line yet.
@@ -280,7 +302,10 @@ func newWord(lexicon senses, text string) word {
 // look gives the word what the lexicon knows of a text, and says whether it knows it.
 func (w *word) look(lexicon senses, text string) bool {
 	e, known := lexicon[text]
-	w.meaning, w.inflected, w.opens = e.meaning, e.inflected, e.opens
+	w.meaning, w.inflected, w.pairs, w.phrases = e.meaning, e.inflected, e.pairs, nil
+	if len(text) == len(w.text) {
+		w.phrases = e.phrases
+	}
 	return known
 }
 
@@ -305,10 +330,19 @@ func formOf(text string) form {
 	return plainWord
 }
 
-// addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys".
+// pairedWords are the words for which addPair does something: the first of a pair, or the second.
+const pairedWords = "embedded injected untrusted malicious suspicious hostile nightly temporary temp tmp test public " +
+	"wheel root admin administrator own secret transit rest key keys variables access rights permissions privileges " +
+	"control token tokens cookie cookies entries entry lines line files file records trail trails run number numbers " +
+	"phrase data details card cards address addresses birthday configuration config name names key-value object " +
+	"objects resource injection management rotation options handling provider providers exponents strength scanning " +
+	"detection hygiene space usage pressure image images io i/o type size latency speed performance"
+
+// addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys". Its words are
+// in pairedWords.
 func (s sentence) addPair() {
 	last := len(s) - 1
-	if last < 1 {
+	if last < 1 || !s[last].pairs && !s[last-1].pairs {
 		return
 	}
 	before := s[last-1].text
