@@ -144,6 +144,54 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 	return s
 })
 
+// plainWords finds words of the lexicon by the hash of their letters: most words of a text are looked up here, at half
+// the cost of a map.
+type plainWords struct {
+	slots [1 << 14]*plainEntry // where a slot is taken, the next free one
+}
+
+type plainEntry struct {
+	text string
+	entry
+}
+
+// plainLexicon has the words of the lexicon. It is made once, when the first text is read.
+var plainLexicon = sync.OnceValue(func() *plainWords { //nolint:gochecknoglobals // made once, then never changed
+	p := &plainWords{}
+	for text, e := range lexicon() {
+		slot := hashOf(text) % uint32(len(p.slots))
+		for p.slots[slot] != nil {
+			slot = (slot + 1) % uint32(len(p.slots))
+		}
+		p.slots[slot] = &plainEntry{text, e}
+	}
+	return p
+})
+
+// find returns the entry of a word in small or capital letters of ASCII, with the hash of the small ones; nil if the
+// lexicon has none.
+func (p *plainWords) find(text string, hash uint32) *plainEntry {
+	for slot := hash % uint32(len(p.slots)); ; slot = (slot + 1) % uint32(len(p.slots)) {
+		e := p.slots[slot]
+		if e == nil || len(e.text) == len(text) && (e.text == text || strings.EqualFold(e.text, text)) {
+			return e
+		}
+	}
+}
+
+const (
+	hashStart = uint32(2166136261) // of FNV
+	hashPrime = 16777619
+)
+
+func hashOf(text string) uint32 {
+	hash := hashStart
+	for i := range len(text) {
+		hash = (hash ^ uint32(text[i])) * hashPrime
+	}
+	return hash ^ hash>>16
+}
+
 func english(s senses) {
 	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate "+
 		"nuke reformat encrypt prune revert scrap flush reset cancel empty")

@@ -67,6 +67,8 @@ type sentenceReader struct {
 	codeEnd int    // where inline code ends in the line; -1 outside of it
 	isCode  bool   // whether it is code
 	words   *wordCache
+	plain   *plainWords
+	letters *[256]letterClass
 }
 
 // wordBuffers holds the memory of sentences that were read.
@@ -79,7 +81,8 @@ const mostWords = 200
 // code, a sentence goes on in the next line only if that begins with a small letter.
 func readWords(lines []string, code bool, words *wordCache, each func(sentence)) []span {
 	buffer := wordBuffers.Get().(*sentence)
-	r := sentenceReader{lexicon: lexicon(), words: words, each: each, clause: fullBreak, current: (*buffer)[:0]}
+	r := sentenceReader{lexicon: lexicon(), words: words, each: each, clause: fullBreak, current: (*buffer)[:0],
+		plain: plainLexicon(), letters: letterClasses()}
 	parts, ends := separators(), wordEnds()
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
@@ -138,17 +141,21 @@ func (r *sentenceReader) end() {
 
 // word adds a word, and notes the punctuation behind it.
 func (r *sentenceReader) word(text string, line, at int) {
-	known := r.words.word(r.lexicon, text)
-	if known.text != "" {
-		r.current = append(r.current, *known)
-		w := &r.current[len(r.current)-1]
-		w.line, w.start, w.end = int32(line), int32(at), int32(at)+known.end //nolint:gosec // see maxLine
+	end := len(text)
+	for end > 0 && isWordStop(text[end-1]) {
+		end--
+	}
+	before := len(r.current)
+	r.look(text[:end])
+	if len(r.current) > before {
+		w := &r.current[before]
+		w.line, w.start, w.end = int32(line), int32(at), int32(at+end) //nolint:gosec // see maxLine
 		w.code, w.clause = r.isCode, r.clause
 		r.clause = noBreak
 		r.current.addPair()
 	}
 	ends := false
-	for i := int(known.end); i < len(text); i++ {
+	for i := end; i < len(text); i++ {
 		switch text[i] {
 		case ',', ':', ';':
 			r.clause = max(r.clause, lightBreak)
@@ -160,6 +167,69 @@ func (r *sentenceReader) word(text string, line, at int) {
 		r.end()
 	}
 }
+
+// isWordStop says whether a character at the end of a word belongs to the sentence.
+func isWordStop(c byte) bool {
+	switch c {
+	case '.', ',', ';', ':', '!', '?', '\'', '-', '_':
+		return true
+	}
+	return false
+}
+
+// look adds a word without the punctuation behind it, unless that leaves nothing.
+func (r *sentenceReader) look(text string) {
+	var class letterClass
+	hash := hashStart
+	for i := range len(text) {
+		c := text[i]
+		class |= r.letters[c]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		hash = (hash ^ uint32(c)) * hashPrime
+	}
+	hash ^= hash >> 16
+	if class&specialLetter == 0 {
+		if e := r.plain.find(text, hash); e != nil {
+			r.current = append(r.current, word{text: e.text, meaning: e.meaning, inflected: e.inflected, pairs: e.pairs,
+				phrases: e.phrases})
+			return
+		}
+		if class&capitalLetter == 0 {
+			if text != "" {
+				r.current = append(r.current, word{text: text})
+			}
+			return
+		}
+	}
+	if w := r.words.word(r.lexicon, text, hash); w.text != "" {
+		r.current = append(r.current, *w)
+	}
+}
+
+// letterClass is what a character of a word is.
+type letterClass uint8
+
+const (
+	capitalLetter letterClass = 1 << iota
+	specialLetter             // what other words are made of than letters: a dot, a slash
+)
+
+// letterClasses gives the class of each character.
+var letterClasses = sync.OnceValue(func() *[256]letterClass { //nolint:gochecknoglobals // made once, never changed
+	var classes [256]letterClass
+	for c := 'A'; c <= 'Z'; c++ {
+		classes[c] = capitalLetter
+	}
+	for _, c := range "./@'_" {
+		classes[c] = specialLetter
+	}
+	for c := utf8.RuneSelf; c < len(classes); c++ {
+		classes[c] = specialLetter
+	}
+	return &classes
+})
 
 // separator reads the sign at an offset of a line that parts words.
 func (r *sentenceReader) separator(line string, number, at int) {
@@ -236,8 +306,8 @@ func wordLength(text string, ends *byteSet) int {
 	return len(text)
 }
 
-// wordCache keeps words of a file, most of which come again.
-type wordCache [1024]struct {
+// wordCache keeps words of a file that are names or paths, or begin with a capital letter. Most come again.
+type wordCache [512]struct {
 	text string
 	word word
 }
@@ -251,35 +321,27 @@ func (c *wordCache) release() {
 	wordCaches.Put(c)
 }
 
-// word gives the word of a text, which begins at 0 and has no line yet. It stays as it is until the next call.
-func (c *wordCache) word(lexicon senses, text string) *word {
+// word gives the word of a text without punctuation behind it, which has no line yet. It stays as it is until the next
+// call. hash is that of the text in small letters.
+func (c *wordCache) word(lexicon senses, text string, hash uint32) *word {
 	if c == nil {
 		w := newWord(lexicon, text)
 		return &w
 	}
-	const prime = 16777619 // of FNV
-	hash := uint32(2166136261)
-	for i := range len(text) {
-		hash = (hash ^ uint32(text[i])) * prime
-	}
-	slot := &c[(hash^hash>>16)%uint32(len(c))]
+	slot := &c[hash%uint32(len(c))]
 	if slot.text != text {
 		slot.text, slot.word = text, newWord(lexicon, text)
 	}
 	return &slot.word
 }
 
-// newWord makes a word of a text, which begins at 0 and has no line yet.
+// newWord makes a word of a text without punctuation behind it, which has no line yet.
 func newWord(lexicon senses, text string) word {
-	end, special := len(text), false
-	for end > 0 && strings.IndexByte(".,;:!?'-_", text[end-1]) >= 0 {
-		end--
+	classes, special := letterClasses(), false
+	for i := range len(text) {
+		special = special || classes[text[i]] == specialLetter
 	}
-	for i := range end {
-		c := text[i]
-		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
-	}
-	w := word{text: strings.ToLower(text[:end]), end: int32(end)} //nolint:gosec // see maxLine
+	w := word{text: strings.ToLower(text)}
 	if w.look(lexicon, w.text) || !special {
 		return w
 	}
@@ -290,7 +352,7 @@ func newWord(lexicon senses, text string) word {
 			w.look(lexicon, noun)
 		}
 	}
-	if w.meaning == 0 && strings.IndexByte(text[:end], '_') > 0 && namesSecretVariable(text[:end]) {
+	if w.meaning == 0 && strings.IndexByte(text, '_') > 0 && namesSecretVariable(text) {
 		w.meaning = secret
 	}
 	if w.meaning == 0 && w.text != "" {
