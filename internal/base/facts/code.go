@@ -46,10 +46,13 @@ type logicalLine struct {
 // logicalLines joins lines that end with a backslash and, of programs, those of a call that is not closed.
 func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 	const mostJoined = 20
-	var all []logicalLine
+	brackets := kind == programCode || kind == unknownCode
+	all := make([]logicalLine, 0, len(plain))
 	for i := 0; i < len(plain); {
-		end, text := i, plain[i]
-		open := openBrackets(text)
+		end, text, open := i, plain[i], 0
+		if brackets && end+1 < len(plain) {
+			open = openBrackets(text)
+		}
 		for end+1 < len(plain) && end-i < mostJoined && len(text) < maxLine {
 			trimmed := trimBlankRight(text)
 			switch {
@@ -58,7 +61,7 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 				trimmed = trimmed[:len(trimmed)-1]
 			case kind == shellCode && (strings.HasSuffix(trimmed, "|") || strings.HasSuffix(trimmed, "&&")):
 				trimmed += " "
-			case (kind == programCode || kind == unknownCode) && open > 0:
+			case brackets && open > 0:
 				trimmed += " "
 			default:
 				trimmed = ""
@@ -68,7 +71,9 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 			}
 			end++
 			text = trimmed + trimBlank(plain[end])
-			open += openBrackets(plain[end])
+			if brackets {
+				open += openBrackets(plain[end])
+			}
 		}
 		all = append(all, logicalLine{text[:min(len(text), maxLine)], u.lines[i].number, u.lines[end].number})
 		i = end + 1
@@ -140,7 +145,10 @@ func readCommands(text string, strict bool, add func(act, string)) {
 		return
 	}
 	fetched := false
-	for _, c := range commandsOf(text) {
+	parser := parseCommands(text)
+	defer parser.release()
+	for i := range parser.all {
+		c := &parser.all[i]
 		for _, a := range actsOf(c) {
 			add(a, c.text)
 		}
@@ -152,7 +160,7 @@ func readCommands(text string, strict bool, add func(act, string)) {
 }
 
 // startsFile says whether a command starts a file, or makes one that can be started.
-func startsFile(c command) bool {
+func startsFile(c *command) bool {
 	return strings.HasPrefix(c.text, "./") || c.name == "chmod" && strings.Contains(c.operand(0), "x")
 }
 
@@ -195,7 +203,7 @@ func readOpened(line string, add func(act, string)) {
 	}
 	texts := stringLiterals(line)
 	for _, text := range texts {
-		for _, a := range writesOf(command{writes: []string{text}}) {
+		for _, a := range writesOf(&command{writes: []string{text}}) {
 			add(a, strings.TrimSpace(line))
 		}
 		if writesFile(line, texts) && secretNames().in(strings.ToLower(text)) {

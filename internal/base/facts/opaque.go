@@ -69,8 +69,8 @@ func readOpaque(u unit, line unitLine, look look, inside *unpacker) []hit {
 
 // look is what a line looks like.
 type look struct {
-	run     int   // the length of the longest run of digits of base64
-	right   int   // the offset of text behind so many spaces that it is out of sight; 0 if there is none
+	run     int32 // the length of the longest run of digits of base64
+	right   int32 // the offset of text behind so many spaces that it is out of sight; 0 if there is none
 	written signs // as it is written
 	signs   signs // without disguises
 }
@@ -84,7 +84,7 @@ func (l look) mayBeOpaque() bool {
 func lookOf(text string) (l look) {
 	const outOfSight = 60
 	table := lineBytes()
-	longest, run, spaces, begun := 0, 0, 0, false
+	longest, right, run, spaces, begun := 0, 0, 0, 0, false
 	for i := range len(text) {
 		c := text[i]
 		if c == ' ' {
@@ -93,7 +93,7 @@ func lookOf(text string) (l look) {
 			continue
 		}
 		if spaces >= outOfSight && begun {
-			l.right = i
+			right = i
 		}
 		spaces, begun = 0, true
 		l.written |= table[c]
@@ -103,7 +103,7 @@ func lookOf(text string) (l look) {
 		}
 		longest = max(longest, run)
 	}
-	l.run, l.signs = longest, l.written
+	l.run, l.right, l.signs = int32(longest), int32(right), l.written //nolint:gosec // see maxLine and mostEncoded
 	return l
 }
 

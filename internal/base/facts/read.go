@@ -167,7 +167,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 	if firstChanged(changed, 0, len(lines)-1) < 0 {
 		return nil
 	}
-	found := make([]hit, 0, len(lines)/2)
+	found := make([]hit, 0, len(lines)/8+8)
 	words, inside := wordCaches.Get().(*wordCache), new(unpacker)
 	defer words.release()
 	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
@@ -341,18 +341,21 @@ func beginsWithProgram(text string) bool {
 
 // readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
 func readTextInCode(u unit, plain []string) []hit {
-	fields := kindOf(u.language) == configCode
+	if kindOf(u.language) == configCode {
+		found, _ := readSentences(u, plain)
+		return found
+	}
 	texts := unit{where: u.where, words: u.words}
 	var said []string
 	for i, line := range plain {
-		if fields || isSentence(line) {
+		if isSentence(line) {
 			texts.lines, said = append(texts.lines, u.lines[i]), append(said, line)
 		}
 	}
-	found, _ := readSentences(texts, said)
-	if fields {
-		return found
+	if said == nil {
+		return nil
 	}
+	found, _ := readSentences(texts, said)
 	return slices.DeleteFunc(found, func(h hit) bool { return h.class != Override && h.class != Conceal })
 }
 
