@@ -95,10 +95,9 @@ func openBrackets(line string) int {
 	return open
 }
 
-// readCode gives what a unit of code does.
-func readCode(u unit, plain []string) []hit {
+// readCode adds what a unit of code does.
+func readCode(found []hit, u unit, plain []string) []hit {
 	kind := kindOf(u.language)
-	var found []hit
 	for _, line := range logicalLines(u, plain, kind) {
 		add := func(a act, words string) {
 			found = append(found, hit{a.class, a.says, u.where, line.first, line.last, words})

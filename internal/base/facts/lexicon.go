@@ -147,7 +147,13 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 // plainWords finds words of the lexicon by the hash of their letters: most words of a text are looked up here, at half
 // the cost of a map.
 type plainWords struct {
-	slots [1 << 14]*plainEntry // where a slot is taken, the next free one
+	slots   [1 << 13]plainSlot // where one is taken, the next free one
+	entries []plainEntry
+}
+
+type plainSlot struct {
+	hash  uint32
+	entry uint32 // its index, from 1; 0 for none
 }
 
 type plainEntry struct {
@@ -159,11 +165,13 @@ type plainEntry struct {
 var plainLexicon = sync.OnceValue(func() *plainWords { //nolint:gochecknoglobals // made once, then never changed
 	p := &plainWords{}
 	for text, e := range lexicon() {
-		slot := hashOf(text) % uint32(len(p.slots))
-		for p.slots[slot] != nil {
+		hash := hashOf(text)
+		slot := hash % uint32(len(p.slots))
+		for p.slots[slot].entry != 0 {
 			slot = (slot + 1) % uint32(len(p.slots))
 		}
-		p.slots[slot] = &plainEntry{text, e}
+		p.entries = append(p.entries, plainEntry{text, e})
+		p.slots[slot] = plainSlot{hash, uint32(len(p.entries))} //nolint:gosec // some thousand
 	}
 	return p
 })
@@ -172,8 +180,14 @@ var plainLexicon = sync.OnceValue(func() *plainWords { //nolint:gochecknoglobals
 // lexicon has none.
 func (p *plainWords) find(text string, hash uint32) *plainEntry {
 	for slot := hash % uint32(len(p.slots)); ; slot = (slot + 1) % uint32(len(p.slots)) {
-		e := p.slots[slot]
-		if e == nil || len(e.text) == len(text) && (e.text == text || strings.EqualFold(e.text, text)) {
+		at := p.slots[slot]
+		if at.entry == 0 {
+			return nil
+		}
+		if at.hash != hash {
+			continue
+		}
+		if e := &p.entries[at.entry-1]; e.text == text || strings.EqualFold(e.text, text) {
 			return e
 		}
 	}

@@ -115,8 +115,8 @@ func decodedFacts(u unit, line unitLine, decoded string, inside *unpacker, depth
 	for i, text := range lines {
 		plain[i], inner.lines[i] = textscan.Undisguise(text), unitLine{line.number, text}
 	}
-	found, _ := readSentences(inner, plain)
-	found = append(found, readCode(inner, plain)...)
+	found, _ := readSentences(nil, inner, plain)
+	found = readCode(found, inner, plain)
 	if depth == maxDepth || lookOf(decoded).run < minEncoded {
 		return found
 	}

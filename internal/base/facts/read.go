@@ -3,6 +3,7 @@ package facts
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -26,10 +27,18 @@ func readFile(f File, addresses *addressBook) []Fact {
 	before, after := splitLines(f.Old), splitLines(f.New)
 	removed, added := changedLines(before, after)
 	had := map[string]int{}
-	for _, h := range readText(f.Path, f.Old, before, removed, nil) {
+	buffer := hitBuffers.Get().(*[]hit)
+	defer hitBuffers.Put(buffer)
+	hits := readText((*buffer)[:0], f.Path, f.Old, before, removed, nil)
+	for _, h := range hits {
 		had[h.key()]++
 	}
-	hits := readText(f.Path, f.New, after, added, addresses)
+	clear(hits)
+	hits = readText(hits[:0], f.Path, f.New, after, added, addresses)
+	defer func() {
+		clear(hits)
+		*buffer = hits
+	}()
 	facts := make([]Fact, 0, len(hits))
 	full := map[Class]*classRoom{}
 	for _, h := range hits {
@@ -59,6 +68,9 @@ func readFile(f File, addresses *addressBook) []Fact {
 	}
 	return withoutTwins(append(facts, weakened(f.Path, before, after, removed, added)...))
 }
+
+// hitBuffers holds the memory of facts that were read.
+var hitBuffers = sync.Pool{New: func() any { return &[]hit{} }} //nolint:gochecknoglobals // holds no state
 
 // classRoom says how many lines of a file have a fact of a class. Of those behind MaxFacts lines none is returned:
 // they are counted, and their words are not made.
@@ -162,12 +174,11 @@ func oneLineASCII(words string) (line string, ok bool) {
 // shortened takes what cannot be seen from a text, and cuts it to a number of runes.
 func shortened(text string, runes int) string { return textscan.Clean(text, runes) }
 
-// readText gives what the changed parts of a text hold. addresses is nil for an old text.
-func readText(path, text string, lines []string, changed []bool, addresses *addressBook) []hit {
+// readText adds what the changed parts of a text hold. addresses is nil for an old text.
+func readText(found []hit, path, text string, lines []string, changed []bool, addresses *addressBook) []hit {
 	if firstChanged(changed, 0, len(lines)-1) < 0 {
-		return nil
+		return found
 	}
-	found := make([]hit, 0, len(lines)/8+8)
 	words, inside := wordCaches.Get().(*wordCache), new(unpacker)
 	defer words.release()
 	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
@@ -183,7 +194,7 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 			plains, looks = append(plains, plain), append(looks, look)
 		}
 		plain, look := plains[begin:len(plains):len(plains)], looks[begin:len(looks):len(looks)]
-		found = append(found, readUnit(u, plain, look)...)
+		found = readUnit(found, u, plain, look)
 		found = append(found, readSpread(u, changed, inside)...)
 		for i, line := range u.lines {
 			if !changed[line.number] {
@@ -224,12 +235,12 @@ func (u unit) changed(changed []bool) bool {
 	return false
 }
 
-// readUnit gives what a unit holds.
-func readUnit(u unit, plain []string, look []look) []hit {
+// readUnit adds what a unit holds.
+func readUnit(found []hit, u unit, plain []string, look []look) []hit {
 	if !u.prose {
-		return append(readCode(u, plain), readTextInCode(u, plain)...)
+		return readTextInCode(readCode(found, u, plain), u, plain)
 	}
-	found, code := readSentences(u, plain)
+	found, code := readSentences(found, u, plain)
 	if u.where == Comment {
 		found = append(found, readComment(u, plain)...)
 	}
@@ -339,10 +350,10 @@ func beginsWithProgram(text string) bool {
 	return name != "" && (programs()[name] != nil || isProgramName(name))
 }
 
-// readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
-func readTextInCode(u unit, plain []string) []hit {
+// readTextInCode adds what sentences in code say to the model: in comments, in texts of programs and in fields.
+func readTextInCode(found []hit, u unit, plain []string) []hit {
 	if kindOf(u.language) == configCode {
-		found, _ := readSentences(u, plain)
+		found, _ = readSentences(found, u, plain)
 		return found
 	}
 	texts := unit{where: u.where, words: u.words}
@@ -353,10 +364,13 @@ func readTextInCode(u unit, plain []string) []hit {
 		}
 	}
 	if said == nil {
-		return nil
+		return found
 	}
-	found, _ := readSentences(texts, said)
-	return slices.DeleteFunc(found, func(h hit) bool { return h.class != Override && h.class != Conceal })
+	before := len(found)
+	found, _ = readSentences(found, texts, said)
+	return append(found[:before], slices.DeleteFunc(found[before:], func(h hit) bool {
+		return h.class != Override && h.class != Conceal
+	})...)
 }
 
 // isSentence says whether a line of code may hold a sentence: three words that nothing but space parts.

@@ -68,7 +68,9 @@ func (s sentence) senses() (out sentenceSenses) {
 }
 
 // needsOrder says whether the first word has to be an order.
-func (r *sentenceRule) needsOrder() bool { return r.mood == ordered || r.mood == away || r.mood == bold }
+func (r *sentenceRule) needsOrder() bool {
+	return r.mood == ordered || r.mood == away || r.mood == bold
+}
 
 // sentenceRules lists the rules. They know senses, and no language.
 func sentenceRules() []sentenceRule {

@@ -39,19 +39,19 @@ func (s *byteSet) inverted() *byteSet {
 type signs uint16
 
 const (
-	hasStop    signs = 1 << iota // .
-	hasColon                     // :
-	hasOpening                   // (
-	hasBracket                   // [
-	hasLess                      // <
-	hasBang                      // !
-	hasTick                      // `
-	hasQuote                     // " or '
-	hasMark                      // - / |
-	hasEscape                    // what may begin an escape, or is not ASCII: see textscan.Undisguise
-	hasBack                      // \
-	hasComma                     // ;
-	endsEncoded                  // what base64 and hexadecimal digits do not have
+	hasStop     signs = 1 << iota // .
+	hasColon                      // :
+	hasOpening                    // (
+	hasBracket                    // [
+	hasLess                       // <
+	hasBang                       // !
+	hasTick                       // `
+	hasQuote                      // " or '
+	hasMark                       // - / |
+	hasEscape                     // what may begin an escape, or is not ASCII: see textscan.Undisguise
+	hasBack                       // \
+	hasComma                      // ;
+	endsEncoded                   // what base64 and hexadecimal digits do not have
 )
 
 // has says whether a line has one of some characters.

@@ -32,8 +32,8 @@ type word struct {
 	clause     pause
 	code       bool      // it stands in inline code
 	phrases    *[]phrase // see entry
-	line       int32 // index of the line in the unit
-	start, end int32 // in the undisguised line
+	line       int32     // index of the line in the unit
+	start, end int32     // in the undisguised line
 }
 
 // pause is the punctuation before a word.
