@@ -63,20 +63,42 @@ func Hosts(text string) []string {
 
 // addressesIn gives the addresses of an undisguised line.
 func addressesIn(line string) []address {
-	if !strings.ContainsAny(line, ".:") {
-		return nil
-	}
 	var found []address
-	for rest := range fields(line, addressEnds()) {
-		if strings.IndexByte(rest, '.') < 0 && strings.IndexByte(rest, ':') < 0 {
+	ends := addressEnds()
+	start, signs := 0, 0 // of the word, and how many of the signs it has without which no address is
+	for i := 0; i <= len(line); i++ {
+		if i < len(line) && !ends[line[i]] {
+			if line[i] == '.' || line[i] == ':' {
+				signs++
+			}
 			continue
 		}
-		host := hostOf(rest)
-		if host != "" && !isLocal(host) {
-			found = append(found, address{host, strings.TrimRight(rest, ".,;:!?'")})
+		if signs > 0 {
+			text := line[start:i]
+			for text != "" && isAddressStop(text[len(text)-1]) {
+				if c := text[len(text)-1]; c == '.' || c == ':' {
+					signs--
+				}
+				text = text[:len(text)-1]
+			}
+			if signs > 0 {
+				if host := hostOf(text); host != "" && !isLocal(host) {
+					found = append(found, address{host, text})
+				}
+			}
 		}
+		start, signs = i+1, 0
 	}
 	return found
+}
+
+// isAddressStop says whether a character at the end of an address belongs to the sentence.
+func isAddressStop(c byte) bool {
+	switch c {
+	case '.', ',', ';', ':', '!', '?', '\'':
+		return true
+	}
+	return false
 }
 
 // addressEnds are the characters that end an address.
@@ -86,7 +108,10 @@ var addressEnds = sync.OnceValue(func() *byteSet { //nolint:gochecknoglobals // 
 
 // hostOf gives the host that a word without space names, in lower case; "" if it names none.
 func hostOf(text string) string {
-	text = strings.ToLower(strings.TrimRight(text, ".,;:!?'"))
+	for text != "" && isAddressStop(text[len(text)-1]) {
+		text = text[:len(text)-1]
+	}
+	text = strings.ToLower(text)
 	rest := text
 	url := false
 	if at := strings.Index(text, "://"); at >= 0 {

@@ -153,7 +153,7 @@ func (s *blockScanner) goesOn(number int, c *cursor) bool {
 
 // closesFence says whether a line ends code that signs have begun.
 func closesFence(text, fence string) bool {
-	text = strings.TrimRight(text, " \t")
+	text = trimBlankRight(text)
 	return len(text) >= len(fence) && strings.Trim(text, fence[:1]) == ""
 }
 
@@ -234,7 +234,7 @@ func (s *blockScanner) readFence(number int, c *cursor, matched int) bool {
 	if len(fence) < least || sign == "`" && strings.Contains(info, sign) {
 		return false
 	}
-	language, more, _ := strings.Cut(strings.Trim(info, " \t"), " ")
+	language, more, _ := strings.Cut(trimBlankRight(trimBlank(info)), " ")
 	if more != "" {
 		s.startLeaf(leaf{}, matched)
 		s.units = append(s.units, unit{where: Comment, prose: true, lines: []unitLine{{number, more}}})
@@ -317,7 +317,7 @@ type cursor struct {
 
 func (c *cursor) blank() bool  { return c.next == len(c.text) }
 func (c *cursor) indent() int  { return c.nextColumn - c.column }
-func (c *cursor) rest() string { return strings.TrimRight(c.text[c.next:], " \t") }
+func (c *cursor) rest() string { return trimBlankRight(c.text[c.next:]) }
 
 // look finds the next sign that is not white space.
 func (c *cursor) look() {
@@ -400,7 +400,7 @@ func headingText(line string) (string, bool) {
 	if len(line)-len(text) > deepest || text != "" && text[0] != ' ' && text[0] != '\t' {
 		return "", false
 	}
-	text = strings.Trim(text, " \t")
+	text = trimBlankRight(trimBlank(text))
 	if closed := strings.TrimRight(text, "#"); closed == "" || strings.HasSuffix(closed, " ") ||
 		strings.HasSuffix(closed, "\t") {
 		text = strings.TrimRight(closed, " \t")

@@ -46,19 +46,22 @@ type logicalLine struct {
 // logicalLines joins lines that end with a backslash and, of programs, those of a call that is not closed.
 func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 	const mostJoined = 20
-	var all []logicalLine
+	brackets := kind == programCode || kind == unknownCode
+	all := make([]logicalLine, 0, len(plain))
 	for i := 0; i < len(plain); {
-		end, text := i, plain[i]
-		open := openBrackets(text)
+		end, text, open := i, plain[i], 0
+		if brackets && end+1 < len(plain) {
+			open = openBrackets(text)
+		}
 		for end+1 < len(plain) && end-i < mostJoined && len(text) < maxLine {
-			trimmed := strings.TrimRight(text, " \t")
+			trimmed := trimBlankRight(text)
 			switch {
 			case strings.HasSuffix(trimmed, `\`) && !strings.HasSuffix(trimmed, `\\`), strings.HasSuffix(trimmed, "`") &&
 				kind == shellCode:
 				trimmed = trimmed[:len(trimmed)-1]
 			case kind == shellCode && (strings.HasSuffix(trimmed, "|") || strings.HasSuffix(trimmed, "&&")):
 				trimmed += " "
-			case (kind == programCode || kind == unknownCode) && open > 0:
+			case brackets && open > 0:
 				trimmed += " "
 			default:
 				trimmed = ""
@@ -67,8 +70,10 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 				break
 			}
 			end++
-			text = trimmed + strings.TrimLeft(plain[end], " \t")
-			open += openBrackets(plain[end])
+			text = trimmed + trimBlank(plain[end])
+			if brackets {
+				open += openBrackets(plain[end])
+			}
 		}
 		all = append(all, logicalLine{text[:min(len(text), maxLine)], u.lines[i].number, u.lines[end].number})
 		i = end + 1
@@ -78,13 +83,21 @@ func logicalLines(u unit, plain []string, kind codeKind) []logicalLine {
 
 // openBrackets counts the brackets of a line that it opens and does not close.
 func openBrackets(line string) int {
-	return strings.Count(line, "(") + strings.Count(line, "[") - strings.Count(line, ")") - strings.Count(line, "]")
+	open := 0
+	for i := range len(line) {
+		switch line[i] {
+		case '(', '[':
+			open++
+		case ')', ']':
+			open--
+		}
+	}
+	return open
 }
 
-// readCode gives what a unit of code does.
-func readCode(u unit, plain []string) []hit {
+// readCode adds what a unit of code does.
+func readCode(found []hit, u unit, plain []string) []hit {
 	kind := kindOf(u.language)
-	var found []hit
 	for _, line := range logicalLines(u, plain, kind) {
 		add := func(a act, words string) {
 			found = append(found, hit{a.class, a.says, u.where, line.first, line.last, words})
@@ -131,7 +144,10 @@ func readCommands(text string, strict bool, add func(act, string)) {
 		return
 	}
 	fetched := false
-	for _, c := range commandsOf(text) {
+	parser := parseCommands(text)
+	defer parser.release()
+	for i := range parser.all {
+		c := &parser.all[i]
 		for _, a := range actsOf(c) {
 			add(a, c.text)
 		}
@@ -143,7 +159,7 @@ func readCommands(text string, strict bool, add func(act, string)) {
 }
 
 // startsFile says whether a command starts a file, or makes one that can be started.
-func startsFile(c command) bool {
+func startsFile(c *command) bool {
 	return strings.HasPrefix(c.text, "./") || c.name == "chmod" && strings.Contains(c.operand(0), "x")
 }
 
@@ -186,7 +202,7 @@ func readOpened(line string, add func(act, string)) {
 	}
 	texts := stringLiterals(line)
 	for _, text := range texts {
-		for _, a := range writesOf(command{writes: []string{text}}) {
+		for _, a := range writesOf(&command{writes: []string{text}}) {
 			add(a, strings.TrimSpace(line))
 		}
 		if writesFile(line, texts) && secretNames().in(strings.ToLower(text)) {

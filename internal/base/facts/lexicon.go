@@ -79,8 +79,9 @@ const (
 // entry is what the lexicon knows of a word.
 type entry struct {
 	meaning   meaning
-	inflected bool // it is not the base form of a verb: deletes, deleted, deleting
-	opens     bool // it begins a phrase
+	inflected bool      // it is not the base form of a verb: deletes, deleted, deleting
+	pairs     bool      // it may change the sense of the word before it, or its own behind that: see addPair
+	phrases   *[]phrase // that begin with it; nil for none
 }
 
 // senses maps words in lower case to what they may mean.
@@ -100,7 +101,7 @@ func (s senses) verbs(m meaning, words string) {
 	for word := range strings.FieldsSeq(words) {
 		s.add(m, word)
 		for _, form := range inflections(word) {
-			s[form] = entry{s[form].meaning | m, true, false}
+			s[form] = entry{meaning: s[form].meaning | m, inflected: true}
 		}
 	}
 }
@@ -129,11 +130,81 @@ var lexicon = sync.OnceValue(func() senses { //nolint:gochecknoglobals // made o
 	french(s)
 	for _, p := range phrases() {
 		e := s[p.words[0]]
-		e.opens = true
+		if e.phrases == nil {
+			e.phrases = new([]phrase)
+		}
+		*e.phrases = append(*e.phrases, p)
 		s[p.words[0]] = e
+	}
+	for word := range strings.FieldsSeq(pairedWords) {
+		e := s[word]
+		e.pairs = true
+		s[word] = e
 	}
 	return s
 })
+
+// plainWords finds words of the lexicon by the hash of their letters: most words of a text are looked up here, at half
+// the cost of a map.
+type plainWords struct {
+	slots   [1 << 13]plainSlot // where one is taken, the next free one
+	entries []plainEntry
+}
+
+type plainSlot struct {
+	hash  uint32
+	entry uint32 // its index, from 1; 0 for none
+}
+
+type plainEntry struct {
+	text string
+	entry
+}
+
+// plainLexicon has the words of the lexicon. It is made once, when the first text is read.
+var plainLexicon = sync.OnceValue(func() *plainWords { //nolint:gochecknoglobals // made once, then never changed
+	p := &plainWords{}
+	for text, e := range lexicon() {
+		hash := hashOf(text)
+		slot := hash % uint32(len(p.slots))
+		for p.slots[slot].entry != 0 {
+			slot = (slot + 1) % uint32(len(p.slots))
+		}
+		p.entries = append(p.entries, plainEntry{text, e})
+		p.slots[slot] = plainSlot{hash, uint32(len(p.entries))} //nolint:gosec // some thousand
+	}
+	return p
+})
+
+// find returns the entry of a word in small or capital letters of ASCII, with the hash of the small ones; nil if the
+// lexicon has none.
+func (p *plainWords) find(text string, hash uint32) *plainEntry {
+	for slot := hash % uint32(len(p.slots)); ; slot = (slot + 1) % uint32(len(p.slots)) {
+		at := p.slots[slot]
+		if at.entry == 0 {
+			return nil
+		}
+		if at.hash != hash {
+			continue
+		}
+		if e := &p.entries[at.entry-1]; e.text == text || strings.EqualFold(e.text, text) {
+			return e
+		}
+	}
+}
+
+const (
+	hashStart = uint32(2166136261) // of FNV
+	hashPrime = 16777619
+)
+
+func hashOf(text string) uint32 {
+	hash := hashStart
+	for i := range len(text) {
+		hash = (hash ^ uint32(text[i])) * hashPrime
+	}
+	return hash ^ hash>>16
+}
 
 func english(s senses) {
 	s.verbs(erase, "delete remove erase wipe purge drop destroy truncate shred overwrite discard unlink obliterate "+
@@ -144,7 +215,7 @@ func english(s senses) {
 		"send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream relay "+
 			"deliver sync synchronize synchronise push beacon replicate mirror cc bcc tweet reply pay wire remit "+
 			"route divert smuggle")
-	s["sent"] = entry{send, true, false}
+	s["sent"] = entry{meaning: send, inflected: true}
 	s.verbs(weakSend,
 		"copy export back backup notify report ping archive store save call contact register pass put write add attach")
 	s.verbs(collect,
@@ -179,7 +250,7 @@ func englishOrders(s senses) {
 	s.verbs(hide, "filter strip redact withhold")
 	s.verbs(grant, "turn admit allowlist whitelist")
 	s.verbs(perform, "act")
-	s["said"] = entry{claims, true, false}
+	s["said"] = entry{meaning: claims, inflected: true}
 	s.verbs(follows, "follow obey heed honour honor comply adhere")
 	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray "+
 		"emphasize emphasise highlight downplay frame")

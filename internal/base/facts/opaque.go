@@ -22,8 +22,9 @@ const (
 	mostEncoded = 16 << 10
 )
 
-// readOpaque gives what cannot be read in a line, and what it says decoded. line is as it is written.
-func readOpaque(u unit, line unitLine, inside *unpacker) []hit {
+// readOpaque gives what cannot be read in a line, and what it says decoded. line is as it is written, and look what that
+// looks like.
+func readOpaque(u unit, line unitLine, look look, inside *unpacker) []hit {
 	var found []hit
 	add := func(class Class, says, words string) {
 		found = append(found, hit{class, says, u.where, line.number, line.number, words})
@@ -33,7 +34,6 @@ func readOpaque(u unit, line unitLine, inside *unpacker) []hit {
 		add(Opaque, "A line too long to read", text[:MaxWords])
 		text = text[:maxLine]
 	}
-	look := lookOf(text)
 	if look.right > 0 && strings.Trim(text[look.right:], " |-+\t") != "" {
 		add(Opaque, "Text far to the right", text[look.right:])
 	}
@@ -41,7 +41,7 @@ func readOpaque(u unit, line unitLine, inside *unpacker) []hit {
 		"data:") {
 		add(Opaque, "Data in an address", text[strings.Index(text, "data:"):])
 	}
-	if look.escapes && (strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6) {
+	if look.written.has(hasBack) && (strings.Count(text, `\x`) >= 6 || strings.Count(text, `\u00`) >= 6) {
 		add(Opaque, "Letters written as numbers", text)
 		if decoded := inside.escapes(text); decoded != "" {
 			found = append(found, decodedFacts(u, line, decoded, inside, 1)...)
@@ -69,32 +69,41 @@ func readOpaque(u unit, line unitLine, inside *unpacker) []hit {
 
 // look is what a line looks like.
 type look struct {
-	run     int  // the length of the longest run of digits of base64
-	right   int  // the offset of text behind so many spaces that it is out of sight; 0 if there is none
-	escapes bool // it has a backslash
+	run     int32 // the length of the longest run of digits of base64
+	right   int32 // the offset of text behind so many spaces that it is out of sight; 0 if there is none
+	written signs // as it is written
+	signs   signs // without disguises
 }
 
+// mayBeOpaque says whether readOpaque may find something in the line.
+func (l look) mayBeOpaque() bool {
+	return l.run >= minEncoded || l.right > 0 || l.written.has(hasBang|hasBack|hasComma)
+}
+
+// lookOf looks once at each character of a line.
 func lookOf(text string) (l look) {
 	const outOfSight = 60
-	ends := encodingEnds()
-	run, spaces, before := 0, 0, false
+	table := lineBytes()
+	longest, right, run, spaces, begun := 0, 0, 0, 0, false
 	for i := range len(text) {
-		if text[i] == ' ' {
+		c := text[i]
+		if c == ' ' {
 			spaces++
-		} else {
-			if spaces >= outOfSight && before {
-				l.right = i
-			}
-			l.escapes = l.escapes || text[i] == '\\'
-			spaces, before = 0, true
-		}
-		if ends[text[i]] {
 			run = 0
 			continue
 		}
+		if spaces >= outOfSight && begun {
+			right = i
+		}
+		spaces, begun = 0, true
+		l.written |= table[c]
 		run++
-		l.run = max(l.run, run)
+		if table[c]&endsEncoded != 0 {
+			run = 0
+		}
+		longest = max(longest, run)
 	}
+	l.run, l.right, l.signs = int32(longest), int32(right), l.written //nolint:gosec // see maxLine and mostEncoded
 	return l
 }
 
@@ -106,8 +115,8 @@ func decodedFacts(u unit, line unitLine, decoded string, inside *unpacker, depth
 	for i, text := range lines {
 		plain[i], inner.lines[i] = textscan.Undisguise(text), unitLine{line.number, text}
 	}
-	found, _ := readSentences(inner, plain)
-	found = append(found, readCode(inner, plain)...)
+	found, _ := readSentences(nil, inner, plain)
+	found = readCode(found, inner, plain)
 	if depth == maxDepth || lookOf(decoded).run < minEncoded {
 		return found
 	}

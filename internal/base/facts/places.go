@@ -6,7 +6,7 @@ import (
 )
 
 // writesOf says what a command's output or its operands change that stays: profiles, hooks, planned tasks.
-func writesOf(c command) []act {
+func writesOf(c *command) []act {
 	targets := c.writes
 	switch c.name {
 	case "tee", "cp", "mv", "ln", "install", "touch", "sed", "mkdir":
@@ -53,15 +53,16 @@ var lastingParts = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // m
 })
 
 // riskyOptions reads options that switch a protection off or give more rights, whatever the program.
-func riskyOptions(c command) []act {
+func riskyOptions(c *command) []act {
 	for _, arg := range c.args {
-		lower := strings.ToLower(arg)
-		if len(lower) < 4 || lower[0] != '-' && !strings.ContainsAny(lower, "=") {
+		assigns := strings.IndexByte(arg, '=') >= 0
+		if len(arg) < 4 || arg[0] != '-' && !assigns {
 			continue
 		}
+		lower := strings.ToLower(arg)
 		if strings.HasPrefix(lower, "--") && riskyPrefixes().begin(lower[2:]) ||
-			strings.Contains(lower, "stricthostkeychecking=no") ||
-			strings.Contains(lower, "userknownhostsfile=/dev/null") || strings.Contains(lower, "bypasspermissions") {
+			assigns && (strings.Contains(lower, "stricthostkeychecking=no") ||
+				strings.Contains(lower, "userknownhostsfile=/dev/null")) || strings.Contains(lower, "bypasspermissions") {
 			return []act{{Rights, "Switches a protection off"}}
 		}
 	}

@@ -12,7 +12,7 @@ type act struct {
 }
 
 // actsOf gives what a command does, as far as it is worth a fact.
-func actsOf(c command) []act {
+func actsOf(c *command) []act {
 	var acts []act
 	if read := programs()[c.name]; read != nil {
 		acts = read(c)
@@ -33,7 +33,7 @@ func actsOf(c command) []act {
 }
 
 // isCheck says whether a command is a test, a linter or another check.
-func isCheck(c command) bool {
+func isCheck(c *command) bool {
 	for _, text := range append([]string{c.name}, c.args...) {
 		for _, check := range []string{"test", "lint", "check", "verify", "validate", "audit", "scan", "diff"} {
 			if strings.Contains(strings.ToLower(text), check) {
@@ -45,7 +45,7 @@ func isCheck(c command) bool {
 }
 
 // programs maps the names of programs to what reads their commands.
-func programs() map[string]func(command) []act { return programTable() }
+func programs() map[string]func(*command) []act { return programTable() }
 
 // one gives an act if it holds.
 func one(holds bool, class Class, says string) []act {
@@ -55,7 +55,7 @@ func one(holds bool, class Class, says string) []act {
 	return []act{{class, says}}
 }
 
-func removesFiles(c command) []act {
+func removesFiles(c *command) []act {
 	operands := c.operands()
 	if strings.Contains(c.text, "history") {
 		return []act{{Conceal, "Deletes a history"}}
@@ -78,7 +78,7 @@ func isScratch(path string) bool {
 	return strings.HasSuffix(path, ".tmp") || strings.HasSuffix(path, ".pyc") || strings.HasSuffix(path, ".o")
 }
 
-func overwritesDevice(c command) []act {
+func overwritesDevice(c *command) []act {
 	for _, arg := range c.args {
 		if target, ok := strings.CutPrefix(arg, "of="); ok && !isScratch(target) {
 			return []act{{Destroy, "Overwrites"}}
@@ -87,30 +87,30 @@ func overwritesDevice(c command) []act {
 	return nil
 }
 
-func alwaysDestroys(c command) []act {
+func alwaysDestroys(c *command) []act {
 	return one(len(c.args) > 0 && !c.flag("--help", "-h", "--version"), Destroy, "Deletes data")
 }
 
-func movesFiles(c command) []act {
+func movesFiles(c *command) []act {
 	operands := c.operands()
 	return one(len(operands) > 0 && operands[len(operands)-1] == "/dev/null", Destroy, "Deletes files")
 }
 
-func findsFiles(c command) []act {
+func findsFiles(c *command) []act {
 	return one(c.flag("-delete"), Destroy, "Deletes files")
 }
 
-func endsProcesses(c command) []act {
+func endsProcesses(c *command) []act {
 	hard := c.name != "kill" || c.flag("-9", "-KILL", "-SIGKILL")
 	return one(len(c.operands()) > 0 && hard, Destroy, "Ends processes")
 }
 
-func stopsMachine(c command) []act {
+func stopsMachine(c *command) []act {
 	return one(!c.flag("--help"), Destroy, "Stops the machine")
 }
 
 // controlsCluster reads kubectl and oc.
-func controlsCluster(c command) []act {
+func controlsCluster(c *command) []act {
 	operands := withoutValues(c.args,
 		"-n --namespace -c --container -l --selector -o --output --context -f --filename --kubeconfig")
 	verb, kind := at(operands, 0), strings.ToLower(at(operands, 1))
@@ -162,7 +162,7 @@ func withoutValues(args []string, valued string) []string {
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; {
 		case strings.HasPrefix(arg, "-"):
-			if slices.Contains(strings.Fields(valued), arg) {
+			if containsWord(valued, arg) {
 				i++
 			}
 		default:
@@ -173,7 +173,7 @@ func withoutValues(args []string, valued string) []string {
 }
 
 // handlesContainers reads docker and podman.
-func handlesContainers(c command) []act {
+func handlesContainers(c *command) []act {
 	verb, second := c.operand(0), c.operand(1)
 	switch verb {
 	case "compose", "system", "volume", "image", "container", "network":
@@ -195,7 +195,7 @@ func handlesContainers(c command) []act {
 	return nil
 }
 
-func controlsServices(c command) []act {
+func controlsServices(c *command) []act {
 	verb := c.operand(0)
 	switch verb {
 	case "stop", "disable", "mask", "kill", "isolate", "poweroff", "reboot", "halt":
@@ -222,11 +222,11 @@ func isWatcher(text string) bool {
 	return false
 }
 
-func startsService(c command) []act {
+func startsService(c *command) []act {
 	return one(c.operand(1) == "stop", Destroy, "Stops a service")
 }
 
-func changesRepository(c command) []act {
+func changesRepository(c *command) []act {
 	operands := withoutValues(c.args, "-C -c -m -b")
 	verb, second := at(operands, 0), at(operands, 1)
 	acts := gitSettings(c, verb)
@@ -257,7 +257,7 @@ func changesRepository(c command) []act {
 	return acts
 }
 
-func gitSettings(c command, verb string) []act {
+func gitSettings(c *command, verb string) []act {
 	if verb != "config" && !c.flag("-c") {
 		return nil
 	}
@@ -275,7 +275,7 @@ func gitSettings(c command, verb string) []act {
 }
 
 // requestsAddress reads curl, wget and their like.
-func requestsAddress(c command) []act {
+func requestsAddress(c *command) []act {
 	var acts []act
 	if c.name == "curl" || c.name == "wget" || c.name == "http" || c.name == "https" || c.name == "xh" {
 		sends := c.flag("-d", "-F", "-T", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii",
@@ -299,7 +299,7 @@ func requestsAddress(c command) []act {
 }
 
 // isPost says whether a request changes what a server has.
-func isPost(c command) bool {
+func isPost(c *command) bool {
 	for i, arg := range c.args {
 		method := strings.TrimPrefix(arg, "-X")
 		if (arg == "-X" || arg == "--request") && i+1 < len(c.args) {
@@ -355,22 +355,23 @@ func isNear(host string) bool {
 }
 
 // fetchesProgram says whether a request fetches a program and gives it to a shell, or to a file of one.
-func fetchesProgram(c command) bool {
+func fetchesProgram(c *command) bool {
 	for _, arg := range c.args {
-		if strings.LastIndexByte(arg, '.') < 0 {
+		const longest = len(".exe")
+		dot := strings.LastIndexByte(arg, '.')
+		if dot < 0 || len(arg)-dot > longest {
 			continue
 		}
-		for _, extension := range []string{".sh", ".py", ".exe", ".ps1", ".deb", ".rpm", ".bin", ".jar", ".msi", ".apk"} {
-			if strings.HasSuffix(strings.ToLower(arg), extension) {
-				return true
-			}
+		switch strings.ToLower(arg[dot:]) {
+		case ".sh", ".py", ".exe", ".ps1", ".deb", ".rpm", ".bin", ".jar", ".msi", ".apk":
+			return true
 		}
 	}
 	return false
 }
 
 // copiesElsewhere reads scp, rsync and their like: the last operand is where the files go.
-func copiesElsewhere(c command) []act {
+func copiesElsewhere(c *command) []act {
 	operands := c.operands()
 	if len(operands) < 2 {
 		return nil
@@ -381,7 +382,7 @@ func copiesElsewhere(c command) []act {
 		"Copies files to another host")
 }
 
-func connects(c command) []act {
+func connects(c *command) []act {
 	if c.flag("-z", "-l") && !c.flag("-e", "-c") {
 		return nil
 	}
@@ -389,12 +390,12 @@ func connects(c command) []act {
 		"Connects to another host")
 }
 
-func asksNames(c command) []act {
+func asksNames(c *command) []act {
 	return one(strings.Contains(c.text, "$(") || strings.Contains(c.text, "`"), Outbound,
 		"Sends data in the name of a host")
 }
 
-func handlesStorage(c command) []act {
+func handlesStorage(c *command) []act {
 	operands := c.operands()
 	text := strings.ToLower(c.text)
 	if words := strings.Join(operands[:min(3, len(operands))], " "); containsWord(words, "rm", "rb", "delete", "del",
@@ -435,11 +436,11 @@ func containsWord(text string, words ...string) bool {
 	return false
 }
 
-func sendsMail(c command) []act {
+func sendsMail(c *command) []act {
 	return one(strings.Contains(c.text, "@") || c.reads, Outbound, "Sends mail")
 }
 
-func handlesForge(c command) []act {
+func handlesForge(c *command) []act {
 	first, second := c.operand(0), c.operand(1)
 	switch {
 	case first == "gist" && second == "create", first == "release" && second == "upload":
@@ -452,9 +453,9 @@ func handlesForge(c command) []act {
 	return nil
 }
 
-func takesRights(command) []act { return []act{{Rights, "Runs with more rights"}} }
+func takesRights(*command) []act { return []act{{Rights, "Runs with more rights"}} }
 
-func setsModes(c command) []act {
+func setsModes(c *command) []act {
 	mode := c.operand(0)
 	wide := strings.HasSuffix(mode, "777") || strings.HasSuffix(mode, "666") || strings.Contains(mode, "+s") ||
 		strings.HasPrefix(mode, "a+w") || strings.HasPrefix(mode, "o+w") || strings.HasPrefix(mode, "a+rw") ||
@@ -463,15 +464,15 @@ func setsModes(c command) []act {
 	return one(wide, Rights, "Gives everybody rights to a file")
 }
 
-func changesAccounts(c command) []act {
+func changesAccounts(c *command) []act {
 	return one(len(c.args) > 0, Rights, "Changes accounts or rights")
 }
 
-func changesGroups(c command) []act {
+func changesGroups(c *command) []act {
 	return one(c.flag("-G", "-aG", "-a"), Rights, "Changes accounts or rights")
 }
 
-func switchesSecurity(c command) []act {
+func switchesSecurity(c *command) []act {
 	text := strings.ToLower(c.text)
 	off := containsWord(text, "0", "disable", "off", "-f", "--flush", "reset", "teardown", "permissive", "allow",
 		"accept", "disabled") ||
@@ -479,7 +480,7 @@ func switchesSecurity(c command) []act {
 	return one(off, Rights, "Switches security off")
 }
 
-func plansTasks(c command) []act {
+func plansTasks(c *command) []act {
 	switch {
 	case c.flag("-l"):
 		return nil
@@ -489,14 +490,14 @@ func plansTasks(c command) []act {
 	return one(len(c.args) > 0 || c.reads, Persist, "Plans a task that runs later")
 }
 
-func plansWindowsTasks(c command) []act {
+func plansWindowsTasks(c *command) []act {
 	text := strings.ToLower(c.text)
 	return one(strings.Contains(text, "/create") || strings.Contains(text, "load") || strings.Contains(text,
 		"bootstrap") ||
 		strings.Contains(text, `\run`), Persist, "Plans a task that runs later")
 }
 
-func installs(c command) []act {
+func installs(c *command) []act {
 	verb := c.operand(0)
 	switch verb {
 	case "install", "add", "i", "get", "in", "tap", "sync", "pip", "tool", "create", "dlx", "exec", "x", "update",
@@ -506,22 +507,22 @@ func installs(c command) []act {
 	return nil
 }
 
-func removesPackages(c command) []act {
+func removesPackages(c *command) []act {
 	verb := c.operand(0)
 	return append(installs(c), one(verb == "remove" || verb == "purge" || verb == "autoremove", Destroy,
 		"Removes programs")...)
 }
 
-func fetchesAndRuns(c command) []act {
+func fetchesAndRuns(c *command) []act {
 	return one(len(c.operands()) > 0, DownloadRun, "Downloads and runs a program")
 }
 
-func startsModel(c command) []act {
+func startsModel(c *command) []act {
 	return one(containsWord(c.text, "run", "pull", "download"), DownloadRun, "Loads a model")
 }
 
 // interprets reads shells and interpreters.
-func interprets(c command) []act {
+func interprets(c *command) []act {
 	if c.piped && slices.ContainsFunc(c.before, func(name string) bool { return isFetcher(name) }) {
 		return []act{{DownloadRun, "Downloads and runs a program"}}
 	}
@@ -560,21 +561,20 @@ func isFetcher(name string) bool {
 
 // isScript says whether a path is that of a script.
 func isScript(path string) bool {
-	if dot := strings.LastIndexByte(path, '.'); dot < 0 || len(path)-dot > len(".bash") {
+	dot := strings.LastIndexByte(path, '.')
+	if dot < 0 || len(path)-dot > len(".bash") {
 		return false
 	}
-	for _, extension := range []string{".sh", ".bash", ".py", ".js", ".ts", ".mjs", ".cjs", ".rb", ".pl", ".php", ".ps1",
-		".bat", ".cmd",
-		".go", ".lua", ".R", ".jar", ".exe", ".tsx"} {
-		if strings.HasSuffix(path, extension) {
-			return true
-		}
+	switch path[dot:] {
+	case ".sh", ".bash", ".py", ".js", ".ts", ".mjs", ".cjs", ".rb", ".pl", ".php", ".ps1", ".bat", ".cmd", ".go", ".lua",
+		".R", ".jar", ".exe", ".tsx":
+		return true
 	}
 	return false
 }
 
 // printsSecrets reads programs that show what they are given or what the environment has.
-func printsSecrets(c command) []act {
+func printsSecrets(c *command) []act {
 	if c.name == "printenv" || c.name == "env" && len(c.args) == 0 || c.name == "set" && len(c.args) == 0 && c.depth > 0 {
 		return []act{{Credential, "Prints the environment"}}
 	}
@@ -586,7 +586,7 @@ func printsSecrets(c command) []act {
 	return nil
 }
 
-func unsetsHistory(c command) []act {
+func unsetsHistory(c *command) []act {
 	text := strings.ToLower(c.text)
 	hides := c.name == "history" && c.flag("-c", "-w", "-d") || strings.Contains(text, "histfile") ||
 		strings.Contains(text, "histsize") ||
@@ -594,36 +594,36 @@ func unsetsHistory(c command) []act {
 	return one(hides, Conceal, "Keeps no history")
 }
 
-func clearsJournal(c command) []act {
+func clearsJournal(c *command) []act {
 	text := strings.ToLower(c.text)
 	return one(strings.Contains(text, "--vacuum") || c.name == "wevtutil" && strings.Contains(text, "cl") ||
 		c.name == "auditctl" && c.flag("-D", "-e"), Conceal, "Deletes logs")
 }
 
-func readsKeychain(c command) []act {
+func readsKeychain(c *command) []act {
 	return one(containsWord(c.text, "find-generic-password", "find-internet-password", "dump-keychain", "read", "get",
 		"show", "kv",
 		"decrypt", "--export-secret-keys", "export"), Credential, "Reads a secret")
 }
 
-func runsSQL(c command) []act {
+func runsSQL(c *command) []act {
 	return sqlActs(c.text)
 }
 
-func opensTunnel(c command) []act {
+func opensTunnel(c *command) []act {
 	return one(c.flag("-R", "-L", "-D") && !c.flag("-V"), Outbound, "Opens a tunnel to another host")
 }
 
-func exposesPort(c command) []act {
+func exposesPort(c *command) []act {
 	return one(len(c.args) > 0, Outbound, "Opens a tunnel to another host")
 }
 
-func linksKey(c command) []act { return one(len(c.args) > 0, Persist, "Lets a key sign in") }
+func linksKey(c *command) []act { return one(len(c.args) > 0, Persist, "Lets a key sign in") }
 
-func runsFile(c command) []act { return one(c.operand(0) != "", RunsCode, "Runs a script") }
+func runsFile(c *command) []act { return one(c.operand(0) != "", RunsCode, "Runs a script") }
 
 // otherProgram reads programs without rules of their own: scripts, and the words that many programs have for deletion.
-func otherProgram(c command) []act {
+func otherProgram(c *command) []act {
 	first := c.name
 	if first == "mkfs" || strings.HasPrefix(first, "mkfs.") {
 		return []act{{Destroy, "Formats a disk"}}

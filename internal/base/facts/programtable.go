@@ -6,9 +6,9 @@ import (
 )
 
 // programTable maps the names of programs to what reads their commands. It is made once, when first needed.
-var programTable = sync.OnceValue(func() map[string]func(command) []act { //nolint:gochecknoglobals // never changed
-	table := map[string]func(command) []act{}
-	add := func(read func(command) []act, names string) {
+var programTable = sync.OnceValue(func() map[string]func(*command) []act { //nolint:gochecknoglobals // never changed
+	table := map[string]func(*command) []act{}
+	add := func(read func(*command) []act, names string) {
 		for name := range strings.FieldsSeq(names) {
 			table[name] = read
 		}

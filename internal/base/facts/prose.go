@@ -2,27 +2,27 @@ package facts
 
 import "strings"
 
-// readSentences gives the facts of the sentences of a unit, and the inline code in it.
-func readSentences(u unit, plain []string) (found []hit, code []span) {
-	const few = 4 // facts of a unit, which most have less than
+// readSentences adds the facts of the sentences of a unit, and gives the inline code in it.
+func readSentences(found []hit, u unit, plain []string) (all []hit, code []span) {
 	x, title := ruleIndex(), 0
 	if u.prose && len(plain) > 0 {
 		title = u.titleEnd(plain[0])
 	}
 	code = readWords(plain, !u.prose, u.words, func(s sentence) {
 		add := func(class Class, says string, from, first, last int) {
-			if found == nil {
-				found = make([]hit, 0, few)
-			}
 			found = append(found, hit{class, says, u.where, u.lines[s[first].line].number, u.lines[s[last].line].number,
 				s.text(plain, from, last)})
 		}
+		senses := s.senses()
 		for i := range s {
+			if !x.mayBegin(&s[i]) {
+				continue
+			}
 			if s[i].line == 0 && int(s[i].start) < title {
 				x.readHiding(s, i, add)
 				continue
 			}
-			x.read(s, i, u.forbidden, add)
+			x.read(s, senses, i, u.forbidden, add)
 		}
 	})
 	return found, code

@@ -3,6 +3,7 @@ package facts
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -26,10 +27,18 @@ func readFile(f File, addresses *addressBook) []Fact {
 	before, after := splitLines(f.Old), splitLines(f.New)
 	removed, added := changedLines(before, after)
 	had := map[string]int{}
-	for _, h := range readText(f.Path, f.Old, before, removed, nil) {
+	buffer := hitBuffers.Get().(*[]hit)
+	defer hitBuffers.Put(buffer)
+	hits := readText((*buffer)[:0], f.Path, f.Old, before, removed, nil)
+	for _, h := range hits {
 		had[h.key()]++
 	}
-	hits := readText(f.Path, f.New, after, added, addresses)
+	clear(hits)
+	hits = readText(hits[:0], f.Path, f.New, after, added, addresses)
+	defer func() {
+		clear(hits)
+		*buffer = hits
+	}()
 	facts := make([]Fact, 0, len(hits))
 	full := map[Class]*classRoom{}
 	for _, h := range hits {
@@ -59,6 +68,9 @@ func readFile(f File, addresses *addressBook) []Fact {
 	}
 	return withoutTwins(append(facts, weakened(f.Path, before, after, removed, added)...))
 }
+
+// hitBuffers holds the memory of facts that were read.
+var hitBuffers = sync.Pool{New: func() any { return &[]hit{} }} //nolint:gochecknoglobals // holds no state
 
 // classRoom says how many lines of a file have a fact of a class. Of those behind MaxFacts lines none is returned:
 // they are counted, and their words are not made.
@@ -162,14 +174,15 @@ func oneLineASCII(words string) (line string, ok bool) {
 // shortened takes what cannot be seen from a text, and cuts it to a number of runes.
 func shortened(text string, runes int) string { return textscan.Clean(text, runes) }
 
-// readText gives what the changed parts of a text hold. addresses is nil for an old text.
-func readText(path, text string, lines []string, changed []bool, addresses *addressBook) []hit {
+// readText adds what the changed parts of a text hold. addresses is nil for an old text.
+func readText(found []hit, path, text string, lines []string, changed []bool, addresses *addressBook) []hit {
 	if firstChanged(changed, 0, len(lines)-1) < 0 {
-		return nil
+		return found
 	}
-	found := make([]hit, 0, len(lines)/2)
-	words, inside := new(wordCache), new(unpacker)
+	words, inside := wordCaches.Get().(*wordCache), new(unpacker)
+	defer words.release()
 	plains := make([]string, 0, len(lines)) // the undisguised lines of all units
+	looks := make([]look, 0, len(lines))    // and what they look like
 	for _, u := range layoutOf(path, text, lines) {
 		if !u.changed(changed) {
 			continue
@@ -177,23 +190,40 @@ func readText(path, text string, lines []string, changed []bool, addresses *addr
 		u.words = words
 		begin := len(plains)
 		for _, line := range u.lines {
-			plains = append(plains, textscan.Undisguise(line.text[:min(len(line.text), maxLine)]))
+			plain, look := undisguised(line.text)
+			plains, looks = append(plains, plain), append(looks, look)
 		}
-		plain := plains[begin:len(plains):len(plains)]
-		found = append(found, readUnit(u, plain)...)
+		plain, look := plains[begin:len(plains):len(plains)], looks[begin:len(looks):len(looks)]
+		found = readUnit(found, u, plain, look)
 		found = append(found, readSpread(u, changed, inside)...)
 		for i, line := range u.lines {
 			if !changed[line.number] {
 				continue
 			}
-			found = append(found, readOpaque(u, line, inside)...)
-			found = append(found, readRoles(u, line, plain[i])...)
-			if addresses != nil {
+			if look[i].mayBeOpaque() || len(line.text) > maxLine {
+				found = append(found, readOpaque(u, line, look[i], inside)...)
+			}
+			if look[i].signs.has(hasColon | hasLess | hasBracket) {
+				found = append(found, readRoles(u, line, plain[i])...)
+			}
+			if addresses != nil && look[i].signs.has(hasStop|hasColon) {
 				found = append(found, addresses.read(u, line, plain[i])...)
 			}
 		}
 	}
 	return found
+}
+
+// undisguised gives a line without its disguises, and what it looks like.
+func undisguised(text string) (string, look) {
+	text = text[:min(len(text), maxLine)]
+	l := lookOf(text)
+	if !l.signs.has(hasEscape) {
+		return text, l
+	}
+	plain := textscan.Undisguise(text)
+	l.signs = signsOf(plain)
+	return plain, l
 }
 
 func (u unit) changed(changed []bool) bool {
@@ -205,12 +235,12 @@ func (u unit) changed(changed []bool) bool {
 	return false
 }
 
-// readUnit gives what a unit holds.
-func readUnit(u unit, plain []string) []hit {
+// readUnit adds what a unit holds.
+func readUnit(found []hit, u unit, plain []string, look []look) []hit {
 	if !u.prose {
-		return append(readCode(u, plain), readTextInCode(u, plain)...)
+		return readTextInCode(readCode(found, u, plain), u, plain)
 	}
-	found, code := readSentences(u, plain)
+	found, code := readSentences(found, u, plain)
 	if u.where == Comment {
 		found = append(found, readComment(u, plain)...)
 	}
@@ -229,9 +259,14 @@ func readUnit(u unit, plain []string) []hit {
 		}
 	}
 	for i := range u.lines {
-		readCommands(bareCommand(plain[i]), true, add(u.where, i))
+		if command := bareCommand(plain[i], look[i].signs); command != "" {
+			readCommands(command, true, add(u.where, i))
+		}
 		if isProgramLine(plain[i]) {
 			readProgram(plain[i], add(u.where, i))
+		}
+		if !look[i].signs.has(hasOpening) {
+			continue
 		}
 		if target := linkedScript(plain[i]); target != "" {
 			add(u.where, i)(act{RunsCode, "Links a script"}, target)
@@ -276,18 +311,21 @@ func mayHoldCommand(line string) bool {
 }
 
 // bareCommand gives the command that a line of prose holds without quotes; "" if it holds none.
-func bareCommand(line string) string {
-	if !mayHoldCommand(line) && !strings.Contains(line, "sudo ") {
+func bareCommand(line string, signs signs) string {
+	if (!signs.has(hasMark) || !mayHoldCommand(line)) && !strings.Contains(line, "sudo ") {
 		return ""
 	}
-	table := programs()
 	for at := 0; at < len(line); {
-		end := at + strings.IndexByte(line[at:]+" ", ' ')
-		name := strings.TrimLeft(line[at:min(end, len(line))], "($\"'")
-		if len(name) > 1 && name[0] >= 'a' && name[0] <= 'z' && (table[name] != nil || isProgramName(name)) &&
-			!isEnglishWord(name) ||
-			name == "docker" || name == "git" {
-			rest := line[min(end, len(line)):]
+		end := len(line)
+		if size := strings.IndexByte(line[at:], ' '); size >= 0 {
+			end = at + size
+		}
+		begin := at
+		for begin < end && strings.IndexByte("($\"'", line[begin]) >= 0 {
+			begin++
+		}
+		if name := line[begin:end]; isBareProgram(name) {
+			rest := line[end:]
 			if strings.HasSuffix(line[:at], "| ") || strings.Contains(rest, " -") || strings.Contains(rest, "://") ||
 				strings.Contains(rest, " | ") || strings.Contains(rest, " /") || name == "sudo" && beginsWithProgram(rest) {
 				return strings.TrimLeft(line[at:], "($\"'")
@@ -298,27 +336,41 @@ func bareCommand(line string) string {
 	return ""
 }
 
+// isBareProgram says whether a word of a sentence is the name of a program, and no word that sentences have.
+func isBareProgram(name string) bool {
+	if len(name) < 2 || name[0] < 'a' || name[0] > 'z' {
+		return false
+	}
+	return (programs()[name] != nil || isProgramName(name)) && !isEnglishWord(name) || name == "docker" || name == "git"
+}
+
 // beginsWithProgram says whether the first word of a text is the name of a program.
 func beginsWithProgram(text string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(text, " "), " ")
 	return name != "" && (programs()[name] != nil || isProgramName(name))
 }
 
-// readTextInCode gives what sentences in code say to the model: in comments, in texts of programs and in fields.
-func readTextInCode(u unit, plain []string) []hit {
-	fields := kindOf(u.language) == configCode
+// readTextInCode adds what sentences in code say to the model: in comments, in texts of programs and in fields.
+func readTextInCode(found []hit, u unit, plain []string) []hit {
+	if kindOf(u.language) == configCode {
+		found, _ = readSentences(found, u, plain)
+		return found
+	}
 	texts := unit{where: u.where, words: u.words}
 	var said []string
 	for i, line := range plain {
-		if fields || isSentence(line) {
+		if isSentence(line) {
 			texts.lines, said = append(texts.lines, u.lines[i]), append(said, line)
 		}
 	}
-	found, _ := readSentences(texts, said)
-	if fields {
+	if said == nil {
 		return found
 	}
-	return slices.DeleteFunc(found, func(h hit) bool { return h.class != Override && h.class != Conceal })
+	before := len(found)
+	found, _ = readSentences(found, texts, said)
+	return append(found[:before], slices.DeleteFunc(found[before:], func(h hit) bool {
+		return h.class != Override && h.class != Conceal
+	})...)
 }
 
 // isSentence says whether a line of code may hold a sentence: three words that nothing but space parts.

@@ -15,12 +15,8 @@ func roleFrame(line string, prose bool) string {
 	text := strings.TrimLeft(line, " \t>*_#-")
 	if prose {
 		role, rest, ok := strings.Cut(text, ":")
-		if ok && strings.TrimSpace(strings.Trim(rest, "*_ ")) != "" {
-			switch strings.ToLower(strings.Trim(role, "*_ ")) {
-			case "system", "assistant", "human", "system message", "system prompt", "system override", "admin override",
-				"system note":
-				return text
-			}
+		if ok && isRole(role) && strings.TrimSpace(strings.Trim(rest, "*_ ")) != "" {
+			return text
 		}
 	}
 	for at := 0; at < len(line); at++ {
@@ -32,6 +28,23 @@ func roleFrame(line string, prose bool) string {
 		}
 	}
 	return ""
+}
+
+// isRole says whether the text before a colon is the role of who speaks in a chat.
+func isRole(text string) bool {
+	const longest = len("system override")
+	for len(text) > 0 && strings.IndexByte("*_ ", text[len(text)-1]) >= 0 {
+		text = text[:len(text)-1]
+	}
+	if len(text) > longest {
+		return false
+	}
+	switch strings.ToLower(text) {
+	case "system", "assistant", "human", "system message", "system prompt", "system override", "admin override",
+		"system note":
+		return true
+	}
+	return false
 }
 
 // isRoleTag says whether a text begins with a mark that templates of chats put around roles, or a tag of the same kind.

@@ -44,6 +44,34 @@ type sentenceRule struct {
 	steps []step
 }
 
+// mayHold says whether a rule may hold in a sentence, as far as its second step goes.
+func (r *sentenceRule) mayHold(s sentenceSenses) bool {
+	if len(r.steps) == 1 {
+		return true
+	}
+	second := &r.steps[1]
+	return second.any&s.all != 0 || s.formed && second.forms != nil
+}
+
+// sentenceSenses is what the words of a sentence have together.
+type sentenceSenses struct {
+	all    meaning
+	formed bool // one of them has a form
+}
+
+func (s sentence) senses() (out sentenceSenses) {
+	for i := range s {
+		out.all |= s[i].meaning
+		out.formed = out.formed || s[i].form != plainWord
+	}
+	return out
+}
+
+// needsOrder says whether the first word has to be an order.
+func (r *sentenceRule) needsOrder() bool {
+	return r.mood == ordered || r.mood == away || r.mood == bold
+}
+
 // sentenceRules lists the rules. They know senses, and no language.
 func sentenceRules() []sentenceRule {
 	rules := append(actRules(), concealRules()...)
@@ -365,15 +393,14 @@ func failurePhrases() (all []phrase) {
 
 // index finds the rules and phrases that may begin with a word.
 type index struct {
-	rules   [64][]sentenceRule // by each sense of their first word
-	places  []sentenceRule     // that begin with a form
-	first   meaning            // of all rules
-	phrases map[string][]phrase
+	rules  [64][]sentenceRule // by each sense of their first word
+	places []sentenceRule     // that begin with a form
+	first  meaning            // of all rules
 }
 
 // ruleIndex is made once, when the first text is read.
 var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made once, then never changed
-	x := &index{phrases: map[string][]phrase{}}
+	x := &index{}
 	for _, r := range sentenceRules() {
 		x.first |= r.steps[0].any
 		if r.steps[0].any == 0 {
@@ -384,18 +411,15 @@ var ruleIndex = sync.OnceValue(func() *index { //nolint:gochecknoglobals // made
 			x.rules[bit] = append(x.rules[bit], r)
 		}
 	}
-	for _, p := range phrases() {
-		x.phrases[p.words[0]] = append(x.phrases[p.words[0]], p)
-	}
 	return x
 })
 
 // readHiding is read for the words of a title, of which only the phrases that hide something count.
 func (x *index) readHiding(s sentence, at int, add func(class Class, says string, from, first, last int)) {
-	if !s[at].opens {
+	if s[at].phrases == nil {
 		return
 	}
-	all := x.phrases[s[at].text]
+	all := *s[at].phrases
 	for i := range all {
 		if p := &all[i]; p.class == Conceal && p.match(s, at) {
 			add(p.class, p.says, at, at, at+len(p.words)-1)
@@ -403,12 +427,19 @@ func (x *index) readHiding(s sentence, at int, add func(class Class, says string
 	}
 }
 
-// read calls add with each rule and phrase that holds from a word of a sentence on. Of a sentence in a list that
+// mayBegin says whether a rule or a phrase may begin with a word.
+func (x *index) mayBegin(w *word) bool {
+	return w.meaning&x.first != 0 || w.phrases != nil || w.form == secretWord || w.form == scriptWord
+}
+
+// read calls add with each rule and phrase that holds from a word of a sentence on, whose senses are given. Of a sentence in a list that
 // forbids what it says, it leaves out the orders.
-func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, says string, from, first, last int)) {
+func (x *index) read(s sentence, in sentenceSenses, at int, forbidden bool,
+	add func(class Class, says string, from, first, last int),
+) {
 	var order orderOnce
-	if s[at].opens {
-		all := x.phrases[s[at].text]
+	if s[at].phrases != nil {
+		all := *s[at].phrases
 		for i := range all {
 			p := &all[i]
 			holds := !forbidden || p.class == Override || p.class == Conceal
@@ -432,6 +463,9 @@ func (x *index) read(s sentence, at int, forbidden bool, add func(class Class, s
 		bit := bits.TrailingZeros64(uint64(senses))
 		for i := range x.rules[bit] {
 			rule := &x.rules[bit][i]
+			if !rule.mayHold(in) || rule.needsOrder() && !order.is(s, at) {
+				continue
+			}
 			common := rule.steps[0].any & s[at].meaning
 			if bits.TrailingZeros64(uint64(common)) != bit || forbidden && rule.mood.asks() {
 				continue // it is tried with the first sense that it shares with the word

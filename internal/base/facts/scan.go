@@ -3,6 +3,8 @@ package facts
 import (
 	"iter"
 	"strings"
+	"sync"
+	"unicode/utf8"
 )
 
 // byteSet is a set of characters of ASCII.
@@ -31,6 +33,76 @@ func (s *byteSet) inverted() *byteSet {
 		out[i] = !in
 	}
 	return &out
+}
+
+// signs is a set of characters of a line, as far as one has to be there before a costly look is worth it.
+type signs uint16
+
+const (
+	hasStop     signs = 1 << iota // .
+	hasColon                      // :
+	hasOpening                    // (
+	hasBracket                    // [
+	hasLess                       // <
+	hasBang                       // !
+	hasTick                       // `
+	hasQuote                      // " or '
+	hasMark                       // - / |
+	hasEscape                     // what may begin an escape, or is not ASCII: see textscan.Undisguise
+	hasBack                       // \
+	hasComma                      // ;
+	endsEncoded                   // what base64 and hexadecimal digits do not have
+)
+
+// has says whether a line has one of some characters.
+func (s signs) has(any signs) bool { return s&any != 0 }
+
+// lineBytes gives the signs of each character.
+var lineBytes = sync.OnceValue(func() *[256]signs { //nolint:gochecknoglobals // made once, never changed
+	var table [256]signs
+	for sign, characters := range map[signs]string{hasStop: ".", hasColon: ":", hasOpening: "(", hasBracket: "[",
+		hasLess: "<", hasBang: "!", hasTick: "`", hasQuote: "\"'", hasMark: "-/|", hasEscape: "%\\&", hasBack: "\\",
+		hasComma: ";"} {
+		for i := range len(characters) {
+			table[characters[i]] |= sign
+		}
+	}
+	for c, ends := range encodingEnds() {
+		if ends {
+			table[c] |= endsEncoded
+		}
+	}
+	for c := utf8.RuneSelf; c < len(table); c++ {
+		table[c] |= hasEscape
+	}
+	return &table
+})
+
+// signsOf gives the signs of a line.
+func signsOf(line string) (s signs) {
+	table := lineBytes()
+	for i := range len(line) {
+		s |= table[line[i]]
+	}
+	return s
+}
+
+// trimBlank takes spaces and tabs off the beginning of a text.
+func trimBlank(text string) string {
+	at := 0
+	for at < len(text) && (text[at] == ' ' || text[at] == '\t') {
+		at++
+	}
+	return text[at:]
+}
+
+// trimBlankRight takes spaces and tabs off the end of a text.
+func trimBlankRight(text string) string {
+	end := len(text)
+	for end > 0 && (text[end-1] == ' ' || text[end-1] == '\t') {
+		end--
+	}
+	return text[:end]
 }
 
 // fields parts a text at the characters of a set.

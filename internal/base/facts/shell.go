@@ -19,6 +19,7 @@ type command struct {
 	discarded bool     // its output is thrown away
 	tolerated bool     // its failure is: || true
 	depth     int      // in how many commands it stands
+	noOptions []string // see operands
 }
 
 const (
@@ -28,19 +29,35 @@ const (
 	maxCommands = 200
 )
 
-// commandsOf gives the commands of a line of a shell, and those in their arguments that other programs run.
-func commandsOf(line string) []command {
-	p := shellParser{}
+// parseCommands reads the commands of a line of a shell, and those in their arguments that other programs run. The
+// caller releases the parser, and keeps nothing of it.
+func parseCommands(line string) *shellParser {
+	p := shellParsers.Get().(*shellParser)
 	p.parse(withoutPrompt(line), 0)
-	return p.all
+	return p
+}
+
+// shellParsers holds the memory of parsers that are not in use.
+var shellParsers = sync.Pool{New: func() any { return new(shellParser) }} //nolint:gochecknoglobals // holds no state
+
+// release empties the parser for another line.
+func (p *shellParser) release() {
+	clear(p.all)
+	clear(p.args)
+	clear(p.words)
+	p.all, p.args, p.words = p.all[:0], p.args[:0], p.words[:0]
+	shellParsers.Put(p)
 }
 
 // withoutPrompt takes off the prompt that documentation puts before commands.
 func withoutPrompt(line string) string {
-	line = strings.TrimLeft(line, " \t")
+	line = trimBlank(line)
+	if line == "" || line[0] > '[' && line[0] != 'r' {
+		return line
+	}
 	for _, prompt := range []string{"$ ", "% ", "> ", "- ", "RUN ", "PS> ", "!"} {
 		if rest, ok := strings.CutPrefix(line, prompt); ok {
-			return strings.TrimLeft(rest, " \t")
+			return trimBlank(rest)
 		}
 	}
 	if strings.HasPrefix(line, "[") || strings.HasPrefix(line, "root@") || strings.HasPrefix(line, "PS ") {
@@ -54,7 +71,11 @@ func withoutPrompt(line string) string {
 }
 
 // shellParser collects commands.
-type shellParser struct{ all []command }
+type shellParser struct {
+	all   []command
+	args  []string    // of all commands
+	words []shellWord // of the current command of the outermost text
+}
 
 // shellWord is a word of a command, and where it begins.
 type shellWord struct {
@@ -80,6 +101,10 @@ func (p *shellParser) parse(text string, depth int) {
 		return
 	}
 	t := shellText{shellParser: p, text: text, depth: depth, closes: closings(text), current: command{depth: depth}}
+	if depth == 0 {
+		t.words = p.words
+		defer func() { p.words = t.words }()
+	}
 	for at := 0; at < len(text) && len(p.all) < maxCommands; {
 		c := text[at]
 		if c == '#' && (len(t.words) == 0 || text[at-1] == ' ') { // a comment
@@ -110,9 +135,9 @@ func (p *shellParser) parse(text string, depth int) {
 
 // end ends a command at an offset where an operator stands, or at the end of the text.
 func (t *shellText) end(at int, operator string) {
-	t.current.finish(t.text, t.words, at)
+	t.finish(at)
 	t.current.tolerated = operator == "||" && isTrue(t.text[min(at+2, len(t.text)):])
-	t.take(t.current)
+	t.take(&t.current)
 	if operator == "|" && t.current.name != "" {
 		t.pipe = append(slices.Clip(t.pipe), t.current.name)
 	} else {
@@ -181,7 +206,8 @@ func (c *command) redirect(operator, target string) {
 }
 
 // finish makes a command of its words: variables before it are skipped.
-func (c *command) finish(text string, words []shellWord, end int) {
+func (t *shellText) finish(end int) {
+	words, c := t.words, &t.current
 	for len(words) > 0 && isAssignment(words[0].text) {
 		words = words[1:]
 	}
@@ -189,11 +215,12 @@ func (c *command) finish(text string, words []shellWord, end int) {
 		return
 	}
 	c.name = programName(words[0].text)
-	c.args = make([]string, 0, len(words)-1)
+	first := len(t.args)
 	for _, w := range words[1:] {
-		c.args = append(c.args, w.text)
+		t.args = append(t.args, w.text)
 	}
-	c.text = strings.TrimSpace(text[words[0].start:end])
+	c.args = t.args[first:len(t.args):len(t.args)]
+	c.text = strings.TrimSpace(t.text[words[0].start:end])
 }
 
 func programName(text string) string {
@@ -330,11 +357,11 @@ func (p *shellParser) substitutions(text string, depth int) {
 }
 
 // take keeps a command, and reads the commands that it runs: those behind sudo, in quotes behind bash -c, behind --.
-func (p *shellParser) take(c command) {
+func (p *shellParser) take(c *command) {
 	if c.name == "" && len(c.writes) == 0 {
 		return
 	}
-	p.all = append(p.all, c)
+	p.all = append(p.all, *c)
 	for _, inner := range c.inner() {
 		if isShellText(inner) {
 			p.parse(inner, c.depth+1)
@@ -342,22 +369,22 @@ func (p *shellParser) take(c command) {
 		}
 	}
 	if rest := c.wrapped(); len(rest) > 0 && c.depth < maxDepth {
-		next := c
-		next.name, next.args, next.depth = programName(rest[0]), rest[1:], c.depth+1
+		next := *c
+		next.name, next.args, next.depth, next.noOptions = programName(rest[0]), rest[1:], c.depth+1, nil
 		if i := strings.Index(c.text, rest[0]); i >= 0 {
 			next.text = c.text[i:]
 		}
 		if isAssignment(rest[0]) {
 			return
 		}
-		p.take(next)
+		p.take(&next)
 	}
 }
 
 func isShellText(text string) bool { return strings.ContainsAny(text, " \t") }
 
 // inner gives the arguments that hold commands.
-func (c command) inner() []string {
+func (c *command) inner() []string {
 	switch c.name {
 	case "bash", "sh", "zsh", "dash", "ksh", "su", "cmd", "powershell", "pwsh":
 		for i, arg := range c.args {
@@ -377,7 +404,7 @@ func (c command) inner() []string {
 }
 
 // wrapped gives the words of the command that a program such as sudo runs; none for other programs.
-func (c command) wrapped() []string {
+func (c *command) wrapped() []string {
 	switch c.name {
 	case "sudo", "doas", "env", "nohup", "time", "timeout", "nice", "ionice", "exec", "command", "xargs", "watch",
 		"setsid",
@@ -393,12 +420,15 @@ func (c command) wrapped() []string {
 			}
 		}
 	}
+	if !isRunner(c.name) {
+		return nil
+	}
 	for i, arg := range c.args { // kubectl exec pod -- command, docker exec container command
-		if arg == "--" && isRunner(c.name) {
+		if arg == "--" {
 			return c.args[i+1:]
 		}
 	}
-	if isRunner(c.name) && len(c.args) > 2 && (c.args[0] == "exec" || c.args[0] == "rsh") {
+	if len(c.args) > 2 && (c.args[0] == "exec" || c.args[0] == "rsh") {
 		return behindOptions("ssh", c.args[1:])
 	}
 	return nil
@@ -437,7 +467,7 @@ func behindOptions(name string, args []string) []string {
 }
 
 // flag says whether a command has one of some options; those of a letter also stand among others, as in -rf.
-func (c command) flag(options ...string) bool {
+func (c *command) flag(options ...string) bool {
 	for _, arg := range c.args {
 		if arg == "" || arg[0] != '-' {
 			continue
@@ -445,7 +475,7 @@ func (c command) flag(options ...string) bool {
 		for _, option := range options {
 			switch {
 			case strings.HasPrefix(option, "--"):
-				if arg == option || strings.HasPrefix(arg, option+"=") {
+				if strings.HasPrefix(arg, option) && (len(arg) == len(option) || arg[len(option)] == '=') {
 					return true
 				}
 			case len(option) == 2 && option[0] == '-':
@@ -461,20 +491,28 @@ func (c command) flag(options ...string) bool {
 }
 
 // operands gives the arguments without options.
-func (c command) operands() []string {
-	var out []string
-	for _, arg := range c.args {
-		if arg != "" && arg[0] != '-' {
-			out = append(out, arg)
+func (c *command) operands() []string {
+	if c.noOptions == nil {
+		c.noOptions = make([]string, 0, len(c.args))
+		for _, arg := range c.args {
+			if arg != "" && arg[0] != '-' {
+				c.noOptions = append(c.noOptions, arg)
+			}
 		}
 	}
-	return out
+	return c.noOptions
 }
 
 // operand returns an operand by its place, from 0; "" if there are not as many.
-func (c command) operand(at int) string {
-	if operands := c.operands(); at < len(operands) {
-		return operands[at]
+func (c *command) operand(at int) string {
+	for _, arg := range c.args {
+		if arg == "" || arg[0] == '-' {
+			continue
+		}
+		if at == 0 {
+			return arg
+		}
+		at--
 	}
 	return ""
 }

@@ -36,6 +36,11 @@ func (p *unpacker) decode(word string) string {
 }
 
 func hexData(digits string) []byte {
+	for i := range len(digits) {
+		if c := digits[i] | 0x20; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return nil // before memory is taken
+		}
+	}
 	data, err := hex.DecodeString(digits)
 	if err != nil {
 		return nil
@@ -45,6 +50,11 @@ func hexData(digits string) []byte {
 
 // base32Data decodes digits of base32. Those of small letters are none, as many words would be.
 func base32Data(digits string) []byte {
+	for i := range len(digits) {
+		if c := digits[i]; (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
+			return nil
+		}
+	}
 	data, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(digits)
 	if err != nil {
 		return nil
@@ -56,7 +66,7 @@ func base64Data(digits string) []byte {
 	if !hasMixedCase(digits) {
 		return nil
 	}
-	standard := strings.NewReplacer("-", "+", "_", "/").Replace(digits)
+	standard := strings.ReplaceAll(strings.ReplaceAll(digits, "-", "+"), "_", "/")
 	if len(standard)%4 == 1 {
 		standard = standard[:len(standard)-1]
 	}

@@ -28,11 +28,12 @@ type word struct {
 	meaning    meaning
 	form       form
 	inflected  bool // see entry
-	opens      bool
+	pairs      bool // see entry
 	clause     pause
-	code       bool  // it stands in inline code
-	line       int32 // index of the line in the unit
-	start, end int32 // in the undisguised line
+	code       bool      // it stands in inline code
+	phrases    *[]phrase // see entry
+	line       int32     // index of the line in the unit
+	start, end int32     // in the undisguised line
 }
 
 // pause is the punctuation before a word.
@@ -66,6 +67,8 @@ type sentenceReader struct {
 	codeEnd int    // where inline code ends in the line; -1 outside of it
 	isCode  bool   // whether it is code
 	words   *wordCache
+	plain   *plainWords
+	letters *[256]letterClass
 }
 
 // wordBuffers holds the memory of sentences that were read.
@@ -78,18 +81,24 @@ const mostWords = 200
 // code, a sentence goes on in the next line only if that begins with a small letter.
 func readWords(lines []string, code bool, words *wordCache, each func(sentence)) []span {
 	buffer := wordBuffers.Get().(*sentence)
-	r := sentenceReader{lexicon: lexicon(), words: words, each: each, clause: fullBreak, current: (*buffer)[:0]}
+	r := sentenceReader{lexicon: lexicon(), words: words, each: each, clause: fullBreak, current: (*buffer)[:0],
+		plain: plainLexicon(), letters: letterClasses()}
+	parts, ends := separators(), wordEnds()
 	for number, line := range lines {
 		r.codeEnd, r.isCode = -1, false
 		if code && !goesOn(line) || len(r.current) > mostWords {
 			r.end()
 		}
 		for at := 0; at < len(line); {
-			size := separatorLength(line[at:])
+			if line[at] == ' ' {
+				at++
+				continue
+			}
+			size := separatorLength(line[at:], parts)
 			if size > 0 {
 				r.separator(line, number, at)
 			} else {
-				size = wordLength(line[at:])
+				size = wordLength(line[at:], ends)
 				r.word(line[at:at+size], number, at)
 				if code && isKey(line[at+size:]) && len(r.current) > 0 {
 					r.current[len(r.current)-1].inflected = true // and so no order
@@ -106,14 +115,19 @@ func readWords(lines []string, code bool, words *wordCache, each func(sentence))
 
 // isKey says whether the text behind a word of code gives it a value.
 func isKey(rest string) bool {
-	rest = strings.TrimLeft(rest, " ")
-	return strings.HasPrefix(rest, "=") && !strings.HasPrefix(rest, "==")
+	for rest != "" && rest[0] == ' ' {
+		rest = rest[1:]
+	}
+	return rest != "" && rest[0] == '=' && !strings.HasPrefix(rest, "==")
 }
 
 // goesOn says whether a line of code, or of a comment in it, may go on with the sentence of the line before.
 func goesOn(line string) bool {
-	text := strings.TrimLeft(line, " \t#/*")
-	return text != "" && text[0] >= 'a' && text[0] <= 'z' && !strings.Contains(text, ": ")
+	at := 0
+	for at < len(line) && strings.IndexByte(" \t#/*", line[at]) >= 0 {
+		at++
+	}
+	return at < len(line) && line[at] >= 'a' && line[at] <= 'z' && !strings.Contains(line[at:], ": ")
 }
 
 // end ends a sentence.
@@ -127,15 +141,21 @@ func (r *sentenceReader) end() {
 
 // word adds a word, and notes the punctuation behind it.
 func (r *sentenceReader) word(text string, line, at int) {
-	w := r.words.word(r.lexicon, text)
-	w.line, w.start, w.end = int32(line), int32(at), int32(at)+w.end //nolint:gosec // see maxLine
-	if w.text != "" {
+	end := len(text)
+	for end > 0 && isWordStop(text[end-1]) {
+		end--
+	}
+	before := len(r.current)
+	r.look(text[:end])
+	if len(r.current) > before {
+		w := &r.current[before]
+		w.line, w.start, w.end = int32(line), int32(at), int32(at+end) //nolint:gosec // see maxLine
 		w.code, w.clause = r.isCode, r.clause
-		r.current, r.clause = append(r.current, w), noBreak
+		r.clause = noBreak
 		r.current.addPair()
 	}
 	ends := false
-	for i := int(w.end) - at; i < len(text); i++ {
+	for i := end; i < len(text); i++ {
 		switch text[i] {
 		case ',', ':', ';':
 			r.clause = max(r.clause, lightBreak)
@@ -147,6 +167,69 @@ func (r *sentenceReader) word(text string, line, at int) {
 		r.end()
 	}
 }
+
+// isWordStop says whether a character at the end of a word belongs to the sentence.
+func isWordStop(c byte) bool {
+	switch c {
+	case '.', ',', ';', ':', '!', '?', '\'', '-', '_':
+		return true
+	}
+	return false
+}
+
+// look adds a word without the punctuation behind it, unless that leaves nothing.
+func (r *sentenceReader) look(text string) {
+	var class letterClass
+	hash := hashStart
+	for i := range len(text) {
+		c := text[i]
+		class |= r.letters[c]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		hash = (hash ^ uint32(c)) * hashPrime
+	}
+	hash ^= hash >> 16
+	if class&specialLetter == 0 {
+		if e := r.plain.find(text, hash); e != nil {
+			r.current = append(r.current, word{text: e.text, meaning: e.meaning, inflected: e.inflected, pairs: e.pairs,
+				phrases: e.phrases})
+			return
+		}
+		if class&capitalLetter == 0 {
+			if text != "" {
+				r.current = append(r.current, word{text: text})
+			}
+			return
+		}
+	}
+	if w := r.words.word(r.lexicon, text, hash); w.text != "" {
+		r.current = append(r.current, *w)
+	}
+}
+
+// letterClass is what a character of a word is.
+type letterClass uint8
+
+const (
+	capitalLetter letterClass = 1 << iota
+	specialLetter             // what other words are made of than letters: a dot, a slash
+)
+
+// letterClasses gives the class of each character.
+var letterClasses = sync.OnceValue(func() *[256]letterClass { //nolint:gochecknoglobals // made once, never changed
+	var classes [256]letterClass
+	for c := 'A'; c <= 'Z'; c++ {
+		classes[c] = capitalLetter
+	}
+	for _, c := range "./@'_" {
+		classes[c] = specialLetter
+	}
+	for c := utf8.RuneSelf; c < len(classes); c++ {
+		classes[c] = specialLetter
+	}
+	return &classes
+})
 
 // separator reads the sign at an offset of a line that parts words.
 func (r *sentenceReader) separator(line string, number, at int) {
@@ -189,10 +272,10 @@ var (
 )
 
 // separatorLength returns the length of the separator that a text begins with: white space or a sign that is not part
-// of a word; 0 if it begins with a word.
-func separatorLength(text string) int {
+// of a word; 0 if it begins with a word. parts are separators.
+func separatorLength(text string, parts *byteSet) int {
 	if c := text[0]; c < utf8.RuneSelf {
-		if separators()[c] {
+		if parts[c] {
 			return 1
 		}
 		return 0
@@ -204,9 +287,8 @@ func separatorLength(text string) int {
 	return size
 }
 
-// wordLength returns the length of the word that a text begins with, with the punctuation behind it.
-func wordLength(text string) int {
-	ends := wordEnds()
+// wordLength returns the length of the word that a text begins with, with the punctuation behind it. ends are wordEnds.
+func wordLength(text string, ends *byteSet) int {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
 			if ends[c] {
@@ -224,40 +306,42 @@ func wordLength(text string) int {
 	return len(text)
 }
 
-// wordCache keeps words of a file, most of which come again.
+// wordCache keeps words of a file that are names or paths, or begin with a capital letter. Most come again.
 type wordCache [512]struct {
 	text string
 	word word
 }
 
-// word gives the word of a text, which begins at 0 and has no line yet.
-func (c *wordCache) word(lexicon senses, text string) word {
+// wordCaches holds the memory of caches that are not in use.
+var wordCaches = sync.Pool{New: func() any { return new(wordCache) }} //nolint:gochecknoglobals // holds no state
+
+// release empties the cache, which holds parts of a file, for another one.
+func (c *wordCache) release() {
+	clear(c[:])
+	wordCaches.Put(c)
+}
+
+// word gives the word of a text without punctuation behind it, which has no line yet. It stays as it is until the next
+// call. hash is that of the text in small letters.
+func (c *wordCache) word(lexicon senses, text string, hash uint32) *word {
 	if c == nil {
-		return newWord(lexicon, text)
+		w := newWord(lexicon, text)
+		return &w
 	}
-	const prime = 16777619 // of FNV
-	hash := uint32(2166136261)
-	for i := range len(text) {
-		hash = (hash ^ uint32(text[i])) * prime
-	}
-	slot := &c[(hash^hash>>16)%uint32(len(c))]
+	slot := &c[hash%uint32(len(c))]
 	if slot.text != text {
 		slot.text, slot.word = text, newWord(lexicon, text)
 	}
-	return slot.word
+	return &slot.word
 }
 
-// newWord makes a word of a text, which begins at 0 and has no line yet.
+// newWord makes a word of a text without punctuation behind it, which has no line yet.
 func newWord(lexicon senses, text string) word {
-	end, special := len(text), false
-	for end > 0 && strings.IndexByte(".,;:!?'-_", text[end-1]) >= 0 {
-		end--
+	classes, special := letterClasses(), false
+	for i := range len(text) {
+		special = special || classes[text[i]] == specialLetter
 	}
-	for i := range end {
-		c := text[i]
-		special = special || c == '.' || c == '/' || c == '@' || c == '\'' || c == '_' || c >= utf8.RuneSelf
-	}
-	w := word{text: strings.ToLower(text[:end]), end: int32(end)} //nolint:gosec // see maxLine
+	w := word{text: strings.ToLower(text)}
 	if w.look(lexicon, w.text) || !special {
 		return w
 	}
@@ -268,7 +352,7 @@ func newWord(lexicon senses, text string) word {
 			w.look(lexicon, noun)
 		}
 	}
-	if w.meaning == 0 && strings.IndexByte(text[:end], '_') > 0 && namesSecretVariable(text[:end]) {
+	if w.meaning == 0 && strings.IndexByte(text, '_') > 0 && namesSecretVariable(text) {
 		w.meaning = secret
 	}
 	if w.meaning == 0 && w.text != "" {
@@ -280,7 +364,10 @@ func newWord(lexicon senses, text string) word {
 // look gives the word what the lexicon knows of a text, and says whether it knows it.
 func (w *word) look(lexicon senses, text string) bool {
 	e, known := lexicon[text]
-	w.meaning, w.inflected, w.opens = e.meaning, e.inflected, e.opens
+	w.meaning, w.inflected, w.pairs, w.phrases = e.meaning, e.inflected, e.pairs, nil
+	if len(text) == len(w.text) {
+		w.phrases = e.phrases
+	}
 	return known
 }
 
@@ -305,10 +392,19 @@ func formOf(text string) form {
 	return plainWord
 }
 
-// addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys".
+// pairedWords are the words for which addPair does something: the first of a pair, or the second.
+const pairedWords = "embedded injected untrusted malicious suspicious hostile nightly temporary temp tmp test public " +
+	"wheel root admin administrator own secret transit rest key keys variables access rights permissions privileges " +
+	"control token tokens cookie cookies entries entry lines line files file records trail trails run number numbers " +
+	"phrase data details card cards address addresses birthday configuration config name names key-value object " +
+	"objects resource injection management rotation options handling provider providers exponents strength scanning " +
+	"detection hygiene space usage pressure image images io i/o type size latency speed performance"
+
+// addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys". Its words are
+// in pairedWords.
 func (s sentence) addPair() {
 	last := len(s) - 1
-	if last < 1 {
+	if last < 1 || !s[last].pairs && !s[last-1].pairs {
 		return
 	}
 	before := s[last-1].text

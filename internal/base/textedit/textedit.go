@@ -286,21 +286,28 @@ type Counts struct {
 // Compare counts the lines that lead from one text to another.
 func Compare(before, after string) Counts {
 	var c Counts
-	unified, err := udiff.ToUnifiedDiff("a", "b", before, udiff.Strings(before, after), 0)
-	if err != nil { // the edits are those of this very text
-		return c
-	}
-	for _, hunk := range unified.Hunks {
-		for _, line := range hunk.Lines {
-			switch line.Kind {
-			case udiff.Insert:
-				c.Added++
-			case udiff.Delete:
-				c.Removed++
-			}
-		}
+	for _, e := range lineEdits(before, after) {
+		c.Removed += countLines(before[e.Start:e.End])
+		c.Added += countLines(e.New)
 	}
 	return c
+}
+
+func countLines(text string) int {
+	lines := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		lines++
+	}
+	return lines
+}
+
+// Unified gives the difference between two texts for people, with lines around each change.
+func Unified(oldName, newName, before, after string) string {
+	diff, err := udiff.ToUnified(oldName, newName, before, lineEdits(before, after), udiff.DefaultContextLines)
+	if err != nil { // the edits are those of this very text
+		return ""
+	}
+	return diff
 }
 
 // Merge makes the changes that lead from base to ours and those that lead from base to theirs in one text, line by
@@ -328,15 +335,88 @@ func Merge(base, ours, theirs string) (merged string, ok bool) {
 }
 
 // lineEdits returns the changes between two texts as whole lines, in their order. Those that touch are one.
+//
+// The library stops looking at 100 changed lines, and then calls all lines between changed. So lines that stand once in
+// both texts, in the same order, part them first, and it compares what is between.
 func lineEdits(before, after string) (out []udiff.Edit) {
-	for _, e := range udiff.Lines(before, after) {
-		if n := len(out); n > 0 && out[n-1].End == e.Start {
-			out[n-1].End, out[n-1].New = e.End, out[n-1].New+e.New
-			continue
+	olds, news := splitLines(before), splitLines(after)
+	at, i, j := 0, 0, 0 // at is the offset of line i
+	for _, anchor := range append(anchors(olds, news), [2]int{len(olds), len(news)}) {
+		was, is := strings.Join(olds[i:anchor[0]], ""), strings.Join(news[j:anchor[1]], "")
+		for _, e := range udiff.Lines(was, is) {
+			e.Start, e.End = e.Start+at, e.End+at
+			if n := len(out); n > 0 && out[n-1].End == e.Start {
+				out[n-1].End, out[n-1].New = e.End, out[n-1].New+e.New
+				continue
+			}
+			out = append(out, e)
 		}
-		out = append(out, e)
+		i, j = anchor[0], anchor[1]
+		at += len(was)
 	}
 	return out
+}
+
+// splitLines gives the lines of a text with their ends.
+func splitLines(text string) []string {
+	lines := strings.SplitAfter(text, "\n")
+	if last := len(lines) - 1; lines[last] == "" {
+		lines = lines[:last]
+	}
+	return lines
+}
+
+// anchors gives the longest row of lines that stand once in each of two texts, and in both in the same order, as their
+// indexes.
+func anchors(olds, news []string) (row [][2]int) {
+	pairs := onceInBoth(olds, news)
+	var ends []int                      // the index of the pair that ends the best row of each length
+	previous := make([]int, len(pairs)) // the pair before each in its best row; -1 for none
+	for i, pair := range pairs {
+		length, _ := slices.BinarySearchFunc(ends, pair[1], func(end, j int) int { return pairs[end][1] - j })
+		previous[i] = -1
+		if length > 0 {
+			previous[i] = ends[length-1]
+		}
+		if length == len(ends) {
+			ends = append(ends, i)
+		}
+		ends[length] = i
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	for at := ends[len(ends)-1]; at >= 0; at = previous[at] {
+		row = append(row, pairs[at])
+	}
+	slices.Reverse(row)
+	return row
+}
+
+// onceInBoth gives the indexes of the lines that stand once in each of two texts, in the order of the first.
+func onceInBoth(olds, news []string) (pairs [][2]int) {
+	oldPlaces, newPlaces := onlyPlaces(olds), onlyPlaces(news)
+	for i, line := range olds {
+		if oldPlaces[line] != i {
+			continue
+		}
+		if j, found := newPlaces[line]; found && j >= 0 {
+			pairs = append(pairs, [2]int{i, j})
+		}
+	}
+	return pairs
+}
+
+// onlyPlaces gives the index of each line; -1 of one that is there more than once.
+func onlyPlaces(lines []string) map[string]int {
+	places := make(map[string]int, len(lines))
+	for i, line := range lines {
+		if _, found := places[line]; found {
+			i = -1
+		}
+		places[line] = i
+	}
+	return places
 }
 
 // folding makes texts alike that differ in one kind of characters.

@@ -146,6 +146,34 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// A difference by characters, or one that stops looking, counts all lines between the first change and the last one.
+func TestOfATextWithChangesFromItsBeginningToItsEndTheChangedLinesAreCounted(t *testing.T) {
+	for _, c := range []struct{ lines, every int }{{200, 17}, {755, 11}, {2000, 3}} {
+		before, after, want := make([]string, c.lines), make([]string, c.lines), Counts{}
+		for i := range before {
+			before[i] = fmt.Sprintf("%d. Look at the dashboard of service %d, then wait for it.", i, i*i)
+			after[i] = before[i]
+			switch i % 6 {
+			case 0, 3:
+				before[i], after[i] = "", ""
+			case 1:
+				before[i], after[i] = "Then look again.", "Then look again."
+			}
+			if i%c.every == 0 {
+				after[i] = fmt.Sprintf("Restart part %d first.", i)
+				want.Added, want.Removed = want.Added+1, want.Removed+1
+			}
+		}
+		old, now := strings.Join(before, "\n"), strings.Join(after, "\n")
+		if got := Compare(old, now); got != want {
+			t.Errorf("%d lines: %+v, want %+v", c.lines, got, want)
+		}
+		if got := strings.Count(Unified("a", "b", old, now), "\n+"); got != want.Added+1 { // and that of the file's name
+			t.Errorf("%d lines: %d lines are added in the difference", c.lines, got)
+		}
+	}
+}
+
 func BenchmarkMissing(b *testing.B) {
 	big := strings.Repeat("the same line again and again\n", 9000)
 	for b.Loop() {

@@ -3,10 +3,9 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"slices"
 	"strings"
-
-	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/sanitize"
@@ -217,7 +216,7 @@ func fileDiff(change gitprovider.Change, snap *gitprovider.Snapshot) string {
 		return fmt.Sprintf("--- %s\n+++ %s\n[not shown: the file on the base branch is larger than %d bytes]\n",
 			oldName, newName, gitprovider.MaxContentRead)
 	}
-	return udiff.Unified(oldName, newName, string(before), change.Content)
+	return textedit.Unified(oldName, newName, string(before), change.Content)
 }
 
 // maxDiff bounds the diff in a preview, in bytes, so that an answer stays readable for a model.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/strictyaml"
 	"github.com/claudeops/claudeops/internal/base/textedit"
@@ -221,7 +219,7 @@ func (e *evidence) changedSince(ctx context.Context, on rules, sha string, path 
 	if err != nil || len(found) > 0 || on.secrets.Redact(string(was)) != string(was) {
 		return "" // it may have been taken out since
 	}
-	diff := udiff.Unified(short(sha), short(target.Tree[path.String()].ID), string(was), string(now))
+	diff := textedit.Unified(short(sha), short(target.Tree[path.String()].ID), string(was), string(now))
 	return clean(diff, len(diff))
 }
 

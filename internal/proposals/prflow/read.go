@@ -3,12 +3,11 @@ package prflow
 import (
 	"context"
 	"fmt"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -439,7 +438,7 @@ func (c changedFile) unifiedDiff() string {
 	if c.id == "" {
 		after = "/dev/null"
 	}
-	return udiff.Unified(before, after, c.before.text, c.after.text)
+	return textedit.Unified(before, after, c.before.text, c.after.text)
 }
 
 // joinedDiff joins the differences of the files as far as there is room, in bytes of JSON, and names those that are
