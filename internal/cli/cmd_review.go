@@ -86,7 +86,9 @@ func runReview(ctx context.Context, a *commandLine, verb review.Verb, r review.R
 		return err
 	}
 	r.By = call.Caller
+	done := working(a, "review "+verb.Name)
 	outcome, err := app.NewReviews(p).Do(ctx, r)
+	done()
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
-// callOperation does an operation for the person at the terminal.
+// callOperation does an operation for the person at the terminal, and shows that it is at work if it takes long.
 func (a *commandLine) callOperation(ctx context.Context, o operation.Operation, arguments []byte) (any, error) {
 	call, err := app.AtTerminal(ctx, a.program().Wire(app.Needs{}))
 	if err == nil {
@@ -30,6 +30,7 @@ func (a *commandLine) callOperation(ctx context.Context, o operation.Operation, 
 		return nil, err
 	}
 	call.Arguments = arguments
+	defer working(a, o.Summary)()
 	return o.Handle(ctx, call)
 }
 
@@ -133,9 +134,7 @@ func (a *commandLine) operationCommand(o operation.Operation, name string) *cobr
 		if err != nil {
 			return err
 		}
-		done := working(a, o.Summary)
 		result, err := a.callOperation(cmd.Context(), o, raw)
-		done()
 		if form := a.formOf(o); form != nil {
 			return a.printInForm(form, o, result, err)
 		}
@@ -286,9 +285,7 @@ func actCommand(a *commandLine, o operation.Operation, name string) *cobra.Comma
 		if err != nil {
 			return err
 		}
-		done := working(a, o.Summary)
 		out, err := a.callOperation(cmd.Context(), o, raw)
-		done()
 		if fault.CodeOf(err) == fault.InvalidArgument { // an argument was typed wrongly
 			return app.Usage(err)
 		}

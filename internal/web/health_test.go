@@ -299,7 +299,7 @@ func TestTheAuditIsVerifiedFromWhereTheLastTimeEndedAndWholeOnceADay(t *testing.
 		}
 		w.advance(5 * time.Minute)
 		w.verify()
-		w.page("/audit", 200).has("The record is " + want + ":")
+		w.page("/audit", 200).has("The record is " + want)
 	}
 	want := "whole |after 3|after 5|after 6|whole head-6|whole head-6|after 7"
 	if got := strings.Join(audit.asked, "|"); got != want {

@@ -275,10 +275,10 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	w := newWorld(t, nil)
 	w.page("/audit", 200).has("Nothing is recorded yet", "The record is being verified")
 	w.verify()
-	w.page("/audit", 200).has("The record is whole: 0 rows")
+	w.page("/audit", 200).has("The record is whole: it has no row yet")
 	w.refuse(603)
 	w.verify()
-	w.page("/audit", 200).has("The record is whole: 603 rows", "Refused", "was refused Check inodes, too")
+	w.page("/audit", 200).has("The record is whole up to row 603, verified", "Refused", "was refused Check inodes, too")
 	w.page("/audit?before=4", 200).has("Newer")
 	w.page("/audit?after=600", 200).has("Older")
 	for _, list := range []string{"/audit", "/changes"} {

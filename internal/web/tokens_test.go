@@ -437,7 +437,7 @@ func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
 	w.page("/connections", 200, with(reader)).lacks("/connections/conn-1")
 	w.page("/connections/conn-1", 403, with(reader))
 	w.page("/connections/conn-1", 200, with(boss)).has("Cut it off", "cannot connect again", "Session run-1")
-	w.page("/connections/conn-2", 200, with(boss)).has("lets nobody in for 1h", "revoke it")
+	w.page("/connections/conn-2", 200, with(boss)).has("lets nobody in for 60 minutes", "revoke it")
 	if a := w.submit("/connections/conn-1/cut", nil, with(boss),
 		set("Sec-Fetch-Site", "cross-site")); a.StatusCode != 403 || w.cut("conn-1") != "" {
 		t.Errorf("from another site: %d", a.StatusCode)

@@ -224,7 +224,7 @@ func view(out any) operation.View {
 // off.
 func rowOf(c ConnectionEntry) (row operation.Row, rights string) {
 	agent, ask := operation.Cell{Text: "Token ", Name: c.Token}, "token end as well. The token lets nobody in for "+
-		strings.TrimSuffix(KeptOut.String(), "0m0s")+
+		fmt.Sprintf("%.0f minutes", KeptOut.Minutes())+
 		". To keep its holder out for good, revoke it on the page [Agent tokens](/tokens)."
 	if c.Session != "" {
 		agent = operation.Cell{Text: "Session ", Name: c.Session, Link: "/sessions/" + url.PathEscape(c.Session)}

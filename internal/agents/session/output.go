@@ -281,11 +281,23 @@ func (m outputMessage) serverStatus() string {
 	return ""
 }
 
+// began says with what a session began, as far as the CLI has said it.
+func (m outputMessage) began() string {
+	var parts []string
+	if m.Model != "" {
+		parts = append(parts, "model "+m.Model)
+	}
+	if status := m.serverStatus(); status != "" {
+		parts = append(parts, "claudeops "+status)
+	}
+	return strings.Join(parts, ", ")
+}
+
 // events returns the events to keep of a message, before redaction.
 func (m outputMessage) events() []sessions.Event {
 	switch {
 	case m.Type == "system" && m.Subtype == "init":
-		return []sessions.Event{{Kind: "init", Text: fmt.Sprintf("model %s, claudeops %s", m.Model, m.serverStatus())}}
+		return []sessions.Event{{Kind: "init", Text: m.began()}}
 	case m.Type == "system" && m.Subtype == "permission_denied":
 		return []sessions.Event{{Kind: "denied", Tool: m.ToolName}}
 	case m.Type == "stream_event", m.Type == "system" && m.Subtype == "status":

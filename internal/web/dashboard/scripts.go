@@ -85,7 +85,6 @@ func scriptColumns() []column[scripts.ScriptItem] {
 	type entry = scripts.ScriptItem
 	return []column[entry]{
 		{name: "Script", key: "name", compare: func(a, b entry) int { return compareNames(a.Name, b.Name) }},
-		{name: "What it does"},
 		{name: "Runs with", key: "with", class: "wide", compare: func(a, b entry) int {
 			return compareNames(a.Interpreter, b.Interpreter)
 		}},
