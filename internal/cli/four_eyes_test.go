@@ -3,6 +3,7 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/review"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
 
@@ -292,4 +294,32 @@ func (s *signedInWorld) renames(subject, name string) string {
 		return status == http.StatusOK
 	})
 	return cookie
+}
+
+// A line of tokens, each made with the one before, ends at the command line as it does at the other ways in.
+func TestALineOfTokensEndsAtTheCommandLine(t *testing.T) {
+	t.Parallel()
+	w := newPeopleWorld(t, nil)
+	as := w.asAnn(w.env) // whose token is the first
+	for i := 1; i < record.MaxDescent; i++ {
+		out, exit := w.command(as, "token", "create", "--name", fmt.Sprint("token-", i), "--scopes", "read,propose,operate",
+			"--json")
+		var made struct{ Token string }
+		if err := json.Unmarshal([]byte(out), &made); err != nil || exit != 0 {
+			t.Fatalf("%d %s", exit, out)
+		}
+		env := maps.Clone(w.env)
+		env["CLAUDEOPS_TOKEN"] = made.Token
+		as = lookupIn(env)
+	}
+	for _, more := range []string{"--scopes=read", "--agent"} {
+		out, exit := w.command(as, "token", "create", "--name", "next", more)
+		if exit != fault.Forbidden.ExitCode() || !strings.Contains(out, "use a token nearer to the first, ann") {
+			t.Errorf("%s: %d %s", more, exit, out)
+		}
+	}
+	var list struct{ Items []any }
+	if w.read(&list, "token", "list"); len(list.Items) != record.MaxDescent {
+		t.Errorf("there are %d tokens", len(list.Items))
+	}
 }

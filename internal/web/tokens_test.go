@@ -342,6 +342,49 @@ func TestWhatATokenHasMadeEndsWithIt(t *testing.T) {
 	}
 }
 
+// A line of tokens, each made with the one before, ends at every way in; the first one can always make another.
+func TestALineOfTokensEnds(t *testing.T) {
+	t.Parallel()
+	const all = `"max_tier":2,"scopes":["read","propose","operate"]`
+	p, _ := programWorld(t, nil)
+	line := []string{p.token("first", 2, "read", "propose", "operate")} // made at the command line
+	for i := 1; i < record.MaxDescent; i++ {
+		a := p.do("POST", "/api/v1/tokens", fmt.Sprintf(`{"name":"token-%d",%s}`, i, all), bearer(line[i-1]))
+		p.want(a, 201, "")
+		line = append(line, a.json["token"].(string))
+	}
+	last := bearer(line[len(line)-1])
+	browser := with(p.signIn(line[len(line)-1]))
+	before := len(p.writtenTokens())
+	for _, body := range []string{`{"name":"next",` + all + `}`, `{"name":"next","agent":true}`} {
+		a := p.do("POST", "/api/v1/tokens", body, last)
+		p.want(a, 403, fault.Forbidden)
+		if !strings.Contains(string(a.body), "use a token nearer to the first, first") {
+			t.Errorf("%s", a.body)
+		}
+	}
+	form := url.Values{"name": {"next"}, "tier": {"1"}, "scope": {"read"}}
+	p.read(p.submit("/tokens/people", form, browser), "/tokens/people", 403).has("use a token nearer to the first")
+	p.read(p.submit("/tokens", url.Values{"name": {"next"}, "tier": {"1"}}, browser), "/tokens", 403).
+		has("use a token nearer to the first")
+	page, asked := p.asked(nil, browser)
+	asked.Set("tier", "1")
+	a := p.answered("allow", asked, page, browser)
+	if a.StatusCode != 403 || !strings.Contains(string(a.body), "use a token nearer to the first") {
+		t.Errorf("consent: %d %s", a.StatusCode, a.body)
+	}
+	if after := len(p.writtenTokens()); after != before {
+		t.Errorf("%d tokens were made", after-before)
+	}
+	for _, row := range append(p.rows("token.create"), p.rows("oauth.allow")...) {
+		if row.Outcome == record.OutcomeRefused && len(row.Actor.Descent()) != record.MaxDescent {
+			t.Errorf("a refusal by %+v", row.Actor)
+		}
+	}
+	p.want(p.do("POST", "/api/v1/tokens", `{"name":"next",`+all+`}`, bearer(line[0])), 201, "")
+	p.code(with(p.signIn(line[1])))
+}
+
 // connect records a connection, as the process that serves it does.
 func (w *world) connect(c record.Connection) {
 	w.Helper()

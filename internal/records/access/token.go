@@ -84,6 +84,17 @@ func (t Token) Actor() record.Actor {
 	return a
 }
 
+// CheckMaker says why a maker can make no token, and let in no program: forbidden at the end of a line of
+// record.MaxDescent credentials.
+func CheckMaker(maker record.Actor) error {
+	line := maker.Descent()
+	if len(line) < record.MaxDescent {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "%s is the last of %d tokens that were each made with the one before, and there may "+
+		"be no further one; use a token nearer to the first, %s", line[0].Name, len(line), line[len(line)-1].Name)
+}
+
 // ClientDomain returns the host that vouches for a program, by its id: that of the address at which its document is. ""
 // for a program that has registered, for which nobody vouches.
 func ClientDomain(id string) string {

@@ -64,6 +64,18 @@ type Credential struct {
 	Maker *Actor `json:"maker,omitempty"`
 }
 
+// MaxDescent bounds the line of credentials in which each made the next one. Every row of the audit carries the line of
+// its actor.
+const MaxDescent = 4
+
+// Descent lists the credential that was shown, the one that made it, and so on to the first.
+func (a Actor) Descent() (line []Credential) {
+	for at := &a; at != nil && at.Credential != nil; at = at.Credential.Maker {
+		line = append(line, *at.Credential)
+	}
+	return line
+}
+
 // ActorSession is an agent's session, as an actor.
 type ActorSession struct {
 	ID string `json:"id"`

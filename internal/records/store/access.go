@@ -25,7 +25,7 @@ const tokenOwner = `, COALESCE((SELECT p.name FROM people p WHERE p.issuer = api
 	COALESCE((SELECT g.client FROM oauth_grants g WHERE g.token = api_tokens.id), '')`
 
 // InsertToken keeps a token, and appends the rows to the audit. Its name must be new among the tokens that are good;
-// else it is conflict, and nothing is kept.
+// else it is conflict. What access.CheckMaker refuses is forbidden. In both cases nothing is kept.
 func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record.Attempt) error {
 	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := insertToken(ctx, tx, t); err != nil {
@@ -36,6 +36,9 @@ func (a *Access) InsertToken(ctx context.Context, t access.Token, rows ...record
 }
 
 func insertToken(ctx context.Context, tx *sql.Tx, t access.Token) error {
+	if err := access.CheckMaker(t.Maker); err != nil {
+		return err
+	}
 	person, err := personNamed(ctx, tx, t.Name)
 	if err != nil {
 		return err

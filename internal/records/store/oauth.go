@@ -47,8 +47,12 @@ func (a *Access) FindClient(ctx context.Context, id string) (c access.Client, fo
 const codeColumns = "hash, client, redirect, challenge, name, max_tier, repos, dry_run, owner_issuer, owner_subject, grantor, " +
 	"maker, expires_us, token"
 
-// InsertCode keeps a code, drops those that were good until before, and appends the rows to the audit.
+// InsertCode keeps a code, drops those that were good until before, and appends the rows to the audit. What
+// access.CheckMaker refuses is forbidden.
 func (a *Access) InsertCode(ctx context.Context, c access.Code, before time.Time, rows ...record.Attempt) error {
+	if err := access.CheckMaker(c.Token.Maker); err != nil {
+		return err
+	}
 	return a.db.writeTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM oauth_codes WHERE expires_us < $1", micros(before)); err != nil {
 			return err

@@ -338,6 +338,18 @@ func TestWithoutABoundaryTheAttacksWork(t *testing.T) {
 			t.Errorf("%s was refused, so the test of the boundaries proves nothing: %v", name, refused)
 		}
 	}
+	refusalOf32Bits(t, refused, "SIGSEGV", "SIGILL") // of a machine without such calls
+}
+
+// refusalOf32Bits holds that system calls of 32 bits were refused, if they were, in one of the given ways.
+func refusalOf32Bits(t *testing.T, refused []string, ways ...string) {
+	t.Helper()
+	for _, attack := range refused {
+		in := func(way string) bool { return strings.Contains(attack, way) }
+		if strings.HasPrefix(attack, in32Bits) && !slices.ContainsFunc(ways, in) {
+			t.Errorf("refused otherwise than by %v: %s", ways, attack)
+		}
+	}
 }
 
 func TestABoundaryRefusesTheAttacks(t *testing.T) {
@@ -348,7 +360,8 @@ func TestABoundaryRefusesTheAttacks(t *testing.T) {
 			if p.Boundary.ABI > 0 {
 				w.Port, p.Ports, p.NoUDP = listener(t), []uint16{9}, true
 			}
-			done, _ := w.attack(t, p)
+			done, refused := w.attack(t, p)
+			refusalOf32Bits(t, refused, syscall.EPERM.Error(), "SIGSEGV", "SIGILL")
 			if p.Boundary.ABI == 0 { // users do not keep it out: who listens looks at the peer's credentials
 				done = slices.DeleteFunc(done, func(name string) bool { return name == "an abstract socket" })
 			}
