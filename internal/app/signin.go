@@ -206,7 +206,6 @@ func newDirectory(p *Parts) access.Directory {
 			}
 			return p.Rules.Now().roleOf(who)
 		},
-		Closed: func() string { return p.Rules.Now().Problem },
 		Record: func(ctx context.Context, a record.Attempt) error { return p.Store.Ledger.Record(ctx, a, nil) },
 		NewID:  NewID,
 	}

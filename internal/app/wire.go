@@ -163,6 +163,7 @@ func (a *App) Wire(n Needs) *Parts {
 		Tokens: p.Store.Access, Logins: p.Store.Access, Configured: p.secrets.APITokens,
 		AnonymousRead: p.Cfg.Web.AnonymousRead, Now: p.Store.Now,
 		Random: rand.Reader, Directory: newDirectory(p), Operator: User(),
+		Closed: func() string { return p.Rules.Now().Problem },
 	})
 	p.notifier = notify.New(p.Store.Outbox, targets.Senders(notify.SenderOptions{
 		Transport: transport.NewPool(http.ProxyFromEnvironment),

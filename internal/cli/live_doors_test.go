@@ -72,6 +72,37 @@ func (s *signedInWorld) runs() (code fault.Code) {
 	return code
 }
 
+// signsInByToken is the status of a browser that signs in with the operator's token.
+func (s *signedInWorld) signsInByToken() int {
+	s.Helper()
+	seed, err := seedOfPeople()
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.status(http.MethodPost, s.address+"/sign-in", `{"token":"`+seed.token+`"}`,
+		http.Header{"Content-Type": {"application/json"}})
+}
+
+// signsInOnce is the status of a browser at a one-time address. One that was refused is tried again by the next call.
+func (s *signedInWorld) signsInOnce() int {
+	s.Helper()
+	if s.once == "" {
+		out, exit := s.command(lookupIn(s.env), "dashboard", "--json")
+		var given struct{ URL string }
+		if err := json.Unmarshal([]byte(out), &given); err != nil || exit != 0 {
+			s.Fatalf("%d %s", exit, out)
+		}
+		_, s.once, _ = strings.Cut(given.URL, "?code=")
+	}
+	headers := formHeaders()
+	headers.Set("Sec-Fetch-Site", "same-origin")
+	status := s.status(http.MethodPost, s.address+"/sign-in", url.Values{"code": {s.once}}.Encode(), headers)
+	if status != http.StatusForbidden {
+		s.once = ""
+	}
+	return status
+}
+
 // revokes is the status of a program that gives up a token.
 func (s *signedInWorld) revokes() int {
 	s.Helper()

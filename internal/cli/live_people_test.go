@@ -31,6 +31,7 @@ type signedInWorld struct {
 	socket         string // where her agent connects too
 	client         string // id of her program
 	refresh        string // its refresh token
+	once           string // code of a one-time address that was refused; "" for none
 }
 
 const rolesOfTest = rulesOfTest + "roles:\n  operator: [{provider: company, user: ann}]\n" +
@@ -97,6 +98,10 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			s.becomes(step.name, func() bool {
 				return s.reading() == step.reads && s.making() == step.makes && s.listsAs() == step.lists
 			})
+			once := http.StatusSeeOther // leads on
+			if step.signsIn == http.StatusForbidden {
+				once = step.signsIn
+			}
 			read := fault.Code("") // what who reads gets that is not ann
 			if step.person == fault.RepoNotAllowed {
 				read = step.person
@@ -104,7 +109,10 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			s.becomes(step.name+", for a process of its own", func() bool { return own.calls("list_prs", homeOfTest) == read })
 			for what, c := range map[string]struct{ got, want any }{
 				"a browser that reads": {s.reading(), step.reads}, "a browser that makes a token": {s.making(), step.makes},
-				"somebody who signs in": {s.signingIn("bob"), step.signsIn}, "a program that asks": {s.consent(), step.consents},
+				"somebody who signs in":    {s.signingIn("bob"), step.signsIn},
+				"who signs in by a token":  {s.signsInByToken(), step.signsIn},
+				"a one-time address":       {s.signsInOnce(), once},
+				"a program that asks":      {s.consent(), step.consents},
 				"a program that refreshes": {s.refreshing(), step.refreshes}, "an agent that lists": {s.listsAs(), step.lists},
 				"an agent that proposes":               {s.proposesAs(), step.proposes},
 				"an agent at the socket that reads":    {s.socketCalls("list_prs", homeOfTest), step.lists},
@@ -136,7 +144,8 @@ func TestTheRulesHoldForPeopleOfARunningServer(t *testing.T) {
 			}
 		}
 	})
-	for text, want := range map[string]int{"rules have changed": 4, "rules cannot be read": 1, "rules can be read again": 1} {
+	for text, want := range map[string]int{"rules have changed": 4, "rules cannot be read: nothing": 1,
+		"rules can be read again": 1} {
 		if got := strings.Count(said(), text); got != want {
 			t.Errorf("the log says %d times that the %s:\n%s", got, text, said())
 		}

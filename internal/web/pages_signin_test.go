@@ -268,6 +268,40 @@ func TestAOneTimeCodeThatIsNoGoodSignsNobodyIn(t *testing.T) {
 	})
 }
 
+// While the rules cannot be read nobody signs in anew. Who is in goes on reading, and an address is not used up.
+func TestNobodySignsInAnewWhileTheRulesCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.strangers = true })
+	token := w.token("operator", 3, access.AllScopes()...)
+	w.build()
+	code, err := w.web.Access.OneTimeCode(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := w.signIn(token)
+	w.flow.Authority.Unknown = "policy.yaml: line 3: nonsense"
+	refused := w.do("POST", "/sign-in", `{"token":"`+token+`"}`)
+	w.want(refused, 403, fault.Forbidden)
+	for what, form := range map[string]url.Values{"a token": {"token": {token}}, "an address": {"code": {code}},
+		"it again": {"code": {code}}} {
+		a := w.submit("/sign-in", form)
+		if len(a.Cookies()) != 0 {
+			t.Errorf("%s signs in", what)
+		}
+		page := w.read(a, what, 403)
+		page.has("cannot be read", "claudeops doctor")
+		page.lacks("nonsense")
+	}
+	w.want(w.do("POST", "/sign-in", `{"token":"wrong"}`), 401, fault.Unauthenticated)
+	w.want(w.get("/api/v1/me", with(cookie)), 200, "")
+	w.want(w.get("/api/v1/me", bearer(token)), 200, "")
+	w.flow.Authority.Unknown = ""
+	if a := w.submit("/sign-in", url.Values{"code": {code}}); a.StatusCode != 303 || len(a.Cookies()) != 1 {
+		t.Errorf("the address was used up: %d %s", a.StatusCode, a.body)
+	}
+	w.read(w.submit("/sign-in", url.Values{"code": {code}}), "once", 401)
+}
+
 func TestACodeIsGoodForOneOfManyWhoTryItAtOnce(t *testing.T) {
 	t.Parallel()
 	w, code := onceWorld(t, 0)

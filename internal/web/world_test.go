@@ -181,6 +181,7 @@ func (w *world) build() {
 		AnonymousRead: w.anonymous, Now: w.Now,
 		Random:    rand.Reader,
 		Directory: w.directory(),
+		Closed:    func() string { return w.flow.Authority.Unknown },
 	})
 	w.web.Agents.Tokens, w.web.Agents.Programs = w.agentTokens(), w.programs()
 	server, err := web.New(w.web)

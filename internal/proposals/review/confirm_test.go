@@ -25,7 +25,10 @@ type branchHost struct {
 	done   []string
 }
 
-func (h *branchHost) Show(context.Context, gitprovider.RepoRef, int) (local.Detail, error) {
+func (h *branchHost) Show(_ context.Context, _ gitprovider.RepoRef, number int) (local.Detail, error) {
+	if number != 7 {
+		return local.Detail{}, fault.New(fault.NotFound, "there is no pull request %d", number)
+	}
 	return local.Detail{Status: gitprovider.Status{PullRequest: gitprovider.PullRequest{Number: 7, HeadCommit: h.head,
 		Branch: "b"}}}, nil
 }
@@ -102,6 +105,21 @@ func TestWhatIsConfirmedIsWhatPasses(t *testing.T) {
 					t.Errorf("done at %q, rows %+v", h.done, k.rows)
 				}
 			})
+		}
+	}
+}
+
+// Four eyes forbid what is there. What is not there is not found, so that the audit keeps the two apart.
+func TestFourEyesForbidNoInventedNumber(t *testing.T) {
+	h, p := &branchHost{head: "a"}, policy.Default()
+	p.People.FourEyes = true
+	s := serviceAt(h, &kept{}, p, nil)
+	s.Starters = func(context.Context, record.PullKey) ([]record.Actor, error) { return nil, nil }
+	for number, want := range map[int]fault.Code{7: fault.Forbidden, 8: fault.NotFound} {
+		_, err := s.Do(t.Context(), Request{Provider: "local", Owner: "joe", Name: "infra", Number: number, Verb: "merge",
+			By: operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ann"}}})
+		if fault.CodeOf(err) != want || len(h.done) > 0 {
+			t.Errorf("#%d: %v, want %s; done %v", number, err, want, h.done)
 		}
 	}
 }

@@ -243,7 +243,12 @@ func (s *Service) fourEyes(ctx context.Context, verb Verb, r Request) error {
 	if err != nil {
 		return err
 	}
-	if len(starters) == 0 { // its process was killed before it could record that it had opened it
+	if len(starters) == 0 {
+		ref := gitprovider.RepoRef{Owner: r.Owner, Name: r.Name}
+		if _, err := s.Host.Show(ctx, ref, r.Number); err != nil { // an invented number is a mistake, and not forbidden
+			return err
+		}
+		// Its process was killed before it could record that it had opened it.
 		return fault.New(fault.Forbidden,
 			"the policy wants two persons (review.four_eyes), and the record does not say who started this pull request")
 	}

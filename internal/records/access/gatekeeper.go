@@ -42,12 +42,13 @@ type Gatekeeper struct {
 	handed     *codes // logins that go on at another host name
 	directory  Directory
 	operator   record.Actor
+	closed     func() string
 	looking    *looking
 	now        func() time.Time
 	random     io.Reader
 }
 
-// Options configure a Gatekeeper; all are required but Configured, AnonymousRead and Directory.
+// Options configure a Gatekeeper; all are required but Configured, AnonymousRead, Closed and Directory.
 type Options struct {
 	Tokens Tokens
 	Logins Logins
@@ -55,7 +56,9 @@ type Options struct {
 	Configured func() []string
 	// AnonymousRead lets callers without credentials read if the door considers them local.
 	AnonymousRead bool
-	Directory     Directory // of persons who sign in by providers; the zero value for none
+	// Closed says why new sign-ins are refused now, or "": the operator's rules cannot be read. nil: never.
+	Closed    func() string
+	Directory Directory // of persons who sign in by providers; the zero value for none
 	// Operator is the user of the operating system that runs this process, and who made its configuration.
 	Operator record.Actor
 	Now      func() time.Time
@@ -68,6 +71,10 @@ func NewGatekeeper(o Options) *Gatekeeper {
 		tokens: o.Tokens, logins: o.Logins, anonymous: o.AnonymousRead, codes: newCodes(o.Now),
 		handed: newCodes(o.Now), now: o.Now, random: o.Random,
 		directory: o.Directory, operator: o.Operator, looking: newLooking(), configured: o.Configured,
+		closed: o.Closed,
+	}
+	if g.closed == nil {
+		g.closed = func() string { return "" }
 	}
 	if g.configured == nil {
 		g.configured = func() []string { return nil }
@@ -213,7 +220,7 @@ func (g *Gatekeeper) agentTier(ctx context.Context, t Token) (gitprovider.Tier, 
 	switch {
 	case err != nil:
 		return 0, err
-	case ok && g.directory.closed() != "": // the rules cannot be read: who is in may read
+	case ok && g.directory.People != nil && g.closed() != "": // roles cannot be read: who is in may read
 		return gitprovider.TierObserve, nil
 	case !ok || len(p.Scopes.Lacks(needs)) > 0:
 		return 0, ownerLeft(t)

@@ -78,12 +78,25 @@ type Logins interface {
 	EndLogin(ctx context.Context, id string, rows ...record.Attempt) error
 }
 
+// errClosed refuses all new sign-ins while the operator's rules cannot be read, as forbidden; nil while they can. Why
+// they cannot be is for those who are in.
+func (g *Gatekeeper) errClosed() error {
+	if g.closed() == "" {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "the operator's rules cannot be read, and nobody can sign in anew until the operator "+
+		"corrects them; `claudeops doctor` names what is wrong")
+}
+
 // SignIn makes a login for the holder of a token. The id is for the browser alone, which calls itself browser. Errors
-// are those of Bearer.
+// are those of Bearer; forbidden while the operator's rules cannot be read.
 func (g *Gatekeeper) SignIn(ctx context.Context, secret, browser string) (id string, p Principal, err error) {
 	p, err = g.Bearer(ctx, secret)
 	if err != nil {
 		return "", Principal{}, err
+	}
+	if closed := g.errClosed(); closed != nil {
+		return "", Principal{}, closed
 	}
 	return g.createLogin(ctx, p, browser)
 }
@@ -193,8 +206,8 @@ func (c *codes) add(code oneTimeCode) {
 	c.all = c.all[max(0, len(c.all)-maxCodes):]
 }
 
-// consumeCode uses a code up; found is false for one that is unknown, used or too old.
-func (c *codes) consumeCode(hash string) (code oneTimeCode, found bool) {
+// findCode finds a code, and uses it up if uses is true; found is false for one that is unknown, used or too old.
+func (c *codes) findCode(hash string, uses bool) (code oneTimeCode, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -205,7 +218,7 @@ func (c *codes) consumeCode(hash string) (code oneTimeCode, found bool) {
 		if same && good {
 			code, found = one, true
 		}
-		if !same && good {
+		if good && !(same && uses) {
 			kept = append(kept, one)
 		}
 	}
@@ -238,13 +251,18 @@ func (g *Gatekeeper) HandOver(id string) (code string, err error) {
 }
 
 // SignInOnce uses a code up and makes a login for the holder of its token, or returns the login that it hands over;
-// unauthenticated if it was used, is too old or was never given, or if the token was revoked.
+// unauthenticated if it was used, is too old or was never given, or if the token was revoked. While the operator's rules
+// cannot be read, a code for a token is forbidden, and stays good.
 func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id string, p Principal, err error) {
-	if handed, found := g.handed.consumeCode(Hash(code)); found {
+	if handed, found := g.handed.findCode(Hash(code), true); found {
 		p, err = g.Login(ctx, handed.login)
 		return handed.login, p, err
 	}
-	good, found := g.codes.consumeCode(Hash(code))
+	closed := g.errClosed()
+	good, found := g.codes.findCode(Hash(code), closed == nil)
+	if found && closed != nil {
+		return "", Principal{}, closed
+	}
 	if found {
 		p, found, err = g.holder(ctx, good.tokenHash)
 	}
@@ -338,7 +356,7 @@ func (g *Gatekeeper) loginPrincipal(ctx context.Context, s Login, within time.Du
 	if err != nil {
 		return Principal{}, err
 	}
-	role, why := g.directory.roleOf(who), g.directory.closed()
+	role, why := g.directory.roleOf(who), g.closed()
 	switch {
 	case role != "":
 		return who.principal(role), nil

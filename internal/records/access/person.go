@@ -238,8 +238,6 @@ type Directory struct {
 	// Role returns the role that the policy gives to a person of an issuer; "" for none, also where the provider is not
 	// configured any more.
 	Role func(issuer string, who policy.Known) policy.Role
-	// Closed says why new sign-ins are refused now, or "": the operator's rules cannot be read. nil: never.
-	Closed func() string
 	// Record appends to the audit.
 	Record func(ctx context.Context, a record.Attempt) error
 	NewID  func() string
@@ -275,14 +273,6 @@ func (d Directory) roleOf(p Person) policy.Role {
 	return d.Role(p.Issuer, p.policySubject())
 }
 
-// closed says why new sign-ins are refused now, or "".
-func (d Directory) closed() string {
-	if d.Closed == nil {
-		return ""
-	}
-	return d.Closed()
-}
-
 // Actions of the audit.
 const (
 	ActionSignIn = "sign-in"
@@ -312,14 +302,12 @@ type Identity struct {
 
 // Arrive makes a login for a person that a provider has recognised, and records it.
 //
-// Errors: forbidden, and recorded, if the policy gives them no role.
+// Errors: forbidden, and recorded, if the policy gives them no role, or cannot be read.
 func (g *Gatekeeper) Arrive(ctx context.Context, a Identity) (id string, p Principal, err error) {
 	who := personOf(a.Person, g.now())
-	if g.directory.closed() != "" { // why is for those who are in: all accounts of the provider come here
+	if closed := g.errClosed(); closed != nil {
 		who.Name = who.Provider + ":" + cmp.Or(who.User, who.Subject)
-		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(),
-			fault.New(fault.Forbidden,
-				"the operator's rules are malformed; nobody can sign in anew until the operator corrects them"))
+		return "", Principal{}, g.Refused(ctx, a.ID, who.Actor(), closed)
 	}
 	if who.Sealed, err = g.sealed(who.Account, a.Grant); err != nil {
 		return "", Principal{}, err

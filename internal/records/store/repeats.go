@@ -17,8 +17,9 @@ import (
 // repeatWindow is the time over which refusals of one kind are one row with a count.
 const repeatWindow = time.Minute
 
-// maxReasons bounds the reasons for which one caller has rows of their own for one action within repeatWindow: a reason
-// may hold words of the caller. Those beyond are of one kind.
+// maxReasons bounds the reasons of one code for which one caller has rows of their own for one action within
+// repeatWindow: a reason may hold words of the caller. Those beyond are of one kind for each code, so that nobody hides
+// what is forbidden to them among many a mistake.
 const maxReasons = 20
 
 // repeats counts refusals that a caller over HTTP may repeat as often as they like. They are told by their door and
@@ -40,6 +41,7 @@ const maxLate = 1000
 type refusalKind struct {
 	door                   record.Door
 	caller, action, reason string
+	code                   fault.Code
 }
 
 type repeated struct {
@@ -59,20 +61,21 @@ func repeatable(a record.Attempt) bool {
 		(door == record.DoorWeb || door == record.DoorREST || door == record.DoorWebhook)
 }
 
-// refusalKindOf returns the kind of a refusal. Without a reason it is the one for all reasons beyond maxReasons.
+// refusalKindOf returns the kind of a refusal. Without a reason it is the one for all reasons of the code beyond
+// maxReasons.
 func (r *repeats) refusalKindOf(a record.Attempt) refusalKind {
 	caller := a.Caller
 	if !a.Actor.IsZero() {
 		caller = encodeActor(a.Actor)
 	}
-	out := refusalKind{cmp.Or(a.Actor.Door, a.Door), caller, a.Action, fmt.Sprintf("%q %q %q %q %d %q", a.Code, a.Provider,
-		a.Owner, a.Repo, a.PRNumber, a.Message)}
+	out := refusalKind{door: cmp.Or(a.Actor.Door, a.Door), caller: caller, action: a.Action, code: a.Code,
+		reason: fmt.Sprintf("%q %q %q %d %q", a.Provider, a.Owner, a.Repo, a.PRNumber, a.Message)}
 	if _, known := r.kinds[out]; known {
 		return out
 	}
 	reasons := 0
 	for k := range r.kinds {
-		if k.door == out.door && k.caller == out.caller && k.action == out.action {
+		if k.door == out.door && k.caller == out.caller && k.action == out.action && k.code == out.code {
 			reasons++
 		}
 	}

@@ -104,3 +104,28 @@ func TestRefusalsAreOfOneKindOnlyIfTheyAreAlike(t *testing.T) {
 	})
 	wantEqual(t, told, true)
 }
+
+// A caller who is refused for many reasons first does not hide what they really want by that.
+func TestManyMistakesHideNothingThatIsForbidden(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, Options{})
+	for i := range 2 * maxReasons {
+		missing := refusedMerge("joe", "infra", "there is no such pull request")
+		missing.PRNumber, missing.Code = 1000+i, fault.NotFound
+		repeatsOf(t, s, missing, 1)
+	}
+	own := refusedMerge("joe", "infra", "eve started this pull request")
+	own.PRNumber = 7
+	repeatsOf(t, s, own, 1)
+	more := refusedMerge("joe", "infra", "there is no such pull request")
+	more.PRNumber, more.Code = 2000, fault.NotFound
+	repeatsOf(t, s, more, 1)
+	wantEqual(t, s.Ledger.FlushRepeats(t.Context(), true), nil)
+	rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Limit: 100})
+	wantEqual(t, err, nil)
+	told := slices.ContainsFunc(rows, func(r record.RecordedAttempt) bool {
+		return r.PRNumber == 7 && r.Code == fault.Forbidden && r.Message == own.Message
+	})
+	wantEqual(t, told, true)
+	wantEqual(t, len(rows), maxReasons+3) // with the first of the further ones, what is forbidden, and the count
+}

@@ -4,6 +4,8 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,55 @@ func (a asked) bytes() []byte {
 		binary.BigEndian.PutUint32(out[argumentAt+i*argumentBytes:], arg)
 	}
 	return out
+}
+
+// A container has a filter of its own, which does not pass for ours.
+func TestAnotherFilterDoesNotPassForOurs(t *testing.T) {
+	alone := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread, which has the filters, ends with this function
+		alone <- func() error {
+			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+				return err
+			}
+			if err := installFilter([]bpf.Instruction{allow()}); err != nil {
+				return err
+			}
+			var e entry
+			if err := e.countFilters(); err != nil || !e.counted {
+				return errors.Join(errors.New("the kernel does not tell how many filters there are"), err)
+			}
+			if e.verifyFiltered() == nil {
+				return errors.New("the filter of the container passes for ours")
+			}
+			if err := e.filter(); err != nil {
+				return err
+			}
+			return e.verifyFiltered()
+		}()
+	}()
+	if err := <-alone; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFiltersAreCountedWhereTheKernelTells(t *testing.T) {
+	for name, test := range map[string]struct {
+		status  string
+		n       int
+		counted bool
+		bad     bool
+	}{
+		"none":             {"Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus:\t1\n", 0, true, false},
+		"two":              {"Seccomp:\t2\nSeccomp_filters:\t2\n", 2, true, false},
+		"before Linux 5.9": {"Seccomp:\t2\nCpus:\t1\n", 0, false, false},
+		"not a number":     {"Seccomp_filters:\tmany\n", 0, false, true},
+	} {
+		n, counted, err := filtersIn(strings.NewReader(test.status))
+		if n != test.n || counted != test.counted || (err != nil) != test.bad {
+			t.Errorf("%s: got %d, %t, %v", name, n, counted, err)
+		}
+	}
 }
 
 func TestTheFilterRefusesEveryWayPastThePorts(t *testing.T) {

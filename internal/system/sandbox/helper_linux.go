@@ -8,6 +8,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -66,6 +68,7 @@ func (e *entry) confine() error {
 		{"keyring", ownKeyring},
 		{"working folder", func() error { return os.Chdir(e.Dir) }},
 		{"files", func() error { return unix.CloseRange(entryFile, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC) }},
+		{"filters so far", e.countFilters},
 		{"landlock", e.restrict},
 		{"system calls", e.filter},
 		{"check", e.verifyEffect},
@@ -162,9 +165,54 @@ func (e *entry) verifyEffect() error {
 	if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || set != 1 {
 		return errors.New("the process could still gain rights")
 	}
-	if mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); filterArch != 0 &&
-		(err != nil || mode != unix.SECCOMP_MODE_FILTER) {
-		return errors.New("system calls are not filtered")
+	return e.verifyFiltered()
+}
+
+// countFilters counts the filters of system calls that the thread has already, such as that of a container. What it
+// opens can be read once more whatever Landlock then keeps from being opened.
+func (e *entry) countFilters() (err error) {
+	if filterArch == 0 {
+		return nil
+	}
+	if e.status, _ = os.Open("/proc/thread-self/status"); e.status == nil {
+		return nil // then verifyFiltered can tell less
+	}
+	e.filters, e.counted, err = filtersIn(e.status)
+	return err
+}
+
+// filtersIn returns the number of filters that the status of a thread names; counted is false before Linux 5.9, which
+// does not name it.
+func filtersIn(status io.ReaderAt) (n int, counted bool, err error) {
+	const most = 64 << 10
+	text, err := io.ReadAll(io.NewSectionReader(status, 0, most))
+	if err != nil {
+		return 0, false, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "Seccomp_filters:"); found {
+			n, err = strconv.Atoi(strings.TrimSpace(value))
+			return n, err == nil, err
+		}
+	}
+	return 0, false, nil
+}
+
+// verifyFiltered looks whether the thread has one filter more than before. Where the number is not known, it looks
+// whether there is any, which may be a container's.
+func (e *entry) verifyFiltered() error {
+	if filterArch == 0 {
+		return nil
+	}
+	mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
+	filtered := mode == unix.SECCOMP_MODE_FILTER
+	if e.counted && err == nil {
+		var now int
+		now, _, err = filtersIn(e.status)
+		filtered = filtered && now == e.filters+1
+	}
+	if err != nil || !filtered {
+		return errors.Join(errors.New("system calls are not filtered"), err)
 	}
 	return nil
 }
@@ -286,7 +334,11 @@ func (e *entry) filter() error {
 	if filterArch == 0 {
 		return nil
 	}
-	program, err := bpf.Assemble(e.filterProgram())
+	return installFilter(e.filterProgram())
+}
+
+func installFilter(instructions []bpf.Instruction) error {
+	program, err := bpf.Assemble(instructions)
 	if err != nil {
 		return err
 	}

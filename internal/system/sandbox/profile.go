@@ -64,6 +64,14 @@ type entry struct {
 	Env  []string
 	Dir  string
 	Profile
+	filterCount
+}
+
+// filterCount is how many filters of system calls the helper had before its own.
+type filterCount struct {
+	status  *os.File // of the thread
+	filters int
+	counted bool // the kernel tells the number
 }
 
 // Wrap returns the command, confined. With None it is the command as it is.
