@@ -81,16 +81,35 @@ func describeReading(w *strings.Builder, known knownFacts) {
 		return
 	}
 	w.WriteString("What it would do, as facts, not as a verdict:\n")
-	for _, f := range known.Facts {
-		removed := ""
-		if f.Removed {
-			removed = " (removed)"
-		}
-		fmt.Fprintf(w, "  %s:%d%s  %s: %s\n", visible(f.Path), f.Line, removed, f.Class.Words(), visible(f.Sentence))
+	for _, alike := range facts.Alike(known.Facts) {
+		fmt.Fprintf(w, "  %s  %s: %s\n", factPlaces(alike), alike[0].Class.Words(), visible(alike[0].Sentence))
 	}
 	if known.More > 0 {
 		fmt.Fprintf(w, "  and %d more\n", known.More)
 	}
+}
+
+// factPlaces lists the lines of facts, such as "a.md:3,17 (removed), b.md:4".
+func factPlaces(alike []facts.Fact) string {
+	var b strings.Builder
+	for i, f := range alike {
+		switch {
+		case i > 0 && f.NextTo(alike[i-1]):
+			fmt.Fprintf(&b, ",%d", f.Line)
+			continue
+		case i > 0:
+			b.WriteString(removedMark(alike[i-1]) + ", ")
+		}
+		fmt.Fprintf(&b, "%s:%d", visible(f.Path), f.Line)
+	}
+	return b.String() + removedMark(alike[len(alike)-1])
+}
+
+func removedMark(f facts.Fact) string {
+	if f.Removed {
+		return " (removed)"
+	}
+	return ""
 }
 
 // providerOf returns the provider of a repository.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/html"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -59,6 +62,26 @@ func TestThePageOfAChangeSaysWhatItWouldDoAndMarksTheLines(t *testing.T) {
 		"action": "create", "content": "# Other\n\n```sh\nrm -rf /srv/other\n```\n"}}}))
 	w.want(refused, 403, fault.ContentDenied)
 	w.page("/proposals/"+w.attempts()[0].RequestID, 200).has("What it would do", "deletes 1 fact", "are not kept")
+}
+
+// One sentence may stand in a file twenty times.
+func TestWhatIsSaidOfManyLinesStandsOnceWithALinkToEach(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("# Clean\n\n```sh\nrm -rf /srv/data\n```\n\n", 3)
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	r := &reviewer{diff: fmt.Sprintf("--- /dev/null\n+++ b/checks/clean.md\n@@ -0,0 +1,%d @@\n+%s\n", len(lines),
+		strings.Join(lines, "+"))}
+	w := newWorld(t, func(w *world) { r.world, w.web.Providers.Reviewer = w, r })
+	w.signedIn()
+	w.want(w.do("POST", "/api/v1/prs", request(map[string]any{"files": []any{map[string]any{"path": "checks/clean.md",
+		"action": "create", "content": text}}})), 201, "")
+	d := w.page("/pulls/fake/joe/infra/1", 200)
+	d.has("deletes 3 facts", "Deletes files: rm -rf /srv/data checks/clean.md, line 4, line 10, line 16")
+	for _, href := range []string{"#f1n4", "#f1n10", "#f1n16"} {
+		if !slices.ContainsFunc(d.find("a"), func(a *html.Node) bool { return attr(a, "href") == href }) {
+			t.Errorf("no link to %s", href)
+		}
+	}
 }
 
 // unread has proposals as a version recorded them that did not read changes.

@@ -14,6 +14,7 @@ type blockScanner struct {
 	open  []container // quotes and items of lists that the line before was in
 	leaf  leaf        // the block that the next line may go on with
 	begin int         // of the leaf's lines
+	items int         // that were opened
 	lines []unitLine  // of all units so far
 	units []unit
 }
@@ -22,6 +23,8 @@ type blockScanner struct {
 type container struct {
 	quote bool
 	width int  // of an item: the columns by which its lines are indented
+	item  int  // its number among all of the file, from 1; 0 for a quote
+	steps bool // the items of its list are numbered
 	empty bool // it has no block yet
 }
 
@@ -89,7 +92,9 @@ func (s *blockScanner) read(number int, text string) {
 				s.readText(number, rest, matched)
 				return
 			}
-			s.push(container{width: c.passMarker(width), empty: true}, &matched)
+			s.items++
+			steps := rest[0] >= '0' && rest[0] <= '9'
+			s.push(container{width: c.passMarker(width), item: s.items, steps: steps, empty: true}, &matched)
 		}
 		if c.blank() {
 			return
@@ -291,6 +296,15 @@ func (s *blockScanner) endLeaf() {
 	}
 }
 
+// innermost gives the number of the innermost item that is open, how deep it is, and whether it is numbered.
+func (s *blockScanner) innermost() (item, depth int, step bool) {
+	if len(s.open) == 0 {
+		return 0, 0, false
+	}
+	last := s.open[len(s.open)-1]
+	return last.item, len(s.open), last.steps
+}
+
 // inList says whether an item of a list is open.
 func (s *blockScanner) inList() bool {
 	return slices.ContainsFunc(s.open, func(c container) bool { return !c.quote })
@@ -298,6 +312,7 @@ func (s *blockScanner) inList() bool {
 
 func (s *blockScanner) addUnit(u unit) {
 	if len(u.lines) > 0 {
+		u.item, u.depth, u.step = s.innermost()
 		s.units = append(s.units, u)
 	}
 }

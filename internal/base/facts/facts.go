@@ -112,6 +112,31 @@ type Fact struct {
 	Sentence string `json:"sentence"`
 }
 
+// Alike groups facts that say the same, in the same words, of several lines. Their order stays, that of their first ones
+// too.
+func Alike(all []Fact) (groups [][]Fact) {
+	type saying struct {
+		class           Class
+		words, sentence string
+	}
+	places := map[saying]int{}
+	for _, f := range all {
+		key := saying{f.Class, f.Words, f.Sentence}
+		at, found := places[key]
+		if !found {
+			at, places[key] = len(groups), len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], f)
+	}
+	return groups
+}
+
+// NextTo says whether a fact stands in the same file and on the same side of the change as another one.
+func (f Fact) NextTo(other Fact) bool {
+	return f.Path == other.Path && f.Removed == other.Removed && f.Where == other.Where
+}
+
 // File is one file of a change. A file that the change adds has an empty Old, one that it deletes an empty New.
 type File struct {
 	Path     string // with slashes, from the root of the repository

@@ -30,7 +30,7 @@ func TestOnlyWhatTheChangeBringsIsAFact(t *testing.T) {
 }
 
 func TestFactsOfAClassStandInTheOrderOfTheirLines(t *testing.T) {
-	found := readNew("SKILL.md", "---\nname: x\nmodel: y\n---\n\nRun it as root.\n")
+	found := readNew("SKILL.md", "---\nname: x\ncontext: y\n---\n\nRun it as root.\n")
 	if len(found) != 2 || found[0].Line != 3 || found[1].Line != 6 {
 		t.Errorf("got %v", found)
 	}

@@ -105,8 +105,8 @@ func widening() []headerField {
 		"mcp_servers")
 	add("Sets permissions:", headerField{always: true, grants: true, classes: rights}, "permissions", "permissionMode",
 		"permission-mode")
-	add("Sets how it runs:", headerField{always: true, classes: rights}, "model", "context")
-	add("Sets how it runs:", headerField{classes: rights}, "agent", "user-invocable", "isolation", "memory")
+	add("Sets how it runs:", headerField{always: true, classes: rights}, "context")
+	add("Sets how it runs:", headerField{classes: rights}, "model", "agent", "user-invocable", "isolation", "memory")
 	return fields
 }
 

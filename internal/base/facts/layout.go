@@ -14,6 +14,9 @@ type unit struct {
 	language string // of code, in lower case; "" if it is not said
 	heading  bool   // a title of a section
 	listed   bool   // in an item of a list
+	step     bool   // in an item of a list with numbers; behind forbidLists, only if it is all that the item has
+	item     int    // the innermost item of a list that it is in, by its number in the file
+	depth    int    // in how many items and quotes it stands
 	// forbidden says that it stands in a list under a title that forbids, such as "Never:".
 	forbidden bool
 	lines     []unitLine

@@ -26,6 +26,9 @@ func actsOf(c *command) []act {
 	}) {
 		acts = append(acts, act{Conceal, "Throws away what a command says"})
 	}
+	if c.piped && len(c.before) > 0 && c.before[len(c.before)-1] == "yes" && (len(c.args) > 0 || strings.Contains(c.text, "/")) {
+		acts = append(acts, act{Weakens, "Answers yes to whatever a program asks"})
+	}
 	if c.tolerated && isCheck(c) {
 		acts = append(acts, act{Weakens, "Goes on where a check fails"})
 	}

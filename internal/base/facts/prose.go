@@ -24,6 +24,9 @@ func readSentences(found []hit, u unit, plain []string) (all []hit, code []span)
 			}
 			x.read(s, senses, i, u.forbidden, add)
 		}
+		if at := s.answersYes(senses); at >= 0 && !u.forbidden {
+			add(Weakens, "Answers yes to whatever a program asks", at, at, len(s)-1)
+		}
 	})
 	return found, code
 }
@@ -92,7 +95,7 @@ func (r *sentenceRule) match(s sentence, at int, order *orderOnce) (first, last 
 // begins says whether the first word of a rule stands as its mood asks.
 func (r *sentenceRule) begins(s sentence, at int, order *orderOnce) bool {
 	switch r.mood {
-	case ordered, away:
+	case ordered, away, using, loading:
 		return order.is(s, at)
 	case bold:
 		return order.is(s, at) && !s.harmlessObject(at)
@@ -127,8 +130,81 @@ func (r *sentenceRule) ends(s sentence, first, last int) bool {
 		return !s.asksForThing(last)
 	case away:
 		return !s.staysNear(last + 1)
+	case using:
+		return !s.saysWhatItIsFor(first, last)
+	case loading:
+		return !s.countsUp(first, last)
+	case doing:
+		return !s.isKindOfThing(last)
 	}
 	return true
+}
+
+// answersYes returns the word from which on a sentence tells to give programs that ask an option by which they do not:
+// "use `-y` on commands that prompt for confirmation"; -1 if it does not.
+func (s sentence) answersYes(senses sentenceSenses) int {
+	if senses.all&(perform|insert) == 0 || senses.all&(ask|safeguard) == 0 {
+		return -1
+	}
+	for i := 1; i < len(s); i++ {
+		if !s[i].code || s[i-1].code || i+1 < len(s) && s[i+1].code {
+			continue
+		}
+		switch s[i].text {
+		case "-y", "--yes", "--assume-yes", "--non-interactive", "--no-input", "--force", "-f", "yes":
+			if s[i-1].has(perform|insert) && s.isOrder(i-1) && s[i+1:].asksSomebody() {
+				return i - 1
+			}
+		}
+	}
+	return -1
+}
+
+// asksSomebody says whether one of the words is about a question or a confirmation.
+func (s sentence) asksSomebody() bool {
+	for i := range s {
+		if s[i].has(ask | safeguard) {
+			return true
+		}
+	}
+	return false
+}
+
+// saysWhatItIsFor says whether a text says when it is to be read: "use this skill when somebody asks".
+func (s sentence) saysWhatItIsFor(first, last int) bool {
+	if s[first].text != "use" || last != first+2 || s[first+1].text != "this" {
+		return false
+	}
+	switch s[last].text {
+	case "skill", "agent", "tool", "command", "plugin":
+		return true
+	}
+	return false
+}
+
+// countsUp says whether the number of a version is changed, rather than what has it: "update the deployed version".
+func (s sentence) countsUp(first, last int) bool {
+	if s[first].text != "update" || s[last].text != "version" && s[last].text != "release" && s[last].text != "build" {
+		return false
+	}
+	for i := first + 1; i < last; i++ {
+		if s[i].has(toward) {
+			return false
+		}
+	}
+	return true
+}
+
+// isKindOfThing says whether a safeguard is only the kind of the thing behind it, as in "test code".
+func (s sentence) isKindOfThing(at int) bool {
+	if at+1 >= len(s) || s[at+1].clause != noBreak {
+		return false
+	}
+	switch s[at+1].text {
+	case "code", "data", "file", "files", "fixtures", "fixture", "names", "name", "ids":
+		return s[at].text == "test" || s[at].text == "tests" || s[at].text == "testing"
+	}
+	return false
 }
 
 // saysNot says whether a "not" stands between two words.
@@ -264,7 +340,8 @@ func (t *step) holds(w *word) bool {
 func (s sentence) isOrder(at int) bool {
 	before := at - 1
 	gerund := before >= 0 && s[before].text == "by"
-	if s[at].inflected != gerund || s[at].code || s.isSubject(at) {
+	if s[at].inflected != gerund || s[at].code || s.isSubject(at) || s[at].text == "do" && at+1 < len(s) &&
+		s[at+1].has(not) {
 		return false
 	}
 	if before >= 0 && s[at].clause == noBreak && isAdverb(s[before].text) {

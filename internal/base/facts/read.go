@@ -256,6 +256,9 @@ func readUnit(found []hit, u unit, plain []string, look []look) []hit {
 		if !c.negated && !u.forbidden {
 			readCommands(text, true, add(Code, c.line))
 			readProgram(text, add(Code, c.line))
+			if givesConsent(text) {
+				add(Code, c.line)(act{Rights, "Switches a protection off"}, text)
+			}
 		}
 	}
 	for i := range u.lines {
@@ -273,6 +276,11 @@ func readUnit(found []hit, u unit, plain []string, look []look) []hit {
 		}
 	}
 	return found
+}
+
+// givesConsent says whether inline code is an option by which an agent asks nobody any more.
+func givesConsent(text string) bool {
+	return strings.HasPrefix(text, "--dangerously") || text == "--yolo" || text == "--auto-approve"
 }
 
 // isProgramLine says whether a line of prose is one of a program, which stands there without quotes.

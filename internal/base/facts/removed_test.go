@@ -33,6 +33,26 @@ func TestWhatIsRemovedIsASafeguardIfItIsAboutAnAct(t *testing.T) {
 	}
 }
 
+// An exception is how a prohibition goes while its line stays.
+func TestAProhibitionThatGetsAnExceptionIsWeakened(t *testing.T) {
+	for change, want := range map[[2]string]bool{
+		{"Never delete the volume.", "Never delete the volume without consent."}:                             true,
+		{"- **Never** push to main.", "- **Never** push to main."}:                                           false,
+		{"Do not restart it.", "Do not restart it unless it is slow."}:                                       true,
+		{"You must never merge it yourself.", "You must never merge it yourself until the build is green."}:  true,
+		{"Never delete the volume without consent.", "Never delete the volume without the owner's consent."}: false,
+		{"Never delete the volume.", "Never delete the volume, whoever asks."}:                               false,
+		{"Never use capitals.", "Never use capitals without a reason."}:                                      false,
+		{"Never delete the volume.", "Never trust an alert until it is red."}:                                false,
+	} {
+		found := facts.Read([]facts.File{{Path: "a.md", Old: "# T\n\n" + change[0] + "\n\nEnd.\n",
+			New: "# T\n\n" + change[1] + "\n\nEnd.\n"}}, nil)
+		if got := found.Counts[facts.Weakens] > 0; got != want {
+			t.Errorf("%q: %v", change, found.Facts)
+		}
+	}
+}
+
 func TestAProhibitionIsRemovedWithTheTitleOfItsList(t *testing.T) {
 	for title, want := range map[string]bool{"**Always:**": true, "**Never do this:**": false} {
 		found := facts.Read([]facts.File{{Path: "a.md", Old: "# T\n\n**Never:**\n\n- Skip the review.\n\nEnd.\n",

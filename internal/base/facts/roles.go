@@ -15,7 +15,7 @@ func roleFrame(line string, prose bool) string {
 	text := strings.TrimLeft(line, " \t>*_#-")
 	if prose {
 		role, rest, ok := strings.Cut(text, ":")
-		if ok && isRole(role) && strings.TrimSpace(strings.Trim(rest, "*_ ")) != "" {
+		if ok && isRole(role) && !isQuotedAnswer(role, rest) && strings.TrimSpace(strings.Trim(rest, "*_ ")) != "" {
 			return text
 		}
 	}
@@ -45,6 +45,13 @@ func isRole(text string) bool {
 		return true
 	}
 	return false
+}
+
+// isQuotedAnswer says whether a text shows what an assistant says, in quotes, as definitions of agents do in examples.
+func isQuotedAnswer(role, rest string) bool {
+	rest = trimBlank(rest)
+	return strings.HasPrefix(strings.ToLower(role), "assistant") &&
+		(strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "'") || strings.HasPrefix(rest, "\u201c"))
 }
 
 // isRoleTag says whether a text begins with a mark that templates of chats put around roles, or a tag of the same kind.

@@ -22,6 +22,8 @@ const (
 	asking                // in any way, of asking whether something may be done
 	away                  // ordered, and not of a message between agents
 	opening               // as the first word of a clause
+	using                 // ordered, and not of what the text itself is for
+	loading               // ordered, and not of the number of a version
 	bold                  // ordered, and its object is not one that comes again or does not matter
 )
 
@@ -69,7 +71,11 @@ func (s sentence) senses() (out sentenceSenses) {
 
 // needsOrder says whether the first word has to be an order.
 func (r *sentenceRule) needsOrder() bool {
-	return r.mood == ordered || r.mood == away || r.mood == bold
+	switch r.mood {
+	case ordered, away, bold, using, loading:
+		return true
+	}
+	return false
 }
 
 // sentenceRules lists the rules. They know senses, and no language.
@@ -104,9 +110,9 @@ func actRules() []sentenceRule {
 		{Persist, "Makes something stay", ordered, []step{{any: plan | insert}, {any: recurring, forms: []form{lastingWord},
 			within: 10}}},
 		{Persist, "Makes something stay", ordered, []step{{any: timed}, {any: every | recurring, within: 12}}},
-		{DownloadRun, "Installs a program", ordered, []step{{any: install}, {any: program, forms: append(address, path...),
+		{DownloadRun, "Installs a program", loading, []step{{any: install}, {any: program, forms: append(address, path...),
 			within: 6}}},
-		{RunsCode, "Runs a script", ordered, []step{{any: perform}, {any: program, forms: path, within: 5}}},
+		{RunsCode, "Runs a script", using, []step{{any: perform}, {any: program, forms: path, within: 5}}},
 		{RunsCode, "Names a script", asserted, []step{{forms: []form{scriptWord}}}},
 	}
 }
@@ -373,7 +379,8 @@ func failurePhrases() (all []phrase) {
 		"positive light|negative light|positive framing|negative framing")
 	all = append(all, phrasesAfter(insert|plan|install|grant|weakSend, Rights, "Opens a way in",
 		"backdoor|back door|remote shell|reverse shell")...)
-	add(Weakens, "Approves by itself", "approve every|approve all|approve any|as soon as it is opened")
+	add(Weakens, "Approves by itself", "yes to everything|yes to whatever|approve whatever|approve everything|"+
+		"accept all prompts|accept every prompt|approve every|approve all|approve any|as soon as it is opened")
 	add(Override, "Speaks to the model", "unrestricted assistant|unrestricted ai|unrestricted model|unrestricted agent|"+
 		"unfiltered assistant|unfiltered ai|without any restrictions")
 	add(Weakens, "Approves by itself", "with yes|yes to all|yes to every|yes to any|be left for later|"+

@@ -10,7 +10,7 @@ const mostOfTitle = 6
 
 // titleEnd returns where the title at the beginning of a unit ends in its first line: the whole line of a heading, or
 // the bold words before a colon or dash; 0 if there is none. A title says what stands below it, as "Delete a snapshot"
-// does, and orders nothing. One that leaves no choice, forbids, names a place or ends with an exclamation is read like
+// does, and orders nothing. A numbered step that has nothing else is no title. One that leaves no choice, forbids, names a place or ends with an exclamation is read like
 // any sentence.
 func (u unit) titleEnd(line string) int {
 	switch {
@@ -24,6 +24,9 @@ func (u unit) titleEnd(line string) int {
 		return 0
 	}
 	rest = strings.TrimLeft(rest, " ")
+	if rest == "" && u.step && len(u.lines) == 1 {
+		return 0
+	}
 	if strings.HasSuffix(label, ":") || rest == "" && !strings.HasSuffix(label, ".") { // with a stop, it is a sentence
 		return len(label) + 2
 	}
@@ -55,11 +58,14 @@ func isTitle(text string) bool {
 	return words > 0
 }
 
-// forbidLists marks the lists that stand under a title which forbids what they say.
+// forbidLists marks the lists that stand under a title which forbids what they say, and the steps that are whole.
 func forbidLists(units []unit) []unit {
 	forbids, below := false, false // below: of the heading, which a sentence that leads to the list may follow
 	for i := range units {
 		u := &units[i]
+		if i+1 < len(units) && (units[i+1].item == u.item || units[i+1].depth > u.depth) {
+			u.step = false
+		}
 		switch {
 		case u.listed:
 			u.forbidden = forbids

@@ -187,6 +187,7 @@ func weakened(path string, before, after []string, removed, added []bool) []Fact
 	var facts []Fact
 	for _, b := range blocks {
 		facts = append(facts, widenedBounds(path, b, before, after)...)
+		facts = append(facts, softened(path, b, before, after)...)
 		var kept guard
 		for _, i := range b.added {
 			kept |= guardsOf(after[i])
@@ -346,6 +347,62 @@ func widenedBounds(path string, b block, before, after []string) []Fact {
 		}
 	}
 	return facts
+}
+
+// softened gives the added lines in which a prohibition of a removed one has got an exception: "never delete it", which
+// becomes "never delete it without consent".
+func softened(path string, b block, before, after []string) (facts []Fact) {
+	for _, i := range b.removed {
+		order, rest := prohibition(before[i])
+		if order == "" || hasException(rest) || !forbidsAct(rest) {
+			continue
+		}
+		for _, j := range b.added {
+			other, now := prohibition(after[j])
+			if other == order && hasException(now) && sameBeginning(rest, now) {
+				facts = append(facts, fact(Weakens, path, j, false, "Adds an exception to a prohibition", after[j]))
+				break
+			}
+		}
+	}
+	return facts
+}
+
+// prohibition returns the word by which a line forbids something, and what stands behind it, in lower case.
+func prohibition(line string) (order, rest string) {
+	lower := strings.ToLower(line)
+	first := len(lower)
+	for _, word := range []string{"never ", "do not ", "don't ", "must not "} {
+		if at := strings.Index(lower, word); at >= 0 && at < first && (at == 0 || !isLetter(lower[at-1])) {
+			first, order, rest = at, strings.TrimPrefix(word, "must "), lower[at+len(word):]
+		}
+	}
+	return order, rest
+}
+
+// hasException says whether something is forbidden only as long as something else is so.
+func hasException(rest string) bool {
+	for _, word := range []string{"without ", "unless ", "except", "until ", "only with ", "before ", "but only"} {
+		if strings.Contains(rest, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameBeginning says whether two prohibitions forbid the same: their first words are alike, as far as an exception.
+func sameBeginning(was, now string) bool {
+	const compared = 2
+	olds, news := strings.Fields(was), strings.Fields(now)
+	for i := range compared {
+		if i >= len(olds) || i >= len(news) {
+			return i > 0
+		}
+		if strings.Trim(olds[i], ".,;:!*_`") != strings.Trim(news[i], ".,;:!*_`") {
+			return i > 0 && (i < len(news) && hasException(news[i]+" "))
+		}
+	}
+	return true
 }
 
 // isBound says whether a line is about a bound.

@@ -384,6 +384,8 @@ func formOf(text string) form {
 		return mailWord
 	case isHost(text):
 		return hostWord
+	case isProduct(text):
+		return plainWord
 	case isScript(text):
 		return scriptWord
 	case isPath(text):
@@ -399,6 +401,16 @@ const pairedWords = "embedded injected untrusted malicious suspicious hostile ni
 	"phrase data details card cards address addresses birthday configuration config name names key-value object " +
 	"objects resource injection management rotation options handling provider providers exponents strength scanning " +
 	"detection hygiene space usage pressure image images io i/o type size latency speed performance"
+
+// isProduct says whether a word that ends as scripts do is the name of a product.
+func isProduct(text string) bool {
+	switch text {
+	case "node.js", "next.js", "nuxt.js", "vue.js", "react.js", "express.js", "nest.js", "three.js", "d3.js", "chart.js",
+		"angular.js", "ember.js", "alpine.js", "discord.js", "deno.js", "electron.js", "socket.js":
+		return true
+	}
+	return false
+}
 
 // addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys". Its words are
 // in pairedWords.

@@ -351,14 +351,43 @@ func factsNote(in facts.Reading) string {
 	}
 	var b strings.Builder
 	b.WriteString("What the added lines would do, as facts, not as a verdict:\n\n")
-	shown := in.Facts[:min(len(in.Facts), maxFooterFacts)]
-	for _, f := range shown {
-		fmt.Fprintf(&b, "- %s: %s%s\n", f.Class.Words(), footerPlace(f), inCode(f.Words))
+	more := len(in.Facts) + in.More
+	groups := facts.Alike(in.Facts)
+	for _, alike := range groups[:min(len(groups), maxFooterFacts)] {
+		fmt.Fprintf(&b, "- %s: %s%s\n", alike[0].Class.Words(), footerPlaces(alike), inCode(alike[0].Words))
+		more -= len(alike)
 	}
-	if more := len(in.Facts) + in.More - len(shown); more > 0 {
+	if more > 0 {
 		fmt.Fprintf(&b, "- and %d more in the dashboard\n", more)
 	}
 	return b.String() + "\n"
+}
+
+// maxFooterLines bounds the lines of one fact in the footer.
+const maxFooterLines = 10
+
+// footerPlaces says where facts stand that say the same: "`a.md` lines 3, 17, `b.md` line 4: "; "" for one about the
+// whole change.
+func footerPlaces(alike []facts.Fact) string {
+	if alike[0].Path == "" {
+		return ""
+	}
+	var b strings.Builder
+	for i, f := range alike {
+		switch {
+		case i == maxFooterLines:
+			fmt.Fprintf(&b, " and %d more", len(alike)-i)
+		case i > maxFooterLines:
+		case i > 0 && f.NextTo(alike[i-1]):
+			fmt.Fprintf(&b, ", %d", f.Line)
+		default:
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(footerPlace(f, i+1 < len(alike) && alike[i+1].NextTo(f)))
+		}
+	}
+	return b.String() + ": "
 }
 
 // placeOf says where a fact stands, before what it says; "" for one about the whole change.
@@ -372,14 +401,16 @@ func placeOf(f facts.Fact) string {
 	return fmt.Sprintf("line %d of %s: ", f.Line, quote(f.Path))
 }
 
-func footerPlace(f facts.Fact) string {
-	switch {
-	case f.Path == "":
-		return ""
-	case f.Removed:
-		return fmt.Sprintf("%s removed line %d: ", inCode(f.Path), f.Line)
+// footerPlace says where a fact stands. several says that more lines of the file follow.
+func footerPlace(f facts.Fact, several bool) string {
+	line := "line"
+	if f.Removed {
+		line = "removed line"
 	}
-	return fmt.Sprintf("%s line %d: ", inCode(f.Path), f.Line)
+	if several {
+		line += "s"
+	}
+	return fmt.Sprintf("%s %s %d", inCode(f.Path), line, f.Line)
 }
 
 // inCode returns text of others as a code span of one line that it cannot end.

@@ -87,6 +87,19 @@ func TestFootersAndAnswersHaveFewFacts(t *testing.T) {
 	}
 }
 
+// One sentence may stand in a file twenty times. It is one line of the footer, with the lines that have it.
+func TestTheFooterHasWhatIsSaidOfManyLinesOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	text := strings.Repeat("```sh\nrm -rf /srv/data\n```\n\n", 13)
+	body := b.body(b.mustOpen(createRequest(files(file("checks/a.md", "create", text), file("checks/b.md", "create",
+		"# B\n\n```sh\nrm -rf /srv/data\n```\n")))).Number)
+	want := "- deletes: `checks/a.md` lines 2, 6, 10, 14, 18, 22, 26, 30, 34, 38 and 4 more: `rm -rf /srv/data`\n\n"
+	if !strings.Contains(body, want) {
+		t.Errorf("the body is %q", body)
+	}
+}
+
 func TestAnAddressThatAnotherFileNamesIsNotNew(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -225,11 +238,16 @@ func TestNothingInTheFooterOfFactsActs(t *testing.T) {
 		"an entity":           "&#96; &#64;ann &commat;claude",
 		"a table":             "| @ann | #1 |",
 		"a mark of our own":   "<!-- claude-ops: x -->",
+		"a key of an issue":   "GH-1 joe/infra#2 gh-3 !4 ~bug %milestone",
+		"a bare link":         "https://github.com/joe/infra/issues/1 www.example.org",
+		"a footnote":          "[^1]: @ann",
+		"mathematics":         "$@ann$ $$#1$$",
+		"quick actions":       "/close /assign @ann /label ~bug /approve",
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.checkers(policy.Checker{Name: "lint"}, prflow.CheckerFact{Path: "checks/clean.md", Line: 5, Sentence: words})
-			text := "```sh\nrm -rf '/srv/" + words + "'\n```\n\n" + words + "\n"
+			text := strings.Repeat("```sh\nrm -rf '/srv/"+words+"'\n```\n\n", 2) + words + "\n"
 			result := b.mustOpen(createRequest(files(file("checks/clean.md", "create", text))))
 			_, footer, _ := strings.Cut(b.body(result.Number), "through Claude Ops at")
 			footer, _, _ = strings.Cut(footer, "\n<!--")

@@ -38,12 +38,19 @@ func (g factGroup) Grave() bool { return g.Class.Grave() }
 // Text is its class, in words.
 func (g factGroup) Text() string { return g.Class.Words() }
 
-// shownFact is a fact with the address of its line on the page.
+// shownFact is what a fact says, and all lines of which it does.
 type shownFact struct {
+	Says   string // the sentence up to Words
+	Words  string
+	Then   string // what follows on them
+	Places []factPlace
+}
+
+// factPlace is a line of a fact, with its address on the page.
+type factPlace struct {
 	facts.Fact
-	Says string // the sentence up to Words
-	Then string // and what follows on them
 	Link string // "" for none
+	Next bool   // it is in the same file as the place before it
 }
 
 // factsOf returns the facts of a proposal for a page that shows diff, which may be nil, and marks their lines there.
@@ -62,7 +69,10 @@ func (h *renderer) factsOf(p record.Proposal, rules policy.FactRules, diff *page
 	for _, f := range p.Facts.Facts {
 		key := pages.LineKey{Path: f.Path, Line: f.Line, Before: f.Removed}
 		marks[key] = markOf(marks[key], f.Class)
-		of[f.Class] = append(of[f.Class], h.shownFact(f, diff))
+	}
+	for _, alike := range facts.Alike(p.Facts.Facts) {
+		class := alike[0].Class
+		of[class] = append(of[class], h.shownFact(alike, diff))
 	}
 	out.group(p.Facts.Counts, of)
 	if diff != nil {
@@ -88,14 +98,19 @@ func countedFacts(a *attempt) *factStrip {
 	return out
 }
 
-func (h *renderer) shownFact(f facts.Fact, diff *pages.Diff) shownFact {
-	f.Words, f.Sentence = h.env.Redact(f.Words), h.env.Redact(f.Sentence)
-	out := shownFact{Fact: f, Says: f.Sentence}
-	if says, then, within := strings.Cut(f.Sentence, ": "+f.Words); within {
+// shownFact returns facts that say the same as one, with a link to each of their lines.
+func (h *renderer) shownFact(alike []facts.Fact, diff *pages.Diff) shownFact {
+	words, sentence := h.env.Redact(alike[0].Words), h.env.Redact(alike[0].Sentence)
+	out := shownFact{Says: sentence, Words: words}
+	if says, then, within := strings.Cut(sentence, ": "+words); within {
 		out.Says, out.Then = says, then
 	}
-	if diff != nil {
-		out.Link = diff.LineHref(pages.LineKey{Path: f.Path, Line: f.Line, Before: f.Removed})
+	for i, f := range alike {
+		place := factPlace{Fact: f, Next: i > 0 && f.NextTo(alike[i-1])}
+		if diff != nil {
+			place.Link = diff.LineHref(pages.LineKey{Path: f.Path, Line: f.Line, Before: f.Removed})
+		}
+		out.Places = append(out.Places, place)
 	}
 	return out
 }
