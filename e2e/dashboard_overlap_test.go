@@ -89,27 +89,11 @@ func (d *dashboard) odd() {
 // No text lies on another one, whatever it is, and no page is wider than the window. CLAUDEOPS_LOOK names a folder for
 // pictures of whole pages.
 func TestDashboardTextsDoNotOverlap(t *testing.T) {
-	agent := filepath.Join(t.TempDir(), "claude")
-	writeProgram(t, agent, wordyAgent)
-	d := newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+agent, "CLAUDEOPS_MAX_COST_USD=2", "CLAUDEOPS_TOOLSETS=pr,definitions,deploy")
-	addresses := d.history()
-	d.odd()
-	operator := d.token
-	d.signIn("/sessions", "propose", "review", "read", "operate")
-	d.run(chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
-	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
-	d.becomes(`document.querySelector(".answer") !== null`)
-	var session string
-	d.run(evaluated(`location.pathname`, &session))
-	d.token = operator
-	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/1"))
-	d.act("comment", "Does this work on the *BSD* hosts?\n\n- `df -i` does")
-	addresses = append(addresses, session, "/sessions", "/sessions/schedule", "/connections", "/tokens", "/tokens/people",
-		"/logins", "/audit/1", "/outcomes", "/docs", "/docs/createPR", "/catalogue", "/deployments", "/nothing", "/pulls/local/demo/home-cluster/1?view=read",
-		"/pulls/local/demo/home-cluster/2", "/pulls/local/demo/home-cluster/3")
+	d, addresses := everyPage(t)
 	for _, address := range addresses {
+		d.run(chromedp.Navigate(d.url + address))
 		for _, width := range []int64{320, 390, 768, 1280, 1920} {
-			d.run(sized(width, 800), chromedp.Navigate(d.url+address))
+			d.run(sized(width, 800))
 			d.fits(fmt.Sprintf("%s, %d wide", address, width), width)
 		}
 		d.whole(strings.Trim(strings.NewReplacer("/", "_", "?", "-", "=", "-", "&", "-").Replace(address), "_"))

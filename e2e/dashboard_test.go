@@ -355,19 +355,26 @@ func (d *dashboard) picture(name string) {
 // pictures keeps one of each page that needs no world of its own.
 func (d *dashboard) pictures() {
 	d.Helper()
+	d.run(chromedp.Navigate(d.url + d.runsScript()))
+	d.becomes(`document.querySelector("#stdout") !== null`)
+	d.picture("script-run")
 	for name, address := range map[string]string{
 		"overview": "/", "changes": "/changes", "waiting": "/changes?tab=waiting",
 		"change": "/pulls/local/demo/home-cluster/1", "refused": "/proposals/" + d.idOf("refused"),
 		"dry-run": "/proposals/" + d.idOf("dry_run"), "schedule": "/sessions/schedule", "agent-tokens": "/tokens",
 		"scripts": "/scripts", "script": "/scripts/git_search", "records": "/audit", "record": "/audit/1",
 		"policy": "/policy?tier=2&path=Dockerfile", "health": "/doctor?ask=forges", "tokens": "/tokens/people",
-		"browsers": "/logins",
-		"sign-in":  "/sign-in", "not-found": "/nothing", "api": "/docs",
+		"browsers": "/logins", "browser": d.linked("/logins", "/logins/"), "outcomes": "/outcomes",
+		"consent":   d.asksForConsent(),
+		"not-found": "/nothing", "api": "/docs", "operation": "/docs/createPR",
 	} {
 		d.run(chromedp.Navigate(d.url + address))
 		d.picture(name)
 	}
-	d.run(chromedp.Navigate(d.url + "/"))
+	d.run(withoutCookies(), chromedp.Navigate(d.url+"/sign-in"))
+	d.picture("sign-in")
+	d.run(chromedp.SendKeys(chromedp.CSS("#token"), d.token))
+	d.press("main form button")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.problems = nil // the browser complains of the page that does not exist

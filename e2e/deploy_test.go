@@ -50,8 +50,14 @@ modules:
 // deploys runs claudeops deploy in the folder work, and gives the snapshot that it made.
 func (w *world) deploys(t *testing.T, args ...string) string {
 	t.Helper()
+	return w.deploysAs(t, nil, args...)
+}
+
+// deploysAs is deploys with more settings than those of the world.
+func (w *world) deploysAs(t *testing.T, more []string, args ...string) string {
+	t.Helper()
 	got := run(t, program{path: claudeops(t), args: append([]string{"deploy", "--json"}, args...),
-		dir: filepath.Join(w.home, "work"), env: w.environment()})
+		dir: filepath.Join(w.home, "work"), env: append(w.environment(), more...)})
 	if got.code != 0 {
 		t.Fatalf("deploy %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
 	}
@@ -210,6 +216,25 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 	}
 }
 
+// procedureHeader begins the files of deployTwice.
+const procedureHeader = "---\ndescription: d\n---\n"
+
+// deployTwice deploys one command and then another beside it, and changes the first where it is deployed.
+func (w *world) deployTwice(t *testing.T) {
+	t.Helper()
+	w.project(t, map[string]string{
+		"work/.keep": "", ".agentpack/repo/a.md": procedureHeader + "one\n", ".agentpack/repo/b.md": procedureHeader,
+		".agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: " +
+			"[a]}}\ntargets: {claude_code: {scope: user}}\nmodules:\n" +
+			"- {id: a, type: command, tags: [x], source: {local_path: {path: a.md}}}\n- {id: b, type: command, tags: [x], " +
+			"source: {local_path: {path: b.md}}}\n",
+	})
+	more := []string{"CLAUDEOPS_TOOLSETS=pr,deploy", "CLAUDEOPS_ALLOW_WRITE=true", "CLAUDEOPS_TIER=3"}
+	w.deploysAs(t, more, "apply", "--yes", "--profile", "first")
+	w.deploysAs(t, more, "apply", "--yes")
+	w.project(t, map[string]string{".claude/commands/a.md": procedureHeader + "drifted\n"})
+}
+
 func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 	axe, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
 	if err != nil {
@@ -217,18 +242,7 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 	}
 	d := newDashboard(t, "CLAUDEOPS_TOOLSETS=pr,deploy")
 	w := d.world
-	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"], w.vars["CLAUDEOPS_TIER"] = "pr,deploy", "true", "3"
-	const header = "---\ndescription: d\n---\n"
-	w.project(t, map[string]string{
-		"work/.keep": "", ".agentpack/repo/a.md": header + "one\n", ".agentpack/repo/b.md": header,
-		".agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_tags: [x]}, first: {include_modules: " +
-			"[a]}}\ntargets: {claude_code: {scope: user}}\nmodules:\n" +
-			"- {id: a, type: command, tags: [x], source: {local_path: {path: a.md}}}\n- {id: b, type: command, tags: [x], " +
-			"source: {local_path: {path: b.md}}}\n",
-	})
-	w.deploys(t, "apply", "--yes", "--profile", "first")
-	w.deploys(t, "apply", "--yes")
-	w.project(t, map[string]string{".claude/commands/a.md": header + "drifted\n"})
+	w.deployTwice(t)
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1200} {
 			d.run(
@@ -247,7 +261,7 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 	d.picture("rollback")
 	d.examine("the plan of a rollback", string(axe))
 	d.run(chromedp.Click(`#yes`), chromedp.Click(`form[action$="rollback"] button`), chromedp.WaitVisible(`.answer.yes`))
-	if text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md")); err != nil || string(text) != header+
+	if text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md")); err != nil || string(text) != procedureHeader+
 		"one\n" {
 		t.Errorf("%q, %v", text, err)
 	}

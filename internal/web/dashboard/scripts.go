@@ -91,7 +91,7 @@ func scriptColumns() []column[scripts.ScriptItem] {
 		{name: "Parameters", key: "parameters", class: "number wide", largest: true, compare: func(a, b entry) int {
 			return a.Parameters - b.Parameters
 		}},
-		{name: "From tier", key: "tier", compare: func(a, b entry) int { return a.Tier - b.Tier }},
+		{name: "From tier", key: "tier", class: "number", compare: func(a, b entry) int { return a.Tier - b.Tier }},
 	}
 }
 

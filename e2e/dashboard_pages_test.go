@@ -1,0 +1,258 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/chromedp"
+
+	"github.com/claudeops/claudeops/internal/agents/oauth"
+	"github.com/claudeops/claudeops/internal/app"
+	"github.com/claudeops/claudeops/internal/system/identity"
+	product "github.com/claudeops/claudeops/internal/web/dashboard"
+	"github.com/claudeops/claudeops/internal/web/httpx"
+	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/signin"
+)
+
+// routesOfPages returns the routes of a dashboard that has every toolset, and people who sign in by a provider.
+func routesOfPages(t *testing.T) []httpx.Route {
+	t.Helper()
+	guard := httpx.NewGuard(httpx.GuardOptions{Now: time.Now})
+	acts := app.Acts(func() *app.Parts { return nil }) // none is called
+	made, err := product.New(product.Options{
+		Promote: acts[0], People: product.People{Acts: acts}, Guard: guard,
+		SignIn: signin.New(signin.Options{Providers: []*identity.Provider{{}}, Guard: guard, Now: time.Now}),
+		Programs: signin.NewAuthServer(signin.AuthServerOptions{Service: oauth.New(oauth.Options{}), Guard: guard,
+			Now: time.Now}),
+		Toolsets: product.Toolsets{
+			Definitions: struct{ product.Definitions }{}, Packages: struct{ product.Packages }{},
+			Scripts: struct{ product.Scripts }{}, Deployments: struct{ product.Deployments }{}, Propose: acts[0],
+		},
+		Env: httpx.Env{Now: time.Now},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Routes()
+}
+
+// everyPage makes a server with something on every page, and returns the addresses of them. It fails the test if a
+// route of the dashboard leads to a page that is not among them. The last one ends the browser's login.
+func everyPage(t *testing.T) (d *dashboard, addresses []string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "claude")
+	writeProgram(t, program, wordyAgent)
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = newDashboard(t, "CLAUDEOPS_CLAUDE_BIN="+program, "CLAUDEOPS_MAX_COST_USD=2",
+		"CLAUDEOPS_TOOLSETS=pr,definitions,packages,scripts,deploy",
+		fmt.Sprintf(`CLAUDEOPS_SCRIPTS={"working_dir": %q, "agent_scripts_dir": "e2e/testdata/scripts"}`, root))
+	addresses = d.history()
+	d.odd()
+	addresses = append(addresses, d.pagesOfAgents()...)
+	addresses = append(addresses, d.pagesOfToolsets()...)
+	d.run(chromedp.Navigate(d.url + "/pulls/local/demo/home-cluster/1"))
+	d.act("comment", "Does this work on the *BSD* hosts?\n\n- `df -i` does")
+	addresses = append(addresses, "/pulls/local/demo/home-cluster/1?view=read", "/pulls/local/demo/home-cluster/2",
+		"/pulls/local/demo/home-cluster/3", "/pulls/local/demo/home-cluster/1/deployment",
+		"/tokens", "/tokens/people", "/tokens/people?sort=-name", "/logins?sort=browser", d.linked("/logins", "/logins/"),
+		"/audit/1", "/outcomes", "/outcomes?days=90&by=repository&sort=-refused", "/docs", "/docs/createPR",
+		"/docs/types/CreateRequest", d.asksForConsent(), "/nothing", "/sign-in")
+	addresses = slices.DeleteFunc(addresses, func(a string) bool { return a == "/sign-in" }) // which comes last
+	d.forgotten()                                                                            // of building it
+	d.isWhole(addresses)
+	return d, append(addresses, "/sign-in")
+}
+
+// pagesOfAgents leaves a session that has ended, and an agent that is connected.
+func (d *dashboard) pagesOfAgents() []string {
+	d.Helper()
+	d.run(chromedp.Navigate(d.url+"/sessions"), chromedp.Click(chromedp.CSS(`button[popovertarget="start"]`)))
+	d.press(`form[action="/sessions"][method="post"] button:not([type])`)
+	d.becomes(`document.querySelector(".answer") !== null`)
+	var session string
+	d.run(evaluated(`location.pathname`, &session))
+	made := run(d.T, program{path: claudeops(d.T), env: d.world.environment(), args: []string{"token", "create", "--agent",
+		"--name", "laptop", "--tier", "2"}})
+	if made.code != 0 || d.knock(strings.TrimSpace(made.stdout)) != http.StatusOK {
+		d.Fatalf("an agent is not let in: %s%s", made.stdout, made.stderr)
+	}
+	return []string{session, "/sessions", "/sessions/schedule", "/connections", d.linked("/connections", "/connections/")}
+}
+
+// pagesOfToolsets leaves definitions, packages, a deployment from which its target has drifted, and a script that ran.
+func (d *dashboard) pagesOfToolsets() []string {
+	d.Helper()
+	d.world.project(d.T, definitionsOfADemo())
+	d.world.sharePackages(d.T)
+	d.world.deployTwice(d.T)
+	ran := d.runsScript()
+	return []string{
+		"/catalogue", "/catalogue?broken=1", "/catalogue/forks", "/catalogue/definitions/agent/child",
+		"/catalogue/definitions/agent/orphan", "/catalogue/definitions/agent/fork", "/catalogue/packages",
+		"/catalogue/package?name=%40ops%2Fbase", "/deployments", d.linked("/deployments", "/deployments/rollback?"),
+		"/scripts", "/scripts/git_search", ran,
+	}
+}
+
+// runsScript searches the folder checks of this repository by the script, and returns the address of the run.
+func (d *dashboard) runsScript() string {
+	d.Helper()
+	d.run(chromedp.Navigate(d.url+"/scripts/git_search"), chromedp.SendKeys(chromedp.CSS("#arg-pattern"), "inode"),
+		chromedp.SendKeys(chromedp.CSS("#arg-path"), "checks"))
+	d.press(`form[action$="/run"] button`)
+	return d.linked("/scripts/git_search", "/script-runs/")
+}
+
+// linked waits until a page has a link to an address that begins with a path, and returns the first.
+func (d *dashboard) linked(page, path string) (address string) {
+	d.Helper()
+	link := fmt.Sprintf(`document.querySelector('main a[href^=%q]')`, path)
+	d.loads(page, link+" !== null")
+	d.run(evaluated(link+`.getAttribute("href")`, &address))
+	return address
+}
+
+// asksForConsent registers a program, and returns the address to which it sends a person.
+func (d *dashboard) asksForConsent() string {
+	d.Helper()
+	const back = "http://127.0.0.1:8123/callback"
+	body := encode(d.T, map[string]any{"client_name": "Editor", "redirect_uris": []string{back},
+		"token_endpoint_auth_method": "none"})
+	r, err := http.NewRequestWithContext(d.Context(), http.MethodPost, d.api+"/oauth/register", bytes.NewBufferString(body))
+	if err != nil {
+		d.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var client struct {
+		ID string `json:"client_id"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&client); err != nil || client.ID == "" {
+		d.Fatalf("registering: %d, %v", answer.StatusCode, err)
+	}
+	return "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {client.ID}, "redirect_uri": {back},
+		"code_challenge": {strings.Repeat("A", 43)}, "code_challenge_method": {"S256"}, "state": {"s"}}.Encode()
+}
+
+// isWhole fails the test for each GET route that leads to a page of which there is no address.
+func (d *dashboard) isWhole(addresses []string) {
+	d.Helper()
+	elsewhere := []string{
+		"/sign-in",                     // the last address
+		"/sign-in/callback/{provider}", // TestNobodyIsSignedInByWhatOthersSend: only a provider leads there
+	}
+	mux := http.NewServeMux()
+	var patterns []string
+	for _, r := range routesOfPages(d.T) {
+		if r.Method == http.MethodGet {
+			patterns = append(patterns, r.Pattern)
+			mux.HandleFunc(r.Pattern, http.NotFound)
+		}
+	}
+	seen := map[string]bool{}
+	for _, address := range addresses {
+		r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+address, http.NoBody)
+		if err != nil {
+			d.Fatal(err)
+		}
+		_, pattern := mux.Handler(r)
+		seen[pattern] = true
+	}
+	for _, pattern := range patterns {
+		if !seen[pattern] && !slices.Contains(elsewhere, pattern) && d.isPage(pattern) {
+			d.Errorf("no test looks at %s: add an address of it to everyPage", pattern)
+		}
+	}
+}
+
+// isPage asks for a route and reports whether a page may come from it: neither a redirect nor something for programs.
+func (d *dashboard) isPage(pattern string) bool {
+	d.Helper()
+	files, err := pages.LoadAssets()
+	if err != nil {
+		d.Fatal(err)
+	}
+	filled := strings.Replace(pattern, "/static/{name}", "/static/"+files.Style.Name, 1)
+	filled = regexp.MustCompile(`\{\w+\}`).ReplaceAllString(filled, "1")
+	r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.api+filled, http.NoBody)
+	if err != nil {
+		d.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.token)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		d.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	redirects := answer.StatusCode/100 == 3 && !strings.HasPrefix(answer.Header.Get("Location"), "/sign-in")
+	programs := answer.StatusCode < 300 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html")
+	return !redirects && !programs
+}
+
+// TestDashboardIsAccessible loads each page once in each scheme, and examines it in every size. The schemes have a tab
+// of their own, beside each other. Contrast is asked for in one size on either side of the styles' break at 800 pixels:
+// colours depend on nothing else, and no more is shown in the other sizes.
+func TestDashboardIsAccessible(t *testing.T) {
+	axe, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, addresses := everyPage(t)
+	schemes := []string{"light", "dark"}
+	look := func(d *dashboard, scheme, address string) {
+		d.run(lookedAt(scheme, 1280, 800), chromedp.Navigate(d.url+address), executed(string(axe)+"; 0"))
+		for _, width := range []int64{320, 390, 768, 1280} {
+			d.run(sized(width, 800))
+			d.inspect(fmt.Sprintf("%s, %s, %d wide", address, scheme, width), width == 390 || width == 1280)
+		}
+	}
+	last := len(addresses) - 1
+	t.Run("signed in", func(t *testing.T) {
+		for _, scheme := range schemes {
+			t.Run(scheme, func(t *testing.T) {
+				t.Parallel()
+				tab := d.inATab(t)
+				for _, address := range addresses[:last] {
+					look(tab, scheme, address)
+				}
+			})
+		}
+	})
+	d.run(withoutCookies())
+	for _, scheme := range schemes {
+		look(d, scheme, addresses[last])
+	}
+}
+
+// inATab is the same server and login in another tab of the browser.
+func (d *dashboard) inATab(t *testing.T) *dashboard {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(d.ctx)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx, commanded(log.Enable, cdp.Empty{})); err != nil { // the tab ends with the first context
+		t.Fatal(err)
+	}
+	return &dashboard{T: t, world: d.world, url: d.url, api: d.api, token: d.token, ctx: ctx}
+}
