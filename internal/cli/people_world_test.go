@@ -219,15 +219,15 @@ func (w *peopleWorld) throughPage(page, path string, body any) (code fault.Code)
 }
 
 // serving runs `claudeops serve` while do asks it at its address.
-func (w *peopleWorld) serving(do func(address string)) (said func() string) {
+func (w *peopleWorld) serving(do func(address string), flags ...string) (said func() string) {
 	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
 	reader, writer := io.Pipe()
 	ended := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		ended <- cli.Run(ctx, []string{"serve"}, cli.Streams{In: strings.NewReader(""), Out: writer, Err: &stderr},
-			lookupIn(w.env))
+		ended <- cli.Run(ctx, append([]string{"serve"}, flags...),
+			cli.Streams{In: strings.NewReader(""), Out: writer, Err: &stderr}, lookupIn(w.env))
 		_ = writer.Close()
 	}()
 	defer func() {

@@ -88,6 +88,15 @@ func hostileTexts(size int) map[string]string {
 		"H4sI",
 		"0123456789abcdef\n",
 		"s.aa11aa11aa11\naa11aa11aa11\n",
+		"curl -u a:b" + "!1Ac ",
+		"curl \\\n",
+		" -u a:1Ab" + "!cde",
+		"-pass a1B" + "!c2d ",
+		"-password\n",
+		"password: |\n",
+		"secret: a" + "!1Bcdef ",
+		"password a" + "!1Bcdef ",
+		"name: a_secret\nvalue: aB" + "1!cdefg\n",
 	} {
 		out[fmt.Sprintf("%q and the like", piece)] = full(piece)
 	}

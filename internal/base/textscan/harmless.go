@@ -18,20 +18,28 @@ func harmless(rule, value string) bool {
 		return identifier(value) || alphabet(value) || published(value) || standIn(value) ||
 			decoded(value, standInOrPublic) || cutShort(value) || objectName(value) || sealed(value)
 	case "hashicorp-tf-password":
-		return identifier(value) || standIn(value)
+		return identifier(value) || standIn(value) || objectName(value)
 	case "nuget-config-password", "netrc-password", "pgpass-password":
 		return standIn(value)
 	case "command-password":
 		return standIn(value) || identifier(value) || cutShort(value) || value == "foobared" // of redis.conf
 	case "named-password":
-		return !mixed(withoutVariables(value)) || standIn(value) || standIn(unleet(value)) || identifier(value) ||
-			cutShort(value) || strings.Contains(value, "://")
+		const guessed = 10 // characters, from which on generic-api-key finds those without a sign
+		return !generated(value) || len(value) >= guessed && !strings.ContainsAny(value, signs)
+	case "flag-password", "yaml-password":
+		return !generated(value)
+	case "login-password":
+		user, password, _ := strings.Cut(strings.Replace(value, "%", ":", 1), ":")
+		return standIns(value) || user == password || !generated(password)
 	case "zigbee-network-key":
 		return strings.Join(strings.FieldsFunc(value, func(r rune) bool { return r < '0' || r > '9' }), " ") ==
 			"1 3 5 7 9 11 13 15 0 2 4 6 8 10 12 13" // the documentation's
 	case "curl-auth-header":
 		return standIn(value) || identifier(value) || decoded(value, standIns)
-	case "curl-auth-user", "url-password":
+	case "curl-auth-user":
+		_, password, _ := strings.Cut(value, ":")
+		return standIns(value) || standIn(unleet(password)) || password == "{{" // where a variable of a template begins
+	case "url-password":
 		return standIns(value)
 	case "docker-config-auth":
 		return decoded(value, standIns) || !decoded(value, func(text string) bool { return strings.Contains(text, ":") })
@@ -55,7 +63,7 @@ func hasForm(rule string) bool {
 	switch rule {
 	case "generic-api-key", "hashicorp-tf-password", "nuget-config-password", "kubernetes-secret-yaml", "curl-auth-header",
 		"curl-auth-user",
-		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "zigbee-network-key",
+		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "flag-password", "login-password", "yaml-password", "zigbee-network-key",
 		"vpn-key", "jwk-private-key", "signed-url", "otp-secret", "npmrc-token",
 		"azure-refresh-token":
 		return false
@@ -68,10 +76,66 @@ func withoutVariables(value string) string {
 	return regexp.MustCompile(`\$[A-Z_][A-Z0-9_]+`).ReplaceAllString(value, "")
 }
 
-// mixed says whether a value has what generated passwords have: a sign, a digit, capitals and small letters.
-func mixed(value string) bool {
-	return strings.ContainsAny(value, "!@#$%^&*~?") && strings.ContainsAny(value, "0123456789") &&
-		strings.ToLower(value) != value && strings.ToUpper(value) != value
+// generated says whether a value looks like a password that was generated or chosen with care, and not like a name, a
+// word, or what stands in the place of a password.
+func generated(value string) bool {
+	value = withoutParameters(strings.TrimRight(value, ".,:;"))
+	bare := withoutVariables(value)
+	if kinds(bare) < 3 || !strings.ContainsAny(bare, "0123456789") || !utf8.ValidString(value) {
+		return false // what is not UTF-8 is the decoded form of something else
+	}
+	if strings.ContainsAny(bare, signs) {
+		if kinds(bare) == 3 && kinds(unleet(bare)) == 1 { // a word, such as p4ssw@rd
+			return false
+		}
+	} else if wordAndNumber(bare) || decoded(value, sentence) {
+		return false
+	}
+	return !standIn(value) && !standIn(unleet(value)) && !identifier(value) && !objectName(value) && !alphabet(value) &&
+		!cutShort(value) && !published(value) && !decoded(value, standInOrPublic) && !isAddress(value)
+}
+
+// withoutParameters returns what is before the next parameter in the query of an address, as far as nothing is encoded
+// there.
+func withoutParameters(value string) string {
+	for _, escape := range []string{"%26", "%3D"} {
+		value, _, _ = strings.Cut(value, escape)
+	}
+	before, behind, found := strings.Cut(value, "&")
+	name, _, assigned := strings.Cut(behind, "=")
+	if found && assigned && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_;") == "" {
+		return before
+	}
+	return value
+}
+
+// signs are those that passwords have, and names and addresses hardly ever.
+const signs = "!@#$%^&*~?"
+
+// wordAndNumber says whether a value is letters with digits at their end.
+func wordAndNumber(value string) bool {
+	return !strings.ContainsAny(strings.TrimRight(value, "0123456789"), "0123456789")
+}
+
+// sentence says whether a text is one of several words or lines.
+func sentence(text string) bool { return strings.ContainsAny(text, " \n") }
+
+// kinds counts the kinds of characters of a value: capitals, small letters, digits, and signs.
+func kinds(value string) (n int) {
+	for _, kind := range []string{"ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz", "0123456789", signs} {
+		if strings.ContainsAny(value, kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// isAddress says whether a value has an address of the web, a mailbox or a path in it.
+func isAddress(value string) bool {
+	if _, host, found := strings.Cut(value, "@"); found && identifier(host) && strings.Contains(host, ".") {
+		return true
+	}
+	return strings.Contains(value, "://") || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "./")
 }
 
 // unleet returns a word that is written with digits and signs for letters, such as P@ssw0rd.
