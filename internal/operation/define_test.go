@@ -141,7 +141,7 @@ func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
 					row.PRNumber != 7 || row.Caller != "ann" {
 					t.Errorf("row %+v", row)
 				}
-				judged := "" // while no policy can be read
+				judged := record.PolicyUnreadable
 				if c.authority.Problem == "" {
 					judged = c.authority.Policy.Hash()
 				}

@@ -118,8 +118,8 @@ func (c *creation) proposal(state record.ProposalState) record.Proposal {
 		Owner: snapshot.Repo.Owner, Repo: snapshot.Repo.Name, Base: snapshot.Base, BaseCommit: c.evidence.parent(),
 		Revises:    c.request.asked.Revises,
 		ChangeType: gitprovider.ChangeType(c.request.asked.ChangeType), Title: c.draft.title, Body: c.draft.body,
-		Facts: c.evidence.facts, Policy: c.rules.policyHash(), Answers: c.draft.answers, Digest: c.draft.digest, Progress: record.Progress{State: state,
-			Branch: c.draft.branch},
+		Facts: c.evidence.facts, Policy: c.rules.policyHash(), Answers: c.draft.answers, Digest: c.draft.digest,
+		Progress: record.Progress{State: state, Branch: c.draft.branch},
 	}
 	for _, change := range c.request.changes.Changes() {
 		p.Files = append(p.Files, gitprovider.FileChange{

@@ -218,7 +218,7 @@ func (c *codes) findCode(hash string, uses bool) (code oneTimeCode, found bool) 
 		if same && good {
 			code, found = one, true
 		}
-		if good && !(same && uses) {
+		if good && (!same || !uses) {
 			kept = append(kept, one)
 		}
 	}
@@ -251,8 +251,8 @@ func (g *Gatekeeper) HandOver(id string) (code string, err error) {
 }
 
 // SignInOnce uses a code up and makes a login for the holder of its token, or returns the login that it hands over;
-// unauthenticated if it was used, is too old or was never given, or if the token was revoked. While the operator's rules
-// cannot be read, a code for a token is forbidden, and stays good.
+// unauthenticated if it was used, is too old or was never given, or if the token was revoked. While the operator's
+// rules cannot be read, a code for a token is forbidden, and stays good.
 func (g *Gatekeeper) SignInOnce(ctx context.Context, code, browser string) (id string, p Principal, err error) {
 	if handed, found := g.handed.findCode(Hash(code), true); found {
 		p, err = g.Login(ctx, handed.login)

@@ -110,8 +110,8 @@ type Attempt struct {
 	PRNumber int
 	PRURL    string
 	Duration time.Duration
-	// Policy is the hash of the policy that judged the attempt, or PolicyUnreadable. The store fills in that of the moment.
-	// "" in rows of earlier versions.
+	// Policy is the hash of the policy that judged the attempt, or PolicyUnreadable. The store fills in that of the
+	// moment. "" in rows of earlier versions.
 	Policy string
 	// Session is the agent's session that made the attempt; "" for none. It is in the index of attempts, not in the hashed
 	// text of the audit.

@@ -374,7 +374,8 @@ func (d *database) checkStructure(ctx context.Context) (finding string, err erro
 
 // VerifyAfter recomputes the chain behind the head of an earlier report that was OK: that its row is still there with
 // its hash, and that every row added since follows. Rows before it are taken as that report found them, so what was
-// altered there since is noticed by Verify alone, as is a damaged structure. The report counts all rows. Errors are those of Verify.
+// altered there since is noticed by Verify alone, as is a damaged structure. The report counts all rows. Errors are
+// those of Verify.
 func (a *Audit) VerifyAfter(ctx context.Context, known record.AuditReport) (report record.AuditReport, err error) {
 	if known.HeadSeq == 0 || !known.OK() {
 		return a.Verify(ctx, "")

@@ -228,8 +228,9 @@ func (d *database) close() error {
 	return d.conn.asFault(context.Background(), errors.Join(d.conn.locks.close(), d.conn.close()))
 }
 
-// writeTx runs fn in a transaction while no other process writes; policyOf knows the policy of before it. It refuses, with fault.Internal, a context that read
-// or write has made: such a call holds a connection, and would wait for a second one.
+// writeTx runs fn in a transaction while no other process writes; policyOf knows the policy of before it. It refuses,
+// with fault.Internal, a context that read or write has made: such a call holds a connection, and would wait for a
+// second one.
 func (d *database) writeTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
 	if d.held(ctx) != nil {
 		return fault.New(fault.Internal, "a call that reads the records wanted to write them at the same time")

@@ -19,7 +19,7 @@ func policies(t *testing.T, s *Store) (out []string) {
 	return out
 }
 
-// Whoever stores a row need not think of the policy. A row that knows which one judged it keeps that.
+// No caller of the store has to think of the policy. A row that knows which one judged it keeps that.
 func TestARowGetsThePolicyOfTheMoment(t *testing.T) {
 	t.Parallel()
 	policy := "first"
