@@ -112,8 +112,8 @@ type Fact struct {
 	Sentence string `json:"sentence"`
 }
 
-// Alike groups facts that say the same, in the same words, of several lines. Their order stays, that of their first ones
-// too.
+// Alike groups facts that say the same, in the same words, of several lines. The order stays, by the first of each
+// group.
 func Alike(all []Fact) (groups [][]Fact) {
 	type saying struct {
 		class           Class

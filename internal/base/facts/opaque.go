@@ -22,8 +22,8 @@ const (
 	mostEncoded = 16 << 10
 )
 
-// readOpaque gives what cannot be read in a line, and what it says decoded. line is as it is written, and look what that
-// looks like.
+// readOpaque gives what cannot be read in a line, and what it says decoded. line is as it is written; look is of it,
+// too.
 func readOpaque(u unit, line unitLine, look look, inside *unpacker) []hit {
 	var found []hit
 	add := func(class Class, says, words string) {

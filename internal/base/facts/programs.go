@@ -26,13 +26,19 @@ func actsOf(c *command) []act {
 	}) {
 		acts = append(acts, act{Conceal, "Throws away what a command says"})
 	}
-	if c.piped && len(c.before) > 0 && c.before[len(c.before)-1] == "yes" && (len(c.args) > 0 || strings.Contains(c.text, "/")) {
+	if c.isAnswered() {
 		acts = append(acts, act{Weakens, "Answers yes to whatever a program asks"})
 	}
 	if c.tolerated && isCheck(c) {
 		acts = append(acts, act{Weakens, "Goes on where a check fails"})
 	}
 	return acts
+}
+
+// isAnswered says whether the program yes answers what a command asks.
+func (c *command) isAnswered() bool {
+	last := len(c.before) - 1
+	return c.piped && last >= 0 && c.before[last] == "yes" && (len(c.args) > 0 || strings.Contains(c.text, "/"))
 }
 
 // isCheck says whether a command is a test, a linter or another check.

@@ -41,7 +41,7 @@ func TestAProhibitionThatGetsAnExceptionIsWeakened(t *testing.T) {
 		{"Do not restart it.", "Do not restart it unless it is slow."}:                                       true,
 		{"You must never merge it yourself.", "You must never merge it yourself until the build is green."}:  true,
 		{"Never delete the volume without consent.", "Never delete the volume without the owner's consent."}: false,
-		{"Never delete the volume.", "Never delete the volume, whoever asks."}:                               false,
+		{"Never delete the volume.", "Never delete the volume, even for a person."}:                          false,
 		{"Never use capitals.", "Never use capitals without a reason."}:                                      false,
 		{"Never delete the volume.", "Never trust an alert until it is red."}:                                false,
 	} {

@@ -439,8 +439,8 @@ func (x *index) mayBegin(w *word) bool {
 	return w.meaning&x.first != 0 || w.phrases != nil || w.form == secretWord || w.form == scriptWord
 }
 
-// read calls add with each rule and phrase that holds from a word of a sentence on, whose senses are given. Of a sentence in a list that
-// forbids what it says, it leaves out the orders.
+// read calls add with each rule and phrase that holds from a word of a sentence on, whose senses are given. Of a
+// sentence in a list that forbids what it says, it leaves out the orders.
 func (x *index) read(s sentence, in sentenceSenses, at int, forbidden bool,
 	add func(class Class, says string, from, first, last int),
 ) {

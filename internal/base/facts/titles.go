@@ -10,8 +10,8 @@ const mostOfTitle = 6
 
 // titleEnd returns where the title at the beginning of a unit ends in its first line: the whole line of a heading, or
 // the bold words before a colon or dash; 0 if there is none. A title says what stands below it, as "Delete a snapshot"
-// does, and orders nothing. A numbered step that has nothing else is no title. One that leaves no choice, forbids, names a place or ends with an exclamation is read like
-// any sentence.
+// does, and orders nothing. One that leaves no choice, forbids, names a place or ends with an exclamation is read like
+// any sentence, and so is a numbered step that has nothing else.
 func (u unit) titleEnd(line string) int {
 	switch {
 	case u.heading && isTitle(line):

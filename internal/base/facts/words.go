@@ -307,7 +307,7 @@ func wordLength(text string, ends *byteSet) int {
 }
 
 // wordCache keeps words of a file that are names or paths, or begin with a capital letter. Most come again.
-type wordCache [512]struct {
+type wordCache [1024]struct {
 	text string
 	word word
 }
@@ -415,10 +415,13 @@ func isProduct(text string) bool {
 // addPair gives a word the sense that it has behind the word before it, such as the keys in "API keys". Its words are
 // in pairedWords.
 func (s sentence) addPair() {
-	last := len(s) - 1
-	if last < 1 || !s[last].pairs && !s[last-1].pairs {
-		return
+	if last := len(s) - 1; last > 0 && (s[last].pairs || s[last-1].pairs) {
+		s.pair(last)
 	}
+}
+
+// pair is addPair for a word behind another one.
+func (s sentence) pair(last int) {
 	before := s[last-1].text
 	s.losePower(last)
 	s.loseInstruction(last)
