@@ -136,7 +136,8 @@ func (d *dashboard) asksForConsent() string {
 	const back = "http://127.0.0.1:8123/callback"
 	body := encode(d.T, map[string]any{"client_name": "Editor", "redirect_uris": []string{back},
 		"token_endpoint_auth_method": "none"})
-	r, err := http.NewRequestWithContext(d.Context(), http.MethodPost, d.api+"/oauth/register", bytes.NewBufferString(body))
+	r, err := http.NewRequestWithContext(d.Context(), http.MethodPost, d.api+"/oauth/register",
+		bytes.NewBufferString(body))
 	if err != nil {
 		d.Fatal(err)
 	}

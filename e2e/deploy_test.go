@@ -261,8 +261,8 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 	d.picture("rollback")
 	d.examine("the plan of a rollback", string(axe))
 	d.run(chromedp.Click(`#yes`), chromedp.Click(`form[action$="rollback"] button`), chromedp.WaitVisible(`.answer.yes`))
-	if text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md")); err != nil || string(text) != procedureHeader+
-		"one\n" {
+	text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md"))
+	if err != nil || string(text) != procedureHeader+"one\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := os.Stat(filepath.Join(w.home, ".claude/commands/b.md")); err == nil {

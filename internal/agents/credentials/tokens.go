@@ -166,7 +166,7 @@ func TokenEntryOf(t access.Token) TokenEntry {
 
 // Describe returns a token as the audit has it.
 func (e TokenEntry) Describe() string {
-	what := "scopes " + e.Scopes.String()
+	what := "scopes " + strings.ReplaceAll(e.Scopes.String(), ",", ", ")
 	if e.Agent {
 		what = "for an agent, over MCP alone"
 		if len(e.Repos) > 0 {
