@@ -422,8 +422,8 @@ type reviewer struct {
 // service is the use case with the settings of the world as they are now.
 func (r *reviewer) service() *review.Service {
 	return review.New(review.Options{
-		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{}, Starters: r.store.Pulls.Starters,
-		NewestChange: r.store.Pulls.NewestChange,
+		Provider: "fake", Host: reviewHost{r}, Records: r.store.Ledger, Notifier: nobody{}, Pulls: r.store.Pulls,
+		Starters: r.store.Pulls.Starters, NewestChange: r.store.Pulls.NewestChange,
 		Kernel: operation.NewKernel(operation.KernelOptions{
 			Authority: operation.Authority{DryRun: r.flow.Authority.DryRun,
 				Rules: operation.Rules{Policy: r.flow.Authority.Policy, Problem: r.problem}},

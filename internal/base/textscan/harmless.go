@@ -26,7 +26,7 @@ func harmless(rule, value string) bool {
 	case "named-password":
 		const guessed = 10 // characters, from which on generic-api-key finds those without a sign
 		return !generated(value) || len(value) >= guessed && !strings.ContainsAny(value, signs)
-	case "flag-password", "yaml-password":
+	case "flag-password", "assigned-password":
 		return !generated(value)
 	case "login-password":
 		user, password, _ := strings.Cut(strings.Replace(value, "%", ":", 1), ":")
@@ -63,7 +63,7 @@ func hasForm(rule string) bool {
 	switch rule {
 	case "generic-api-key", "hashicorp-tf-password", "nuget-config-password", "kubernetes-secret-yaml", "curl-auth-header",
 		"curl-auth-user",
-		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "flag-password", "login-password", "yaml-password", "zigbee-network-key",
+		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "flag-password", "login-password", "assigned-password", "zigbee-network-key",
 		"vpn-key", "jwk-private-key", "signed-url", "otp-secret", "npmrc-token",
 		"azure-refresh-token":
 		return false

@@ -34,7 +34,7 @@ func passwordForms() map[string][]string {
 			"token: $\n", "api_key: $\n", "credentials: $\n", "pass: $\n", "pw: $\n", "psk=\"$\"\n", "passcode: $\n",
 			"the password is $.\n", "ALTER USER x PASSWORD '$';\n", "ENV ADMIN_PASSWORD $\n", "bindpw $\n", "auth_pass $\n",
 		},
-		"yaml-password": {
+		"assigned-password": {
 			"password: |\n  $\n", "password: >-\n  $\n", "password: |2-\n    $\nuser: x\n", "password: >\n\n  $\n",
 			"password: | # a comment\r\n  $\r\n", "secret: |\n  $\n", "token: |+\n  $\n", "\"password\": |\n  $\n",
 			"- adminPassword: >-\n    $\n", "DB_PASSWORD: >-\n  $\n", "password: !!str |\n  $\n", "password: &p $\n",
@@ -55,6 +55,23 @@ func TestPasswordsAreFoundHoweverTheyAreGiven(t *testing.T) {
 					t.Errorf("%s: found %v in %q", rule, found, text)
 				}
 			}
+		}
+	}
+}
+
+func TestPasswordsOfLettersAndDigitsAreFoundBehindNamesThatGitleaksLacks(t *testing.T) {
+	t.Parallel()
+	s := NewScanner(nil)
+	for _, name := range []string{"MYSQL_PWD=", "Passwort: ", "SMTP_PASS=", "pass: ", "wpa_passphrase=", "| passcode | "} {
+		text := name + "Xk29dK" + "qP0zRt\n"
+		if found := secretsOf(t, s, "docs/a.md", text); !hasRule(found, "assigned-password") {
+			t.Errorf("found %v in %q", found, text)
+		}
+	}
+	for _, text := range []string{"PWD=/home/joe/src2/Repository1\n", "_pass: my_service_account_2\n",
+		"pass: ${SMTP_PASSWORD}\n", "| pass | TestSomething2 |\n", "first pass: 2024-10-01T12\n"} {
+		if found := secretsOf(t, s, "docs/a.md", text); len(found) > 0 {
+			t.Errorf("found %v in %q", found, text)
 		}
 	}
 }
@@ -94,5 +111,13 @@ func TestPlaceholdersOfPasswordsPass(t *testing.T) {
 		if found := secretsOf(t, s, "docs/a.md", text); len(found) > 0 {
 			t.Errorf("found %v in %q", found, text)
 		}
+	}
+}
+
+// A short word of a caller's text is hidden, too, if it is a password with its name.
+func TestAShortPasswordIsHidden(t *testing.T) {
+	t.Parallel()
+	if got := NewScanner(nil).Hide("see pw=hX7" + "#kq2L now"); got != "see "+Withheld+" now" {
+		t.Errorf("%q", got)
 	}
 }

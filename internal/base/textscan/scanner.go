@@ -174,7 +174,7 @@ const Withheld = "[withheld: looks like a secret]"
 // argument or of a repository that a caller gave. White space and quotes end a word. A text that cannot be searched
 // is withheld.
 func (s *Scanner) Hide(text string) string {
-	const shortest = 16 // in bytes; no rule finds less in a word that stands alone
+	const shortest = 10 // in bytes; no rule finds less in a word that stands alone
 	end := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'", r) }
 	var b strings.Builder
 	for rest := text; rest != ""; {

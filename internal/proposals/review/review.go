@@ -365,7 +365,11 @@ func (s *Service) recordAction(ctx context.Context, verb Verb, row record.Attemp
 		PullKey: record.PullKey{Provider: row.Provider, Owner: row.Owner, Repo: row.Repo, Number: row.PRNumber},
 		State:   verb.state, SeenBy: row.Door, EndedAt: row.Time, EndedBy: row.Caller,
 	}
-	return s.Records.RecordEnd(ctx, row, end, s.Notifier.Notices(verb.event, row)...)
+	told := row // the record of the pull request has its title, and a notice stands alone
+	if pull, found, err := s.Pulls.FindPull(ctx, end.PullKey); err == nil && found {
+		told.Title, told.PRURL = s.Kernel.Redact(pull.Title), pull.URL
+	}
+	return s.Records.RecordEnd(ctx, row, end, s.Notifier.Notices(verb.event, told)...)
 }
 
 // recordReviews has the record say what reviews there are now. An end has been recorded already.

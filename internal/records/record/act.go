@@ -124,10 +124,10 @@ func (a Attempt) actor() (name string, agent bool) {
 		return a.Actor.called()
 	}
 	agent = a.Door == DoorMCP || a.Session != ""
+	if name, is := osUserName(a.Caller); is {
+		return name, false
+	}
 	if name, client, found := strings.Cut(a.Caller, " ("); found && strings.HasSuffix(client, ")") {
-		if strings.HasPrefix(name, "uid ") {
-			name = strings.TrimSuffix(client, ")")
-		}
 		return PersonName(name), agent
 	}
 	switch name = a.Caller; {
@@ -135,8 +135,6 @@ func (a Attempt) actor() (name string, agent bool) {
 		return "an agent's session", true
 	case name == "" || name == "unknown":
 		return cmp.Or(map[Door]string{DoorMCP: "an agent", DoorPoll: "Claude Ops"}[a.Door], "somebody"), agent
-	case strings.HasPrefix(name, "uid "):
-		return cmp.Or(map[string]string{"uid 0": "root"}[name], "user "+strings.TrimPrefix(name, "uid ")), false
 	case a.Door == DoorMCP:
 		if at := strings.LastIndexByte(name, ' '); at > 0 {
 			return name[:at], true
@@ -165,15 +163,31 @@ func (a Actor) called() (name string, agent bool) {
 	case agent:
 		return "an agent", true
 	case a.Person != nil && a.Person.Issuer == IssuerOS:
-		if name, found := strings.CutSuffix(a.Person.Name, ")"); found {
-			_, name, _ = strings.Cut(name, " (")
-			return name + " (uid " + a.Person.Subject + ")", false
-		}
-		return a.Person.Name, false
+		name, _ = osUserName(a.Person.Name)
+		return name, false
 	case a.Person != nil:
 		return PersonName(a.Person.Name), false
 	}
 	return client, false
+}
+
+// CallerName returns the actor of a line of a record, as Actor.String gives it, as people know them: the name that
+// stands in the sentence of the act. "" for "".
+func CallerName(caller string) string {
+	if caller == "" {
+		return ""
+	}
+	name, _ := Attempt{Caller: caller}.actor()
+	return name
+}
+
+// osUserName returns a user of the operating system with the name first, as in "ann (uid 1000)", and whether it is one.
+func osUserName(caller string) (name string, is bool) {
+	uid, name, named := strings.Cut(strings.TrimSuffix(caller, ")"), " (")
+	if !strings.HasPrefix(uid, "uid ") || !named {
+		return caller, strings.HasPrefix(uid, "uid ")
+	}
+	return name + " (" + uid + ")", true
 }
 
 // PersonName returns the name of somebody without the provider of identities that knows them: people read names, and

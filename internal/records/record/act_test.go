@@ -24,10 +24,10 @@ func TestAnActIsASentence(t *testing.T) {
 		`ann could not approve #3 "Check inodes" in demo/home: The file has changed`: {on(record.Attempt{
 			Door: record.DoorWeb, Caller: "company:ann", Action: "review.approve", Outcome: record.OutcomeRefused,
 			Code: fault.Conflict, PRNumber: 3}), record.Context{Title: "Check inodes"}},
-		"root started a session of tier 2 (session 5f3a): Failed": {record.Attempt{Door: record.DoorCLI,
+		"root (uid 0) started a session of tier 2 (session 5f3a): Failed": {record.Attempt{Door: record.DoorCLI,
 			Caller: "uid 0 (root)", Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: "session 5f3a",
 			Tier: gitprovider.TierInvestigate}, record.Context{Ended: "Failed"}},
-		"root could not start a session of tier 2: Tier too low": {record.Attempt{Door: record.DoorCLI, Caller: "uid 0",
+		"uid 0 could not start a session of tier 2: Tier too low": {record.Attempt{Door: record.DoorCLI, Caller: "uid 0",
 			Action: record.ActionStartSession, Outcome: record.OutcomeRefused, Code: fault.TierDenied,
 			Message: "session limits", Tier: gitprovider.TierInvestigate}, record.Context{}},
 		`watcher proposed #4 "Check disks" in demo/home`: {on(record.Attempt{Door: record.DoorMCP,
@@ -92,8 +92,8 @@ func TestAnActorIsNamedWithoutVersionAndIssuer(t *testing.T) {
 		{"claudeops-demo 1", record.DoorMCP, "", "claudeops-demo"},
 		{"watcher (claude-code 2.1)", record.DoorMCP, "", "watcher"},
 		{"claude-code 2.1", record.DoorMCP, "5f3a", "an agent's session"}, {"unknown", record.DoorMCP, "", "an agent"},
-		{"uid 0", record.DoorCLI, "", "root"}, {"uid 1000", record.DoorCLI, "", "user 1000"},
-		{"uid 1000 (joe)", record.DoorCLI, "", "joe"}, {"joe", record.DoorCLI, "", "joe"},
+		{"uid 0", record.DoorCLI, "", "uid 0"}, {"uid 1000", record.DoorCLI, "", "uid 1000"},
+		{"uid 1000 (joe)", record.DoorCLI, "", "joe (uid 1000)"}, {"joe", record.DoorCLI, "", "joe"},
 		{"ann lee", record.DoorWeb, "", "ann lee"}, {"company:ann", record.DoorWeb, "", "ann"},
 		{"", record.DoorWebhook, "", "somebody"}, {"", record.DoorREST, "", "somebody"},
 	} {

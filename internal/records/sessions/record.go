@@ -229,12 +229,13 @@ type Query struct {
 	Search string
 }
 
-// Starter returns the name of the person or the program that started the session; "" where that is not known.
+// Starter returns the name of the person or the program that started the session, as in the sentence of the act; ""
+// where that is not known.
 func (r Record) Starter() string {
 	if r.Actor.Session == nil || r.Actor.Session.Starter == nil {
 		return ""
 	}
-	return r.Actor.Session.Starter.String()
+	return record.CallerName(r.Actor.Session.Starter.String())
 }
 
 // Matches reports whether what was asked of the session, what it found, or why it ended holds the text, in letters of

@@ -435,7 +435,7 @@ func reviewStep(r gitprovider.Review) wayStep {
 	s := wayStep{
 		Icon:  word.Icon,
 		Tone:  word.Tone,
-		Who:   record.PersonName(r.Author),
+		Who:   record.CallerName(r.Author),
 		After: after,
 		Said:  r.Body,
 		At:    r.SubmittedAt,

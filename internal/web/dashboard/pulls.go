@@ -339,7 +339,7 @@ func (v *pullPage) fillSteps(reviews []gitprovider.Review) {
 	end := wayStep{Icon: v.Word.Icon, Tone: v.Word.Tone, Before: v.Word.Text}
 	if v.End != nil {
 		end.At = v.End.At
-		if end.Who = record.PersonName(v.End.By); end.Who != "" {
+		if end.Who = record.CallerName(v.End.By); end.Who != "" {
 			action := record.ActionPullClosed
 			if v.Status.State == gitprovider.StateMerged {
 				action = record.ActionPullMerged
@@ -354,7 +354,7 @@ func (v *pullPage) fillSteps(reviews []gitprovider.Review) {
 	if v.End != nil && v.End.LiftedBy != "" {
 		v.Way = append(
 			v.Way,
-			wayStep{Icon: "clock", Tone: views.Done, Who: record.PersonName(v.End.LiftedBy),
+			wayStep{Icon: "clock", Tone: views.Done, Who: record.CallerName(v.End.LiftedBy),
 				After: " " + record.StepOf("review.lift-cooldown"), At: v.End.LiftedAt},
 		)
 	}
@@ -375,7 +375,8 @@ func (v pullPage) Proposer() string {
 		return ""
 	}
 	first := v.Made[0].Proposal
-	return record.Attempt{Door: first.Door, Caller: first.Caller, Session: first.Session}.Act(record.Context{}).Who
+	return record.Attempt{Actor: first.Actor, Door: first.Door, Caller: first.Caller, Session: first.Session}.
+		Act(record.Context{}).Who
 }
 
 // Revised returns the time of its last revision; zero for never.
