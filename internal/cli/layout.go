@@ -129,7 +129,11 @@ func (s surface) table(out *strings.Builder, rows [][]string, folds bool) {
 		last.text, last.short = true, shortFold
 	}
 	if s.width > 0 && !s.long {
-		leaveOutEmpty(kinds, rows)
+		values := rows
+		if hasHead {
+			values = rows[1:]
+		}
+		leaveOutEmpty(kinds, values)
 		fit(kinds, s.width)
 	}
 	if folds && s.width > 0 && !s.long {
@@ -205,10 +209,10 @@ func isAge(cell string) bool {
 
 func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789") }
 
-// leaveOutEmpty leaves out the columns that may go and hold nothing.
+// leaveOutEmpty leaves out the columns that may go and hold nothing. The rows are those without the head.
 func leaveOutEmpty(kinds []tableColumn, rows [][]string) {
 	for i := range kinds {
-		kinds[i].left = kinds[i].goes > 0 && !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" })
+		kinds[i].left = kinds[i].goes > 0 && !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" })
 	}
 }
 

@@ -44,6 +44,16 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
+// A table without a head is a table of values: its first row counts when empty columns are left out.
+func TestATableOfOneRowKeepsItsColumns(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	sentences(&b, [][]string{{"ok", "repository me/home", "it is there"}})
+	if text := (surface{width: 80}).lay(b.String()); text != "ok  repository me/home  it is there\n" {
+		t.Errorf("it shows %q", text)
+	}
+}
+
 // A sentence in the last column goes on in the next line, below itself, and none of it is lost.
 func TestSentencesAreFoldedAndNotCut(t *testing.T) {
 	t.Parallel()
