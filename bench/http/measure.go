@@ -118,8 +118,8 @@ func (s *server) searches(ctx context.Context, n int64) (*http.Request, error) {
 	return s.newRequest(ctx, http.MethodGet, fmt.Sprintf("/api/v1/proposals?q=nothing-is-called-%d", n), "")
 }
 
-// newRequest is a request with the server's token, which takes what is sent compressed as a browser does: the client does
-// not read it, so that its own work is not measured.
+// newRequest is a request with the server's token, which takes what is sent compressed as a browser does. The client
+// does not read it, so that its own work is not measured.
 func (s *server) newRequest(ctx context.Context, method, target, body string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.url+target, strings.NewReader(body))
 	if err == nil {

@@ -151,8 +151,8 @@ func (w *writer) nameTaken(ctx context.Context, failure error) (same *sameChange
 	return nil, failure
 }
 
-// classifyNew classifies a branch that somebody has made at tip. gone says that it is withdrawn by now: there is no tip,
-// or what it named is not there any more.
+// classifyNew classifies a branch that somebody has made at tip. gone means that it is withdrawn by now: there is no
+// tip, or what it named is not there any more.
 func (w *writer) classifyNew(ctx context.Context, tip string) (kind branchKind, gone bool, err error) {
 	if tip == "" {
 		return branchTheirs, true, nil

@@ -98,6 +98,8 @@ func (a Authority) mayWrite() bool { return a.takesProposals() && !a.DryRun }
 func (a Authority) takesProposals() bool { return a.ReadOnly == "" && a.mayPropose() }
 
 // mayPropose reports whether the tier may propose anything.
+func (a Authority) mayPropose() bool { return a.Policy.Tiers.MaxFiles(a.Tier) > 0 }
+
 // policyHash returns the hash of the policy for the records.
 func (a Authority) policyHash() string {
 	if a.Unknown != "" {
@@ -105,8 +107,6 @@ func (a Authority) policyHash() string {
 	}
 	return a.Policy.Hash()
 }
-
-func (a Authority) mayPropose() bool { return a.Policy.Tiers.MaxFiles(a.Tier) > 0 }
 
 // Secrets finds credentials in texts. internal/base/textscan implements it.
 type Secrets interface {
