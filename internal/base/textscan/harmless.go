@@ -63,7 +63,9 @@ func hasForm(rule string) bool {
 	switch rule {
 	case "generic-api-key", "hashicorp-tf-password", "nuget-config-password", "kubernetes-secret-yaml", "curl-auth-header",
 		"curl-auth-user",
-		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "flag-password", "login-password", "assigned-password", "zigbee-network-key",
+		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "flag-password",
+		"login-password",
+		"assigned-password", "zigbee-network-key",
 		"vpn-key", "jwk-private-key", "signed-url", "otp-secret", "npmrc-token",
 		"azure-refresh-token":
 		return false

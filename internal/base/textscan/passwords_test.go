@@ -20,7 +20,8 @@ func passwordForms() map[string][]string {
 			"tool --password $\n", "tool --password=$ more\n", "tool --password '$'\n", "tool --password=\"$\"\n",
 			"tool --pass $\n", "tool --passwd $\n", "tool --passphrase $\n", "tool --admin-password $\n", "java -password $ x\n",
 			"keytool -storepass $ x\n", "wget --user joe --http-password=$ https://x\n", "args: [\"--password\", \"$\"]\n",
-			"args:\n- --password\n- $\n", "args:\n  - \"--password=$\"\n", "tool --password \\\n  $\n", "Run `tool --password $`.\n",
+			"args:\n- --password\n- $\n", "args:\n  - \"--password=$\"\n", "tool --password \\\n  $\n",
+			"Run `tool --password $`.\n",
 		},
 		"command-password": {
 			"mysql -u root -p$ db\n", "mysqldump -p'$'\n", "redis-cli -h x -a $ ping\n", "redis-cli --pass $\n",

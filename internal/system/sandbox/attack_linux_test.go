@@ -616,7 +616,7 @@ func callsIn32BitsInAChild(t targets) error {
 	cmd.Args = []string{"attack", "attack-one", t.File0, in32Bits}
 	said, err := cmd.CombinedOutput()
 	if err != nil {
-		const most = 300 // bytes: what the runtime says of a signal begins with its name
+		const most = 300 // bytes: the name of a signal stands at the beginning
 		return fmt.Errorf("%w: %.*s", err, most, said)
 	}
 	return nil
