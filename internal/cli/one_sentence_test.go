@@ -22,7 +22,7 @@ type noticesOfTest struct {
 	got map[string]noticeOfTest // by the request id
 }
 
-// noticeOfTest is how a notice tells an act.
+// noticeOfTest has the parts of a notice that tell an act.
 type noticeOfTest struct {
 	Event      record.Event
 	RequestID  string `json:"request_id"`

@@ -64,7 +64,8 @@ func hasForm(rule string) bool {
 	case "generic-api-key", "hashicorp-tf-password", "nuget-config-password", "kubernetes-secret-yaml", "curl-auth-header",
 		"curl-auth-user",
 		"netrc-password", "pgpass-password", "url-password", "command-password", "named-password", "flag-password",
-		"login-password", "assigned-password", "zigbee-network-key",
+		"login-password",
+		"assigned-password", "zigbee-network-key",
 		"vpn-key", "jwk-private-key", "signed-url", "otp-secret", "npmrc-token",
 		"azure-refresh-token":
 		return false

@@ -616,7 +616,7 @@ func callsIn32BitsInAChild(t targets) error {
 	cmd.Args = []string{"attack", "attack-one", t.File0, in32Bits}
 	said, err := cmd.CombinedOutput()
 	if err != nil {
-		const most = 300 // bytes: the report of the runtime begins with the name of the signal
+		const most = 300 // bytes: the name of a signal stands at the beginning
 		return fmt.Errorf("%w: %.*s", err, most, said)
 	}
 	return nil
