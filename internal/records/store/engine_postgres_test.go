@@ -79,8 +79,8 @@ func connect(t testing.TB, text string) *sql.DB {
 	return db
 }
 
-// emptyDatabase is the name of a database that holds the tables and no records. It is made once: the server copies it in
-// less time than it makes the tables anew.
+// emptyDatabase is the name of a database that holds the tables and no records. It is made once: the server copies it
+// in less time than it makes the tables anew.
 var emptyDatabase struct {
 	once sync.Once
 	name string
