@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/textscan/secretrules"
 )
@@ -370,12 +369,7 @@ func isEncoding(c byte) bool {
 
 // decodeRun returns the decoded form of a run, or "". Of packed data it returns at most one byte beyond maxInflated.
 func decodeRun(run string) string {
-	digits := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && isEncoding(byte(r)) {
-			return r
-		}
-		return -1
-	}, run)
+	digits := onlyDigits(run)
 	for _, decode := range [](func(string) ([]byte, error)){decodeHex, decodeBase32, decodeBase64} {
 		data, err := decode(digits)
 		if err != nil || len(data) == 0 {
@@ -388,14 +382,31 @@ func decodeRun(run string) string {
 	return ""
 }
 
+// onlyDigits returns a run without what stands between the digits of encoded text.
+func onlyDigits(run string) string {
+	digits := make([]byte, 0, len(run))
+	for i := range len(run) {
+		if isEncoding(run[i]) {
+			digits = append(digits, run[i])
+		}
+	}
+	return string(digits)
+}
+
 func decodeHex(digits string) ([]byte, error) { return hex.DecodeString(digits) }
 
 func decodeBase32(digits string) ([]byte, error) {
+	if strings.ContainsAny(digits, "0189+/-_=") { // most runs are not base32, which costs less to see than to try
+		return nil, base32.CorruptInputError(0)
+	}
 	return base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(digits))
 }
 
 func decodeBase64(digits string) ([]byte, error) {
-	standard := strings.NewReplacer("-", "+", "_", "/").Replace(digits)
+	standard := digits
+	if strings.ContainsAny(digits, "-_") {
+		standard = strings.NewReplacer("-", "+", "_", "/").Replace(digits)
+	}
 	if len(standard)%4 == 1 {
 		standard = standard[:len(standard)-1]
 	}
