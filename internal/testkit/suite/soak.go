@@ -39,21 +39,21 @@ func soak(ctx context.Context, opts options, packages []string, out io.Writer) e
 	defer stop()
 	s := &rounds{options: opts, out: out, failures: map[testID]int{}}
 	s.run(ctx, binaries)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	often := func(a, b testID) int { return s.failures[b] - s.failures[a] }
 	for _, id := range slices.SortedFunc(maps.Keys(s.failures), often) {
 		fmt.Fprintf(out, "%d of %d rounds: %s %s\n", s.failures[id], opts.soak, relative(id.Package), id.Test)
 	}
-	if len(s.failures) > 0 {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(s.failures) > 0:
 		return errFailed
 	}
 	fmt.Fprintf(out, "%d rounds in a row are green\n", opts.soak)
 	return nil
 }
 
-// rounds runs binaries and reports each round when its last binary ends.
+// rounds runs binaries, reports a failed test when its binary ends, and each round when its last binary ends.
 type rounds struct {
 	options
 	out      io.Writer
@@ -82,6 +82,9 @@ func (s *rounds) run(ctx context.Context, binaries []binary) {
 		workers.Go(func() {
 			for j := range queue {
 				events, spent := runBinary(ctx, s.core, j.binary, strconv.Itoa(j.round.number))
+				if ctx.Err() != nil {
+					continue // it was ended with the soak
+				}
 				lock.Lock()
 				s.ended(j, events, spent)
 				lock.Unlock()
@@ -102,9 +105,14 @@ func (s *rounds) run(ctx context.Context, binaries []binary) {
 
 // ended adds what a binary said to its round, and reports the round if it was the last one.
 func (s *rounds) ended(j job, events []event, spent time.Duration) {
-	r := j.round
+	r, before := j.round, len(j.round.report.failedAt)
 	for _, e := range events {
 		r.report.take(e)
+	}
+	for _, id := range r.report.failedAt[before:] {
+		if s.failures[id]++; s.failures[id] == 1 {
+			fmt.Fprintf(s.out, "%s  %s\n", strings.Join(r.report.kept[id], ""), r.report.command(id))
+		}
 	}
 	r.costs = append(r.costs, timed{testID{Package: j.pkg}, spent.Seconds()})
 	if r.left--; r.left > 0 {
@@ -120,11 +128,6 @@ func (s *rounds) ended(j job, events []event, spent time.Duration) {
 	}
 	fmt.Fprintf(s.out, "round %d: %d passed, %d failed in %s; %.0f s of processor time (%s)\n", r.number, r.report.passed,
 		len(r.report.failedAt), time.Since(r.report.began).Round(time.Second), sum, strings.Join(dearest, ", "))
-	for _, id := range r.report.failedAt {
-		if s.failures[id]++; s.failures[id] == 1 {
-			fmt.Fprintf(s.out, "%s  %s\n", strings.Join(r.report.kept[id], ""), r.report.command(id))
-		}
-	}
 }
 
 // binary is the compiled test of a package.
@@ -155,24 +158,34 @@ func forRun(flag string) bool {
 // runBinary returns a package's events and the processor time that it took. The shuffle of a round is the same for all
 // packages, so that it can be repeated.
 func runBinary(ctx context.Context, core int, b binary, seed string) ([]event, time.Duration) {
-	cmd := onCore(ctx, core, "go", "tool", "test2json", "-t", "-p", b.pkg, b.file, "-test.v=test2json",
-		"-test.shuffle="+seed, "-test.timeout=4h", "-test.count=1")
+	cmd := onCore(ctx, core, b.file, "-test.v=test2json", "-test.shuffle="+seed, "-test.timeout=4h", "-test.count=1")
 	cmd.Dir = b.dir
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	err := cmd.Run()
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		return []event{{Action: "output", Package: b.pkg, Output: err.Error() + "\n"}, {Action: "fail", Package: b.pkg}}, 0
+	}
+	return eventsOf(ctx, b.pkg, &output, cmd.ProcessState), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
+
+// eventsOf returns what a test binary printed as events. A binary that ended otherwise than it says has failed.
+func eventsOf(ctx context.Context, pkg string, printed io.Reader, ended *os.ProcessState) []event {
+	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", "-p", pkg)
+	cmd.Stdin = printed
+	text, err := cmd.Output()
 	var events []event
-	for line := range strings.Lines(output.String()) {
+	for line := range bytes.Lines(text) {
 		var e event
-		if json.Unmarshal([]byte(line), &e) == nil {
+		if json.Unmarshal(line, &e) == nil {
 			events = append(events, e)
 		}
 	}
-	if n := len(events); err != nil && (n == 0 || events[n-1].Test != "" || events[n-1].Action != "fail") {
-		events = append(events, event{Action: "output", Package: b.pkg, Output: err.Error() + "\n"},
-			event{Action: "fail", Package: b.pkg})
+	n := len(events)
+	if err == nil && (ended.Success() || n > 0 && events[n-1].Test == "" && events[n-1].Action == "fail") {
+		return events
 	}
-	return events, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return append(events, event{Action: "output", Package: pkg, Output: fmt.Sprintln(ended, err)},
+		event{Action: "fail", Package: pkg})
 }
 
 // onCore returns a command that runs on one core alone.
