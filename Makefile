@@ -101,7 +101,7 @@ styles: ## make the kept style sheet and icons of the dashboard anew; needs npm
 golden: ## rewrite the snapshots that tests compare with; look at the diff
 	UPDATE_GOLDEN=1 go test -count=1 -run Schemas $$(grep -rl --include='*_test.go' operationtest.Schemas internal | xargs -n 1 dirname | sed 's,^,./,' | sort -u)
 	cd tools/gitleaks && UPDATE_GOLDEN=1 go test -count=1 -run TestTheRulesAreThoseOfGitleaks .
-	UPDATE_GOLDEN=1 go test -count=1 -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|ToolsListInBothEras|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/health ./internal/testkit/agentdocs ./internal/base/sanitize ./internal/proposals/prflow
+	UPDATE_GOLDEN=1 go test -count=1 -timeout=$(TEST_TIMEOUT) -run '^Test(ThePageOf|TheBehaviourOf|TheDescriptionHas|TheFilesOfDeployment|ToolsListInBothEras|WhatEachClientReads|Scripts)' ./internal/mcpserver ./internal/cli ./internal/web ./internal/web/health ./internal/testkit/agentdocs ./internal/testkit/deploytest ./internal/base/sanitize ./internal/proposals/prflow
 
 # The end-to-end tests run in five parts beside each other, since each waits for other programs: those of pages, those of
 # clients, that of an agent which attacks, the suites that need PostgreSQL, and the package in a booted Debian.

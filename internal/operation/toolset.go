@@ -77,7 +77,7 @@ func (t Toolset) Schema(o Operation, side string) (json.RawMessage, error) {
 	name := "schema/" + o.Name + "." + side + ".json"
 	text, err := fs.ReadFile(t.Schemas, name)
 	if err != nil {
-		return nil, fmt.Errorf("schema of a tool: %w", err)
+		return nil, fmt.Errorf("schema of a tool (make golden writes it): %w", err)
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, text); err != nil {

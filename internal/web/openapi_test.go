@@ -16,7 +16,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
-	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 )
@@ -269,7 +268,7 @@ func TestWhatTheDescriptionListsIsAllThatThereIs(t *testing.T) {
 		path, parameter string
 		want            []string
 	}{
-		{"/api/v1/proposals", "gate", names(prflow.Gates())}, {"/api/v1/proposals", "pull", names(record.PullStates())},
+		{"/api/v1/proposals", "pull", names(record.PullStates())},
 		{"/api/v1/audit", "pull", names(record.PullStates())}, {"/api/v1/sessions", "state", names(sessions.States())},
 	} {
 		var got []string

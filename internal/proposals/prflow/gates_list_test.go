@@ -14,27 +14,39 @@ import (
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 func TestThePageOfTheGatesHasTheirListInItsOrder(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/explain/gates.md")
+	const name = "../../../docs/explain/gates.md"
+	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want, got []string
+	var rows strings.Builder
 	for _, g := range gates() {
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", g.Name, g.Asks, g.Phase))
+		fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", g.Name, g.Asks, g.Phase)
 	}
-	for line := range strings.Lines(string(page)) {
-		if strings.HasPrefix(line, "| `") {
-			got = append(got, strings.TrimSpace(line))
+	before, after, _ := strings.Cut(string(page), "|---|---|---|\n")
+	end := strings.Index(after, "\n\n")
+	operationtest.Golden(t, name, []byte(before+"|---|---|---|\n"+rows.String()+after[end+1:]))
+}
+
+func TestTheRecordsKnowEveryGate(t *testing.T) {
+	t.Parallel()
+	if !slices.Equal(Gates(), record.Gates()) {
+		t.Errorf("the records know the gates %q; prflow asks %q", record.Gates(), Gates())
+	}
+	for _, gate := range append(Gates(), "") {
+		if got, err := record.ParseGate(string(gate)); got != gate || err != nil {
+			t.Errorf("%q is read as %q, %v", gate, got, err)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("docs/explain/gates.md has\n%s\nthe list of gates is\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if _, err := record.ParseGate("none"); fault.CodeOf(err) != fault.InvalidArgument {
+		t.Errorf("a name that no gate has: %v", err)
 	}
 }
 

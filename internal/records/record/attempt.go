@@ -4,6 +4,8 @@
 package record
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
@@ -218,6 +220,19 @@ const (
 func Gates() []Gate {
 	return []Gate{GateArguments, GateTier, GateScope, GateBaseTree, GateContent, GatePause, GateRepository,
 		GateFacts, GateRevision, GateDuplicate, GateCooldown, GateAudit, GateCaps}
+}
+
+// ParseGate returns the gate with a name, and "" for none; invalid_argument for a name that no gate has.
+func ParseGate(name string) (Gate, error) {
+	gate := Gate(name)
+	if gate == "" || slices.Contains(Gates(), gate) {
+		return gate, nil
+	}
+	names := make([]string, len(Gates()))
+	for i, g := range Gates() {
+		names[i] = string(g)
+	}
+	return "", fault.New(fault.InvalidArgument, "`gate` is not one of %s", strings.Join(names, ", "))
 }
 
 // Ruling is the result of a gate.

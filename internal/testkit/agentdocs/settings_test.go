@@ -2,7 +2,9 @@ package agentdocs
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
@@ -46,25 +49,20 @@ func TestMCPConfigStartsTheContainersBinary(t *testing.T) {
 
 // Claude Code passes ${NAME} on literally when the variable is missing, so that the form with a default is used. The
 // default is empty, which is unset: another one would beat the operator's environment file.
-func TestMCPConfigHandsEveryVariableOnAndKnowsNoDefault(t *testing.T) {
+func TestTheFilesOfDeploymentHandEveryVariableToTheServer(t *testing.T) {
 	t.Parallel()
-	var config mcpConfig
-	decodeStrictly(t, ".claude/mcp.json", &config)
-	env, want := config.Servers[serverName].Env, serverVariables()
-	for name, value := range env {
-		if _, known := want[name]; !known {
-			t.Errorf("%s is not a variable of the MCP server", name)
+	var b strings.Builder
+	for i, v := range config.ServerVariables(forges.All()) {
+		if i > 0 {
+			b.WriteString(",")
 		}
-		if expected := "${" + name + ":-}"; value != expected {
-			t.Errorf("%s is %q, want %q", name, value, expected)
-		}
+		fmt.Fprintf(&b, "\n        \"%s\": \"${%[1]s:-}\"", v.Name)
 	}
-	for name := range want {
-		if _, given := env[name]; !given {
-			t.Errorf("%s is not handed to the server", name)
-		}
-	}
-	if tier, ok := gitprovider.ParseTier(want["CLAUDEOPS_TIER"]); !ok || tier != gitprovider.TierObserve {
+	const head = "\"env\": {"
+	before, after, _ := strings.Cut(read(t, ".claude/mcp.json"), head)
+	end := strings.Index(after, "\n      }")
+	operationtest.Golden(t, filepath.Join("..", "..", "..", ".claude", "mcp.json"), []byte(before+head+b.String()+after[end:]))
+	if tier, ok := gitprovider.ParseTier(serverVariables()["CLAUDEOPS_TIER"]); !ok || tier != gitprovider.TierObserve {
 		t.Errorf("the default tier is %v, want the lowest", tier)
 	}
 }

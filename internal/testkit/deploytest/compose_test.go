@@ -2,6 +2,7 @@ package deploytest_test
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,27 +10,69 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
 // A variable that is added to the code has to be passed on here, otherwise it cannot be set in the container.
-func TestComposeHandsEveryVariableOn(t *testing.T) {
+// `make golden` adds it behind the variable that the code has before it; where it belongs better is for people to say.
+func TestTheFilesOfDeploymentNameEveryVariable(t *testing.T) {
+	var handed, set []string
+	for _, v := range deployed() {
+		handed = append(handed, composeLine(v))
+		if _, fixed := ofImage()[v.Name]; !fixed && !v.Secret {
+			set = append(set, v.Name+"=")
+		}
+	}
+	for name, text := range map[string]string{
+		"compose.yaml": withLines(read(t, "compose.yaml"), ": ", handed),
+		".env.example": withLines(read(t, ".env.example"), "=", set),
+	} {
+		operationtest.Golden(t, filepath.Join("..", "..", "..", name), []byte(text))
+	}
+}
+
+// withLines returns a text with the lines that it lacks, each behind the wanted line before it. A line is known by what
+// stands before the sign; what stands behind it is kept.
+func withLines(text, sign string, wanted []string) string {
+	lines, at := strings.Split(text, "\n"), 0
+	for _, line := range wanted {
+		key, _, _ := strings.Cut(line, sign)
+		found := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, key+sign) })
+		if found < 0 {
+			found = at + 1
+			lines = slices.Insert(lines, found, line)
+		}
+		at = found
+	}
+	return strings.Join(lines, "\n")
+}
+
+// composeLine is how compose.yaml hands a variable on: a secret as a file, and what the image settles as it is.
+func composeLine(v config.Variable) string {
+	name, value := v.Name, "${"+v.Name+":-}"
+	if v.Name == "CLAUDEOPS_LOG_FORMAT" {
+		value = "${CLAUDEOPS_LOG_FORMAT:-json}"
+	}
+	if v.Secret {
+		name, value = v.Name+"_FILE", "/run/secrets/"+secretFile(v)
+	}
+	if fixed, ok := ofImage()[v.Name]; ok {
+		value = fixed
+	}
+	return "      " + name + ": " + value
+}
+
+func TestComposeHandsOnWhatTheProductReads(t *testing.T) {
 	env := composed(t).Services["claudeops"].Environment
 	known := map[string]bool{}
 	for _, v := range deployed() {
-		name, want := v.Name, "${"+v.Name+":-"
-		if v.Secret {
-			name, want = v.Name+"_FILE", "/run/secrets/"+secretFile(v)
-		}
-		if fixed, ok := ofImage()[v.Name]; ok {
-			want = fixed
-		}
+		name, _, _ := strings.Cut(strings.TrimSpace(composeLine(v)), ":")
 		known[name] = true
-		line := name + ": " + want
-		if !strings.Contains(read(t, "compose.yaml"), "\n      "+line) {
-			t.Errorf("compose.yaml has no line %q", line)
+		if !strings.Contains(read(t, "compose.yaml"), composeLine(v)+"\n") {
+			t.Errorf("compose.yaml has no line %q", composeLine(v))
 		}
 	}
 	// What this machine and the model are reached by, which Go and the agent's program read.

@@ -49,7 +49,7 @@ type proposalParams struct {
 	Provider string    `json:"provider,omitempty" maxLength:"64"`
 	Outcome  string    `json:"outcome,omitempty" enum:"opened,revised,reused,dry_run,refused,failed"`
 	Code     string    `json:"code,omitempty" pattern:"^[a-z_]{1,40}$" doc:"Code of a refusal or failure" example:"scope_denied"`
-	Gate     string    `json:"gate,omitempty" doc:"One that refused" enum:"arguments,tier,scope,base_tree,content,pause,repository,facts,revision,duplicate,cooldown,audit,caps"`
+	Gate     string    `json:"gate,omitempty" pattern:"^[a-z_]{1,40}$" doc:"One that refused" example:"scope"`
 	Door     string    `json:"door,omitempty" enum:"mcp,rest,cli,web"`
 	Caller   string    `json:"caller,omitempty" maxLength:"200" doc:"The whole name"`
 	Session  string    `json:"session,omitempty" maxLength:"64" doc:"Id of an agent's session"`
@@ -68,10 +68,13 @@ func (h *proposals) list(ctx context.Context, _ operation.Call, q proposalParams
 	if err != nil {
 		return ProposalList{}, err
 	}
+	gate, err := record.ParseGate(q.Gate)
+	if err != nil {
+		return ProposalList{}, err
+	}
 	rows, err := h.attempts(ctx, p, record.AttemptQuery{
 		Repo: q.Repo, Provider: q.Provider, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code),
-		Gate: record.Gate(q.Gate),
-		Door: record.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: record.PullState(q.Pull), Since: q.Since,
+		Gate: gate, Door: record.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: record.PullState(q.Pull), Since: q.Since,
 		Until: q.Until, Search: q.Q,
 	})
 	if err != nil {

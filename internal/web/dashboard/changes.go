@@ -166,7 +166,7 @@ type changesParams struct {
 	Repo    string `json:"repo,omitempty"`
 	Caller  string `json:"caller,omitempty"`
 	Code    string `json:"code,omitempty" maxLength:"40"`
-	Gate    string `json:"gate,omitempty" enum:"arguments,tier,scope,base_tree,content,pause,repository,facts,revision,duplicate,cooldown,audit,caps"`
+	Gate    string `json:"gate,omitempty" pattern:"^[a-z_]{1,40}$"`
 	Since   string `json:"since,omitempty"` // a day
 	Until   string `json:"until,omitempty"` // a day, inclusive
 	Session string `json:"session,omitempty"`
@@ -245,11 +245,14 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 	if !until.IsZero() {
 		until = until.AddDate(0, 0, 1)
 	}
+	gate, err := record.ParseGate(q.Gate)
+	if err != nil {
+		return httpx.Response{}, err
+	}
 	at := placeOf(q.Before, q.After, q.Sort)
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{
 		Tab: record.Tab(q.Tab), Changes: true, Search: q.Q, Repo: q.Repo, Caller: q.Caller, Code: fault.Code(q.Code),
-		Gate:  record.Gate(q.Gate),
-		Since: since, Until: until, Session: q.Session, Before: at.before, After: at.after, Limit: pageSize + 1,
+		Gate: gate, Since: since, Until: until, Session: q.Session, Before: at.before, After: at.after, Limit: pageSize + 1,
 	})
 	if err != nil {
 		return httpx.Response{}, err
