@@ -122,8 +122,6 @@ func sampleAudit(ago func(time.Duration) time.Time) []record.AuditEntry {
 			PullState: "merged", Act: "session " + listedID + " proposed #12 in demo/home-cluster: " + cjkTitle},
 		{Seq: 1202, Time: ago(72 * time.Hour), Caller: "ann\x1b[31m", Door: "web", Tier: 3, Outcome: "failed",
 			Code: fault.UpstreamError, Act: "ann could not merge #7: " + rtlTitle},
-		{Seq: 1201, Time: ago(96 * time.Hour), Caller: "uid 0 (root)", Door: "cli", Tier: 1, Outcome: "done",
-			Act: "root (uid 0) paused everything"},
 	}
 }
 
