@@ -91,7 +91,8 @@ func describeAudit(w *strings.Builder, entries []record.AuditEntry) {
 	rows := [][]string{{"SEQ", "TIME", "WHO", "DOOR", "TIER", "OUTCOME", "CODE", "PULL", "WHAT HAPPENED"}}
 	for _, e := range entries {
 		rows = append(rows, []string{
-			strconv.FormatInt(e.Seq, 10), operation.TimeCell(e.Time), cleanLine(e.Caller, 100), views.Door(record.Door(e.Door)),
+			strconv.FormatInt(e.Seq, 10), operation.TimeCell(e.Time), cleanLine(record.ReadableCaller(e.Caller), 100),
+			views.Door(record.Door(e.Door)),
 			strconv.Itoa(e.Tier), views.Outcome(record.Outcome(e.Outcome)).Text, string(e.Code),
 			wordFor(record.PullState(e.PullState)).Text, e.Act,
 		})
@@ -133,7 +134,8 @@ func describeEntry(w *strings.Builder, e record.AuditEntry) {
 		{"  action", e.Action + ", " + views.Outcome(record.Outcome(e.Outcome)).Text + ", " +
 			e.Time.Format(time.RFC3339Nano)},
 		{"  request", e.RequestID},
-		{"  caller", cleanLine(e.Caller, 200) + ", " + views.Door(record.Door(e.Door)) + ", tier " + strconv.Itoa(e.Tier)},
+		{"  caller", cleanLine(record.ReadableCaller(e.Caller), 200) + ", " + views.Door(record.Door(e.Door)) + ", tier " +
+			strconv.Itoa(e.Tier)},
 		{"  duration", fmt.Sprintf("%.1f ms", e.DurationMS)},
 	}
 	if e.Repo != "" {

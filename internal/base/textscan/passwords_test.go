@@ -60,6 +60,26 @@ func TestPasswordsAreFoundHoweverTheyAreGiven(t *testing.T) {
 	}
 }
 
+// One password at one place is one problem, however many rules find it.
+func TestAPasswordIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	s := NewScanner(nil)
+	for rule, forms := range passwordForms() {
+		for _, form := range forms {
+			for _, password := range []string{"Xk29dKqP0z" + "!Rt", "hX7" + "#kq2Lw"} {
+				text := strings.ReplaceAll(form, "$", password)
+				if found := secretsOf(t, s, "docs/a.md", text); len(found) != 1 || found[0].Rule != rule {
+					t.Errorf("%s: found %v in %q", rule, found, text)
+				}
+			}
+		}
+	}
+	text := strings.ReplaceAll("tool --password $ --secret=$\n", "$", "hX7"+"#kq2Lw")
+	if found := secretsOf(t, s, "docs/a.md", text); len(found) != 2 {
+		t.Errorf("found %v in two credentials", found)
+	}
+}
+
 func TestPasswordsOfLettersAndDigitsAreFoundBehindNamesThatGitleaksLacks(t *testing.T) {
 	t.Parallel()
 	s := NewScanner(nil)

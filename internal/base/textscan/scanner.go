@@ -132,16 +132,16 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 	var found []hit
 	for _, where := range s.own.set().spans(layers) {
 		found = append(found, hit{OwnTokenRule, "A credential of this server itself.", where.start,
-			max(where.start, where.end-1)})
+			max(where.start, where.end-1), 0})
 	}
 	if beyond >= 0 {
 		found = append(found, hit{EncodedRule, "Text that is encoded too often, or unpacks to too much, to look into.",
-			beyond, len(text)})
+			beyond, len(text), 0})
 	}
 	found = append(found, knownSecrets(w, rules, layers)...)
 	if w.Spent() {
 		found = append(found, hit{CostlyRule, "Text that has too much of what begins like a credential to search it all.",
-			0, len(text)})
+			0, len(text), 0})
 	}
 	if err := w.Err(); err != nil {
 		return nil, fmt.Errorf("scan %q for secrets: %w", name, err)
@@ -152,8 +152,10 @@ func (s *Scanner) Secrets(ctx context.Context, name, text string) ([]Secret, err
 // unbounded returns a Work without a limit, for texts that are short, or were searched already.
 func unbounded() *secretrules.Work { return secretrules.NewWork(context.Background(), math.MaxInt) }
 
-// firstOf returns the first MaxSecrets findings in a text, one for each rule and place.
+// firstOf returns the first MaxSecrets findings in a text, one for each rule and place, and one for each credential
+// that rules for whatever a name is assigned to have found.
 func firstOf(found []hit, text string) []Secret {
+	found = onceEach(found)
 	slices.SortFunc(found, func(a, b hit) int {
 		return cmp.Or(a.at-b.at, strings.Compare(a.rule, b.rule), b.last-a.last)
 	})
@@ -165,6 +167,31 @@ func firstOf(found []hit, text string) []Secret {
 		out = append(out, Secret{h.rule, h.description, line, column, max(line, lines.lineAt(h.last))})
 	}
 	return out
+}
+
+// onceEach leaves out findings of rules that know a credential by what stands before it, where a more specific rule has
+// found one that begins or ends at the same place.
+func onceEach(found []hit) []hit {
+	begins, ends := map[int]int{}, map[int]int{} // the rank of the most specific rule there
+	for _, h := range found {
+		if h.value > 0 {
+			begins[h.value] = max(begins[h.value], specificity(h.rule))
+			ends[h.last] = max(ends[h.last], specificity(h.rule))
+		}
+	}
+	return slices.DeleteFunc(found, func(h hit) bool {
+		return h.value > 0 && specificity(h.rule) < max(begins[h.value], ends[h.last])
+	})
+}
+
+// specificity ranks rules by how much they say of what they find.
+func specificity(rule string) int {
+	general := []string{"generic-api-key", "hashicorp-tf-password", "named-password", "assigned-password",
+		"flag-password", "login-password", "command-password", "curl-auth-user"}
+	if at := slices.Index(general, rule); at >= 0 {
+		return at + 1
+	}
+	return len(general) + 1
 }
 
 // Withheld stands where Hide has taken out what looks like a secret.
@@ -262,6 +289,7 @@ type ruleLine struct {
 type hit struct {
 	rule, description string
 	at, last          int
+	value             int // where the credential itself begins; 0 where it is not known
 }
 
 // knownSecrets runs the rules over a text, over what its layers show beyond it, over both without comments, and over
@@ -322,7 +350,7 @@ func (s *secretSearch) any(f secretrules.Finding, in layer) {
 		return
 	}
 	s.here[at] = true
-	s.found = append(s.found, hit{f.Rule, f.Description, where, max(where, in.lastOrigin(f.To))})
+	s.found = append(s.found, hit{f.Rule, f.Description, where, max(where, in.lastOrigin(f.To)), in.origin(f.From)})
 }
 
 // takeForm takes only findings of rules that look for one kind of credential, and no names that were put together:

@@ -181,6 +181,22 @@ func CallerName(caller string) string {
 	return name
 }
 
+// ReadableCaller returns the actor of a line of a record, as Actor.String gives it, with nothing left out: a user of the
+// operating system has the name first, as in sentences.
+func ReadableCaller(caller string) string {
+	name, _ := osUserName(caller)
+	return name
+}
+
+// RecordedCaller returns the actor as a record has it, of what ReadableCaller returned or of itself.
+func RecordedCaller(name string) string {
+	user, uid, found := strings.Cut(strings.TrimSuffix(name, ")"), " (uid ")
+	if !found || uid == "" || strings.Trim(uid, "0123456789") != "" || !strings.HasSuffix(name, ")") {
+		return name
+	}
+	return osName(uid, user)
+}
+
 // osUserName returns a user of the operating system with the name first, as in "ann (uid 1000)", and whether it is one.
 func osUserName(caller string) (name string, is bool) {
 	uid, name, named := strings.Cut(strings.TrimSuffix(caller, ")"), " (")

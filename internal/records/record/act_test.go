@@ -103,3 +103,25 @@ func TestAnActorIsNamedWithoutVersionAndIssuer(t *testing.T) {
 		}
 	}
 }
+
+func TestAUserOfTheSystemHasTheNameFirstAndIsFoundByIt(t *testing.T) {
+	for recorded, want := range map[string]string{
+		"uid 0 (root)": "root (uid 0)", "uid 1000 (joe (2))": "joe (2) (uid 1000)", "uid 1000": "uid 1000",
+		"watcher (claude-code 2.1)": "watcher (claude-code 2.1)", "company:ann": "company:ann", "": "", "joe": "joe",
+	} {
+		got := record.ReadableCaller(recorded)
+		if got != want {
+			t.Errorf("%q: %q, want %q", recorded, got, want)
+		}
+		for _, name := range []string{got, recorded} {
+			if back := record.RecordedCaller(name); back != recorded {
+				t.Errorf("%q is looked for as %q, want %q", name, back, recorded)
+			}
+		}
+	}
+	for _, name := range []string{"root (uid )", "root (uid x)", "root (uid 0", "(uid 0)"} {
+		if got := record.RecordedCaller(name); got != name {
+			t.Errorf("%q is looked for as %q", name, got)
+		}
+	}
+}

@@ -380,6 +380,7 @@ func Tabs() []Tab { return []Tab{TabWaiting, TabAgent, TabRefused, TabMerged, Ta
 // FrameCounts are the numbers that every page of the dashboard shows beside its own content.
 type FrameCounts struct {
 	Tabs    map[Tab]int64 // the changes of each tab, and under "" all
+	Pulls   PullTotals    // of those that are open
 	Running int64         // sessions
 	Paused  int64         // pauses that last
 }

@@ -203,7 +203,7 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 		c.add("provider"+c.plain+" IN ('"+localProvider+"', $%d)", textColumn(stored))
 	}
 	c.equals("door"+c.plain+" = $%d", string(q.Door))
-	c.equals("caller"+c.plain+" = $%d", q.Caller)
+	c.equals("caller"+c.plain+" = $%d", record.RecordedCaller(q.Caller))
 	c.equals("session = $%d", q.Session)
 	c.equals("outcome"+c.plain+" = $%d", string(q.Outcome))
 	c.equals("code"+c.plain+" = $%d", string(q.Code))

@@ -136,7 +136,7 @@ func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 	}
 	c.equals("outcome = $%d", string(q.Outcome))
 	c.equals("code = $%d", string(q.Code))
-	c.equals("caller = $%d", q.Caller)
+	c.equals("caller = $%d", record.RecordedCaller(q.Caller))
 	c.equals("request_id = $%d", q.RequestID)
 	c.equals("request_id IN (SELECT proposal_id FROM pulls WHERE state = $%d)", string(q.Pull))
 	c.equals("door = $%d", string(q.Door))

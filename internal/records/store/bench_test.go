@@ -131,9 +131,10 @@ func fillLedger(b *testing.B, s *Store, n int) {
 	b.Helper()
 	const numbers = "WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
 	for _, insert := range []string{
-		`INSERT INTO proposals (` + proposalColumns + `, opened_us, opened_seq) ` + numbers + `SELECT 'p-' || i, i * 1000000,
+		`INSERT INTO proposals (id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
+			title, body, digest, state, branch, commit_id, pr_number, pr_url, opened_us, opened_seq) ` + numbers + `SELECT 'p-' || i, i * 1000000,
 			'mcp', 'claude-code/2.1', 2, 'local', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'Watch the disk',
-			'It was full.', 'd-' || i, 'opened', 'claude-ops/check/' || i, 'c0ffee', i, 'https://git.example.org/' || i, '', '',
+			'It was full.', 'd-' || i, 'opened', 'claude-ops/check/' || i, 'c0ffee', i, 'https://git.example.org/' || i,
 			i * 1000000, i FROM n`,
 		`INSERT INTO proposal_files (proposal_id, path, action, content) ` + numbers + `SELECT 'p-' || i,
 			'checks/' || i || '.md', 'create', CAST('' AS ` + blobType + `) FROM n`,

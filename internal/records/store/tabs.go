@@ -157,7 +157,11 @@ func (h *History) FrameCounts(ctx context.Context) (out record.FrameCounts, err 
 	if err != nil {
 		return out, err
 	}
-	out = record.FrameCounts{Tabs: map[record.Tab]int64{}, Running: counted["running"], Paused: counted["paused"]}
+	out = record.FrameCounts{Tabs: map[record.Tab]int64{}, Pulls: record.PullTotals{}, Running: counted["running"],
+		Paused: counted["paused"]}
+	for _, standing := range append(record.WaitingStandings(), record.StandingAgent) {
+		out.Pulls[standing] = counted["pull"+string(standing)]
+	}
 	for _, tab := range append([]record.Tab{""}, record.Tabs()...) {
 		lists := listsOf(tab)
 		for _, standing := range lists.standings {

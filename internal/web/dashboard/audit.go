@@ -124,7 +124,7 @@ func (h *auditPages) choices(ctx context.Context, q auditPageParams) ([]choice, 
 	}
 	who := []option{{Text: "Who"}}
 	for _, c := range callers {
-		who = append(who, option{c, c, c == q.Who})
+		who = append(who, option{c, record.ReadableCaller(c), c == record.RecordedCaller(q.Who)})
 	}
 	what := chosen("What", q.What, [][2]string{
 		{"proposals", "Proposals"}, {"reviews", "Reviews"}, {"seen", "Seen at the forge"}, {"sessions", "Sessions"},

@@ -201,7 +201,7 @@ func (v *changesPage) offer() {
 	slices.Sort(v.Repos)
 	slices.Sort(v.Agents)
 	if !v.Filter.Any {
-		v.Total = int(v.TabCounts[record.Tab(v.Filter.Tab)])
+		v.Total = int(v.Counts.Tabs[record.Tab(v.Filter.Tab)])
 	}
 }
 
@@ -269,7 +269,7 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 func tabsOf(page pages.Page, shown string) (out []changeTab) {
 	texts := []string{"All", "Waiting for " + page.WaitsFor(), "With the agent", "Refused", "Merged", "Closed"}
 	for i, tab := range append([]record.Tab{""}, record.Tabs()...) {
-		one := changeTab{Text: texts[i], Count: page.TabCounts[tab], Shown: string(tab) == shown}
+		one := changeTab{Text: texts[i], Count: page.Counts.Tabs[tab], Shown: string(tab) == shown}
 		if tab != "" {
 			one.Query = "?tab=" + string(tab)
 		}

@@ -31,19 +31,6 @@ type chartDay struct {
 	Parts  []chartPart
 }
 
-// Key returns the numbers of the day: its row of the table is a part of the page, and its bar, which grows and shrinks
-// with those of other days, is not.
-func (d chartDay) Key() any {
-	b := d.Day.AppendFormat(nil, time.DateOnly)
-	for _, n := range d.Counts {
-		b = strconv.AppendInt(append(b, ' '), int64(n), 10)
-	}
-	return string(b)
-}
-
-// Moment returns no time.
-func (chartDay) Moment() time.Time { return time.Time{} }
-
 // chartPart is a part of a bar, in hundredths of the drawing.
 type chartPart struct {
 	Outcome   record.Outcome
@@ -112,8 +99,8 @@ func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 	}
 }
 
-// Drawing returns a column for each day: its number, its bar and its name. It holds numbers, days and outcomes alone; a
-// template takes twenty times as long.
+// Drawing returns a column for each day: its number, its bar and its name. Like Legend and Table it holds numbers, days
+// and outcomes alone, and changes with each attempt; a template takes twenty times as long.
 func (c chart) Drawing() template.HTML {
 	var b []byte
 	for _, d := range c.Days {
@@ -150,24 +137,40 @@ func (c chart) dayTitle(d chartDay) string {
 	return out
 }
 
-// Sums returns how many there were of each outcome.
-func (c chart) Sums() []int {
-	sums := make([]int, len(c.Outcomes))
-	for _, d := range c.Days {
-		for i, n := range d.Counts {
-			sums[i] += n
+// Legend returns what each colour means, and how many there were of it.
+func (c chart) Legend() template.HTML {
+	var b []byte
+	for i, o := range c.Outcomes {
+		sum := 0
+		for _, d := range c.Days {
+			sum += d.Counts[i]
 		}
+		b = append(append(append(b, `<span class="key"><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="`...), o...),
+			`" width="10" height="10"/></svg> `...)
+		b = append(append(append(b, outcomeWords(o)...), " <strong>"...), views.Count(sum)...)
+		b = append(b, "</strong></span> "...)
 	}
-	return sums
+	return template.HTML(b) //nolint:gosec // the outcomes are those of drawChart
 }
 
-// Names returns the outcomes as people read them.
-func (c chart) Names() []string {
-	names := make([]string, len(c.Outcomes))
-	for i, o := range c.Outcomes {
-		names[i] = outcomeWords(o)
+// Table returns the numbers of the days that have any as the head and the body of a table.
+func (c chart) Table() template.HTML {
+	b := []byte(`<thead><tr><th scope="col">Day</th>`)
+	for _, o := range c.Outcomes {
+		b = append(append(append(b, `<th scope="col" class="number">`...), outcomeWords(o)...), "</th>"...)
 	}
-	return names
+	b = append(b, "</tr></thead>\n<tbody>\n"...)
+	for _, d := range c.Days {
+		if d.Total == 0 {
+			continue
+		}
+		b = append(d.Day.AppendFormat(append(b, `<tr><th scope="row">`...), time.DateOnly), "</th>"...)
+		for _, n := range d.Counts {
+			b = append(strconv.AppendInt(append(b, `<td class="number">`...), int64(n), 10), "</td>"...)
+		}
+		b = append(b, "</tr>\n"...)
+	}
+	return template.HTML(append(b, "</tbody>"...)) //nolint:gosec // the outcomes are those of drawChart
 }
 
 func outcomeWords(o record.Outcome) string { return views.Outcome(o).Text }

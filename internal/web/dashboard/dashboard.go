@@ -311,14 +311,14 @@ func (h *renderer) frame(req *httpx.Request, title, current string) pages.Page {
 		}
 	}
 	return pages.Page{
-		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name(), TabCounts: counts.Tabs,
+		Base: h.base, Title: title, Nav: nav, Current: current, Who: req.Principal.Name(), Counts: counts,
 		MayReview:  req.Principal.Scopes.Has(access.Review),
 		CanSignOut: req.Principal.Via == access.ViaLogin, CanSignIn: req.Principal.Via == access.ViaAnonymous,
 		MayOperate: operates,
 		Standing:   standing, Paused: paused, Style: h.assets.Style.Name, Icon: h.assets.Icon.Name,
 		Theme:   h.assets.Theme.Name,
 		Version: version, Position: req.Position,
-		Scripts: []string{h.assets.Htmx.Name, h.assets.Live.Name},
+		Scripts: [2]string{h.assets.Htmx.Name, h.assets.Live.Name},
 	}
 }
 

@@ -48,7 +48,7 @@ func (d *Dashboard) Front(ctx context.Context) (Front, error) {
 	if err != nil {
 		return out, err
 	}
-	w, err := h.waits(ctx, counts.Tabs, firstRows)
+	w, err := h.waits(ctx, counts, firstRows)
 	if err != nil {
 		return out, err
 	}

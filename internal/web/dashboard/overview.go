@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"context"
+	"html/template"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -43,7 +45,7 @@ type overviewParams struct {
 // overviewPage is the content of the first page.
 type overviewPage struct {
 	pages.Page
-	Numbers  numbers
+	Figures  []figure
 	Groups   []waitGroup
 	Waiting  []waitItem
 	More     int64  // that wait beside those that are shown
@@ -56,16 +58,21 @@ type overviewPage struct {
 	Days     int
 }
 
-// numbers are the figures at the top.
-type numbers struct {
-	Waiting, Merge, Broken int64
-	Oldest                 time.Time // since when the oldest waits; zero for none
-	Refused                int64     // in 24 hours
-	Mostly                 string    // why most were
-	Since                  string
-	Verified               time.Time // when the records were verified; zero: not yet
-	Minded                 int       // parts of the server that are not as they should be, and work
+// figure is a number at the top, with a note below it: two texts and, between them, how long ago something was.
+type figure struct {
+	Link, Label, Value string        // Link is below "/"
+	Tone, Icon         string        // "" for none
+	Line               template.HTML // drawn beside the number; "" for none
+	Before, After      string
+	At                 time.Time // zero for none
+	Since              bool      // "4 min ago" rather than "4 min"
 }
+
+// Key implements pages.Part: it is the whole.
+func (f figure) Key() any { return f }
+
+// Moment implements pages.Part.
+func (f figure) Moment() time.Time { return f.At }
 
 func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Response, error) {
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
@@ -73,7 +80,7 @@ func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Res
 	if q.Show != "" {
 		most = maxOpenPulls
 	}
-	w, err := h.waits(req.Context(), view.TabCounts, most)
+	w, err := h.waits(req.Context(), view.Counts, most)
 	if err != nil {
 		return httpx.Response{}, err
 	}
@@ -83,13 +90,17 @@ func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Res
 	if view.Rest = "?show=all"; q.Show != "" {
 		view.Rest = "changes?tab=" + string(record.TabWaiting)
 	}
-	view.Numbers = numbers{
-		Waiting: w.all(), Merge: w.counts[waitsMerge], Broken: w.counts[waitsBroken], Oldest: w.oldest(),
-		Verified: h.health.LastVerification().At, Minded: len(h.health.Now(req.Context()).Of(doctor.Warning)),
+	refused, err := h.refusals(req.Context(), &view)
+	if err != nil {
+		return httpx.Response{}, err
 	}
 	if err := h.lookBack(req, &view); err != nil {
 		return httpx.Response{}, err
 	}
+	view.Figures = []figure{w.figure(view.WaitsFor()), w.brokenFigure(), refused,
+		{Link: "sessions", Label: "Cost, 7 days", Value: view.Costs.Figure(), Line: view.Costs.Line(),
+			Before: view.Costs.Note()},
+		healthFigure(view.Standing, h.health.LastVerification().At, len(h.health.Now(req.Context()).Of(doctor.Warning)))}
 	return h.html("overview", view)
 }
 
@@ -103,11 +114,10 @@ func (h *overview) lookBack(req *httpx.Request, view *overviewPage) (err error) 
 	if view.Activity, err = attemptsOf(ctx, h.records.Pulls, h.records.Sessions, rows); err != nil {
 		return err
 	}
-	if err := h.refusals(ctx, view); err != nil {
-		return err
-	}
-	if view.Running, err = h.sessions.running(req); err != nil {
-		return err
+	if view.Counts.Running > 0 || view.Counts.Tabs == nil {
+		if view.Running, err = h.sessions.running(req); err != nil {
+			return err
+		}
 	}
 	if view.Costs, err = costs(ctx, h.sessions.records, h.env.Now()); err != nil {
 		return err
@@ -116,20 +126,22 @@ func (h *overview) lookBack(req *httpx.Request, view *overviewPage) (err error) 
 	return err
 }
 
-// refusals fills in what was refused, and why.
-func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
+// refusals fills in why changes were refused, and returns how many were in 24 hours.
+func (h *overview) refusals(ctx context.Context, view *overviewPage) (figure, error) {
 	now := h.env.Now().UTC()
 	day, err := h.records.Summary.RefusalsByCode(ctx, now.AddDate(0, 0, -1))
 	if err != nil {
-		return err
+		return figure{}, err
 	}
-	for i, c := range day {
-		view.Numbers.Refused += int64(c.Count)
-		if i == 0 {
-			view.Numbers.Mostly = views.Count(c.Count) + " of them: " + views.Lowered(record.CodeText(c.Code))
-		}
+	all := 0
+	for _, c := range day {
+		all += c.Count
 	}
-	view.Numbers.Since = now.AddDate(0, 0, -1).Format(time.DateOnly)
+	out := figure{Link: "changes?tab=refused&since=" + now.AddDate(0, 0, -1).Format(time.DateOnly),
+		Label: "Refused, 24 hours", Value: views.Count(all), Before: "none"}
+	if len(day) > 0 {
+		out.Before = views.Count(day[0].Count) + " of them: " + views.Lowered(record.CodeText(day[0].Code))
+	}
 	since := now.AddDate(0, 0, -refusalDays)
 	counts, err := h.records.Summary.RefusalsByCode(ctx, since)
 	for _, c := range counts[:min(len(counts), maxBars)] {
@@ -139,7 +151,60 @@ func (h *overview) refusals(ctx context.Context, view *overviewPage) error {
 			Width: barWidth(float64(c.Count), float64(counts[0].Count)),
 		})
 	}
-	return err
+	return out, err
+}
+
+// figure says how many items wait, and for whom.
+func (w waiting) figure(whom string) figure {
+	out := figure{Link: "?show=all", Label: "Waiting for " + whom, Value: views.Count(w.all()), At: w.oldest()}
+	if merge := w.counts[waitsMerge]; merge > 0 {
+		out.Before = views.Count(merge) + " to merge"
+	}
+	switch {
+	case out.At.IsZero():
+		if w.all() == 0 {
+			out.Before = "all is done"
+		}
+	case out.Before == "":
+		out.Before = "oldest "
+	default:
+		out.Before += ", oldest "
+	}
+	return out
+}
+
+// brokenFigure says how many items are broken.
+func (w waiting) brokenFigure() figure {
+	out := figure{Link: "?show=broken", Label: "Broken now", Value: views.Count(w.counts[waitsBroken]), Before: "nothing"}
+	if w.counts[waitsBroken] > 0 {
+		out.Tone, out.Before = string(views.Bad), "first in the list"
+	}
+	return out
+}
+
+// healthFigure says how the server is, when its records were verified, and how many of its parts work and are not as
+// they should be.
+func healthFigure(s pages.ServerStatus, verified time.Time, minded int) figure {
+	out := figure{Link: strings.TrimPrefix(healthPath, "/"), Label: "Server health", Tone: s.Tone, Before: s.Health}
+	switch s.Tone {
+	case string(views.Bad):
+		out.Icon, out.Value = "circle-x", "Look"
+	case "":
+		out.Icon, out.Value = "circle-dashed", "Not yet"
+	default:
+		out.Icon, out.Value = "circle-check", "Good"
+	}
+	switch {
+	case s.Tone != string(views.Good):
+	case verified.IsZero():
+		out.Before = "Records are being verified"
+	default:
+		out.Before, out.At, out.Since = "Records whole, ", verified, true
+	}
+	if minded > 0 {
+		out.After = ", " + views.Count(minded) + " to mind"
+	}
+	return out
 }
 
 // needs returns what waits for a person, the most urgent first.
@@ -276,14 +341,16 @@ func (w waiting) groupRows(group string) (rows []waitItem, more int64) {
 
 // waits returns what waits for a person, the worst first, and within a kind the oldest first; of pull requests at most
 // most for each standing.
-func (h *overview) waits(ctx context.Context, tabs map[record.Tab]int64, most int) (waiting, error) {
+func (h *overview) waits(ctx context.Context, counts record.FrameCounts, most int) (waiting, error) {
 	needs, err := h.needs(ctx)
 	if err != nil {
 		return waiting{}, err
 	}
-	totals, err := h.records.Pulls.PullTotals(ctx, false)
-	if err != nil {
-		return waiting{}, err
+	totals := counts.Pulls
+	if totals == nil {
+		if totals, err = h.records.Pulls.PullTotals(ctx, false); err != nil {
+			return waiting{}, err
+		}
 	}
 	standings := slices.DeleteFunc(record.WaitingStandings(), func(s record.NextActor) bool { return totals[s] == 0 })
 	open, err := h.records.Pulls.StandingPulls(ctx, standings, most)
@@ -311,7 +378,7 @@ func (h *overview) waits(ctx context.Context, tabs map[record.Tab]int64, most in
 	w.counts = map[string]int64{
 		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],
 		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning],
-		waitsDryRun: tabs[record.TabWaiting] - totals.Waiting(),
+		waitsDryRun: counts.Tabs[record.TabWaiting] - totals.Waiting(),
 	}
 	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
 	slices.SortStableFunc(w.items, func(a, b waitItem) int {

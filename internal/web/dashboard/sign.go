@@ -294,7 +294,7 @@ func (h *consentPages) page(req *httpx.Request, given url.Values, wanted oauth.R
 		DryRun: h.settings.Rules().DryRun, Chosen: given.Has("dry_run"),
 		Days: int(oauth.GrantLife.Hours() / 24), Bounded: h.rightsBound(h.guard, req), Allow: allowPath, Deny: denyPath,
 	}
-	view.Scripts, view.Position, view.Theme = nil, "", "" // no script stands beside what lets a program in
+	view.Position, view.Theme = "", "" // no script stands beside what lets a program in
 	for _, name := range oauth.Fields() {
 		for _, value := range given[name] {
 			view.Fields = append(view.Fields, hiddenField{name, value})

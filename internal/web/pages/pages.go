@@ -131,7 +131,7 @@ func showOutputs(list *parse.ListNode) {
 	for _, node := range list.Nodes {
 		switch n := node.(type) {
 		case *parse.ActionNode:
-			if len(n.Pipe.Decl) == 0 {
+			if len(n.Pipe.Decl) == 0 && !makesHTML(n.Pipe) {
 				shown := parse.NewIdentifier("shown").SetPos(n.Pos)
 				n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos,
 					Args: []parse.Node{shown}})
@@ -147,6 +147,12 @@ func showOutputs(list *parse.ListNode) {
 			showOutputs(n.ElseList)
 		}
 	}
+}
+
+// makesHTML reports whether a pipeline is a call of a function that returns HTML, which is fit to be shown already.
+func makesHTML(pipe *parse.PipeNode) bool {
+	last := pipe.Cmds[len(pipe.Cmds)-1].Args[0].String()
+	return last == "part" || last == "icon"
 }
 
 // Render renders the page with a name, which is that of its template, from its view.
@@ -177,16 +183,16 @@ type Page struct {
 	CanSignIn  bool // the caller is not known
 	MayOperate bool
 	MayReview  bool
-	TabCounts  map[record.Tab]int64 // changes by how they stand; nil where they are not known
+	Counts     record.FrameCounts // Tabs is nil where they are not known
 	Standing   ServerStatus
 	Paused     []Pause // what a person has stopped
 	Style      string  // names of assets
 	Icon       string
 	Theme      string // the script that applies the theme which the browser's user chose
 	Version    string
-	Scripts    []string // names of assets, for pages that follow what happens
-	Again      string   // address that tries again what a forge did not answer; "" for none
-	Position   string   // what the page knows of what has happened; "" for a page that stays as it is
+	Scripts    [2]string // names of assets, for pages that follow what happens
+	Again      string    // address that tries again what a forge did not answer; "" for none
+	Position   string    // what the page knows of what has happened; "" for a page that stays as it is
 }
 
 // Pause is something that a person has stopped, as every page says it.
@@ -252,6 +258,30 @@ func (p Page) Place() NavItem {
 	}
 	return NavItem{}
 }
+
+// Frame returns what surrounds the content of every page as a part of it.
+func (p Page) Frame() Part {
+	return frame{
+		Who: p.Who, Version: p.Version, Style: p.Style, Icon: p.Icon, Theme: p.Theme, Scripts: p.Scripts,
+		CanSignOut: p.CanSignOut, CanSignIn: p.CanSignIn, MayOperate: p.MayOperate, Follows: p.Position != "",
+		Health: p.Standing.Health, Tone: p.Standing.Tone, Mode: p.Standing.Mode, Held: p.Standing.Held,
+	}
+}
+
+// frame is what surrounds the content of every page: most pages of a person have the same.
+type frame struct {
+	Who, Version, Style, Icon, Theme           string
+	Scripts                                    [2]string
+	CanSignOut, CanSignIn, MayOperate, Follows bool
+	Health, Tone, Mode                         string
+	Held                                       bool
+}
+
+// Key implements Part: it is the whole.
+func (f frame) Key() any { return f }
+
+// Moment returns no time.
+func (frame) Moment() time.Time { return time.Time{} }
 
 // Places returns the navigation as a part of the page.
 func (p Page) Places() Part { return places{p.Nav, p.Place().Text} }

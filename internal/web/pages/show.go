@@ -76,6 +76,7 @@ func (s Shower) functions() template.FuncMap {
 		"word":     views.WordOf,
 		"code":     record.CodeText,
 		"gate":     views.Gate,
+		"caller":   record.ReadableCaller,
 		"door":     func(d any) string { return views.Door(record.Door(fmt.Sprint(d))) },
 		"cost":     views.Cost,
 		"tokens":   views.Tokens,
