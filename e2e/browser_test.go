@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browserPath is where Debian's package has it; see setup.sh. It is Chromium without its own window, which takes a third
-// of the processor's time.
+// browserPath is where Debian's package has it; see setup.sh. It is Chromium without a window of its own, which takes a
+// third of the processor's time.
 const browserPath = "/usr/bin/chromium-headless-shell"
 
 // foreignHost is a name that the browser resolves to this machine. Over plain HTTP it sends no Sec-Fetch-Site to it.

@@ -230,9 +230,9 @@ func (w *walk) note(asked, format string, args ...any) {
 	w.wrong[asked] = append(w.wrong[asked], fmt.Sprintf(format, args...))
 }
 
-// TestDashboardPages loads each page once, and asks all of it: in every size on either side of each break of the styles,
-// and in both schemes. Colours depend on the scheme and on the break at 800 pixels, and nothing else depends on the
-// scheme: so contrast alone is asked for in dark colours, and in one size on either side.
+// TestDashboardPages loads each page once, and asks all of it: in sizes on either side of each break of the styles, and
+// in both schemes. Colours depend on the scheme and on the break at 800 pixels, and nothing else depends on the scheme:
+// so contrast alone is asked for in dark colours, and in one size on either side.
 func TestDashboardPages(t *testing.T) {
 	d, addresses := everyPage(t)
 	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{}}
@@ -314,8 +314,8 @@ func (w *walk) frame(address, scheme string) {
 	}
 }
 
-// bare loads pages again without scripts. The evaluation of a test is not the page's: a page that loses its scripts must
-// still be read to its end.
+// bare loads pages again without scripts. The evaluation of a test is not the page's: a page that loses its scripts
+// must still be read to its end.
 func (w *walk) bare(addresses []string) {
 	w.Helper()
 	w.run(lookedAt("light", 1280, 800), withoutScripts(true))

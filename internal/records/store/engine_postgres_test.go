@@ -84,7 +84,7 @@ func connect(t testing.TB, text string) *sql.DB {
 var emptyDatabase struct {
 	once sync.Once
 	name string
-	made string // what madeOf says of it
+	made string // the answer of madeOf
 	err  error
 }
 
