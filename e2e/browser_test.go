@@ -4,12 +4,46 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"sync"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
+
+// browserPath is where Debian's package has it; see setup.sh. It is Chromium without a window of its own, which takes a
+// third of the processor's time.
+const browserPath = "/usr/bin/chromium-headless-shell"
+
+// foreignHost is a name that the browser resolves to this machine. Over plain HTTP it sends no Sec-Fetch-Site to it.
+const foreignHost = "ops.test"
+
+// theBrowser is the browser of all tests, which the first of them starts. Each test has a context of the browser for
+// itself, with cookies, a cache and a store of its own.
+var theBrowser = sync.OnceValues(startBrowser)
+
+// endBrowser ends it, if a test has started it.
+var endBrowser = func() {}
+
+func startBrowser() (context.Context, error) {
+	profile, err := os.MkdirTemp("", "claudeops-browser-")
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
+		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 800),
+		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, close := chromedp.NewContext(allocator)
+	endBrowser = func() {
+		close()
+		end() // waits for the processes
+		_ = os.RemoveAll(profile)
+	}
+	return ctx, chromedp.Do(ctx)
+}
 
 // step does something in the browser and has no value.
 type step = chromedp.Action[chromedp.Void]
@@ -51,11 +85,14 @@ func coloured(scheme string) step {
 	})
 }
 
-func withoutScripts() step {
-	return commanded(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+func withoutScripts(off bool) step {
+	return commanded(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: off})
 }
 
-func withoutCookies() step { return commanded(network.ClearBrowserCookies, cdp.Empty{}) }
+// withoutCookies leaves the page before, which may ask for something again and again.
+func withoutCookies() step {
+	return chromedp.Steps(chromedp.Navigate("about:blank"), commanded(network.ClearBrowserCookies, cdp.Empty{}))
+}
 
 // executed runs a script whose value does not matter.
 func executed(script string, options ...chromedp.EvaluateOption) step {

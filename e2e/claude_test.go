@@ -13,15 +13,13 @@ import (
 )
 
 func TestClaude(t *testing.T) {
-	t.Run("loads our definitions by tool search", claudeLoadsDefinitions)
-	t.Run("opens, reuses, lists and reads a pull request", claudeProposes)
+	t.Run("loads our definitions, and opens, reuses, lists and reads a pull request", claudeProposes)
 	t.Run("corrects a proposal that was refused for its scope", claudeCorrects)
-	t.Run("gets a preview in a dry run", claudePreviews)
 }
 
-func claudeLoadsDefinitions(t *testing.T) {
-	c := agent{world: newWorld(t, "2")}.converse(t, scripted())
-	c.connected(t)
+// hasDefinitions holds that the model got our definitions by tool search, and the server's instructions.
+func (c conversation) hasDefinitions(t *testing.T) {
+	t.Helper()
 	create := c.offered(t, "create_pr")
 	schema := decode[struct {
 		Properties map[string]any `json:"properties"`
@@ -45,12 +43,12 @@ func claudeLoadsDefinitions(t *testing.T) {
 
 func claudeProposes(t *testing.T) {
 	w := newWorld(t, "2")
-	agent{world: w}.proposesOnce(t)
+	agent{world: w}.proposesOnce(t).hasDefinitions(t)
 	w.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
 // proposesOnce has the model propose twice what becomes one pull request, and look at it.
-func (a agent) proposesOnce(t *testing.T) {
+func (a agent) proposesOnce(t *testing.T) conversation {
 	t.Helper()
 	p := quieterDisk()
 	c := a.converse(t, scripted(
@@ -61,6 +59,7 @@ func (a agent) proposesOnce(t *testing.T) {
 	assertReused(t, c.success(t, 1))
 	assertListed(t, c.success(t, 2), p)
 	assertOpen(t, c.success(t, 3), p)
+	return c
 }
 
 // The model drops the files that the refusal names. Of a result with isError it sees the text and not the structured
@@ -87,22 +86,11 @@ func claudeCorrects(t *testing.T) {
 	w.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
-func claudePreviews(t *testing.T) {
-	w := newWorld(t, "2")
-	w.vars["CLAUDEOPS_DRY_RUN"] = "true"
-	c := agent{world: w}.converse(t, scripted(use("create_pr", quieterDisk())))
-	preview := c.success(t, 0)
-	if !preview.DryRun || !strings.Contains(preview.Preview.Diff, "+Warn at 85 %, alarm at <95 % & rising.") {
-		t.Errorf("not a preview: %s", c.results[0].text)
-	}
-	w.assertUntouched(t)
-}
-
 // What mcp-config prints for Claude Code leaves the operator's environment file its word: a dry run and read-only of
-// the file hold, and so does its tier.
+// the file hold, and so does its tier, at which alone a dry run previews this.
 func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 	for name, file := range map[string]string{"dry run": "CLAUDEOPS_DRY_RUN=true\n",
-		"read-only": "CLAUDEOPS_READ_ONLY=true\n", "its tier": ""} {
+		"read-only": "CLAUDEOPS_READ_ONLY=true\n"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "2")
 			delete(w.vars, "CLAUDEOPS_TIER")
@@ -119,15 +107,16 @@ func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 			}
 			c := agent{world: w, config: func(string) string { return printed.stdout }, allow: []string{"mcp__claudeops__*"}}.
 				converse(t, scripted(use("create_pr", quieterDisk())))
-			switch {
-			case len(c.results) == 0:
+			if len(c.results) == 0 {
 				t.Fatal("the model did not come to propose")
-			case name == "its tier":
-				assertOpened(t, c.success(t, 0), quieterDisk())
-				return
-			case name == "dry run" && !c.success(t, 0).DryRun,
-				name == "read-only" && !strings.Contains(c.results[0].text, "create_pr"):
-				t.Errorf("%+v", c.results)
+			}
+			if name == "read-only" {
+				if !strings.Contains(c.results[0].text, "create_pr") {
+					t.Errorf("%+v", c.results)
+				}
+			} else if preview := c.success(t, 0); !preview.DryRun ||
+				!strings.Contains(preview.Preview.Diff, "+Warn at 85 %, alarm at <95 % & rising.") {
+				t.Errorf("not a preview: %s", c.results[0].text)
 			}
 			w.assertUntouched(t)
 		})
@@ -135,27 +124,16 @@ func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 }
 
 func TestClaudeAtTierOneIsToldToEscalate(t *testing.T) {
-	tests := []struct {
-		name   string
-		vars   func(vars map[string]string)
-		config func(string) string
-	}{
-		{name: "when the tier is 1", vars: func(vars map[string]string) { vars["CLAUDEOPS_TIER"] = "1" }},
-		{name: "when the tier is not a number", vars: func(vars map[string]string) { vars["CLAUDEOPS_TIER"] = "highest" }},
-		{name: "when the tier is unset", vars: func(vars map[string]string) { delete(vars, "CLAUDEOPS_TIER") }},
-		{
-			name: "when the server gets an unexpanded placeholder",
-			vars: func(vars map[string]string) { delete(vars, "CLAUDEOPS_TIER") },
-			config: func(c string) string {
-				return replaceOnce(t, c, "${CLAUDEOPS_TIER:-}", "${CLAUDEOPS_TIER}")
-			},
+	for name, config := range map[string]func(string) string{
+		"when the tier is unset": nil,
+		"when the server gets an unexpanded placeholder": func(c string) string {
+			return replaceOnce(t, c, "${CLAUDEOPS_TIER:-}", "${CLAUDEOPS_TIER}")
 		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+	} {
+		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "3")
-			test.vars(w.vars)
-			c := agent{world: w, config: test.config}.converse(t,
+			delete(w.vars, "CLAUDEOPS_TIER")
+			c := agent{world: w, config: config}.converse(t,
 				scripted(use("create_pr", quieterDisk()), use("list_prs", ofRepository())))
 			c.connected(t) // create_pr is listed all the same
 			if len(c.results) == 0 || !c.results[0].isError || !strings.HasPrefix(c.results[0].text, "[tier_denied] ") {

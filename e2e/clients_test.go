@@ -10,27 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 )
-
-// TestOtherClientsOfferOurToolsToTheirModels holds that the real clients take what mcp-config prints: the request to
-// their model has our three tools, and the server that they start has its tier by reference.
-func TestOtherClientsOfferOurToolsToTheirModels(t *testing.T) {
-	for _, c := range []client{codex(), gemini()} {
-		t.Run(c.name, func(t *testing.T) {
-			sent, _, got := c.converse(t, newWorld(t, "2"), scripted())
-			for _, tool := range c.namesOfOurOwn {
-				if !strings.Contains(sent, tool) {
-					t.Errorf("the model was not told of %s (exit %d): %s%s", tool, got.code, got.stdout, got.stderr)
-				}
-			}
-		})
-	}
-}
 
 // The commands that --add prints are run as they are, and the clients list our server.
 func TestTheCommandsOfOtherClientsAddOurServer(t *testing.T) {
@@ -119,8 +105,10 @@ func (c client) converse(t *testing.T, w *world, m model) (sent string, results 
 
 const diskCheck = "claudeops://demo/home-cluster/file/checks/disk.md"
 
-// The story of one change, played by each of the real clients: its model reads the file, proposes, is reviewed on a
-// line, reads what its branch has, revises with a reply, and sees the change merged.
+// The story of one change, played by each of the real clients, which take what mcp-config prints: its model is told of
+// our tools, reads the file, proposes, is reviewed on a line, reads what its branch has, revises with a reply, and sees
+// the change merged. What people do comes between its calls; TestPromptsStartWhatAPersonAsksFor has another session
+// answer.
 func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
 	for name, converse := range map[string]func(t *testing.T, w *world, m model) []seenResult{
 		"claude": func(t *testing.T, w *world, m model) []seenResult { return agent{world: w}.converse(t, m).results },
@@ -129,31 +117,53 @@ func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "2")
-			o := operator{w, w.home}
 			w.mounts(t)
-			converse(t, w, proposesWhatItRead(t))
-
-			o.review(t, "request-changes", "--line", "checks/disk.md:3:Say at which figure it becomes urgent.")
-			answered := converse(t, w, answersTheReview(t))
-			if last := answered[len(answered)-1].text; !strings.Contains(last, `"revised":true`) {
-				t.Errorf("the review was answered by %s", last)
-			}
-			said := run(t, program{path: claudeops(t), args: []string{"pr", "status", "1", "--repo", "demo/home-cluster"},
-				dir: w.home, env: w.environment()})
-			if !strings.Contains(said.stdout, "At 95 %, as the new line says.") {
-				t.Errorf("the reply is not on the pull request: %s%s", said.stdout, said.stderr)
-			}
-
-			o.review(t, "approve")
-			o.review(t, "merge")
-			seen := converse(t, w, scripted(use("get_pr_status", ofFirstPR())))
-			if !strings.Contains(seen[0].text, `"merged"`) {
-				t.Errorf("the model was told %s", seen[0].text)
+			told := converse(t, w, w.livesThroughAReview(t))
+			if len(told) != 6 || !strings.Contains(told[4].text, `"revised":true`) ||
+				!strings.Contains(told[5].text, `"merged"`) {
+				t.Errorf("the model was told %+v", told)
 			}
 			if got := w.git(t, "", "show", "main:checks/disk.md"); got != "# Disk\n\nWarn at 85 %, urgent at 95 %.\n" {
 				t.Errorf("main has %q", got)
 			}
 		})
+	}
+}
+
+// livesThroughAReview proposes, answers and looks; a person asks for changes and merges in between.
+func (w *world) livesThroughAReview(t *testing.T) model {
+	binary, proposes, answers := claudeops(t), proposesWhatItRead(t), answersTheReview(t)
+	person := func(args ...string) string { // not in the test's goroutine
+		cmd := exec.CommandContext(t.Context(), binary, append(args, "1", "--repo", "demo/home-cluster")...)
+		cmd.Dir, cmd.Env = w.home, w.environment()
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	asks := sync.OnceFunc(func() {
+		person("review", "request-changes", "--line", "checks/disk.md:3:Say at which figure it becomes urgent.")
+	})
+	merges := sync.OnceFunc(func() {
+		if said := person("pr", "status"); !strings.Contains(said, "At 95 %, as the new line says.") {
+			t.Errorf("the reply is not on the pull request: %s", said)
+		}
+		person("review", "approve")
+		person("review", "merge")
+	})
+	return func(results []seenResult) reply {
+		switch n := len(results); n {
+		case 0, 1:
+			return proposes(results)
+		case 2, 3, 4:
+			asks()
+			return answers(results[2:])
+		case 5:
+			merges()
+			return use("get_pr_status", ofFirstPR())
+		}
+		return say("done")
 	}
 }
 
@@ -167,9 +177,14 @@ func (w *world) mounts(t *testing.T) {
 // tell is one conversation in which no call is refused.
 func (c client) tell(t *testing.T, w *world, m model) []seenResult {
 	t.Helper()
-	_, results, got := c.converse(t, w, m)
+	sent, results, got := c.converse(t, w, m)
 	if got.code != 0 || len(results) == 0 {
 		t.Fatalf("%s: exit %d, %d results: %s%s", c.name, got.code, len(results), got.stdout, got.stderr)
+	}
+	for _, tool := range c.namesOfOurOwn {
+		if !strings.Contains(sent, tool) {
+			t.Errorf("the model was not told of %s", tool)
+		}
 	}
 	return results
 }

@@ -96,7 +96,7 @@ func TestDashboardActionsWithoutJavaScript(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
 	dryRun := d.idOf("dry_run")
-	d.run(withoutScripts())
+	d.run(withoutScripts(true))
 	d.signIn("/", "propose", "review", "read")
 	d.run(chromedp.Navigate(d.url + "/proposals/" + dryRun))
 	d.says("This was a dry run")
@@ -207,30 +207,19 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 	d.says("Stopped", "Look at the disk.", "Read")
 	d.run(chromedp.Navigate(d.url + "/sessions"))
 	d.says("Tier 1, by ann", "Stopped")
-	d.shoot("sessions")
+	d.picture("sessions")
 }
 
 // shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, in both
 // schemes and on a phone.
 func (d *dashboard) shoot(name string) {
 	d.Helper()
-	axe, err := os.ReadFile(installed(d.T, "axe-core/axe.min.js"))
-	if err != nil {
-		d.Fatal(err)
-	}
 	d.picture(name)
-	for _, scheme := range []string{"light", "dark"} {
+	d.run(executed(axeCore(d.T) + "; 0"))
+	for scheme, rules := range map[string]string{"light": allRules, "dark": contrastAlone} {
 		for _, width := range []int64{390, 1200} {
-			var wide int64
-			d.run(
-				sized(width, 800),
-				coloured(scheme),
-				evaluated(`document.documentElement.scrollWidth`, &wide),
-			)
-			if wide > width {
-				d.Errorf("%s %s: %d wide in a window of %d", name, scheme, wide, width)
-			}
-			d.examine(name, string(axe))
+			d.run(lookedAt(scheme, width, 800))
+			d.inspect(fmt.Sprintf("%s, %s, %d wide", name, scheme, width), rules)
 		}
 	}
 }
@@ -338,10 +327,10 @@ func TestDashboardShowsWhoIsConnectedAndCutsThemOff(t *testing.T) {
 	d.run(chromedp.Navigate(d.url + "/connections"))
 	d.becomes(`document.querySelector("main table") !== null`) // by itself, if need be
 	d.says("Session ", "pid ")
-	d.shoot("connections")
+	d.picture("connections")
 	d.press(`main table a[href*="/connections/"]`)
 	d.says("cannot connect again", "Cut it off")
-	d.shoot("connection")
+	d.picture("connection")
 	d.press(`form[action$="/cut"] button`)
 	d.becomes(`document.querySelector("#fresh").innerText === "1 gone, show"`)
 	d.run(chromedp.Click(chromedp.CSS("#fresh button")))

@@ -300,25 +300,25 @@ const stops = "Skip to content, Claude Ops, Overview, Changes 2 waiting, Agents,
 func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
-	enough, ended := make(chan struct{}), make(chan struct{})
+	pressed, ended := make(chan struct{}, 1), make(chan struct{})
 	d.follows("/changes")
 	go func() {
 		defer close(ended)
-		for {
-			select {
-			case <-enough:
-				return
-			default:
-				d.refuses()
-			}
+		for range pressed {
+			d.refuses()
 		}
 	}()
+	pressed <- struct{}{}
 	d.becomes(`document.querySelector("#fresh").innerText !== ""`)
-	for round, refreshed := 0, 0.0; round < 30 || refreshed < 3; round++ {
+	for round, refreshed := 0, 0.0; round < 10 || refreshed < 5; round++ {
 		d.run(executed(`document.querySelector("#fresh").replaceChildren();
 			document.querySelector(".skip").focus()`))
 		order := []string{"Skip to content"}
 		for len(order) < strings.Count(stops, ", ")+1 {
+			select {
+			case pressed <- struct{}{}:
+			default: // one is on its way
+			}
 			d.run(chromedp.KeyEvent(kb.Tab))
 			name, _ := d.value(`document.activeElement.closest("#fresh") ? "" :
 				document.activeElement.id || document.activeElement.textContent.trim().replace(/[\d,]+$/, "N")`).(string)
@@ -331,6 +331,6 @@ func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {
 		}
 		refreshed, _ = d.value(`window.refreshed`).(float64)
 	}
-	close(enough)
+	close(pressed)
 	<-ended
 }

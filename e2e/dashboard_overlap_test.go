@@ -7,10 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
 )
 
 // wordyAgent is a CLI that says and does what a transcript may hold, and stops at its limit of money.
@@ -62,14 +60,11 @@ const overlaps = `(() => {
 	return found.join("\n");
 })()`
 
-// fits fails the test if texts of the page that is shown lie on each other, or it is wider than the window.
-func (d *dashboard) fits(about string, width int64) {
+// onEachOther says which texts of the page that is shown lie on each other, and whether it is wider than the window.
+func (d *dashboard) onEachOther(width int64) (found string) {
 	d.Helper()
-	var found string
 	d.run(evaluated(fmt.Sprintf(overlaps, width), &found))
-	if found != "" {
-		d.Errorf("%s: %s", about, found)
-	}
+	return found
 }
 
 // odd leaves changes whose titles, files and texts are short, long, from right to left, and of many planes.
@@ -86,21 +81,7 @@ func (d *dashboard) odd() {
 		"create", long)}})
 }
 
-// No text lies on another one, whatever it is, and no page is wider than the window. CLAUDEOPS_LOOK names a folder for
-// pictures of whole pages.
-func TestDashboardTextsDoNotOverlap(t *testing.T) {
-	d, addresses := everyPage(t)
-	for _, address := range addresses {
-		d.run(chromedp.Navigate(d.url + address))
-		for _, width := range []int64{320, 390, 768, 1280, 1920} {
-			d.run(sized(width, 800))
-			d.fits(fmt.Sprintf("%s, %d wide", address, width), width)
-		}
-		d.whole(strings.Trim(strings.NewReplacer("/", "_", "?", "-", "=", "-", "&", "-").Replace(address), "_"))
-	}
-}
-
-// whole keeps pictures of the whole page, if a folder is named.
+// whole keeps pictures of the whole page, if CLAUDEOPS_LOOK names a folder.
 func (d *dashboard) whole(name string) {
 	d.Helper()
 	folder := os.Getenv("CLAUDEOPS_LOOK")

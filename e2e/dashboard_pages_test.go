@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/chromedp"
 
 	"github.com/claudeops/claudeops/internal/agents/oauth"
@@ -212,48 +209,125 @@ func (d *dashboard) isPage(pattern string) bool {
 	return !redirects && !programs
 }
 
-// TestDashboardIsAccessible loads each page once in each scheme, and examines it in every size. The schemes have a tab
-// of their own, beside each other. Contrast is asked for in one size on either side of the styles' break at 800 pixels:
-// colours depend on nothing else, and no more is shown in the other sizes.
-func TestDashboardIsAccessible(t *testing.T) {
-	axe, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+// What is asked of each page.
+const (
+	isWhole      = "it has a title, a heading, its landmarks and the colours of its scheme"
+	isQuiet      = "the browser says nothing of it"
+	isAccessible = "it has no barrier"
+	isApart      = "no text lies on another one, and it is as wide as the window"
+	isReadBare   = "it is read without scripts"
+)
+
+// walk looks at pages, and keeps what is wrong with them.
+type walk struct {
+	*dashboard
+	axe   string
+	wrong map[string][]string // by what is asked
+	texts map[string]string   // of pages with scripts
+}
+
+func (w *walk) note(asked, format string, args ...any) {
+	w.wrong[asked] = append(w.wrong[asked], fmt.Sprintf(format, args...))
+}
+
+// TestDashboardPages loads each page once, and asks all of it: in sizes on either side of each break of the styles, and
+// in both schemes. Colours depend on the scheme and on the break at 800 pixels, and nothing else depends on the scheme:
+// so contrast alone is asked for in dark colours, and in one size on either side.
+func TestDashboardPages(t *testing.T) {
 	d, addresses := everyPage(t)
-	schemes := []string{"light", "dark"}
-	look := func(d *dashboard, scheme, address string) {
-		d.run(lookedAt(scheme, 1280, 800), chromedp.Navigate(d.url+address), executed(string(axe)+"; 0"))
-		for _, width := range []int64{320, 390, 768, 1280} {
-			d.run(sized(width, 800))
-			d.inspect(fmt.Sprintf("%s, %s, %d wide", address, scheme, width), width == 390 || width == 1280)
-		}
-	}
+	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{}}
 	last := len(addresses) - 1
-	t.Run("signed in", func(t *testing.T) {
-		for _, scheme := range schemes {
-			t.Run(scheme, func(t *testing.T) {
-				t.Parallel()
-				tab := d.inATab(t)
-				for _, address := range addresses[:last] {
-					look(tab, scheme, address)
-				}
-			})
-		}
-	})
-	d.run(withoutCookies())
-	for _, scheme := range schemes {
-		look(d, scheme, addresses[last])
+	for _, address := range addresses[:last] {
+		w.look(address)
+	}
+	w.bare(addresses[:bares])
+	w.run(withoutCookies())
+	w.look(addresses[last])
+	for _, asked := range []string{isWhole, isQuiet, isAccessible, isApart, isReadBare} {
+		t.Run(asked, func(t *testing.T) {
+			for _, what := range w.wrong[asked] {
+				t.Error(what)
+			}
+		})
 	}
 }
 
-// inATab is the same server and login in another tab of the browser.
-func (d *dashboard) inATab(t *testing.T) *dashboard {
-	t.Helper()
-	ctx, cancel := chromedp.NewContext(d.ctx)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx, commanded(log.Enable, cdp.Empty{})); err != nil { // the tab ends with the first context
-		t.Fatal(err)
+// bares is how many pages are read without scripts too: those of history.
+const bares = 15
+
+// look loads a page and asks all of it, but whether it is read without scripts.
+func (w *walk) look(address string) {
+	w.Helper()
+	var text string
+	w.run(lookedAt("light", 1280, 800), chromedp.Navigate(w.url+address), into(chromedp.Text(chromedp.CSS("main")), &text),
+		executed(w.axe+"; 0"))
+	w.texts[address] = text
+	w.frame(address, "light")
+	for _, width := range []int64{1280, 1920, 1000, 768, 390, 320} {
+		w.run(sized(width, 800))
+		about := fmt.Sprintf("%s, %d wide", address, width)
+		if found := w.onEachOther(width); found != "" {
+			w.note(isApart, "%s: %s", about, found)
+		}
+		if rules := map[int64]string{1280: allRules, 768: butContrast, 390: allRules, 320: butContrast}[width]; rules != "" {
+			w.examined(about+", light", rules)
+		}
 	}
-	return &dashboard{T: t, world: d.world, url: d.url, api: d.api, token: d.token, ctx: ctx}
+	w.run(coloured("dark"))
+	w.frame(address, "dark")
+	for _, width := range []int64{390, 1280} {
+		w.run(sized(width, 800))
+		w.examined(fmt.Sprintf("%s, %d wide, dark", address, width), contrastAlone)
+	}
+	for _, problem := range w.forgotten() {
+		if address != "/nothing" { // which the browser does not find
+			w.note(isQuiet, "%s: %s", address, problem)
+		}
+	}
+	w.whole(strings.Trim(strings.NewReplacer("/", "_", "?", "-", "=", "-", "&", "-").Replace(address), "_"))
+}
+
+func (w *walk) examined(about, rules string) {
+	w.Helper()
+	for _, v := range w.barriers(rules) {
+		w.note(isAccessible, "%s: %s", about, v)
+	}
+}
+
+// frame asks what every page has.
+func (w *walk) frame(address, scheme string) {
+	w.Helper()
+	var title, h1, background string
+	var landmarks int
+	w.run(into(chromedp.Title(), &title), into(chromedp.Text("h1"), &h1),
+		evaluated(`document.querySelectorAll("main, nav[aria-label=Main], .skip").length`, &landmarks),
+		evaluated(`getComputedStyle(document.body).backgroundColor`, &background))
+	want := 3
+	if address == "/sign-in" { // where nobody is signed in
+		want = 2
+	}
+	if landmarks != want || h1 == "" || !strings.HasSuffix(title, "Claude Ops") {
+		w.note(isWhole, "%s: title %q, heading %q, %d landmarks", address, title, h1, landmarks)
+	}
+	if (background == "rgb(247, 247, 248)") != (scheme == "light") {
+		w.note(isWhole, "%s, %s: the background is %s", address, scheme, background)
+	}
+}
+
+// bare loads pages again without scripts. The evaluation of a test is not the page's: a page that loses its scripts
+// must still be read to its end.
+func (w *walk) bare(addresses []string) {
+	w.Helper()
+	w.run(lookedAt("light", 1280, 800), withoutScripts(true))
+	for _, address := range addresses {
+		var text string
+		w.run(chromedp.Navigate(w.url+address), into(chromedp.Text(chromedp.CSS("main")), &text))
+		if with := len(w.texts[address]); len(text) < 50 || len(text) < with*9/10 {
+			w.note(isReadBare, "%s: %d characters without scripts, %d with them", address, len(text), with)
+		}
+		for _, problem := range w.forgotten() {
+			w.note(isReadBare, "%s: %s", address, problem)
+		}
+	}
+	w.run(withoutScripts(false))
 }

@@ -27,12 +27,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browserPath is where Debian's package has it; see setup.sh.
-const browserPath = "/usr/bin/chromium"
-
-// foreignHost is a name that the browser resolves to this machine. Over plain HTTP it sends no Sec-Fetch-Site to it.
-const foreignHost = "ops.test"
-
 // dashboard is a server with some history, and a browser.
 type dashboard struct {
 	*testing.T
@@ -105,18 +99,17 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 	d := &dashboard{T: t, world: newWorld(t, "2")}
 	server := serve(t, d.world, more...)
 	d.url, d.api = server.url, server.url
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath), chromedp.NoSandbox,
-		chromedp.UserDataDir(profile(t)), chromedp.WindowSize(1280, 800),
-		chromedp.Flag("host-resolver-rules", "MAP "+foreignHost+" 127.0.0.1"))
-	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(allocator)
+	browser, err := theBrowser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, browsing)
 	t.Cleanup(cancel)
 	d.ctx = ctx
-	// starts the browser, which ends with the context of the first call
-	err := chromedp.Listen(ctx, func(event any) {
+	// opens the tab, which ends with the context of the first call
+	err = chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
 			if !d.isForeign(e.Entry.URL) {
@@ -143,25 +136,6 @@ func newDashboard(t *testing.T, more ...string) *dashboard {
 		d.quiet("signing in")
 	}
 	return d
-}
-
-// profile is a folder for a browser, which is removed when the browser has ended.
-func profile(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "claudeops-browser-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		err := os.RemoveAll(dir)
-		for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
-			time.Sleep(50 * time.Millisecond) // the browser's own children write still: there is nothing to wait on
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 func (d *dashboard) complain(format string, args ...any) {
@@ -297,34 +271,6 @@ func (d *dashboard) idOf(outcome string) string {
 	return list.Proposals[0].ID
 }
 
-func TestDashboardPagesInBothSchemesAndOnAPhone(t *testing.T) {
-	d := newDashboard(t)
-	for _, address := range d.history() {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{320, 390, 1280} {
-				name := fmt.Sprintf("%s %s %d", address, scheme, width)
-				var title, background, h1 string
-				var scroll, main int64
-				d.run(
-					sized(width, 800),
-					coloured(scheme),
-					chromedp.Navigate(d.url+address), into(chromedp.Title(), &title), into(chromedp.Text("h1"), &h1),
-					evaluated(`document.documentElement.scrollWidth`, &scroll),
-					evaluated(`document.querySelectorAll("main, nav[aria-label=Main], .skip").length`, &main),
-					evaluated(`getComputedStyle(document.body).backgroundColor`, &background),
-				)
-				if scroll > width || main != 3 || h1 == "" || !strings.HasSuffix(title, "Claude Ops") {
-					t.Errorf("%s: %d wide, title %q, heading %q, %d landmarks", name, scroll, title, h1, main)
-				}
-				if (background == "rgb(247, 247, 248)") != (scheme == "light") {
-					t.Errorf("%s: the background is %s", name, background)
-				}
-				d.quiet(name)
-			}
-		}
-	}
-}
-
 // looks are the sizes of windows that a page is looked at in: of a desk and of a phone.
 var looks = []struct{ width, height int64 }{{1280, 800}, {390, 844}}
 
@@ -352,9 +298,12 @@ func (d *dashboard) picture(name string) {
 	d.run(lookedAt("light", 1280, 800))
 }
 
-// pictures keeps one of each page that needs no world of its own.
+// pictures keeps one of each page that needs no world of its own, if pictures are wanted.
 func (d *dashboard) pictures() {
 	d.Helper()
+	if os.Getenv("CLAUDEOPS_PICTURES") == "" {
+		return
+	}
 	d.run(chromedp.Navigate(d.url + d.runsScript()))
 	d.becomes(`document.querySelector("#stdout") !== null`)
 	d.picture("script-run")

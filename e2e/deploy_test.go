@@ -235,31 +235,14 @@ func (w *world) deployTwice(t *testing.T) {
 	w.project(t, map[string]string{".claude/commands/a.md": procedureHeader + "drifted\n"})
 }
 
-func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
-	axe, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestDeploymentsAreRolledBackByAClick(t *testing.T) {
 	d := newDashboard(t, "CLAUDEOPS_TOOLSETS=pr,deploy")
 	w := d.world
 	w.deployTwice(t)
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{390, 1200} {
-			d.run(
-				sized(width, 800),
-				coloured(scheme),
-				chromedp.Navigate(d.url+"/deployments"),
-			)
-			d.examine("deployments, "+scheme, string(axe))
-			if wide := d.value(`document.documentElement.scrollWidth`).(float64); int64(wide) > width {
-				t.Errorf("%s, %d: the page is %.0f wide", scheme, width, wide)
-			}
-		}
-	}
+	d.run(chromedp.Navigate(d.url + "/deployments"))
 	d.picture("deployments")
 	d.run(chromedp.Click(`main a.btn[href*="rollback"]`), chromedp.WaitVisible(`#yes`))
 	d.picture("rollback")
-	d.examine("the plan of a rollback", string(axe))
 	d.run(chromedp.Click(`#yes`), chromedp.Click(`form[action$="rollback"] button`), chromedp.WaitVisible(`.answer.yes`))
 	text, err := os.ReadFile(filepath.Join(w.home, ".claude/commands/a.md"))
 	if err != nil || string(text) != procedureHeader+"one\n" {
@@ -273,10 +256,6 @@ func TestDeploymentsAreAccessibleAndRolledBackByAClick(t *testing.T) {
 // A person sees on the pull request what it would change on this machine, merges it, and finds it in place, or waiting
 // for them.
 func TestAMergeIsForetoldAndDeployed(t *testing.T) {
-	axe, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := newDashboard(t, "CLAUDEOPS_TOOLSETS=pr,deploy", "CLAUDEOPS_DEPLOY_AFTER_MERGE=true")
 	w := d.world
 	git := func(dir string, args ...string) {
@@ -316,7 +295,7 @@ func TestAMergeIsForetoldAndDeployed(t *testing.T) {
 			t.Errorf("the page does not say %q: %s", part, text)
 		}
 	}
-	d.examine("a pull request of a deploy repository", string(axe))
+	d.examine("a pull request of a deploy repository")
 	if text, err := os.ReadFile(filepath.Join(w.home, ".codex", "prompts", "ask.md")); err != nil ||
 		string(text) != "a person's\n" {
 		t.Errorf("looking has changed it: %q, %v", text, err)
@@ -328,7 +307,7 @@ func TestAMergeIsForetoldAndDeployed(t *testing.T) {
 	}
 	d.loads("/", `document.body.innerText.includes("is merged and not deployed")`)
 	d.run(chromedp.Navigate(d.url+"/deployments"), chromedp.WaitVisible(`#waiting`))
-	d.examine("a merge that waits", string(axe))
+	d.examine("a merge that waits")
 	w.vars["CLAUDEOPS_TOOLSETS"], w.vars["CLAUDEOPS_ALLOW_WRITE"], w.vars["CLAUDEOPS_TIER"] = "pr,deploy", "true", "3"
 	w.project(t, map[string]string{"work/.keep": ""})
 	w.deploys(t, "apply", "--yes", "--adopt")

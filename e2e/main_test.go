@@ -39,6 +39,7 @@ func testMain(m *testing.M) int {
 		return complain("%v", err)
 	}
 	code := m.Run()
+	endBrowser()
 	if left := leftovers(binary, time.Minute); len(left) > 0 {
 		return complain("servers that outlived their clients, now killed: %v", left)
 	}

@@ -6,7 +6,8 @@
 # and its folder removed. The status is that of the command.
 #
 # Debian's postgresql and pgbouncer are installed if they are missing, which takes root. The server leaves its files to the kernel, as tests
-# kill processes and not machines: set FSYNC=on to measure what a real one does.
+# kill clients, and neither the server nor the machine: set FSYNC=on to measure what a real one does. It does not look after
+# the hundreds of databases that tests leave again at once.
 set -euo pipefail
 
 [ $# -gt 0 ] || { echo "usage: $0 command [argument...]" >&2; exit 2; }
@@ -56,8 +57,10 @@ if [ ${#as[@]} -gt 0 ]; then chown -R postgres:postgres "$work"; fi
 
 # start tries one port; the server ends if it is taken. It also ends if this script is killed without a chance to stop it.
 start() {
+  local safe=${FSYNC:-off}
   (cd "$work" && exec setpriv --pdeathsig INT "${as[@]:1}" "$bin/postgres" -D "$work/data" -c listen_addresses=127.0.0.1 -c port="$1" \
-    -c unix_socket_directories="$work" -c max_connections=200 -c "fsync=${FSYNC:-off}") >"$work/server.log" 2>&1 &
+    -c unix_socket_directories="$work" -c max_connections=200 -c fsync="$safe" -c synchronous_commit="$safe" -c full_page_writes="$safe" \
+    -c autovacuum=off -c wal_level=minimal -c max_wal_senders=0) >"$work/server.log" 2>&1 &
   server=$!
   while kill -0 "$server" 2>/dev/null; do
     if "$bin/pg_isready" -q -h "$work" -p "$1"; then return 0; fi

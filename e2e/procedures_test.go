@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,43 +181,25 @@ func definitionsOfADemo() map[string]string {
 	}
 }
 
-func TestCatalogueIsAccessible(t *testing.T) {
-	axe, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestCatalogueIsAmongTheProcedures(t *testing.T) {
 	d := newDashboard(t, "CLAUDEOPS_TOOLSETS=pr,definitions")
 	d.world.project(t, definitionsOfADemo())
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{390, 1200} {
-			d.run(
-				sized(width, 800),
-				coloured(scheme),
-			)
-			for _, address := range []string{
-				"/catalogue", "/catalogue?broken=1", "/catalogue/forks", "/catalogue/definitions/agent/child",
-				"/catalogue/definitions/agent/orphan",
-				"/catalogue/definitions/agent/fork",
-			} {
-				about := fmt.Sprintf("%s, %s, %d wide", address, scheme, width)
-				d.run(chromedp.Navigate(d.url + address))
-				d.examine(about, string(axe))
-				if wide := d.value(`document.documentElement.scrollWidth`).(float64); int64(wide) > width {
-					t.Errorf("%s: the page is %.0f wide", about, wide)
-				}
-				if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Procedures" {
-					t.Errorf("%s: the navigation shows %v", about, found)
-				}
-			}
-		}
-	}
 	for name, address := range map[string]string{"catalogue": "/catalogue",
 		"definition": "/catalogue/definitions/agent/child",
 		"forks":      "/catalogue/forks"} {
 		d.run(chromedp.Navigate(d.url + address))
+		d.amongTheProcedures(address)
 		d.picture(name)
 	}
 	d.quiet("the catalogue")
+}
+
+// amongTheProcedures holds what the navigation shows.
+func (d *dashboard) amongTheProcedures(about string) {
+	d.Helper()
+	if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Procedures" {
+		d.Errorf("%s: the navigation shows %v", about, found)
+	}
 }
 
 // The real Claude CLI has the skills and the commands of a package that was made, published and installed, and no
@@ -325,42 +306,19 @@ func (w *world) sharePackages(t *testing.T) {
 	packages(".", "install", "@ops/top", "--platform", "claude")
 }
 
-func TestPackagesPagesAreAccessible(t *testing.T) {
-	axe, err := os.ReadFile(installed(t, "axe-core/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestPackagesPagesSayWhatIsShared(t *testing.T) {
 	d := newDashboard(t, "CLAUDEOPS_TOOLSETS=pr,packages")
-	look := func(say string, addresses ...string) {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{390, 1200} {
-				d.run(
-					sized(width, 800),
-					coloured(scheme),
-				)
-				for _, address := range addresses {
-					about := fmt.Sprintf("%s, %s, %d wide", address, scheme, width)
-					d.run(chromedp.Navigate(d.url + address))
-					d.examine(about, string(axe))
-					if wide := d.value(`document.documentElement.scrollWidth`).(float64); int64(wide) > width {
-						t.Errorf("%s: the page is %.0f wide", about, wide)
-					}
-					if found := d.value(`document.querySelector("nav [aria-current]").textContent`); found != "Procedures" {
-						t.Errorf("%s: the navigation shows %v", about, found)
-					}
-					if text := d.value(`document.querySelector("main").textContent`).(string); !strings.Contains(text, say) {
-						t.Errorf("%s: the page lacks %q: %s", about, say, text)
-					}
-				}
-			}
-		}
+	look := func(address, say string) {
+		t.Helper()
+		d.run(chromedp.Navigate(d.url + address))
+		d.amongTheProcedures(address)
+		d.says(say)
 	}
-	look("registry add", "/catalogue/packages")
-	d.picture("packages-none")
+	look("/catalogue/packages", "registry add")
+	d.shoot("packages-none")
 	d.world.sharePackages(t)
-	look("files as installed", "/catalogue/packages", "/catalogue/package?name=%40ops%2Fbase")
+	look("/catalogue/package?name=%40ops%2Fbase", "files as installed")
 	d.picture("package")
-	d.run(chromedp.Navigate(d.url + "/catalogue/packages"))
+	look("/catalogue/packages", "files as installed")
 	d.picture("packages")
-	d.quiet("packages")
 }

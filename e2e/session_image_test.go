@@ -15,6 +15,8 @@ import (
 
 func TestSessionsInTheImage(t *testing.T) {
 	img := buildImage(t)
+	ends := map[string]bool{"SIGTERM while the model thinks leaves nothing": true,
+		"a killed supervisor takes its agent with it": true} // which concern no forge: one is enough
 	for name, play := range map[string]func(*testing.T, *rig){
 		"a refusal is corrected, the same again is reused, and a review is read back": sessionProposes,
 		"tier 1 is refused and hands over to tier 2, which opens":                     sessionEscalates,
@@ -25,6 +27,9 @@ func TestSessionsInTheImage(t *testing.T) {
 		"a killed supervisor takes its agent with it":                                 sessionWhoseSupervisorIsKilled,
 	} {
 		for kind, newForge := range forges() {
+			if ends[name] && kind != "local" {
+				continue
+			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, img, newForge, nil)

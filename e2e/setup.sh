@@ -9,12 +9,12 @@ set -eu
 cd "$(dirname "$0")"
 
 missing=
-for program in /usr/bin/chromium /usr/bin/bwrap /usr/bin/curl /usr/bin/promtool /usr/bin/prometheus-alertmanager /usr/bin/python3 /usr/sbin/nginx /usr/bin/caddy /usr/bin/tinyproxy /usr/bin/socat /usr/bin/ip; do
+for program in /usr/bin/chromium-headless-shell /usr/bin/bwrap /usr/bin/curl /usr/bin/promtool /usr/bin/prometheus-alertmanager /usr/bin/python3 /usr/sbin/nginx /usr/bin/caddy /usr/bin/tinyproxy /usr/bin/socat /usr/bin/ip; do
     [ -x "$program" ] || missing="$missing $program"
 done
 [ "$(id -u)" != 0 ] || [ -x /usr/sbin/debootstrap ] || missing="$missing /usr/sbin/debootstrap" # is of no use to others
 if [ -n "$missing" ]; then
-    [ "$(id -u)" = 0 ] || { echo "$0: lacks$missing: install Debian's chromium, bubblewrap, curl, prometheus, prometheus-alertmanager, python3, nginx, caddy, tinyproxy-bin, socat and iproute2, or run this as root" >&2; exit 1; }
+    [ "$(id -u)" = 0 ] || { echo "$0: lacks$missing: install Debian's chromium-headless-shell, bubblewrap, curl, prometheus, prometheus-alertmanager, python3, nginx, caddy, tinyproxy-bin, socat and iproute2, or run this as root" >&2; exit 1; }
     policy=/usr/sbin/policy-rc.d
     if ! [ -e "$policy" ]; then
         trap 'rm -f "$policy"' EXIT
@@ -22,7 +22,7 @@ if [ -n "$missing" ]; then
         chmod 755 "$policy"
     fi
     apt-get update -q
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core bubblewrap curl prometheus prometheus-alertmanager python3 nginx caddy tinyproxy-bin socat iproute2 debootstrap
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium-headless-shell fonts-dejavu-core bubblewrap curl prometheus prometheus-alertmanager python3 nginx caddy tinyproxy-bin socat iproute2 debootstrap
 fi
 
 stamp=node_modules/.installed-lock.json

@@ -61,7 +61,8 @@ func run(ctx context.Context, binary, docs string) error {
 		_ = demo.Process.Signal(syscall.SIGINT)
 		_ = demo.Wait() // it was asked to end
 	}()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
+		chromedp.ExecPath("/usr/bin/chromium-headless-shell")) // as the tests do
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)

@@ -84,10 +84,18 @@ func connect(t testing.TB, text string) *sql.DB {
 var emptyDatabase struct {
 	once sync.Once
 	name string
+	made string // the answer of madeOf
 	err  error
 }
 
-// emptyPlace is where a store has been made already, which is empty: a copy of emptyDatabase.
+// emptyPlaces are databases that were used and are as they were made.
+var emptyPlaces struct {
+	sync.Mutex
+	names []string
+}
+
+// emptyPlace is where a store has been made already, which is empty: one that a test has left, or a copy of
+// emptyDatabase. The test leaves it to others if it has changed rows alone.
 func emptyPlace(t testing.TB) string {
 	t.Helper()
 	admin := connect(t, os.Getenv(testDatabase))
@@ -99,18 +107,98 @@ func emptyPlace(t testing.TB) string {
 		if emptyDatabase.err == nil {
 			emptyDatabase.err = s.Close()
 		}
+		made := connect(t, ofDatabase(t, emptyDatabase.name))
+		emptyDatabase.made = madeOf(made)
+		_ = made.Close() // nobody may be connected to what is copied
 	})
 	if emptyDatabase.err != nil {
 		t.Fatal(emptyDatabase.err)
 	}
-	name := "t_" + strings.ToLower(rand.Text())
-	mustExec(t, admin, "CREATE DATABASE "+name+" TEMPLATE "+emptyDatabase.name)
+	name, left := leftPlace()
+	if !left {
+		name = "t_" + strings.ToLower(rand.Text())
+		mustExec(t, admin, "CREATE DATABASE "+name+" TEMPLATE "+emptyDatabase.name+" STRATEGY FILE_COPY")
+	}
 	t.Cleanup(func() {
+		if !t.Failed() && emptied(t, admin, name) {
+			emptyPlaces.Lock()
+			defer emptyPlaces.Unlock()
+			emptyPlaces.names = append(emptyPlaces.names, name)
+			return
+		}
 		if _, err := admin.Exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
 			t.Error(err)
 		}
 	})
 	return ofDatabase(t, name)
+}
+
+// leftPlace takes a database that another test has left, if there is one.
+func leftPlace() (name string, left bool) {
+	emptyPlaces.Lock()
+	defer emptyPlaces.Unlock()
+	n := len(emptyPlaces.names)
+	if n == 0 {
+		return "", false
+	}
+	name, emptyPlaces.names = emptyPlaces.names[n-1], emptyPlaces.names[:n-1]
+	return name, true
+}
+
+// madeOf says what a database is made of, and which settings it has: all but the rows of our tables.
+func madeOf(db *sql.DB) (made string) {
+	const query = `SELECT md5(concat(
+		(SELECT string_agg(c::text, ';' ORDER BY c::text) FROM (SELECT relname, relkind, relpersistence, relrowsecurity,
+			relhasrules, relhastriggers, reloptions, relacl FROM pg_class WHERE oid >= 16384 AND relkind <> 't' AND
+			relname !~ '^pg_toast') c),
+		(SELECT string_agg(a::text, ';' ORDER BY a::text) FROM (SELECT attrelid::regclass, attname, atttypid, attnotnull,
+			attgenerated, attisdropped, attcollation FROM pg_attribute WHERE attrelid >= 16384 AND attrelid::regclass::text
+			!~ '^pg_toast') a),
+		(SELECT string_agg(d::text, ';' ORDER BY d::text) FROM (SELECT tgrelid::regclass, tgname, tgenabled, tgfoid::regproc
+			FROM pg_trigger WHERE NOT tgisinternal) d),
+		(SELECT string_agg(o::text, ';' ORDER BY o::text) FROM (SELECT conrelid::regclass, conname,
+			pg_get_constraintdef(oid) FROM pg_constraint WHERE oid >= 16384) o),
+		(SELECT string_agg(p::text, ';' ORDER BY p::text) FROM (SELECT proname, prosrc FROM pg_proc WHERE oid >= 16384) p),
+		(SELECT string_agg(n::text, ';' ORDER BY n::text) FROM (SELECT nspname, nspacl FROM pg_namespace) n),
+		(SELECT string_agg(s::text, ';') FROM (SELECT setconfig FROM pg_db_role_setting JOIN pg_database d ON d.oid =
+			setdatabase WHERE datname = current_database()) s),
+		(SELECT string_agg(v::text, ';' ORDER BY v::text) FROM (SELECT version_id, is_applied FROM ` + versionTable + `) v),
+		(SELECT COUNT(*) FROM pg_statistic WHERE starelid >= 16384)))`
+	if err := db.QueryRow(query).Scan(&made); err != nil {
+		return err.Error()
+	}
+	return made
+}
+
+// emptied removes what a test has recorded, and reports whether the database is then as it was made.
+func emptied(t testing.TB, admin *sql.DB, name string) bool {
+	t.Helper()
+	const left = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = $1" // waits for their end
+	if _, err := admin.Exec(left, name); err != nil {
+		return false
+	}
+	db := connect(t, ofDatabase(t, name))
+	defer db.Close()
+	if madeOf(db) != emptyDatabase.made {
+		return false
+	}
+	_, err := db.Exec(`DO $$ DECLARE one record; is_filled boolean; filled text[]; BEGIN
+		ALTER TABLE audit DISABLE TRIGGER audit_refuses_changes;
+		FOR one IN SELECT oid::regclass::text AS name FROM pg_class WHERE relkind = 'r' AND oid >= 16384 AND
+			relname <> '` + versionTable + `' LOOP
+			EXECUTE format('SELECT EXISTS (SELECT FROM %s)', one.name) INTO is_filled;
+			IF is_filled THEN filled := filled || one.name; END IF;
+		END LOOP;
+		IF filled IS NOT NULL THEN
+			EXECUTE format('TRUNCATE %s RESTART IDENTITY CASCADE', array_to_string(filled, ', '));
+		END IF;
+		FOR one IN SELECT format('%I.%I', schemaname, sequencename) AS name FROM pg_sequences
+			WHERE last_value IS NOT NULL AND sequencename NOT LIKE '` + versionTable + `%' LOOP
+			EXECUTE format('ALTER SEQUENCE %s RESTART', one.name);
+		END LOOP;
+		ALTER TABLE audit ENABLE ALWAYS TRIGGER audit_refuses_changes;
+	END $$`)
+	return err == nil
 }
 
 // ofDatabase is the URL of a database of the server.

@@ -43,3 +43,16 @@ func execute(t *testing.T, admin, statement string) {
 		t.Fatal(err)
 	}
 }
+
+// The rounds in which a process is killed at a random moment, for each lane. Those of SQLite are more.
+const (
+	roundsPerLane = 16
+	freshRounds   = 5 // in these the process also makes the records
+)
+
+// isTried reports whether a recovery is tried after a kill at a step. Each is tried after each with SQLite. Here the
+// locks and transactions are others, so each step is left to several at once, and to one of the other recoveries.
+func isTried(step, recovery int) bool {
+	const several = 3 // the last recovery
+	return recovery == several || recovery == step%several
+}

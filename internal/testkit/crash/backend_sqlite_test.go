@@ -15,6 +15,15 @@ import (
 // newDatabase is the value of CLAUDEOPS_DATABASE_URL for one world: none, so that the records are in its state folder.
 func newDatabase(*testing.T) string { return "" }
 
+// The rounds in which a process is killed at a random moment, for each lane.
+const (
+	roundsPerLane = 38
+	freshRounds   = 10 // in these the process also makes the records
+)
+
+// isTried reports whether a recovery is tried after a kill at a step.
+func isTried(_, _ int) bool { return true }
+
 // backupRounds is the number of times that a backup is killed.
 const backupRounds = 25
 

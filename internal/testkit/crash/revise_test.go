@@ -143,24 +143,30 @@ type killedRevision struct {
 }
 
 func TestKillAtEveryStepOfARevision(t *testing.T) {
-	for _, step := range revisionSteps() {
-		for name, then := range map[string]func(*testing.T, *killedRevision){
-			"the same is asked for again": func(t *testing.T, k *killedRevision) { k.sameAgain(t) },
-			"pr resume runs": func(t *testing.T, k *killedRevision) {
+	for i, step := range revisionSteps() {
+		for j, then := range []struct {
+			name string
+			run  func(*testing.T, *killedRevision)
+		}{
+			{"the same is asked for again", func(t *testing.T, k *killedRevision) { k.sameAgain(t) }},
+			{"another revision is asked for", func(t *testing.T, k *killedRevision) { k.another(t) }},
+			{"pr resume runs", func(t *testing.T, k *killedRevision) {
 				k.run(t, "pr", "resume")
 				k.assertResumed(t)
 				k.sameAgain(t)
-			},
-			"the same is asked for by several at once": func(t *testing.T, k *killedRevision) { k.sameAtOnce(t) },
-			"another revision is asked for":            func(t *testing.T, k *killedRevision) { k.another(t) },
+			}},
+			{"the same is asked for by several at once", func(t *testing.T, k *killedRevision) { k.sameAtOnce(t) }},
 		} {
-			t.Run("killed when "+step.step+", then "+name, func(t *testing.T) {
+			if !isTried(i, j) {
+				continue
+			}
+			t.Run("killed when "+step.step+", then "+then.name, func(t *testing.T) {
 				t.Parallel()
 				k := &killedRevision{newReviewed(t), step, newRevision("Watch inodes, and how", "# Inodes\n\ndf -i\n")}
 				k.doom(t, doomed{Step: step.step, Request: k.request})
 				k.assertLeft(t)
 				began := time.Now()
-				then(t, k)
+				then.run(t, k)
 				if took := time.Since(began); took > atOnce {
 					t.Errorf("the recovery took %v: somebody waited for the dead", took)
 				}
