@@ -53,11 +53,11 @@ demo: build ## the same without the dashboard, then the life of one procedure: p
 	$(BIN) demo --life
 
 test: ## every test that needs no other program than Go and git
-	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -flags '$(SUITE_FLAGS)' -module tools/gitleaks -module tools/man $(LONGEST) ./...
+	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -memory -flags '$(SUITE_FLAGS)' -module tools/gitleaks -module tools/man $(LONGEST) ./...
 
 race: ## the tests of the packages with concurrency of their own, under the race detector; needs a C compiler
 	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || { echo "make race: install a C compiler ($${CC:-$$(go env CC)})" >&2; exit 1; }
-	@$(TEST_ENV) CGO_ENABLED=1 $(SUITE) -flags '$(SUITE_FLAGS) -skip=$(UNRACED) $(RACE_FLAGS)' $(filter $(RACED),$(LONGEST)) $(RACED)
+	@$(TEST_ENV) CGO_ENABLED=1 $(SUITE) -memory -flags '$(SUITE_FLAGS) -skip=$(UNRACED) $(RACE_FLAGS)' $(filter $(RACED),$(LONGEST)) $(RACED)
 
 soak: ## N=20 runs of the tests, each in another order, LOAD=20 packages at a time on one core beside a busy disk; Linux
 	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -soak $(N) -load $(LOAD) -core $(CORE) -first $(FIRST) $(LONGEST) ./...

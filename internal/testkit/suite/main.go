@@ -1,7 +1,7 @@
 // Command suite runs tests and reports them for people: a line for each folder of internal/, the slowest tests, and how
 // many ran. A failed test is printed with the command that runs it alone.
 //
-//	suite [-flags "FLAGS OF GO TEST"] [-module FOLDER]... [-soak N [-load L] [-core C] [-first F]] PACKAGE...
+//	suite [-flags "FLAGS OF GO TEST"] [-memory] [-module FOLDER]... [-soak N [-load L] [-core C] [-first F]] PACKAGE...
 //
 // The packages start in the order given. The status is 1 if a test failed or a package did not compile.
 package main
@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var opts options
 	flags := flag.NewFlagSet("suite", flag.ContinueOnError)
 	testFlags := flags.String("flags", "", "flags of go test, separated by spaces")
+	inMemory := flags.Bool("memory", false, "keep the temporary files of tests in memory where there is room")
 	flags.Func("module", "folder of another module to test as well", func(dir string) error {
 		opts.modules = append(opts.modules, dir)
 		return nil
@@ -58,6 +59,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	opts.flags = strings.Fields(*testFlags)
+	if *inMemory {
+		remove, err := useMemory(memoryRoot)
+		defer remove()
+		if err != nil {
+			return err
+		}
+	}
 	packages, err := listPackages(ctx, ".", opts.flags, flags.Args())
 	if err != nil {
 		return err
