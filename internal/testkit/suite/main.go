@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ import (
 // options are the flags of the command.
 type options struct {
 	flags   []string // of go test
+	run     []string // more of them, which do not belong to the command that repeats a test
 	modules []string // folders of further modules whose tests run as well
 	soak    int      // rounds; 0 runs the tests once
 	load    int      // test binaries of a soak that run at a time
@@ -60,11 +62,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	opts.flags = strings.Fields(*testFlags)
 	if *inMemory {
-		remove, err := useMemory(memoryRoot)
+		memory, remove, err := useMemory(memoryRoot)
 		defer remove()
 		if err != nil {
 			return err
 		}
+		opts.run = memory
 	}
 	packages, err := listPackages(ctx, ".", opts.flags, flags.Args())
 	if err != nil {
@@ -83,7 +86,7 @@ func once(ctx context.Context, opts options, packages []string, out io.Writer) e
 	r := newReport(out, opts.flags, time.Now)
 	r.expect(packages)
 	fmt.Fprintf(out, "%d packages; what changed since the last run is compiled first\n", len(packages))
-	args := append([]string{"test", "-json"}, opts.flags...)
+	args := slices.Concat([]string{"test", "-json"}, opts.flags, opts.run)
 	if err := goTest(ctx, r, ".", append(args, packages...)); err != nil {
 		return err
 	}

@@ -15,21 +15,20 @@ const (
 	memoryNeeded = 4 << 30            // bytes that are free there
 )
 
-// useMemory gives the tests a folder below root for their temporary files: a file there takes a tenth of the processor
-// time that it takes on a disk. The test binaries stay on the disk. remove removes the folder, and with it what tests
-// have left. Nothing is changed where root lacks room or TMPDIR is set.
-func useMemory(root string) (remove func(), err error) {
+// useMemory makes a folder below root for the temporary files of tests: a file there takes a tenth of the processor
+// time that it takes on a disk. flags make go test use it; its own files stay on the disk. remove removes the folder,
+// and with it what tests have left. There are no flags where root lacks room, or TMPDIR or GOTMPDIR is set.
+func useMemory(root string) (flags []string, remove func(), err error) {
 	remove = func() {}
-	if os.Getenv("TMPDIR") != "" || freeBytes(root) < memoryNeeded {
-		return remove, nil
+	if os.Getenv("TMPDIR")+os.Getenv("GOTMPDIR") != "" || freeBytes(root) < memoryNeeded {
+		return nil, remove, nil
 	}
 	removeLeft(root)
 	folder := filepath.Join(root, memoryPrefix+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(folder, 0o755); err != nil { // #nosec G301: of tests, some of which run as another user
-		return remove, err
+		return nil, remove, err
 	}
-	err = errors.Join(os.Setenv("GOTMPDIR", os.TempDir()), os.Setenv("TMPDIR", folder))
-	return func() { _ = os.RemoveAll(folder) }, err
+	return []string{"-exec=env TMPDIR=" + folder}, func() { _ = os.RemoveAll(folder) }, nil
 }
 
 // removeLeft removes the folders of processes that were killed.

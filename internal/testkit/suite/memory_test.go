@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -25,17 +26,18 @@ func TestTemporaryFilesInMemoryAreRemovedAtTheEndAndAfterAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("GOTMPDIR", "")
 	for _, set := range []string{"/elsewhere", ""} {
-		t.Setenv("GOTMPDIR", "")
 		t.Setenv("TMPDIR", set)
-		onDisk := os.TempDir()
-		remove, err := useMemory(root)
-		if err != nil {
-			t.Fatal(err)
+		flags, remove, err := useMemory(root)
+		if err != nil || (len(flags) > 0) != (set == "") {
+			t.Fatalf("TMPDIR %q: %q, %v", set, flags, err)
 		}
-		inMemory := filepath.Dir(os.TempDir()) == root
-		if inMemory != (set == "") || inMemory && os.Getenv("GOTMPDIR") != onDisk {
-			t.Errorf("TMPDIR %q: the tests have %s, and go has %q", set, os.TempDir(), os.Getenv("GOTMPDIR"))
+		for _, flag := range flags {
+			folder, is := strings.CutPrefix(flag, "-exec=env TMPDIR=")
+			if err := os.WriteFile(filepath.Join(folder, "left"), nil, 0o600); !is || err != nil {
+				t.Errorf("%s: %v", flag, err)
+			}
 		}
 		remove()
 	}
