@@ -12,7 +12,7 @@ import (
 const (
 	memoryRoot   = "/dev/shm"         // a file system in memory, on Linux
 	memoryPrefix = "claudeops-tests-" // the process follows
-	memoryNeeded = 4 << 30            // bytes that are free there
+	memoryNeeded = 2 << 30            // bytes that are free there
 )
 
 // useMemory makes a folder below root for the temporary files of tests: a file there takes a tenth of the processor
