@@ -14,6 +14,8 @@ PACKAGES_AT_ONCE ?= 4
 LONGEST := ./internal/testkit/crash ./internal/testkit/resilience ./internal/cli ./internal/web ./internal/procedures/deploy \
   ./internal/gitprovider/local ./internal/proposals/prflow ./internal/procedures/packages
 SUITE := go run ./internal/testkit/suite
+# Temporary files of tests are in memory, unless somebody says where they are.
+MEMORY := $(if $(TMPDIR)$(GOTMPDIR),,-memory)
 # make lint vets the packages and their tests.
 SUITE_FLAGS := -count=1 -vet=off -p=$(PACKAGES_AT_ONCE) -timeout=$(TEST_TIMEOUT)
 # The race detector looks at our code and all libraries but these: SQLite and C's library translated to Go, regular expressions,
@@ -57,11 +59,11 @@ demo: build ## the same without the dashboard, then the life of one procedure: p
 	$(BIN) demo --life
 
 test: ## every test that needs no other program than Go and git; temporary files are in memory unless TMPDIR is set
-	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -memory -flags '$(SUITE_FLAGS)' -module tools/gitleaks -module tools/man $(LONGEST) ./...
+	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) $(MEMORY) -flags '$(SUITE_FLAGS)' -module tools/gitleaks -module tools/man $(LONGEST) ./...
 
 race: ## the tests of the packages with concurrency of their own, under the race detector; needs a C compiler
 	@command -v "$${CC:-$$(go env CC)}" >/dev/null 2>&1 || { echo "make race: install a C compiler ($${CC:-$$(go env CC)})" >&2; exit 1; }
-	@$(TEST_ENV) CGO_ENABLED=1 $(SUITE) -memory -flags '$(SUITE_FLAGS) -skip=$(UNRACED) $(RACE_FLAGS)' $(filter $(RACED),$(LONGEST)) $(RACED)
+	@$(TEST_ENV) CGO_ENABLED=1 $(SUITE) $(MEMORY) -flags '$(SUITE_FLAGS) -skip=$(UNRACED) $(RACE_FLAGS)' $(filter $(RACED),$(LONGEST)) $(RACED)
 
 soak: ## N=20 runs of the tests, each in another order, LOAD=20 packages at a time on one core beside a busy disk; Linux
 	@$(TEST_ENV) CGO_ENABLED=0 $(SUITE) -soak $(N) -load $(LOAD) -core $(CORE) -first $(FIRST) $(LONGEST) ./...

@@ -69,8 +69,8 @@ func troubles(elsewhere string) []trouble {
 	}
 }
 
-// alike are troubles of one effect on the forge and one sort of answer. Of each list, a request that writes meets one in
-// turn.
+// alike are troubles of one effect on the forge and one sort of answer. A request that writes meets one of each list,
+// in turn.
 func alike() [][]string {
 	return [][]string{
 		{"an oversized body", "HTML instead of JSON"},

@@ -26,21 +26,15 @@ func TestTemporaryFilesInMemoryAreRemovedAtTheEndAndAfterAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("GOTMPDIR", "")
-	for _, set := range []string{"/elsewhere", ""} {
-		t.Setenv("TMPDIR", set)
-		flags, remove, err := useMemory(root)
-		if err != nil || (len(flags) > 0) != (set == "") {
-			t.Fatalf("TMPDIR %q: %q, %v", set, flags, err)
-		}
-		for _, flag := range flags {
-			folder, is := strings.CutPrefix(flag, "-exec=env TMPDIR=")
-			if err := os.WriteFile(filepath.Join(folder, "left"), nil, 0o600); !is || err != nil {
-				t.Errorf("%s: %v", flag, err)
-			}
-		}
-		remove()
+	flags, remove, err := useMemory(root)
+	if err != nil || len(flags) != 1 {
+		t.Fatalf("%q, %v", flags, err)
 	}
+	folder, is := strings.CutPrefix(flags[0], "-exec=env TMPDIR=")
+	if err := os.WriteFile(filepath.Join(folder, "left"), nil, 0o600); !is || err != nil {
+		t.Errorf("%s: %v", flags[0], err)
+	}
+	remove()
 	left, err := filepath.Glob(filepath.Join(root, "*"))
 	if err != nil || len(left) != 2 || !isThere(lives) || !isThere(other) {
 		t.Errorf("there are %v, %v", left, err)
