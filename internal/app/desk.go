@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/gateway"
@@ -32,8 +33,9 @@ const (
 	deskPrefix    = "claudeops-desk-"
 	maxDeskPath   = 100 // bytes; the systems' limits are 104 and 108
 	deskBound     = 5 * time.Second
-	maxDeskAnswer = 4 << 10 // bytes
-	maxDeskKey    = 64      // bytes, with the end of the line
+	deskSettled   = time.Minute // from which a socket without a server is one of a server that was killed
+	maxDeskAnswer = 4 << 10     // bytes
+	maxDeskKey    = 64          // bytes, with the end of the line
 )
 
 // SignInAddress signs a browser in once, until its time is over.
@@ -63,6 +65,7 @@ type desk struct {
 // openDesk makes the socket. Where that fails the server goes without: the error is one to log.
 func openDesk(ctx context.Context, p *Parts, in signIn, at net.Addr, name string) (*desk, error) {
 	d := &desk{parts: p, in: in, at: at, key: rand.Text(), peer: gateway.PeerOf}
+	removeDeadFolders(ctx, deskParent)
 	path := filepath.Join(p.Cfg.Records.Dir, deskFolder, name)
 	if len(path) <= maxDeskPath {
 		if err := files.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -84,15 +87,31 @@ func openDesk(ctx context.Context, p *Parts, in signIn, at net.Addr, name string
 	return d, nil // nobody else can enter the folder
 }
 
+// removeDeadFolders removes the folders that killed servers of this user have left in parent.
+func removeDeadFolders(ctx context.Context, parent string) {
+	for _, folder := range files.Glob(parent, deskPrefix+"*") {
+		info, err := files.Lstat(folder)
+		if err != nil || !info.IsDir() || !files.IsOwn(info) || time.Since(info.ModTime()) < deskSettled {
+			continue
+		}
+		removeDeadSockets(ctx, folder)
+		_ = files.Remove(folder) // fails while there is anything in it
+	}
+}
+
 // removeDeadSockets removes the sockets of servers that were killed.
 func removeDeadSockets(ctx context.Context, folder string) {
 	for _, path := range files.Glob(folder, "*") {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		info, err := files.Lstat(path)
+		if err != nil || info.Mode().Type() != fs.ModeSocket || time.Since(info.ModTime()) < deskSettled {
+			continue // a server may be about to listen at it
+		}
+		conn, err := (&net.Dialer{Timeout: deskBound}).DialContext(ctx, "unix", path)
 		if err == nil {
 			_ = conn.Close()
-			continue
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = files.Remove(path)
 		}
-		_ = files.Remove(path)
 	}
 }
 

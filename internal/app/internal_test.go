@@ -378,3 +378,52 @@ func TestOnlyTheUserOfTheServerGetsAnAddressToSignIn(t *testing.T) {
 		}
 	}
 }
+
+// A server that starts removes what killed ones have left, and nothing of a server that lives or is about to listen.
+func TestWhatKilledServersHaveLeftIsRemoved(t *testing.T) {
+	parent, err := os.MkdirTemp("", "d") // short enough for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(parent) })
+	long := time.Now().Add(-2 * deskSettled)
+	leave := func(name string, lives bool, at time.Time) {
+		folder := filepath.Join(parent, name)
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(folder, "socket")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener.SetUnlinkOnClose(false)
+		if t.Cleanup(func() { _ = listener.Close() }); !lives {
+			_ = listener.Close()
+		}
+		if err := errors.Join(os.Chtimes(filepath.Join(folder, "socket"), at, at), os.Chtimes(folder, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(deskPrefix+"killed", false, long)
+	leave(deskPrefix+"lives", true, long)
+	leave(deskPrefix+"starts", false, time.Now())
+	leave("other", false, long)
+	full := filepath.Join(parent, deskPrefix+"full")
+	if err := errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "socket"), nil, 0o600),
+		os.Chtimes(filepath.Join(full, "socket"), long, long), os.Chtimes(full, long, long)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("other", filepath.Join(parent, deskPrefix+"link")); err != nil {
+		t.Fatal(err)
+	}
+	removeDeadFolders(t.Context(), parent)
+	entries, err := os.ReadDir(parent)
+	var left []string
+	for _, entry := range entries {
+		left = append(left, strings.TrimPrefix(entry.Name(), deskPrefix))
+	}
+	want := []string{"full", "link", "lives", "starts", "other"}
+	if err != nil || !slices.Equal(left, want) {
+		t.Errorf("there are %v, %v, want %v", left, err, want)
+	}
+}

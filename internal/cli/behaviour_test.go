@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -82,8 +80,6 @@ type behaviour struct {
 	*doors
 	token  string // of the requests over REST
 	rest   http.Handler
-	agent  io.Writer // what the agent says to its MCP server
-	heard  *bufio.Scanner
 	asked  string
 	last   int64 // the newest row of the audit that was looked at
 	reader *app.Parts
@@ -178,56 +174,6 @@ func codeIn(text string) string {
 		return m[1]
 	}
 	return "failed"
-}
-
-// serveMCP starts one MCP server for all requests.
-func (b *behaviour) serveMCP() {
-	b.Helper()
-	in, agent := io.Pipe()
-	out, server := io.Pipe()
-	a := &commandLine{streams: Streams{In: in, Out: server, Err: io.Discard}, lookup: b.lookup, folder: b.folder}
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
-	ended := make(chan error, 1)
-	go func() {
-		err := root.ExecuteContext(context.WithoutCancel(b.Context()))
-		_ = server.Close()
-		ended <- err
-	}()
-	b.agent, b.heard = agent, bufio.NewScanner(out)
-	b.heard.Buffer(nil, 4<<20)
-	b.Cleanup(func() {
-		_ = agent.Close()
-		go func() { _, _ = io.Copy(io.Discard, out) }()
-		if err := <-ended; err != nil {
-			b.Errorf("the MCP server ended: %v", err)
-		}
-		_ = a.program().Close()
-	})
-	b.ask(1, "initialize",
-		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
-}
-
-// ask sends one request to the MCP server, and waits for its answer.
-func (b *behaviour) ask(id int, method, params string) (result map[string]any) {
-	b.Helper()
-	if _, err := fmt.Fprintf(b.agent, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method,
-		params); err != nil {
-		b.Fatal(err)
-	}
-	for b.heard.Scan() {
-		answer := b.parse(b.heard.Bytes())
-		if answer["id"] != float64(id) {
-			continue // a notice
-		}
-		if failure, failed := answer["error"].(map[string]any); failed {
-			return map[string]any{"isError": true, "protocol": failure["code"]}
-		}
-		result, _ = answer["result"].(map[string]any)
-		return result
-	}
-	b.Fatalf("the MCP server has ended: %v", b.heard.Err())
-	return nil
 }
 
 func (b *behaviour) sayMCP(o operation.Operation, request string) string {

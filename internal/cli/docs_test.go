@@ -32,7 +32,7 @@ func TestCommandsOfPagesExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := 0
+	root, count := allCommands(), 0
 	for _, page := range append(pages, filepath.Join("..", "..", "README.md"), filepath.Join("..", "..", "SECURITY.md")) {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestCommandsOfPagesExist(t *testing.T) {
 		}
 		for _, command := range commandsIn(string(text)) {
 			count++
-			if problem := unknownIn(command); problem != "" {
+			if problem := unknownIn(root, command); problem != "" {
 				t.Errorf("%s shows `claudeops %s`: %s", filepath.Base(page), command, problem)
 			}
 		}
@@ -52,13 +52,14 @@ func TestCommandsOfPagesExist(t *testing.T) {
 
 func TestACommandThatDoesNotExistIsNoticed(t *testing.T) {
 	t.Parallel()
+	root := allCommands()
 	for command, known := range map[string]bool{
 		"review lift-cooldown": true, "review raise-cooldown": false, "serve --interval 1h": true,
 		"serve --interwal 1h": false, "": true,
 		"session show ID --events": true, "no": false, "token create --name x --scopes read": true,
 		"token create --scope read": false,
 	} {
-		if problem := unknownIn(command); (problem == "") != known {
+		if problem := unknownIn(root, command); (problem == "") != known {
 			t.Errorf("%q: %q", command, problem)
 		}
 	}
@@ -80,12 +81,17 @@ func commandsIn(text string) (out []string) {
 	return out
 }
 
-// unknownIn says which word or flag of a command line is not known, "" if none is.
-func unknownIn(command string) string {
+// allCommands is the tree of commands, with those that cobra adds when it runs.
+func allCommands() *cobra.Command {
 	root := (&commandLine{lookup: func(string) (string, bool) { return "", false }}).rootCommand()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultVersionFlag()
+	return root
+}
+
+// unknownIn says which word or flag of a command line is not known, "" if none is.
+func unknownIn(root *cobra.Command, command string) string {
 	words := strings.Fields(regexp.MustCompile(`'[^']*'|"[^"]*"|\[[^\]]*\]`).ReplaceAllString(command, "X"))
 	found, rest := root, words
 	if len(rest) > 0 && (rest[0] == processtree.ReaperCommand || rest[0] == session.CheckCommand) {

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -38,10 +40,13 @@ type doors struct {
 	more    []operation.Toolset
 	servers map[string]http.Handler // that were made for REST, by their environment
 	folder  string                  // of the project; "" for the test's own
+	agent   io.Writer               // what an agent says to the MCP server that serveMCP has started
+	heard   *bufio.Scanner          // what that answers
+	forms   map[string]bool         // whether the toolset of an operation has a form of its own
 }
 
 func newDoors(t *testing.T, more ...operation.Toolset) *doors {
-	d := &doors{newLocalWorld(t), more, map[string]http.Handler{}, ""}
+	d := &doors{localWorld: newLocalWorld(t), more: more, servers: map[string]http.Handler{}}
 	delete(d.env, "CLAUDEOPS_WEBHOOK_URL")
 	d.env["CLAUDEOPS_API_TOKENS"] = doorToken
 	d.env["CLAUDEOPS_ADDR"] = "127.0.0.1:0"
@@ -83,7 +88,17 @@ func (d *doors) formed(failure any, failed bool) (o outcome) {
 func requestIDs() *regexp.Regexp { return regexp.MustCompile(`[0-9A-HJKMNP-TV-Z]{26}`) }
 
 // hasForm reports whether the toolset of an operation has a form of its own.
-func hasForm(o operation.Operation) bool { return new(commandLine).formOf(o) != nil }
+func (d *doors) hasForm(o operation.Operation) bool {
+	if d.forms == nil {
+		d.forms = map[string]bool{}
+		for _, set := range new(app.App).Toolsets() {
+			for _, one := range set.Operations {
+				d.forms[one.Name] = set.Form != nil
+			}
+		}
+	}
+	return d.forms[o.Name]
+}
 
 func outcomeOf(failure map[string]any) (o outcome) {
 	o.Code, _ = failure["code"].(string)
@@ -104,13 +119,65 @@ func (d *doors) parse(text []byte) (answer map[string]any) {
 	return answer
 }
 
-// mcp answers one request after the greeting.
+// serveMCP starts one MCP server for all requests that follow.
+func (d *doors) serveMCP() {
+	d.Helper()
+	in, agent := io.Pipe()
+	out, server := io.Pipe()
+	a := &commandLine{streams: Streams{In: in, Out: server, Err: io.Discard}, lookup: d.lookup,
+		more: d.more, folder: d.folder, args: []string{"mcp-server"}}
+	root := a.rootCommand()
+	root.SetArgs([]string{"mcp-server"})
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(context.WithoutCancel(d.Context()))
+		_ = server.Close()
+		ended <- err
+	}()
+	d.agent, d.heard = agent, bufio.NewScanner(out)
+	d.heard.Buffer(nil, 4<<20)
+	d.Cleanup(func() {
+		_ = agent.Close()
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		if err := <-ended; err != nil {
+			d.Errorf("the MCP server ended: %v", err)
+		}
+		_ = a.program().Close()
+	})
+	d.ask(1, "initialize",
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}`)
+}
+
+// ask sends one request to the MCP server, and waits for its answer.
+func (d *doors) ask(id int, method, params string) (result map[string]any) {
+	d.Helper()
+	if _, err := fmt.Fprintf(d.agent, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method,
+		params); err != nil {
+		d.Fatal(err)
+	}
+	for d.heard.Scan() {
+		answer := d.parse(d.heard.Bytes())
+		if answer["id"] != float64(id) {
+			continue // a notice
+		}
+		if failure, failed := answer["error"].(map[string]any); failed {
+			return map[string]any{"isError": true, "protocol": failure["code"]}
+		}
+		result, _ = answer["result"].(map[string]any)
+		return result
+	}
+	d.Fatalf("the MCP server has ended: %v", d.heard.Err())
+	return nil
+}
+
+// mcp answers one request after the greeting, by a server of its own.
 func (d *doors) mcp(method, params string) map[string]any {
 	d.Helper()
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"tester","version":"9"}}}`
 	var out bytes.Buffer
 	a := d.app(hello+"\n"+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params), &out)
+	a.args = []string{"mcp-server"}
 	root := a.rootCommand()
 	root.SetArgs([]string{"mcp-server"})
 	if err := root.ExecuteContext(context.Background()); err != nil {
@@ -123,9 +190,15 @@ func (d *doors) mcp(method, params string) map[string]any {
 
 func (d *doors) throughMCP(o operation.Operation, arguments string) outcome {
 	d.Helper()
-	result := d.mcp("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, o.Name, arguments))
+	call := fmt.Sprintf(`{"name":%q,"arguments":%s}`, o.Name, arguments)
+	var result map[string]any
+	if d.agent == nil {
+		result = d.mcp("tools/call", call)
+	} else {
+		result = d.ask(2, "tools/call", call)
+	}
 	structured, _ := result["structuredContent"].(map[string]any)
-	if hasForm(o) {
+	if d.hasForm(o) {
 		return d.formed(structured, result["isError"] == true)
 	}
 	failure, _ := structured["error"].(map[string]any)
@@ -145,7 +218,7 @@ func (d *doors) throughCLI(o operation.Operation, arguments string) outcome {
 	}
 	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
 	err := root.ExecuteContext(context.Background())
-	if hasForm(o) {
+	if d.hasForm(o) {
 		if bytes.HasPrefix(out.Bytes(), []byte("[")) {
 			return outcome{} // a bare list, which no failure is
 		}
@@ -246,7 +319,7 @@ func (d *doors) throughREST(o operation.Operation, arguments string) (out outcom
 	if want := fault.Code(out.Code).HTTPStatus(); status != want {
 		d.Errorf("%s: %s came with the status %d, want %d", o.Name, out.Code, status, want)
 	}
-	if hasForm(o) {
+	if d.hasForm(o) {
 		return d.formed(answer["failure"], true), true
 	}
 	return out, true
@@ -348,6 +421,7 @@ func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 	t.Parallel()
 	d := newDoors(t, wordsToolset())
 	d.env["CLAUDEOPS_TIER"] = "3"
+	d.serveMCP()
 	for _, o := range operation.List(d.app("", new(bytes.Buffer)).program().Toolsets()...) {
 		if o.Tool.Title == "" || o.Command == "" || o.Route.Method == "" {
 			continue
@@ -359,7 +433,7 @@ func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 		for what, arguments := range brokenRequests(t, o) {
 			want := d.throughMCP(o, arguments)
 			asWanted := want.Code == string(fault.InvalidArgument) && len(want.Paths) > 0
-			if hasForm(o) {
+			if d.hasForm(o) {
 				asWanted = want.Form != "" && want.Form != good.Form
 			}
 			if !asWanted {
@@ -380,6 +454,7 @@ func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
 	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
 		d := newDoors(t)
 		d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
+		d.serveMCP()
 		for _, o := range operation.List(new(app.App).Toolsets()...) {
 			if o.Tool.Title == "" || o.Route.Method == "" {
 				continue

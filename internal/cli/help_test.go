@@ -19,7 +19,7 @@ import (
 // Every command but those of completion says by an example how it is used, and the example is a command that exists.
 func TestEveryCommandHasAnExample(t *testing.T) {
 	t.Parallel()
-	examples := 0
+	root, examples := allCommands(), 0
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
@@ -44,7 +44,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			}
 			examples++
 			command, _, _ = strings.Cut(command, " #")
-			if problem := unknownIn(strings.FieldsFunc(command,
+			if problem := unknownIn(root, strings.FieldsFunc(command,
 				func(r rune) bool { return strings.ContainsRune("<>|", r) })[0]); problem != "" {
 				t.Errorf("%s shows %s: %s", cmd.CommandPath(), command, problem)
 			}

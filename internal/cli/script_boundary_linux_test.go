@@ -30,7 +30,11 @@ const inTheEnvironment = "tok-7f3a9c2e51d84b60-environment"
 
 func newScripted(t *testing.T, settings string, files map[string]string) *scripted {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("/tmp", "claudeops-scripted-") // not in memory: scripts may write in /dev/shm
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &scripted{
 		T: t, project: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"),
 		state: filepath.Join(dir, "home", ".claudeops"), root: filepath.Join(dir, "root"),
@@ -208,7 +212,7 @@ print("python", mod.say())
 			t.Error(err)
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "claudeops-script-*"))
+	left, err := filepath.Glob("/tmp/claudeops-script-*")
 	if err != nil || strings.Contains(strings.Join(left, " "), s.Name()) {
 		t.Errorf("left: %v, %v", left, err)
 	}

@@ -147,6 +147,9 @@ func TestHostileBodiesCostLittle(t *testing.T) {
 		if n := markdowntest.Allocated(func() { rewritten, _ = sanitize.Rules{}.Body(body) }); n > most {
 			t.Errorf("%s: %d MB are allocated", name, n>>20)
 		}
+		if rewritten == body { // and so it is when it is rewritten again
+			continue
+		}
 		if again, _ := (sanitize.Rules{}).Body(rewritten); again != rewritten && len(rewritten) <= 2*markdowntest.Size {
 			t.Errorf("%s changed when they were rewritten again", name)
 		}

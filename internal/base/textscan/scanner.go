@@ -460,13 +460,13 @@ func (s *Scanner) Spread(texts []string) []int {
 	if len(own.parts) == 0 {
 		return nil
 	}
-	folded := make([][]string, len(texts))
+	folded, comments := make([][]string, len(texts)), commentForm()
 	for i, text := range texts {
 		layers, _ := layersOf(unbounded(), text) // what is beyond them, Secrets refuses
 		for _, l := range layers {
 			folded[i] = append(folded[i], lowerCase.foldText(l.text))
 		}
-		if bare := withoutComments(text); bare != text {
+		if bare := comments.ReplaceAllString(text, ""); bare != text {
 			folded[i] = append(folded[i], lowerCase.foldText(bare))
 		}
 	}
@@ -487,9 +487,7 @@ func (s *Scanner) Spread(texts []string) []int {
 	return nil
 }
 
-// withoutComments returns text without the contents of comments of HTML, C and shells, so that they do not divide a
-// credential.
-func withoutComments(text string) string {
-	form := regexp.MustCompile(`(?s)<!--.*?-->|/\*.*?\*/|(?-s)(?:^|[ \t])(?:#|//|--).*`)
-	return form.ReplaceAllString(text, "")
+// commentForm matches comments of HTML, C and shells, which must not divide a credential.
+func commentForm() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)<!--.*?-->|/\*.*?\*/|(?-s)(?:^|[ \t])(?:#|//|--).*`)
 }

@@ -77,10 +77,11 @@ func edited(random *rand.Rand, text string) string {
 // with git's own results.
 func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 	t.Parallel()
+	const texts = 800
 	random := rand.New(rand.NewPCG(18, 2026))
 	dir := t.TempDir()
 	befores, afters := map[string]string{}, map[string]string{}
-	for i := range 3000 {
+	for i := range texts {
 		name := fmt.Sprintf("%04d.md", i)
 		befores["before/"+name] = moduleText(random)
 		afters["after/"+name] = edited(random, befores["before/"+name])
@@ -132,7 +133,7 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil || len(patches) < 2500 {
+	if err := group.Wait(); err != nil || len(patches) < texts*5/6 {
 		t.Errorf("%d patches, %v", len(patches), err)
 	}
 }

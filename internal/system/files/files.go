@@ -112,6 +112,12 @@ func IsFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// IsOwn reports whether a file belongs to the user of this process; false where the system does not say.
+func IsOwn(info fs.FileInfo) bool {
+	uid, _, known := ownerOf(info)
+	return known && uid == os.Geteuid()
+}
+
 // OpenInput opens what a person names on the command line for reading, also a pipe, such as the shell's <(command):
 // then it waits for what writes to it. What anybody else names is opened with OpenPath.
 func OpenInput(path string) (*os.File, error) { return os.Open(path) }

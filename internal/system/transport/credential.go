@@ -216,7 +216,11 @@ func anyEscaping(token string) *regexp.Regexp {
 // of web addresses.
 func (s *scrubber) scrub(in string) string {
 	for _, token := range s.tokenList() {
-		in = token.plain().ReplaceAllString(in, redacted)
+		if strings.ContainsAny(in, `%\`) {
+			in = token.plain().ReplaceAllString(in, redacted)
+		} else { // nothing is escaped
+			in = strings.ReplaceAll(in, token.token, redacted)
+		}
 		for _, core := range token.cores {
 			in = cutRuns(in, core)
 		}

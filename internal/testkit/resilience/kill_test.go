@@ -229,8 +229,8 @@ func (r *revised) assertRevisionRecords() {
 	}
 }
 
-// reviseSequenceByProcess returns the number of requests of an undisturbed process for a revision.
-func reviseSequenceByProcess(t *testing.T, k kind) int {
+// reviseSequenceByProcess returns the requests of an undisturbed process for a revision.
+func reviseSequenceByProcess(t *testing.T, k kind) sequence {
 	t.Helper()
 	r := newRevisedForProcess(t, k)
 	if result := r.finished(); !result.Revised || result.Reused {
@@ -238,7 +238,16 @@ func reviseSequenceByProcess(t *testing.T, k kind) int {
 	}
 	r.assertOnce("undisturbed", true)
 	r.assertRevisionRecords()
-	return len(r.forge.Faults().Requests())
+	return sequenceOf(r.forge.Faults().Requests())
+}
+
+// actsOn are the cases of a killed process: whether the server acts on its request. A read has one, since its answer
+// reaches nobody.
+func actsOn(writes bool) []bool {
+	if writes {
+		return []bool{false, true}
+	}
+	return []bool{false}
 }
 
 func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFinish(t *testing.T) {
@@ -252,8 +261,8 @@ func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFini
 
 func killAtEachRequestOfARevision(t *testing.T, k kind) {
 	t.Helper()
-	for n := range reviseSequenceByProcess(t, k) {
-		for _, acts := range []bool{false, true} {
+	for n, writes := range reviseSequenceByProcess(t, k) {
+		for _, acts := range actsOn(writes) {
 			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
 				t.Parallel()
 				r := newRevisedForProcess(t, k)
@@ -304,14 +313,14 @@ func killAtEachRequestOfAnAnswer(t *testing.T, k kind, commit bool) {
 		t.Fatalf("%+v", result)
 	}
 	undisturbed.assertPosted("undisturbed", true)
-	first, requests := 0, len(undisturbed.forge.Faults().Requests())
+	first, requests := 0, sequenceOf(undisturbed.forge.Faults().Requests())
 	if commit {
 		const ofItsOwn = 5 // those that write the commit, the title and the texts
-		first = requests - ofItsOwn
+		first = len(requests) - ofItsOwn
 	}
-	t.Logf("%d requests", requests)
-	for n := first; n < requests; n++ {
-		for _, acts := range []bool{false, true} {
+	t.Logf("%d requests", len(requests))
+	for n := first; n < len(requests); n++ {
+		for _, acts := range actsOn(requests[n]) {
 			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
 				t.Parallel()
 				q := newQuestionForProcess(t, k, commit)

@@ -172,7 +172,7 @@ func TestWhateverGoesWrongTheIdenticalCallEndsInOneCommitAndOneAnswer(t *testing
 			undisturbed := reviseSequence(t, k)
 			for n := 1; n <= len(undisturbed); n++ {
 				for i, tr := range troubles(elsewhere) {
-					if !k.tries(undisturbed, n, i) {
+					if !k.meets(undisturbed, n, tr, i) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
@@ -439,7 +439,7 @@ func TestWhateverGoesWrongTheIdenticalCallEndsInEachAnswerOnce(t *testing.T) {
 				}
 				for n := first; n <= len(undisturbed); n++ {
 					for i, tr := range troubles(elsewhere) {
-						if !k.tries(undisturbed, n, i) {
+						if !k.meets(undisturbed, n, tr, i) {
 							continue
 						}
 						t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {

@@ -118,7 +118,7 @@ func closeInTrouble(t *testing.T, k kind) {
 	for n := 1; n <= len(undisturbed); n++ {
 		for i, tr := range troubles(elsewhere) {
 			stalls := tr.fault.Kind == httpfault.Stall || tr.fault.Kind == httpfault.StallAfter
-			if !k.tries(undisturbed, n, i) || stalls || tr.fault.Kind == httpfault.Oversized {
+			if !k.meets(undisturbed, n, tr, i) || stalls || tr.fault.Kind == httpfault.Oversized {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {

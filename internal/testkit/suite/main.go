@@ -1,7 +1,7 @@
 // Command suite runs tests and reports them for people: a line for each folder of internal/, the slowest tests, and how
 // many ran. A failed test is printed with the command that runs it alone.
 //
-//	suite [-flags "FLAGS OF GO TEST"] [-module FOLDER]... [-soak N [-load L] [-core C] [-first F]] PACKAGE...
+//	suite [-flags "FLAGS OF GO TEST"] [-memory] [-module FOLDER]... [-soak N [-load L] [-core C] [-first F]] PACKAGE...
 //
 // The packages start in the order given. The status is 1 if a test failed or a package did not compile.
 package main
@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ import (
 // options are the flags of the command.
 type options struct {
 	flags   []string // of go test
+	run     []string // more of them, which do not belong to the command that repeats a test
 	modules []string // folders of further modules whose tests run as well
 	soak    int      // rounds; 0 runs the tests once
 	load    int      // test binaries of a soak that run at a time
@@ -46,6 +48,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var opts options
 	flags := flag.NewFlagSet("suite", flag.ContinueOnError)
 	testFlags := flags.String("flags", "", "flags of go test, separated by spaces")
+	inMemory := flags.Bool("memory", false, "keep the temporary files of tests in memory where there is room")
 	flags.Func("module", "folder of another module to test as well", func(dir string) error {
 		opts.modules = append(opts.modules, dir)
 		return nil
@@ -58,6 +61,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	opts.flags = strings.Fields(*testFlags)
+	if *inMemory {
+		memory, remove, err := useMemory(memoryRoot)
+		defer remove()
+		if err != nil {
+			return err
+		}
+		opts.run = memory
+	}
 	packages, err := listPackages(ctx, ".", opts.flags, flags.Args())
 	if err != nil {
 		return err
@@ -75,7 +86,7 @@ func once(ctx context.Context, opts options, packages []string, out io.Writer) e
 	r := newReport(out, opts.flags, time.Now)
 	r.expect(packages)
 	fmt.Fprintf(out, "%d packages; what changed since the last run is compiled first\n", len(packages))
-	args := append([]string{"test", "-json"}, opts.flags...)
+	args := slices.Concat([]string{"test", "-json"}, opts.flags, opts.run)
 	if err := goTest(ctx, r, ".", append(args, packages...)); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,12 +90,12 @@ func fits(scalar, s string) bool {
 		u, err := url.Parse(s)
 		return err == nil && u.Path != "" && u.Path[0] == '/'
 	case "GitObjectID":
-		return regexp.MustCompile(`^[0-9a-f]{40}$`).MatchString(s)
+		return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == ""
 	case "Base64String":
 		_, err := base64.StdEncoding.DecodeString(s)
 		return err == nil
 	case "BigInt":
-		return regexp.MustCompile(`^[0-9]+$`).MatchString(s)
+		return s != "" && strings.Trim(s, "0123456789") == ""
 	case "ID":
 		return s != ""
 	default:
