@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/turns"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
@@ -45,7 +45,7 @@ const atATime = 16
 
 // newDoorHost makes what serves agents that are connected from elsewhere.
 func newDoorHost(a *App, p *Parts) *gateway.Host {
-	shared := &agentServers{program: a, parts: p, turns: turns.New(atATime)}
+	shared := &agentServers{program: a, parts: p, turns: mcpio.NewTurns(atATime)}
 	return gateway.NewHost(gateway.Options{
 		Serve: shared.serve,
 		Audit: p.Store.Ledger, Records: p.Store.Connections(), Log: p.Log, Now: p.Store.Now, NewID: NewID,
@@ -57,7 +57,7 @@ func newDoorHost(a *App, p *Parts) *gateway.Host {
 type agentServers struct {
 	program *App
 	parts   *Parts
-	turns   turns.Turns
+	turns   mcpio.Turns
 	apps    sharing[string, *App]
 	servers sharing[shownAt, *mcpserver.Server]
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -56,12 +56,12 @@ func (s *Server) post(req *httpx.Request) (httpx.Response, error) {
 }
 
 // readMessage reads a body up to the permitted length; for a longer one, Exchange.Size is its minimum length.
-func readMessage(req *httpx.Request) (exchange.Exchange, error) {
+func readMessage(req *httpx.Request) (mcpio.Exchange, error) {
 	body, whole, err := httpx.ReadSome(req, "application/json")
 	if err != nil || whole {
-		return exchange.Exchange{Message: body}, err
+		return mcpio.Exchange{Message: body}, err
 	}
-	return exchange.Exchange{Message: body[:keptHead], Size: max(req.ContentLength, maxMessage+1)}, nil
+	return mcpio.Exchange{Message: body[:keptHead], Size: max(req.ContentLength, maxMessage+1)}, nil
 }
 
 // sessionOf returns the session that a message belongs to; begun says that it begins with it.
@@ -96,7 +96,7 @@ func (s *Server) requestSession(req *httpx.Request, who holder) (*session, error
 }
 
 // answer hands a message over and answers it.
-func (n *session) answer(req *httpx.Request, x exchange.Exchange, h head, begun bool) (httpx.Response, error) {
+func (n *session) answer(req *httpx.Request, x mcpio.Exchange, h head, begun bool) (httpx.Response, error) {
 	if wait := n.budget.Take(int(max(x.Size, int64(len(x.Message))))); wait > 0 {
 		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s",
 			wait.Truncate(time.Second)+time.Second)
@@ -139,7 +139,7 @@ func (n *session) answer(req *httpx.Request, x exchange.Exchange, h head, begun 
 }
 
 // alone returns an answer that comes alone, or 202 for a message that has none.
-func alone(line []byte, x exchange.Exchange) httpx.Response {
+func alone(line []byte, x mcpio.Exchange) httpx.Response {
 	if len(line) == 0 {
 		return httpx.Response{Status: http.StatusAccepted}
 	}
@@ -161,7 +161,7 @@ func (n *session) greeting(lines [][]byte) httpx.Response {
 		n.shutDown()
 		return httpx.Response{Status: http.StatusAccepted}
 	}
-	response := alone(lines[len(lines)-1], exchange.Exchange{})
+	response := alone(lines[len(lines)-1], mcpio.Exchange{})
 	if json.Unmarshal(response.Bytes, &result) != nil || result.Result.Version == "" {
 		n.shutDown()
 		return response

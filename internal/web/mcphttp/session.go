@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/gateway"
-	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -31,7 +31,7 @@ type session struct {
 	budget   *gateway.Budget
 	limits   Limits
 	now      func() time.Time
-	messages chan exchange.Exchange
+	messages chan mcpio.Exchange
 	ending   chan struct{} // closed when nothing more is taken in
 	over     chan struct{} // closed when nothing is answered any more
 	general  *stream       // unsolicited notifications
@@ -68,7 +68,7 @@ func (s *Server) openSession(req *httpx.Request, h holder, id string) (*session,
 	}
 	n := &session{
 		id: id, holder: h.id, budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
-		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0),
+		messages: make(chan mcpio.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0),
 		begun: time.Now(), used: time.Now(), freed: make(chan struct{}),
 	}
 	n.mu.Lock() // endIfIdle waits until idle is set
@@ -343,7 +343,7 @@ func (n *session) streamOf(id int) *stream {
 }
 
 // hand passes a message to the loop, and returns the stream for its answers. ended is called after the last one.
-func (n *session) hand(ctx context.Context, x exchange.Exchange, ended func()) (*stream, error) {
+func (n *session) hand(ctx context.Context, x mcpio.Exchange, ended func()) (*stream, error) {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
