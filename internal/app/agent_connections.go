@@ -70,7 +70,7 @@ type shownAt struct {
 
 // serve serves one connection.
 func (s *agentServers) serve(ctx context.Context, r gateway.Rights, c gateway.Client) error {
-	server, left, err := s.prepare(r)
+	server, left, err := s.newServer(r)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (s *agentServers) serve(ctx context.Context, r gateway.Rights, c gateway.Cl
 	return server.Serve(ctx, client, c.In, c.Out)
 }
 
-// prepare returns the server for a connection with these rights, made on a stack that is given back.
-func (s *agentServers) prepare(r gateway.Rights) (server *mcpserver.Server, left func(), err error) {
+// newServer returns the server for a connection with these rights, made on a stack that is given back.
+func (s *agentServers) newServer(r gateway.Rights) (server *mcpserver.Server, left func(), err error) {
 	s.turns.Do(func() {
 		rights := fmt.Sprintf("%#v", r)
 		own, leftApp := s.apps.get(rights, func() *App { return WithRights(s.program, s.parts, r) })

@@ -231,7 +231,7 @@ func (h *Host) newConnection(a AuthenticatedConn) *connection {
 func (h *Host) serveClient(ctx context.Context, a AuthenticatedConn, c *connection, client Client) error {
 	defer h.recordConnection(ctx, c)()
 	h.addConn(c)
-	defer h.remove(c)
+	defer h.dropConnection(c)
 	stop := context.AfterFunc(ctx, c.disconnect)
 	defer stop()
 	h.logConnected(c)
@@ -290,7 +290,7 @@ func (h *Host) addConn(c *connection) {
 	}
 }
 
-func (h *Host) remove(c *connection) {
+func (h *Host) dropConnection(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.open, c.ID)

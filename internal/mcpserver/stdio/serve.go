@@ -164,7 +164,7 @@ func (l *loop) answered(raw []byte, env envelope) (line []byte) {
 	l.opts.Turns.Do(func() {
 		l.dispatchMessage(l.base, raw, env, func(r rpcReply) {
 			if env.idGiven {
-				line = l.encode(env.id, r)
+				line = l.encodeReply(env.id, r)
 			}
 		})
 	})

@@ -362,7 +362,7 @@ func TestACallDoesNotStartBetweenTheEndOfTheServerAndThatOfItsContext(t *testing
 			t.Fatalf("a proper call was refused: %+v", refused)
 		}
 		env.to = l.out
-		l.calls.admit(&call{env: env, raw: raw, ctx: ctx, cancel: cancel, connection: newCallConnection(l.connection)})
+		l.calls.admit(&runningCall{env: env, raw: raw, ctx: ctx, cancel: cancel, connection: newCallConnection(l.connection)})
 		synctest.Wait()
 		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown {
 			t.Errorf("want the call refused, got %+v", all)

@@ -78,7 +78,7 @@ func (s *Server) openSession(req *httpx.Request, h holder, id string) (*session,
 		stop := context.AfterFunc(s.ctx, n.shutDown)
 		defer stop()
 		_ = tokens.Host().ServeExchanges(s.ctx, arrival, n.messages, n.general) // it is in the log
-		s.remove(n)
+		s.dropSession(n)
 		done()
 		tokens.Leave()
 		close(n.over) // now that it no longer counts: a request may wait for its place
@@ -164,7 +164,7 @@ func (s *Server) shared(req *httpx.Request, h holder) (*session, error) {
 	return n, nil
 }
 
-func (s *Server) remove(n *session) {
+func (s *Server) dropSession(n *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.id != "" {
@@ -174,8 +174,8 @@ func (s *Server) remove(n *session) {
 	}
 }
 
-// find returns the session that a request names, if it is one of the token's. foreign: it is another token's.
-func (s *Server) find(id string, h holder) (n *session, foreign bool) {
+// findSession returns the session that a request names, if it is one of the token's. foreign: it is another token's.
+func (s *Server) findSession(id string, h holder) (n *session, foreign bool) {
 	s.mu.Lock()
 	n = s.sessions[id]
 	s.mu.Unlock()
@@ -296,12 +296,12 @@ func (n *session) rememberStream(t *stream) {
 	defer n.mu.Unlock()
 	if n.id != "" {
 		n.streams = append(n.streams, t)
-		n.forget()
+		n.evictStreams()
 	}
 }
 
-// forget lets go of streams that have ended, where they are too many, too large or too old. The caller holds mu.
-func (n *session) forget() {
+// evictStreams lets go of streams that have ended, where they are too many, too large or too old. The caller holds mu.
+func (n *session) evictStreams() {
 	kept, size, written, now := 0, 0, 0, n.now()
 	out := n.streams[:0:0]
 	for at := len(n.streams) - 1; at >= 0; at-- { // the newest first
@@ -333,7 +333,7 @@ func (n *session) streamOf(id int) *stream {
 	if id == 0 {
 		return n.general
 	}
-	n.forget()
+	n.evictStreams()
 	for _, t := range n.streams {
 		if t.id == id {
 			return t
