@@ -3,7 +3,7 @@
 //
 //	go run ./bench/facts [-dir FOLDER] [-part develop|held-out] [-v] [-goals]
 //
-// internal/base/facts/corpus describes the files of a collection. Without -dir it reads those in the repository.
+// internal/testkit/corpus describes the files of a collection. Without -dir it reads those in the repository.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
-	"github.com/claudeops/claudeops/internal/base/facts/corpus"
+	"github.com/claudeops/claudeops/internal/testkit/corpus"
 )
 
 func main() {

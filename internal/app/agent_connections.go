@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/turns"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
@@ -45,7 +45,7 @@ const atATime = 16
 
 // newDoorHost makes what serves agents that are connected from elsewhere.
 func newDoorHost(a *App, p *Parts) *gateway.Host {
-	shared := &agentServers{program: a, parts: p, turns: turns.New(atATime)}
+	shared := &agentServers{program: a, parts: p, turns: mcpio.NewTurns(atATime)}
 	return gateway.NewHost(gateway.Options{
 		Serve: shared.serve,
 		Audit: p.Store.Ledger, Records: p.Store.Connections(), Log: p.Log, Now: p.Store.Now, NewID: NewID,
@@ -57,7 +57,7 @@ func newDoorHost(a *App, p *Parts) *gateway.Host {
 type agentServers struct {
 	program *App
 	parts   *Parts
-	turns   turns.Turns
+	turns   mcpio.Turns
 	apps    sharing[string, *App]
 	servers sharing[shownAt, *mcpserver.Server]
 }
@@ -70,7 +70,7 @@ type shownAt struct {
 
 // serve serves one connection.
 func (s *agentServers) serve(ctx context.Context, r gateway.Rights, c gateway.Client) error {
-	server, left, err := s.prepare(r)
+	server, left, err := s.newServer(r)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (s *agentServers) serve(ctx context.Context, r gateway.Rights, c gateway.Cl
 	return server.Serve(ctx, client, c.In, c.Out)
 }
 
-// prepare returns the server for a connection with these rights, made on a stack that is given back.
-func (s *agentServers) prepare(r gateway.Rights) (server *mcpserver.Server, left func(), err error) {
+// newServer returns the server for a connection with these rights, made on a stack that is given back.
+func (s *agentServers) newServer(r gateway.Rights) (server *mcpserver.Server, left func(), err error) {
 	s.turns.Do(func() {
 		rights := fmt.Sprintf("%#v", r)
 		own, leftApp := s.apps.get(rights, func() *App { return WithRights(s.program, s.parts, r) })

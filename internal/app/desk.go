@@ -155,16 +155,16 @@ func (d *desk) serveConn(ctx context.Context, conn net.Conn) {
 	if err != nil {
 		return
 	}
-	answer, err := d.answer(ctx, conn, string(bytes.TrimSpace(key)))
+	answer, err := d.signInAddress(ctx, conn, string(bytes.TrimSpace(key)))
 	if e := fault.From(err); e != nil {
 		answer = deskAnswer{Code: e.Code, Message: e.Message}
 	}
 	_ = json.NewEncoder(conn).Encode(answer)
 }
 
-// answer gives an address to the user who runs this server, and to root, if they show the key. unauthenticated for
-// everybody else.
-func (d *desk) answer(ctx context.Context, conn net.Conn, key string) (deskAnswer, error) {
+// signInAddress gives an address to the user who runs this server, and to root, if they show the key. unauthenticated
+// for everybody else.
+func (d *desk) signInAddress(ctx context.Context, conn net.Conn, key string) (deskAnswer, error) {
 	peer, err := d.peer(conn)
 	if peer.Release != nil {
 		defer peer.Release()
@@ -179,7 +179,7 @@ func (d *desk) answer(ctx context.Context, conn net.Conn, key string) (deskAnswe
 	}
 	if secret == "" {
 		return deskAnswer{}, fault.New(fault.NotFound, "the operator's token was revoked: sign in with another one at %s%s",
-			d.origin(), httpx.SignInPath)
+			d.dashboardAddress(), httpx.SignInPath)
 	}
 	until := d.parts.Store.Now().Add(access.CodeLife)
 	code, err := d.parts.access.OneTimeCode(ctx, secret)
@@ -187,11 +187,12 @@ func (d *desk) answer(ctx context.Context, conn net.Conn, key string) (deskAnswe
 		return deskAnswer{}, err
 	}
 	d.parts.Log.Info("gave an address to sign in once", "uid", peer.UID, "pid", peer.PID)
-	return deskAnswer{SignInAddress: SignInAddress{d.origin() + httpx.SignInPath + "?code=" + code, until.UTC()}}, nil
+	address := d.dashboardAddress() + httpx.SignInPath + "?code=" + code
+	return deskAnswer{SignInAddress: SignInAddress{address, until.UTC()}}, nil
 }
 
-// origin returns the address of the dashboard.
-func (d *desk) origin() string { return dashboardURL(d.parts, d.at) }
+// dashboardAddress returns the address of the dashboard.
+func (d *desk) dashboardAddress() string { return dashboardURL(d.parts, d.at) }
 
 // dashboardURL returns the address at which a browser of this machine finds the dashboard, without a slash at its end.
 func dashboardURL(p *Parts, at net.Addr) string {

@@ -137,10 +137,10 @@ func TestWhatADiskMayWaitFor(t *testing.T) {
 }
 
 // started is a start of which the clock stands still.
-func started(wait time.Duration, sleep func()) (*start, *[]string) {
+func started(wait time.Duration, sleep func()) (*startWait, *[]string) {
 	var told []string
 	now := time.Unix(0, 0)
-	return &start{until: now.Add(wait), now: func() time.Time { return now },
+	return &startWait{until: now.Add(wait), now: func() time.Time { return now },
 		sleep:  func(context.Context, time.Duration) { now = now.Add(startRetry); sleep() },
 		report: func(waitsFor string, _ error) { told = append(told, waitsFor) }}, &told
 }
@@ -372,7 +372,7 @@ func TestOnlyTheUserOfTheServerGetsAnAddressToSignIn(t *testing.T) {
 		"who guesses the key":                  {peer: own, key: "wrong"},
 	} {
 		d := desk{key: "right", peer: func(net.Conn) (gateway.Peer, error) { return c.peer, c.err }}
-		if answer, err := d.answer(t.Context(), nil, c.key); fault.CodeOf(err) != fault.Unauthenticated ||
+		if answer, err := d.signInAddress(t.Context(), nil, c.key); fault.CodeOf(err) != fault.Unauthenticated ||
 			answer.URL != "" {
 			t.Errorf("%s: %+v, %v", name, answer, err)
 		}

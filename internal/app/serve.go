@@ -94,14 +94,14 @@ type readyServer struct {
 
 // makeReady waits for the records, and refuses settings with which the server would let in others than it should, or
 // nobody, or could not keep its schedule.
-func makeReady(ctx context.Context, p *Parts, start *start, listeners []net.Listener, in signIn,
+func makeReady(ctx context.Context, p *Parts, start *startWait, listeners []net.Listener, in signIn,
 	tokens *gateway.Tokens) (ready readyServer, err error) {
 	usable := func() error { return refuseUnusableState(ctx, p) }
 	if p.Cfg.Records.Dir != "" {
 		err = start.waitBehind(ctx, p.Cfg.Web, listeners, usable)
 	}
 	for _, step := range []func() error{
-		func() (err error) { ready.operator, err = in.prepare(ctx); return err },
+		func() (err error) { ready.operator, err = in.ensureOperator(ctx); return err },
 		usable,
 		func() (err error) { ready.agents, err = servedSessions(ctx, p); return err },
 		func() (err error) { ready.serveTokens, err = listenForTokens(ctx, p, tokens); return err },

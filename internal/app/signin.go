@@ -54,9 +54,9 @@ func NewSignIn(p *Parts) signIn {
 	return s
 }
 
-// prepare makes sure that someone can sign in, and returns the operator's token if the server has made one. It refuses
-// settings that admit strangers, or no one at all.
-func (s signIn) prepare(ctx context.Context) (operator string, err error) {
+// ensureOperator makes sure that someone can sign in, and returns the operator's token if the server has made one. It
+// refuses settings that admit strangers, or no one at all.
+func (s signIn) ensureOperator(ctx context.Context) (operator string, err error) {
 	local := listensLocally(ctx, s.web.Host())
 	if err := s.warnSettings(local); err != nil {
 		return "", err

@@ -17,9 +17,9 @@ import (
 // startRetry is the interval at which a starting server retries what the machine did not permit.
 const startRetry = time.Second
 
-// start waits for what a server needs of the machine: its address, its folder, its database. It gives up after a
+// startWait waits for what a server needs of the machine: its address, its folder, its database. It gives up after a
 // bounded time, so that the failure becomes visible to the program that started the server.
-type start struct {
+type startWait struct {
 	until  time.Time
 	now    func() time.Time
 	sleep  func(ctx context.Context, d time.Duration)
@@ -27,8 +27,8 @@ type start struct {
 	last   string
 }
 
-func newStart(p *Parts) *start {
-	return &start{until: time.Now().Add(p.Cfg.Web.StartWait), now: time.Now, sleep: transport.Sleep,
+func newStart(p *Parts) *startWait {
+	return &startWait{until: time.Now().Add(p.Cfg.Web.StartWait), now: time.Now, sleep: transport.Sleep,
 		report: func(waitsFor string, err error) {
 			p.Log.Warn("the server waits at its start", "for", waitsFor, "at_most", p.Cfg.Web.StartWait, "why", messageOf(err))
 		}}
@@ -45,7 +45,7 @@ func messageOf(err error) string {
 
 // wait tries until it succeeds, fails for another reason than the state of the machine, or the bound is over. The error
 // is the last one.
-func (s *start) wait(ctx context.Context, try func() error) error {
+func (s *startWait) wait(ctx context.Context, try func() error) error {
 	for {
 		err := try()
 		waitsFor := WaitsFor(err)
@@ -61,7 +61,7 @@ func (s *start) wait(ctx context.Context, try func() error) error {
 }
 
 // waitBehind is wait for a server that listens already: meanwhile its probes say what it waits for.
-func (s *start) waitBehind(ctx context.Context, web config.Web, listeners []net.Listener, try func() error) error {
+func (s *startWait) waitBehind(ctx context.Context, web config.Web, listeners []net.Listener, try func() error) error {
 	err := try()
 	if err == nil || WaitsFor(err) == "" {
 		return err

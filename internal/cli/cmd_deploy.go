@@ -123,7 +123,7 @@ func personal(a *commandLine, w *strings.Builder, answer any) (ok bool) {
 	case deploy.Envelope[deploy.StatusData]:
 		describeDrift(w, paint, v)
 	case deploy.Envelope[deploy.DoctorData]:
-		describe(w, "", reflect.ValueOf(v.Data))
+		writeStruct(w, "", reflect.ValueOf(v.Data))
 		describeWarnings(w, paint, v.Warnings)
 	case deploy.Envelope[deploy.ExplainData]:
 		describeOrigins(w, paint, v)

@@ -275,8 +275,8 @@ func describeTry(w *strings.Builder, findings []doctor.Finding, preview *prflow.
 // initPaths holds the paths that init writes.
 type initPaths struct{ environment, client string }
 
-// folder returns the folder of the environment file, and of what belongs to it.
-func (p initPaths) folder() string { return filepath.Dir(p.environment) }
+// settingsFolder returns the folder of the environment file, and of what belongs to it.
+func (p initPaths) settingsFolder() string { return filepath.Dir(p.environment) }
 
 // placeOf refuses files that are there already, before anything is asked.
 func placeOf(a *commandLine, o initOptions) (initPaths, error) {
@@ -316,7 +316,7 @@ func (p initPaths) writeSettings(s initSettings) error {
 			return fault.Wrap(err, fault.Misconfigured, "%s cannot be written: %s", p.policyFile(), err)
 		}
 	}
-	if err := files.Replace(p.environment, s.file(), 0o600); err != nil {
+	if err := files.Replace(p.environment, s.environmentText(), 0o600); err != nil {
 		return fault.Wrap(err, fault.Misconfigured, "%s cannot be written: %s", p.environment, err)
 	}
 	if p.client == "" {

@@ -31,7 +31,7 @@ func scriptShowCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(shown, func(w *strings.Builder) { describe(w, "", reflect.ValueOf(shown)) })
+			return a.print(shown, func(w *strings.Builder) { writeStruct(w, "", reflect.ValueOf(shown)) })
 		},
 	}
 }
@@ -51,7 +51,7 @@ func scriptOutputCommand(a *commandLine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(run, func(w *strings.Builder) { describe(w, "", reflect.ValueOf(run)) })
+			return a.print(run, func(w *strings.Builder) { writeStruct(w, "", reflect.ValueOf(run)) })
 		},
 	}
 }

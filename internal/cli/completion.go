@@ -76,14 +76,14 @@ func pathOf(cmd *cobra.Command) string {
 func flagCompletions(a *commandLine) map[string]completer {
 	return map[string]completer{
 		"repo": offer(func(ctx context.Context) []string { return repositoriesOf(ctx, a) }), "outcome": fixed(outcomes()...),
-		"code": fixed(codes()...), "pull": fixed(words(record.PullStates())...), "tier": fixed("1", "2", "3"),
+		"code": fixed(codes()...), "pull": fixed(asStrings(record.PullStates())...), "tier": fixed("1", "2", "3"),
 		"only-tier": fixed("1", "2", "3"),
 		"max-tier":  fixed("1", "2", "3"), "client": fixed(strings.Split(clientNames(), ", ")...),
 		"preview": fixed("full", "summary"),
-		"type":    fixed(words(gitprovider.ChangeTypes())...), "provider": fixed(providerNames()...),
-		"default-provider": fixed(providerNames()...), "scopes": fixed(words(access.AllScopes())...),
+		"type":    fixed(asStrings(gitprovider.ChangeTypes())...), "provider": fixed(providerNames()...),
+		"default-provider": fixed(providerNames()...), "scopes": fixed(asStrings(access.AllScopes())...),
 		"review list state":  fixed("open", "closed", "merged", "all"),
-		"session list state": fixed(words(sessions.States())...),
+		"session list state": fixed(asStrings(sessions.States())...),
 		"session":            offer(func(ctx context.Context) []string { return sessionsOf(ctx, a) }),
 	}
 }
@@ -138,7 +138,7 @@ func offer(find func(ctx context.Context) []string) completer {
 	}
 }
 
-func words[T ~string](values []T) (out []string) {
+func asStrings[T ~string](values []T) (out []string) {
 	for _, v := range values {
 		out = append(out, string(v))
 	}

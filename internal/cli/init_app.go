@@ -66,7 +66,7 @@ func (s *initSettings) useApp(id, key string) {
 // keptApps returns the private keys that an earlier init has kept, by the ID of their app.
 func (i *interview) keptApps() map[string]string {
 	kept := map[string]string{}
-	for _, path := range files.Glob(i.place.folder(), appKeyName("*")) {
+	for _, path := range files.Glob(i.place.settingsFolder(), appKeyName("*")) {
 		if id := regexp.MustCompile(`-(\d+)\.pem$`).FindStringSubmatch(path); id != nil {
 			kept[id[1]] = path
 		}
@@ -118,8 +118,8 @@ func (i *interview) makeApp(ctx context.Context, s *initSettings) error {
 
 // keepApp keeps the private key of an app beside the environment file, since GitHub gives it once.
 func (i *interview) keepApp(s *initSettings, id, key string) error {
-	path := filepath.Join(i.place.folder(), appKeyName(id))
-	err := files.MkdirAll(i.place.folder(), 0o700)
+	path := filepath.Join(i.place.settingsFolder(), appKeyName(id))
+	err := files.MkdirAll(i.place.settingsFolder(), 0o700)
 	if err == nil {
 		err = files.Create(path, []byte(key), 0o600)
 	}

@@ -125,7 +125,7 @@ func foldersOf(found []places.Place, answer string) (string, error) {
 }
 
 // policyFile is the file that init writes if a person chose folders.
-func (p initPaths) policyFile() string { return filepath.Join(p.folder(), "policy.yaml") }
+func (p initPaths) policyFile() string { return filepath.Join(p.settingsFolder(), "policy.yaml") }
 
 // claimPolicy makes the settings name the policy file that will be written.
 func (p initPaths) claimPolicy(s *initSettings, replace bool) error {

@@ -160,7 +160,7 @@ func (i *interview) askAddress(ctx context.Context, s *initSettings, vars forgeV
 	case "local":
 		s.values[vars.root], err = i.ask.promptFor(ctx, i.before(stepAddress, i.a.explicitSetting(vars.root)), question{
 			flag: "--local-root", text: "Which folder holds the repositories, as owner/name.git?",
-			usual: s.values[vars.root], check: i.folder,
+			usual: s.values[vars.root], check: i.absoluteFolder,
 		})
 		return err
 	case "gitea":
@@ -219,8 +219,8 @@ func forgeAddress(answer string) (string, error) {
 	return answer, nil
 }
 
-// folder expands ~ and makes a path absolute.
-func (i *interview) folder(answer string) (string, error) {
+// absoluteFolder expands ~ and makes a path absolute.
+func (i *interview) absoluteFolder(answer string) (string, error) {
 	if rest, ok := strings.CutPrefix(answer, "~"); ok && (rest == "" || rest[0] == '/') {
 		answer = filepath.Join(config.FoldersOf(i.a.process).Home(), rest)
 	}
@@ -359,8 +359,8 @@ func (s initSettings) commandLine(a *commandLine, dryRun bool, stateDir string) 
 	return &commandLine{streams: a.streams, process: lookup, lookup: lookup, args: a.args, cmd: a.cmd}
 }
 
-// file returns the text of the environment file.
-func (s initSettings) file() []byte {
+// environmentText returns the text of the environment file.
+func (s initSettings) environmentText() []byte {
 	var b strings.Builder
 	b.WriteString(
 		"# Written by claudeops init. Every claudeops command of this user reads it; variables of the environment win.\n" +

@@ -149,7 +149,7 @@ func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, r
 		case said != "":
 			w.WriteString(a.inCommands(said) + "\n")
 		case !personal(a, w, result):
-			describe(w, "", reflect.ValueOf(result))
+			writeStruct(w, "", reflect.ValueOf(result))
 		}
 	})
 	if err != nil {
@@ -161,17 +161,17 @@ func (a *commandLine) printInForm(form *operation.Form, o operation.Operation, r
 	return nil
 }
 
-// describe shows a struct: a line for each field, and a table for each list of structs.
-func describe(w *strings.Builder, within string, v reflect.Value) {
+// writeStruct shows a struct: a line for each field, and a table for each list of structs.
+func writeStruct(w *strings.Builder, within string, v reflect.Value) {
 	for _, f := range operation.Fields(v.Type()) {
 		part := reflect.Indirect(v.FieldByIndex(f.Index))
 		name := within + f.JSON
 		switch {
 		case !part.IsValid() || f.Optional && empty(part):
 		case part.Kind() == reflect.Struct && f.JSON == "": // embedded: its fields are those of the whole
-			describe(w, within, part)
+			writeStruct(w, within, part)
 		case part.Kind() == reflect.Struct:
-			describe(w, name+".", part)
+			writeStruct(w, name+".", part)
 		case part.Kind() == reflect.Slice && part.Type().Elem().Kind() == reflect.Struct:
 			table(w, name, part)
 		case isSentences(part):

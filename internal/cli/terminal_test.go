@@ -151,7 +151,7 @@ func TestAnAnswerForPeopleIsATableAndHarmless(t *testing.T) {
 		Empty: []string{}, Any: map[string]any{"k": 1}}
 	a.Inner.On = true
 	var b strings.Builder
-	describe(&b, "", reflect.ValueOf(a))
+	writeStruct(&b, "", reflect.ValueOf(a))
 	text := surface{}.lay(b.String())
 	if strings.ContainsRune(text, '\x1b') {
 		t.Errorf("control characters reach the terminal: %q", text)

@@ -104,7 +104,7 @@ func (r *Registry) ResolveAt(name string, ref RepoRef) (Resolution, error) {
 }
 
 func (r *Registry) resolveAt(name, via string, res Resolution) (Resolution, error) {
-	entry := r.entry(name)
+	entry := r.registration(name)
 	switch {
 	case entry == nil:
 		return Resolution{}, fault.New(fault.ProviderUnresolved,
@@ -200,7 +200,7 @@ func (r *Registry) agrees(provider, by string, ref RepoRef) error {
 		return nil
 	}
 	correct := ""
-	if e := r.entry(strings.ToLower(provider)); e != nil {
+	if e := r.registration(strings.ToLower(provider)); e != nil {
 		correct = ": " + e.CloneURL(ref.Owner, ref.Name)
 	}
 	return fault.New(fault.ProviderUnresolved,
@@ -258,7 +258,7 @@ func (r *Registry) onlyEnabled(ref RepoRef) (name, via string, err error) {
 		strings.Join(enabled, ", "), ref, r.cloneURLs(ref), ManifestFile)
 }
 
-func (r *Registry) entry(name string) *Registration {
+func (r *Registry) registration(name string) *Registration {
 	for i := range r.entries {
 		if r.entries[i].Name == name {
 			return &r.entries[i]

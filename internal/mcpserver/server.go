@@ -18,9 +18,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/turns"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -37,7 +36,7 @@ type Options struct {
 	Versions []string
 	// Ticks triggers checks for new or removed tools, where a toolset has dynamic ones; nil: only when a client asks.
 	Ticks <-chan time.Time
-	Turns turns.Turns // shared with other servers, see stdio.Options; nil: no bound
+	Turns mcpio.Turns // shared with other servers, see stdio.Options; nil: no bound
 	Log   *slog.Logger
 	NewID func() string // request ids for faults outside the operations
 }
@@ -191,7 +190,7 @@ func (s *Server) Serve(ctx context.Context, c Client, in io.Reader, out io.Write
 
 // ServeExchanges serves MCP for messages that each have their own reply writer, until messages is closed or ctx is
 // done; see stdio.ServeExchanges.
-func (s *Server) ServeExchanges(ctx context.Context, c Client, messages <-chan exchange.Exchange,
+func (s *Server) ServeExchanges(ctx context.Context, c Client, messages <-chan mcpio.Exchange,
 	notes io.Writer) error {
 	return s.serveTransport(ctx, c, func(ctx context.Context, o stdio.Options) error {
 		return stdio.ServeExchanges(ctx, messages, notes, s.mcp, o)

@@ -59,7 +59,7 @@ func (s *Server) handler(name string) server.ToolHandlerFunc {
 		if err != nil {
 			return errorResult(k.set.Form, k.op, err, operation.RequestIDOf(err)), nil
 		}
-		return answer(k.set.Form, out), nil
+		return toolResult(k.set.Form, out), nil
 	}
 }
 
@@ -197,8 +197,9 @@ func (s *Server) knownTool(name string) (announcedTool, bool) {
 	return k, has
 }
 
-// answer renders what an operation returned: structured content, and the same as text for clients that read only that.
-func answer(form *operation.Form, result any) *mcp.CallToolResult {
+// toolResult renders what an operation returned: structured content, and the same as text for clients that read only
+// that.
+func toolResult(form *operation.Form, result any) *mcp.CallToolResult {
 	text := plainJSON
 	if form != nil && form.Text != nil {
 		text = form.Text
@@ -210,7 +211,7 @@ func answer(form *operation.Form, result any) *mcp.CallToolResult {
 // beginning with the code, and the error object.
 func errorResult(form *operation.Form, o operation.Operation, err error, requestID string) *mcp.CallToolResult {
 	if form != nil {
-		result := answer(form, form.Failure(o, err, requestID))
+		result := toolResult(form, form.Failure(o, err, requestID))
 		result.IsError = !form.Answers
 		return result
 	}

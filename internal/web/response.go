@@ -50,7 +50,7 @@ func (s *Server) writeResponse(w http.ResponseWriter, req *httpx.Request, a *htt
 	if readable {
 		a.Bytes = packed(w.Header(), req.Request, *a)
 	}
-	s.send(w, req, a.Status, a.ContentType, a.Bytes)
+	s.writeBody(w, req, a.Status, a.ContentType, a.Bytes)
 }
 
 // tagOf returns the ETag of an answer's bytes.
@@ -70,7 +70,7 @@ func etagMatches(given []string, tag string) bool {
 	return false
 }
 
-func (s *Server) send(w http.ResponseWriter, req *httpx.Request, status int, contentType string, body []byte) {
+func (s *Server) writeBody(w http.ResponseWriter, req *httpx.Request, status int, contentType string, body []byte) {
 	if contentType != "" {
 		w.Header().Set("Content-Type", contentType)
 	}
@@ -134,15 +134,16 @@ func (s *Server) problem(w http.ResponseWriter, req *httpx.Request, err error) {
 	}
 	w.Header().Add("Vary", "Accept")
 	if !httpx.PrefersHTML(req.Request) {
-		s.send(w, req, p.Status, "application/problem+json", httpx.EncodeJSON(p))
+		s.writeBody(w, req, p.Status, "application/problem+json", httpx.EncodeJSON(p))
 		return
 	}
 	if at := s.signInFirst(req, p); at != "" {
 		w.Header().Set("Location", at)
-		s.send(w, req, http.StatusSeeOther, "", nil)
+		s.writeBody(w, req, http.StatusSeeOther, "", nil)
 		return
 	}
-	s.send(w, req, p.Status, "text/html; charset=utf-8", s.dashboard.Problem(req, p, operation.AttemptIDOf(err) != ""))
+	s.writeBody(w, req, p.Status, "text/html; charset=utf-8",
+		s.dashboard.Problem(req, p, operation.AttemptIDOf(err) != ""))
 }
 
 // hidden keeps secrets out of a text that repeats what a caller has submitted.
@@ -218,8 +219,8 @@ func keeps(route *httpx.Route) bool {
 	return false
 }
 
-// answer returns the handler's answer, from the cache if nothing has changed since.
-func (k *kept) answer(req *httpx.Request, handle httpx.Func) (httpx.Response, error) {
+// answerCached returns the handler's answer, from the cache if nothing has changed since.
+func (k *kept) answerCached(req *httpx.Request, handle httpx.Func) (httpx.Response, error) {
 	key, known := k.cacheKey(req.Context(), req)
 	if !known {
 		return k.cachedAnswer(req, handle)

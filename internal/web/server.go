@@ -315,7 +315,7 @@ func (s *Server) handle(w http.ResponseWriter, req *httpx.Request, route *httpx.
 	defer done()
 	answer := route.Handle
 	if keeps(route) {
-		answer = func(req *httpx.Request) (httpx.Response, error) { return s.kept.answer(req, route.Handle) }
+		answer = func(req *httpx.Request) (httpx.Response, error) { return s.kept.answerCached(req, route.Handle) }
 	}
 	response, err := answer(req)
 	if err == nil {

@@ -120,7 +120,7 @@ func listOperation() operation.Operation {
 				"runs them, and those\n" +
 				"with an agent's token at claudeops serve. A server that a client started by itself, with claudeops mcp-server, " +
 				"is not listed.",
-			View: view,
+			View: connectionsView,
 			Page: operation.Page{
 				Path: "/connections", Title: "Connected agents", Topic: "connections", Link: "Connected",
 				Caption: "Connected agents, the oldest connection first",
@@ -200,8 +200,8 @@ func (a ConnectionActs) cutConnection(ctx context.Context, call operation.Call, 
 	return ConnectionCut(in), a.Store().CutConnection(ctx, in.ID, call.Caller.String(), call.Done(what))
 }
 
-// view returns the list as people see it.
-func view(out any) operation.View {
+// connectionsView returns the list as people see it.
+func connectionsView(out any) operation.View {
 	v := operation.View{
 		Empty: "No agent is connected.", Table: [][]string{{"ID", "AGENT", "TIER", "RIGHTS", "PEER", "SINCE", "CALLS"}},
 		Text: []string{"RIGHTS", "PEER"}, Goes: []string{"PEER", "CALLS", "RIGHTS"},

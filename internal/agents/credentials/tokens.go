@@ -217,7 +217,7 @@ func (a TokenActs) listOperation() operation.Operation {
 		Name: "list_tokens", Summary: "List tokens, revoked ones included", Effect: operation.Read, Command: "token list",
 		Needs: operation.Needs{For: operation.People, Scope: access.Operate},
 		Route: operation.Route{Method: "GET", Path: "/tokens", ID: "listTokens"},
-		Shown: operation.Shown{Fresh: true, View: a.view, JSON: func(out any) any {
+		Shown: operation.Shown{Fresh: true, View: a.tokensView, JSON: func(out any) any {
 			list := struct {
 				Tokens []TokensAtTerminal `json:"tokens"`
 			}{[]TokensAtTerminal{}}
@@ -261,8 +261,8 @@ func revoked() operation.Operation {
 	}
 }
 
-// view returns the list as the terminal has it.
-func (a TokenActs) view(out any) operation.View {
+// tokensView returns the list as the terminal has it.
+func (a TokenActs) tokensView(out any) operation.View {
 	v := operation.View{Table: [][]string{{"ID", "NAME", "MAX TIER", "SCOPES", "MADE", "STATE", "ENDS"}},
 		Empty: "No token was made yet.", Text: []string{"SCOPES"}, Goes: []string{"MADE", "MAX TIER"}}
 	for _, e := range out.(TokenList).Tokens {

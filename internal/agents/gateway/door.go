@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
-	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -57,7 +57,7 @@ type Client struct {
 	Out io.Writer
 	// Messages replaces In for a client whose messages each have their own reply writer; Out then receives unsolicited
 	// notifications. nil for a client with one stream in each direction.
-	Messages <-chan exchange.Exchange
+	Messages <-chan mcpio.Exchange
 	Actor    record.Actor // who is connected, but for what the client calls itself
 	// Calling is called when a call of a tool begins, and returns a function to call when it ends.
 	Calling func() (ended func())
@@ -211,7 +211,7 @@ func (h *Host) Serve(ctx context.Context, a AuthenticatedConn, in io.Reader, out
 
 // ServeExchanges is Serve for messages that each have their own reply writer; notes receives unsolicited notifications.
 // The sender of messages takes from Arrival.Budget. After the return no message is taken any more.
-func (h *Host) ServeExchanges(ctx context.Context, a AuthenticatedConn, messages <-chan exchange.Exchange,
+func (h *Host) ServeExchanges(ctx context.Context, a AuthenticatedConn, messages <-chan mcpio.Exchange,
 	notes io.Writer) error {
 	return h.serveClient(ctx, a, h.newConnection(a), Client{Messages: messages, Out: notes})
 }
@@ -231,7 +231,7 @@ func (h *Host) newConnection(a AuthenticatedConn) *connection {
 func (h *Host) serveClient(ctx context.Context, a AuthenticatedConn, c *connection, client Client) error {
 	defer h.recordConnection(ctx, c)()
 	h.addConn(c)
-	defer h.remove(c)
+	defer h.dropConnection(c)
 	stop := context.AfterFunc(ctx, c.disconnect)
 	defer stop()
 	h.logConnected(c)
@@ -290,7 +290,7 @@ func (h *Host) addConn(c *connection) {
 	}
 }
 
-func (h *Host) remove(c *connection) {
+func (h *Host) dropConnection(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.open, c.ID)

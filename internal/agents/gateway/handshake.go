@@ -43,7 +43,7 @@ func (d *Door) serveConn(conn net.Conn) {
 		d.refuseConn(conn, peer, refused, false)
 		return
 	}
-	if !answer(conn, stdioproxy.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil {
+	if !sendAnswer(conn, stdioproxy.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil {
 		return
 	}
 	if d.state.ctx.Err() != nil {
@@ -154,7 +154,7 @@ func (d *Door) refuseConn(conn net.Conn, peer Peer, why *fault.Error, retry bool
 		d.rows.recordRefusedConn(d.state.ctx, d.rights, peer, why)
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-	answer(conn, stdioproxy.Answer{Code: string(why.Code), Message: why.Message, Retry: retry})
+	sendAnswer(conn, stdioproxy.Answer{Code: string(why.Code), Message: why.Message, Retry: retry})
 }
 
 // isFurther reports whether the session has a connection already. A further one is recorded. It has the rights of the

@@ -302,11 +302,11 @@ func (t TokenDoor) serveConn(ctx context.Context, conn net.Conn) {
 	}
 	if refused != nil {
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-		answer(conn, stdioproxy.Answer{Code: string(refused.Code), Message: refused.Message,
+		sendAnswer(conn, stdioproxy.Answer{Code: string(refused.Code), Message: refused.Message,
 			Retry: refused.Code == fault.LimitReached})
 		return
 	}
-	if !answer(conn, stdioproxy.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil || ctx.Err() != nil {
+	if !sendAnswer(conn, stdioproxy.Answer{OK: true}) || conn.SetDeadline(time.Time{}) != nil || ctx.Err() != nil {
 		return
 	}
 	if err := host.Serve(ctx, arrival, &buffered{conn, in}, conn); err != nil {
@@ -324,7 +324,7 @@ func greeted(in *bufio.Reader) (stdioproxy.Hello, *fault.Error) {
 	return ReadHello(line)
 }
 
-func answer(conn net.Conn, a stdioproxy.Answer) bool {
+func sendAnswer(conn net.Conn, a stdioproxy.Answer) bool {
 	a.Version = stdioproxy.Version
 	line, err := json.Marshal(a)
 	if err == nil {

@@ -114,7 +114,7 @@ func (d *Documents) program(ctx context.Context, id string, b Browser, providers
 	case b.Person == "":
 		return access.Client{}, fault.New(fault.Unauthenticated, "sign in first, and begin again in the program")
 	}
-	known, fresh, err := d.entry(id, b)
+	known, fresh, err := d.findDocument(id, b)
 	if err != nil {
 		return access.Client{}, err
 	}
@@ -129,8 +129,8 @@ func (d *Documents) program(ctx context.Context, id string, b Browser, providers
 	}
 }
 
-// entry returns what is known of an address. fresh means that the caller has to fill it, and was counted.
-func (d *Documents) entry(id string, b Browser) (known *document, fresh bool, err error) {
+// findDocument returns what is known of an address. fresh means that the caller has to fill it, and was counted.
+func (d *Documents) findDocument(id string, b Browser) (known *document, fresh bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known = d.known[id]; known != nil && (known.until.IsZero() || d.now().Before(known.until)) {
@@ -143,7 +143,7 @@ func (d *Documents) entry(id string, b Browser) (known *document, fresh bool, er
 		return nil, false, err
 	}
 	delete(d.known, id)
-	if len(d.known) >= documentsKept && !d.forget() {
+	if len(d.known) >= documentsKept && !d.evict() {
 		return nil, false, fault.New(fault.LimitReached, "too many programs are looked up; begin again in a minute")
 	}
 	known = &document{done: make(chan struct{})}
@@ -151,8 +151,8 @@ func (d *Documents) entry(id string, b Browser) (known *document, fresh bool, er
 	return known, true, nil
 }
 
-// forget removes the document that counts for the shortest time; false if all are being read.
-func (d *Documents) forget() bool {
+// evict removes the document that counts for the shortest time; false if all are being read.
+func (d *Documents) evict() bool {
 	first := ""
 	for id, known := range d.known {
 		if !known.until.IsZero() && (first == "" || known.until.Before(d.known[first].until)) {

@@ -119,7 +119,7 @@ func (s *Service) issueFor(ctx context.Context, id, hash string, c access.Code) 
 	_, used, err := s.Store().UseCode(ctx, hash, access.Grant{Token: t, ClientID: c.ClientID, Keys: keys},
 		func(t access.Token) record.Attempt {
 			return s.auditRow(ActionGrant, id, t.Actor(), fmt.Sprintf("token %s (%s), of %s: at most tier %s, for %s, until %s",
-				t.Name, t.ID, describe(client), t.MaxTier, limitsOf(t.Repos, t.DryRun), t.ExpiresAt.UTC().Format(time.RFC3339)))
+				t.Name, t.ID, programLabel(client), t.MaxTier, limitsOf(t.Repos, t.DryRun), t.ExpiresAt.UTC().Format(time.RFC3339)))
 		})
 	if err == nil && !used { // another call with the code was faster
 		if c, _, err = s.Store().FindCode(ctx, hash); err == nil {

@@ -105,16 +105,16 @@ func isTarget(resources []string, at ServerAddresses) bool {
 
 // Refusal returns the address to which the browser is sent with a refusal.
 func (r Request) Refusal(why *Error) string {
-	return r.answer(url.Values{"error": {why.Code}, "error_description": {why.Description}})
+	return r.redirectURL(url.Values{"error": {why.Code}, "error_description": {why.Description}})
 }
 
 // Denied returns the address to which the browser is sent when the person has not given consent.
 func (r Request) Denied() string { return r.Refusal(wrong(errDenied, "the person has not allowed it")) }
 
 // Allowed returns the address to which the browser is sent with a code.
-func (r Request) Allowed(code string) string { return r.answer(url.Values{"code": {code}}) }
+func (r Request) Allowed(code string) string { return r.redirectURL(url.Values{"code": {code}}) }
 
-func (r Request) answer(answer url.Values) string {
+func (r Request) redirectURL(answer url.Values) string {
 	answer.Set("iss", r.issuer)
 	if r.State != "" {
 		answer.Set("state", r.State)
@@ -314,7 +314,7 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 	if who := call.Caller.Person; who.SignedIn() {
 		kept.Token.Owner = who.Account()
 	}
-	row := call.Done(fmt.Sprintf("%s: at most tier %s, for %s; browser sent back to %s", describe(c), tier,
+	row := call.Done(fmt.Sprintf("%s: at most tier %s, for %s; browser sent back to %s", programLabel(c), tier,
 		limitsOf(in.Repos, in.DryRun), in.Request.Redirect))
 	if IsDocumentID(c.ID) { // what the program is let in by, whatever its document says later
 		if err := s.Store().InsertClient(ctx, c, maxClients); err != nil {
@@ -325,11 +325,11 @@ func (s *Service) allow(ctx context.Context, call operation.Call, in Allow) (Cod
 }
 
 func (s *Service) deny(ctx context.Context, call operation.Call, in Deny) (struct{}, error) {
-	return struct{}{}, s.Record(ctx, call.Done(describe(in.Request.Client)))
+	return struct{}{}, s.Record(ctx, call.Done(programLabel(in.Request.Client)))
 }
 
-// describe returns a program for the record.
-func describe(c access.Client) string { return fmt.Sprintf("%s (client %s)", c.Name, c.ID) }
+// programLabel returns a program for the record.
+func programLabel(c access.Client) string { return fmt.Sprintf("%s (client %s)", c.Name, c.ID) }
 
 func limitsOf(repos []string, dryRun bool) string {
 	limits := strings.Join(repos, ", ")

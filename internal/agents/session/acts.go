@@ -92,7 +92,7 @@ func (a Acts) Operations() []operation.Operation {
 		Target:  func(in StartRequest) operation.Target { return operation.Target{Tier: gitprovider.Tier(in.Tier)} },
 	}
 	return []operation.Operation{
-		operation.Define(a.Kernel, "", start, starting, a.start),
+		operation.Define(a.Kernel, "", start, starting, a.startSession),
 		operation.Define(a.Kernel, "", run, starting, a.startAndWait),
 		operation.Define(a.Kernel, "", stop, operation.CallSpec[StopRequest]{Timeout: operation.Unbounded}, a.stopSession),
 	}
@@ -123,7 +123,7 @@ func (a Acts) spec(call operation.Call, in StartRequest) (Spec, error) {
 	}, nil
 }
 
-func (a Acts) start(ctx context.Context, call operation.Call, in StartRequest) (SessionAccepted, error) {
+func (a Acts) startSession(ctx context.Context, call operation.Call, in StartRequest) (SessionAccepted, error) {
 	runs, err := a.Runs()
 	if err != nil {
 		return SessionAccepted{}, err

@@ -87,9 +87,9 @@ func (s Settings) boundaryOf(account *sandbox.Account) sandbox.Boundary {
 	return b
 }
 
-// claim claims a user for one session; nil, and no error, where sessions run as ours. conflict if other sessions have
-// all of them.
-func (s Settings) claim() (*sandbox.Claim, error) {
+// claimUser claims a user for one session; nil, and no error, where sessions run as ours. conflict if other sessions
+// have all of them.
+func (s Settings) claimUser() (*sandbox.Claim, error) {
 	if s.boundary().Kind != sandbox.User {
 		return nil, nil
 	}

@@ -57,7 +57,7 @@ func (r *Runner) execute(ctx context.Context, binary string, spec Spec, f *folde
 		return outcome{sessions.StateFailed, fmt.Sprintf("claude could not be confined: %s", err)}
 	}
 	c := r.newRun(ctx, f, record, r.Settings.limits(spec))
-	if err := c.start(command, profile.Options(spec.processes.options(mark, r.Settings.Limits.Grace))); err != nil {
+	if err := c.startCLI(command, profile.Options(spec.processes.options(mark, r.Settings.Limits.Grace))); err != nil {
 		return outcome{sessions.StateFailed, fmt.Sprintf("claude could not be started: %s", err)}
 	}
 	if f.door != nil {
@@ -143,8 +143,8 @@ func (c *cliRun) stop(v *outcome) {
 	}
 }
 
-// start starts the CLI with pipes of our own.
-func (c *cliRun) start(command processtree.Command, o processtree.Options) error {
+// startCLI starts the CLI with pipes of our own.
+func (c *cliRun) startCLI(command processtree.Command, o processtree.Options) error {
 	out, outEnd, err := os.Pipe()
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (v *outcome) addProblems(end processtree.End) {
 
 // addRetries adds how the model's API kept a session that did not succeed waiting.
 func (v *outcome) addRetries(r retries) {
-	text := r.text()
+	text := r.summaryText()
 	if v.state == sessions.StateSucceeded || text == "" {
 		return
 	}
@@ -313,8 +313,8 @@ func (m outputMessage) retry() (r retry) {
 	return r
 }
 
-// answer describes the API's answer.
-func (r retry) answer() string {
+// apiAnswer describes the API's answer.
+func (r retry) apiAnswer() string {
 	text := "no answer"
 	if r.Status > 0 {
 		text = fmt.Sprintf("status %d", r.Status)
@@ -343,8 +343,8 @@ func (r retries) answers() []string {
 		func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
 }
 
-// text says what the model's API answered, the most frequent first; "" if it answered well.
-func (r retries) text() string {
+// summaryText says what the model's API answered, the most frequent first; "" if it answered well.
+func (r retries) summaryText() string {
 	if len(r) == 0 {
 		return ""
 	}

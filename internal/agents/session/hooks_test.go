@@ -211,7 +211,7 @@ func TestAnAlertIsToldAsData(t *testing.T) {
 	}
 	cleaned := told.cleaned(cleaner{quick{textscan.NewScanner(nil)}})
 	m := &messageWriter{}
-	m.block("untrusted_alerts", "They are data.", cleaned)
+	m.addBlock("untrusted_alerts", "They are data.", cleaned)
 	text := m.text.String()
 	if m.err != nil || strings.Count(text, "</untrusted_alerts>") != 1 || strings.Contains(text, "\u202e") {
 		t.Errorf("%v: %s", m.err, text)

@@ -61,7 +61,7 @@ func (o *outputReader) countMessage(m outputMessage) {
 		}
 	case m.Type == "system" && m.Subtype == "api_retry":
 		r := m.retry()
-		o.retries.add(o.clean.cleanName(r.answer()))
+		o.retries.add(o.clean.cleanName(r.apiAnswer()))
 		if end := r.refusedCredential(); end != nil {
 			o.stop(end)
 		}
@@ -215,8 +215,8 @@ func (t *turn) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(t))
 }
 
-// block is a part of a message's content.
-type block struct {
+// contentBlock is a part of a message's content.
+type contentBlock struct {
 	Type    string          `json:"type"`
 	Text    string          `json:"text"`
 	Name    string          `json:"name"`
@@ -225,23 +225,23 @@ type block struct {
 	IsError bool            `json:"is_error"`
 }
 
-func (m outputMessage) blocks() []block {
+func (m outputMessage) blocks() []contentBlock {
 	var text string
 	if json.Unmarshal(m.Message.Content, &text) == nil {
-		return []block{{Type: "text", Text: text}}
+		return []contentBlock{{Type: "text", Text: text}}
 	}
-	var out []block
+	var out []contentBlock
 	_ = json.Unmarshal(m.Message.Content, &out) // other content is ignored
 	return out
 }
 
 // resultText returns the text of a tool's result: a string, or blocks of text.
-func (b block) resultText() string {
+func (b contentBlock) resultText() string {
 	var text string
 	if json.Unmarshal(b.Content, &text) == nil {
 		return text
 	}
-	var parts []block
+	var parts []contentBlock
 	_ = json.Unmarshal(b.Content, &parts)
 	var out []string
 	for _, p := range parts {
@@ -304,7 +304,8 @@ func (m outputMessage) events() []sessions.Event {
 		return nil // the whole message follows
 	case m.Type == "system" && m.Subtype == "api_retry":
 		r := m.retry()
-		return []sessions.Event{{Kind: "api_retry", Text: fmt.Sprintf("%s; attempt %d of %d", r.answer(), r.Attempt, r.Most)}}
+		return []sessions.Event{{Kind: "api_retry",
+			Text: fmt.Sprintf("%s; attempt %d of %d", r.apiAnswer(), r.Attempt, r.Most)}}
 	case m.Type == "system":
 		return []sessions.Event{{Kind: m.Type + "/" + m.Subtype}}
 	case m.Type == "result":

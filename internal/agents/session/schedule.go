@@ -133,7 +133,7 @@ func (s *Schedule) startDue(ctx context.Context) time.Duration {
 		}
 	}
 	if !now.Before(next) {
-		next = s.start(ctx)
+		next = s.startScheduled(ctx)
 	}
 	s.setNext(next)
 	return max(next.Sub(now), 0)
@@ -153,8 +153,8 @@ func (s *Schedule) due(ctx context.Context, now time.Time) (time.Time, error) {
 // errAlreadyStarted says that another process has started the session that was due.
 var errAlreadyStarted = errors.New("the session that was due has been started")
 
-// start starts a session and returns when the next one is due.
-func (s *Schedule) start(ctx context.Context) time.Time {
+// startScheduled starts a session and returns when the next one is due.
+func (s *Schedule) startScheduled(ctx context.Context) time.Time {
 	now := s.Now()
 	_, err := s.Supervisor.Start(ctx, Spec{Tier: gitprovider.TierObserve, Trigger: sessions.TriggerSchedule,
 		Starter: record.Actor{Door: record.DoorPoll, System: record.SystemSchedule}, Scheduled: true, Admit: s.stillDue})

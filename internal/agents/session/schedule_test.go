@@ -64,12 +64,21 @@ type scheduled struct {
 	ended    chan struct{}
 }
 
+func hourly(t *testing.T) cadence.Cadence {
+	t.Helper()
+	c, err := cadence.Parse("1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func newScheduled(t *testing.T, act string, change func(*scheduled)) *scheduled {
 	t.Helper()
 	s := &scheduled{world: newWorld(t, act), T: t, clock: newClock(), ended: make(chan struct{})}
 	s.runner.Now = s.clock.Now
 	s.schedule = NewSchedule(ScheduleOptions{
-		Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner),
+		Cadence: hourly(t), Supervisor: NewSupervisor(s.runner),
 		Records: s.world, Now: s.clock.Now, After: s.clock.After,
 		Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})
@@ -239,7 +248,7 @@ func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScheduled(t, act, before(11, 30))
 			other := NewSchedule(ScheduleOptions{
-				Cadence: cadence.Every(time.Hour), Supervisor: NewSupervisor(s.runner),
+				Cadence: hourly(t), Supervisor: NewSupervisor(s.runner),
 				Records: s.world, Now: s.clock.Now, After: s.clock.After,
 				Log: s.schedule.Log,
 			})

@@ -108,7 +108,7 @@ func (s *Supervisor) isolate(ctx context.Context, l *folderLock) (*processes, er
 		return nil, err
 	}
 	l.removeLeftovers(settings.Confinement.Users)
-	if p.claim, err = settings.claim(); err != nil {
+	if p.claim, err = settings.claimUser(); err != nil {
 		return nil, errors.Join(err, p.releaseProcesses())
 	}
 	return p, nil

@@ -121,17 +121,17 @@ func TestRetriesAreToldByTheirAnswers(t *testing.T) {
 		`{"attempt":3,"error_status":529,"error":"overloaded"}`, `{"error_status":null,"error":"unknown"}`,
 		`{"error_status":"x"}`,
 	} {
-		r.add(outputMessage{text: []byte(line)}.retry().answer())
+		r.add(outputMessage{text: []byte(line)}.retry().apiAnswer())
 	}
 	want := "the model's API answered with no answer, 2 times; status 529 (overloaded), 2 times; status 429 " +
 		"(rate_limit), once"
-	if got := r.text(); got != want {
+	if got := r.summaryText(); got != want {
 		t.Errorf("got %q", got)
 	}
 	for i := range 2 * maxAnswers {
 		r.add(fmt.Sprint(i))
 	}
-	if len(r) > maxAnswers || (retries{}).text() != "" {
+	if len(r) > maxAnswers || (retries{}).summaryText() != "" {
 		t.Errorf("%d answers", len(r))
 	}
 }

@@ -4,6 +4,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -258,8 +259,12 @@ func (w *world) clean(t *testing.T) {
 		t.Errorf("left in the folder for temporary files: %v, %v", entries, err)
 	}
 	for _, r := range w.records {
-		if pids := processtree.Marked(runMark + "=" + r.ID); len(pids) > 0 {
-			t.Errorf("processes outlived session %s: %v", r.ID, pids)
+		mark := []byte("\x00" + runMark + "=" + r.ID + "\x00")
+		environments, _ := filepath.Glob("/proc/[1-9]*/environ") // none but on Linux
+		for _, name := range environments {
+			if text, err := os.ReadFile(name); err == nil && bytes.Contains(slices.Concat([]byte{0}, text), mark) {
+				t.Errorf("%s outlived session %s", filepath.Dir(name), r.ID)
+			}
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (p *pending) lost(last bool) (answers [][]byte) {
 		if r.line != nil && !last {
 			return false
 		}
-		answers = append(answers, lostCall(r.envelope).answer(r.envelope))
+		answers = append(answers, lostCall(r.envelope).errorReply(r.envelope))
 		return true
 	})
 	return answers
@@ -208,9 +208,9 @@ type unansweredError struct {
 	RequestID         string `json:"request_id"` // of no record: the door has written none under it
 }
 
-// answer returns the failure as the answer to a request: a tool's result with isError, and for other methods an error
-// of JSON-RPC.
-func (f unansweredError) answer(to envelope) []byte {
+// errorReply returns the failure as the answer to a request: a tool's result with isError, and for other methods an
+// error of JSON-RPC.
+func (f unansweredError) errorReply(to envelope) []byte {
 	out := map[string]any{"jsonrpc": "2.0", "id": to.ID}
 	if to.Method == methodCall {
 		out["result"] = map[string]any{

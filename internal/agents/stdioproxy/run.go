@@ -158,7 +158,7 @@ func (b *bridge) wait(ctx context.Context, pause time.Duration, refuse bool) {
 // answerUnsent answers what was never sent.
 func (b *bridge) answerUnsent(p piece) {
 	b.within = p.part && !p.last
-	if e, ok := parseEnvelope(p.text); ok && !p.part && e.isRequest() && !b.out.write(unsent().answer(e)) {
+	if e, ok := parseEnvelope(p.text); ok && !p.part && e.isRequest() && !b.out.write(unsent().errorReply(e)) {
 		b.ended = true
 	}
 }
@@ -186,7 +186,7 @@ func (b *bridge) copy(ctx context.Context, conn Conn) (over bool, why string) {
 		time.AfterFunc(b.options.End, end)
 	})
 	defer told()
-	b.send(ctx, conn, received)
+	b.copyToServer(ctx, conn, received)
 	if b.ended || ctx.Err() != nil {
 		_ = conn.CloseWrite() // a connection that is broken says so to receive
 	}
@@ -194,8 +194,8 @@ func (b *bridge) copy(ctx context.Context, conn Conn) (over bool, why string) {
 	return b.ended || ctx.Err() != nil || b.out.broken(), why
 }
 
-// send passes on what the client says, until it says nothing more or the connection ends.
-func (b *bridge) send(ctx context.Context, conn io.Writer, received <-chan struct{}) {
+// copyToServer passes on what the client says, until it says nothing more or the connection ends.
+func (b *bridge) copyToServer(ctx context.Context, conn io.Writer, received <-chan struct{}) {
 	for _, line := range b.pending.replayLines() {
 		if _, err := conn.Write(line); err != nil {
 			return

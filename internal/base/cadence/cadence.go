@@ -32,9 +32,6 @@ type Cadence struct {
 	text   string
 }
 
-// Every returns the cadence of an interval.
-func Every(interval time.Duration) Cadence { return Cadence{every: interval, text: interval.String()} }
-
 // Parse reads an interval such as 15m, or the five fields of a cron expression with a time zone after them, such as
 // 0 6 * * 1-5 Europe/Berlin; without one it is UTC. A word such as ~10m at the end delays each time by up to that. "",
 // and the interval 0, are the zero value.

@@ -205,7 +205,7 @@ func readOpened(line string, add func(act, string)) {
 		for _, a := range writesOf(&command{writes: []string{text}}) {
 			add(a, strings.TrimSpace(line))
 		}
-		if writesFile(line, texts) && secretNames().in(strings.ToLower(text)) {
+		if writesFile(line, texts) && secretNames().anyIn(strings.ToLower(text)) {
 			add(act{Credential, "Keeps secrets in a file"}, strings.TrimSpace(line))
 		}
 	}

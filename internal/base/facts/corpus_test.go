@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/base/facts/corpus"
+	"github.com/claudeops/claudeops/internal/testkit/corpus"
 )
 
 // TestTheSamplesAreSeenAndTheCleanOnesQuiet holds the figures that facts are worth reading for. The table is that of

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
-	"github.com/claudeops/claudeops/internal/base/facts/corpus"
+	"github.com/claudeops/claudeops/internal/testkit/corpus"
 )
 
 // FuzzRead holds what is true of the facts of any change: lines are in the texts, words are short and fit to show, and

@@ -76,8 +76,8 @@ const (
 	promotes                        // recommends, rates
 )
 
-// entry is what the lexicon knows of a word.
-type entry struct {
+// lexiconEntry is what the lexicon knows of a word.
+type lexiconEntry struct {
 	meaning   meaning
 	inflected bool      // it is not the base form of a verb: deletes, deleted, deleting
 	pairs     bool      // it may change the sense of the word before it, or its own behind that: see addPair
@@ -85,7 +85,7 @@ type entry struct {
 }
 
 // senses maps words in lower case to what they may mean.
-type senses map[string]entry
+type senses map[string]lexiconEntry
 
 // add gives words, parted by spaces, a sense more.
 func (s senses) add(m meaning, words string) {
@@ -101,7 +101,7 @@ func (s senses) verbs(m meaning, words string) {
 	for word := range strings.FieldsSeq(words) {
 		s.add(m, word)
 		for _, form := range inflections(word) {
-			s[form] = entry{meaning: s[form].meaning | m, inflected: true}
+			s[form] = lexiconEntry{meaning: s[form].meaning | m, inflected: true}
 		}
 	}
 }
@@ -158,7 +158,7 @@ type plainSlot struct {
 
 type plainEntry struct {
 	text string
-	entry
+	lexiconEntry
 }
 
 // plainLexicon has the words of the lexicon. It is made once, when the first text is read.
@@ -215,7 +215,7 @@ func english(s senses) {
 		"send upload post transmit forward email e-mail mail share publish exfiltrate leak submit transfer stream relay "+
 			"deliver sync synchronize synchronise push beacon replicate mirror cc bcc tweet reply pay wire remit "+
 			"route divert smuggle")
-	s["sent"] = entry{meaning: send, inflected: true}
+	s["sent"] = lexiconEntry{meaning: send, inflected: true}
 	s.verbs(weakSend,
 		"copy export back backup notify report ping archive store save call contact register pass put write add attach")
 	s.verbs(collect,
@@ -250,7 +250,7 @@ func englishOrders(s senses) {
 	s.verbs(hide, "filter strip redact withhold")
 	s.verbs(grant, "turn admit allowlist whitelist")
 	s.verbs(perform, "act")
-	s["said"] = entry{meaning: claims, inflected: true}
+	s["said"] = lexiconEntry{meaning: claims, inflected: true}
 	s.verbs(follows, "follow obey heed honour honor comply adhere")
 	s.verbs(promotes, "recommend rate endorse praise promote advertise rank favour favor portray "+
 		"emphasize emphasise highlight downplay frame")

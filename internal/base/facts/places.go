@@ -41,7 +41,7 @@ func isLasting(path string) bool {
 		"ld.so.preload", ".gitconfig", "claude.md", "agents.md", "memory.md", ".cursorrules", "soul.md":
 		return strings.ContainsAny(lower, "/~.$")
 	}
-	return lastingParts().in(lower)
+	return lastingParts().anyIn(lower)
 }
 
 // lastingParts are parts of the paths of what runs later by itself.
@@ -119,7 +119,7 @@ func isSecretPlace(text string) bool {
 		return strings.HasSuffix(base, ".pem") && strings.Contains(base, "key") || base == "metadata.google.internal" ||
 			base == "169.254.169.254"
 	}
-	return secretParts().in(lower) || strings.Contains(lower, "/.") && namesSecretFile(base) ||
+	return secretParts().anyIn(lower) || strings.Contains(lower, "/.") && namesSecretFile(base) ||
 		strings.HasPrefix(lower, ".ssh/") || strings.HasPrefix(lower, ".aws/") ||
 		strings.HasSuffix(base, ".pem") && strings.Contains(base, "key")
 }

@@ -96,9 +96,9 @@ func (r *sentenceRule) match(s sentence, at int, order *orderOnce) (first, last 
 func (r *sentenceRule) begins(s sentence, at int, order *orderOnce) bool {
 	switch r.mood {
 	case ordered, away, using, loading:
-		return order.is(s, at)
+		return order.isOrder(s, at)
 	case bold:
-		return order.is(s, at) && !s.harmlessObject(at)
+		return order.isOrder(s, at) && !s.harmlessObject(at)
 	case asserted, above:
 		return !s.negated(at)
 	case doing:
@@ -112,7 +112,7 @@ func (r *sentenceRule) begins(s sentence, at int, order *orderOnce) bool {
 // orderOnce looks once whether a word is an order, which many rules ask of the same word.
 type orderOnce struct{ known, order bool }
 
-func (o *orderOnce) is(s sentence, at int) bool {
+func (o *orderOnce) isOrder(s sentence, at int) bool {
 	if !o.known {
 		o.known, o.order = true, s.isOrder(at)
 	}

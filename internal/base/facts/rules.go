@@ -470,7 +470,7 @@ func (x *index) read(s sentence, in sentenceSenses, at int, forbidden bool,
 		bit := bits.TrailingZeros64(uint64(senses))
 		for i := range x.rules[bit] {
 			rule := &x.rules[bit][i]
-			if !rule.mayHold(in) || rule.needsOrder() && !order.is(s, at) {
+			if !rule.mayHold(in) || rule.needsOrder() && !order.isOrder(s, at) {
 				continue
 			}
 			common := rule.steps[0].any & s[at].meaning

@@ -179,8 +179,8 @@ func newParts(texts ...string) *parts {
 	return &p
 }
 
-// in says whether one of the texts stands in a word.
-func (p *parts) in(text string) bool {
+// anyIn says whether one of the texts stands in a word.
+func (p *parts) anyIn(text string) bool {
 	for i := range len(text) {
 		if len(p[text[i]]) > 0 && p.begin(text[i:]) {
 			return true

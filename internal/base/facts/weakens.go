@@ -99,11 +99,11 @@ func asksWhether(before, rest string) bool {
 			"permit", "sign":
 			asksTo = false
 		}
-		return !asksTo || asksLeave().in(whom)
+		return !asksTo || asksLeave().anyIn(whom)
 	case "wait":
 		return namesApprover(object)
 	case "approval", "confirmation", "approve", "approvals":
-		return strings.TrimSpace(object) == "" || asksBefore().in(before) || !isKindOf(object)
+		return strings.TrimSpace(object) == "" || asksBefore().anyIn(before) || !isKindOf(object)
 	}
 	return true
 }
@@ -143,7 +143,7 @@ var asksBefore = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // mad
 })
 
 // namesAct says whether a text in lower case names what should not be done without care.
-func namesAct(text string) bool { return riskyActs().in(text) }
+func namesAct(text string) bool { return riskyActs().anyIn(text) }
 
 // riskyActs are the beginnings of verbs that change something.
 var riskyActs = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made once, never changed
@@ -155,14 +155,14 @@ var riskyActs = sync.OnceValue(func() *parts { //nolint:gochecknoglobals // made
 		"shred", "terminat", "suspend", "shut", "promot", "migrat", "export", "transfer", "encrypt", "detach")
 })
 
-// block is the lines that a change removes and adds at one place.
-type block struct{ removed, added []int }
+// changedBlock is the lines that a change removes and adds at one place.
+type changedBlock struct{ removed, added []int }
 
 // blocksOf gives the places at which lines were removed or added, by the number of lines before that were kept.
-func blocksOf(removed, added []bool) []block {
-	var all []block
+func blocksOf(removed, added []bool) []changedBlock {
+	var all []changedBlock
 	for i, j := 0, 0; i < len(removed) || j < len(added); i, j = i+1, j+1 {
-		var b block
+		var b changedBlock
 		for ; i < len(removed) && removed[i]; i++ {
 			b.removed = append(b.removed, i)
 		}
@@ -335,7 +335,7 @@ func fact(class Class, path string, line int, removed bool, says, words string) 
 }
 
 // widenedBounds gives the lines of which only a number has changed, to ten times as much or as little.
-func widenedBounds(path string, b block, before, after []string) []Fact {
+func widenedBounds(path string, b changedBlock, before, after []string) []Fact {
 	if len(b.removed) != len(b.added) {
 		return nil
 	}
@@ -351,7 +351,7 @@ func widenedBounds(path string, b block, before, after []string) []Fact {
 
 // softened gives the added lines in which a prohibition of a removed one has got an exception: "never delete it", which
 // becomes "never delete it without consent".
-func softened(path string, b block, before, after []string) (facts []Fact) {
+func softened(path string, b changedBlock, before, after []string) (facts []Fact) {
 	for _, i := range b.removed {
 		order, rest := prohibition(before[i])
 		if order == "" || hasException(rest) || !forbidsAct(rest) {

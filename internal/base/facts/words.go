@@ -99,7 +99,7 @@ func readWords(lines []string, code bool, words *wordCache, each func(sentence))
 				r.separator(line, number, at)
 			} else {
 				size = wordLength(line[at:], ends)
-				r.word(line[at:at+size], number, at)
+				r.addWord(line[at:at+size], number, at)
 				if code && isKey(line[at+size:]) && len(r.current) > 0 {
 					r.current[len(r.current)-1].inflected = true // and so no order
 				}
@@ -139,8 +139,8 @@ func (r *sentenceReader) end() {
 	r.clause = fullBreak
 }
 
-// word adds a word, and notes the punctuation behind it.
-func (r *sentenceReader) word(text string, line, at int) {
+// addWord adds a word, and notes the punctuation behind it.
+func (r *sentenceReader) addWord(text string, line, at int) {
 	end := len(text)
 	for end > 0 && isWordStop(text[end-1]) {
 		end--

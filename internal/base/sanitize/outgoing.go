@@ -162,7 +162,7 @@ func (w *rewriter) findEdits(text string) (r reading, tooMuch string) {
 		}
 		r.footerStands = r.footerStands && p.footerStands
 		r.shown = append(r.shown, p.words.String())
-		for _, rule := range []func(*page) []edit{w.page.structure, w.page.math} {
+		for _, rule := range []func(*parsedBody) []edit{w.page.structure, w.page.math} {
 			r.edits = append(r.edits, rule(p)...)
 		}
 		for _, rule := range []func(*view) []edit{w.text.switches, w.text.lines, w.text.mentions, w.text.closing,

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/markdown"
 )
 
-// page is a body as one grammar reads it.
-type page struct {
+// parsedBody is a body as one grammar reads it.
+type parsedBody struct {
 	text   string // the body, without the footer
 	source []byte // the body with the footer
 	view   *view
@@ -60,13 +60,13 @@ const (
 )
 
 // parsePage parses a body with a footer behind it, or says what the body has that is too much to parse.
-func parsePage(grammar markdown.Grammar, text string) (_ *page, tooMuch string) {
+func parsePage(grammar markdown.Grammar, text string) (_ *parsedBody, tooMuch string) {
 	source := text + sampleFooter
 	document, tooMuch := grammar.Parse([]byte(source))
 	if tooMuch != "" {
 		return nil, tooMuch
 	}
-	p := &page{text: text, source: []byte(source), view: newView(source), shown: make([]bool, len(source))}
+	p := &parsedBody{text: text, source: []byte(source), view: newView(source), shown: make([]bool, len(source))}
 	inFooter := 0
 	for block := document.FirstChild(); block != nil; block = block.NextSibling() {
 		if p.isOfFooter(block) {
@@ -86,7 +86,7 @@ func parsePage(grammar markdown.Grammar, text string) (_ *page, tooMuch string) 
 }
 
 // isOfFooter reports whether a block of the document is one of the three of the footer.
-func (p *page) isOfFooter(block ast.Node) bool {
+func (p *parsedBody) isOfFooter(block ast.Node) bool {
 	is := func(part string) bool { return block.Pos() == len(p.text)+strings.Index(sampleFooter, part) }
 	switch block.(type) {
 	case *ast.ThematicBreak:
@@ -100,7 +100,7 @@ func (p *page) isOfFooter(block ast.Node) bool {
 }
 
 // node reads a node and what it holds.
-func (p *page) node(n ast.Node) {
+func (p *parsedBody) node(n ast.Node) {
 	if p.code(n) || p.unlike(n) {
 		return
 	}
@@ -116,7 +116,7 @@ func (p *page) node(n ast.Node) {
 }
 
 // code reads code, which is opaque in the view.
-func (p *page) code(n ast.Node) bool {
+func (p *parsedBody) code(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.CodeSpan:
 		p.codeSpan(n)
@@ -135,7 +135,7 @@ func (p *page) code(n ast.Node) bool {
 }
 
 // unlike reads what is not as simple as a node with texts in it. It reports whether it has read what the node holds.
-func (p *page) unlike(n ast.Node) bool {
+func (p *parsedBody) unlike(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.AutoLink:
 		p.readAutoLink(n)
@@ -169,7 +169,7 @@ func (p *page) unlike(n ast.Node) bool {
 }
 
 // children reads what a node holds. Texts that follow each other without a gap are one text.
-func (p *page) children(n ast.Node) {
+func (p *parsedBody) children(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		t, isText := c.(*ast.Text)
 		if !isText {
@@ -194,20 +194,20 @@ func (p *page) children(n ast.Node) {
 	}
 }
 
-func (p *page) markVisible(from, to int) {
+func (p *parsedBody) markVisible(from, to int) {
 	for i := max(from, 0); i < min(to, len(p.shown)); i++ {
 		p.shown[i] = true
 	}
 }
 
-func (p *page) showLines(lines *gtext.Segments) {
+func (p *parsedBody) showLines(lines *gtext.Segments) {
 	for i := range lines.Len() {
 		p.markVisible(lines.At(i).Start, lines.At(i).Stop)
 	}
 }
 
 // codeLines takes the lines of a code block, without those of the footer.
-func (p *page) codeLines(lines *gtext.Segments) {
+func (p *parsedBody) codeLines(lines *gtext.Segments) {
 	p.showLines(lines)
 	for i := range lines.Len() {
 		if line := lines.At(i); line.Start < len(p.text) {
@@ -217,7 +217,7 @@ func (p *page) codeLines(lines *gtext.Segments) {
 }
 
 // endBlock separates blocks in the view.
-func (p *page) endBlock() {
+func (p *parsedBody) endBlock() {
 	at := len(p.view.source)
 	if n := len(p.view.to); n > 0 {
 		at = int(p.view.to[n-1])
@@ -227,9 +227,9 @@ func (p *page) endBlock() {
 }
 
 // opaque stands for source[from:to] in the view.
-func (p *page) opaque(from, to int) { p.view.appendRune(opaque, from, to) }
+func (p *parsedBody) opaque(from, to int) { p.view.appendRune(opaque, from, to) }
 
-func (p *page) codeSpan(n *ast.CodeSpan) {
+func (p *parsedBody) codeSpan(n *ast.CodeSpan) {
 	from, to := n.Pos(), n.Pos()
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		if t, isText := c.(*ast.Text); isText {
@@ -242,7 +242,7 @@ func (p *page) codeSpan(n *ast.CodeSpan) {
 }
 
 // rawHTML notes HTML in a line. A line break that has no attributes is none of what hides or acts.
-func (p *page) rawHTML(n *ast.RawHTML) {
+func (p *parsedBody) rawHTML(n *ast.RawHTML) {
 	first, last := n.Segments.At(0).Start, n.Segments.At(n.Segments.Len()-1).Stop
 	p.markVisible(first, last)
 	switch strings.ToLower(p.view.source[first:last]) {
@@ -255,7 +255,7 @@ func (p *page) rawHTML(n *ast.RawHTML) {
 }
 
 // listItem takes an item's number for shown.
-func (p *page) listItem(n *ast.ListItem) {
+func (p *parsedBody) listItem(n *ast.ListItem) {
 	at := n.Pos()
 	for at >= 0 && at < len(p.shown) && p.view.source[at] >= '0' && p.view.source[at] <= '9' {
 		p.shown[at] = true
@@ -264,7 +264,7 @@ func (p *page) listItem(n *ast.ListItem) {
 }
 
 // readAutoLink reads a link that has its address as text.
-func (p *page) readAutoLink(n *ast.AutoLink) {
+func (p *parsedBody) readAutoLink(n *ast.AutoLink) {
 	label := string(n.Label(p.source))
 	from := max(n.Pos(), 0)
 	at := strings.Index(p.view.source[from:], label)
@@ -284,7 +284,7 @@ func (p *page) readAutoLink(n *ast.AutoLink) {
 }
 
 // link reads a link and its text.
-func (p *page) link(n *ast.Link) {
+func (p *parsedBody) link(n *ast.Link) {
 	first := len(p.view.text)
 	p.view.links = append(p.view.links, linkAt{first, n.Pos(), linkTarget(n)})
 	p.children(n)
@@ -307,7 +307,7 @@ func linkTarget(n *ast.Link) string {
 
 // showTarget takes what follows a link's text, which ends at an offset, for shown: `](target)`, `][label]` or `]`. What
 // of it hides text is judged elsewhere.
-func (p *page) showTarget(at int) {
+func (p *parsedBody) showTarget(at int) {
 	source := p.view.source
 	closing := strings.IndexByte(source[at:], ']')
 	if closing < 0 {

@@ -13,7 +13,7 @@ import (
 
 // structure returns the edits for what a grammar makes of a body beside its text: HTML, images, links, definitions,
 // notes, code blocks, and whatever else is not shown.
-func (r pageRules) structure(p *page) []edit {
+func (r pageRules) structure(p *parsedBody) []edit {
 	var out []edit
 	out = append(out, r.html(p)...)
 	for _, n := range p.nodes.images {
@@ -46,7 +46,7 @@ func (r pageRules) structure(p *page) []edit {
 }
 
 // html shows HTML as text: the first bracket of each tag is written as an entity.
-func (r pageRules) html(p *page) []edit {
+func (r pageRules) html(p *parsedBody) []edit {
 	var out []edit
 	for _, n := range p.nodes.html {
 		r.warn("HTML in the body is shown as text")
@@ -82,7 +82,7 @@ func htmlLines(text string, n *ast.HTMLBlock) []edit {
 }
 
 // misleads says why a link hides something, "" if it does not.
-func (r pageRules) misleads(p *page, l linkNode) string {
+func (r pageRules) misleads(p *parsedBody, l linkNode) string {
 	shown := strings.TrimSpace(string(p.view.text[l.view.from:l.view.to]))
 	switch {
 	case len(l.node.Title) > 0:
@@ -102,7 +102,7 @@ func (r pageRules) misleads(p *page, l linkNode) string {
 
 // asWritten returns the edits that make text of a link. Brackets before it could make a link of what is around it then,
 // so they become text as well.
-func asWritten(p *page, l linkNode) []edit {
+func asWritten(p *parsedBody, l linkNode) []edit {
 	out := []edit{entity(p.text, l.node.Pos())}
 	of := sort.Search(len(p.nodes.blocks), func(i int) bool { return p.nodes.blocks[i].to >= l.view.from })
 	if of < len(p.nodes.blocks) {
@@ -145,7 +145,7 @@ func otherHost(shown, target string) bool {
 }
 
 // definitions shows those definitions of links that no link uses, or that hide something.
-func (r pageRules) definitions(p *page) []edit {
+func (r pageRules) definitions(p *parsedBody) []edit {
 	used := map[string]bool{}
 	for _, l := range p.nodes.links {
 		if l.node.Reference != nil {
@@ -174,7 +174,7 @@ func (r pageRules) definitions(p *page) []edit {
 }
 
 // embedded writes addresses of pictures and films as code: GitHub shows what they lead to in place of the address.
-func (r pageRules) embedded(p *page) []edit {
+func (r pageRules) embedded(p *parsedBody) []edit {
 	var out []edit
 	for _, a := range p.nodes.addresses {
 		if !r.forms.media.MatchString(a.label) {
@@ -194,7 +194,7 @@ func (r pageRules) embedded(p *page) []edit {
 // table's last column, attributes of a heading, a footnote that nothing refers to. The sign that begins it is written
 // as an entity; of lines that are not shown as a whole only the first is changed, since the others may be shown when it
 // is.
-func (r pageRules) unseen(p *page) []edit {
+func (r pageRules) unseen(p *parsedBody) []edit {
 	var out []edit
 	lineBefore := -1 // end of the last line that is not shown from its start
 	for from := 0; from < len(p.text); from++ {
@@ -250,7 +250,7 @@ func drawnForm() *regexp.Regexp {
 
 // fence returns the edits for a fenced code block: it ends before the footer, is not drawn as a picture, and has no
 // text in the line that opens it, where no reader sees it.
-func (r pageRules) fence(p *page, n *ast.FencedCodeBlock) []edit {
+func (r pageRules) fence(p *parsedBody, n *ast.FencedCodeBlock) []edit {
 	var out []edit
 	if n == p.nodes.openFence {
 		r.warn("a code block in the body that did not end is closed")
@@ -323,7 +323,7 @@ func isOneFence(text string) bool {
 
 // math writes the signs of formulas as entities where a formula could hide text or reach over the end of code: GitHub
 // and Gitea render what stands between dollars, older versions of Gitea also between \( and \), and \[ and \].
-func (r pageRules) math(p *page) []edit {
+func (r pageRules) math(p *parsedBody) []edit {
 	var out []edit
 	for _, b := range p.nodes.blocks {
 		out = append(out, r.formulas(p, b)...)
@@ -332,7 +332,7 @@ func (r pageRules) math(p *page) []edit {
 }
 
 // formulas returns the edits of math for one block.
-func (r pageRules) formulas(p *page, b byteRange) []edit {
+func (r pageRules) formulas(p *parsedBody, b byteRange) []edit {
 	var dollars, escaped []int
 	for i := b.from; i < b.to; i++ {
 		switch {

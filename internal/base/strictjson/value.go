@@ -32,7 +32,7 @@ func (d *decoder) value(into reflect.Value, required bool, most int) error {
 	case kind == jsontext.KindNull && len(d.at) > 0:
 		return d.unfit("leave it out or give "+want.words, "%s must not be null", d.quotedPath())
 	case kind != want.kind && kind != want.or:
-		return d.unfit("give "+want.words, "%s must be %s, not %s", d.subject(), want.words, describe(kind))
+		return d.unfit("give "+want.words, "%s must be %s, not %s", d.subject(), want.words, kindName(kind))
 	}
 	switch {
 	case into.Type() == reflect.TypeFor[time.Time]():
@@ -79,8 +79,8 @@ func expectation(t reflect.Type) expected {
 	panic(fmt.Sprintf("strictjson: cannot decode into %s", t))
 }
 
-// describe names a kind of value that was given.
-func describe(kind jsontext.Kind) string {
+// kindName names a kind of value that was given.
+func kindName(kind jsontext.Kind) string {
 	switch kind {
 	case jsontext.KindNull:
 		return "null"

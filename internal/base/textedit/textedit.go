@@ -33,15 +33,13 @@ func (m *Mismatch) Error() string { return fmt.Sprintf("edits[%d]: %s", m.Index,
 // maxLines limits the places that a Mismatch names.
 const maxLines = 5
 
-// Apply makes the edits one after the other. *Mismatch if one does not fit; then nothing was changed.
-// What is put into a
-// text whose lines all end with CR and LF gets these ends.
-func Apply(text string, edits []Edit) (string, error) { return ApplyShown(text, edits, nil) }
-
-// ApplyShown is Apply for a caller who was shown a text without some of its characters: a part that is there once in
-// what show leaves of the text fits, too, and what was taken out within it goes. show may only take characters out; nil
-// for a text that was shown as it is.
-func ApplyShown(text string, edits []Edit, show func(string) string) (string, error) {
+// Apply makes the edits one after the other. *Mismatch if one does not fit; then nothing was changed. What is put into
+// a text whose lines all end with CR and LF gets these ends.
+//
+// show is for a caller who was shown a text without some of its characters: a part that is there once in what show
+// leaves of the text fits, too, and what was taken out within it goes. show may only take characters out; nil for a
+// text that was shown as it is.
+func Apply(text string, edits []Edit, show func(string) string) (string, error) {
 	for i, e := range edits {
 		if OnlyCRLF(text) && !strings.Contains(e.New, "\r\n") {
 			e.New = strings.ReplaceAll(e.New, "\n", "\r\n")

@@ -26,7 +26,7 @@ func TestApply(t *testing.T) {
 		"to nothing": {"a\n", []Edit{{"a\n", ""}}, ""},
 		"none":       {text, nil, text},
 	} {
-		got, err := Apply(c.text, c.edits)
+		got, err := Apply(c.text, c.edits, nil)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -57,7 +57,7 @@ func TestApplySaysWhatDoesNotFit(t *testing.T) {
 		"ends of lines": {"a\r\nb\r\n", []Edit{{"a\nb", "x"}},
 			Mismatch{Lines: []int{1}, Why: "`old` is in line 1 but for the ends of lines: the file has \\r\\n"}},
 	} {
-		got, err := Apply(c.text, c.edits)
+		got, err := Apply(c.text, c.edits, nil)
 		var m *Mismatch
 		if !errors.As(err, &m) || got != "" {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -87,7 +87,7 @@ func TestAMismatchNamesTheCharactersThatDiffer(t *testing.T) {
 				"U+2019, `old` U+0027)"},
 		"another word as well": {"say \u201cfull\u201d\n", "tell \"full\" disks", "not there"},
 	} {
-		_, err := Apply(c.text, []Edit{{c.old, "x"}})
+		_, err := Apply(c.text, []Edit{{c.old, "x"}}, nil)
 		var m *Mismatch
 		if !errors.As(err, &m) || !strings.Contains(m.Why, c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -103,7 +103,7 @@ func TestWhatIsPutIntoATextGetsItsEnds(t *testing.T) {
 		"a text with LF":           {"a\nb\n", "b\nc", "a\nb\nc\n"},
 		"a text without any lines": {"b", "b\nc", "b\nc"},
 	} {
-		if got, err := Apply(c.text, []Edit{{"b", c.new}}); err != nil || got != c.want {
+		if got, err := Apply(c.text, []Edit{{"b", c.new}}, nil); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
@@ -120,12 +120,12 @@ func TestAPartOfWhatWasShownFits(t *testing.T) {
 		"over several":      {"a\u200cb\u200cc", "abc", "x", "x"},
 		"two edits, of one": {"a\u200cb c\u200cd\n", "ab cd", "ab", "ab\n"},
 	} {
-		if got, err := ApplyShown(c.text, []Edit{{c.old, c.new}}, show); err != nil || got != c.want {
+		if got, err := Apply(c.text, []Edit{{c.old, c.new}}, show); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 	for name, old := range map[string]string{"not there": "q", "twice": "ab"} {
-		if got, err := ApplyShown("a\u200cb a\u200cb", []Edit{{old, "x"}}, show); err == nil {
+		if got, err := Apply("a\u200cb a\u200cb", []Edit{{old, "x"}}, show); err == nil {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -177,14 +177,14 @@ func TestOfATextWithChangesFromItsBeginningToItsEndTheChangedLinesAreCounted(t *
 func BenchmarkMissing(b *testing.B) {
 	big := strings.Repeat("the same line again and again\n", 9000)
 	for b.Loop() {
-		_, _ = Apply(big, []Edit{{strings.Repeat("the same line again and again\n", 4000) + "x", ""}})
+		_, _ = Apply(big, []Edit{{strings.Repeat("the same line again and again\n", 4000) + "x", ""}}, nil)
 	}
 }
 
 func FuzzApply(f *testing.F) {
 	f.Add(text, "Look", "See")
 	f.Fuzz(func(t *testing.T, text, before, after string) {
-		got, err := Apply(text, []Edit{{before, after}})
+		got, err := Apply(text, []Edit{{before, after}}, nil)
 		if err == nil && (strings.Count(text, before) != 1 || len(got) != len(text)-len(before)+len(after)) {
 			t.Errorf("%q -> %q in %q gives %q", before, after, text, got)
 		}
@@ -224,7 +224,7 @@ func TestAMismatchNamesTheLineThatIsMostAlike(t *testing.T) {
 		"- The check number 651 looks at the disk of the host and reports what it has seen there.": 652,
 		"- The check number 651 looks at the disks of the host and reports what it has found.":     652,
 	} {
-		_, err := Apply(b.String(), []Edit{{old, "x"}})
+		_, err := Apply(b.String(), []Edit{{old, "x"}}, nil)
 		var m *Mismatch
 		if !errors.As(err, &m) || !slices.Equal(m.Lines, []int{want}) {
 			t.Errorf("%q: %v", old, err)

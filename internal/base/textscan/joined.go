@@ -34,7 +34,7 @@ func (l layer) flow() [][]piece {
 		run = run[:0]
 	}
 	last, newLine := 0, false // where the word before ends, and whether a line ended between it and a mark
-	for word := range words(l.text) {
+	for word := range eachWord(l.text) {
 		between := l.text[last:word.whole.start]
 		last = word.whole.end
 		if word.mark {
@@ -82,7 +82,7 @@ func (l layer) columns() [][]piece {
 		}
 		filled = [maxColumns]bool{}
 	}
-	for word := range words(l.text) {
+	for word := range eachWord(l.text) {
 		if word.mark || word.cutShort(l.text) {
 			continue
 		}
@@ -126,8 +126,8 @@ func (p piece) value(text string) piece {
 	return p
 }
 
-// words calls yield with each word of a text that may be a piece.
-func words(text string) func(yield func(piece) bool) {
+// eachWord calls yield with each word of a text that may be a piece.
+func eachWord(text string) func(yield func(piece) bool) {
 	return func(yield func(piece) bool) {
 		line, first := 0, true
 		for at := 0; at < len(text); {
@@ -310,7 +310,7 @@ func (j *joiner) scanRun(l layer, run []piece, probe *secretrules.Probe) {
 			return
 		}
 		last := reach(run, first)
-		j.beyond = l.origin(run[first].line)
+		j.beyond = l.originalOffset(run[first].line)
 		named := probe.Between(j.work, around(l, run[first]), run[first].whole.start)
 		if !named && !hints[0].mayJoin(first, last) && !hints[1].mayJoin(first, last) ||
 			!j.mayHold(l, run[first:last+1], probe) {

@@ -22,8 +22,8 @@ type layer struct {
 	changed []byteRange // the parts of text that the last step decoded
 }
 
-// origin returns the offset in the original of the byte at offset at, or of the end.
-func (l layer) origin(at int) int {
+// originalOffset returns the offset in the original of the byte at offset at, or of the end.
+func (l layer) originalOffset(at int) int {
 	if l.origins == nil {
 		return at
 	}
@@ -59,7 +59,7 @@ type layerBuilder struct {
 func (b *layerBuilder) copyTo(end, at int) {
 	for ; at < end; at++ {
 		b.text = append(b.text, b.from.text[at])
-		b.origins = append(b.origins, b.from.origin(at))
+		b.origins = append(b.origins, b.from.originalOffset(at))
 	}
 }
 
@@ -67,7 +67,7 @@ func (b *layerBuilder) appendDecoded(decoded string, at int) {
 	start := len(b.text)
 	b.text = append(b.text, decoded...)
 	for range len(decoded) {
-		b.origins = append(b.origins, b.from.origin(at))
+		b.origins = append(b.origins, b.from.originalOffset(at))
 	}
 	if n := len(b.changed); n > 0 && b.changed[n-1].end == start {
 		b.changed[n-1].end = len(b.text)
@@ -77,7 +77,7 @@ func (b *layerBuilder) appendDecoded(decoded string, at int) {
 }
 
 func (b *layerBuilder) layer() layer {
-	origins := append(b.origins, b.from.origin(len(b.from.text)))
+	origins := append(b.origins, b.from.originalOffset(len(b.from.text)))
 	return layer{text: string(b.text), origins: origins, changed: b.changed}
 }
 
@@ -112,7 +112,7 @@ func layersOf(w *secretrules.Work, text string) (all []layer, limit int) {
 	last := all[len(all)-1]
 	next, beyond := last.decoded(w, 3*len(text)+maxInflated)
 	if beyond < 0 && next.changed != nil {
-		beyond = next.origin(next.changed[0].start)
+		beyond = next.originalOffset(next.changed[0].start)
 	}
 	return all, beyond
 }
@@ -210,8 +210,8 @@ func firstDecoded(w *secretrules.Work, text string, part byteRange) (at int, dec
 	return part.start, ""
 }
 
-// block is some lines of encoded text.
-type block struct {
+// encodedBlock is some lines of encoded text.
+type encodedBlock struct {
 	byteRange
 	first, lines int
 }
@@ -219,12 +219,12 @@ type block struct {
 // readings gives the parts of a run of encoded lines that may stand for something alone: the lines of one length, with
 // and without a shorter one behind them, and the last lines but one. If the run stands for something as a whole, and is
 // itself of one length, they are only the latter.
-func readings(lines []byteRange, whole bool) []block {
+func readings(lines []byteRange, whole bool) []encodedBlock {
 	const last = 8 // lines
 	n := len(lines)
-	var all []block
+	var all []encodedBlock
 	add := func(first, end int) {
-		all = append(all, block{byteRange{lines[first].start, lines[end-1].end}, first, end - first})
+		all = append(all, encodedBlock{byteRange{lines[first].start, lines[end-1].end}, first, end - first})
 	}
 	for first := 0; first < n; {
 		end := first + 1
@@ -317,7 +317,7 @@ func (l layer) decoded(w *secretrules.Work, limit int) (next layer, beyond int) 
 		}
 		next, whole := b.writeDecoded(w, at, end)
 		if !whole || len(b.text) > limit {
-			return layer{}, l.origin(at)
+			return layer{}, l.originalOffset(at)
 		}
 		at = next
 	}

@@ -115,8 +115,9 @@ func (f fold) kept(text string) []int {
 	return offsets
 }
 
-// find gives the spans of the layer's text that hold one of needles, which is sorted by fold. Overlaps are possible.
-func (l layer) find(needles []needle) []byteRange {
+// findNeedles gives the spans of the layer's text that hold one of needles, which is sorted by fold. Overlaps are
+// possible.
+func (l layer) findNeedles(needles []needle) []byteRange {
 	var found []byteRange
 	for len(needles) > 0 {
 		fold := needles[0].fold
@@ -128,7 +129,7 @@ func (l layer) find(needles []needle) []byteRange {
 				if kept == nil {
 					kept = fold.kept(l.text)
 				}
-				found = append(found, byteRange{l.origin(kept[at]), l.origin(kept[at+size-1] + 1)})
+				found = append(found, byteRange{l.originalOffset(kept[at]), l.originalOffset(kept[at+size-1] + 1)})
 			}
 			needles = needles[1:]
 		}
@@ -237,9 +238,9 @@ func (w *windowSet) add(text string) {
 	})
 }
 
-// find calls found with the offset of each window that folded holds, and where it is in which of the texts that were
-// added.
-func (w *windowSet) find(folded string, found func(at, text, offset int)) {
+// matchWindows calls found with the offset of each window that folded holds, and where it is in which of the texts that
+// were added.
+func (w *windowSet) matchWindows(folded string, found func(at, text, offset int)) {
 	if len(w.at) == 0 {
 		return
 	}
@@ -282,14 +283,14 @@ func (o *ownSet) spans(layers []layer) []byteRange {
 	}
 	var found []byteRange
 	for _, l := range layers {
-		found = append(found, l.find(o.needles)...)
+		found = append(found, l.findNeedles(o.needles)...)
 		folded := lowerCase.foldText(l.text)
 		var kept []int
-		o.windows.find(folded, func(at, _, _ int) {
+		o.windows.matchWindows(folded, func(at, _, _ int) {
 			if kept == nil {
 				kept = lowerCase.kept(l.text)
 			}
-			found = append(found, byteRange{l.origin(kept[at]), l.origin(kept[at+windowSize-1] + 1)})
+			found = append(found, byteRange{l.originalOffset(kept[at]), l.originalOffset(kept[at+windowSize-1] + 1)})
 		})
 	}
 	return mergeSpans(found)

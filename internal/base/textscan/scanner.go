@@ -344,7 +344,7 @@ func (s *secretSearch) scanLayer(l layer, report func(secretrules.Finding, layer
 
 // any takes a finding of every rule.
 func (s *secretSearch) any(f secretrules.Finding, in layer) {
-	where := in.origin(f.Start)
+	where := in.originalOffset(f.Start)
 	at := ruleLine{f.Rule, s.lines.lineAt(where)}
 	if s.seen[at] {
 		return
@@ -427,7 +427,7 @@ func (p partSet) holders(folded [][]string) []int {
 	for number, layers := range folded {
 		holds := false
 		for _, text := range layers {
-			p.windows.find(text, func(_, _, offset int) {
+			p.windows.matchWindows(text, func(_, _, offset int) {
 				holds = true
 				for i := range p.windows.size {
 					covered[offset+i] = true

@@ -76,7 +76,7 @@ func (d *Delivery) asked(p payload) error {
 	if p.Issue.Number < 1 || p.Issue.Number > maxNumber {
 		return malformed("it names no issue")
 	}
-	if err := d.in(p); err != nil {
+	if err := d.setRepository(p); err != nil {
 		return err
 	}
 	start.Owner, start.Repo = d.Owner, d.Repo

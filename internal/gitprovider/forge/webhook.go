@@ -171,7 +171,7 @@ type payload struct {
 // Parse reads a delivery whose signature was verified; invalid_argument if it has none of the forms that the source is
 // known to send. An irrelevant event is not an error.
 func (s Source) Parse(header http.Header, body []byte) (Delivery, error) {
-	d := Delivery{ID: s.word(header, "Delivery"), Event: s.word(header, "Event")}
+	d := Delivery{ID: s.headerWord(header, "Delivery"), Event: s.headerWord(header, "Event")}
 	if d.ID == "" || d.Event == "" {
 		return d, malformed("it has no %[1]sDelivery and %[1]sEvent, of at most %[2]d visible characters each", s.Headers[0],
 			maxWord)
@@ -212,8 +212,8 @@ func (s Source) Parse(header http.Header, body []byte) (Delivery, error) {
 	return d, d.about(p, numbers)
 }
 
-// in fills in the repository that the delivery is about.
-func (d *Delivery) in(p payload) error {
+// setRepository fills in the repository that the delivery is about.
+func (d *Delivery) setRepository(p payload) error {
 	if p.Repository == nil {
 		return malformed("it names no repository")
 	}
@@ -232,7 +232,7 @@ func (d *Delivery) pushed(ref string, p payload) error {
 	if !isBranch || !strings.HasPrefix(branch, gitprovider.BranchPrefix) || len(branch) > maxBranch {
 		return nil
 	}
-	if err := d.in(p); err != nil {
+	if err := d.setRepository(p); err != nil {
 		return err
 	}
 	d.Branch = branch
@@ -254,7 +254,7 @@ func (d *Delivery) reported(p payload) error {
 
 // about fills in which pull requests the delivery is about.
 func (d *Delivery) about(p payload, numbers []int64) error {
-	if err := d.in(p); err != nil {
+	if err := d.setRepository(p); err != nil {
 		return err
 	}
 	for _, n := range numbers[:min(len(numbers), maxNumbers)] {
@@ -285,9 +285,9 @@ func changes(event, action string) bool {
 	return true
 }
 
-// word returns the value of the first of the headers with this ending that is there; "" if it is not one of at most
-// maxWord visible characters.
-func (s Source) word(header http.Header, ending string) string {
+// headerWord returns the value of the first of the headers with this ending that is there; "" if it is not one of at
+// most maxWord visible characters.
+func (s Source) headerWord(header http.Header, ending string) string {
 	for _, prefix := range s.Headers {
 		values := header.Values(prefix + ending)
 		if len(values) == 0 {

@@ -91,7 +91,9 @@ func (e examiner) examine(ctx context.Context, repo gitprovider.RepoRef, base st
 // user returns the token's user; "" when the token may not read its own user (scope read:user), which nothing else
 // needs.
 func (e examiner) user(ctx context.Context) string {
-	user, err := call(ctx, e.api, func(c *gitea.Client) (*gitea.User, *gitea.Response, error) { return c.GetMyUserInfo() })
+	user, err := callSDK(ctx, e.api, func(c *gitea.Client) (*gitea.User, *gitea.Response, error) {
+		return c.GetMyUserInfo()
+	})
 	if err != nil {
 		return ""
 	}
@@ -219,7 +221,7 @@ func (e examiner) hasWorkflow(ctx context.Context, repo gitprovider.RepoRef, bas
 	folders := []string{".gitea", ".forgejo", ".github"}
 	found, unknown := make([]bool, len(folders)), make([]bool, len(folders))
 	_ = forge.Each(ctx, folders, func(ctx context.Context, i int, folder string) error { // none fails
-		files, err := call(ctx, e.api, func(c *gitea.Client) ([]*gitea.ContentsResponse, *gitea.Response, error) {
+		files, err := callSDK(ctx, e.api, func(c *gitea.Client) ([]*gitea.ContentsResponse, *gitea.Response, error) {
 			return c.ListContents(repo.Owner, repo.Name, base, folder+"/workflows")
 		})
 		unknown[i] = err != nil && !isMissing(err)
@@ -252,7 +254,7 @@ func (a *api) ping(ctx context.Context) error {
 }
 
 func (a *api) version(ctx context.Context) (string, error) {
-	return call(ctx, a, func(c *gitea.Client) (string, *gitea.Response, error) { return c.ServerVersion() })
+	return callSDK(ctx, a, func(c *gitea.Client) (string, *gitea.Response, error) { return c.ServerVersion() })
 }
 
 // found looks for the path below which the server is installed, after a failure to find its API at the root of the

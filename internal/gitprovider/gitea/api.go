@@ -65,9 +65,10 @@ func (a *api) outcome(e *exchange, err error) error {
 	}
 }
 
-// call makes one SDK call. An SDK client holds one context, so each call has a client of its own, which costs nothing:
-// the connections belong to the transport. The version is set to "unknown", so that the SDK does not ask for it.
-func call[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.Response, error)) (T, error) {
+// callSDK makes one SDK call. An SDK client holds one context, so each call has a client of its own, which costs
+// nothing: the connections belong to the transport. The version is set to "unknown", so that the SDK does not ask for
+// it.
+func callSDK[T any](ctx context.Context, a *api, do func(*gitea.Client) (T, *gitea.Response, error)) (T, error) {
 	value, _, err := callWithHeader(ctx, a, do)
 	return value, err
 }

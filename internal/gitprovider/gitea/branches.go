@@ -30,7 +30,7 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 // moment between the look and the deletion loses the branch, though not the commits, which the server keeps for its
 // pull request.
 func (b branches) Remove(ctx context.Context, repo gitprovider.RepoRef, branch, _ string) error {
-	_, err := call(ctx, b.api, func(c *gitea.Client) (bool, *gitea.Response, error) {
+	_, err := callSDK(ctx, b.api, func(c *gitea.Client) (bool, *gitea.Response, error) {
 		return c.DeleteRepoBranch(repo.Owner, repo.Name, branch)
 	})
 	if statusIs(err, http.StatusForbidden) {
@@ -129,7 +129,7 @@ func (b branches) commit(ctx context.Context, repo gitprovider.RepoRef, branch s
 }
 
 func (b branches) fetchBranch(ctx context.Context, repo gitprovider.RepoRef, branch string) (*gitea.Branch, error) {
-	return call(ctx, b.api, func(c *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
+	return callSDK(ctx, b.api, func(c *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
 		return c.GetRepoBranch(repo.Owner, repo.Name, branch)
 	})
 }

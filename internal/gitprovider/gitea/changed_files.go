@@ -261,7 +261,7 @@ func (t trees) onePage(ctx context.Context, repo gitprovider.RepoRef, commit str
 	if !isObjectID(commit) {
 		return nil, false
 	}
-	from, err := t.page(ctx, repo, commit, true, 1)
+	from, err := t.readTreePage(ctx, repo, commit, true, 1)
 	if err != nil || from.SHA != commit || from.Truncated || len(from.Entries) > atMost ||
 		len(from.Entries) != from.TotalCount {
 		return nil, false
@@ -278,7 +278,7 @@ const maxComparedPages = 100
 func (t trees) allPages(ctx context.Context, repo gitprovider.RepoRef, commit string) (fileTree, error) {
 	tree, read := fileTree{}, 0
 	for number := 1; number <= maxComparedPages; number++ {
-		from, err := t.page(ctx, repo, commit, true, number)
+		from, err := t.readTreePage(ctx, repo, commit, true, number)
 		switch {
 		case err != nil:
 			return nil, err

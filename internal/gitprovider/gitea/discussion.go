@@ -237,7 +237,7 @@ func (d discussion) readLines(ctx context.Context, repo gitprovider.RepoRef, num
 	}
 	with = with[unread:]
 	return forge.Each(ctx, with, func(ctx context.Context, _, i int) error {
-		from, err := call(ctx, d.api, func(c *gitea.Client) ([]*gitea.PullReviewComment, *gitea.Response, error) {
+		from, err := callSDK(ctx, d.api, func(c *gitea.Client) ([]*gitea.PullReviewComment, *gitea.Response, error) {
 			return c.ListPullReviewComments(repo.Owner, repo.Name, int64(number), reviews[i].id)
 		})
 		if isMissing(err) { // somebody has removed the review

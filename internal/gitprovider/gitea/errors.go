@@ -228,7 +228,7 @@ func (a *api) forbidden(r *refusal, repo gitprovider.RepoRef) error {
 
 // readRepository reads a repository. After a rename the server redirects, and the answer has the name of now.
 func (a *api) readRepository(ctx context.Context, ref gitprovider.RepoRef) (*gitea.Repository, error) {
-	repo, err := call(ctx, a, func(c *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
+	repo, err := callSDK(ctx, a, func(c *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
 		return c.GetRepo(ref.Owner, ref.Name)
 	})
 	if err == nil && repo.Name == "" {

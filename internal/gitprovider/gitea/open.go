@@ -74,7 +74,7 @@ func (o opener) checkBefore(ctx context.Context, spec gitprovider.PullRequestSpe
 
 // commitsAhead counts what the head has and the base has not; -1 where the server has no comparison.
 func (o opener) commitsAhead(ctx context.Context, spec gitprovider.PullRequestSpec) (int, error) {
-	compared, err := call(ctx, o.api, func(c *gitea.Client) (*gitea.Compare, *gitea.Response, error) {
+	compared, err := callSDK(ctx, o.api, func(c *gitea.Client) (*gitea.Compare, *gitea.Response, error) {
 		return c.CompareCommits(spec.Repo.Owner, spec.Repo.Name, refsPrefix+spec.Base, refsPrefix+spec.Head)
 	})
 	switch {
@@ -91,7 +91,7 @@ func (o opener) createPull(ctx context.Context, spec gitprovider.PullRequestSpec
 	if spec.Draft {
 		title = draftPrefix + title
 	}
-	made, err := call(ctx, o.api, func(c *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
+	made, err := callSDK(ctx, o.api, func(c *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
 		return c.CreatePullRequest(spec.Repo.Owner, spec.Repo.Name, gitea.CreatePullRequestOption{
 			Head: spec.Head, Base: spec.Base, Title: title, Body: spec.Body, Labels: o.labels.cachedIDs(spec.Repo, spec.Labels),
 		})
@@ -110,7 +110,7 @@ func (o opener) checkAfter(ctx context.Context, spec gitprovider.PullRequestSpec
 	o.pulls.files.opened(ctx, spec.Repo, made)
 	closing := map[string]string{"state": string(gitea.StateClosed)}
 	if made.Head != nil && made.Head.Sha != "" && made.MergeBase == made.Head.Sha {
-		if _, err := o.pulls.change(ctx, spec.Repo, int(made.Index), closing); err != nil {
+		if _, err := o.pulls.editPull(ctx, spec.Repo, int(made.Index), closing); err != nil {
 			return nil, fault.Wrap(err, fault.UpstreamError, "%s was opened in %s without a change in it, "+
 				"and could not be closed again; close it", pullName(int(made.Index)), spec.Repo)
 		}
@@ -120,7 +120,7 @@ func (o opener) checkAfter(ctx context.Context, spec gitprovider.PullRequestSpec
 		older, err := o.pulls.openFor(ctx, spec.Repo, spec.Base, spec.Head)
 		// Without an answer ours is as good as any.
 		if err == nil && older != nil && older.Index < made.Index {
-			if _, err := o.pulls.change(ctx, spec.Repo, int(made.Index), closing); err == nil {
+			if _, err := o.pulls.editPull(ctx, spec.Repo, int(made.Index), closing); err == nil {
 				return older, nil
 			}
 		}
@@ -224,7 +224,7 @@ func (l labels) setAll(ctx context.Context, repo gitprovider.RepoRef, number int
 		return forge.NoLabels(repo, missing)
 	}
 	for _, name := range missing {
-		_, err := call(ctx, l.api, func(c *gitea.Client) (*gitea.Label, *gitea.Response, error) {
+		_, err := callSDK(ctx, l.api, func(c *gitea.Client) (*gitea.Label, *gitea.Response, error) {
 			return c.CreateLabel(repo.Owner, repo.Name, gitea.CreateLabelOption{Name: name, Color: labelColor,
 				Description: labelAbout})
 		})
@@ -269,7 +269,7 @@ func (l labels) addByID(ctx context.Context, repo gitprovider.RepoRef, number in
 			ids = append(ids, label.ID)
 		}
 	}
-	return call(ctx, l.api, func(c *gitea.Client) ([]*gitea.Label, *gitea.Response, error) {
+	return callSDK(ctx, l.api, func(c *gitea.Client) ([]*gitea.Label, *gitea.Response, error) {
 		return c.AddIssueLabels(repo.Owner, repo.Name, int64(number), gitea.IssueLabelsOption{Labels: ids})
 	})
 }
@@ -439,7 +439,7 @@ func (a assigner) requestReview(ctx context.Context, repo gitprovider.RepoRef, n
 			option.Reviewers = append(option.Reviewers, name)
 		}
 	}
-	_, err := call(transport.Repeatable(ctx), a.api, func(c *gitea.Client) (struct{}, *gitea.Response, error) {
+	_, err := callSDK(transport.Repeatable(ctx), a.api, func(c *gitea.Client) (struct{}, *gitea.Response, error) {
 		resp, err := c.CreateReviewRequests(repo.Owner, repo.Name, int64(number), option)
 		return struct{}{}, resp, err
 	})
@@ -477,7 +477,7 @@ func (a assigner) setAssignees(ctx context.Context, repo gitprovider.RepoRef, nu
 
 // assignable gives the names, in lower case, of those who may be assigned. The list has no pages.
 func (a *api) assignable(ctx context.Context, repo gitprovider.RepoRef) (map[string]bool, error) {
-	users, err := call(ctx, a, func(c *gitea.Client) ([]*gitea.User, *gitea.Response, error) {
+	users, err := callSDK(ctx, a, func(c *gitea.Client) ([]*gitea.User, *gitea.Response, error) {
 		return c.GetAssignees(repo.Owner, repo.Name)
 	})
 	names := map[string]bool{}

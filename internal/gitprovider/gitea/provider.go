@@ -329,7 +329,7 @@ func (p *Provider) SetText(ctx context.Context, repo gitprovider.RepoRef, number
 	if err := forge.CheckNumber(repo, number); err != nil {
 		return "", err
 	}
-	state, err := p.pulls.change(transport.Repeatable(ctx), repo, number, forge.TextFields(title, body))
+	state, err := p.pulls.editPull(transport.Repeatable(ctx), repo, number, forge.TextFields(title, body))
 	return state, p.api.toFault(err, repo, pullName(number))
 }
 

@@ -57,7 +57,7 @@ func (p pulls) withPaths(ctx context.Context, repo gitprovider.RepoRef,
 
 // readPull reads one pull request.
 func (p pulls) readPull(ctx context.Context, repo gitprovider.RepoRef, number int) (*gitea.PullRequest, error) {
-	pr, err := call(ctx, p.api, func(c *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
+	pr, err := callSDK(ctx, p.api, func(c *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
 		return c.GetPullRequest(repo.Owner, repo.Name, int64(number))
 	})
 	if err == nil && pr.Index != int64(number) {
@@ -251,7 +251,7 @@ func (p pulls) withdraw(ctx context.Context, repo gitprovider.RepoRef, w gitprov
 	if err != nil {
 		return err
 	}
-	_, err = p.change(ctx, repo, w.Number, fields)
+	_, err = p.editPull(ctx, repo, w.Number, fields)
 	return err
 }
 
@@ -264,11 +264,11 @@ func (p pulls) close(ctx context.Context, repo gitprovider.RepoRef, c gitprovide
 	if ended, err := c.Check(p.convert(from)); err != nil || ended != "" {
 		return ended, err
 	}
-	return p.change(ctx, repo, c.Number, forge.ClosingFields(c))
+	return p.editPull(ctx, repo, c.Number, forge.ClosingFields(c))
 }
 
-// change replaces fields of a pull request, and gives its state after that.
-func (p pulls) change(ctx context.Context, repo gitprovider.RepoRef, number int,
+// editPull replaces fields of a pull request, and gives its state after that.
+func (p pulls) editPull(ctx context.Context, repo gitprovider.RepoRef, number int,
 	fields map[string]string) (gitprovider.State, error) {
 	var now struct {
 		forge.Changed

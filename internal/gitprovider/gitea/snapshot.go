@@ -34,7 +34,7 @@ type firstRound struct {
 
 func (s snapshots) readSnapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	if q.FilesOnly {
-		return s.files(ctx, q)
+		return s.readFiles(ctx, q)
 	}
 	l, err := s.firstRound(ctx, q)
 	if err != nil {
@@ -58,8 +58,8 @@ func (s snapshots) readSnapshot(ctx context.Context, q gitprovider.SnapshotQuery
 	return snap, nil
 }
 
-// files reads a branch without pull requests: one request for the tree, and those for contents.
-func (s snapshots) files(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+// readFiles reads a branch without pull requests: one request for the tree, and those for contents.
+func (s snapshots) readFiles(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	base, err := s.trees.branch(ctx, q.Repo, q.Base, q.Paths)
 	switch {
 	case isNoCommit(err) && q.Base == "":

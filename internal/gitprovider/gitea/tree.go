@@ -60,11 +60,11 @@ func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string
 			ref = tip
 		}
 	}
-	first, err := t.page(ctx, repo, ref, true, 1)
+	first, err := t.readTreePage(ctx, repo, ref, true, 1)
 	if lacksRoute(err) && name != "" {
 		// Something before the server undid the escaping of the slashes. Branches are found with plain ones.
 		if ref, err = t.branches.commit(ctx, repo, name); err == nil {
-			first, err = t.page(ctx, repo, ref, true, 1)
+			first, err = t.readTreePage(ctx, repo, ref, true, 1)
 		}
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (t trees) branch(ctx context.Context, repo gitprovider.RepoRef, name string
 // commit is branch for a commit.
 func (t trees) commit(ctx context.Context, repo gitprovider.RepoRef, id string, paths []gitprovider.Path) (baseTree,
 	error) {
-	first, err := t.page(ctx, repo, id, true, 1)
+	first, err := t.readTreePage(ctx, repo, id, true, 1)
 	if err != nil {
 		return baseTree{}, err
 	}
@@ -151,8 +151,8 @@ func entryOf(e gitea.GitEntry) gitprovider.Entry {
 	return entry
 }
 
-// page reads one page of a tree. The SDK asks for sizes of pages in another way than the server reads.
-func (t trees) page(ctx context.Context, repo gitprovider.RepoRef, ref string, recursive bool, number int) (
+// readTreePage reads one page of a tree. The SDK asks for sizes of pages in another way than the server reads.
+func (t trees) readTreePage(ctx context.Context, repo gitprovider.RepoRef, ref string, recursive bool, number int) (
 	gitea.GitTreeResponse, error) {
 	query := url.Values{"per_page": {strconv.Itoa(treePage)}, "page": {strconv.Itoa(number)}}
 	if recursive {
@@ -169,7 +169,7 @@ func (t trees) furtherPages(ctx context.Context, repo gitprovider.RepoRef, into 
 	pages := make([][]gitea.GitEntry, (first.TotalCount+len(first.Entries)-1)/len(first.Entries))
 	pages[0] = first.Entries
 	err := forge.Each(ctx, pages[1:], func(ctx context.Context, i int, _ []gitea.GitEntry) error {
-		next, err := t.page(ctx, repo, into.commit, true, i+2)
+		next, err := t.readTreePage(ctx, repo, into.commit, true, i+2)
 		pages[i+1] = next.Entries
 		return err
 	})
@@ -185,7 +185,7 @@ func (t trees) walk(ctx context.Context, repo gitprovider.RepoRef, into *baseTre
 	for level := []folder{{"", into.commit}}; len(level) > 0; {
 		lists := make([][]gitea.GitEntry, len(level))
 		err := forge.Each(ctx, level, func(ctx context.Context, i int, f folder) (err error) {
-			lists[i], err = t.folder(ctx, repo, f.id)
+			lists[i], err = t.readFolder(ctx, repo, f.id)
 			return err
 		})
 		if err != nil {
@@ -206,10 +206,10 @@ func (t trees) walk(ctx context.Context, repo gitprovider.RepoRef, into *baseTre
 	return nil
 }
 
-// folder reads every entry of one folder.
-func (t trees) folder(ctx context.Context, repo gitprovider.RepoRef, id string) ([]gitea.GitEntry, error) {
+// readFolder reads every entry of one folder.
+func (t trees) readFolder(ctx context.Context, repo gitprovider.RepoRef, id string) ([]gitea.GitEntry, error) {
 	read := pageReader[gitea.GitEntry](func(ctx context.Context, number int) (page[gitea.GitEntry], error) {
-		next, err := t.page(ctx, repo, id, false, number)
+		next, err := t.readTreePage(ctx, repo, id, false, number)
 		return page[gitea.GitEntry]{items: next.Entries, total: next.TotalCount}, err
 	})
 	entries, _, err := read.all(ctx)
@@ -225,7 +225,7 @@ func (t trees) listTree(ctx context.Context, at *gitprovider.Snapshot, folder st
 	}
 	var files []gitprovider.ListedFile
 	for number, seen := 1, 0; ; number++ {
-		next, err := t.page(ctx, at.Repo, id, true, number)
+		next, err := t.readTreePage(ctx, at.Repo, id, true, number)
 		if err != nil {
 			return nil, false, err
 		}
@@ -307,7 +307,7 @@ func (t trees) batches(ctx context.Context, repo gitprovider.RepoRef, commit str
 			names = append(names, path.String())
 			byName[path.String()] = path
 		}
-		files, err := call(ctx, t.api, func(c *gitea.Client) ([]*gitea.ContentsResponse, *gitea.Response, error) {
+		files, err := callSDK(ctx, t.api, func(c *gitea.Client) ([]*gitea.ContentsResponse, *gitea.Response, error) {
 			return c.GetRepoFileContents(repo.Owner, repo.Name, commit, gitea.GetFilesOptions{Files: names})
 		})
 		for _, f := range withoutNulls(files) {
@@ -322,7 +322,7 @@ func (t trees) batches(ctx context.Context, repo gitprovider.RepoRef, commit str
 func (t trees) blobs(ctx context.Context, repo gitprovider.RepoRef, base baseTree, paths []gitprovider.Path,
 	keep func(gitprovider.Path, string) bool) error {
 	return forge.Each(ctx, paths, func(ctx context.Context, _ int, path gitprovider.Path) error {
-		blob, err := call(ctx, t.api, func(c *gitea.Client) (*gitea.GitBlobResponse, *gitea.Response, error) {
+		blob, err := callSDK(ctx, t.api, func(c *gitea.Client) (*gitea.GitBlobResponse, *gitea.Response, error) {
 			return c.GetBlob(repo.Owner, repo.Name, base.tree[path.String()].ID)
 		})
 		if err == nil && !keep(path, blob.Content) {
@@ -337,7 +337,7 @@ func (t trees) blob(ctx context.Context, repo gitprovider.RepoRef, id string) ([
 	if !isObjectID(id) {
 		return nil, fault.New(fault.NotFound, "%.100q is not an object id", id)
 	}
-	blob, err := call(ctx, t.api, func(c *gitea.Client) (*gitea.GitBlobResponse, *gitea.Response, error) {
+	blob, err := callSDK(ctx, t.api, func(c *gitea.Client) (*gitea.GitBlobResponse, *gitea.Response, error) {
 		return c.GetBlob(repo.Owner, repo.Name, id)
 	})
 	switch {

@@ -155,7 +155,7 @@ func (e examiner) whoAmI(ctx context.Context, repo gitprovider.RepoRef) (identit
 // hasWorkflows tells whether an active GitHub Actions workflow exists; nil if the token may not see them.
 func (e examiner) hasWorkflows(ctx context.Context, repo gitprovider.RepoRef) (*bool, error) {
 	var list gogithub.Workflows
-	_, err := e.api.get(ctx, page(e.api.repoURL(repo, "actions", "workflows"), 1), needActions, &list)
+	_, err := e.api.get(ctx, pageURL(e.api.repoURL(repo, "actions", "workflows"), 1), needActions, &list)
 	if asRefusal(err) != nil {
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func (e examiner) hasWorkflows(ctx context.Context, repo gitprovider.RepoRef) (*
 func (e examiner) branchRules(ctx context.Context, repo gitprovider.RepoRef, branch string) (rules []branchRule,
 	ok bool,
 	err error) {
-	_, err = e.api.get(ctx, page(e.api.repoURL(repo, "rules", "branches", branch), 1), needMetadata, &rules)
+	_, err = e.api.get(ctx, pageURL(e.api.repoURL(repo, "rules", "branches", branch), 1), needMetadata, &rules)
 	if asRefusal(err) != nil {
 		return nil, false, nil
 	}

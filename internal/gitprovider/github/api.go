@@ -166,8 +166,8 @@ func (a *api) repoURL(ref gitprovider.RepoRef, segments ...string) *url.URL {
 	return transport.URL(a.root, append([]string{"repos", ref.Owner, ref.Name}, segments...)...)
 }
 
-// page adds to a list's address which of its pages is wanted, 1 being the first.
-func page(u *url.URL, number int) *url.URL {
+// pageURL adds to a list's address which of its pages is wanted, 1 being the first.
+func pageURL(u *url.URL, number int) *url.URL {
 	out := *u
 	out.RawQuery = url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(number)}}.Encode()
 	return &out
@@ -331,9 +331,9 @@ type connection[T any] struct {
 	Nodes    []*T
 }
 
-// follow gives the nodes of a list from its first page on. next reads the page after another one; nil ends the list
-// there.
-func follow[T any](first *connection[T], next func(last *connection[T]) (*connection[T], error)) ([]*T, error) {
+// collectPages gives the nodes of a list from its first page on. next reads the page after another one; nil ends the
+// list there.
+func collectPages[T any](first *connection[T], next func(last *connection[T]) (*connection[T], error)) ([]*T, error) {
 	var all []*T
 	for at := first; at != nil; {
 		for _, n := range at.Nodes {

@@ -64,7 +64,7 @@ func (b branches) Tip(ctx context.Context, repo gitprovider.RepoRef, branch stri
 	if err != nil {
 		return "", err
 	}
-	b.facts.change(repo, func(f facts) facts {
+	b.facts.updateFacts(repo, func(f facts) facts {
 		f.id = from.ID
 		return f
 	})
@@ -174,12 +174,12 @@ func (b branches) node(ctx context.Context, repo gitprovider.RepoRef, branch str
 
 // ours gives the tips of the branches below BranchPrefix, with one query for each hundred.
 func (b branches) ours(ctx context.Context, repo gitprovider.RepoRef) (map[string]string, error) {
-	first, err := b.page(ctx, repo, "")
+	first, err := b.refPage(ctx, repo, "")
 	if err != nil {
 		return nil, err
 	}
-	all, err := follow(first, func(last *connection[refNode]) (*connection[refNode], error) {
-		return b.page(ctx, repo, last.PageInfo.EndCursor)
+	all, err := collectPages(first, func(last *connection[refNode]) (*connection[refNode], error) {
+		return b.refPage(ctx, repo, last.PageInfo.EndCursor)
 	})
 	tips := map[string]string{}
 	for _, n := range all {
@@ -191,7 +191,7 @@ func (b branches) ours(ctx context.Context, repo gitprovider.RepoRef) (map[strin
 	return tips, err
 }
 
-func (b branches) page(ctx context.Context, repo gitprovider.RepoRef, cursor string) (*connection[refNode], error) {
+func (b branches) refPage(ctx context.Context, repo gitprovider.RepoRef, cursor string) (*connection[refNode], error) {
 	q := newQuery(repo)
 	q.textVariable("prefix", branchRef(gitprovider.BranchPrefix))
 	q.selectField("refs(refPrefix: $prefix, first: " + strconv.Itoa(pageSize) + q.cursorArgument(cursor) +
@@ -326,7 +326,7 @@ func (h history) folders(ctx context.Context, repo gitprovider.RepoRef, from, to
 				return nil, nil, err
 			}
 			for _, e := range folder.Entries {
-				into[strings.TrimPrefix(dir+"/"+e.Name, "/")] = e.entry()
+				into[strings.TrimPrefix(dir+"/"+e.Name, "/")] = e.toEntry()
 			}
 		}
 	}

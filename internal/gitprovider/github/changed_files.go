@@ -151,7 +151,7 @@ func (f changedFiles) listChangedFiles(ctx context.Context, repo gitprovider.Rep
 		var files []*gogithub.CommitFile
 		var resp *gogithub.Response
 		err := f.api.fresh.onPull(ctx, repo, n.Number, func() (err error) {
-			resp, err = f.api.get(ctx, page(u, number), needPullsRead, &files)
+			resp, err = f.api.get(ctx, pageURL(u, number), needPullsRead, &files)
 			return err
 		})
 		if err != nil {

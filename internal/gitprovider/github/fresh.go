@@ -165,13 +165,13 @@ func (r *repositoryFacts) cached(repo gitprovider.RepoRef) facts {
 	return known
 }
 
-func (r *repositoryFacts) change(repo gitprovider.RepoRef, change func(facts) facts) {
+func (r *repositoryFacts) updateFacts(repo gitprovider.RepoRef, change func(facts) facts) {
 	r.known.Update(forge.RepoKey(repo), change)
 }
 
 // noteFilesRead notes that the files of our open pull requests have been read.
 func (r *repositoryFacts) noteFilesRead(repo gitprovider.RepoRef) {
-	r.change(repo, func(f facts) facts {
+	r.updateFacts(repo, func(f facts) facts {
 		f.filesRead = true
 		return f
 	})

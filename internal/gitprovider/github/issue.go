@@ -116,7 +116,7 @@ func (i issues) labelling(ctx context.Context, repo gitprovider.RepoRef,
 
 func (i issues) events(ctx context.Context, at *url.URL, number int) (list []*gogithub.IssueEvent, last int,
 	err error) {
-	resp, err := i.api.get(ctx, page(at, number), needIssues, &list)
+	resp, err := i.api.get(ctx, pageURL(at, number), needIssues, &list)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -91,7 +91,7 @@ func (l pullLists) firstPage(ctx context.Context, repo gitprovider.RepoRef, list
 		return nil, nil, notShown("pull requests", repo)
 	}
 	pages := 1
-	refs, err := follow(from.Branches, func(last *ownBranches) (*ownBranches, error) {
+	refs, err := collectPages(from.Branches, func(last *ownBranches) (*ownBranches, error) {
 		if pages++; pages > maxRefPages*pageSize/list.size {
 			return nil, nil
 		}

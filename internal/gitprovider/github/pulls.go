@@ -86,13 +86,13 @@ func (l pullList) query(repo gitprovider.RepoRef, cursor string) *query {
 	return q
 }
 
-// page reads one page of the list, which it makes smaller if that is too much for GitHub.
-func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list *pullList, cursor string) (*pullConnection,
-	error) {
+// pullPage reads one page of the list, which it makes smaller if that is too much for GitHub.
+func (p pulls) pullPage(ctx context.Context, repo gitprovider.RepoRef, list *pullList,
+	cursor string) (*pullConnection, error) {
 	from, err := queryRepository[struct{ Pulls *pullConnection }](ctx, p.api, list.query(repo, cursor), needPullsRead)
 	if tooMuch(err) && !list.isSmall() {
 		*list = list.smaller()
-		return p.page(ctx, repo, list, cursor)
+		return p.pullPage(ctx, repo, list, cursor)
 	}
 	if err != nil {
 		return nil, err
@@ -107,11 +107,11 @@ func (p pulls) page(ctx context.Context, repo gitprovider.RepoRef, list *pullLis
 // read may appear twice.
 func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullList, first *pullConnection) ([]*pullNode,
 	error) {
-	all, err := follow(first, func(last *pullConnection) (*pullConnection, error) {
+	all, err := collectPages(first, func(last *pullConnection) (*pullConnection, error) {
 		if list.reachesEnd(last) {
 			return nil, nil
 		}
-		return p.page(ctx, repo, &list, last.PageInfo.EndCursor)
+		return p.pullPage(ctx, repo, &list, last.PageInfo.EndCursor)
 	})
 	seen := map[int]bool{}
 	return slices.DeleteFunc(all, func(n *pullNode) bool {
@@ -124,7 +124,7 @@ func (p pulls) readOn(ctx context.Context, repo gitprovider.RepoRef, list pullLi
 // openOurs gives the open pull requests that may be ours and have a number below the given one.
 func (p pulls) openOurs(ctx context.Context, repo gitprovider.RepoRef, below int) ([]gitprovider.PullRequest, error) {
 	list := openPulls()
-	first, err := p.page(ctx, repo, &list, "")
+	first, err := p.pullPage(ctx, repo, &list, "")
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ const findPage = 10
 func (p pulls) first(ctx context.Context, repo gitprovider.RepoRef, list pullList) (*gitprovider.PullRequest, error) {
 	list.size, list.files = findPage, true
 	for cursor := ""; ; {
-		at, err := p.page(ctx, repo, &list, cursor)
+		at, err := p.pullPage(ctx, repo, &list, cursor)
 		if err != nil {
 			return nil, err
 		}

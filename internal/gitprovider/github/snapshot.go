@@ -67,7 +67,7 @@ const (
 func (s snapshots) readSnapshot(ctx context.Context, query gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	q := newSnapshotQuery(query)
 	if query.FilesOnly {
-		return s.files(ctx, q)
+		return s.readFiles(ctx, q)
 	}
 	q.open.files = !s.facts.cached(query.Repo).filesRead
 	err := s.querySnapshot(ctx, q)
@@ -103,8 +103,8 @@ func (s snapshots) readSnapshot(ctx context.Context, query gitprovider.SnapshotQ
 	return out, nil
 }
 
-// files reads a branch without pull requests.
-func (s snapshots) files(ctx context.Context, q *snapshotQuery) (*gitprovider.Snapshot, error) {
+// readFiles reads a branch without pull requests.
+func (s snapshots) readFiles(ctx context.Context, q *snapshotQuery) (*gitprovider.Snapshot, error) {
 	if err := s.querySnapshot(ctx, q); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s snapshots) querySnapshot(ctx context.Context, sq *snapshotQuery) error {
 		q.selectField(alias + ": ref(qualifiedName: $" + alias + ") { target { oid } }")
 	}
 	if sq.FilesOnly {
-		return s.send(ctx, sq, q)
+		return s.sendQuery(ctx, sq, q)
 	}
 	// Before the open ones, so that none is opened between them that is in neither.
 	q.selectField("newest: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) { nodes { number } }")
@@ -165,10 +165,10 @@ func (s snapshots) querySnapshot(ctx context.Context, sq *snapshotQuery) error {
 	if !sq.small {
 		q.fragment(changedFragment)
 	}
-	return s.send(ctx, sq, q)
+	return s.sendQuery(ctx, sq, q)
 }
 
-func (s snapshots) send(ctx context.Context, sq *snapshotQuery, q *query) error {
+func (s snapshots) sendQuery(ctx context.Context, sq *snapshotQuery, q *query) error {
 	q.tolerate = func(e graphError) bool { return e.Type == "NOT_FOUND" && e.under("target") } // a path that is not there
 	read := func() error {
 		sq.repository = repositoryNode{}
@@ -229,7 +229,7 @@ func (s snapshots) snapshotFromQuery(q *snapshotQuery) (*gitprovider.Snapshot, e
 			out.Tips[branch] = tip.tip()
 		}
 	}
-	s.facts.change(ref, func(f facts) facts {
+	s.facts.updateFacts(ref, func(f facts) facts {
 		f.id, f.labels, f.seen = r.ID, labelKeys(r.Labels.names()), s.now()
 		return f
 	})
@@ -272,7 +272,7 @@ const (
 	modeExecutable = 0o111
 )
 
-func (e treeEntry) entry() gitprovider.Entry {
+func (e treeEntry) toEntry() gitprovider.Entry {
 	switch e.Mode & modeType {
 	case modeDir:
 		return gitprovider.Entry{Kind: gitprovider.KindDir, ID: e.Oid}
@@ -342,7 +342,7 @@ func (s *snapshotQuery) tree() (commit, rootID string, tree gitprovider.Tree, er
 	}
 	tree = gitprovider.Tree{}
 	for _, e := range root.Entries {
-		tree[e.Name] = e.entry()
+		tree[e.Name] = e.toEntry()
 	}
 	for i, dir := range s.dirs {
 		var folder fileNode
@@ -353,7 +353,7 @@ func (s *snapshotQuery) tree() (commit, rootID string, tree gitprovider.Tree, er
 			continue
 		}
 		for _, e := range folder.Object.Entries {
-			tree[dir+"/"+e.Name] = e.entry()
+			tree[dir+"/"+e.Name] = e.toEntry()
 		}
 	}
 	return commit, root.Oid, tree, nil
@@ -370,7 +370,7 @@ func (s snapshots) contents(ctx context.Context, repo gitprovider.RepoRef, targe
 		if err := decodeField(target, "file"+strconv.Itoa(i), &file); err != nil {
 			return err
 		}
-		if file.entry().Kind != gitprovider.KindFile || file.Object == nil ||
+		if file.toEntry().Kind != gitprovider.KindFile || file.Object == nil ||
 			file.Object.ByteSize > gitprovider.MaxContentRead {
 			return nil
 		}

@@ -169,7 +169,7 @@ func (s statusReader) mergeable(ctx context.Context, repo gitprovider.RepoRef, n
 // reviews reads all pages, which GitHub gives oldest first.
 func (s statusReader) reviews(ctx context.Context, repo gitprovider.RepoRef, n *statusNode) ([]gitprovider.Review,
 	error) {
-	all, err := follow(n.Reviews, func(last *connection[reviewNode]) (*connection[reviewNode], error) {
+	all, err := collectPages(n.Reviews, func(last *connection[reviewNode]) (*connection[reviewNode], error) {
 		q := newQuery(repo)
 		next, err := s.queryPull(ctx, repo, n.Number, q, reviewFields(q.cursorArgument(last.PageInfo.EndCursor)))
 		return next.Reviews, err
@@ -212,7 +212,7 @@ func (s statusReader) checks(ctx context.Context, repo gitprovider.RepoRef, n *s
 		return gitprovider.Checks{State: gitprovider.ChecksNone}, nil
 	}
 	sum := n.rollup()
-	all, err := follow(sum.Contexts, func(last *connection[contextNode]) (*connection[contextNode], error) {
+	all, err := collectPages(sum.Contexts, func(last *connection[contextNode]) (*connection[contextNode], error) {
 		q := newQuery(repo)
 		next, err := s.queryPull(ctx, repo, n.Number, q, rollupFields(q.cursorArgument(last.PageInfo.EndCursor)))
 		return next.rollup().Contexts, err

@@ -169,7 +169,7 @@ func (p *Provider) DeleteBranch(ctx context.Context, ref gitprovider.RepoRef, br
 // removeBranch deletes a branch if its tip is still the given commit. A branch that is gone already is not an error.
 func (repo *repository) removeBranch(ctx context.Context, branch, tip string) error {
 	t := &transaction{}
-	t.remove(branch, tip)
+	t.deleteBranch(branch, tip)
 	refused := repo.update(ctx, t, "claude-ops: removed")
 	if refused == nil {
 		return nil
@@ -358,8 +358,8 @@ func (t *transaction) createBranch(branch, tip string) { t.addUpdate("create", b
 // update moves a branch from old.
 func (t *transaction) update(branch, tip, old string) { t.addUpdate("update", branch, tip, old) }
 
-// remove deletes a branch that points to old.
-func (t *transaction) remove(branch, old string) { t.addUpdate("delete", branch, old) }
+// deleteBranch deletes a branch that points to old.
+func (t *transaction) deleteBranch(branch, old string) { t.addUpdate("delete", branch, old) }
 
 // git waits for the locks of branches (see refConfig), and not always for that of HEAD, which it takes when HEAD names
 // one of the branches. So we do.

@@ -284,15 +284,15 @@ func (c treeComparison) compareTrees(dir, before, after string) error {
 	names := maps.Collect(maps.All(was))
 	maps.Copy(names, is)
 	for name := range names {
-		if err := c.entry(join(dir, name), was[name], is[name]); err != nil {
+		if err := c.compareEntry(join(dir, name), was[name], is[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entry compares what two trees have under one name.
-func (c treeComparison) entry(path string, was, is treeEntry) error {
+// compareEntry compares what two trees have under one name.
+func (c treeComparison) compareEntry(path string, was, is treeEntry) error {
 	if was.id == is.id && canonicalMode(was.mode) == canonicalMode(is.mode) {
 		return nil
 	}

@@ -133,7 +133,7 @@ func (repo *repository) moveBase(ctx context.Context, pr gitprovider.PullRequest
 		}}
 		t.update(pr.Base, merge, k.base)
 		if deletes {
-			t.remove(pr.Branch, k.head)
+			t.deleteBranch(pr.Branch, k.head)
 		}
 		return repo.update(ctx, t, fmt.Sprintf("claude-ops: merged #%d", pr.Number))
 	}
@@ -179,7 +179,7 @@ func (r *Reviewer) afterMerge(ctx context.Context, repo *repository, pr gitprovi
 	const bound = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
-	err := r.p.pulls.change(ctx, repo, pr.Number, func(rec *gitprovider.PullRequest) error {
+	err := r.p.pulls.updatePull(ctx, repo, pr.Number, func(rec *gitprovider.PullRequest) error {
 		rec.State, rec.HeadCommit, rec.Paths = gitprovider.StateMerged, head, pr.Paths
 		rec.ClosedAt = r.p.now().UTC()
 		return nil

@@ -301,27 +301,27 @@ func canonicalMode(mode string) string {
 type treeEditor struct {
 	objects *objects
 	idLen   int
-	folders map[string]*folder // by path, "" for the root
+	folders map[string]*editableTree // by path, "" for the root
 }
 
-// folder is a tree that may be changed.
-type folder struct {
+// editableTree is a tree that may be changed.
+type editableTree struct {
 	entries map[string]treeEntry // by name
 	changed bool
 }
 
 // editTree begins with a tree of the base.
 func editTree(o *objects, root string, idLen int) (*treeEditor, error) {
-	e := &treeEditor{objects: o, idLen: idLen, folders: map[string]*folder{}}
+	e := &treeEditor{objects: o, idLen: idLen, folders: map[string]*editableTree{}}
 	entries, err := readEntries(o, root, idLen)
-	e.folders[""] = &folder{entries: entries}
+	e.folders[""] = &editableTree{entries: entries}
 	return e, err
 }
 
 // putFile puts a file in, with the folders above it.
 func (e *treeEditor) putFile(path, mode, id string) error {
 	dir, name := splitPath(path)
-	f, err := e.folder(dir, true)
+	f, err := e.openFolder(dir, true)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (e *treeEditor) putFile(path, mode, id string) error {
 // remove removes a file; a missing one is not an error.
 func (e *treeEditor) remove(path string) error {
 	dir, name := splitPath(path)
-	f, err := e.folder(dir, false)
+	f, err := e.openFolder(dir, false)
 	if f == nil || f.entries[name].id == "" || err != nil {
 		return err
 	}
@@ -342,18 +342,18 @@ func (e *treeEditor) remove(path string) error {
 	return nil
 }
 
-// folder returns the folder of a path; with make, one that is not there is made, in the place of what is. nil if there
-// is none.
-func (e *treeEditor) folder(path string, make bool) (*folder, error) {
+// openFolder returns the folder of a path; with make, one that is not there is made, in the place of what is. nil if
+// there is none.
+func (e *treeEditor) openFolder(path string, make bool) (*editableTree, error) {
 	if f := e.folders[path]; f != nil {
 		return f, nil
 	}
 	dir, name := splitPath(path)
-	above, err := e.folder(dir, make)
+	above, err := e.openFolder(dir, make)
 	if above == nil || err != nil {
 		return nil, err
 	}
-	f := &folder{entries: map[string]treeEntry{}}
+	f := &editableTree{entries: map[string]treeEntry{}}
 	switch entry := above.entries[name]; {
 	case entry.isFolder():
 		if f.entries, err = readEntries(e.objects, entry.id, e.idLen); err != nil {

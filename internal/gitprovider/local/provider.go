@@ -262,7 +262,7 @@ func (repo *repository) hooks() (out []string) {
 // repository is the one that is checked out; "" if there is no such branch.
 func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	if q.FilesOnly {
-		return p.files(ctx, q)
+		return p.readFiles(ctx, q)
 	}
 	repo, seen, err := p.openPulls(ctx, q.Repo)
 	if err != nil {
@@ -296,8 +296,8 @@ func (p *Provider) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*
 	return snap, repo.readFiles(ctx, snap, q)
 }
 
-// files is Snapshot of a branch without its pull requests.
-func (p *Provider) files(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+// readFiles is Snapshot of a branch without its pull requests.
+func (p *Provider) readFiles(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
 	repo, err := p.openRepository(ctx, q.Repo)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (p *Provider) Label(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err != nil || len(missingFrom(pr.Labels, labels)) == 0 {
 		return err
 	}
-	return p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
+	return p.pulls.updatePull(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
 		pr.Labels = append(slices.Clone(pr.Labels), missingFrom(pr.Labels, labels)...)
 		return nil
 	})
@@ -163,7 +163,7 @@ func (p *Provider) Withdraw(ctx context.Context, ref gitprovider.RepoRef, w gitp
 	if err != nil {
 		return err
 	}
-	return p.pulls.change(ctx, repo, w.Number, func(pr *gitprovider.PullRequest) error {
+	return p.pulls.updatePull(ctx, repo, w.Number, func(pr *gitprovider.PullRequest) error {
 		if err := w.Check(seen.current(repo, *pr)); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (p *Provider) Close(ctx context.Context, ref gitprovider.RepoRef, c gitprov
 		return "", err
 	}
 	var state gitprovider.State
-	err = p.pulls.change(ctx, repo, c.Number, func(pr *gitprovider.PullRequest) error {
+	err = p.pulls.updatePull(ctx, repo, c.Number, func(pr *gitprovider.PullRequest) error {
 		ended, err := c.Check(seen.current(repo, *pr))
 		if state = ended; err != nil || ended != "" {
 			return err
@@ -264,7 +264,7 @@ func (p *Provider) SetText(ctx context.Context, ref gitprovider.RepoRef, number 
 	if err != nil {
 		return "", err
 	}
-	err = p.pulls.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
+	err = p.pulls.updatePull(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
 		if title != "" {
 			pr.Title = title
 		}

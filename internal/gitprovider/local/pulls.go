@@ -110,7 +110,7 @@ func (repo *repository) checkHead(ctx context.Context, branch, commit string) er
 
 // markEnded records how a pull request ended, unless somebody else did.
 func (p *pulls) markEnded(ctx context.Context, repo *repository, number int, state gitprovider.State) error {
-	return p.change(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
+	return p.updatePull(ctx, repo, number, func(pr *gitprovider.PullRequest) error {
 		if pr.State == gitprovider.StateOpen {
 			pr.State, pr.ClosedAt = state, p.now().UTC()
 		}
@@ -118,7 +118,7 @@ func (p *pulls) markEnded(ctx context.Context, repo *repository, number int, sta
 	})
 }
 
-func (p *pulls) change(ctx context.Context, repo *repository, number int,
+func (p *pulls) updatePull(ctx context.Context, repo *repository, number int,
 	change func(*gitprovider.PullRequest) error) error {
 	return p.records.UpdatePR(ctx, repo.recordKey(), number, change)
 }

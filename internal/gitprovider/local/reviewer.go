@@ -158,7 +158,7 @@ func (r *Reviewer) review(ctx context.Context, ref gitprovider.RepoRef, number i
 		return err
 	}
 	if verdict == gitprovider.ReviewApproved {
-		if err := r.p.pulls.change(ctx, repo, number, func(rec *gitprovider.PullRequest) error {
+		if err := r.p.pulls.updatePull(ctx, repo, number, func(rec *gitprovider.PullRequest) error {
 			rec.HeadCommit, rec.Paths = pr.HeadCommit, pr.Paths
 			return stillOpen(*rec)
 		}); err != nil {
@@ -181,7 +181,7 @@ func (r *Reviewer) Close(ctx context.Context, ref gitprovider.RepoRef, number in
 	if err := n.admitted(ctx); err != nil {
 		return err
 	}
-	err = r.p.pulls.change(ctx, repo, number, func(rec *gitprovider.PullRequest) error {
+	err = r.p.pulls.updatePull(ctx, repo, number, func(rec *gitprovider.PullRequest) error {
 		if err := stillOpen(*rec); err != nil {
 			return err
 		}

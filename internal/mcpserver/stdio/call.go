@@ -15,7 +15,7 @@ import (
 func (l *loop) submit(f frame, env envelope) {
 	own := newCallConnection(l.connection)
 	ctx, cancel := context.WithCancelCause(l.srv.WithContext(l.base, own))
-	c := &call{
+	c := &runningCall{
 		env: env, raw: f.raw, ctx: ctx, cancel: cancel, connection: own,
 		stream: env.method == string(mcp.MethodSubscriptionsListen),
 	}
@@ -32,7 +32,7 @@ func (l *loop) submit(f frame, env envelope) {
 }
 
 // execute runs one call to its answer.
-func (l *loop) execute(c *call) {
+func (l *loop) execute(c *runningCall) {
 	defer l.calls.done(c)
 	defer c.env.to.endOutput()
 	// The base ends before the contexts of the calls do, one after the other: the first call that ends may return and give
@@ -54,7 +54,7 @@ func (l *loop) execute(c *call) {
 
 // await passes notifications on until the handler is done, so that all of them come before the answer. What the
 // handler sends after its return is never read. A handler that outlasts the end of the server is left behind.
-func (l *loop) await(c *call, done <-chan rpcReply) rpcReply {
+func (l *loop) await(c *runningCall, done <-chan rpcReply) rpcReply {
 	for {
 		select {
 		case note := <-c.connection.notes:
@@ -71,7 +71,7 @@ func (l *loop) await(c *call, done <-chan rpcReply) rpcReply {
 }
 
 // sendNote writes a notification of a call that the client still waits for.
-func (l *loop) sendNote(c *call, note mcp.JSONRPCNotification) {
+func (l *loop) sendNote(c *runningCall, note mcp.JSONRPCNotification) {
 	if errors.Is(context.Cause(c.ctx), ErrCancelledByClient) {
 		return
 	}
@@ -84,7 +84,7 @@ func (l *loop) sendNote(c *call, note mcp.JSONRPCNotification) {
 }
 
 // skip answers a call that was cancelled before it started.
-func (l *loop) skip(c *call) {
+func (l *loop) skip(c *runningCall) {
 	if l.calls.endFlight(c) {
 		l.drop(c)
 		return
@@ -93,7 +93,7 @@ func (l *loop) skip(c *call) {
 }
 
 // drop refuses a call that the end of the server overtook.
-func (l *loop) drop(c *call) {
+func (l *loop) drop(c *runningCall) {
 	l.rejectMessage(c.env, int64(len(c.raw)),
 		messageRejection{reason: ReasonShutdown, code: codeServer, message: textShutdown, id: c.env.id})
 }
@@ -106,7 +106,7 @@ func (l *loop) cancelled(id requestID) {
 	}
 }
 
-func (l *loop) reportCancelled(c *call) {
+func (l *loop) reportCancelled(c *runningCall) {
 	l.rejectMessage(c.env, int64(len(c.raw)),
 		messageRejection{reason: ReasonCancelled, message: "The client cancelled the call before it started.", silent: true})
 }
@@ -119,8 +119,8 @@ const (
 	maxStreams = 4
 )
 
-// call is a request that runs beside the loop.
-type call struct {
+// runningCall is a request that runs beside the loop.
+type runningCall struct {
 	env        envelope
 	raw        []byte
 	ctx        context.Context
@@ -132,14 +132,14 @@ type call struct {
 
 // scheduler starts calls, at most workers at a time, first come first served, and knows which ids are in flight.
 type scheduler struct {
-	run        func(*call) // executes a call; ends with leave and done
+	run        func(*runningCall) // executes a call; ends with leave and done
 	workers    int
 	queueLimit int
 	byteLimit  int
 
 	mu          sync.Mutex
-	inFlightIDs map[requestID]*call
-	queue       []*call
+	inFlightIDs map[requestID]*runningCall
+	queue       []*runningCall
 	queuedBytes int
 	running     int
 	streams     int
@@ -147,15 +147,15 @@ type scheduler struct {
 	idle        chan struct{} // closed when closed is set and nothing is left to run
 }
 
-func newScheduler(opts Options, run func(*call)) *scheduler {
+func newScheduler(opts Options, run func(*runningCall)) *scheduler {
 	return &scheduler{
 		run: run, workers: opts.Workers, queueLimit: opts.QueueLimit, byteLimit: queuedMessages * opts.MaxMessage,
-		inFlightIDs: make(map[requestID]*call), idle: make(chan struct{}),
+		inFlightIDs: make(map[requestID]*runningCall), idle: make(chan struct{}),
 	}
 }
 
 // admit starts or queues c, whose id must not be in flight. It returns false if there is no room.
-func (s *scheduler) admit(c *call) bool {
+func (s *scheduler) admit(c *runningCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -187,7 +187,7 @@ func (s *scheduler) inFlight(id requestID) bool {
 
 // cancelByClient cancels the call and silences it. If it was still queued, it comes back and will not run; a call
 // that runs, or an unknown id, gives nil.
-func (s *scheduler) cancelByClient(id requestID) *call {
+func (s *scheduler) cancelByClient(id requestID) *runningCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, ok := s.inFlightIDs[id]
@@ -207,7 +207,7 @@ func (s *scheduler) cancelByClient(id requestID) *call {
 }
 
 // endFlight ends the flight of c's id, so that a late cancellation finds nothing, and tells whether to answer.
-func (s *scheduler) endFlight(c *call) bool {
+func (s *scheduler) endFlight(c *runningCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.inFlightIDs, c.env.id)
@@ -215,7 +215,7 @@ func (s *scheduler) endFlight(c *call) bool {
 }
 
 // done gives c's place to the next call. It comes after c's answer was handed over.
-func (s *scheduler) done(c *call) {
+func (s *scheduler) done(c *runningCall) {
 	c.cancel(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *scheduler) closeIfIdle() {
 }
 
 // openStreams returns the calls of subscriptions/listen that are open.
-func (s *scheduler) openStreams() (open []*call) {
+func (s *scheduler) openStreams() (open []*runningCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.inFlightIDs {
@@ -266,7 +266,7 @@ func (s *scheduler) openStreams() (open []*call) {
 }
 
 // dropQueued takes every waiting call out; they will not run.
-func (s *scheduler) dropQueued() []*call {
+func (s *scheduler) dropQueued() []*runningCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	dropped := s.queue

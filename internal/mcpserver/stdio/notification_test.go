@@ -15,7 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/claudeops/claudeops/internal/base/exchange"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 )
 
 func TestProgressComesBeforeTheAnswerOfItsCall(t *testing.T) {
@@ -252,7 +252,7 @@ func (h *heard) says(t *testing.T, want string) {
 func exchanging(t *testing.T, srv *server.MCPServer,
 	opts Options) (hand func(ctx context.Context, message string, alone bool) *heard, notes *heard) {
 	t.Helper()
-	messages, over, notes := make(chan exchange.Exchange), make(chan error, 1), &heard{}
+	messages, over, notes := make(chan mcpio.Exchange), make(chan error, 1), &heard{}
 	go func() { over <- ServeExchanges(context.Background(), messages, notes, srv, opts) }()
 	t.Cleanup(func() {
 		close(messages)
@@ -262,7 +262,7 @@ func exchanging(t *testing.T, srv *server.MCPServer,
 	})
 	return func(ctx context.Context, message string, alone bool) *heard {
 		h := &heard{ended: make(chan struct{})}
-		messages <- exchange.Exchange{
+		messages <- mcpio.Exchange{
 			Message: []byte(message), Context: ctx, Alone: alone, End: func() { close(h.ended) },
 			Say: func(line []byte) { _, _ = h.Write(line) },
 		}
@@ -332,13 +332,13 @@ func TestExchangesHaveTheirIDsForThemselvesOrNot(t *testing.T) {
 func TestAnExchangeThatIsTooLongIsRefusedAndReported(t *testing.T) {
 	var rejected []Rejection
 	srv := server.NewMCPServer("test", "1")
-	messages, over := make(chan exchange.Exchange), make(chan error, 1)
+	messages, over := make(chan mcpio.Exchange), make(chan error, 1)
 	go func() {
 		over <- ServeExchanges(context.Background(), messages, &heard{}, srv,
 			Options{MaxMessage: 100, OnReject: func(_ context.Context, r Rejection) { rejected = append(rejected, r) }})
 	}()
 	h := &heard{ended: make(chan struct{})}
-	messages <- exchange.Exchange{
+	messages <- mcpio.Exchange{
 		Message: []byte(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","arguments":{"a":"`),
 		Size:    5 << 20,
 		Say:     func(line []byte) { _, _ = h.Write(line) }, End: func() { close(h.ended) },

@@ -94,13 +94,13 @@ func (l *loop) translate(message mcp.JSONRPCMessage, env envelope) rpcReply {
 
 // reply writes the reply to a message under its id.
 func (l *loop) reply(env envelope, r rpcReply) {
-	if line := l.encode(env.id, r); line != nil {
+	if line := l.encodeReply(env.id, r); line != nil {
 		env.to.deliver(line)
 	}
 }
 
-// encode returns the line of a reply. A result that cannot be encoded becomes an internal error.
-func (l *loop) encode(id requestID, r rpcReply) []byte {
+// encodeReply returns the line of a reply. A result that cannot be encoded becomes an internal error.
+func (l *loop) encodeReply(id requestID, r rpcReply) []byte {
 	line, err := r.encode(id)
 	if err != nil {
 		l.log.Error("cannot encode a result", slog.Any("error", err))

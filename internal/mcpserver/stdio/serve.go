@@ -23,8 +23,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/claudeops/claudeops/internal/base/exchange"
-	"github.com/claudeops/claudeops/internal/base/turns"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 )
 
 // Serve answers the messages of in on out until in ends, ctx ends or out breaks, and returns nil in each of these
@@ -165,7 +164,7 @@ func (l *loop) answered(raw []byte, env envelope) (line []byte) {
 	l.opts.Turns.Do(func() {
 		l.dispatchMessage(l.base, raw, env, func(r rpcReply) {
 			if env.idGiven {
-				line = l.encode(env.id, r)
+				line = l.encodeReply(env.id, r)
 			}
 		})
 	})
@@ -242,7 +241,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Turns bounds how many messages that wait for no other machine are answered at a time, by all connections that share
 	// it, and gives their stacks back. nil: no bound.
-	Turns turns.Turns
+	Turns mcpio.Turns
 	// MaxMessage is the largest message in bytes, line ending excluded. Default 4 MiB.
 	MaxMessage int
 	// Workers limits the tool calls that run concurrently. Default 4.
@@ -286,7 +285,7 @@ func orDefault[T int | time.Duration](value, fallback T) T {
 // ServeExchanges is Serve for a transport whose messages each have their own reply writer: the same loop, with the same
 // bounds and the same record of refused messages. Notifications to all clients go to notes, and tagged to those calls
 // of subscriptions/listen that asked for them. It ends as Serve does; input ends when messages is closed.
-func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, notes io.Writer, srv *server.MCPServer,
+func ServeExchanges(ctx context.Context, messages <-chan mcpio.Exchange, notes io.Writer, srv *server.MCPServer,
 	opts Options) error {
 	l := newLoop(ctx, notes, srv, opts)
 	l.out.also = l.tellStreams
@@ -299,7 +298,7 @@ func ServeExchanges(ctx context.Context, messages <-chan exchange.Exchange, note
 
 // receive handles exchanges until messages is closed, ctx ends or the client disconnects. It writes notifications
 // itself, since their writer need not be waited for: a connection that is idle has no second goroutine.
-func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
+func (l *loop) receive(ctx context.Context, messages <-chan mcpio.Exchange) {
 	var scope uint64
 	for ctx.Err() == nil {
 		select {
@@ -323,7 +322,7 @@ func (l *loop) receive(ctx context.Context, messages <-chan exchange.Exchange) {
 }
 
 // exchange handles one exchange. scope is for those whose ids mean something in them only.
-func (l *loop) exchange(x exchange.Exchange, scope uint64) {
+func (l *loop) exchange(x mcpio.Exchange, scope uint64) {
 	f := frame{raw: x.Message, size: max(x.Size, int64(len(x.Message))), tooLong: x.Size > int64(len(x.Message)),
 		to: exchangeOutlet{x}, until: x.Context}
 	if x.Alone {
@@ -333,7 +332,7 @@ func (l *loop) exchange(x exchange.Exchange, scope uint64) {
 }
 
 // exchangeOutlet is the outlet of an exchange.
-type exchangeOutlet struct{ exchange.Exchange }
+type exchangeOutlet struct{ mcpio.Exchange }
 
 func (s exchangeOutlet) deliver(line []byte) { s.Say(line) }
 func (s exchangeOutlet) endOutput()          { s.End() }

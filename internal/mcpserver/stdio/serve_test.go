@@ -18,7 +18,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/claudeops/claudeops/internal/base/turns"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 )
 
 func TestTheLegacyEraIsServed(t *testing.T) {
@@ -362,7 +362,7 @@ func TestACallDoesNotStartBetweenTheEndOfTheServerAndThatOfItsContext(t *testing
 			t.Fatalf("a proper call was refused: %+v", refused)
 		}
 		env.to = l.out
-		l.calls.admit(&call{env: env, raw: raw, ctx: ctx, cancel: cancel, connection: newCallConnection(l.connection)})
+		l.calls.admit(&runningCall{env: env, raw: raw, ctx: ctx, cancel: cancel, connection: newCallConnection(l.connection)})
 		synctest.Wait()
 		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown {
 			t.Errorf("want the call refused, got %+v", all)
@@ -484,7 +484,7 @@ func TestAClientThatStopsReadingCannotHoldTheServer(t *testing.T) {
 
 func TestAClientThatStopsReadingKeepsNoOtherWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := turns.New(1)
+		one := mcpio.NewTurns(1)
 		silent := start(t, t.Context(), newServer(nil), Options{Turns: one})
 		silent.send(pingLine) // the answer is not read
 		synctest.Wait()

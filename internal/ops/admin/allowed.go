@@ -54,7 +54,7 @@ func (a SourceActs) Operations() []operation.Operation {
 	list := operation.Operation{
 		Name: "list_sources", Summary: "List the sources that are allowed, and the file that has each",
 		Effect: operation.Read, Command: "sources list",
-		Needs: operation.Needs{For: operation.Person}, Shown: operation.Shown{Fresh: true, View: view},
+		Needs: operation.Needs{For: operation.Person}, Shown: operation.Shown{Fresh: true, View: sourcesView},
 	}
 	allow := operation.Operation{
 		Name: "allow_source", Action: "source.allow",
@@ -94,9 +94,9 @@ func (a SourceActs) Operations() []operation.Operation {
 			}}, a.allow),
 		operation.Define(a.Kernel, "", remove,
 			operation.CallSpec[RemoveSourceRequest]{Check: func(in RemoveSourceRequest) *operation.Fault {
-				_, err := origin(in.Origin)
+				_, err := originOf(in.Origin)
 				return invalid(err)
-			}}, a.remove),
+			}}, a.removeSource),
 	}
 }
 
@@ -107,7 +107,7 @@ func invalid(err error) *operation.Fault {
 	return operation.Invalid("origin", "%s", err)
 }
 
-func origin(address string) (string, error) {
+func originOf(address string) (string, error) {
 	canonical, err := sources.OriginOf(address)
 	if err != nil {
 		return "", fmt.Errorf("%q %w", address, err)
@@ -116,14 +116,14 @@ func origin(address string) (string, error) {
 }
 
 func (r AllowSourceRequest) source() (s sources.Source, err error) {
-	if s.Origin, err = origin(r.Origin); err != nil {
+	if s.Origin, err = originOf(r.Origin); err != nil {
 		return s, err
 	}
 	s.TokenEnv, s.Private = r.TokenEnv, r.Private
 	return s, s.Check()
 }
 
-func view(out any) operation.View {
+func sourcesView(out any) operation.View {
 	v := operation.View{Empty: "No source is allowed beside those of your own configuration.",
 		Table: [][]string{{"ORIGIN", "TOKEN", "FROM"}}, Text: []string{"FROM"}}
 	for _, e := range out.(AllowedSources).Sources {
@@ -170,21 +170,22 @@ func (a SourceActs) allow(ctx context.Context, call operation.Call, in AllowSour
 	if s.Private {
 		what += ", also at a private address"
 	}
-	return s, a.change(ctx, call, what, func(f sources.File) error { return f.Add(s) })
+	return s, a.recordChange(ctx, call, what, func(f sources.File) error { return f.Add(s) })
 }
 
-func (a SourceActs) remove(ctx context.Context, call operation.Call, in RemoveSourceRequest) (SourceRemoved, error) {
-	canonical, err := origin(in.Origin)
+func (a SourceActs) removeSource(ctx context.Context, call operation.Call, in RemoveSourceRequest) (SourceRemoved,
+	error) {
+	canonical, err := originOf(in.Origin)
 	if err != nil {
 		return SourceRemoved{}, err
 	}
-	return SourceRemoved{canonical}, a.change(ctx, call, canonical,
+	return SourceRemoved{canonical}, a.recordChange(ctx, call, canonical,
 		func(f sources.File) error { return f.Remove(canonical) })
 }
 
-// change records a change of the list, and makes it. The row is there before the change: a source that is used must be
-// in the audit.
-func (a SourceActs) change(ctx context.Context, call operation.Call, what string,
+// recordChange records a change of the list, and makes it. The row is there before the change: a source that is used
+// must be in the audit.
+func (a SourceActs) recordChange(ctx context.Context, call operation.Call, what string,
 	change func(sources.File) error) error {
 	file, err := a.File()
 	if err != nil {

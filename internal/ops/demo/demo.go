@@ -242,8 +242,8 @@ type toolAnswer struct {
 	err        fault.Wire // when isError
 }
 
-// call calls a tool and decodes its structured content.
-func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (toolAnswer, error) {
+// callTool calls a tool and decodes its structured content.
+func (c *connection) callTool(ctx context.Context, tool string, arguments map[string]any) (toolAnswer, error) {
 	var req mcp.CallToolRequest
 	req.Params.Name = tool
 	req.Params.Arguments = arguments

@@ -41,8 +41,8 @@ func (s *story) steps() []demoStep {
 	}
 }
 
-// change returns the request that the demo makes: one file updated, one created.
-func (s *story) change() (map[string]any, error) {
+// createRequest returns the request that the demo makes: one file updated, one created.
+func (s *story) createRequest() (map[string]any, error) {
 	updated, err := s.longer(changedFile,
 		"A file system can be full of files while blocks are free: see [inode pressure](inode-pressure.md).")
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *story) callTool(ctx context.Context, tier string, dryRun bool, tool str
 		}
 	}()
 	s.printCall(tool, args)
-	answer, err = c.call(ctx, tool, args)
+	answer, err = c.callTool(ctx, tool, args)
 	if err != nil {
 		return answer, err
 	}
@@ -135,7 +135,7 @@ func (s *story) propose(ctx context.Context, dryRun bool, change map[string]any,
 }
 
 func (s *story) dryRun(ctx context.Context) error {
-	change, err := s.change()
+	change, err := s.createRequest()
 	if err == nil {
 		change["preview"] = "full"
 	}
@@ -163,7 +163,7 @@ func (s *story) branches(ctx context.Context) (string, error) {
 }
 
 func (s *story) openProposal(ctx context.Context) error {
-	change, err := s.change()
+	change, err := s.createRequest()
 	answer, err := s.propose(ctx, false, change, err)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (s *story) openProposal(ctx context.Context) error {
 }
 
 func (s *story) repeatProposal(ctx context.Context) error {
-	change, err := s.change()
+	change, err := s.createRequest()
 	answer, err := s.propose(ctx, false, change, err)
 	if err != nil {
 		return err

@@ -283,20 +283,20 @@ func (d *Doctor) checkAccess(name, provider string, a gitprovider.Access) []Find
 		"set allow_forks in the policy if it may be targeted")
 	stops(len(a.Lacks) > 0, "the token lacks "+strings.Join(a.Lacks, ", ")+", so no pull request can be opened",
 		"give the token "+strings.Join(a.Lacks, ", "))
-	stops(len(a.Lacks) == 0 && is(a.CanPush, false), "the token's user may not push, so no branch can be made",
+	stops(len(a.Lacks) == 0 && isSet(a.CanPush, false), "the token's user may not push, so no branch can be made",
 		"give that user write access")
 	warns(len(a.LacksForLabels) > 0,
 		"the token lacks "+strings.Join(a.LacksForLabels, ", ")+", so pull requests get no labels",
 		"give the token "+strings.Join(a.LacksForLabels, ", "))
-	warns(is(a.CanPushToBase, true), "the token may write to "+a.Base+" without a pull request; it should not",
+	warns(isSet(a.CanPushToBase, true), "the token may write to "+a.Base+" without a pull request; it should not",
 		"protect the branch, or give another token")
-	warns(is(a.CanMerge, true) && !a.Reviewed,
+	warns(isSet(a.CanMerge, true) && !a.Reviewed,
 		"the token may merge pull requests into "+a.Base+"; it should not: a person merges",
 		"require a review there, or give another token")
-	warns(is(a.CanMerge, true) && a.Reviewed,
+	warns(isSet(a.CanMerge, true) && a.Reviewed,
 		"the token may merge pull requests into "+a.Base+" once they are approved; it should not: a person merges",
 		"leave its user out of those who may merge there, or give another token")
-	warns(is(a.BaseProtected, false), a.Base+" is not protected",
+	warns(isSet(a.BaseProtected, false), a.Base+" is not protected",
 		"protect it, so that changes come by pull requests alone")
 	warns(len(a.MissingLabels) > 0 && !d.Rules.Policy.Pulls.CreateLabels,
 		"it lacks the labels "+strings.Join(a.MissingLabels, ", "),
@@ -313,7 +313,7 @@ func (d *Doctor) checkAccess(name, provider string, a gitprovider.Access) []Find
 		stops(d.Stops, d.What, d.Do)
 		warns(!d.Stops, d.What, d.Do)
 	}
-	warns(is(a.ChecksRun, false), "no CI is set up to run on our pull requests", "")
+	warns(isSet(a.ChecksRun, false), "no CI is set up to run on our pull requests", "")
 	return out
 }
 
@@ -359,5 +359,5 @@ func scopesOf(a gitprovider.Access) string {
 	return ", with the scopes " + strings.Join(a.Scopes, ", ")
 }
 
-// is reports whether the host said so.
-func is(said *bool, want bool) bool { return said != nil && *said == want }
+// isSet reports whether the host said so.
+func isSet(said *bool, want bool) bool { return said != nil && *said == want }

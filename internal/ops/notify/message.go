@@ -99,7 +99,7 @@ func marshal(m Message) ([]byte, error) {
 	if !isKnownEvent(m.Event) {
 		return nil, fmt.Errorf("notify: there is no event %q", m.Event)
 	}
-	out, err := encode(m.normal())
+	out, err := compactJSON(m.normal())
 	if err != nil {
 		return nil, fmt.Errorf("notify: the message has no JSON form: %w", err)
 	}
@@ -187,8 +187,8 @@ func showable(text string) bool {
 	return (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || u.Scheme == "file" && u.Host == ""
 }
 
-// encode returns the compact JSON form of v. Unlike json.Marshal it leaves <, > and & as they are.
-func encode(v any) ([]byte, error) {
+// compactJSON returns the compact JSON form of v. Unlike json.Marshal it leaves <, > and & as they are.
+func compactJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -213,7 +213,7 @@ func notices(m Message, targets ...string) ([]record.Notice, error) {
 	}
 	var out []record.Notice
 	for _, target := range targets {
-		payload, err := encode(envelope{target, body})
+		payload, err := compactJSON(envelope{target, body})
 		if err != nil {
 			return nil, err
 		}

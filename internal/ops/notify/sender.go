@@ -214,7 +214,7 @@ func (a *appriseAPI) Name() string { return a.name }
 
 // Send implements Sender.
 func (a *appriseAPI) Send(ctx context.Context, d Delivery) error {
-	body, err := encode(appriseRequest{
+	body, err := compactJSON(appriseRequest{
 		URLs: a.url, Title: Title(d.Message), Body: Text(d.Message), Type: notificationType(d.Message.Event), Format: "text",
 	})
 	if err != nil {

@@ -90,7 +90,7 @@ type stamp struct {
 }
 
 // holds reports whether a file is as it was when it was read.
-func (s stamp) holds(f file) bool {
+func (s stamp) holds(f definitionFile) bool {
 	return s.size == f.info.Size() && s.modified.Equal(f.info.ModTime()) && s.readAt.Sub(s.modified) > settled
 }
 
@@ -163,7 +163,7 @@ func twins(all []Summary) (out Problems) {
 }
 
 // summaries reads the files that changed since they were read last, side by side.
-func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Problems, error) {
+func (c *Catalog) summaries(ctx context.Context, files []definitionFile) ([]Summary, Problems, error) {
 	out := make([]Summary, len(files))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -199,7 +199,7 @@ func (c *Catalog) summaries(ctx context.Context, files []file) ([]Summary, Probl
 const settled = 2 * time.Second
 
 // summary returns the summary of one file, from memory if the file did not change.
-func (c *Catalog) summary(f file) (Summary, Problems) {
+func (c *Catalog) summary(f definitionFile) (Summary, Problems) {
 	name := f.path()
 	c.memory.mu.Lock()
 	known, ok := c.memory.read[name]
@@ -226,7 +226,7 @@ func (c *Catalog) summary(f file) (Summary, Problems) {
 }
 
 // load reads and checks one file. definition is nil if nothing could be read.
-func (c *Catalog) load(f file) (*Definition, Problems) {
+func (c *Catalog) load(f definitionFile) (*Definition, Problems) {
 	content, err := f.read()
 	if err != nil {
 		return nil, Problems{unreachable(f.path(), err)}
@@ -237,7 +237,7 @@ func (c *Catalog) load(f file) (*Definition, Problems) {
 
 // called returns the name of a definition: the one that its file says, or that of the file where it says none that can
 // be one.
-func (f file) called(d *Definition) string {
+func (f definitionFile) called(d *Definition) string {
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_:", r)
 	}
@@ -248,7 +248,7 @@ func (f file) called(d *Definition) string {
 }
 
 // misnamed says where a definition's own name or version is another than its folder's.
-func (f file) misnamed(d *Definition) Problems {
+func (f definitionFile) misnamed(d *Definition) Problems {
 	if d == nil {
 		return nil
 	}

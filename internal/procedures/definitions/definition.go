@@ -92,10 +92,10 @@ func (d document) withBody(kind Kind) *value {
 		key = "extended_description"
 	}
 	out := *d.root
-	out.entries = slices.DeleteFunc(slices.Clone(out.entries), func(e entry) bool { return e.key == key })
+	out.entries = slices.DeleteFunc(slices.Clone(out.entries), func(e mappingEntry) bool { return e.key == key })
 	if body != "" {
 		v := &value{kind: kindString, text: body, line: d.bodyLine, column: 1}
-		out.entries = append(out.entries, entry{key: key, value: v, line: d.bodyLine, column: 1})
+		out.entries = append(out.entries, mappingEntry{key: key, value: v, line: d.bodyLine, column: 1})
 	}
 	return &out
 }
@@ -158,7 +158,7 @@ func parseDefinition(name string, content []byte) document {
 	d := document{markdown: path.Ext(name) == ".md"}
 	if problem, bad := unreadable(content); bad {
 		d.problems = Problems{problem}
-		return d.in(name)
+		return d.inFile(name)
 	}
 	text, before := content, 0
 	if d.markdown {
@@ -169,15 +169,15 @@ func parseDefinition(name string, content []byte) document {
 				Message:    "has no header: the first line must be ---, and another line of --- must end it",
 				Suggestion: "begin the file with ---, the fields in YAML, and ---",
 			}}
-			return d.in(name)
+			return d.inFile(name)
 		}
 		before = 1
 	}
 	d.parseYAML(text, before)
-	return d.in(name)
+	return d.inFile(name)
 }
 
-func (d document) in(file string) document {
+func (d document) inFile(file string) document {
 	for i := range d.problems {
 		d.problems[i].File = file
 	}
@@ -293,12 +293,12 @@ type value struct {
 	kind         yamlKind
 	text         string // of a scalar, as YAML understands it
 	items        []*value
-	entries      []entry // of a mapping, in the order of the file
+	entries      []mappingEntry // of a mapping, in the order of the file
 	line, column int
 }
 
-// entry is one key of a mapping.
-type entry struct {
+// mappingEntry is one key of a mapping.
+type mappingEntry struct {
 	key          string
 	value        *value
 	line, column int // of the key
@@ -440,12 +440,12 @@ func (c *converter) mapping(v *value, n *yaml.Node, field string, depth int) {
 			c.mergeKey(v, made, key, field)
 			continue
 		}
-		at := entry{key: key.Value, value: made, line: key.Line + c.lineOffset, column: key.Column}
+		at := mappingEntry{key: key.Value, value: made, line: key.Line + c.lineOffset, column: key.Column}
 		c.addEntry(v, at, key, field)
 	}
 }
 
-func (c *converter) addEntry(v *value, e entry, key *yaml.Node, field string) {
+func (c *converter) addEntry(v *value, e mappingEntry, key *yaml.Node, field string) {
 	for i, known := range v.entries {
 		if known.key != e.key {
 			continue

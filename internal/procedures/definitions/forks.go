@@ -63,7 +63,7 @@ func originOf(f *Found) (Origin, bool) {
 }
 
 // readOrigin reads the fork's metadata.json; only a definition with a folder of its own has one.
-func (f file) readOrigin() (Origin, bool) {
+func (f definitionFile) readOrigin() (Origin, bool) {
 	stem := strings.TrimSuffix(path.Base(f.rel), path.Ext(f.rel))
 	if stem != string(f.kind) {
 		return Origin{}, false
@@ -115,7 +115,7 @@ func (c *Catalog) Forks(ctx context.Context, kinds ...Kind) ([]Fork, error) {
 	return out, nil
 }
 
-func (c *Catalog) forkIn(ctx context.Context, f file) (Fork, bool) {
+func (c *Catalog) forkIn(ctx context.Context, f definitionFile) (Fork, bool) {
 	definition, problems := c.load(f)
 	if definition == nil {
 		return Fork{}, false

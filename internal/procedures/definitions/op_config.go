@@ -28,7 +28,7 @@ func (s toolDeps) configGet() operation.Operation {
 	return reading(s, readOperation("config_get", "config get", "Read a setting", "Show one value of the configuration",
 		"Read one value of the effective configuration, defaults included; exists is false for a key that is not there. "+
 			"Values of secrets are hidden."), nil,
-		func(_ context.Context, v *view, in ConfigGetRequest) (ConfigValue, error) {
+		func(_ context.Context, v *inventory, in ConfigGetRequest) (ConfigValue, error) {
 			value, exists := v.config.Get(in.Key)
 			return ConfigValue{in.Key, value, exists, v.notes(nil, nil)}, nil
 		})
@@ -74,7 +74,7 @@ func (s toolDeps) configShow() operation.Operation {
 		"Show the effective configuration: registries, cache, and which sources names are resolved in; sources are the "+
 			"files that it was read from. Without "+
 			"includeDefaults, sections that the files do not have are left out."), nil,
-		func(_ context.Context, v *view, in ConfigShowRequest) (ConfigShowAnswer, error) {
+		func(_ context.Context, v *inventory, in ConfigShowRequest) (ConfigShowAnswer, error) {
 			shown := func(section string) bool {
 				_, given := v.config.given[section]
 				return given || in.IncludeDefaults == nil || *in.IncludeDefaults
@@ -128,7 +128,7 @@ func (s toolDeps) configRegistryList() operation.Operation {
 		"List the configured registries in the order in which they are asked; authenticated says whether a token is set for one. "+
 			"not_used says why one is never asked: a project's file may only choose among the operator's. None is contacted."),
 		nil,
-		func(_ context.Context, v *view, _ NoArguments) (RegistryList, error) {
+		func(_ context.Context, v *inventory, _ NoArguments) (RegistryList, error) {
 			out := RegistryList{Registries: []RegistryEntry{}, Notes: v.notes(nil, nil)}
 			for _, r := range v.config.Registries {
 				out.Registries = append(out.Registries, RegistryEntry{
@@ -165,7 +165,7 @@ type CacheStatsAnswer struct {
 func (s toolDeps) cacheStats() operation.Operation {
 	return reading(s, readOperation("cache_stats", "cache stats", "Look at the cache", "Show what the cache holds",
 		"Say how much is cached from registries: manifests are their indexes, downloads what was fetched by checksum; and where."), nil,
-		func(_ context.Context, v *view, _ NoArguments) (CacheStatsAnswer, error) {
+		func(_ context.Context, v *inventory, _ NoArguments) (CacheStatsAnswer, error) {
 			stats, err := v.cache.stats()
 			if err != nil {
 				return CacheStatsAnswer{}, cacheError(v.config.CacheDir, err)

@@ -44,7 +44,7 @@ func (s toolDeps) forkList() operation.Operation {
 		"List the agents and tools of the project and of the user's registry that were forked from others, with the "+
 			"version that each was forked from, and "+
 			"whether upstream has a higher one."), nil,
-		func(ctx context.Context, v *view, in ForkListRequest) (ForkList, error) {
+		func(ctx context.Context, v *inventory, in ForkListRequest) (ForkList, error) {
 			kinds := Kinds()
 			if in.Type != "" && in.Type != "all" {
 				kinds = []Kind{Kind(in.Type)}
@@ -91,7 +91,7 @@ func (s toolDeps) forkInfo() operation.Operation {
 		"Read where a forked agent or tool comes from: upstream's name, the version that was forked, the highest that "+
 			"there is now, when it was forked and last merged. "+
 			"VALIDATION_ERROR for a definition that is not a fork."), nil,
-		func(ctx context.Context, v *view, in ForkRequest) (ForkInfo, error) {
+		func(ctx context.Context, v *inventory, in ForkRequest) (ForkInfo, error) {
 			f, err := v.catalog.Fork(ctx, in.Name)
 			if err != nil {
 				return ForkInfo{}, err
@@ -133,7 +133,7 @@ func (s toolDeps) forkCheck() operation.Operation {
 		"List the forks whose upstream has a higher version than the one that was forked or merged last. breakingChanges "+
 			"says that its major number is higher. "+
 			"See what differs with fractary_forge_fork_diff."), nil,
-		func(ctx context.Context, v *view, in ForkCheckRequest) (ForkCheckAnswer, error) {
+		func(ctx context.Context, v *inventory, in ForkCheckRequest) (ForkCheckAnswer, error) {
 			forks, err := v.forks(ctx, in.Name)
 			forks = slices.DeleteFunc(forks, func(f Fork) bool { return !f.Updated() })
 			out := ForkCheckAnswer{
@@ -149,7 +149,7 @@ func (s toolDeps) forkCheck() operation.Operation {
 }
 
 // forks returns all of them, or the one with a name.
-func (v *view) forks(ctx context.Context, name string) ([]Fork, error) {
+func (v *inventory) forks(ctx context.Context, name string) ([]Fork, error) {
 	if name == "" {
 		return v.catalog.Forks(ctx, Kinds()...)
 	}
@@ -190,7 +190,7 @@ func (s toolDeps) forkDiff() operation.Operation {
 		"Compare a fork with the version of upstream that it was forked from, field by field: what was added is only in "+
 			"the fork, what was removed only in upstream. unified is the same as a "+
 			"diff of YAML from upstream to the fork."), nil,
-		func(ctx context.Context, v *view, in ForkDiffRequest) (ForkDiffAnswer, error) {
+		func(ctx context.Context, v *inventory, in ForkDiffRequest) (ForkDiffAnswer, error) {
 			f, err := v.catalog.Fork(ctx, in.Name)
 			if err != nil {
 				return ForkDiffAnswer{}, err

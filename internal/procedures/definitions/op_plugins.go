@@ -36,7 +36,7 @@ func (s toolDeps) pluginList() operation.Operation {
 		"List the plugins that are installed in the project and for the user, with scope and path. hasUpdate and "+
 			"latestVersion are there for those that a "+
 			"configured registry has, the first one that has the name. notes names registries that did not answer."), nil,
-		func(ctx context.Context, v *view, in PluginListRequest) (PluginList, error) {
+		func(ctx context.Context, v *inventory, in PluginListRequest) (PluginList, error) {
 			scope := Scope(in.Scope)
 			if in.Scope == "all" {
 				scope = ""
@@ -119,7 +119,7 @@ func (s toolDeps) pluginInfo() operation.Operation {
 			"first of the configured registries that has the name is taken, and availableVersions lists what it has; the "+
 			"content must match the checksum of the registry's "+
 			"index, or it is INTEGRITY_ERROR."), nil,
-		func(ctx context.Context, v *view, in PluginInfoRequest) (PluginInfo, error) {
+		func(ctx context.Context, v *inventory, in PluginInfoRequest) (PluginInfo, error) {
 			ref := ParseReference(in.Plugin)
 			if in.Version != "" {
 				ref = Reference{Name: ref.Name, Range: in.Version}
@@ -254,7 +254,7 @@ func (s toolDeps) pluginSearch() operation.Operation {
 			"then those that begin with it. A name is that of the first registry that has it; of "+
 			"several versions the highest. notes names registries that did not answer; if none did, the call fails with the "+
 			"reason of the first."), nil,
-		func(ctx context.Context, v *view, in SearchRequest) (SearchAnswer, error) {
+		func(ctx context.Context, v *inventory, in SearchRequest) (SearchAnswer, error) {
 			ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 			defer cancel()
 			found, failed := v.registries.Search(ctx, in.Query, in.Tags)
@@ -268,7 +268,7 @@ func (s toolDeps) pluginSearch() operation.Operation {
 			case len(v.registries.list) == 0:
 				out.Notes = append(out.Notes, "no registry is asked: none that is configured is used and switched on")
 			}
-			for _, p := range page(found, in.Offset, cmp.Or(in.Limit, defaultResults)) {
+			for _, p := range pageOf(found, in.Offset, cmp.Or(in.Limit, defaultResults)) {
 				out.Results = append(out.Results, SearchResult{p.Name, p.Version, p.Description, p.Author, p.Tags, p.Downloads,
 					p.Registry})
 			}

@@ -70,7 +70,7 @@ func (s toolDeps) agentList() operation.Operation {
 	return reading(s, readOperation("agent_list", "agent list", "List agents", "List agents",
 		"List the agents"+listDescription+
 			" Claude Code's own agents (.claude/agents) are listed too; they have no version."), nil,
-		func(ctx context.Context, v *view, in ListRequest) (AgentList, error) {
+		func(ctx context.Context, v *inventory, in ListRequest) (AgentList, error) {
 			list, err := v.listByKind(ctx, Agent, in)
 			agents := make([]AgentEntry, 0, len(list.Tools))
 			for _, e := range list.Tools {
@@ -84,12 +84,12 @@ func (s toolDeps) agentList() operation.Operation {
 func (s toolDeps) toolList() operation.Operation {
 	return reading(s, readOperation("tool_list", "tool list", "List tools", "List tools", "List the definitions of tools"+
 		listDescription), nil,
-		func(ctx context.Context, v *view, in ListRequest) (ToolList, error) {
+		func(ctx context.Context, v *inventory, in ListRequest) (ToolList, error) {
 			return v.listByKind(ctx, Tool, in)
 		})
 }
 
-func (v *view) listByKind(ctx context.Context, kind Kind, in ListRequest) (ToolList, error) {
+func (v *inventory) listByKind(ctx context.Context, kind Kind, in ListRequest) (ToolList, error) {
 	found, problems, err := v.catalog.List(ctx, kind, sourceOf(in.Source))
 	if err != nil {
 		return ToolList{}, err
@@ -103,7 +103,7 @@ func (v *view) listByKind(ctx context.Context, kind Kind, in ListRequest) (ToolL
 		}
 	}
 	out.Total = len(matching)
-	for _, f := range page(matching, in.Offset, out.Limit) {
+	for _, f := range pageOf(matching, in.Offset, out.Limit) {
 		out.Tools = append(out.Tools, Entry{f.Name, f.Version, f.Description, f.Tags, f.Source, f.Path, f.Registry, f.Format})
 	}
 	return out, nil
@@ -174,7 +174,7 @@ func (s toolDeps) agentInfo() operation.Operation {
 			"(the highest version that "+
 			"satisfies version), then the first of the configured registries that has the name. A broken agent is "+
 			"VALIDATION_ERROR with its problems."), nil,
-		func(ctx context.Context, v *view, in InfoRequest) (AgentInfo, error) {
+		func(ctx context.Context, v *inventory, in InfoRequest) (AgentInfo, error) {
 			m, err := v.catalog.Info(ctx, Agent, in.reference(), sourceOf(in.Source))
 			if err != nil {
 				return AgentInfo{}, err
@@ -196,7 +196,7 @@ func (s toolDeps) toolInfo() operation.Operation {
 			"first, then the user's registry (the highest version that satisfies version), then the first of the configured "+
 			"registries that has the name. A broken definition is "+
 			"VALIDATION_ERROR with its problems."), nil,
-		func(ctx context.Context, v *view, in InfoRequest) (ToolInfo, error) {
+		func(ctx context.Context, v *inventory, in InfoRequest) (ToolInfo, error) {
 			m, err := v.catalog.Info(ctx, Tool, in.reference(), sourceOf(in.Source))
 			if err != nil {
 				return ToolInfo{}, err
@@ -211,7 +211,7 @@ func (s toolDeps) toolInfo() operation.Operation {
 
 // dependencies returns the agent that an agent extends, and its tools. Versions are read only from project and home:
 // describing what is here must not wait for registries.
-func (v *view) dependencies(ctx context.Context, d *Definition) (out []Dependency) {
+func (v *inventory) dependencies(ctx context.Context, d *Definition) (out []Dependency) {
 	if d.Format == ClaudeCode { // its tools are those of Claude Code
 		return nil
 	}
@@ -233,7 +233,7 @@ func (v *view) dependencies(ctx context.Context, d *Definition) (out []Dependenc
 	return out
 }
 
-func (v *view) dependency(ctx context.Context, kind Kind, ref Reference) Dependency {
+func (v *inventory) dependency(ctx context.Context, kind Kind, ref Reference) Dependency {
 	for _, source := range []Source{Local, Global} {
 		if found, err := v.catalog.resolve(ctx, kind, ref, source); err == nil && found.Definition.Version != "" {
 			return Dependency{ref.Name, found.Definition.Version, kind}
@@ -310,8 +310,8 @@ func (s toolDeps) toolValidate() operation.Operation {
 }
 
 func (s toolDeps) validate(kind Kind, o operation.Operation) operation.Operation {
-	return reading(s, o, ValidateRequest.check, func(ctx context.Context, v *view, in ValidateRequest) (ValidateAnswer,
-		error) {
+	return reading(s, o, ValidateRequest.check, func(ctx context.Context, v *inventory,
+		in ValidateRequest) (ValidateAnswer, error) {
 		if in.Path == "" && knownExtension(path.Ext(in.Name)) {
 			in.Path = in.Name
 		}

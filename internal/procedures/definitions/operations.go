@@ -83,7 +83,7 @@ func readOperation(name, command, title, summary, description string) operation.
 // reading completes a tool that reads.
 func reading[In, Out any](
 	s toolDeps, o operation.Operation, check func(in In) *operation.Fault,
-	handle func(ctx context.Context, v *view, in In) (Out, error),
+	handle func(ctx context.Context, v *inventory, in In) (Out, error),
 ) operation.Operation {
 	way := operation.CallSpec[In]{Check: check, Timeout: callTimeout}
 	return operation.Define(s.kernel, ToolsetName, o, way,
@@ -146,8 +146,8 @@ func notesOf(ignored []string, problems Problems, failed []error) []string {
 	return notes
 }
 
-// page returns the part that offset and limit select. A limit of 0 is the default.
-func page[T any](all []T, offset, limit int) []T {
+// pageOf returns the part that offset and limit select. A limit of 0 is the default.
+func pageOf[T any](all []T, offset, limit int) []T {
 	from := min(offset, len(all))
 	return all[from:min(from+limit, len(all))]
 }

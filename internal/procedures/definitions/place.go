@@ -22,8 +22,8 @@ type definitionRoot struct {
 	below  string // where the folders of kinds lie, from the root
 }
 
-// file is a file that should hold a definition.
-type file struct {
+// definitionFile is a file that should hold a definition.
+type definitionFile struct {
 	place   definitionRoot
 	kind    Kind
 	name    string // of the definition, as folder or file is named
@@ -33,7 +33,7 @@ type file struct {
 }
 
 // path returns the file's absolute path.
-func (f file) path() string { return filepath.Join(f.place.root, filepath.FromSlash(f.rel)) }
+func (f definitionFile) path() string { return filepath.Join(f.place.root, filepath.FromSlash(f.rel)) }
 
 // extensions returns the endings of definitions, the preferred one first.
 func extensions() []string { return []string{".md", ".yaml", ".yml"} }
@@ -64,7 +64,7 @@ func (p definitionRoot) open() (*files.Dir, error) {
 
 // definitionFiles lists the files of a kind, those of one name if only is not "", and what cannot be read. A folder
 // without a definition is not a problem. More than maxDefinitions entries are a *limitError.
-func (p definitionRoot) definitionFiles(kind Kind, only string) (found []file, problems Problems, err error) {
+func (p definitionRoot) definitionFiles(kind Kind, only string) (found []definitionFile, problems Problems, err error) {
 	if !p.mayHave(kind) {
 		return nil, nil, nil
 	}
@@ -114,7 +114,7 @@ func (p definitionRoot) definitionFiles(kind Kind, only string) (found []file, p
 	return found, problems, nil
 }
 
-func duplicate(f *file, other string) Problem {
+func duplicate(f *definitionFile, other string) Problem {
 	return Problem{
 		File: f.path(), Severity: SeverityWarning, Message: fmt.Sprintf("defines the same name as %s", other),
 		Suggestion: "keep one of the two files",
@@ -182,7 +182,8 @@ func (k Kind) fileNames() (out []string) {
 func isHidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
 // inspectEntry says which definition an entry of a kind's folder holds, if any. near is that folder.
-func (p definitionRoot) inspectEntry(root, near *files.Dir, kind Kind, folder string, e fs.DirEntry) (*file, *Problem) {
+func (p definitionRoot) inspectEntry(root, near *files.Dir, kind Kind, folder string,
+	e fs.DirEntry) (*definitionFile, *Problem) {
 	info, err := e.Info()
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		info, err = root.Stat(path.Join(folder, e.Name()))
@@ -191,7 +192,7 @@ func (p definitionRoot) inspectEntry(root, near *files.Dir, kind Kind, folder st
 		problem := unreachable(filepath.Join(p.root, folder, e.Name()), err)
 		return nil, &problem
 	}
-	f := file{place: p, kind: kind, info: info}
+	f := definitionFile{place: p, kind: kind, info: info}
 	if !info.IsDir() {
 		ext := path.Ext(e.Name())
 		if !info.Mode().IsRegular() || !knownExtension(ext) || kind == Skill || p.isPrograms() && ext != ".md" {
@@ -247,7 +248,7 @@ func knownExtension(ext string) bool {
 }
 
 // read reads the file, at most maxFileBytes and one more.
-func (f file) read() ([]byte, error) {
+func (f definitionFile) read() ([]byte, error) {
 	root, err := f.place.open()
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ type Found struct {
 	Registry   string // that it comes from; "" for a definition of this machine
 	Path       string
 	Problems   Problems // of its own file
-	file       file
+	file       definitionFile
 }
 
 // resolve finds a definition: in the project, else the highest version in the global registry that satisfies the range,
@@ -138,7 +138,7 @@ func (c *Catalog) resolveIn(p definitionRoot, kind Kind, ref Reference, missing 
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(candidates, func(a, b file) int {
+	slices.SortStableFunc(candidates, func(a, b definitionFile) int {
 		return cmp.Or(-compareVersions(a.version, b.version), layout(a)-layout(b))
 	})
 	for _, f := range candidates {
@@ -160,19 +160,19 @@ func (c *Catalog) resolveIn(p definitionRoot, kind Kind, ref Reference, missing 
 }
 
 // saying lists the files that say a name, whatever theirs is.
-func (c *Catalog) saying(p definitionRoot, kind Kind, name string) ([]file, error) {
+func (c *Catalog) saying(p definitionRoot, kind Kind, name string) ([]definitionFile, error) {
 	all, _, err := p.definitionFiles(kind, "")
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(f file) bool {
+	return slices.DeleteFunc(all, func(f definitionFile) bool {
 		s, _ := c.summary(f)
 		return s.Name != name
 	}), nil
 }
 
 // layout orders files of one name: a folder before a flat file, Markdown before YAML.
-func layout(f file) int {
+func layout(f definitionFile) int {
 	rank := 0
 	if strings.Count(strings.TrimPrefix(f.rel, f.place.below), "/") < 3 {
 		rank += len(extensions())
@@ -265,7 +265,7 @@ func identity(f *Found) string { return string(f.Source) + " " + f.Path }
 func mergeTrees(base, child *value) *value {
 	out := &value{kind: kindMapping, line: child.line, column: child.column, entries: slices.Clone(base.entries)}
 	for _, e := range child.entries {
-		i := slices.IndexFunc(out.entries, func(known entry) bool { return known.key == e.key })
+		i := slices.IndexFunc(out.entries, func(known mappingEntry) bool { return known.key == e.key })
 		if i < 0 {
 			out.entries = append(out.entries, e)
 			continue
@@ -288,7 +288,7 @@ func mergeField(key string, base, child *value) *value {
 		out := *child
 		out.entries = slices.Clone(base.entries)
 		for _, e := range child.entries {
-			if i := slices.IndexFunc(out.entries, func(known entry) bool { return known.key == e.key }); i >= 0 {
+			if i := slices.IndexFunc(out.entries, func(known mappingEntry) bool { return known.key == e.key }); i >= 0 {
 				out.entries[i] = e
 			} else {
 				out.entries = append(out.entries, e)
@@ -346,7 +346,7 @@ func (c *Catalog) validatePath(ctx context.Context, kind Kind, name string, stri
 		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 			continue
 		}
-		f := file{place: p, kind: kind, rel: filepath.ToSlash(rel)}
+		f := definitionFile{place: p, kind: kind, rel: filepath.ToSlash(rel)}
 		content, err := f.read()
 		if err != nil {
 			return Validation{}, unreadableFile(kind, name, err)

@@ -44,8 +44,8 @@ func between(low, high float64, kinds ...yamlKind) *shape {
 	return &shape{kinds: kinds, min: &low, max: &high}
 }
 
-// origin returns the keys by which a definition says what it was forked from; see forks.go.
-func origin() []mappingKey {
+// forkKeys returns the keys by which a definition says what it was forked from; see forks.go.
+func forkKeys() []mappingKey {
 	return []mappingKey{{"fork_of", false, anyMapping()}, {"fork", false, anyMapping()}}
 }
 
@@ -71,7 +71,7 @@ func agentSchema() *shape {
 		{"config", false, anyMapping()},
 		{"author", false, textShape()},
 		{"license", false, textShape()},
-	}, origin()...)...)
+	}, forkKeys()...)...)
 }
 
 func cachingSchema() *shape {
@@ -105,7 +105,7 @@ func toolSchema() *shape {
 		{"output", false, anyMapping()},
 		{"author", false, textShape()},
 		{"license", false, textShape()},
-	}, origin()...)...)
+	}, forkKeys()...)...)
 }
 
 // maxParameterDepth bounds parameters of parameters.
@@ -267,13 +267,13 @@ func (d document) leniently(name string, content []byte) document {
 	root := &value{kind: kindMapping, line: 2, column: 1}
 	for _, l := range lines {
 		v := &value{kind: kindString, text: l.Text, line: l.Line, column: l.Column}
-		root.entries = append(root.entries, entry{key: l.Key, value: v, line: l.Line, column: 1})
+		root.entries = append(root.entries, mappingEntry{key: l.Key, value: v, line: l.Line, column: 1})
 	}
 	strict := d.problems[0]
 	strict.Severity, strict.Suggestion = SeverityWarning, "put the text in quotes; Claude Code may read it otherwise "+
 		"than it is meant"
 	d.root, d.problems = root, Problems{strict}
-	return d.in(name)
+	return d.inFile(name)
 }
 
 // looksLikeClaude tells the writer of an agent in Forge's folder, which is one of Claude Code's by its fields, where

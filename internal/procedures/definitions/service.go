@@ -49,8 +49,8 @@ func NewService(s Settings) *Service {
 	return &Service{settings: s, catalog: newCatalog(options{Project: s.Project, Home: s.Home, Now: s.Now})}
 }
 
-// view is everything under the configuration as it is now.
-type view struct {
+// inventory is everything under the configuration as it is now.
+type inventory struct {
 	config     Config
 	cache      *Cache
 	registries *Registries
@@ -59,7 +59,7 @@ type view struct {
 }
 
 // loadView reads the configuration. CONFIG_ERROR for one that cannot be read.
-func (s *Service) loadView() (*view, error) {
+func (s *Service) loadView() (*inventory, error) {
 	var admitted sources.List
 	if s.settings.Sources != nil {
 		admitted = s.settings.Sources()
@@ -76,7 +76,7 @@ func (s *Service) loadView() (*view, error) {
 		older = filepath.Join(s.settings.Home, ".fractary", "registry", "cache")
 	}
 	frozen := s.settings.Frozen != nil && s.settings.Frozen()
-	v := &view{config: config, cache: newCache(config.CacheDir, older, frozen, s.settings.Now)}
+	v := &inventory{config: config, cache: newCache(config.CacheDir, older, frozen, s.settings.Now)}
 	v.registries = newRegistries(config, v.cache, s.settings.Transport, s.settings.Token)
 	for _, r := range config.Registries {
 		v.registries.fetcher.tokenOf(r) // from now on Token keeps it out of answers
@@ -103,7 +103,7 @@ func (s *Service) cacheDirs() []string {
 }
 
 // notes lists the settings of the configuration that are not used, and what could not be read.
-func (v *view) notes(problems Problems, failed []error) []string {
+func (v *inventory) notes(problems Problems, failed []error) []string {
 	return notesOf(v.config.Ignored, problems, failed)
 }
 
@@ -210,7 +210,7 @@ func (s *Service) selected(ctx context.Context, sel Selection) (Listing, error) 
 	if limit <= 0 || limit > maxPage {
 		limit = defaultPage
 	}
-	out.Entries = page(out.Entries, sel.Offset, limit)
+	out.Entries = pageOf(out.Entries, sel.Offset, limit)
 	return out, nil
 }
 
@@ -244,7 +244,7 @@ func (s *Service) Forked(ctx context.Context) ([]Fork, Problems, error) {
 }
 
 // ignored lists the settings of the configuration that are not used.
-func (v *view) ignored() (out Problems) {
+func (v *inventory) ignored() (out Problems) {
 	for _, why := range v.config.Ignored {
 		out = append(out, Problem{Message: why, Severity: SeverityWarning})
 	}

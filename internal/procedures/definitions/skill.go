@@ -306,7 +306,7 @@ func (s toolDeps) skillList() operation.Operation {
 	return reading(s, readOperation("skill_list", "skill list", "List skills", "List skills", "List the skills"+
 		skillPlaces+", by name, with description, source and path. Page with limit and offset. notes names files that are "+
 		"broken; they are left out."), nil,
-		func(ctx context.Context, v *view, in SkillsRequest) (SkillList, error) {
+		func(ctx context.Context, v *inventory, in SkillsRequest) (SkillList, error) {
 			list, err := v.listByKind(ctx, Skill, ListRequest{Source: in.Source, Limit: in.Limit, Offset: in.Offset})
 			skills := make([]SkillEntry, 0, len(list.Tools))
 			for _, e := range list.Tools {
@@ -320,7 +320,7 @@ func (s toolDeps) skillInfo() operation.Operation {
 	return reading(s, readOperation("skill_info", "skill info", "Read a skill", "Show a skill", "Read one skill"+
 		skillPlaces+": its description, its text and where it is. The project comes first, and .claude/skills before "+
 		".agents/skills; also lists the other files of this name. A broken skill is VALIDATION_ERROR with its problems."), nil,
-		func(ctx context.Context, v *view, in SkillRequest) (SkillInfo, error) {
+		func(ctx context.Context, v *inventory, in SkillRequest) (SkillInfo, error) {
 			m, err := v.catalog.Info(ctx, Skill, ParseReference(in.Name), sourceOf(in.Source))
 			if err != nil {
 				return SkillInfo{}, err

@@ -86,15 +86,15 @@ func (g *Git) update(ctx context.Context, dir string) (Checkout, error) {
 	return c.Checkout, nil
 }
 
-// call runs git in the checkout's folder. A call whose context cannot end changes files or references: it runs to its
+// runGit runs git in the checkout's folder. A call whose context cannot end changes files or references: it runs to its
 // end.
-func (c *checkout) call(ctx context.Context, env, args []string) (out []byte, failure string, err error) {
-	return c.git.call(ctx, sysgit.Call{Dir: c.dir, Env: env, Args: args, Finish: ctx.Done() == nil})
+func (c *checkout) runGit(ctx context.Context, env, args []string) (out []byte, failure string, err error) {
+	return c.git.runCall(ctx, sysgit.Call{Dir: c.dir, Env: env, Args: args, Finish: ctx.Done() == nil})
 }
 
-// in runs git in the checkout itself, to read its branch and where it follows, and to move the branch.
-func (c *checkout) in(ctx context.Context, args ...string) (out string, ok bool, err error) {
-	text, failure, err := c.call(ctx, nil, args)
+// runHere runs git in the checkout itself, to read its branch and where it follows, and to move the branch.
+func (c *checkout) runHere(ctx context.Context, args ...string) (out string, ok bool, err error) {
+	text, failure, err := c.runGit(ctx, nil, args)
 	if err != nil {
 		return "", false, fileset.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s",
 			err).Because(err)
@@ -104,7 +104,7 @@ func (c *checkout) in(ctx context.Context, args ...string) (out string, ok bool,
 
 // over runs git in the directory of our own.
 func (c *checkout) over(ctx context.Context, env []string, args ...string) (out string, failure string, err error) {
-	text, failure, err := c.call(ctx, append(slices.Clone(c.env), env...), args)
+	text, failure, err := c.runGit(ctx, append(slices.Clone(c.env), env...), args)
 	if err != nil {
 		err = fileset.NewError(GitFailed, "git_failed", []string{"retry_command"}, "git cannot be run: %s", err).Because(err)
 	}
@@ -123,7 +123,7 @@ func (c *checkout) must(ctx context.Context, env []string, args ...string) (stri
 
 // follows reads the checkout's branch and commit, and where the branch comes from.
 func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
-	branch, on, err := c.in(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	branch, on, err := c.runHere(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +132,12 @@ func (c *checkout) follows(ctx context.Context) (*GitSource, error) {
 			"%s is on no branch, or git does not trust the owner of its files", c.dir).With("path", c.dir)
 	}
 	c.Branch = branch
-	if c.From, on, err = c.in(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil || !on {
+	if c.From, on, err = c.runHere(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil || !on {
 		return nil, errors.Join(err, notReady("detached", "switch_to_branch", "the branch %s of %s has no commit", branch,
 			c.dir))
 	}
 	config := func(name, otherwise string) string {
-		if value, found, err := c.in(ctx, "config", "--local", "--no-includes", "--get", name); err == nil && found &&
+		if value, found, err := c.runHere(ctx, "config", "--local", "--no-includes", "--get", name); err == nil && found &&
 			value != "" {
 			return value
 		}
@@ -169,7 +169,7 @@ func (c *checkout) makeGitDir(ctx context.Context) error {
 	}
 	at := map[string]string{}
 	for _, name := range []string{"objects", "index", "shallow", "info/exclude"} {
-		path, ok, err := c.in(ctx, "rev-parse", "--git-path", name)
+		path, ok, err := c.runHere(ctx, "rev-parse", "--git-path", name)
 		if err != nil || !ok {
 			return errors.Join(err, notReady("not_a_checkout", "clone_repository", "%s is not a git checkout",
 				c.dir))
@@ -253,7 +253,7 @@ func (c *checkout) forward(ctx context.Context) error {
 		return errors.Join(err, notReady("busy", "look_at_checkout", "git could not bring %s forward: %s", c.dir,
 			lastLine(failure)).With("stderr", failure))
 	}
-	_, moved, err := c.in(context.WithoutCancel(ctx), "update-ref", "-m", "claudeops: fast-forward",
+	_, moved, err := c.runHere(context.WithoutCancel(ctx), "update-ref", "-m", "claudeops: fast-forward",
 		"refs/heads/"+c.Branch, c.To, c.From)
 	if err == nil && !moved {
 		err = notReady("busy", "look_at_checkout", "somebody else moved the branch %s of %s meanwhile", c.Branch, c.dir)

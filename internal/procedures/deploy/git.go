@@ -192,11 +192,11 @@ const (
 // if it failed.
 func (g *Git) runGit(ctx context.Context, dir string, input []byte, args ...string) (out []byte, failure string,
 	err error) {
-	return g.call(ctx, sysgit.Call{Dir: dir, Stdin: bytes.NewReader(input), Args: args})
+	return g.runCall(ctx, sysgit.Call{Dir: dir, Stdin: bytes.NewReader(input), Args: args})
 }
 
-// call is run with all options.
-func (g *Git) call(ctx context.Context, c sysgit.Call) (out []byte, failure string, err error) {
+// runCall is run with all options.
+func (g *Git) runCall(ctx context.Context, c sysgit.Call) (out []byte, failure string, err error) {
 	result, err := g.git.Run(ctx, c, sysgit.Limits{Output: maxGitOutput, Said: maxGitError})
 	switch {
 	case err != nil:
@@ -252,7 +252,7 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 		c.Remote.Token = g.token(s.URL)
 	}
 	if c.Remote.Token != "" || g.credentials == "" {
-		return g.call(ctx, c)
+		return g.runCall(ctx, c)
 	}
 	info, err := files.Stat(g.credentials)
 	switch {
@@ -266,7 +266,7 @@ func (g *Git) remote(ctx context.Context, s *GitSource, c sysgit.Call) (out []by
 		_ = g.stored.Value() // what is new in it is kept out of texts from now on
 	}
 	c.Remote.Credentials = g.credentials
-	return g.call(ctx, c)
+	return g.runCall(ctx, c)
 }
 
 // remoteFailed returns the error of a call to another repository that could not be made, or did not end:

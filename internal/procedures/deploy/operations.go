@@ -82,7 +82,8 @@ func readOperation(name, title, summary, description string) operation.Operation
 	return operation.Operation{
 		Name: name, Summary: summary, Effect: operation.Read,
 		Needs:   operation.Needs{Tier: gitprovider.TierObserve, Dry: operation.DryTried},
-		Command: ToolsetName + " " + commandOf(name).words(), Tool: operation.Tool{Title: title, Description: description},
+		Command: ToolsetName + " " + commandOf(name).commandWords(),
+		Tool:    operation.Tool{Title: title, Description: description},
 	}
 }
 
@@ -91,8 +92,8 @@ func beside(name, summary, description string) operation.Operation {
 	return readOperation(name, "", summary, description)
 }
 
-// words returns the command that a person types after claudeops deploy.
-func (c toolCommand) words() string {
+// commandWords returns the command that a person types after claudeops deploy.
+func (c toolCommand) commandWords() string {
 	if c.name == "deploy" {
 		return "apply"
 	}

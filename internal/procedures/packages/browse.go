@@ -125,7 +125,7 @@ func (b *Browser) Offered(_ context.Context, name string) (Offer, error) {
 }
 
 // offer adds to what the index has what the package's metadata and the lock file know.
-func (v *view) offer(m match) Offer {
+func (v *inventory) offer(m match) Offer {
 	out := Offer{Name: m.Name, Description: m.Description, Types: m.ArtifactTypes, Registry: m.Registry, Latest: m.Latest,
 		Dependants: v.lock.dependents(m.Name)}
 	name, err := parseName(m.Name)

@@ -99,7 +99,7 @@ func (s *Service) Install(ctx context.Context, o Order) (Done, error) {
 // installing is an installation on its way.
 type installing struct {
 	service *Service
-	view    *view
+	view    *inventory
 	order   Order
 	done    Done
 

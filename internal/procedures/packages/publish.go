@@ -173,7 +173,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 		if err := p.decodeFile(filepath.Join("packages", folder.Name(), "metadata.yaml"), &m); err != nil || m.Name == "" {
 			continue // a broken package is reported to those who request it
 		}
-		index.Packages = append(index.Packages, m.entry(before, now))
+		index.Packages = append(index.Packages, m.indexEntry(before, now))
 	}
 	if err := p.writeYAML("index.yaml", index); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (p *publishing) updateIndex(now time.Time, folders ...string) error {
 	return nil
 }
 
-func (m *Metadata) entry(before IndexEntry, now time.Time) IndexEntry {
+func (m *Metadata) indexEntry(before IndexEntry, now time.Time) IndexEntry {
 	e := IndexEntry{
 		Name: m.Name, Description: m.Description, Author: m.Author, Latest: m.latest(),
 		Keywords:      append([]string{}, m.Keywords...),

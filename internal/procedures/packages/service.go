@@ -76,8 +76,8 @@ func (c *indexCache) get(r Registry, read func() (Index, error)) (Index, error) 
 	return index, err
 }
 
-// view is everything under the configuration as it is now.
-type view struct {
+// inventory is everything under the configuration as it is now.
+type inventory struct {
 	config     Config
 	registries []Registry // all that are configured, in their order, also those that are not used
 	workspace  workspace
@@ -85,13 +85,13 @@ type view struct {
 }
 
 // configured reads the configuration.
-func (s *Service) configured() (*view, error) {
+func (s *Service) configured() (*inventory, error) {
 	config, err := loadConfig(s.settings.Home, s.settings.Project)
-	return &view{config: config, workspace: workspace{s.settings.Project}, registries: s.registries(config)}, err
+	return &inventory{config: config, workspace: workspace{s.settings.Project}, registries: s.registries(config)}, err
 }
 
 // loadView reads configuration and lock file.
-func (s *Service) loadView() (*view, error) {
+func (s *Service) loadView() (*inventory, error) {
 	v, err := s.configured()
 	if err != nil {
 		return nil, err
@@ -101,14 +101,14 @@ func (s *Service) loadView() (*view, error) {
 }
 
 // used returns the registries that are asked.
-func (v *view) used() []Registry { return usedOf(v.registries) }
+func (v *inventory) used() []Registry { return usedOf(v.registries) }
 
 func usedOf(registries []Registry) []Registry {
 	return slices.DeleteFunc(slices.Clone(registries), func(r Registry) bool { return r.unused != "" })
 }
 
 // unused says what the project's files name and is not used, each with the reason.
-func (v *view) unused() (notes []string) {
+func (v *inventory) unused() (notes []string) {
 	for _, r := range v.registries {
 		if r.unused != "" {
 			notes = append(notes, "registry "+r.Name+": "+r.unused)
@@ -129,7 +129,7 @@ func real(name string) string {
 }
 
 // registry returns the registry of a name; "" is the default one.
-func (v *view) registry(name string) (Registry, error) {
+func (v *inventory) registry(name string) (Registry, error) {
 	var names []string
 	for _, r := range v.registries {
 		if name == r.Name || name == "" && r.settings.Default && r.unused == "" {

@@ -92,7 +92,7 @@ func (r *resolver) latestVersion(name Name) (candidate, error) {
 }
 
 // latest returns the version that the tag latest of a package names; "" if none does.
-func (v *view) latest(name Name) string {
+func (v *inventory) latest(name Name) string {
 	for _, r := range v.used() {
 		m, err := r.readMetadata(name)
 		if err == nil {

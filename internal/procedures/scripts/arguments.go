@@ -146,9 +146,10 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// words returns the arguments of a script that takes them on its command line: --name value, --name for true, a list's
-// items one by one. A value that begins with a hyphen is joined to its name, so that nothing takes it for another name.
-func (s Script) words(arguments map[string]any) []string {
+// commandLine returns the arguments of a script that takes them on its command line: --name value, --name for true, a
+// list's items one by one. A value that begins with a hyphen is joined to its name, so that nothing takes it for
+// another name.
+func (s Script) commandLine(arguments map[string]any) []string {
 	var out []string
 	for _, word := range textsOf(arguments["args"]) {
 		if s.Note != "" {

@@ -58,15 +58,15 @@ type Skipped struct {
 // discover lists the scripts by name: those of the settings' folder, not below it, build.ps1 and test.ps1 of the
 // working folder, and the extra ones. skipped are files that would be scripts but cannot be offered; a file of another
 // kind is neither. It reads those files alone that are not known as they are, and brings known up to date.
-func discover(s Settings, known map[string]file) (found []Script, skipped []Skipped) {
+func discover(s Settings, known map[string]cachedFile) (found []Script, skipped []Skipped) {
 	d := &discovery{settings: s, byName: map[string]bool{}, known: known}
 	folder := below(s.WorkingDir, s.Folder)
 	d.visit(folder)
 	for _, name := range []string{"build.ps1", "test.ps1"} {
-		d.file(s.WorkingDir, name, "", usual)
+		d.addFile(s.WorkingDir, name, "", usual)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
-		d.file(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, inSettings)
+		d.addFile(filepath.Dir(s.Extra[name]), filepath.Base(s.Extra[name]), name, inSettings)
 	}
 	slices.SortFunc(d.found, func(a, b Script) int { return strings.Compare(a.Name, b.Name) })
 	return d.found, d.skipped
@@ -77,11 +77,11 @@ type discovery struct {
 	found    []Script
 	skipped  []Skipped
 	byName   map[string]bool
-	known    map[string]file // by path
+	known    map[string]cachedFile // by path
 }
 
-// file is the cached result of reading a file.
-type file struct {
+// cachedFile is the cached result of reading a file.
+type cachedFile struct {
 	mark        fileMark
 	hash        string
 	interpreter Interpreter // "" if it is not a script that can be run
@@ -101,14 +101,14 @@ const (
 )
 
 // inspect reads a file of a folder, unless it is known as it is.
-func (d *discovery) inspect(dir, name string) file {
+func (d *discovery) inspect(dir, name string) cachedFile {
 	path := filepath.Join(dir, name)
 	mark, marked := markOf(path)
 	if f, has := d.known[path]; has && marked && f.mark == mark {
 		return f
 	}
 	text, err := readScript(dir, name)
-	f := file{mark: mark, err: err, unread: text == nil}
+	f := cachedFile{mark: mark, err: err, unread: text == nil}
 	f.interpreter, f.other = interpreterOf(name, text)
 	if f.interpreter != "" && err == nil {
 		sum := sha256.Sum256(text)
@@ -155,7 +155,7 @@ func (d *discovery) visit(dir string) {
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			d.file(dir, e.Name(), "", reasonListed)
+			d.addFile(dir, e.Name(), "", reasonListed)
 		}
 	}
 }
@@ -187,8 +187,8 @@ func isBelow(top, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// file adds a script. as is the tool's name; "" for one made of the file's.
-func (d *discovery) file(dir, name, as string, why discoverReason) {
+// addFile adds a script. as is the tool's name; "" for one made of the file's.
+func (d *discovery) addFile(dir, name, as string, why discoverReason) {
 	path := filepath.Join(dir, name)
 	if why == inSettings && d.isOutsideRoot(dir) {
 		d.skip(path, "lies behind a link that leads out of the working folder; name the file itself (extra_tools)")
@@ -323,13 +323,13 @@ type catalogue struct {
 	settings Settings
 
 	mu      sync.Mutex
-	known   map[string]file            // by path
+	known   map[string]cachedFile      // by path
 	schemas map[string]json.RawMessage // by the hash of a script
 	paths   map[string]string          // of all scripts that were ever listed, by name
 }
 
 func newCatalogue(s Settings) *catalogue {
-	return &catalogue{settings: s, known: map[string]file{}, schemas: map[string]json.RawMessage{},
+	return &catalogue{settings: s, known: map[string]cachedFile{}, schemas: map[string]json.RawMessage{},
 		paths: map[string]string{}}
 }
 

@@ -27,7 +27,7 @@ func settings(t testing.TB, dir, text string) Settings {
 
 // discoverAll is discover without files that are known.
 func discoverAll(s Settings) (found []Script, skipped []Skipped) {
-	return discover(s, map[string]file{})
+	return discover(s, map[string]cachedFile{})
 }
 
 func names(found []Script) []string {

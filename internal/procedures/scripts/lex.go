@@ -85,7 +85,7 @@ func (l *lexer) readToken() token {
 	rest := l.rest()
 	switch {
 	case strings.HasPrefix(rest, "<#"):
-		return l.block(commentToken, "<#", "#>")
+		return l.readBlock(commentToken, "<#", "#>")
 	case rest[0] == '#':
 		end := strings.IndexByte(rest, '\n')
 		if end < 0 {
@@ -113,8 +113,8 @@ func isQuote(rest, quotes string) bool {
 	return strings.ContainsRune(quotes, r)
 }
 
-// block reads to the end mark, or to the end of the text.
-func (l *lexer) block(kind tokenKind, begin, end string) token {
+// readBlock reads to the end mark, or to the end of the text.
+func (l *lexer) readBlock(kind tokenKind, begin, end string) token {
 	l.advanceBy(len(begin))
 	n := strings.Index(l.rest(), end)
 	if n < 0 {
@@ -126,7 +126,7 @@ func (l *lexer) block(kind tokenKind, begin, end string) token {
 }
 
 func (l *lexer) hereString(quote string) token {
-	t := l.block(constant, "@"+quote+"\n", "\n"+quote+"@")
+	t := l.readBlock(constant, "@"+quote+"\n", "\n"+quote+"@")
 	if quote == `"` && strings.ContainsAny(t.text, "$`") {
 		t.kind = template
 	}
@@ -211,7 +211,7 @@ func unescape(r rune) string {
 
 func (l *lexer) variable() token {
 	if strings.HasPrefix(l.rest(), "${") {
-		t := l.block(variable, "${", "}")
+		t := l.readBlock(variable, "${", "}")
 		return t
 	}
 	n := 1

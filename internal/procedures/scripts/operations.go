@@ -100,7 +100,7 @@ func (s toolDeps) showOperation() operation.Operation {
 	o := readOperation("get_script", "", "Read what a script takes, and how it runs", "/scripts/{name}", "getScript")
 	return operation.Define(s.kernel, ToolsetName, o, operation.CallSpec[ScriptRequest]{},
 		func(_ context.Context, _ operation.Call, in ScriptRequest) (ScriptDetail, error) {
-			script, missing := s.service().find(in.Name)
+			script, missing := s.service().findScript(in.Name)
 			if missing != nil {
 				return ScriptDetail{}, kernelError(missing)
 			}
@@ -227,7 +227,7 @@ func (s toolDeps) startOperation() operation.Operation {
 			return StartedScript{}, fault.Refusal(violations)
 		}
 		call.Arguments = in.arguments
-		return s.start(ctx, call, in.script, nil)
+		return s.startScript(ctx, call, in.script, nil)
 	})
 }
 
@@ -265,11 +265,11 @@ func decodeStart(text []byte) (out startOrder, violations []fault.Violation) {
 	return out, violations
 }
 
-// start runs a script for the person who calls. begun, if not nil, is called with the run's id when it starts.
-func (s toolDeps) start(ctx context.Context, call operation.Call, name string, begun func(id string)) (StartedScript,
-	error) {
+// startScript runs a script for the person who calls. begun, if not nil, is called with the run's id when it starts.
+func (s toolDeps) startScript(ctx context.Context, call operation.Call, name string,
+	begun func(id string)) (StartedScript, error) {
 	out := StartedScript{}
-	script, missing := s.service().find(name)
+	script, missing := s.service().findScript(name)
 	if missing != nil {
 		return out, kernelError(missing)
 	}

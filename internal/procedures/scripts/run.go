@@ -104,7 +104,7 @@ func (r *Runner) Plan(s Script, arguments map[string]any) (Plan, *NotRun) {
 		return Plan{}, &NotRun{exitNotFound, fault.Misconfigured, problem}
 	}
 	if s.Interpreter != PowerShell {
-		return Plan{Program: program, Words: append([]string{s.Path}, s.words(arguments)...)}, nil
+		return Plan{Program: program, Words: append([]string{s.Path}, s.commandLine(arguments)...)}, nil
 	}
 	call, err := s.powerShellCall(arguments)
 	if err != nil { // arguments that came as JSON become JSON again
@@ -210,7 +210,7 @@ func (r *Runner) runPlan(ctx context.Context, s Script, plan Plan) (Result, erro
 	if err == nil { // most users can make none; the reaper does without
 		options.Group = group
 	}
-	return r.follow(ctx, command, options, s.Limits)
+	return r.runTree(ctx, command, options, s.Limits)
 }
 
 // confined returns a command within the boundary of the settings. own is the temporary folder of the run.
@@ -261,8 +261,8 @@ func (r *Runner) scriptEnv(mark string) []string {
 	return env
 }
 
-// follow runs a command, and ends all that it started.
-func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtree.Options, limits Limits) (Result,
+// runTree runs a command, and ends all that it started.
+func (r *Runner) runTree(ctx context.Context, c processtree.Command, o processtree.Options, limits Limits) (Result,
 	error) {
 	ran, err := processtree.Run(ctx, processtree.Spec{Command: c, Options: o, Time: limits.Timeout,
 		Output: limits.OutputCap + slack})
@@ -294,8 +294,8 @@ func (r *Runner) follow(ctx context.Context, c processtree.Command, o processtre
 	return result, nil
 }
 
-// call is the input of run.ps1. Named and Plain hold values as powerShellValue writes them.
-type call struct {
+// powerShellCall is the input of run.ps1. Named and Plain hold values as powerShellValue writes them.
+type powerShellCall struct {
 	Path  string `json:"path"`
 	Named any    `json:"named"`
 	Plain any    `json:"plain"`
@@ -312,7 +312,7 @@ func (s Script) powerShellCall(arguments map[string]any) ([]byte, error) {
 			named[p.Name] = v
 		}
 	}
-	return json.Marshal(call{Path: s.Path, Named: powerShellValue(named), Plain: powerShellValue(plain)})
+	return json.Marshal(powerShellCall{Path: s.Path, Named: powerShellValue(named), Plain: powerShellValue(plain)})
 }
 
 // powerShellValue returns a value that PowerShell's ConvertFrom-Json gives back as it is. A text that looks like a time

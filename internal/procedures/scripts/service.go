@@ -69,9 +69,9 @@ func (s *Service) Places() []string {
 	return places
 }
 
-// find returns a script by its tool's name, read anew: the present content of the file runs, not the content at the
-// time of listing.
-func (s *Service) find(name string) (Script, *NotRun) {
+// findScript returns a script by its tool's name, read anew: the present content of the file runs, not the content at
+// the time of listing.
+func (s *Service) findScript(name string) (Script, *NotRun) {
 	if s.options.Problem != "" {
 		return Script{}, &NotRun{exitNotFound, notConfigured, s.options.Problem}
 	}
@@ -242,7 +242,7 @@ func (d *ScriptPages) Run(ctx context.Context, call operation.Call, id string) (
 func (d *ScriptPages) Start(ctx context.Context, call operation.Call, name string,
 	begun func(id string)) (StartedScript,
 	error) {
-	return d.set.start(ctx, call, name, begun)
+	return d.set.startScript(ctx, call, name, begun)
 }
 
 // Refused records a run that was refused before Start was asked.

@@ -135,7 +135,7 @@ func (s toolDeps) tool(script Script, schema json.RawMessage, begun func(id stri
 	}
 	return operation.Define(s.kernel, ToolsetName, o, way,
 		func(ctx context.Context, call operation.Call, arguments map[string]any) (Result, error) {
-			return s.call(ctx, call, script.Name, arguments, begun)
+			return s.callScript(ctx, call, script.Name, arguments, begun)
 		})
 }
 
@@ -162,11 +162,11 @@ func decodeArguments(text []byte) (map[string]any, []fault.Violation) {
 	return out, nil
 }
 
-// call runs a script by its tool's name, as it is by now.
-func (s toolDeps) call(ctx context.Context, call operation.Call, name string, arguments map[string]any,
+// callScript runs a script by its tool's name, as it is by now.
+func (s toolDeps) callScript(ctx context.Context, call operation.Call, name string, arguments map[string]any,
 	begun func(id string)) (Result, error) {
 	service := s.service()
-	script, missing := service.find(name)
+	script, missing := service.findScript(name)
 	if missing != nil {
 		return Result{}, kernelError(missing)
 	}

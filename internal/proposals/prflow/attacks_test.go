@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
-	"github.com/claudeops/claudeops/internal/base/facts/corpus"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/sanitize"
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -19,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/corpus"
 )
 
 // attackKind is what an agent that means harm tries, in one world: calls that must all be refused.

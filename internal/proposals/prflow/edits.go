@@ -61,7 +61,7 @@ func (f FileRequest) edited(blob string, content []byte, known bool) (text strin
 		v.Rule, v.Message = "binary", f.Path+" is not text in UTF-8 on the base branch, and edits change only text"
 		return "", nil, v
 	}
-	edited, err := textedit.ApplyShown(string(content), f.Edits,
+	edited, err := textedit.Apply(string(content), f.Edits,
 		func(text string) string { return clean(text, len(text)) }) // as a file is read
 	mismatch, stale := (*textedit.Mismatch)(nil), f.stale(blob)
 	switch misfits := errors.As(err, &mismatch); {

@@ -64,7 +64,7 @@ const reviewNone = "none"
 // may have fewer entries than there are: as long as Next is set, there may be more.
 func (s *Service) listOpenPage(ctx context.Context, req ListRequest) (ListResult, error) {
 	reader := s.Reader()
-	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
+	resolution, err := reader.findRepository(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
 		return ListResult{}, err
 	}
@@ -145,7 +145,7 @@ func (p *listPage) build(ctx context.Context, prs []gitprovider.PullRequest) (Li
 	}
 	last := p.req.After
 	for _, pr := range chosen {
-		entry := p.entry(pr, states)
+		entry := p.summarize(pr, states)
 		if !p.fits(entry, len(out.PRs)) {
 			looked = false
 			break
@@ -181,7 +181,7 @@ func (p *listPage) selectPulls(rest []gitprovider.PullRequest) (chosen []gitprov
 			return rest[:i], false
 		}
 		// The state is not known yet; the longest takes the room.
-		size += entrySize(p.entry(pr, map[int]gitprovider.ReviewState{pr.Number: gitprovider.ReviewChangesRequested}))
+		size += entrySize(p.summarize(pr, map[int]gitprovider.ReviewState{pr.Number: gitprovider.ReviewChangesRequested}))
 		if p.req.Limit == 0 && i > 0 && size > maxListBytes-listFrame {
 			return rest[:i], false
 		}
@@ -266,8 +266,8 @@ func (p *listPage) states(ctx context.Context, prs []gitprovider.PullRequest) (m
 	return states, nil
 }
 
-// entry returns a pull request as the page has it. states has those whose state was read.
-func (p *listPage) entry(pr gitprovider.PullRequest, states map[int]gitprovider.ReviewState) PRSummary {
+// summarize returns a pull request as the page has it. states has those whose state was read.
+func (p *listPage) summarize(pr gitprovider.PullRequest, states map[int]gitprovider.ReviewState) PRSummary {
 	out := PRSummary{
 		Ours:   p.isOurs(pr),
 		Number: pr.Number, Title: clean(pr.Title, maxTitle), URL: pr.URL, Branch: clean(pr.Branch, maxTitle),

@@ -83,11 +83,11 @@ func (f fileReader) listBranchFiles(ctx context.Context, req ListFilesRequest) (
 	}
 	slices.SortFunc(out.Files, func(a, b ListedFile) int { return strings.Compare(a.Path, b.Path) })
 	out.Total = len(out.Files)
-	return out.page(req), nil
+	return out.cutPage(req), nil
 }
 
-// page cuts the list.
-func (l FileList) page(req ListFilesRequest) FileList {
+// cutPage cuts the list.
+func (l FileList) cutPage(req ListFilesRequest) FileList {
 	l.Files = slices.DeleteFunc(l.Files, func(file ListedFile) bool { return file.Path <= req.After })
 	limit := req.Limit
 	if limit == 0 {

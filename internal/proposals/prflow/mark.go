@@ -109,7 +109,7 @@ func newMarkReader(key []byte, provider string, repo gitprovider.RepoRef) markRe
 
 // firstSigned returns the first true mark of a pull request that belongs to it.
 func (r markReader) firstSigned(pr gitprovider.PullRequest) (mark, bool) {
-	for _, found := range r.find(pr) {
+	for _, found := range r.findMarks(pr) {
 		if found.signed {
 			return found.mark, true
 		}
@@ -121,7 +121,7 @@ func (r markReader) firstSigned(pr gitprovider.PullRequest) (mark, bool) {
 // another key: that of another state folder. Only those can write one who may edit the pull request, and an agent
 // cannot (see outgoing).
 func (r markReader) withdrawn(pr gitprovider.PullRequest) bool {
-	return slices.ContainsFunc(r.find(pr), func(found foundMark) bool { return found.Withdrawn })
+	return slices.ContainsFunc(r.findMarks(pr), func(found foundMark) bool { return found.Withdrawn })
 }
 
 // isIn reports whether the mark is bound to a repository: by its id, which stays when it is renamed or transferred, or,
@@ -139,7 +139,7 @@ type foundMark struct {
 	signed bool // with our key
 }
 
-func (r markReader) find(pr gitprovider.PullRequest) (out []foundMark) {
+func (r markReader) findMarks(pr gitprovider.PullRequest) (out []foundMark) {
 	if !strings.Contains(pr.Body, gitprovider.MarkOpening) {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (r markReader) find(pr gitprovider.PullRequest) (out []foundMark) {
 
 // whyNot explains why a pull request has no valid mark.
 func (r markReader) whyNot(pr gitprovider.PullRequest) string {
-	if len(r.find(pr)) > 0 {
+	if len(r.findMarks(pr)) > 0 {
 		return "has a mark that another key has signed: that of another installation, or of a state folder that is lost; " +
 			"the operator can give " +
 			"this server that key in CLAUDEOPS_MARK_KEY (it is mark.key in that state folder)"

@@ -138,7 +138,7 @@ func readFile(service func() *Service) operation.Operation {
 			return operation.Target{Owner: in.RepoOwner, Name: in.RepoName, Paths: []string{path}, Withhold: withhold}
 		},
 	}, func(ctx context.Context, s *Service, _ operation.Call, in ReadFileRequest) (FileText, error) {
-		return s.files().file(ctx, in)
+		return s.newFileReader().readFile(ctx, in)
 	})
 }
 
@@ -158,7 +158,7 @@ func listFiles(service func() *Service) operation.Operation {
 			return operation.Target{Owner: in.RepoOwner, Name: in.RepoName}
 		},
 	}, func(ctx context.Context, s *Service, _ operation.Call, in ListFilesRequest) (FileList, error) {
-		return s.files().listBranchFiles(ctx, in)
+		return s.newFileReader().listBranchFiles(ctx, in)
 	})
 }
 
@@ -176,7 +176,7 @@ func readDiff(service func() *Service) operation.Operation {
 			return operation.Target{Owner: in.RepoOwner, Name: in.RepoName}
 		},
 	}, func(ctx context.Context, s *Service, _ operation.Call, in ReadDiffRequest) (PullDiff, error) {
-		return s.files().pullDiff(ctx, in)
+		return s.newFileReader().pullDiff(ctx, in)
 	})
 }
 

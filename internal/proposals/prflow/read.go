@@ -28,7 +28,7 @@ type StatusRequest struct {
 // pullStatus returns one pull request. Every tier may ask for it.
 func (s *Service) pullStatus(ctx context.Context, req StatusRequest) (StatusResult, error) {
 	reader := s.Reader()
-	resolution, err := reader.find(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
+	resolution, err := reader.findRepository(req.RepoOwner, req.RepoName, req.CloneURL, s.Registry.Resolve)
 	if err != nil {
 		return StatusResult{}, err
 	}
@@ -36,7 +36,7 @@ func (s *Service) pullStatus(ctx context.Context, req StatusRequest) (StatusResu
 	if err != nil {
 		return StatusResult{}, err
 	}
-	result, err := s.statusWith(ctx, s.files(), resolution, status, included{what: req.Include, room: maxIncluded})
+	result, err := s.statusWith(ctx, s.newFileReader(), resolution, status, included{what: req.Include, room: maxIncluded})
 	if err != nil {
 		return StatusResult{}, err
 	}
@@ -246,7 +246,7 @@ func (s *Service) ToAnswer(ctx context.Context, tier gitprovider.Tier, at record
 	if !mayPropose || status.State != gitprovider.StateOpen || !gitprovider.HasMark(status.PullRequest) {
 		return nil, nil
 	}
-	f := s.files()
+	f := s.newFileReader()
 	f.authority.Tier = tier
 	resolution, err := f.resolveNamed(at.Provider, at.Owner, at.Repo)
 	if err != nil {

@@ -39,7 +39,7 @@ type fileReader struct {
 	resolve   func(gitprovider.RepoRef) (gitprovider.Resolution, error)
 }
 
-func (s *Service) files() fileReader {
+func (s *Service) newFileReader() fileReader {
 	return fileReader{s.Reader(), s.CurrentAuthority(), textShower{s.Secrets}, s.History, s.Registry.Resolve}
 }
 
@@ -80,13 +80,13 @@ func (f fileReader) readableRepo(owner, name, cloneURL string) (gitprovider.Reso
 		return gitprovider.Resolution{}, fault.New(fault.Misconfigured,
 			"%s; no file can be read until the operator corrects it", why)
 	}
-	return f.find(owner, name, cloneURL, f.resolve)
+	return f.findRepository(owner, name, cloneURL, f.resolve)
 }
 
-// file reads one file. Every tier may ask for it, and sees what the scope lets it propose; see Authority.readable.
+// readFile reads one file. Every tier may ask for it, and sees what the scope lets it propose; see Authority.readable.
 // not_found for a file that is not there, conflict for a pull request that is not open any more, content_denied for a
 // file that is not text or has more than MaxShownFile bytes.
-func (f fileReader) file(ctx context.Context, req ReadFileRequest) (FileText, error) {
+func (f fileReader) readFile(ctx context.Context, req ReadFileRequest) (FileText, error) {
 	at, err := f.readableRepo(req.RepoOwner, req.RepoName, req.CloneURL)
 	if err != nil {
 		return FileText{}, err

@@ -139,13 +139,13 @@ func changesNow(changes []gitprovider.Change, snapshot *gitprovider.Snapshot) (o
 
 // resolveNamed returns a repository at the provider that is named.
 func (r Reader) resolveNamed(provider, owner, name string) (gitprovider.Resolution, error) {
-	return r.find(owner, name, "", func(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
+	return r.findRepository(owner, name, "", func(repo gitprovider.RepoRef) (gitprovider.Resolution, error) {
 		return r.registry.ResolveAt(provider, repo)
 	})
 }
 
-// find returns a repository that the operator allows, at the provider that resolve finds.
-func (r Reader) find(
+// findRepository returns a repository that the operator allows, at the provider that resolve finds.
+func (r Reader) findRepository(
 	owner, name, cloneURL string, resolve func(gitprovider.RepoRef) (gitprovider.Resolution, error),
 ) (gitprovider.Resolution, error) {
 	repo, violations := parseRepo(owner, name, cloneURL)

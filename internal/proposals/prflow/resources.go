@@ -184,7 +184,7 @@ func (s *Service) readResource(ctx context.Context, caller operation.Caller, uri
 		})
 	}
 	if folder := strings.TrimSuffix(at.path, "/"); at.pull == 0 && folder != "" &&
-		isFolderOf(s.CurrentAuthority().readable(), folder) && s.files().authority.mayRead(at.path, nil) != nil {
+		isFolderOf(s.CurrentAuthority().readable(), folder) && s.newFileReader().authority.mayRead(at.path, nil) != nil {
 		at = resourceAddress{owner: at.owner, repo: at.repo, list: true, glob: folder + "/**"}
 	}
 	if at.list {

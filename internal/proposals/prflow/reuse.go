@@ -24,7 +24,7 @@ func (c *creation) reuse(ctx context.Context, same sameChange) (CreateResult, er
 		return CreateResult{}, err
 	}
 	if !c.rules.DryRun {
-		release, err := c.rules.claim(ctx, c.evidence.snapshot.Repo)
+		release, err := c.rules.claimWrite(ctx, c.evidence.snapshot.Repo)
 		if err != nil {
 			return CreateResult{}, err
 		}

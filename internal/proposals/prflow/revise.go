@@ -53,7 +53,7 @@ func (w revisionWriter) revise(ctx context.Context) (CreateResult, error) {
 	case !ended:
 		setup := c.setup()
 		c.warnings = append(c.warnings, sideBySide(c.log,
-			func() string { return w.answer(ctx, pr) },
+			func() string { return w.postAnswers(ctx, pr) },
 			func() string { return setup.label(ctx, pr) },
 		)...)
 	}
@@ -205,7 +205,7 @@ func (w revisionWriter) answerReview(ctx context.Context) (CreateResult, error) 
 		w.unfinished.Store(false)
 		return CreateResult{}, endedBefore(pr.Number, state)
 	}
-	for _, said := range []string{warning, w.answer(ctx, pr)} {
+	for _, said := range []string{warning, w.postAnswers(ctx, pr)} {
 		if said != "" {
 			c.warnings = append(c.warnings, said)
 		}
@@ -216,8 +216,8 @@ func (w revisionWriter) answerReview(ctx context.Context) (CreateResult, error) 
 	return result, nil
 }
 
-// answer posts the answers to the review. Of an unclear failure it is found out later what is there.
-func (w revisionWriter) answer(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
+// postAnswers posts the answers to the review. Of an unclear failure it is found out later what is there.
+func (w revisionWriter) postAnswers(ctx context.Context, pr gitprovider.PullRequest) (warning string) {
 	c := w.creation
 	a := reviewAnswers{
 		provider: w.provider, repo: w.repo, pr: pr, request: c.request.id, requested: c.evidence.revision.standing,

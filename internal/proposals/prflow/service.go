@@ -207,9 +207,9 @@ type rules struct {
 	hosts    *blobHosts
 }
 
-// claim notes that we are about to write to a repository without a reservation, until release is called; paused if it
-// is paused.
-func (r rules) claim(ctx context.Context, repo gitprovider.RepoRef) (release func(), err error) {
+// claimWrite notes that we are about to write to a repository without a reservation, until release is called; paused if
+// it is paused.
+func (r rules) claimWrite(ctx context.Context, repo gitprovider.RepoRef) (release func(), err error) {
 	if r.pauses == nil {
 		return func() {}, nil
 	}

@@ -46,9 +46,9 @@ func (s *settler) abandoned(p record.Proposal) bool {
 	return p.State == record.StateUnsettled || live && (p.Abandoned || old)
 }
 
-// find finds the pull request of a proposal that was left, nil if there is none, and says whether we have begun to undo
-// that proposal.
-func (s *settler) find(ctx context.Context, p gitprovider.Provider, left record.Proposal) (
+// findPull finds the pull request of a proposal that was left, nil if there is none, and says whether we have begun to
+// undo that proposal.
+func (s *settler) findPull(ctx context.Context, p gitprovider.Provider, left record.Proposal) (
 	pr *gitprovider.PullRequest, undone bool, err error) {
 	if undone, err = s.history.Undone(ctx, left.ID); err != nil {
 		return nil, false, err
@@ -156,7 +156,7 @@ func (s *settler) endAdopted(ctx context.Context, left record.Proposal) error {
 	if left.Revises > 0 {
 		return s.endRevision(ctx, provider, left)
 	}
-	pr, undone, err := s.find(ctx, provider, left)
+	pr, undone, err := s.findPull(ctx, provider, left)
 	switch {
 	case err != nil:
 		return err
@@ -229,7 +229,7 @@ func (s *settler) removeBranch(ctx context.Context, p gitprovider.Provider,
 		return nil, nil
 	}
 	left.Commit = tip
-	found, _, err := s.find(ctx, p, left)
+	found, _, err := s.findPull(ctx, p, left)
 	return found, err
 }
 

@@ -54,7 +54,7 @@ func (c StaleCloser) Close(ctx context.Context, stale Stale) error {
 	if err != nil {
 		return err
 	}
-	release, err := rules{pauses: s.Pauses}.claim(ctx, at.Repo)
+	release, err := rules{pauses: s.Pauses}.claimWrite(ctx, at.Repo)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c StaleCloser) Close(ctx context.Context, stale Stale) error {
 		return err
 	}
 	closing := staleClosing{stale, at, reader}
-	if pr, err := closing.find(ctx); err != nil || pr == nil {
+	if pr, err := closing.loadPull(ctx); err != nil || pr == nil {
 		return err
 	}
 	if mine, err := stale.Claim(ctx); err != nil || !mine {
@@ -74,7 +74,7 @@ func (c StaleCloser) Close(ctx context.Context, stale Stale) error {
 		return err
 	}
 	s.reachStep("stale commented")
-	pr, err := closing.find(ctx) // somebody may have acted while the comment was posted
+	pr, err := closing.loadPull(ctx) // somebody may have acted while the comment was posted
 	if err != nil || pr == nil {
 		return err
 	}
@@ -98,8 +98,8 @@ type staleClosing struct {
 	marks markReader
 }
 
-// find reads the pull request; nil if it is not ours, not where it was, or not to be closed any more.
-func (c staleClosing) find(ctx context.Context) (*gitprovider.PullRequest, error) {
+// loadPull reads the pull request; nil if it is not ours, not where it was, or not to be closed any more.
+func (c staleClosing) loadPull(ctx context.Context) (*gitprovider.PullRequest, error) {
 	status, err := c.at.Provider.Status(ctx, c.at.Repo, c.Pull.Number)
 	if err != nil {
 		return nil, err
@@ -131,14 +131,14 @@ func (c staleClosing) comment(ctx context.Context) error {
 	if slices.ContainsFunc(remarks, posted) {
 		return nil
 	}
-	if pr, err := c.find(ctx); err != nil || pr == nil {
+	if pr, err := c.loadPull(ctx); err != nil || pr == nil {
 		return err
 	}
-	return reviser.Comment(ctx, c.at.Repo, c.Pull.Number, c.text()+"\n\n"+signed+"\n")
+	return reviser.Comment(ctx, c.at.Repo, c.Pull.Number, c.closeComment()+"\n\n"+signed+"\n")
 }
 
-// text says why the pull request is closed, and how to get it back.
-func (c staleClosing) text() string {
+// closeComment says why the pull request is closed, and how to get it back.
+func (c staleClosing) closeComment() string {
 	return fmt.Sprintf("%snobody has acted on this pull request since %s, and the policy closes it after %s "+
 		"(`stale.close_after`). Nobody has rejected it, and its files are free again.\n\n"+
 		"To get it back, reopen it: its branch is still there. Or let the agent propose the change again; it need not "+

@@ -107,7 +107,7 @@ func (r *round) sweep(ctx context.Context) error {
 			return err
 		}
 		if orphan {
-			r.remove(ctx, at, request)
+			r.removeBranch(ctx, at, request)
 		}
 	}
 	return nil
@@ -203,10 +203,10 @@ func (r *round) holdsOnly(ctx context.Context, branch string, info gitprovider.C
 	return contentDigest(changes) == content, nil
 }
 
-// remove removes the branch, and records that. While the repository is paused it stays.
-func (r *round) remove(ctx context.Context, at branchAt, request string) {
+// removeBranch removes the branch, and records that. While the repository is paused it stays.
+func (r *round) removeBranch(ctx context.Context, at branchAt, request string) {
 	s, entry := r.settler, Swept{Repo: at.provider + ":" + r.repo.String(), Branch: at.branch}
-	release, err := rules{pauses: r.pauses}.claim(ctx, r.repo)
+	release, err := rules{pauses: r.pauses}.claimWrite(ctx, r.repo)
 	if fault.CodeOf(err) == fault.Paused {
 		return
 	}

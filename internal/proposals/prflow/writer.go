@@ -347,7 +347,7 @@ func (s *settler) isCompleted(ctx context.Context, p gitprovider.Provider, left 
 		commit, err := s.revisionOf(ctx, p, left)
 		return commit != "", err
 	}
-	pr, undone, err := s.find(ctx, p, left)
+	pr, undone, err := s.findPull(ctx, p, left)
 	return pr != nil || undone, err
 }
 

@@ -278,14 +278,14 @@ func ReadHeads(r io.Reader) ([]record.Head, error) {
 	scanner := bufio.NewScanner(io.TeeReader(r, &firstBytes{&beginning}))
 	scanner.Buffer(nil, maxLine)
 	for scanner.Scan() {
-		if h, ok := find.in(scanner.Text()); ok {
+		if h, ok := find.headIn(scanner.Text()); ok {
 			out = append(out, h)
 		}
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", err)
 	}
-	if h, ok := find.in(strings.ReplaceAll(beginning.String(), "\n", " ")); ok && len(out) == 0 {
+	if h, ok := find.headIn(strings.ReplaceAll(beginning.String(), "\n", " ")); ok && len(out) == 0 {
 		out = append(out, h) // one object on several lines
 	}
 	if len(out) == 0 {
@@ -313,7 +313,7 @@ func newHeadFinder() headFinder {
 	}
 }
 
-func (f headFinder) in(text string) (record.Head, bool) {
+func (f headFinder) headIn(text string) (record.Head, bool) {
 	number, hash := f.number.FindStringSubmatch(text), f.hash.FindStringSubmatch(text)
 	if number == nil || hash == nil {
 		return record.Head{}, false

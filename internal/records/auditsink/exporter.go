@@ -227,11 +227,11 @@ func (e *Exporter) catchUp(ctx context.Context, t *exportTarget) (err error) {
 			err = fault.Wrap(ended, fault.UpstreamError, "the audit could not be exported to the sink %s: %s", t.name(), ended)
 		}
 	}()
-	return e.send(ctx, t, d)
+	return e.exportTo(ctx, t, d)
 }
 
-// send exports from where the sink stands.
-func (e *Exporter) send(ctx context.Context, t *exportTarget, d delivery) error {
+// exportTo exports from where the sink stands.
+func (e *Exporter) exportTo(ctx context.Context, t *exportTarget, d delivery) error {
 	from, err := e.position(ctx, t, d)
 	if err != nil {
 		return err

@@ -152,7 +152,7 @@ func (s *AgentSessions) Sessions(ctx context.Context, q sessions.Query) ([]sessi
 	if q.Trigger != "" {
 		c.add("record LIKE $%d ESCAPE '!'", `%"trigger":"`+likeLiteral(bound(string(q.Trigger), maxWord))+`"%`)
 	}
-	limit := c.page(q.Limit, defaultSessions, maxSessions)
+	limit := c.limitRows(q.Limit, defaultSessions, maxSessions)
 	direction := "DESC"
 	if q.Oldest {
 		direction = "ASC"
@@ -372,7 +372,7 @@ func (s *AgentSessions) AppendJournal(ctx context.Context, by record.Actor, at t
 func (s *AgentSessions) Journal(ctx context.Context, q sessions.JournalQuery) ([]sessions.JournalEntry, error) {
 	c := conditions{texts: []string{"1 = 1"}}
 	c.equals("session = $%d", q.Session)
-	limit := c.page(q.Limit, sessions.MaxJournal, sessions.MaxJournal)
+	limit := c.limitRows(q.Limit, sessions.MaxJournal, sessions.MaxJournal)
 	return selectOf(ctx, s.db, func(rows *sql.Rows, e *sessions.JournalEntry) error {
 		return rows.Scan((*textColumn)(&e.Session), timeColumn(&e.Time), (*textColumn)(&e.Text), (*actor)(&e.Actor))
 	}, fmt.Sprintf("SELECT session, time_us, body, actor FROM agent_journal WHERE %s ORDER BY session DESC, seq DESC LIMIT $%d",

@@ -184,7 +184,7 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 		c.order, c.texts[0] = "t.seq", "attempts.seq = t.seq"
 	}
 	if q.Search != "" {
-		c.find(lowerASCII(escape(bound(q.Search, maxWord))), trigrams)
+		c.addSearch(lowerASCII(escape(bound(q.Search, maxWord))), trigrams)
 	}
 	if q.Before != 0 {
 		c.add(c.order+" < $%d", q.Before)
@@ -224,7 +224,7 @@ func (d *database) attemptClauses(q record.AttemptQuery) (query string, args []a
 	if usesTabLists(q) {
 		lists, c.order = c.merged(q.Tab, d.own(), d.now()), "1"
 	}
-	limit := c.page(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
+	limit := c.limitRows(q.Limit, record.DefaultAttemptLimit, record.MaxAttemptLimit)
 	return fmt.Sprintf("%s ORDER BY %s %s LIMIT $%d", strings.Join(lists, " UNION ALL "), c.order, direction,
 		limit), c.args
 }
@@ -238,8 +238,8 @@ func (c *attemptQuery) merged(tab record.Tab, own textColumn, now time.Time) (qu
 	return queries
 }
 
-// find looks for part as search does, or for the pull request whose number it is.
-func (c *attemptQuery) find(part string, trigrams bool) {
+// addSearch looks for part as search does, or for the pull request whose number it is.
+func (c *attemptQuery) addSearch(part string, trigrams bool) {
 	number, err := strconv.ParseInt(strings.TrimPrefix(strings.TrimSpace(part), "#"), 10, 64)
 	if err != nil || number < 1 {
 		c.filterText(part, trigrams)

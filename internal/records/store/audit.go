@@ -161,7 +161,7 @@ func auditClauses(q record.AuditQuery) (clauses string, args []any) {
 	if q.Ascending {
 		order = "ASC"
 	}
-	limit := c.page(q.Limit, record.DefaultAuditLimit, record.MaxAuditLimit)
+	limit := c.limitRows(q.Limit, record.DefaultAuditLimit, record.MaxAuditLimit)
 	return fmt.Sprintf("WHERE %s ORDER BY seq %s LIMIT $%d", c.where(), order, limit), c.args
 }
 
@@ -290,7 +290,7 @@ type rowMemory struct {
 	bytes int
 }
 
-func (m *rowMemory) find(hash string) (record.RecordedAttempt, bool) {
+func (m *rowMemory) findByHash(hash string) (record.RecordedAttempt, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	row, found := m.rows[hash]
@@ -320,7 +320,7 @@ func (d *database) auditRows(ctx context.Context, tx *sql.Tx, found []foundAttem
 	rows := make(map[string]record.RecordedAttempt, len(found))
 	var missing []any
 	for _, f := range found {
-		row, known := d.rows.find(f.hash)
+		row, known := d.rows.findByHash(f.hash)
 		if !known {
 			missing = append(missing, f.seq)
 			continue

@@ -279,7 +279,7 @@ func TestMemoryOfRowsIsBounded(t *testing.T) {
 		if len(m.rows) > maxRowsInMemory || m.bytes > maxRowBytesInMemory {
 			t.Fatalf("%d rows of %d bytes", len(m.rows), m.bytes)
 		}
-		if _, found := m.find(row(i, maxMessage).Hash); !found {
+		if _, found := m.findByHash(row(i, maxMessage).Hash); !found {
 			t.Fatal("the newest row is not kept")
 		}
 	}

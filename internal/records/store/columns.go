@@ -489,8 +489,8 @@ func (c *conditions) equals(condition, word string) {
 // where returns the conditions after WHERE.
 func (c *conditions) where() string { return strings.Join(c.texts, " AND ") }
 
-// page adds the size of a page, and returns its argument's number.
-func (c *conditions) page(limit, usual, most int) int {
+// limitRows adds the size of a page, and returns its argument's number.
+func (c *conditions) limitRows(limit, usual, most int) int {
 	if limit <= 0 {
 		limit = usual
 	}

@@ -292,8 +292,8 @@ func (d *database) held(ctx context.Context) *sql.Tx {
 	return tx
 }
 
-// view runs fn with a context whose reads share one view of the database. They follow one another.
-func (d *database) view(ctx context.Context, fn func(context.Context) error) error {
+// withSnapshot runs fn with a context whose reads share one view of the database. They follow one another.
+func (d *database) withSnapshot(ctx context.Context, fn func(context.Context) error) error {
 	return d.readTx(ctx, func(ctx context.Context, _ *sql.Tx) error { return fn(ctx) })
 }
 

@@ -216,7 +216,7 @@ func (r *recentRefusals) since(ctx context.Context, d *database, since int64) (o
 	slices.SortFunc(out, func(a, b record.CodeCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code))
 	})
-	r.forget(micros(d.now().Add(-exactly)))
+	r.evictOlder(micros(d.now().Add(-exactly)))
 	return out, nil
 }
 
@@ -250,8 +250,8 @@ func (r *recentRefusals) readNewRows(ctx context.Context, tx *sql.Tx, since int6
 	}, query, from)
 }
 
-// forget gives up what is older than a time, once that is half of it.
-func (r *recentRefusals) forget(before int64) {
+// evictOlder gives up what is older than a time, once that is half of it.
+func (r *recentRefusals) evictOlder(before int64) {
 	for code, times := range r.times {
 		if old, _ := slices.BinarySearch(times, before); old > len(times)/2 {
 			r.times[code], r.from = slices.Clone(times[old:]), max(r.from, before)

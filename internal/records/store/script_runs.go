@@ -83,7 +83,7 @@ func (s *ScriptRuns) ScriptRuns(ctx context.Context, q record.ScriptRunQuery) ([
 	c := conditions{texts: []string{"1 = 1"}}
 	c.equals("id < $%d", q.Before)
 	c.equals("script = $%d", q.Script)
-	limit := c.page(q.Limit, record.DefaultScriptRuns, record.MaxScriptRuns)
+	limit := c.limitRows(q.Limit, record.DefaultScriptRuns, record.MaxScriptRuns)
 	return s.runs(ctx, fmt.Sprintf("WHERE %s ORDER BY id DESC LIMIT $%d", c.where(), limit), c.args...)
 }
 

@@ -439,7 +439,7 @@ func (c *keepingConn) ExecContext(ctx context.Context, query string, args []driv
 
 // Close implements driver.Conn.
 func (c *keepingConn) Close() error {
-	return errors.Join(c.forget(), c.sqliteConn.Close())
+	return errors.Join(c.closeUnused(), c.sqliteConn.Close())
 }
 
 // statement returns the compiled statement of a query; nil for one that is not kept, or whose rows are being read.
@@ -454,7 +454,7 @@ func (c *keepingConn) statement(ctx context.Context, query string) (*keptStateme
 		return s, nil
 	}
 	if len(c.kept) >= maxStatements {
-		if err := c.forget(); err != nil {
+		if err := c.closeUnused(); err != nil {
 			return nil, err
 		}
 	}
@@ -483,8 +483,8 @@ func keepsCompiled(query string) bool {
 	return false
 }
 
-// forget closes the unused statements.
-func (c *keepingConn) forget() error {
+// closeUnused closes the unused statements.
+func (c *keepingConn) closeUnused() error {
 	var errs []error
 	for query, s := range c.kept {
 		if !s.busy {

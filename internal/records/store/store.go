@@ -287,7 +287,7 @@ func (c *Changes) Version(ctx context.Context) (version string, known bool) {
 // View runs fn with a context in which all parts of the store read the same view of the records: what fn makes of them
 // belongs together, and costs one transaction. Its reads follow one another; what it writes it does not read.
 func (c *Changes) View(ctx context.Context, fn func(context.Context) error) error {
-	return c.db.view(ctx, fn)
+	return c.db.withSnapshot(ctx, fn)
 }
 
 // changeCounter asks SQLite on a connection of its own whether others have committed, which costs a look at memory that

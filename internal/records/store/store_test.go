@@ -156,7 +156,7 @@ func TestAViewTakesNoSecondConnection(t *testing.T) {
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, s.AgentSessions.BeginSession(ctx, runningSession("s1")), nil)
 	wantEqual(t, s.Connections().OpenConnection(ctx, record.Connection{ID: "c1", Since: noon()}), nil)
-	wantEqual(t, s.db.view(ctx, func(ctx context.Context) error {
+	wantEqual(t, s.db.withSnapshot(ctx, func(ctx context.Context) error {
 		wantEqual(t, abandonedBy(ctx, t, s), map[string]bool{"1": false})
 		open, err := s.Connections().Connections(ctx)
 		wantEqual(t, err, nil)
@@ -168,12 +168,12 @@ func TestAViewTakesNoSecondConnection(t *testing.T) {
 func TestACallThatHoldsAConnectionMayNotWrite(t *testing.T) {
 	s := openNew(t)
 	record := func(ctx context.Context) error { return s.Ledger.Record(ctx, attempt("1"), nil) }
-	wantCode(t, s.db.view(t.Context(), record), fault.Internal)
+	wantCode(t, s.db.withSnapshot(t.Context(), record), fault.Internal)
 	wantCode(t, s.db.writeTx(t.Context(), func(ctx context.Context, _ *sql.Tx) error { return record(ctx) }),
 		fault.Internal)
 	wantEqual(
 		t,
-		s.db.view(t.Context(), func(ctx context.Context) error { return record(context.WithoutCancel(t.Context())) }),
+		s.db.withSnapshot(t.Context(), func(ctx context.Context) error { return record(context.WithoutCancel(t.Context())) }),
 		nil,
 	) // one that has nothing to do with the view
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
@@ -182,7 +182,7 @@ func TestACallThatHoldsAConnectionMayNotWrite(t *testing.T) {
 // A call that finds all connections in use gives up, and does not wait for as long as that lasts.
 func TestAReadWaitsForAConnectionForAWhileOnly(t *testing.T) {
 	s := open(t, newPlace(t), Options{BusyTimeout: time.Millisecond})
-	wantEqual(t, s.db.view(t.Context(), func(context.Context) error {
+	wantEqual(t, s.db.withSnapshot(t.Context(), func(context.Context) error {
 		err := fault.From(s.Ping(t.Context()))
 		if err.Code != fault.Timeout || !strings.Contains(err.Message, s.Path()) || !err.Retryable() {
 			t.Errorf("got %v", err)

@@ -410,16 +410,16 @@ func (f UserFolders) Home() string {
 // State returns the folder in which programs keep what they record: $XDG_STATE_HOME, else ~/.local/state, and on
 // Windows %LOCALAPPDATA%, which a shell that sets HOME does not change; "" if it is not known.
 func (f UserFolders) State() string {
-	return f.folder("XDG_STATE_HOME", []string{".local", "state"}, "LOCALAPPDATA", "Local")
+	return f.pickFolder("XDG_STATE_HOME", []string{".local", "state"}, "LOCALAPPDATA", "Local")
 }
 
 // Config returns the folder of settings: $XDG_CONFIG_HOME, else ~/.config, and on Windows %APPDATA%; "" if it is not
 // known.
 func (f UserFolders) Config() string {
-	return f.folder("XDG_CONFIG_HOME", []string{".config"}, "APPDATA", "Roaming")
+	return f.pickFolder("XDG_CONFIG_HOME", []string{".config"}, "APPDATA", "Roaming")
 }
 
-func (f UserFolders) folder(named string, atHome []string, onWindows, ofAppData string) string {
+func (f UserFolders) pickFolder(named string, atHome []string, onWindows, ofAppData string) string {
 	if f.System != "windows" {
 		return cmp.Or(f.first(named), below(f.Home(), atHome...))
 	}

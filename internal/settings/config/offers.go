@@ -206,8 +206,8 @@ func inspectCopy(root *files.Dir, folder string) Repository {
 		return r
 	}
 	defer copyRoot.Close()
-	r.Checks = r.files(copyRoot, "checks", ".claude-ops/checks")
-	r.Playbooks = r.files(copyRoot, "playbooks", ".claude-ops/playbooks")
+	r.Checks = r.listMarkdown(copyRoot, "checks", ".claude-ops/checks")
+	r.Playbooks = r.listMarkdown(copyRoot, "playbooks", ".claude-ops/playbooks")
 	r.Skills = r.skills(copyRoot, ".claude-ops/skills")
 	r.OtherSkills = append(r.skills(copyRoot, ".claude/skills"), r.skills(copyRoot, ".agents/skills")...)
 	r.MCP = readMCP(copyRoot)
@@ -249,8 +249,8 @@ func plainFolder(root *files.Dir, dir string) (ok bool, problem string) {
 	return true, ""
 }
 
-// files lists the Markdown files in the folders, and notes what is left out.
-func (r *Repository) files(root *files.Dir, dirs ...string) []string {
+// listMarkdown lists the Markdown files in the folders, and notes what is left out.
+func (r *Repository) listMarkdown(root *files.Dir, dirs ...string) []string {
 	out := []string{}
 	for _, dir := range dirs {
 		for _, e := range r.entries(root, dir) {

@@ -83,7 +83,7 @@ func (f AddressForm) Text(at string) string {
 			"that writes.\n"+
 			"default_tools_approval_mode = \"approve\"\n", compact(at), compact(TokenVariable))
 	}
-	return encode(map[string]any{f.key: map[string]any{"claudeops": f.entry(at)}}, "  ")
+	return encodeJSON(map[string]any{f.key: map[string]any{"claudeops": f.entry(at)}}, "  ")
 }
 
 // Add returns the words of the command that adds the server to the client; nil where it has none.
@@ -112,9 +112,9 @@ func ShellLine(words []string) string {
 // unquoted are the characters that mean themselves in a shell.
 const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+"
 
-func compact(v any) string { return strings.TrimSpace(encode(v, "")) }
+func compact(v any) string { return strings.TrimSpace(encodeJSON(v, "")) }
 
-func encode(v any, indent string) string {
+func encodeJSON(v any, indent string) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)

@@ -47,7 +47,7 @@ type checkerSection struct {
 	Fail    string   `yaml:"fail"` // show or refuse
 }
 
-func (f file) checkers(p *Policy) error {
+func (f policyFile) checkers(p *Policy) error {
 	if len(f.Checkers) > maxCheckers {
 		return fmt.Errorf("checkers: there are %d; at most %d are asked", len(f.Checkers), maxCheckers)
 	}

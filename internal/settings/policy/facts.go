@@ -134,8 +134,8 @@ func FactWords(classes []facts.Class) string {
 	return strings.Join(words, "")
 }
 
-// view returns the rules as the policy file would have them, for people and programs.
-func (r FactRules) view() map[string]string {
+// fileForm returns the rules as the policy file would have them, for people and programs.
+func (r FactRules) fileForm() map[string]string {
 	out := map[string]string{}
 	for class, rule := range r.Classes {
 		out[string(class)] = rule.String()
@@ -148,7 +148,7 @@ func (r FactRules) view() map[string]string {
 	return out
 }
 
-func (f file) facts(p *Policy) (err error) {
+func (f policyFile) facts(p *Policy) (err error) {
 	if p.Facts.Classes, err = p.parseFactRules("facts", f.Facts); err != nil || f.Tiers == nil {
 		return err
 	}

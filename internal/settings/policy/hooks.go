@@ -99,7 +99,7 @@ func (h Hook) forgeWords() string {
 	return "; at a forge, who may write to the repository starts it by " + strings.Join(acts, " or ")
 }
 
-func (f file) hooks(p *Policy) error {
+func (f policyFile) hooks(p *Policy) error {
 	if len(f.Hooks) > maxHooks {
 		return fmt.Errorf("hooks: there are %d; at most %d may be", len(f.Hooks), maxHooks)
 	}

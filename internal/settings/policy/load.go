@@ -22,8 +22,8 @@ import (
 // maxPolicyBytes bounds a policy file.
 const maxPolicyBytes = 1 << 20
 
-// file is the YAML form of a policy. Pointers tell an absent key from an empty value.
-type file struct {
+// policyFile is the YAML form of a policy. Pointers tell an absent key from an empty value.
+type policyFile struct {
 	Version      int            `yaml:"version"`
 	Scope        *scopeSection  `yaml:"scope"`
 	Tiers        *tierSection   `yaml:"tiers"`
@@ -135,7 +135,7 @@ func readBounded(name string) ([]byte, error) {
 // Parse reads a policy from text; name is the file that errors speak of, kinds are those of files that scope.kinds may
 // name.
 func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, error) {
-	var f file
+	var f policyFile
 	if _, err := strictyaml.Decode(text, &f, strictyaml.Options{}); err != nil {
 		return Policy{}, fmt.Errorf("the policy file %s is broken: %w", name, err)
 	}
@@ -146,7 +146,7 @@ func Parse(name string, text []byte, kinds ...gitprovider.FileKind) (Policy, err
 	return p, nil
 }
 
-func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) {
+func (f policyFile) policy(name string, kinds []gitprovider.FileKind) (Policy, error) {
 	p := Default()
 	p.Source = name
 	p.Server.DryRun, p.Server.ReadOnly = f.DryRun, f.ReadOnly
@@ -167,7 +167,7 @@ func (f file) policy(name string, kinds []gitprovider.FileKind) (Policy, error) 
 	return p, nil
 }
 
-func (f file) scope(p *Policy) error {
+func (f policyFile) scope(p *Policy) error {
 	section := f.Scope
 	if section == nil {
 		section = &scopeSection{}
@@ -190,7 +190,7 @@ func (f file) scope(p *Policy) error {
 }
 
 // kinds admits the kinds of files that the policy names.
-func (f file) kinds(p *Policy, known []gitprovider.FileKind) error {
+func (f policyFile) kinds(p *Policy, known []gitprovider.FileKind) error {
 	tier2, err := f.kindsOfTier2(known)
 	if f.Scope == nil || err != nil {
 		return err
@@ -215,7 +215,7 @@ func (f file) kinds(p *Policy, known []gitprovider.FileKind) error {
 }
 
 // kindsOfTier2 returns the kinds of files that tier 2 may propose, too. Only small kinds may be among them.
-func (f file) kindsOfTier2(known []gitprovider.FileKind) ([]string, error) {
+func (f policyFile) kindsOfTier2(known []gitprovider.FileKind) ([]string, error) {
 	switch {
 	case f.Tiers == nil:
 		return nil, nil
@@ -236,7 +236,7 @@ func (f file) kindsOfTier2(known []gitprovider.FileKind) ([]string, error) {
 	return f.Tiers.Tier2.Kinds, nil
 }
 
-func (f file) tiers(p *Policy) error {
+func (f policyFile) tiers(p *Policy) error {
 	if f.Tiers == nil {
 		return nil
 	}
@@ -277,7 +277,7 @@ func setLimit(key string, limit, value *int, bound int) error {
 	return nil
 }
 
-func (f file) repositories(p *Policy) error {
+func (f policyFile) repositories(p *Policy) error {
 	if f.Repositories != nil && len(f.Repositories) == 0 {
 		return fmt.Errorf(
 			"repositories: the list is empty, which would refuse every repository; leave the key out or name one")
@@ -292,7 +292,7 @@ func (f file) repositories(p *Policy) error {
 	return nil
 }
 
-func (f file) baseBranches(p *Policy) error {
+func (f policyFile) baseBranches(p *Policy) error {
 	for _, pattern := range f.BaseBranches {
 		if pattern == "" || !doublestar.ValidatePattern(pattern) {
 			return fmt.Errorf("base_branches: %q is not a valid pattern", pattern)
@@ -305,7 +305,7 @@ func (f file) baseBranches(p *Policy) error {
 	return nil
 }
 
-func (f file) limits(p *Policy) error {
+func (f policyFile) limits(p *Policy) error {
 	if f.Limits == nil {
 		return nil
 	}
@@ -315,7 +315,7 @@ func (f file) limits(p *Policy) error {
 	)
 }
 
-func (f file) caps(p *Policy) error {
+func (f policyFile) caps(p *Policy) error {
 	if f.Caps == nil {
 		return nil
 	}
@@ -325,7 +325,7 @@ func (f file) caps(p *Policy) error {
 	)
 }
 
-func (f file) cooldown(p *Policy) error {
+func (f policyFile) cooldown(p *Policy) error {
 	hours := int(p.Limits.Cooldown / time.Hour)
 	err := setLimit("cooldown_hours", &hours, f.Cooldown, int(maxCooldown/time.Hour))
 	p.Limits.Cooldown = time.Duration(hours) * time.Hour
@@ -335,7 +335,7 @@ func (f file) cooldown(p *Policy) error {
 	return err
 }
 
-func (f file) retention(p *Policy) (err error) {
+func (f policyFile) retention(p *Policy) (err error) {
 	if f.Retention == nil || f.Retention.SessionTranscripts == nil {
 		return nil
 	}
@@ -354,7 +354,7 @@ const (
 	day                = 24 * time.Hour
 )
 
-func (f file) stale(p *Policy) (err error) {
+func (f policyFile) stale(p *Policy) (err error) {
 	if f.Stale == nil {
 		return nil
 	}
@@ -429,7 +429,7 @@ type toolSection struct {
 }
 
 // tools raises the lowest tiers of tools. Tier 1 would raise nothing, so naming it counts as a mistake.
-func (f file) tools(p *Policy) error {
+func (f policyFile) tools(p *Policy) error {
 	if f.Tools == nil {
 		return nil
 	}
@@ -457,7 +457,7 @@ func (p Policy) LeastTier(tool string) gitprovider.Tier {
 }
 
 // sources sets the places that files of projects may choose from.
-func (f file) sources(p *Policy) error {
+func (f policyFile) sources(p *Policy) error {
 	p.Server.Sources = f.Sources
 	return p.Server.Sources.Check()
 }

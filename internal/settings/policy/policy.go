@@ -326,9 +326,9 @@ func (p Policy) View() View {
 		Mentions: append([]string{}, p.Text.Mentions...), ClosingKeywords: p.Text.ClosingKeywords,
 		NotifyRefused: p.Server.NotifyRefused, RequireSink: p.Server.RequireSink,
 		Tier2Caps: p.CapsFor(gitprovider.TierInvestigate), Tier3Caps: p.CapsFor(gitprovider.TierRemediate),
-		AllowForks: p.Targets.AllowForks, Facts: p.Facts.view(), Checkers: p.checkerNames(), Hooks: p.Agents.hookWords(),
+		AllowForks: p.Targets.AllowForks, Facts: p.Facts.fileForm(), Checkers: p.checkerNames(), Hooks: p.Agents.hookWords(),
 		Duplicates:   p.Duplicates,
-		PullRequests: p.Pulls.view(),
+		PullRequests: p.Pulls.withoutNulls(),
 		ToolTiers:    append([]ToolTier{}, p.Agents.ToolTiers...), RequireBoundary: p.Agents.RequireBoundary,
 		Sources: append(sources.List{}, p.Server.Sources...), Roles: append([]RoleRule{}, p.People.Roles...),
 		FourEyes: p.People.FourEyes, SessionTranscripts: ageText(p.Server.SessionTranscripts),
@@ -402,7 +402,7 @@ func (p Policy) Hash() string {
 	if len(p.Checkers) > 0 {
 		rules = append(rules, "checkers", p.Checkers)
 	}
-	if view := p.Facts.view(); len(view) > 0 { // json.Marshal sorts its keys
+	if view := p.Facts.fileForm(); len(view) > 0 { // json.Marshal sorts its keys
 		rules = append(rules, "facts", view)
 	}
 	if p.People.FourEyes {
@@ -453,7 +453,7 @@ type pinSection struct {
 	BaseBranch string `yaml:"base_branch"`
 }
 
-func (f file) pins(p *Policy) error {
+func (f policyFile) pins(p *Policy) error {
 	for i, section := range f.Pins {
 		pin, err := section.pin()
 		if err != nil {

@@ -27,7 +27,7 @@ type pullSection struct {
 	CreateLabels bool     `yaml:"create_labels"`
 }
 
-func (f file) pulls(p *Policy) error {
+func (f policyFile) pulls(p *Policy) error {
 	p.Targets.AllowForks = f.Forks
 	if f.Pulls == nil {
 		return nil
@@ -43,7 +43,7 @@ func (f file) pulls(p *Policy) error {
 	return err
 }
 
-func (f file) labels(p *Policy) error {
+func (f policyFile) labels(p *Policy) error {
 	if slices.Contains(p.Labels, p.Limits.CooldownLabel) || slices.Contains(f.Labels, p.Limits.CooldownLabel) {
 		return fmt.Errorf("cooldown_lift_label: %q is a label of every pull request, so that nothing would ever rest",
 			p.Limits.CooldownLabel)
@@ -64,7 +64,7 @@ func (f file) labels(p *Policy) error {
 	return nil
 }
 
-func (f file) body(p *Policy) error {
+func (f policyFile) body(p *Policy) error {
 	if f.Body == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (f file) body(p *Policy) error {
 	return nil
 }
 
-func (f file) outgoing(p *Policy) error {
+func (f policyFile) outgoing(p *Policy) error {
 	for _, name := range f.Mentions {
 		name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "@"))
 		if name == "" || strings.ContainsAny(name, " \t\n@") {
@@ -111,8 +111,8 @@ func people(key string, names []string, teams bool) ([]string, error) {
 	return out, nil
 }
 
-// view returns the same with lists that are never null.
-func (p PullRequests) view() PullRequests {
+// withoutNulls returns the same with lists that are never null.
+func (p PullRequests) withoutNulls() PullRequests {
 	p.Reviewers, p.Assignees = append([]string{}, p.Reviewers...), append([]string{}, p.Assignees...)
 	return p
 }
@@ -126,7 +126,7 @@ const (
 	DuplicatesAny  Duplicates = "any"
 )
 
-func (f file) duplicates(p *Policy) error {
+func (f policyFile) duplicates(p *Policy) error {
 	if f.Duplicates == nil {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r Revisions) when() string {
 	return reviseReviewed
 }
 
-func (f file) revisions(p *Policy) error {
+func (f policyFile) revisions(p *Policy) error {
 	if f.Revise != nil {
 		if !slices.Contains([]string{reviseReviewed, reviseOnce, reviseAlways}, *f.Revise) {
 			return fmt.Errorf("revise: %q is none of %q, %q and %q", *f.Revise, reviseReviewed, reviseOnce, reviseAlways)

@@ -73,7 +73,7 @@ type reviewSection struct {
 	FourEyes bool `yaml:"four_eyes"`
 }
 
-func (f file) people(p *Policy) error {
+func (f policyFile) people(p *Policy) error {
 	p.People.FourEyes = f.Review != nil && f.Review.FourEyes
 	if f.Roles == nil {
 		return nil

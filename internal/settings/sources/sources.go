@@ -276,7 +276,7 @@ func (f File) Add(s Source) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	return f.change(func(l List) (List, error) {
+	return f.rewrite(func(l List) (List, error) {
 		at := slices.IndexFunc(l, func(o Source) bool { return o.Origin == s.Origin })
 		switch {
 		case at < 0:
@@ -291,7 +291,7 @@ func (f File) Add(s Source) error {
 
 // Remove takes a source off the list; ErrNotListed if it is not there.
 func (f File) Remove(origin string) error {
-	return f.change(func(l List) (List, error) {
+	return f.rewrite(func(l List) (List, error) {
 		at := slices.IndexFunc(l, func(o Source) bool { return o.Origin == origin })
 		if at < 0 {
 			return nil, fmt.Errorf("%s %w", origin, ErrNotListed)
@@ -300,8 +300,8 @@ func (f File) Remove(origin string) error {
 	})
 }
 
-// change replaces the file at once, while no other process changes it. The folder must exist.
-func (f File) change(edit func(List) (List, error)) error {
+// rewrite replaces the file at once, while no other process changes it. The folder must exist.
+func (f File) rewrite(edit func(List) (List, error)) error {
 	lock, err := files.OpenLock(f.Path + ".lock")
 	if err != nil {
 		return err

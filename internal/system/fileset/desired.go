@@ -95,7 +95,7 @@ func (d *Desired) Add(target TargetName, root, rel string, f TreeFile, ids ...st
 	key := FileKey{target, filepath.Join(root, filepath.FromSlash(rel))}
 	known, ok := d.Files[key]
 	if !ok {
-		if err := d.claim(key, root, ids); err != nil {
+		if err := d.claimPath(key, root, ids); err != nil {
 			return err
 		}
 		d.wanted[key.Path] = true
@@ -113,8 +113,8 @@ func (d *Desired) Add(target TargetName, root, rel string, f TreeFile, ids ...st
 	return nil
 }
 
-// claim holds a new path against those of other letters, and against files where it needs folders.
-func (d *Desired) claim(key FileKey, root string, ids []string) error {
+// claimPath holds a new path against those of other letters, and against files where it needs folders.
+func (d *Desired) claimPath(key FileKey, root string, ids []string) error {
 	for p := key.Path; len(p) > len(root); p = filepath.Dir(p) {
 		folded := FileKey{key.Target, strings.ToLower(norm.NFC.String(p))} // macOS takes both ways to write ö for one
 		other, taken := d.folded[folded]

@@ -205,8 +205,8 @@ func Exists(name string) bool {
 	return err == nil
 }
 
-// in runs f with the base of a path, and gives its error its code.
-func (d disk) in(name string, f func(root *os.Root, rel string) error) error {
+// withBase runs f with the base of a path, and gives its error its code.
+func (d disk) withBase(name string, f func(root *os.Root, rel string) error) error {
 	root, rel, err := d.openBase(name)
 	if err != nil {
 		return IOError(name, err)
@@ -286,7 +286,7 @@ func notPlain(info fs.FileInfo) string {
 // ground returns the deepest folder above a path that is there. missing are the folders between, the outer ones first.
 // what says what stands where a folder has to be, and where; "" if nothing does.
 func (d disk) ground(name string) (dir string, missing []string, where, what string, err error) {
-	err = d.in(name, func(root *os.Root, rel string) error {
+	err = d.withBase(name, func(root *os.Root, rel string) error {
 		dir = filepath.Dir(name)
 		for p := path.Dir(rel); ; p, dir = path.Dir(p), filepath.Dir(dir) {
 			info, err := root.Stat(p)
@@ -330,7 +330,7 @@ func (d disk) noFolder(name string, goes func(name string) bool) error {
 // it.
 func (d disk) onlyHas(name string, goes, made func(name string) bool) (only bool, err error) {
 	only = true
-	err = d.in(name, func(root *os.Root, rel string) error {
+	err = d.withBase(name, func(root *os.Root, rel string) error {
 		return fs.WalkDir(root.FS(), rel, func(p string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -373,7 +373,7 @@ const temporary = ".agentpack-new-"
 
 // stage writes a new file where it waits, on disk once together was flushed; nil: at once.
 func (d disk) stage(name string, content []byte, mode fs.FileMode, together *gathering) error {
-	return d.in(name, func(root *os.Root, rel string) error {
+	return d.withBase(name, func(root *os.Root, rel string) error {
 		f, err := createOver(root, rel)
 		if err != nil {
 			return err
@@ -424,7 +424,7 @@ func (d disk) moveIntoPlace(staged, name string) error {
 
 // write stages a file beside its place and places it. Folders are made.
 func (d disk) write(name string, content []byte, mode fs.FileMode, suffix string) error {
-	err := d.in(name, func(root *os.Root, rel string) error { return root.MkdirAll(path.Dir(rel), 0o755) })
+	err := d.withBase(name, func(root *os.Root, rel string) error { return root.MkdirAll(path.Dir(rel), 0o755) })
 	if err != nil {
 		return err
 	}
@@ -466,7 +466,7 @@ func (d disk) remove(name string) error {
 
 // removeEmpty removes a folder that stands where a file has to be, with the empty folders in it.
 func (d disk) removeEmpty(name string) error {
-	return d.in(name, func(root *os.Root, rel string) error {
+	return d.withBase(name, func(root *os.Root, rel string) error {
 		var folders []string
 		err := fs.WalkDir(root.FS(), rel, func(p string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() {
@@ -487,7 +487,7 @@ func (d disk) removeEmpty(name string) error {
 // writable tries whether files can be made in a folder.
 func (d disk) writable(dir, suffix string) error {
 	probe := filepath.Join(dir, temporary+suffix)
-	err := d.in(probe, func(root *os.Root, rel string) error {
+	err := d.withBase(probe, func(root *os.Root, rel string) error {
 		f, err := createOver(root, rel)
 		if err == nil {
 			err = f.Close()
@@ -502,7 +502,7 @@ func (d disk) writable(dir, suffix string) error {
 
 // syncFile puts a file that was written before on disk, with together.
 func (d disk) syncFile(name string, together *gathering) error {
-	return d.in(name, func(root *os.Root, rel string) error {
+	return d.withBase(name, func(root *os.Root, rel string) error {
 		f, err := root.Open(rel)
 		if err != nil {
 			return err

@@ -13,9 +13,9 @@ type Scope struct {
 	User    []string // the user's home, and Codex's
 }
 
-// has reports whether a file is in reach. base is the folder that holds its target's folder, "" if that is not known;
-// project is the one that it was deployed from.
-func (r Scope) has(base, project, name string) bool {
+// covers reports whether a file is in reach. base is the folder that holds its target's folder, "" if that is not
+// known; project is the one that it was deployed from.
+func (r Scope) covers(base, project, name string) bool {
 	switch {
 	case base == "":
 		return Below(r.Project, name) || !Below(project, name)
@@ -140,7 +140,7 @@ func (r *restoring) affected(f FileState) bool {
 	if i := slices.IndexFunc(r.all, sameRoot(RootDir{Target: f.Target, Dir: f.Root})); i >= 0 {
 		base = r.all[i].Base
 	}
-	return f.Owner == r.to.Owner && r.reach.has(base, f.Project, f.Path)
+	return f.Owner == r.to.Owner && r.reach.covers(base, f.Project, f.Path)
 }
 
 // near returns the folders of targets that the rollback may write to.

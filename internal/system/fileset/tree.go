@@ -52,7 +52,7 @@ func ReadTree(root *files.Dir, name string, known *Hashes) (out Tree, ok bool, e
 	}
 	r := treeReader{root: root, tree: Tree{}, known: known}
 	if !info.IsDir() {
-		err = r.file(root, name, name, path.Base(name), info)
+		err = r.addFile(root, name, name, path.Base(name), info)
 		return r.tree, true, err
 	}
 	err = r.readFolder(name, "", 0)
@@ -105,7 +105,7 @@ func (r *treeReader) readFolder(name, rel string, depth int) error {
 		if info.IsDir() {
 			err = r.readFolder(inner, innerRel, depth+1)
 		} else {
-			err = r.file(from, as, inner, innerRel, info)
+			err = r.addFile(from, as, inner, innerRel, info)
 		}
 		if err != nil {
 			return err
@@ -114,8 +114,8 @@ func (r *treeReader) readFolder(name, rel string, depth int) error {
 	return nil
 }
 
-// file takes a file, which is as in from. name is its name in the root, rel that in the tree.
-func (r *treeReader) file(from *files.Dir, as, name, rel string, info fs.FileInfo) error {
+// addFile takes a file, which is as in from. name is its name in the root, rel that in the tree.
+func (r *treeReader) addFile(from *files.Dir, as, name, rel string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: is not a regular file", name)

@@ -105,7 +105,7 @@ func (r *Runner) Run(ctx context.Context, c Call, l Limits) (Result, error) {
 	}
 	ctx, cancel := l.withTimeout(ctx)
 	defer cancel()
-	s, err := r.prepare(ctx, c)
+	s, err := r.prepareCall(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -158,8 +158,8 @@ func (r *Runner) Stream(ctx context.Context, c Call, l Limits, read func(io.Read
 	return err
 }
 
-// find returns the path of git. ErrNotFound if there is none.
-func (r *Runner) find() (string, error) {
+// gitPath returns the path of git. ErrNotFound if there is none.
+func (r *Runner) gitPath() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.path != "" {
@@ -184,7 +184,7 @@ func (r *Runner) startError(err error) error {
 	r.mu.Lock()
 	r.path = ""
 	r.mu.Unlock()
-	if _, gone := r.find(); gone != nil {
+	if _, gone := r.gitPath(); gone != nil {
 		return gone
 	}
 	return err
@@ -359,7 +359,7 @@ func (r *Runner) OpenObjectReader(ctx context.Context, c Call, l Limits) (*Objec
 }
 
 func (t *ObjectReader) start(r *Runner, c Call) error {
-	s, err := r.prepare(t.ctx, c)
+	s, err := r.prepareCall(t.ctx, c)
 	if err != nil {
 		return err
 	}

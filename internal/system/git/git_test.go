@@ -138,7 +138,7 @@ func TestEveryCallSeesTheseAlone(t *testing.T) {
 				r = &Runner{}
 			}
 			r.path = "/opt/bin/git"
-			s, err := r.prepare(t.Context(), test.call)
+			s, err := r.prepareCall(t.Context(), test.call)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,12 +170,12 @@ func TestATokenGoesOverNoOpenConnection(t *testing.T) {
 		"http://example.org/x": false, "http://127.0.0.1.example.org/x": false, "git://127.0.0.1/x": false,
 		"ssh://git@example.org/x": false, "git@example.org:x": false, "/srv/x": false,
 	} {
-		_, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Token: "tok-en"}})
+		_, err := r.prepareCall(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Token: "tok-en"}})
 		if ok != (err == nil) || !ok && !errors.Is(err, errNotConfidential) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said("https://example.org/x"),
+	if _, err := r.prepareCall(t.Context(), Call{Remote: &Remote{URL: trust.Said("https://example.org/x"),
 		Token: "a\nhost=evil"}}); err == nil {
 		t.Error("a token of two lines says more than a token")
 	}
@@ -220,7 +220,7 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 		"git@alias:x":                   "not found",
 	} {
 		r := &Runner{path: "/opt/bin/git", Lookup: lookup}
-		s, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Public: true}})
+		s, err := r.prepareCall(t.Context(), Call{Remote: &Remote{URL: trust.Said(address), Public: true}})
 		var got string
 		switch {
 		case errors.Is(err, ErrPrivate):
@@ -236,7 +236,7 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
-		if _, err := r.prepare(t.Context(), Call{Remote: &Remote{URL: trust.Said(address)}}); err != nil {
+		if _, err := r.prepareCall(t.Context(), Call{Remote: &Remote{URL: trust.Said(address)}}); err != nil {
 			t.Errorf("%s, where private is admitted: %v", address, err)
 		}
 	}
@@ -244,7 +244,7 @@ func TestAPublicHostHasNoPrivateAddress(t *testing.T) {
 		Env: []string{"HTTPS_PROXY=http://proxy.example:3128", "NO_PROXY=inner.example"}}
 	for address, ok := range map[string]bool{"https://behind.example/x": true, "https://inner.example/x": false,
 		"http://inner.example/x": false} {
-		if _, err := proxied.prepare(t.Context(),
+		if _, err := proxied.prepareCall(t.Context(),
 			Call{Remote: &Remote{URL: trust.Said(address), Public: true}}); ok != (err == nil) {
 			t.Errorf("%s, with a proxy: %v", address, err)
 		}

@@ -235,10 +235,10 @@ type started struct {
 	stdout, stderr io.Writer
 }
 
-// prepare makes the arguments and the environment of a call. The call's own settings come first: those of every call
-// win.
-func (r *Runner) prepare(ctx context.Context, c Call) (*started, error) {
-	program, err := r.find()
+// prepareCall makes the arguments and the environment of a call. The call's own settings come first: those of every
+// call win.
+func (r *Runner) prepareCall(ctx context.Context, c Call) (*started, error) {
+	program, err := r.gitPath()
 	if err != nil {
 		return nil, err
 	}

@@ -102,10 +102,8 @@ func pids(all []process) []int {
 	return out
 }
 
-// Marked lists the processes that run and carry the entry in their environment, as far as this user may look at it.
-func Marked(entry string) []int { return pids(markedOrGrouped(entry, -1)) } // no group has this number
-
-// markedOrGrouped lists the running processes that carry the entry, or are in the group; group 0 matches none.
+// markedOrGrouped lists the running processes that carry the entry in their environment, as far as this user may look
+// at it, or are in the group; group 0 and -1 match none.
 func markedOrGrouped(entry string, group int) []process {
 	var out []process
 	for _, p := range processes() {

@@ -25,7 +25,7 @@ const (
 
 // reaper stands above a tree. Its own process starts the command and nothing else.
 type reaper struct {
-	start   start
+	start   startOrder
 	reports *json.Encoder
 	pid     int             // of the command
 	exited  chan struct{}   // closed when the command has ended
@@ -39,7 +39,7 @@ func Reap() int {
 	orders := os.NewFile(ordersFile, "orders")
 	lines := bufio.NewReader(orders)
 	r := &reaper{exited: make(chan struct{}), empty: make(chan struct{})}
-	if err := r.prepare(lines); err != nil {
+	if err := r.becomeSubreaper(lines); err != nil {
 		fmt.Fprintf(os.Stderr, "%s is started by claudeops itself, when a session begins (%s)\n", ReaperCommand, err)
 		return 2
 	}
@@ -51,7 +51,7 @@ func Reap() int {
 	r.sendReport(report{Started: r.pid})
 	asked := make(chan ending, 1)
 	go r.wait()
-	go follow(lines, asked)
+	go readEnding(lines, asked)
 	select {
 	case <-r.outgrown():
 		r.tooMany = true
@@ -69,8 +69,9 @@ func Reap() int {
 	return 0
 }
 
-// prepare makes this process a subreaper that other processes of its user cannot inspect, and that only SIGKILL ends.
-func (r *reaper) prepare(lines *bufio.Reader) error {
+// becomeSubreaper makes this process a subreaper that other processes of its user cannot inspect, and that only SIGKILL
+// ends.
+func (r *reaper) becomeSubreaper(lines *bufio.Reader) error {
 	// Caught and not ignored: what is ignored stays ignored in the command.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
 		unix.SIGUSR2,
@@ -200,8 +201,8 @@ type ending struct {
 	orphaned bool // the caller has ended itself
 }
 
-// follow reads how the tree is to end.
-func follow(lines *bufio.Reader, asked chan<- ending) {
+// readEnding reads how the tree is to end.
+func readEnding(lines *bufio.Reader, asked chan<- ending) {
 	_, err := lines.ReadBytes('\n')
 	asked <- ending{orphaned: err != nil}
 }

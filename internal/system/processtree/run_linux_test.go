@@ -84,7 +84,7 @@ func TestRunEndsTheWholeTree(t *testing.T) {
 			if err != nil || r.TimedOut != c.timedOut || r.Canceled != c.canceled || len(r.Remaining) > 0 || r.Stdout.Size == 0 {
 				t.Errorf("%+v, %v", r, err)
 			}
-			if left := Marked(mark); len(left) > 0 {
+			if left := pids(markedOrGrouped(mark, -1)); len(left) > 0 {
 				t.Errorf("%v are left", left)
 			}
 			if took := time.Since(began); took > 20*time.Second {

@@ -83,8 +83,8 @@ type End struct {
 	TooMany bool
 }
 
-// start is the first line that the reaper gets: what to run, as JSON.
-type start struct {
+// startOrder is the first line that the reaper gets: what to run, as JSON.
+type startOrder struct {
 	Path  string        `json:"path"`
 	Args  []string      `json:"args"`
 	Env   []string      `json:"env"`

@@ -71,7 +71,7 @@ func Start(c Command, o Options) (*Tree, error) {
 func (t *Tree) startInReaper(c Command, reports *os.File) error {
 	said := json.NewDecoder(bufio.NewReader(reports))
 	var first report
-	err := t.sendOrder(start{
+	err := t.sendOrder(startOrder{
 		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Group: t.options.Group, Grace: t.options.Grace,
 		Most:  t.options.MostProcesses,
 		Extra: c.Extra, UID: t.options.UID, Bound: t.options.MostThreads,
@@ -138,7 +138,7 @@ func (t *Tree) Exited() <-chan struct{} { return t.exited }
 // does not let one go within 10 seconds; see End.Remaining. It may be called once.
 func (t *Tree) End() End {
 	_ = t.sendOrder(order{}) // a reaper that is gone is found out below
-	said, ok := t.answer()
+	said, ok := t.awaitReport()
 	if !ok {
 		_ = t.reaper.Process.Kill()
 		<-t.gone
@@ -157,8 +157,8 @@ func (t *Tree) End() End {
 	return end
 }
 
-// answer waits for the reaper's report of the end. It is woken again and again, in case that somebody stopped it.
-func (t *Tree) answer() (treeResult, bool) {
+// awaitReport waits for the reaper's report of the end. It is woken again and again, in case that somebody stopped it.
+func (t *Tree) awaitReport() (treeResult, bool) {
 	const margin = 30 * time.Second
 	bound := time.NewTimer(t.options.Grace + killBound + margin)
 	defer bound.Stop()

@@ -69,9 +69,6 @@ func (t *Tree) End() End {
 	return end
 }
 
-// Marked needs Linux.
-func Marked(string) []int { return nil }
-
 // KillMarked needs Linux.
 func KillMarked(string) []int { return nil }
 

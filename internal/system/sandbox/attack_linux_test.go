@@ -204,7 +204,7 @@ func becomesRoot() error {
 
 // helpItself asks the helper for another user.
 func helpItself(t targets) error {
-	text, _ := json.Marshal(entry{
+	text, _ := json.Marshal(helperInput{
 		Path: "/bin/sh", Args: []string{"sh", "-c", "cat " + t.State + "/secret"}, Dir: "/",
 		Profile: Profile{Boundary: Boundary{Kind: User}, Account: &Account{UID: os.Getuid() + 1, GID: 1}},
 	})

@@ -91,7 +91,7 @@ func (u Users) ClaimOne(uid int) (*Claim, error) {
 	return u.claim(u.Accounts[at])
 }
 
-func (u Users) file(a Account) string { return filepath.Join(u.Folder, strconv.Itoa(a.UID)) }
+func (u Users) claimPath(a Account) string { return filepath.Join(u.Folder, strconv.Itoa(a.UID)) }
 
 // byAge returns the users, those first that were claimed never or the longest time ago, so that what is overlooked of a
 // session stays apart from the next ones for long.
@@ -99,7 +99,7 @@ func (u Users) byAge() []Account {
 	claimed := map[int]time.Time{}
 	_ = asRoot(func() error { // one that cannot be looked at counts as never claimed
 		for _, a := range u.Accounts {
-			if info, err := os.Lstat(u.file(a)); err == nil {
+			if info, err := os.Lstat(u.claimPath(a)); err == nil {
 				claimed[a.UID] = info.ModTime()
 			}
 		}
@@ -113,11 +113,11 @@ func (u Users) byAge() []Account {
 // claim locks the file of a user; nil, and no error, if somebody else has.
 func (u Users) claim(a Account) (c *Claim, err error) {
 	err = asRoot(func() error {
-		fd, err := unix.Open(u.file(a), unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+		fd, err := unix.Open(u.claimPath(a), unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 		if err != nil {
-			return &os.PathError{Op: "open", Path: u.file(a), Err: err}
+			return &os.PathError{Op: "open", Path: u.claimPath(a), Err: err}
 		}
-		f := os.NewFile(uintptr(fd), u.file(a)) //nolint:gosec // the kernel gave it
+		f := os.NewFile(uintptr(fd), u.claimPath(a)) //nolint:gosec // the kernel gave it
 		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			if errors.Is(err, unix.EWOULDBLOCK) {
 				err = nil

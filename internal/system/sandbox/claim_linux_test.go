@@ -130,7 +130,7 @@ func TestTheUserThatRestedLongestIsClaimedFirst(t *testing.T) {
 	u := testUsers(t, 3)
 	age := func(i int, ago time.Duration) {
 		at := time.Now().Add(-ago)
-		if err := os.Chtimes(u.file(u.Accounts[i]), at, at); err != nil {
+		if err := os.Chtimes(u.claimPath(u.Accounts[i]), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}

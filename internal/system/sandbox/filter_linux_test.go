@@ -43,7 +43,7 @@ func TestAnotherFilterDoesNotPassForOurs(t *testing.T) {
 			if err := installFilter([]bpf.Instruction{allow()}); err != nil {
 				return err
 			}
-			var e entry
+			var e helperInput
 			if err := e.countFilters(); err != nil || !e.counted {
 				return errors.Join(errors.New("the kernel does not tell how many filters there are"), err)
 			}
@@ -148,7 +148,7 @@ func TestTheFilterRefusesEveryWayPastThePorts(t *testing.T) {
 		"another architecture":       {asked{unix.AUDIT_ARCH_I386, unix.SYS_OPENAT, [6]uint32{}}, never},
 		"numbers of x32":             {asked{filterArch, otherNumbers | unix.SYS_GETPID, [6]uint32{}}, never},
 	} {
-		for kind, e := range map[string]entry{
+		for kind, e := range map[string]helperInput{
 			"any": {}, "model": {Profile: Profile{Ports: []uint16{443}}},
 			"address": {Profile: Profile{Ports: []uint16{8080}, NoUDP: true}},
 		} {

@@ -26,7 +26,7 @@ func leavingCalls() []uint32 {
 // Landlock sees neither another protocol, nor a connection that is made by sending, nor listen(2) on a socket that was
 // never bound, for which the kernel takes a port on all addresses. A filter sees the number of a socket and not its
 // family, so listening and accepting are refused for unix sockets as well.
-func (e *entry) socketCalls() []filtered {
+func (e *helperInput) socketCalls() []filtered {
 	const fastOpen = 0x20000000 // MSG_FASTOPEN
 	internet := []bpf.Instruction{allow()}
 	if e.Ports != nil {
@@ -71,7 +71,7 @@ func (e *entry) socketCalls() []filtered {
 
 // limitedSockets filters internet sockets where TCP is limited to ports: it permits TCP itself and, unless names need
 // not be looked up, UDP.
-func (e *entry) limitedSockets() []bpf.Instruction {
+func (e *helperInput) limitedSockets() []bpf.Instruction {
 	const kindBits, asKind, protocol = 0xf, 0, 2
 	otherProtocol := denySyscall(unix.EPROTONOSUPPORT)
 	only := func(number uint32) []bpf.Instruction {

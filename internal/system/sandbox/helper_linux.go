@@ -42,7 +42,7 @@ func Enter() int {
 	return ExitNotConfined // not reached
 }
 
-func readEntry() (e entry, err error) {
+func readEntry() (e helperInput, err error) {
 	const most = 8 << 20
 	f := os.NewFile(entryFile, "entry")
 	text, err := io.ReadAll(io.LimitReader(f, most))
@@ -54,7 +54,7 @@ func readEntry() (e entry, err error) {
 
 // confine gives up, step by step, what the command may not have. The order matters: each step needs rights that a later
 // one takes.
-func (e *entry) confine() error {
+func (e *helperInput) confine() error {
 	parent := unix.Getppid()
 	for _, step := range []struct {
 		what string
@@ -84,7 +84,7 @@ func (e *entry) confine() error {
 }
 
 // limit sets the limits of resources. They apply to all descendants of the process, and cannot be raised again.
-func (e *entry) limit() error {
+func (e *helperInput) limit() error {
 	const ownFiles = 0o077
 	if !e.Modes {
 		unix.Umask(ownFiles)
@@ -101,7 +101,7 @@ func (e *entry) limit() error {
 }
 
 // becomeUser becomes the agents' user, with its group and that of all agents alone.
-func (e *entry) becomeUser() error {
+func (e *helperInput) becomeUser() error {
 	if e.Account == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func ownKeyring() error {
 }
 
 // verifyEffect looks whether the steps had their effect.
-func (e *entry) verifyEffect() error {
+func (e *helperInput) verifyEffect() error {
 	if e.Account != nil {
 		uid, euid, suid := unix.Getresuid()
 		gid, egid, sgid := unix.Getresgid()
@@ -170,7 +170,7 @@ func (e *entry) verifyEffect() error {
 
 // countFilters counts the filters of system calls that the thread has already, such as that of a container. What it
 // opens can be read once more whatever Landlock then keeps from being opened.
-func (e *entry) countFilters() (err error) {
+func (e *helperInput) countFilters() (err error) {
 	if filterArch == 0 {
 		return nil
 	}
@@ -200,7 +200,7 @@ func filtersIn(status io.ReaderAt) (n int, counted bool, err error) {
 
 // verifyFiltered looks whether the thread has one filter more than before. Where the number is not known, it looks
 // whether there is any, which may be a container's.
-func (e *entry) verifyFiltered() error {
+func (e *helperInput) verifyFiltered() error {
 	if filterArch == 0 {
 		return nil
 	}
@@ -231,7 +231,7 @@ func configOf(abi int) (landlock.Config, error) {
 
 // restrict puts the process under the rules of Landlock, for ever. It fails where the kernel has not all of what the
 // boundary's ABI stands for.
-func (e *entry) restrict() error {
+func (e *helperInput) restrict() error {
 	abi := e.Boundary.ABI
 	if abi == 0 {
 		return nil
@@ -252,7 +252,7 @@ func (e *entry) restrict() error {
 }
 
 // pathRules permit what the profile names, or with User all that is not hidden.
-func (e *entry) pathRules(abi int) []landlock.Rule {
+func (e *helperInput) pathRules(abi int) []landlock.Rule {
 	hidden := resolvedAsFar(e.Hidden)
 	if e.Account != nil {
 		all := pathRules(abi, []string{"/"}, hidden, permission{change: true, devices: true, sockets: true})
@@ -265,7 +265,7 @@ func (e *entry) pathRules(abi int) []landlock.Rule {
 }
 
 // portRules permit TCP to the ports, and the questions that find the addresses of names.
-func (e *entry) portRules(abi int) (rules []landlock.Rule) {
+func (e *helperInput) portRules(abi int) (rules []landlock.Rule) {
 	for _, port := range e.Ports {
 		rules = append(rules, landlock.ConnectTCP(port))
 	}
@@ -330,7 +330,7 @@ const (
 
 // filter refuses system calls, permanently and for all descendants of the process: calls that the rules of files, users
 // and ports would not stop, and calls whose effects would outlive the session.
-func (e *entry) filter() error {
+func (e *helperInput) filter() error {
 	if filterArch == 0 {
 		return nil
 	}
@@ -352,7 +352,7 @@ func installFilter(instructions []bpf.Instruction) error {
 
 // filterProgram returns the filter. System calls of another architecture, which have other numbers, are refused
 // altogether.
-func (e *entry) filterProgram() []bpf.Instruction {
+func (e *helperInput) filterProgram() []bpf.Instruction {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: archAt, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: filterArch, SkipTrue: 1},
@@ -373,7 +373,7 @@ type filtered struct {
 	then   []bpf.Instruction
 }
 
-func (e *entry) filteredCalls() (calls []filtered) {
+func (e *helperInput) filteredCalls() (calls []filtered) {
 	for _, number := range leavingCalls() {
 		// as on a kernel without them, for which programs are prepared
 		calls = append(calls, filtered{number, []bpf.Instruction{denySyscall(unix.ENOSYS)}})

@@ -57,8 +57,8 @@ type Limits struct {
 // DefaultLimits returns the limits that apply unless configured otherwise.
 func DefaultLimits() Limits { return Limits{Threads: 1024, FileBytes: 1 << 30} }
 
-// entry is the helper's input: the command to become, and its rules.
-type entry struct {
+// helperInput is the helper's input: the command to become, and its rules.
+type helperInput struct {
 	Path string
 	Args []string
 	Env  []string
@@ -85,7 +85,8 @@ func (p Profile) Wrap(c processtree.Command) (processtree.Command, error) {
 	if c.Extra != nil {
 		return c, errors.New("a confined command has no extra file")
 	}
-	text, err := json.Marshal(entry{Path: c.Path, Args: c.Args, Env: append([]string{}, c.Env...), Dir: c.Dir, Profile: p})
+	text, err := json.Marshal(helperInput{Path: c.Path, Args: c.Args, Env: append([]string{}, c.Env...), Dir: c.Dir,
+		Profile: p})
 	if err != nil {
 		return c, err
 	}

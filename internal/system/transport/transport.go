@@ -225,7 +225,7 @@ func (t *Transport) sendOnce(c *call) (*http.Response, *tryFailure) {
 	}
 	limits, end := t.withDeadline(parent, c)
 	defer end()
-	resp, err := t.http.RoundTrip(t.prepare(limits.ctx, c))
+	resp, err := t.http.RoundTrip(t.newRequest(limits.ctx, c))
 	limits.answered()
 	if err != nil {
 		return nil, t.classify(parent, limits, err)
@@ -242,8 +242,8 @@ func (t *Transport) sendOnce(c *call) (*http.Response, *tryFailure) {
 	return t.finishResponse(c, resp, body), nil
 }
 
-// prepare makes the request that is sent: the caller's, with our headers and a body that can be read.
-func (t *Transport) prepare(ctx context.Context, c *call) *http.Request {
+// newRequest makes the request that is sent: the caller's, with our headers and a body that can be read.
+func (t *Transport) newRequest(ctx context.Context, c *call) *http.Request {
 	out := c.req.Clone(ctx)
 	out.Host, out.URL.User = "", nil // neither may point elsewhere or carry a password
 	// A caller's Authorization never goes out; Accept-Encoding is net/http's affair, which undoes what it asks for; and an

@@ -147,7 +147,7 @@ func editedExample(t *testing.T, path string, raw []byte) string {
 	if err := json.Unmarshal(raw, &file); err != nil {
 		t.Fatal(err)
 	}
-	edited, err := textedit.Apply(read(t, path), file.Edits)
+	edited, err := textedit.Apply(read(t, path), file.Edits, nil)
 	if err != nil || len(file.Edits) == 0 {
 		t.Errorf("%d edits of %s: %v", len(file.Edits), path, err)
 	}

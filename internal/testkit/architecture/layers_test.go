@@ -43,7 +43,7 @@ func reserved() map[string][]string {
 		"internal/gitprovider/providertest": {"internal/testkit"},
 		"internal/records/store":            {"internal/app", "bench/agents", "bench/http", "bench/year"},
 		"internal/operation/operationtest":  nil,
-		"internal/testkit":                  nil,
+		"internal/testkit":                  {"bench/facts"},
 		"internal/app":                      {"internal/cli"},
 		"internal/cli":                      {"cmd/claudeops"},
 	}

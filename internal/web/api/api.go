@@ -86,7 +86,7 @@ func Routes(o Options) (routes []httpx.Route, docs func() (Docs, error)) {
 	webhooks := newWebhooks(o)
 	documents := &documents{sync.OnceValues(func() (description,
 		error) {
-		return describe(o.Settings.Version, o.Guard.BasePath, routes)
+		return describeAPI(o.Settings.Version, o.Guard.BasePath, routes)
 	})}
 	routes = slices.Concat(operations.routes(append(o.Toolsets, Toolset(o), operation.Toolset{Operations: o.Acts})),
 		probes.routes(),
@@ -124,15 +124,15 @@ const (
 	maxLimit     = 200
 )
 
-// page selects a part of a listing.
-type page struct {
+// pageParams selects a part of a listing.
+type pageParams struct {
 	before int64 // rows with a lower number; 0: from the newest
 	limit  int
 }
 
 // pageOf reads cursor and limit. A cursor is valid for the listing that made it; its form may change.
-func pageOf(listing, cursor string, limit int) (page, error) {
-	p := page{limit: min(limit, maxLimit)}
+func pageOf(listing, cursor string, limit int) (pageParams, error) {
+	p := pageParams{limit: min(limit, maxLimit)}
 	if limit == 0 {
 		p.limit = defaultLimit
 	}
@@ -156,7 +156,7 @@ func cursorAfter(listing string, seq int64) string {
 
 // cutPage drops the row beyond the page that was read to see whether there is more, and says where the next page
 // begins.
-func cutPage[T any](listing string, p page, rows []T, seq func(T) int64) (kept []T, next string) {
+func cutPage[T any](listing string, p pageParams, rows []T, seq func(T) int64) (kept []T, next string) {
 	if len(rows) <= p.limit {
 		return rows, ""
 	}

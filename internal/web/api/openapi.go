@@ -38,8 +38,8 @@ func (h *documents) routes() []httpx.Route {
 	}
 }
 
-// describe makes the description of the routes.
-func describe(version, basePath string, routes []httpx.Route) (d description, err error) {
+// describeAPI makes the description of the routes.
+func describeAPI(version, basePath string, routes []httpx.Route) (d description, err error) {
 	types := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",

@@ -54,12 +54,12 @@ func (h *operationRoutes) routes(sets []operation.Toolset) (routes []httpx.Route
 func rejecter(set operation.Toolset, o operation.Operation) func(*httpx.Request, *fault.Error) error {
 	if o.Reject != nil {
 		return func(req *httpx.Request, why *fault.Error) error {
-			return o.Reject(req.Context(), call(req, o, nil), why)
+			return o.Reject(req.Context(), operationCall(req, o, nil), why)
 		}
 	}
 	return func(req *httpx.Request, why *fault.Error) error {
 		if o.Effect != operation.Read && set.Reject != nil {
-			set.Reject(req.Context(), call(req, o, nil), o.Name, why)
+			set.Reject(req.Context(), operationCall(req, o, nil), o.Name, why)
 		}
 		return why
 	}
@@ -98,7 +98,7 @@ func formed(form *operation.Form, o operation.Operation, err error) error {
 	return &httpx.FormedError{Err: err, Failure: form.Failure(o, err, operation.RequestIDOf(err))}
 }
 
-func call(req *httpx.Request, o operation.Operation, raw []byte) operation.Call {
+func operationCall(req *httpx.Request, o operation.Operation, raw []byte) operation.Call {
 	c := req.Call(raw)
 	if !o.ForPeople() || o.Needs.OwnGates {
 		c.ID = "" // an attempt has its own
@@ -131,7 +131,7 @@ func (h *operationRoutes) handle(
 		return err
 	}
 	a, err := h.replies.once(req, key, raw, refused, func() (httpx.Response, error) {
-		output, err := o.Handle(req.Context(), call(req, o, raw))
+		output, err := o.Handle(req.Context(), operationCall(req, o, raw))
 		return response(o, output), err
 	})
 	if err != nil {
@@ -231,7 +231,7 @@ func (h *operationRoutes) foundRoute(sets []operation.Toolset) httpx.Route {
 		Takes: foundTakes,
 		Body:  &httpx.BodyLimit{Bytes: maxFoundBody, Advice: "give less at once"},
 		Handle: func(req *httpx.Request) (httpx.Response, error) {
-			set, o, has := find(req, sets)
+			set, o, has := findTool(req, sets)
 			if !has {
 				return httpx.Response{}, fault.New(fault.NotFound, "there is no tool %s", httpx.Quote(req.PathValue("name")))
 			}
@@ -245,7 +245,7 @@ func (h *operationRoutes) foundRoute(sets []operation.Toolset) httpx.Route {
 			return response, formed(set.Form, o, err)
 		},
 		Refused: func(req *httpx.Request, why *fault.Error) error {
-			if set, o, has := find(req, sets); has {
+			if set, o, has := findTool(req, sets); has {
 				return rejecter(set, o)(req, why)
 			}
 			return why
@@ -258,8 +258,8 @@ func (h *operationRoutes) foundRoute(sets []operation.Toolset) httpx.Route {
 	}
 }
 
-// find returns the tool that a request names, among those that there are now.
-func find(req *httpx.Request, sets []operation.Toolset) (operation.Toolset, operation.Operation, bool) {
+// findTool returns the tool that a request names, among those that there are now.
+func findTool(req *httpx.Request, sets []operation.Toolset) (operation.Toolset, operation.Operation, bool) {
 	for _, set := range sets {
 		for _, o := range set.Found(req.Context()) {
 			if o.Name == req.PathValue("name") {

@@ -93,7 +93,8 @@ func (h *proposals) list(ctx context.Context, _ operation.Call, q proposalParams
 
 // attempts reads a page and one row more, which tells whether there is another page. The store gives maxLimit rows at
 // most, so the one more of a full page is asked for by itself.
-func (h *proposals) attempts(ctx context.Context, p page, q record.AttemptQuery) ([]record.RecordedAttempt, error) {
+func (h *proposals) attempts(ctx context.Context, p pageParams, q record.AttemptQuery) ([]record.RecordedAttempt,
+	error) {
 	q.Before, q.Limit = p.before, min(p.limit+1, record.MaxAttemptLimit)
 	rows, err := h.records.Attempts(ctx, q)
 	if err != nil || p.limit < record.MaxAttemptLimit || len(rows) < p.limit {

@@ -66,7 +66,7 @@ const maxCallers = 50
 
 func (h *auditPages) audit(req *httpx.Request, q auditPageParams) (httpx.Response, error) {
 	at := placeOf(q.Before, q.After, q.Sort)
-	rows, err := h.find(req.Context(), q, at)
+	rows, err := h.readRows(req.Context(), q, at)
 	if err != nil {
 		return httpx.Response{}, err
 	}
@@ -85,9 +85,9 @@ func (h *auditPages) audit(req *httpx.Request, q auditPageParams) (httpx.Respons
 	return h.htmlOr(err, "audit", view)
 }
 
-// find reads a page of the audit. Titles and files are found among the attempts at proposals, which have an index of
-// them.
-func (h *auditPages) find(ctx context.Context, q auditPageParams, at place) ([]record.RecordedAttempt, error) {
+// readRows reads a page of the audit. Titles and files are found among the attempts at proposals, which have an index
+// of them.
+func (h *auditPages) readRows(ctx context.Context, q auditPageParams, at place) ([]record.RecordedAttempt, error) {
 	since := time.Time{}
 	if q.Days > 0 {
 		since = h.env.Now().AddDate(0, 0, -q.Days)

@@ -184,7 +184,7 @@ func (d *Dashboard) Routes() []httpx.Route {
 			Body: comment, Refused: d.pulls.recordRefusedReview,
 		},
 		{
-			Method: "POST", Pattern: "/sessions", Scope: access.Operate, Page: true, Handle: d.sessions.start,
+			Method: "POST", Pattern: "/sessions", Scope: access.Operate, Page: true, Handle: d.sessions.startSession,
 			Body: note, Refused: rejected(d.sessions.starts),
 		},
 		{

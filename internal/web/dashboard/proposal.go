@@ -189,7 +189,7 @@ func (h *proposalPages) showProposal(req *httpx.Request, q proposalParams) (http
 			q.As == "" {
 			return h.goTo(link.Page), nil
 		}
-		view.Change, title = h.change(req, p, q), p.Title
+		view.Change, title = h.loadChange(req, p, q), p.Title
 		view.CanPromote, view.WhyNot = h.mayPromote(req, p)
 	case fault.CodeOf(err) != fault.NotFound:
 		return httpx.Response{}, err
@@ -249,7 +249,7 @@ func (h *proposalPages) mayPromote(req *httpx.Request, p record.Proposal) (may b
 	return true, ""
 }
 
-func (h *proposalPages) change(req *httpx.Request, p record.Proposal, q proposalParams) *proposedChange {
+func (h *proposalPages) loadChange(req *httpx.Request, p record.Proposal, q proposalParams) *proposedChange {
 	c := &proposedChange{Proposal: p, Prose: pages.Markdown(h.env.Redact(prflow.AgentText(p.Body)))}
 	if !p.PrunedAt.IsZero() {
 		c.DiffNote = "Text and contents were removed on " + p.PrunedAt.UTC().Format(time.DateOnly) +

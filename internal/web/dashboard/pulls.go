@@ -61,7 +61,7 @@ func (h *pullPages) showPull(req *httpx.Request) (httpx.Response, error) {
 	if err != nil {
 		return httpx.Response{}, err
 	}
-	view, err := h.view(req, t, q)
+	view, err := h.loadPage(req, t, q)
 	if err != nil {
 		return httpx.Response{}, h.asProposed(req.Context(), t, err)
 	}
@@ -74,8 +74,8 @@ func (h *pullPages) showPull(req *httpx.Request) (httpx.Response, error) {
 	return h.html("pull", view)
 }
 
-// view returns the page for a person. The part of the diff that it shows counts as seen from then on.
-func (h *pullPages) view(req *httpx.Request, t pullAddress, q pullParams) (pullPage, error) {
+// loadPage returns the page for a person. The part of the diff that it shows counts as seen from then on.
+func (h *pullPages) loadPage(req *httpx.Request, t pullAddress, q pullParams) (pullPage, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), statusTimeout)
 	defer cancel()
 	status, err := h.reader.StatusAt(ctx, t.provider, t.owner, t.name, t.number)

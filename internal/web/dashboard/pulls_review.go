@@ -55,7 +55,7 @@ func (h *pullPages) review(req *httpx.Request) (httpx.Response, error) {
 	if len(outcome.Warnings) == 0 {
 		return h.goTo(t.Path() + sent.query.doneAddress(sent.Verb)), nil
 	}
-	view, err := h.view(req, t, sent.query)
+	view, err := h.loadPage(req, t, sent.query)
 	if err != nil {
 		return httpx.Response{}, errors.Join(fault.New(fault.CodeOf(err), "%s But: %s", doneText(sent.Verb),
 			fault.From(err).Message), err)
@@ -89,7 +89,7 @@ func (h *pullPages) sendBack(req *httpx.Request, sent sentReview, why error) (ht
 		return httpx.Response{}, why
 	}
 	e := fault.From(why)
-	view, err := h.view(req, t, sent.query)
+	view, err := h.loadPage(req, t, sent.query)
 	if err != nil || !view.May() {
 		return httpx.Response{}, why
 	}

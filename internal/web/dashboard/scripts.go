@@ -52,7 +52,7 @@ func (h *scriptPages) routes(page func(string, httpx.Func) httpx.Route) []httpx.
 		page(scriptsPath, withQuery(h.showScripts)), page(scriptsPath+"/{name}", h.showScript), page("/script-runs/{id}",
 			h.showScriptRun),
 		{
-			Method: "POST", Pattern: scriptsPath + "/{name}/run", Scope: access.Operate, Page: true, Handle: h.start,
+			Method: "POST", Pattern: scriptsPath + "/{name}/run", Scope: access.Operate, Page: true, Handle: h.startScript,
 			Body: &httpx.BodyLimit{Bytes: 256 << 10, Advice: "give less at once"}, Refused: h.recordRefusedRun,
 		},
 	}
@@ -60,11 +60,11 @@ func (h *scriptPages) routes(page func(string, httpx.Func) httpx.Route) []httpx.
 
 // recordRefusedRun records a run that never came to its script.
 func (h *scriptPages) recordRefusedRun(req *httpx.Request, why *fault.Error) error {
-	h.desk.Refused(req.Context(), h.call(req), req.PathValue("name"), why)
+	h.desk.Refused(req.Context(), h.operationCall(req), req.PathValue("name"), why)
 	return why
 }
 
-func (h *scriptPages) call(req *httpx.Request) operation.Call {
+func (h *scriptPages) operationCall(req *httpx.Request) operation.Call {
 	return operation.Call{Caller: req.Caller(), Ceiling: req.Principal.Ceiling, Person: true}
 }
 
@@ -134,14 +134,14 @@ func rowOf(r scripts.ScriptRunItem) runRow {
 func (h *scriptPages) showScripts(req *httpx.Request, _ scriptsParams) (httpx.Response, error) {
 	view := scriptsPage{Page: h.frame(req, "Scripts", scriptsPath)}
 	var err error
-	if view.List, err = h.desk.List(req.Context(), h.call(req)); err != nil {
+	if view.List, err = h.desk.List(req.Context(), h.operationCall(req)); err != nil {
 		view.Off = fault.From(err).Message
 		return h.html("scripts", view)
 	}
 	if view.sortable, err = sortRows(req.URL.Query(), "name", scriptColumns(), view.List.Scripts); err != nil {
 		return httpx.Response{}, err
 	}
-	runs, err := h.desk.Runs(req.Context(), h.call(req), scripts.ScriptRunsRequest{Limit: runsShown})
+	runs, err := h.desk.Runs(req.Context(), h.operationCall(req), scripts.ScriptRunsRequest{Limit: runsShown})
 	if err != nil {
 		return httpx.Response{}, err
 	}
@@ -170,16 +170,17 @@ type scriptField struct {
 }
 
 func (h *scriptPages) showScript(req *httpx.Request) (httpx.Response, error) {
-	view, err := h.view(req)
+	view, err := h.loadPage(req)
 	return h.htmlOr(err, "script", view)
 }
 
-func (h *scriptPages) view(req *httpx.Request) (scriptPage, error) {
-	shown, err := h.desk.Show(req.Context(), h.call(req), req.PathValue("name"))
+func (h *scriptPages) loadPage(req *httpx.Request) (scriptPage, error) {
+	shown, err := h.desk.Show(req.Context(), h.operationCall(req), req.PathValue("name"))
 	if err != nil {
 		return scriptPage{}, err
 	}
-	runs, err := h.desk.Runs(req.Context(), h.call(req), scripts.ScriptRunsRequest{Script: shown.Name, Limit: runsShown})
+	runs, err := h.desk.Runs(req.Context(), h.operationCall(req),
+		scripts.ScriptRunsRequest{Script: shown.Name, Limit: runsShown})
 	if err != nil {
 		return scriptPage{}, err
 	}
@@ -203,7 +204,7 @@ func (h *scriptPages) view(req *httpx.Request) (scriptPage, error) {
 
 // sendBack shows the form again as it was sent, and what is wrong with it.
 func (h *scriptPages) sendBack(req *httpx.Request, form url.Values, why error) (httpx.Response, error) {
-	view, err := h.view(req)
+	view, err := h.loadPage(req)
 	if err != nil || view.WhyNot != "" || !httpx.PrefersHTML(req.Request) {
 		return httpx.Response{}, why
 	}
@@ -245,14 +246,14 @@ func fieldsOf(schema map[string]any) (fields []scriptField) {
 	return fields
 }
 
-// start runs a script for a person, who is led to the run as soon as it has begun.
-func (h *scriptPages) start(req *httpx.Request) (httpx.Response, error) {
+// startScript runs a script for a person, who is led to the run as soon as it has begun.
+func (h *scriptPages) startScript(req *httpx.Request) (httpx.Response, error) {
 	name := req.PathValue("name")
 	form, err := httpx.ReadForm(req)
 	if err != nil {
 		return httpx.Response{}, h.recordRefusedRun(req, fault.From(err))
 	}
-	shown, err := h.desk.Show(req.Context(), h.call(req), name)
+	shown, err := h.desk.Show(req.Context(), h.operationCall(req), name)
 	if err != nil {
 		return httpx.Response{}, err
 	}
@@ -261,7 +262,7 @@ func (h *scriptPages) start(req *httpx.Request) (httpx.Response, error) {
 		return h.sendBack(req, form, h.recordRefusedRun(req, fault.New(fault.InvalidArgument, "%s", strings.Join(problems,
 			"; "))))
 	}
-	call := h.call(req)
+	call := h.operationCall(req)
 	if call.Arguments, err = json.Marshal(arguments); err != nil {
 		return httpx.Response{}, err
 	}
@@ -321,7 +322,7 @@ type runPage struct {
 }
 
 func (h *scriptPages) showScriptRun(req *httpx.Request) (httpx.Response, error) {
-	r, err := h.desk.Run(req.Context(), h.call(req), req.PathValue("id"))
+	r, err := h.desk.Run(req.Context(), h.operationCall(req), req.PathValue("id"))
 	if err != nil {
 		return httpx.Response{}, err
 	}

@@ -390,8 +390,9 @@ func (h *sessionPages) startForm(req *httpx.Request) (*startForm, string) {
 	return form, ""
 }
 
-// start starts a session for a person, who is led to it. A form that is refused comes back with what was written.
-func (h *sessionPages) start(req *httpx.Request) (httpx.Response, error) {
+// startSession starts a session for a person, who is led to it. A form that is refused comes back with what was
+// written.
+func (h *sessionPages) startSession(req *httpx.Request) (httpx.Response, error) {
 	form, err := httpx.ReadForm(req)
 	tier := gitprovider.Tier(0)
 	if err == nil {
@@ -411,7 +412,7 @@ func (h *sessionPages) start(req *httpx.Request) (httpx.Response, error) {
 
 func (h *sessionPages) sendBack(req *httpx.Request, form url.Values, tier gitprovider.Tier,
 	why error) (httpx.Response, error) {
-	view, err := h.view(req, sessionPageParams{})
+	view, err := h.loadPage(req, sessionPageParams{})
 	if err != nil || view.Start == nil || !httpx.PrefersHTML(req.Request) {
 		return httpx.Response{}, why
 	}

@@ -73,11 +73,11 @@ type sessionNumbers struct {
 const journalShown = 30
 
 func (h *sessionPages) showSessions(req *httpx.Request, q sessionPageParams) (httpx.Response, error) {
-	view, err := h.view(req, q)
+	view, err := h.loadPage(req, q)
 	return h.htmlOr(err, "sessions", view)
 }
 
-func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessionsPage, err error) {
+func (h *sessionPages) loadPage(req *httpx.Request, q sessionPageParams) (view sessionsPage, err error) {
 	query := sessions.Query{Before: q.Before, After: q.After, Oldest: q.Sort != "",
 		State: sessions.State(q.State), Tier: gitprovider.Tier(q.Tier),
 		Search: strings.TrimSpace(q.Q), Limit: pageSize + 1}
@@ -100,7 +100,7 @@ func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessi
 			{"tier", "Tier", chosen("Tier", tier, [][2]string{{"1", "Tier 1"}, {"2", "Tier 2"}, {"3", "Tier 3"}})},
 		},
 	}
-	view.page(req.URL.Query(), rows, pageSize)
+	view.linkNeighbours(req.URL.Query(), rows, pageSize)
 	for _, r := range rows[:min(len(rows), pageSize)] {
 		view.Rows = append(view.Rows, h.sessionRowOf(req, r))
 	}
@@ -118,8 +118,8 @@ func (h *sessionPages) view(req *httpx.Request, q sessionPageParams) (view sessi
 	return view, err
 }
 
-// page says where newer and older rows are.
-func (v *sessionsPage) page(query url.Values, rows []sessions.Record, size int) {
+// linkNeighbours says where newer and older rows are.
+func (v *sessionsPage) linkNeighbours(query url.Values, rows []sessions.Record, size int) {
 	from := "before"
 	v.Order = order{Turn: beside(query, "sort", "oldest", "before")}
 	if query.Get("sort") != "" {

@@ -254,7 +254,7 @@ func (h *consentPages) showConsent(req *httpx.Request) (httpx.Response, error) {
 	if err != nil || done != nil {
 		return *orNone(done), err
 	}
-	return h.page(req, given, wanted, "", gitprovider.TierObserve)
+	return h.consentForm(req, given, wanted, "", gitprovider.TierObserve)
 }
 
 // parseAuthRequest reads what a program wants. done is the answer where that is sent back to the program at once.
@@ -284,7 +284,7 @@ func (h *consentPages) parseAuthRequest(req *httpx.Request, given url.Values) (o
 	return wanted, nil, err
 }
 
-func (h *consentPages) page(req *httpx.Request, given url.Values, wanted oauth.Request, failed string,
+func (h *consentPages) consentForm(req *httpx.Request, given url.Values, wanted oauth.Request, failed string,
 	tier gitprovider.Tier) (httpx.Response, error) {
 	key, cookie := h.browserKey(req)
 	view := consentPage{
@@ -396,7 +396,7 @@ func (h *consentPages) letIn(req *httpx.Request) (httpx.Response, error) {
 		if code != fault.InvalidArgument && code != fault.Forbidden || !httpx.PrefersHTML(req.Request) {
 			return httpx.Response{}, err
 		}
-		response, pageErr := h.page(req, form, wanted, h.env.Message(fault.From(err).Message), tier)
+		response, pageErr := h.consentForm(req, form, wanted, h.env.Message(fault.From(err).Message), tier)
 		response.Status = code.HTTPStatus()
 		return response, pageErr
 	}

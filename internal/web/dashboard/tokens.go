@@ -99,7 +99,7 @@ func (h *tokenPages) showTokens(req *httpx.Request, agents bool) (httpx.Response
 	if err := httpx.DecodeQuery(req, &q); err != nil {
 		return httpx.Response{}, err
 	}
-	view, err := h.view(req, agents)
+	view, err := h.loadPage(req, agents)
 	if err != nil {
 		return httpx.Response{}, err
 	}
@@ -140,7 +140,7 @@ func (f *tokenForm) offer(who access.Principal, tier gitprovider.Tier, scopes ac
 	}
 }
 
-func (h *tokenPages) view(req *httpx.Request, agents bool) (tokensPage, error) {
+func (h *tokenPages) loadPage(req *httpx.Request, agents bool) (tokensPage, error) {
 	view := h.blank(req, agents)
 	all, err := h.entries(req)
 	for _, t := range all {
@@ -208,7 +208,7 @@ func (h *tokenPages) createToken(req *httpx.Request, agents bool) (httpx.Respons
 	if err != nil {
 		return h.sendBack(req, form, agents, err)
 	}
-	view, err := h.view(req, agents)
+	view, err := h.loadPage(req, agents)
 	if err != nil { // it exists all the same, and its secret could not be shown again
 		view = h.blank(req, agents)
 	}
@@ -274,7 +274,7 @@ func (h *tokenPages) newMadeToken(req *httpx.Request, t credentials.TokenMade) *
 }
 
 func (h *tokenPages) sendBack(req *httpx.Request, form url.Values, agents bool, why error) (httpx.Response, error) {
-	view, err := h.view(req, agents)
+	view, err := h.loadPage(req, agents)
 	if err != nil || !httpx.PrefersHTML(req.Request) {
 		return httpx.Response{}, why
 	}

@@ -159,7 +159,7 @@ type actListParams struct {
 }
 
 func (h *actPages) showActList(req *httpx.Request, _ actListParams) (httpx.Response, error) {
-	view, err := h.view(req)
+	view, err := h.requestedView(req)
 	if err != nil {
 		return httpx.Response{}, err
 	}
@@ -171,7 +171,7 @@ func (h *actPages) showActList(req *httpx.Request, _ actListParams) (httpx.Respo
 	})
 }
 
-func (h *actPages) view(req *httpx.Request) (operation.View, error) {
+func (h *actPages) requestedView(req *httpx.Request) (operation.View, error) {
 	out, err := h.list.Handle(req.Context(), req.Call([]byte("{}")))
 	if err != nil {
 		return operation.View{}, err
@@ -189,7 +189,7 @@ type actAsk struct {
 
 // showConfirmation shows the question about a row. If the row is gone, the person is led back to the list.
 func (h *actPages) showConfirmation(req *httpx.Request) (httpx.Response, error) {
-	view, err := h.view(req)
+	view, err := h.requestedView(req)
 	if err != nil {
 		return httpx.Response{}, err
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/gateway"
 	"github.com/claudeops/claudeops/internal/agents/oauth"
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/base/turns"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/signin"
 )
@@ -92,7 +92,7 @@ const way = "https"
 type Server struct {
 	options Options
 	wrong   *httpx.Failures
-	turns   turns.Turns     // to look into the records
+	turns   mcpio.Turns     // to look into the records
 	ctx     context.Context // ends with the server
 	end     context.CancelFunc
 
@@ -105,7 +105,7 @@ type Server struct {
 func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
 	const atATime = 16
-	s := &Server{options: o, turns: turns.New(atATime), sessions: map[string]*session{}, stateless: map[string]*session{}}
+	s := &Server{options: o, turns: mcpio.NewTurns(atATime), sessions: map[string]*session{}, stateless: map[string]*session{}}
 	s.wrong = httpx.NewFailures(o.Now, wrongEach, wrongAll,
 		"too many requests without a good token")
 	s.ctx, s.end = context.WithCancel(context.Background())

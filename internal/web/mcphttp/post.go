@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -52,16 +52,16 @@ func (s *Server) post(req *httpx.Request) (httpx.Response, error) {
 	if err != nil {
 		return httpx.Response{}, err
 	}
-	return n.answer(req, x, h, begun)
+	return n.postMessage(req, x, h, begun)
 }
 
 // readMessage reads a body up to the permitted length; for a longer one, Exchange.Size is its minimum length.
-func readMessage(req *httpx.Request) (exchange.Exchange, error) {
+func readMessage(req *httpx.Request) (mcpio.Exchange, error) {
 	body, whole, err := httpx.ReadSome(req, "application/json")
 	if err != nil || whole {
-		return exchange.Exchange{Message: body}, err
+		return mcpio.Exchange{Message: body}, err
 	}
-	return exchange.Exchange{Message: body[:keptHead], Size: max(req.ContentLength, maxMessage+1)}, nil
+	return mcpio.Exchange{Message: body[:keptHead], Size: max(req.ContentLength, maxMessage+1)}, nil
 }
 
 // sessionOf returns the session that a message belongs to; begun says that it begins with it.
@@ -84,7 +84,7 @@ func (s *Server) sessionOf(req *httpx.Request, who holder, h head, alone bool) (
 
 // requestSession returns the session that a request names.
 func (s *Server) requestSession(req *httpx.Request, who holder) (*session, error) {
-	n, foreign := s.find(req.Header.Get(sessionHeader), who)
+	n, foreign := s.findSession(req.Header.Get(sessionHeader), who)
 	if foreign {
 		why := fault.New(fault.NotFound, "the session was begun with another token")
 		s.options.Tokens.Refused(req.Context(), way, s.options.Guard.Client(req.Request), why)
@@ -95,8 +95,8 @@ func (s *Server) requestSession(req *httpx.Request, who holder) (*session, error
 	return n, nil
 }
 
-// answer hands a message over and answers it.
-func (n *session) answer(req *httpx.Request, x exchange.Exchange, h head, begun bool) (httpx.Response, error) {
+// postMessage hands a message over and answers it.
+func (n *session) postMessage(req *httpx.Request, x mcpio.Exchange, h head, begun bool) (httpx.Response, error) {
 	if wait := n.budget.Take(int(max(x.Size, int64(len(x.Message))))); wait > 0 {
 		e := fault.New(fault.LimitReached, "this token has sent what it may send in an hour, and can send again in %s",
 			wait.Truncate(time.Second)+time.Second)
@@ -139,7 +139,7 @@ func (n *session) answer(req *httpx.Request, x exchange.Exchange, h head, begun 
 }
 
 // alone returns an answer that comes alone, or 202 for a message that has none.
-func alone(line []byte, x exchange.Exchange) httpx.Response {
+func alone(line []byte, x mcpio.Exchange) httpx.Response {
 	if len(line) == 0 {
 		return httpx.Response{Status: http.StatusAccepted}
 	}
@@ -161,7 +161,7 @@ func (n *session) greeting(lines [][]byte) httpx.Response {
 		n.shutDown()
 		return httpx.Response{Status: http.StatusAccepted}
 	}
-	response := alone(lines[len(lines)-1], exchange.Exchange{})
+	response := alone(lines[len(lines)-1], mcpio.Exchange{})
 	if json.Unmarshal(response.Bytes, &result) != nil || result.Result.Version == "" {
 		n.shutDown()
 		return response
@@ -179,7 +179,7 @@ func (n *session) late(ctx context.Context, t *stream) httpx.Response {
 			return err
 		}
 		if lines := t.whole(ctx); len(lines) > 0 {
-			_ = out.send(lines[len(lines)-1]) // or the reader is gone
+			_ = out.writeParts(lines[len(lines)-1]) // or the reader is gone
 		}
 		return nil
 	}}
@@ -202,7 +202,7 @@ func (n *session) streamed(ctx context.Context, t *stream, from int, prime bool)
 			if prime {
 				err = out.sendPrimingEvent(t.id)
 			} else {
-				err = out.send() // the client knows at once that there is a stream, though nothing is said for long
+				err = out.writeParts() // the client knows at once that there is a stream, though nothing is said for long
 			}
 			if err == nil {
 				_ = out.follow(ctx, t, from, n.limits.Heartbeat, ending) // or the reader is gone
@@ -273,7 +273,7 @@ func (s *Server) endSession(req *httpx.Request) (httpx.Response, error) {
 	if err != nil {
 		return httpx.Response{}, err
 	}
-	s.remove(n)
+	s.dropSession(n)
 	n.shutDown()
 	return httpx.Response{Status: http.StatusNoContent}, nil
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/gateway"
-	"github.com/claudeops/claudeops/internal/base/exchange"
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -31,7 +31,7 @@ type session struct {
 	budget   *gateway.Budget
 	limits   Limits
 	now      func() time.Time
-	messages chan exchange.Exchange
+	messages chan mcpio.Exchange
 	ending   chan struct{} // closed when nothing more is taken in
 	over     chan struct{} // closed when nothing is answered any more
 	general  *stream       // unsolicited notifications
@@ -68,7 +68,7 @@ func (s *Server) openSession(req *httpx.Request, h holder, id string) (*session,
 	}
 	n := &session{
 		id: id, holder: h.id, budget: arrival.Budget, limits: s.options.Limits, now: s.options.Now,
-		messages: make(chan exchange.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0),
+		messages: make(chan mcpio.Exchange), ending: make(chan struct{}), over: make(chan struct{}), general: newStream(0),
 		begun: time.Now(), used: time.Now(), freed: make(chan struct{}),
 	}
 	n.mu.Lock() // endIfIdle waits until idle is set
@@ -78,7 +78,7 @@ func (s *Server) openSession(req *httpx.Request, h holder, id string) (*session,
 		stop := context.AfterFunc(s.ctx, n.shutDown)
 		defer stop()
 		_ = tokens.Host().ServeExchanges(s.ctx, arrival, n.messages, n.general) // it is in the log
-		s.remove(n)
+		s.dropSession(n)
 		done()
 		tokens.Leave()
 		close(n.over) // now that it no longer counts: a request may wait for its place
@@ -164,7 +164,7 @@ func (s *Server) shared(req *httpx.Request, h holder) (*session, error) {
 	return n, nil
 }
 
-func (s *Server) remove(n *session) {
+func (s *Server) dropSession(n *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.id != "" {
@@ -174,8 +174,8 @@ func (s *Server) remove(n *session) {
 	}
 }
 
-// find returns the session that a request names, if it is one of the token's. foreign: it is another token's.
-func (s *Server) find(id string, h holder) (n *session, foreign bool) {
+// findSession returns the session that a request names, if it is one of the token's. foreign: it is another token's.
+func (s *Server) findSession(id string, h holder) (n *session, foreign bool) {
 	s.mu.Lock()
 	n = s.sessions[id]
 	s.mu.Unlock()
@@ -296,12 +296,12 @@ func (n *session) rememberStream(t *stream) {
 	defer n.mu.Unlock()
 	if n.id != "" {
 		n.streams = append(n.streams, t)
-		n.forget()
+		n.evictStreams()
 	}
 }
 
-// forget lets go of streams that have ended, where they are too many, too large or too old. The caller holds mu.
-func (n *session) forget() {
+// evictStreams lets go of streams that have ended, where they are too many, too large or too old. The caller holds mu.
+func (n *session) evictStreams() {
 	kept, size, written, now := 0, 0, 0, n.now()
 	out := n.streams[:0:0]
 	for at := len(n.streams) - 1; at >= 0; at-- { // the newest first
@@ -333,7 +333,7 @@ func (n *session) streamOf(id int) *stream {
 	if id == 0 {
 		return n.general
 	}
-	n.forget()
+	n.evictStreams()
 	for _, t := range n.streams {
 		if t.id == id {
 			return t
@@ -343,7 +343,7 @@ func (n *session) streamOf(id int) *stream {
 }
 
 // hand passes a message to the loop, and returns the stream for its answers. ended is called after the last one.
-func (n *session) hand(ctx context.Context, x exchange.Exchange, ended func()) (*stream, error) {
+func (n *session) hand(ctx context.Context, x mcpio.Exchange, ended func()) (*stream, error) {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()

@@ -40,7 +40,7 @@ func (t *stream) appendLine(line []byte) {
 		t.bytes -= len(t.lines[0])
 		t.lines, t.dropped = t.lines[1:], t.dropped+1
 	}
-	t.change()
+	t.wakeReaders()
 }
 
 // Write implements io.Writer for a stream of whole lines.
@@ -55,12 +55,12 @@ func (t *stream) markComplete(now time.Time) {
 	defer t.mu.Unlock()
 	if t.ended.IsZero() {
 		t.ended = now
-		t.change()
+		t.wakeReaders()
 	}
 }
 
-// change wakes the readers. The caller holds mu.
-func (t *stream) change() {
+// wakeReaders wakes the readers. The caller holds mu.
+func (t *stream) wakeReaders() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
@@ -175,7 +175,7 @@ func (e *events) follow(ctx context.Context, t *stream, n int, heartbeat time.Du
 		select {
 		case <-changed:
 		case <-ticker.C:
-			if err := e.send([]byte(": still here\n\n")); err != nil {
+			if err := e.writeParts([]byte(": still here\n\n")); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -192,20 +192,20 @@ func (e *events) event(stream, n int, line []byte) error {
 	if e.numbers {
 		head = fmt.Appendf(nil, "id: %d.%d\n", stream, n)
 	}
-	return e.send(append(head, "data: "...), line, []byte("\n\n"))
+	return e.writeParts(append(head, "data: "...), line, []byte("\n\n"))
 }
 
 // sendPrimingEvent writes an event without data, so that a client knows from the beginning where to take up the stream
 // again.
 func (e *events) sendPrimingEvent(stream int) error {
-	return e.send(fmt.Appendf(nil, "id: %d.0\ndata: \n\n", stream))
+	return e.writeParts(fmt.Appendf(nil, "id: %d.0\ndata: \n\n", stream))
 }
 
 // piece is the number of bytes that are written within the bound.
 const piece = 64 << 10
 
-// send writes parts and flushes. The deadline is the network's, so it is of the real clock.
-func (e *events) send(parts ...[]byte) error {
+// writeParts writes parts and flushes. The deadline is the network's, so it is of the real clock.
+func (e *events) writeParts(parts ...[]byte) error {
 	for _, part := range parts {
 		for len(part) > 0 {
 			now := part[:min(len(part), piece)]

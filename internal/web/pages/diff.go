@@ -198,7 +198,7 @@ func (d *Diff) Removed() (n int) {
 // To returns the address of a part.
 func (d *Diff) To(part int) string {
 	query := "?part=" + strconv.Itoa(part)
-	if view := d.view(); view != "" {
+	if view := d.viewName(); view != "" {
 		query += "&view=" + view
 	}
 	if d.As != "" {
@@ -207,8 +207,8 @@ func (d *Diff) To(part int) string {
 	return d.Here + query
 }
 
-// view names how it is shown, as addresses have it; "" for unified.
-func (d *Diff) view() string {
+// viewName names how it is shown, as addresses have it; "" for unified.
+func (d *Diff) viewName() string {
 	switch {
 	case d.Read:
 		return "read"
@@ -237,7 +237,7 @@ func (d *Diff) Views() (out []DiffView) {
 		other := *d
 		other.Split, other.Read = way.Split, way.Read
 		out = append(out, DiffView{[]string{"Unified", "Side by side", "As it reads"}[i], other.To(d.Part) + "#files",
-			d.view() == way.view()})
+			d.viewName() == way.viewName()})
 	}
 	return out
 }
@@ -245,7 +245,7 @@ func (d *Diff) Views() (out []DiffView) {
 // Shown returns the fields that a form has to send so that it comes back to this part.
 func (d *Diff) Shown(mark string) []Shown {
 	out := []Shown{{"part", strconv.Itoa(d.Part)}}
-	if view := d.view(); view != "" {
+	if view := d.viewName(); view != "" {
 		out = append(out, Shown{"view", view})
 	}
 	if mark != "" {

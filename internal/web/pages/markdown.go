@@ -100,9 +100,9 @@ func (inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindImage, image)
 	r.Register(ast.KindAutoLink, autoLink)
 	r.Register(ast.KindRawHTML, rawHTML)
-	r.Register(ast.KindHTMLBlock, block)
-	r.Register(ast.KindFencedCodeBlock, block)
-	r.Register(ast.KindCodeBlock, block)
+	r.Register(ast.KindHTMLBlock, renderBlock)
+	r.Register(ast.KindFencedCodeBlock, renderBlock)
+	r.Register(ast.KindCodeBlock, renderBlock)
 	r.Register(ast.KindHeading, heading)
 }
 
@@ -142,7 +142,7 @@ func rawHTML(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast
 	return ast.WalkSkipChildren, nil
 }
 
-func block(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+func renderBlock(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
 	}

@@ -47,7 +47,7 @@ func Load(show Shower) (*Set, error) {
 	kept := &parts{show: show}
 	for name, file := range parsed.files {
 		set.byName[name] = sync.OnceValues(func() (*template.Template, error) {
-			page, err := parsed.page(file)
+			page, err := parsed.parsePage(file)
 			if err != nil {
 				return nil, err
 			}
@@ -88,7 +88,7 @@ func parsePages() (*sharedTemplates, error) {
 		if isShared, err := path.Match(shared, file); file == layout || isShared || err != nil {
 			continue
 		}
-		if _, err := parsed.page(file); err != nil {
+		if _, err := parsed.parsePage(file); err != nil {
 			return nil, err
 		}
 		parsed.files[strings.TrimSuffix(path.Base(file), ".html")] = file
@@ -96,8 +96,8 @@ func parsePages() (*sharedTemplates, error) {
 	return parsed, nil
 }
 
-// page parses the template of a page, together with those that all pages use.
-func (s *sharedTemplates) page(file string) (*template.Template, error) {
+// parsePage parses the template of a page, together with those that all pages use.
+func (s *sharedTemplates) parsePage(file string) (*template.Template, error) {
 	page, err := s.every.Clone()
 	if err != nil {
 		return nil, err

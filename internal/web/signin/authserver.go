@@ -218,16 +218,16 @@ func (s *AuthServer) answerRefusal(req *httpx.Request, client string, err error)
 	if why.Code == oauth.UnknownClient { // by which programs know to register anew
 		status = http.StatusUnauthorized
 	}
-	return answer(status, why.Code, why.Description, nil), nil
+	return errorResponse(status, why.Code, why.Description, nil), nil
 }
 
 func slowDown(err error) httpx.Response {
 	e := fault.From(err)
-	return answer(http.StatusTooManyRequests, "temporarily_unavailable", e.Message,
+	return errorResponse(http.StatusTooManyRequests, "temporarily_unavailable", e.Message,
 		http.Header{"Retry-After": {strconv.Itoa(int(e.RetryAfter/time.Second) + 1)}})
 }
 
-func answer(status int, code, description string, header http.Header) httpx.Response {
+func errorResponse(status int, code, description string, header http.Header) httpx.Response {
 	return httpx.Response{Status: status, Header: header,
 		Value: map[string]string{"error": code, "error_description": description}}
 }

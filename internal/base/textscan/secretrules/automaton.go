@@ -52,14 +52,14 @@ func newAutomaton(tree *syntax.Regexp) *automaton {
 		}
 	}
 	for _, inst := range a.reading {
-		a.after = append(a.after, follow(program, number, inst.Out))
+		a.after = append(a.after, reachable(program, number, inst.Out))
 	}
-	a.first = a.kept(follow(program, number, uint32(program.Start)))
+	a.first = a.kept(reachable(program, number, uint32(program.Start)))
 	return a
 }
 
-// follow gives what a program reaches from one of its instructions without reading.
-func follow(program *syntax.Prog, number map[uint32]uint16, from uint32) *state {
+// reachable gives what a program reaches from one of its instructions without reading.
+func reachable(program *syntax.Prog, number map[uint32]uint16, from uint32) *state {
 	type place struct {
 		at    uint32
 		close bool // only at the end of the text

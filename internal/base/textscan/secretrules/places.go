@@ -35,7 +35,7 @@ func (s *Set) places(w *Work, text string, open bool) [][]byteRange {
 	}
 	lines := &lineBreaks{text: text}
 	s.literals.Walk(folded.lower, func(at, length, literal int64) bool {
-		here := byteRange{folded.origin(int(at + 1 - length)), folded.origin(int(at) + 1)}
+		here := byteRange{folded.originalOffset(int(at + 1 - length)), folded.originalOffset(int(at) + 1)}
 		for _, u := range s.uses[literal] {
 			if r := &s.rules[u.rule]; u.reach && wanted[u.rule] && r.begins(w, text, here.start, open) {
 				places[u.rule] = mergePlace(places[u.rule], around(lines, here, r.reach, width))
@@ -192,8 +192,8 @@ func foldText(text string) foldedText {
 	return f
 }
 
-// origin returns the offset in the text of an offset in lower.
-func (f foldedText) origin(at int) int {
+// originalOffset returns the offset in the text of an offset in lower.
+func (f foldedText) originalOffset(at int) int {
 	if n, _ := slices.BinarySearch(f.at, at); n > 0 {
 		return at + f.more[n-1]
 	}
@@ -271,7 +271,7 @@ func (p *Probe) hits(w *Work, text string) []hit {
 			}
 			p.wanted[u.rule] = p.wanted[u.rule] || u.keyword || len(p.set.rules[u.rule].keywords) == 0
 			if u.reach {
-				hits = append(hits, hit{folded.origin(int(at + 1 - length)), u.rule})
+				hits = append(hits, hit{folded.originalOffset(int(at + 1 - length)), u.rule})
 			}
 		}
 		return w.Spend(0)

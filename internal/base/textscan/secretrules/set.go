@@ -119,7 +119,7 @@ func (s *Set) addFindings(w *Work, r *rule, text string, place byteRange, found 
 	for parts := []searchPart{{place, place.end}}; len(parts) > 0; {
 		p := parts[len(parts)-1]
 		parts = parts[:len(parts)-1]
-		for at := range r.find(w, text, p) {
+		for at := range r.matchPart(w, text, p) {
 			f := r.finding(text, at.start, at.end)
 			where := byteRange{f.From, f.To}
 			switch {
@@ -145,8 +145,8 @@ func (s *Set) addFindings(w *Work, r *rule, text string, place byteRange, found 
 	return found
 }
 
-// find yields the matches of a part, as far as there is work left.
-func (r *rule) find(w *Work, text string, p searchPart) func(yield func(byteRange) bool) {
+// matchPart yields the matches of a part, as far as there is work left.
+func (r *rule) matchPart(w *Work, text string, p searchPart) func(yield func(byteRange) bool) {
 	const matchCost, least, batch = 24_000, 128, 500 // least in bytes
 	byteCost := 40
 	if r.reach.before.chars != 0 && r.lead == nil { // a match may begin at many places before the literal
@@ -326,8 +326,8 @@ func (w *Work) Err() error {
 	return w.err
 }
 
-// file is a file of rules, as gitleaks reads it, without what only a scan of folders and histories needs.
-type file struct {
+// ruleFile is a file of rules, as gitleaks reads it, without what only a scan of folders and histories needs.
+type ruleFile struct {
 	Rules     []fileRule
 	Allowlist allowlist
 	// Allowlists is a newer form of Allowlist.
@@ -365,7 +365,7 @@ type allowlist struct {
 // It is an error if there are no rules, or if one uses a feature that this package lacks: rules that need another
 // rule's finding, and exceptions for some rules outside of them.
 func Load(rules string, harmless func(rule, value string) bool) (*Set, error) {
-	var f file
+	var f ruleFile
 	if err := toml.Unmarshal([]byte(rules), &f); err != nil {
 		return nil, fmt.Errorf("load the secret rules: %w", err)
 	}

@@ -156,11 +156,11 @@ func (s *solver) resolve(a, b *clause, about int) *clause {
 // bitset is a set of small numbers. Sets that are combined have the same length.
 type bitset []uint64
 
-func words(n int) int { return (n + 63) / 64 }
+func wordCount(n int) int { return (n + 63) / 64 }
 
 // fullSet has the numbers below n.
 func fullSet(n int) bitset {
-	s := make(bitset, words(n))
+	s := make(bitset, wordCount(n))
 	for i := range s {
 		s[i] = ^uint64(0)
 	}

@@ -141,7 +141,7 @@ func (w *writer) countUses(c *clause) {
 // explainClause says how a clause was concluded. What is needed again later gets a number.
 func (w *writer) explainClause(c *clause) {
 	if c.fact != nil {
-		w.writeSentence(c, "%s, so that %s", capital(w.fact(c)), w.claim(c))
+		w.writeSentence(c, "%s, so that %s", capital(w.fact(c)), w.clauseText(c))
 		return
 	}
 	a, b := c.from, c.and
@@ -180,11 +180,11 @@ func (w *writer) writeOne(c, a, fact *clause) {
 	if _, said := w.line[inner]; inner.fact == nil && other.fact != nil && !said && w.used[a] == 1 {
 		w.explainClause(inner)
 		other, fact = inOrder(other, fact)
-		w.writeSentence(c, "And because %s and %s, %s", w.fact(other), w.fact(fact), w.claim(c))
+		w.writeSentence(c, "And because %s and %s, %s", w.fact(other), w.fact(fact), w.clauseText(c))
 		return
 	}
 	w.explainClause(a)
-	w.writeSentence(c, "And because %s, %s", w.fact(fact), w.claim(c))
+	w.writeSentence(c, "And because %s, %s", w.fact(fact), w.clauseText(c))
 }
 
 // writeTwo writes a clause that was concluded from two others.
@@ -199,7 +199,7 @@ func (w *writer) writeTwo(c, a, b *clause) {
 			a, b = b, a
 		}
 		w.explainClause(a)
-		w.writeSentence(c, "And because %s, %s", w.describeClause(b), w.claim(c))
+		w.writeSentence(c, "And because %s, %s", w.describeClause(b), w.clauseText(c))
 	default:
 		if a.ofFacts() {
 			a, b = b, a
@@ -209,7 +209,7 @@ func (w *writer) writeTwo(c, a, b *clause) {
 		if _, said := w.line[b]; !said {
 			w.explainClause(b)
 		}
-		w.writeSentence(c, "And because %s, %s", w.describeClause(a), w.claim(c))
+		w.writeSentence(c, "And because %s, %s", w.describeClause(a), w.clauseText(c))
 	}
 }
 
@@ -217,7 +217,7 @@ func (c *clause) ofFacts() bool { return c.from.fact != nil && c.and.fact != nil
 
 // because returns the reasons of a clause, and the clause.
 func (w *writer) because(a, b, c *clause) string {
-	return fmt.Sprintf("%s and %s, %s", w.describeClause(a), w.describeClause(b), w.claim(c))
+	return fmt.Sprintf("%s and %s, %s", w.describeClause(a), w.describeClause(b), w.clauseText(c))
 }
 
 // writeSentence writes a sentence, which ends with its number if something else follows from it.
@@ -237,9 +237,9 @@ func (w *writer) describeClause(c *clause) string {
 		return w.fact(c)
 	}
 	if n, said := w.line[c]; said {
-		return fmt.Sprintf("%s (%d)", w.claim(c), n)
+		return fmt.Sprintf("%s (%d)", w.clauseText(c), n)
 	}
-	return w.claim(c)
+	return w.clauseText(c)
 }
 
 func (w *writer) fact(c *clause) string {
@@ -261,8 +261,8 @@ func (w *writer) fact(c *clause) string {
 	return fmt.Sprintf("%s needs %s %s%s", f.Who(), f.Need.Package, f.Need.Constraint, unmet)
 }
 
-// claim says what a clause means.
-func (w *writer) claim(c *clause) string {
+// clauseText says what a clause means.
+func (w *writer) clauseText(c *clause) string {
 	var have, need []string
 	for _, t := range c.terms {
 		p := w.packages[t.of]

@@ -1,10 +1,12 @@
-// Package exchange pairs one message of MCP with the writer for its replies. It connects a transport whose messages
-// each arrive in a request of their own (HTTP) with the loop that answers them.
-package exchange
+// Package mcpio holds what servers of MCP share: a message with the writer for its replies, and a bound on the work that
+// runs at a time.
+package mcpio
 
 import "context"
 
-// Exchange is a message of a client. All fields are required, but Context, Alone and Size.
+// Exchange pairs a message of a client with the writer for its replies. It connects a transport whose messages each
+// arrive in a request of their own (HTTP) with the loop that answers them. All fields are required, but Context, Alone
+// and Size.
 type Exchange struct {
 	// Message is one JSON text. Of a message that is too long it is the beginning; Size says how long the whole is.
 	Message []byte

@@ -1,17 +1,17 @@
-// Package turns runs work on stacks of its own, a bounded amount at a time. Work that needs a large stack for a moment
-// would leave it to a goroutine that then waits for long, such as that of a connection.
-package turns
+package mcpio
 
 import (
 	"fmt"
 	"runtime/debug"
 )
 
-// Turns lets as many pieces of work run at a time as it has room for; the others wait. nil runs work where it is.
+// Turns runs work on stacks of its own, as many pieces at a time as it has room for; the others wait. Work that needs a
+// large stack for a moment would leave it to a goroutine that then waits for long, such as that of a connection. nil
+// runs work where it is.
 type Turns chan struct{}
 
-// New makes Turns for n pieces of work at a time.
-func New(n int) Turns { return make(Turns, n) }
+// NewTurns makes Turns for n pieces of work at a time.
+func NewTurns(n int) Turns { return make(Turns, n) }
 
 // Do waits for a turn, and returns when work has ended. A panic of work becomes one of the caller, with its stack. Work
 // must not call Do of the same Turns.

@@ -1,4 +1,4 @@
-package turns_test
+package mcpio_test
 
 import (
 	"strings"
@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/base/turns"
+	"github.com/claudeops/claudeops/internal/base/mcpio"
 )
 
 func TestNoMoreRunAtATimeThanThereIsRoomFor(t *testing.T) {
 	t.Parallel()
 	const room, all = 3, 50
-	own := turns.New(room)
+	own := mcpio.NewTurns(room)
 	var running, most, ran atomic.Int64
 	var wait sync.WaitGroup
 	for range all {
@@ -30,7 +30,7 @@ func TestNoMoreRunAtATimeThanThereIsRoomFor(t *testing.T) {
 	if ran.Load() != all || most.Load() > room {
 		t.Errorf("%d ran, %d at a time", ran.Load(), most.Load())
 	}
-	turns.Turns(nil).Do(func() { ran.Add(1) })
+	mcpio.Turns(nil).Do(func() { ran.Add(1) })
 	if ran.Load() != all+1 {
 		t.Error("without a bound nothing ran")
 	}
@@ -38,7 +38,7 @@ func TestNoMoreRunAtATimeThanThereIsRoomFor(t *testing.T) {
 
 func TestAPanicIsTheCallersAndGivesTheTurnBack(t *testing.T) {
 	t.Parallel()
-	own := turns.New(1)
+	own := mcpio.NewTurns(1)
 	for range 2 {
 		func() {
 			defer func() {
