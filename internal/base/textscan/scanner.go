@@ -350,7 +350,8 @@ func (s *secretSearch) any(f secretrules.Finding, in layer) {
 		return
 	}
 	s.here[at] = true
-	s.found = append(s.found, hit{f.Rule, f.Description, where, max(where, in.lastOrigin(f.To)), in.origin(f.From)})
+	s.found = append(s.found,
+		hit{f.Rule, f.Description, where, max(where, in.lastOrigin(f.To)), in.originalOffset(f.From)})
 }
 
 // takeForm takes only findings of rules that look for one kind of credential, and no names that were put together:

@@ -181,8 +181,8 @@ func CallerName(caller string) string {
 	return name
 }
 
-// ReadableCaller returns the actor of a line of a record, as Actor.String gives it, with nothing left out: a user of the
-// operating system has the name first, as in sentences.
+// ReadableCaller returns the actor of a line of a record, as Actor.String gives it, with nothing left out: a user of
+// the operating system has the name first, as in sentences.
 func ReadableCaller(caller string) string {
 	name, _ := osUserName(caller)
 	return name

@@ -61,7 +61,8 @@ func TestTheFilesOfDeploymentHandEveryVariableToTheServer(t *testing.T) {
 	const head = "\"env\": {"
 	before, after, _ := strings.Cut(read(t, ".claude/mcp.json"), head)
 	end := strings.Index(after, "\n      }")
-	operationtest.Golden(t, filepath.Join("..", "..", "..", ".claude", "mcp.json"), []byte(before+head+b.String()+after[end:]))
+	text := before + head + b.String() + after[end:]
+	operationtest.Golden(t, filepath.Join("..", "..", "..", ".claude", "mcp.json"), []byte(text))
 	if tier, ok := gitprovider.ParseTier(serverVariables()["CLAUDEOPS_TIER"]); !ok || tier != gitprovider.TierObserve {
 		t.Errorf("the default tier is %v, want the lowest", tier)
 	}

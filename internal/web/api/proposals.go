@@ -74,8 +74,8 @@ func (h *proposals) list(ctx context.Context, _ operation.Call, q proposalParams
 	}
 	rows, err := h.attempts(ctx, p, record.AttemptQuery{
 		Repo: q.Repo, Provider: q.Provider, Outcome: record.Outcome(q.Outcome), Code: fault.Code(q.Code),
-		Gate: gate, Door: record.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: record.PullState(q.Pull), Since: q.Since,
-		Until: q.Until, Search: q.Q,
+		Gate: gate, Door: record.Door(q.Door), Caller: q.Caller, Session: q.Session, Pull: record.PullState(q.Pull),
+		Since: q.Since, Until: q.Until, Search: q.Q,
 	})
 	if err != nil {
 		return ProposalList{}, err
