@@ -1,5 +1,5 @@
-// Package mcpio holds what servers of MCP share: a message with the writer for its replies, and a bound on the work that
-// runs at a time.
+// Package mcpio holds what servers of MCP share: a message with the writer for its replies, and a bound on the work
+// that runs at a time.
 package mcpio
 
 import "context"

@@ -105,7 +105,8 @@ type Server struct {
 func New(o Options) *Server {
 	o.Limits = o.Limits.withDefaults()
 	const atATime = 16
-	s := &Server{options: o, turns: mcpio.NewTurns(atATime), sessions: map[string]*session{}, stateless: map[string]*session{}}
+	s := &Server{options: o, turns: mcpio.NewTurns(atATime), sessions: map[string]*session{},
+		stateless: map[string]*session{}}
 	s.wrong = httpx.NewFailures(o.Now, wrongEach, wrongAll,
 		"too many requests without a good token")
 	s.ctx, s.end = context.WithCancel(context.Background())
