@@ -170,7 +170,7 @@ func (r *randomRecords) runSession() string {
 		if r.IntN(2) == 0 {
 			last.State, last.Reason = sessions.StateFailed, "it went wrong"
 		}
-		last.Usage.CostUSD = r.Float64()
+		last.CostUSD = r.Float64()
 		if err := r.store.AgentSessions.SaveSession(ctx, last); err != nil {
 			r.Fatal(err)
 		}
