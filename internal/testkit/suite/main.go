@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	opts.flags = strings.Fields(*testFlags)
 	if *inMemory {
-		memory, remove, err := useMemory(memoryRoot)
+		memory, remove, err := useMemory(memoryRoot, freeBytes(memoryRoot))
 		defer remove()
 		if err != nil {
 			return err

@@ -17,10 +17,10 @@ const (
 
 // useMemory makes a folder below root for the temporary files of tests: a file there takes a tenth of the processor
 // time that it takes on a disk. flags make go test use it; its own files stay on the disk. remove removes the folder,
-// and with it what tests have left. There are no flags where root lacks room.
-func useMemory(root string) (flags []string, remove func(), err error) {
+// and with it what tests have left. There are no flags where too little is free.
+func useMemory(root string, free uint64) (flags []string, remove func(), err error) {
 	remove = func() {}
-	if freeBytes(root) < memoryNeeded {
+	if free < memoryNeeded {
 		return nil, remove, nil
 	}
 	removeLeft(root)
