@@ -184,7 +184,7 @@ func onceEach(found []hit) []hit {
 	})
 }
 
-// specificity ranks rules by how much they say of what they find.
+// specificity ranks rules: one that names the kind of credential ranks above one for any name.
 func specificity(rule string) int {
 	general := []string{"generic-api-key", "hashicorp-tf-password", "named-password", "assigned-password",
 		"flag-password", "login-password", "command-password", "curl-auth-user"}

@@ -90,11 +90,12 @@ func BenchmarkLedgerOf100k(b *testing.B) {
 		}
 	})
 	b.Run("Usage", func(b *testing.B) {
-		claim := record.Claim{Seen: 1 << 40, Within: time.Since(time.UnixMicro(99_900 * 1e6))} // one is opened each second
+		// one is opened each second
+		claim := record.Claim{Seen: 1 << 40, Within: s.db.now().Sub(time.UnixMicro(99_900 * 1e6))}
 		for b.Loop() {
 			if u, err := s.History.Usage(ctx, "local", "demo", "home-cluster", claim); err != nil || len(u.Made) != 101 ||
 				u.Open != 0 {
-				b.Fatalf("%+v, %v", u, err)
+				b.Fatalf("%d made, %d open, %v", len(u.Made), u.Open, err)
 			}
 		}
 	})
@@ -132,7 +133,8 @@ func fillLedger(b *testing.B, s *Store, n int) {
 	const numbers = "WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
 	for _, insert := range []string{
 		`INSERT INTO proposals (id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
-			title, body, digest, state, branch, commit_id, pr_number, pr_url, opened_us, opened_seq) ` + numbers + `SELECT 'p-' || i, i * 1000000,
+			title, body, digest, state, branch, commit_id, pr_number, pr_url, opened_us, opened_seq)
+			` + numbers + `SELECT 'p-' || i, i * 1000000,
 			'mcp', 'claude-code/2.1', 2, 'local', 'demo', 'home-cluster', 'main', 'b45e', 'check', 'Watch the disk',
 			'It was full.', 'd-' || i, 'opened', 'claude-ops/check/' || i, 'c0ffee', i, 'https://git.example.org/' || i,
 			i * 1000000, i FROM n`,

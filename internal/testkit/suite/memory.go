@@ -17,7 +17,7 @@ const (
 
 // useMemory makes a folder below root for the temporary files of tests: a file there takes a tenth of the processor
 // time that it takes on a disk. flags make go test use it; its own files stay on the disk. remove removes the folder,
-// and with it what tests have left. There are no flags where too little is free.
+// and with it what tests have left. flags is empty if less than memoryNeeded is free.
 func useMemory(root string, free uint64) (flags []string, remove func(), err error) {
 	remove = func() {}
 	if free < memoryNeeded {
