@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +67,7 @@ type randomRecords struct {
 	*rand.Rand
 	numbers int // of proposals
 	runs    []sessions.Record
+	mu      sync.Mutex // servers look in the background, too
 	broken  bool
 }
 
@@ -81,10 +83,11 @@ func (r *randomRecords) servers() (keeping, anew http.Handler) {
 }
 
 func (r *randomRecords) findings() []doctor.Finding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	f := doctor.Finding{Name: "provider fake", Status: doctor.OK, Detail: "it answers"}
 	if r.broken {
-		since := r.Now().Add(-time.Hour)
-		f.Status, f.Detail, f.Stops, f.Since = doctor.Problem, "it does not answer", "proposals", &since
+		f.Status, f.Detail, f.Stops = doctor.Problem, "it does not answer", "proposals"
 	}
 	return []doctor.Finding{f}
 }
@@ -109,8 +112,10 @@ func (r *randomRecords) happens(servers ...http.Handler) string {
 			return "a dry run that begins or ends"
 		},
 		func() string {
+			r.mu.Lock()
 			r.broken = !r.broken
 			r.advance(time.Hour)
+			r.mu.Unlock()
 			for _, r.handler = range servers {
 				r.want(r.get("/doctor", browser), 200, "") // each looks now
 			}

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 // sentinel is a secret in every URL of these tests. It must be in no error.
@@ -164,8 +166,6 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	untrustedTLS.StartTLS()
 	defer untrustedTLS.Close()
 	defer close(release)
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 
@@ -176,7 +176,7 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	}{
 		{"one that stalls", plain.URL, "did not answer in time", t.Context(), 50 * time.Millisecond},
 		{"one that acts and drops the connection", dropping.URL, "dropped the connection", t.Context(), 0},
-		{"one that is not there", gone.URL, "refused the connection", t.Context(), 0},
+		{"one that is not there", httpfault.NoListener, "refused the connection", t.Context(), 0},
 		{"one whose certificate nobody vouches for", untrustedTLS.URL, "not trusted", t.Context(), 0},
 		{"one that does not speak TLS", "https" + strings.TrimPrefix(plain.URL, "http"), "does not speak TLS", t.Context(),
 			0},

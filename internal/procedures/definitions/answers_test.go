@@ -3,7 +3,6 @@ package definitions
 import (
 	"fmt"
 	"maps"
-	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 // withForge is a bench whose user has configured a registry.
@@ -231,10 +231,8 @@ func TestRegistriesThatFailHaveTheirCodes(t *testing.T) {
 	b.same("config_registry_list", `{}`, map[string]any{"registries.1.authenticated": true})
 	b.variables["T"] = "right"
 	b.same("plugin_search", `{"query":"faber"}`, map[string]any{"total": 1.0})
-	down := httptest.NewServer(nil)
-	down.Close()
 	operationtest.WriteFiles(t, b.settings.Home, map[string]string{".fractary/config.json": fmt.Sprintf(
-		`{"registries":[{"name":"up","url":"%[1]s/registry.json","auth":{"token_env":"T"}},{"name":"down","url":"%[2]s/r.json"}]}`, f.URL, down.URL)})
+		`{"registries":[{"name":"up","url":"%[1]s/registry.json","auth":{"token_env":"T"}},{"name":"down","url":"%[2]s/r.json"}]}`, f.URL, httpfault.NoListener)})
 	b.same("plugin_search", `{"query":"faber"}`, map[string]any{"total": 1.0})
 	if notes, _ := b.ask("plugin_search", `{"query":"faber"}`)["notes"].([]any); len(notes) != 1 ||
 		!strings.Contains(notes[0].(string), `"down"`) {

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
@@ -188,12 +189,10 @@ func TestThePreferredRegistryWinsOverAHigherVersion(t *testing.T) {
 
 func TestWhileThePreferredRegistryIsSilentNoOtherStandsIn(t *testing.T) {
 	t.Parallel()
-	down := httptest.NewServer(nil)
-	down.Close()
 	public := shelf(t, "9.0.0")
 	b := twoRegistries(t,
 		fmt.Sprintf(`{"registries":[{"name":"public","url":%q,"priority":50},{"name":"corp","url":%q,"priority":1}]}`, public,
-			down.URL))
+			httpfault.NoListener))
 	if text := fmt.Sprint(b.ask("agent_info", `{"name":"writer"}`)); !strings.Contains(text,
 		`not taken from the registry "public"`) {
 		t.Error(text)
@@ -207,7 +206,7 @@ func TestWhileThePreferredRegistryIsSilentNoOtherStandsIn(t *testing.T) {
 	}
 
 	// Registries of one priority are interchangeable: none is preferred.
-	b = twoRegistries(t, fmt.Sprintf(`{"registries":[{"name":"corp","url":%q},{"name":"public","url":%q}]}`, down.URL,
+	b = twoRegistries(t, fmt.Sprintf(`{"registries":[{"name":"corp","url":%q},{"name":"public","url":%q}]}`, httpfault.NoListener,
 		filepath.Join(public, "registry.json")))
 	b.same("agent_info", `{"name":"writer"}`, map[string]any{"version": "9.0.0", "registry": "public"})
 	b.same("plugin_info", `{"plugin":"@org/faber","remote":true}`,

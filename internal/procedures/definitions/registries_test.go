@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 // forge is a registry on loopback with one plugin in two versions.
@@ -123,10 +124,8 @@ func (w *world) search(t testing.TB, query string, tags ...string) ([]string, []
 func TestSearchAsksEveryRegistryAndNamesTheOneThatIsDown(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	down := httptest.NewServer(nil)
-	down.Close()
 	w := newWorld(t, nil, map[string]any{"name": "up", "url": f.URL + "/registry.json"},
-		map[string]any{"name": "down", "url": down.URL, "priority": 1})
+		map[string]any{"name": "down", "url": httpfault.NoListener, "priority": 1})
 	for query, want := range map[string][]string{"FABER": {"up @org/faber@2.0.0"}, "flow": {"up @org/faber@2.0.0"},
 		"nothing": {}} {
 		got, failed := w.search(t, query)

@@ -138,8 +138,9 @@ func TestNoRetriesIsAChoice(t *testing.T) {
 
 func TestAWriteIsRepeatedWhenNobodyTookTheConnection(t *testing.T) {
 	b := newBed(t, hello)
-	b.srv.Close() // the port is free now: connections are refused
-	got := b.do(t.Context(), "POST", "/")
+	b.connect(t, httpfault.NoListener)
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", httpfault.NoListener+"/", strings.NewReader("question"))
+	got := b.send(req)
 	if got.code() != fault.UpstreamError || len(b.slept) != 2 {
 		t.Errorf("got %v after %d waits", got.fault, len(b.slept))
 	}

@@ -209,10 +209,8 @@ func TestAServerThatRefusesConnectionsLeavesNothing(t *testing.T) {
 		t.Run(k.title(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, k)
-			gone := httptest.NewServer(http.NotFoundHandler())
-			gone.Close()
 			there := w.forge
-			w.forge = closed{there, gone.URL}
+			w.forge = closed{there, httpfault.NoListener}
 			if _, err := w.create(t.Context()); fault.CodeOf(err) != fault.UpstreamError {
 				t.Errorf("got %v, want an upstream error", err)
 			}

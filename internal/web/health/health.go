@@ -222,8 +222,9 @@ func (c *Checker) refreshFindings(ctx context.Context) error {
 	}
 	defer done()
 	stamp := c.stamp()
+	began := c.env.Now().UTC() // what happens while doctor looks may be missing from what it finds
 	c.mu.Lock()
-	fresh := isRecent(c.env.Now(), c.foundAt, doctorAge) && c.foundFor == stamp
+	fresh := isRecent(began, c.foundAt, doctorAge) && c.foundFor == stamp
 	c.mu.Unlock()
 	if fresh {
 		return nil
@@ -231,7 +232,7 @@ func (c *Checker) refreshFindings(ctx context.Context) error {
 	found := c.doctor(context.WithoutCancel(ctx)) // the answer is for those who come next, too
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.found, c.foundAt, c.foundFor = found, c.env.Now().UTC(), stamp
+	c.found, c.foundAt, c.foundFor = found, began, stamp
 	c.updateHealth()
 	return nil
 }
@@ -308,8 +309,9 @@ func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
 		return nil, err
 	}
 	defer done()
+	began := c.env.Now()
 	c.mu.Lock()
-	fresh, states := isRecent(c.env.Now(), c.pingedAt, pingAge), c.providers
+	fresh, states := isRecent(began, c.pingedAt, pingAge), c.providers
 	c.mu.Unlock()
 	if fresh {
 		return states, nil
@@ -317,7 +319,7 @@ func (c *Checker) Providers(ctx context.Context) ([]ProviderState, error) {
 	states = c.pingProviders(context.WithoutCancel(ctx)) // the answer is for those who come next, too
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.providers, c.pingedAt = states, c.env.Now()
+	c.providers, c.pingedAt = states, began
 	c.updateHealth()
 	return states, nil
 }

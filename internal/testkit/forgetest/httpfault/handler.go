@@ -20,6 +20,10 @@ import (
 	"time"
 )
 
+// NoListener is the address of a server that refuses connections. The port of a server that was closed would not do:
+// another test may listen there by now, while nobody is given port 1 who does not ask for it.
+const NoListener = "http://127.0.0.1:1"
+
 // Kind is one way to misbehave.
 type Kind string
 
