@@ -284,7 +284,7 @@ type Counts struct {
 // Compare counts the lines that lead from one text to another.
 func Compare(before, after string) Counts {
 	var c Counts
-	for _, e := range lineEdits(before, after) {
+	for _, e := range LineEdits(before, after) {
 		c.Removed += countLines(before[e.Start:e.End])
 		c.Added += countLines(e.New)
 	}
@@ -301,7 +301,7 @@ func countLines(text string) int {
 
 // Unified gives the difference between two texts for people, with lines around each change.
 func Unified(oldName, newName, before, after string) string {
-	diff, err := udiff.ToUnified(oldName, newName, before, lineEdits(before, after), udiff.DefaultContextLines)
+	diff, err := udiff.ToUnified(oldName, newName, before, LineEdits(before, after), udiff.DefaultContextLines)
 	if err != nil { // the edits are those of this very text
 		return ""
 	}
@@ -311,7 +311,7 @@ func Unified(oldName, newName, before, after string) string {
 // Merge makes the changes that lead from base to ours and those that lead from base to theirs in one text, line by
 // line. ok is false if both change the same lines, or lines that touch, in different ways.
 func Merge(base, ours, theirs string) (merged string, ok bool) {
-	left, right := lineEdits(base, ours), lineEdits(base, theirs)
+	left, right := LineEdits(base, ours), LineEdits(base, theirs)
 	var b strings.Builder
 	at := 0
 	for len(left)+len(right) > 0 {
@@ -332,11 +332,11 @@ func Merge(base, ours, theirs string) (merged string, ok bool) {
 	return b.String() + base[at:], true
 }
 
-// lineEdits returns the changes between two texts as whole lines, in their order. Those that touch are one.
+// LineEdits returns the changes between two texts as whole lines, in their order. Those that touch are one.
 //
 // The library stops looking at 100 changed lines, and then calls all lines between changed. So lines that stand once in
 // both texts, in the same order, part them first, and it compares what is between.
-func lineEdits(before, after string) (out []udiff.Edit) {
+func LineEdits(before, after string) (out []udiff.Edit) {
 	olds, news := splitLines(before), splitLines(after)
 	at, i, j := 0, 0, 0 // at is the offset of line i
 	for _, anchor := range append(anchors(olds, news), [2]int{len(olds), len(news)}) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/aymanbagabas/go-udiff"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/operation"
 )
 
@@ -241,7 +241,7 @@ func unified(f Fork, differences []Difference) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return udiff.Unified(Reference{f.Origin.Name, f.Origin.Version}.String(), label(f.Found), before, after), nil
+	return textedit.Unified(Reference{f.Origin.Name, f.Origin.Version}.String(), label(f.Found), before, after), nil
 }
 
 func yamlOf(fields map[string]any) (string, error) {

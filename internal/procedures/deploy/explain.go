@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
@@ -246,7 +245,7 @@ func giving(layers []ExplainedLayer, texts []string, line int) {
 // lineBefore returns the number of a line before an edit; kept is false if the edit made the line.
 func lineBefore(before, after string, line int) (at int, kept bool) {
 	shift := 0 // how many lines more the text has now, before the edit
-	for _, e := range udiff.Lines(before, after) {
+	for _, e := range textedit.LineEdits(before, after) {
 		first := strings.Count(before[:e.Start], "\n") + 1 + shift
 		made := strings.Count(withoutEnd(e.New), "\n")
 		if e.New != "" {

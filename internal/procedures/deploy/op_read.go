@@ -8,8 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/aymanbagabas/go-udiff"
-
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
@@ -211,7 +210,7 @@ func unified(c fileset.Change, before, after []byte) string {
 	if c.After == nil {
 		to = "/dev/null"
 	}
-	return udiff.Unified(from, to, string(before), string(after))
+	return textedit.Unified(from, to, string(before), string(after))
 }
 
 func notDiffed(before, after []byte, total int) string {

@@ -19,9 +19,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/base/textedit"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/fileset"
@@ -516,7 +515,7 @@ func driftText(item fileset.Drift, before, after []byte) string {
 		to = "/dev/null"
 	}
 	return fmt.Sprintf("diff --git a%s b%s\n", item.PathPosix, item.PathPosix) +
-		udiff.Unified(from, to, string(before), string(after))
+		textedit.Unified(from, to, string(before), string(after))
 }
 
 // deployed returns the content that a drifted file had; nil if it is not kept.
