@@ -29,6 +29,13 @@ func passwordForms() map[string][]string {
 			"helm registry login -u x -p $ y\n", "oc login -u x -p $\n", "ipmitool -I lanplus -U a -P $ chassis\n",
 			"requirepass $\n", "mongosh -u x -p $\n", "mosquit" + "to_pub -u x -P $ -t y\n", "ldapsearch -D x -w $ y\n",
 			"sqlcmd -U sa -P $\n", "rabbitmqctl add_user joe $\n", "rabbitmqctl change_password joe $\n",
+			"echo $ | sudo -S apt-get update\n", "echo '$' | sudo -kS id\n", "echo -n $ | sudo --stdin id\n",
+			"printf '%s\\n' '$' | sudo -S id\n", "echo joe:$ | chpasswd\n", "echo 'joe:$' | sudo chpasswd\n",
+			"printf 'joe:" + "$\\n' | chpasswd -e\n", "echo $ | passwd --stdin joe\n", "echo '$' | cryptsetup open /dev/sdb1 x\n",
+			"echo $ | docker login -u joe --password-stdin\n", "sudo -S id <<< '$'\n", "chpasswd <<< joe:$\n",
+			"chpasswd <<EOF\njoe:$\nEOF\n", "htpasswd -nb joe $\n", "htpasswd -bnBC 10 joe '$'\n",
+			"htpasswd -cb /etc/htpasswd joe $\n", "Run `htpasswd -nb joe $`.\n", "openssl enc -aes-256-cbc -k $ -in a\n",
+			"CREATE USER joe IDENTIFIED BY '$';\n", "alter user joe identified with caching_sha2_password by '$'\n",
 		},
 		"named-password": {
 			"password: $\n", "secret: $\n", "client_secret: '$'\n", "\"secret\": \"$\"\n", "SECRET=$\n", "Secret: `$`\n",
@@ -127,7 +134,10 @@ func TestPlaceholdersOfPasswordsPass(t *testing.T) {
 		"password: ENC[AES256_GCM,data:x]\n", "password: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6238343363663\n",
 		"token: |-\n  bWVzc2FnZSA9IEhlbGxvIGZyb20gY29uZmlnIDEK\n", "?token=abc1234&type=vector\n",
 		"the password of admin1@example.com\n", "HARBOR_PASSWORD:Harbor12345\n", "curl -u elastic:$(cat password) https://x\n",
-		"chown --user nginx:nginx\n", "the password is SHA-256!\n", "secret: |\n  # a comment!\n",
+		"chown --user nginx:nginx\n", "Create a user identified by an address; rows are identified by 'id-42-name'.\n",
+		"echo net.core.somaxconn=4096 | sudo tee -a /etc/sysctl.conf\n", "openssl x509 -in cert-2024.pem -noout\n",
+		"htpasswd -B /etc/htpasswd joe-admin-2\n", "echo YES | cryptsetup luksFormat /dev/sdb1\n",
+		"chpasswd <<EOF\njoe:$PASSWORD\nEOF\n", "the password is SHA-256!\n", "secret: |\n  # a comment!\n",
 	} {
 		if found := secretsOf(t, s, "docs/a.md", text); len(found) > 0 {
 			t.Errorf("found %v in %q", found, text)
