@@ -316,6 +316,15 @@ func TestABurstIsOverAtTheFirstQuietLook(t *testing.T) {
 	}
 }
 
+func TestASmallHeapGrowsByMoreThanAThird(t *testing.T) {
+	t.Parallel()
+	for mib, want := range map[uint64]int{0: 400, 1: 400, 8: 200, 9: 175, 16: 100, 40: 35, 64: 35, 4096: 35} {
+		if got := growthOf(mib << 20); got != want {
+			t.Errorf("a heap of %d MiB grows by %d %%, want %d", mib, got, want)
+		}
+	}
+}
+
 // Each policy that a guide shows is one that the program reads. Some leave out the version, which is always the same.
 func TestThePoliciesOfTheGuidesAreRead(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ const announceBound = 2 * time.Second
 
 // RunServe serves dashboard and REST until ctx is done.
 func RunServe(ctx context.Context, a *App) error {
-	collectSooner()
+	pace := pacedCollector()
 	p := a.Wire(Needs{Log: logQueued})
 	LogUnknownToolsets(ctx, a, p)
 	if err := refuseGuesses(a, p); err != nil {
@@ -78,7 +78,7 @@ func RunServe(ctx context.Context, a *App) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	startBackground(ctx, p, &background, func(ctx context.Context) { told.pollRules(ctx, p) }, told.desk.serve,
-		handler.KeepVerifying,
+		handler.KeepVerifying, pace.keepMemory,
 		ready.agents.Keep,
 		ready.serveTokens, tokens.Keep, heads.Keep)
 	defer end()
@@ -113,13 +113,37 @@ func makeReady(ctx context.Context, p *Parts, start *startWait, listeners []net.
 	return ready, err
 }
 
-// collectSooner collects garbage when the heap has grown by a third, unless GOGC is set to another value than 100. A
-// server that waits for most of the time has processor time to spare, and shares its machine's memory.
-func collectSooner() {
-	const usual, sooner = 100, 35
-	if given := debug.SetGCPercent(sooner); given != usual {
+// collector decides by how much the heap grows until garbage is collected.
+type collector struct {
+	percent int // as set last; 0: GOGC says it
+}
+
+// pacedCollector sets a pace, unless GOGC is set to another value than 100.
+func pacedCollector() *collector {
+	const usual = 100
+	c := &collector{percent: growthOf(liveBytes())}
+	if given := debug.SetGCPercent(c.percent); given != usual {
 		debug.SetGCPercent(given)
+		c.percent = 0
 	}
+	return c
+}
+
+// follow sets the pace anew where the heap has become another.
+func (c *collector) follow() {
+	if now := growthOf(liveBytes()); c.percent != 0 && now != c.percent {
+		debug.SetGCPercent(now)
+		c.percent = now
+	}
+}
+
+// growthOf returns by how many hundredths a heap with so many bytes in use grows until garbage is collected: by a third,
+// since a server that waits for most of the time has processor time to spare, and shares its machine's memory. A small
+// one grows by minGarbage: it would be collected anew for every few pages. Steps keep it from changing all the time.
+func growthOf(live uint64) int {
+	const third, most, step, minGarbage = 35, 400, 25, 16 << 20
+	growth := min(100*minGarbage/max(live, 1), most)
+	return max(third, int(growth/step*step))
 }
 
 // A burst is at least burstBytes of new memory between two looks, which are lookForBursts apart.
@@ -128,9 +152,9 @@ const (
 	lookForBursts = time.Second
 )
 
-// releaseAfterBursts gives memory back to the system after each burst of work, until ctx is done: many agents at once
-// leave grown stacks and much garbage, and no collection is due before the next burst.
-func releaseAfterBursts(ctx context.Context) {
+// keepMemory gives memory back to the system after each burst of work, until ctx is done: many agents at once leave
+// grown stacks and much garbage, and no collection is due before the next burst. Meanwhile it follows the heap.
+func (c *collector) keepMemory(ctx context.Context) {
 	looks := time.NewTicker(lookForBursts)
 	defer looks.Stop()
 	bursts := burstWatch{last: allocatedBytes()}
@@ -140,6 +164,7 @@ func releaseAfterBursts(ctx context.Context) {
 			return
 		case <-looks.C:
 		}
+		c.follow()
 		if bursts.isOver(allocatedBytes()) {
 			debug.FreeOSMemory()
 		}
@@ -160,8 +185,13 @@ func (w *burstWatch) isOver(allocated uint64) bool {
 }
 
 // allocatedBytes returns how much memory the process has allocated since its start, freed or not.
-func allocatedBytes() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+func allocatedBytes() uint64 { return readMetric("/gc/heap/allocs:bytes") }
+
+// liveBytes returns how much of the heap was in use when garbage was collected last; 0 before that.
+func liveBytes() uint64 { return readMetric("/gc/heap/live:bytes") }
+
+func readMetric(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
@@ -204,7 +234,6 @@ func announce(ctx context.Context, a *App, p *Parts, handler *web.Server, at net
 // requests again and again, and does what others ask for.
 func startBackground(ctx context.Context, p *Parts, background *sync.WaitGroup, others ...func(context.Context)) {
 	keepRecords(ctx, p, background)
-	background.Go(func() { releaseAfterBursts(ctx) })
 	rounds := p.NewRounds()
 	background.Go(func() { rounds.Run(ctx, time.Tick(prflow.RoundsTick)) })
 	for _, other := range others {

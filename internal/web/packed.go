@@ -6,19 +6,39 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/claudeops/claudeops/internal/web/httpx"
 	"github.com/claudeops/claudeops/internal/web/pages"
 )
 
-// zippers are used again, since each has some hundred KB.
+// zipper compresses into a buffer.
+type zipper struct {
+	*gzip.Writer
+	out bytes.Buffer
+}
+
+// zippers are used again, since each has some hundred KB. Unlike a sync.Pool it keeps them when garbage is collected,
+// which the next page would have to make up for.
 //
 //nolint:gochecknoglobals // a pool is there to be shared
-var zippers = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // which is a level that there is
-	return w
-}}
+var zippers = make(chan *zipper, 2)
+
+func takeZipper() *zipper {
+	select {
+	case w := <-zippers:
+		return w
+	default:
+		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // which is a level that there is
+		return &zipper{Writer: w}
+	}
+}
+
+func giveBack(w *zipper) {
+	select {
+	case zippers <- w:
+	default: // there are enough
+	}
+}
 
 // packed returns the bytes of an answer in the form that its reader takes, and says in the header which one that is.
 func packed(h http.Header, r *http.Request, a httpx.Response) []byte {
@@ -49,17 +69,17 @@ func packPage(a httpx.Response) map[string][]byte {
 	if !isPage(a) || len(a.Bytes) < pages.MinPacked {
 		return nil
 	}
-	w, _ := zippers.Get().(*gzip.Writer)
-	defer zippers.Put(w)
-	var out bytes.Buffer
-	w.Reset(&out)
+	w := takeZipper()
+	defer giveBack(w)
+	w.out.Reset()
+	w.Reset(&w.out)
 	if _, err := w.Write(a.Bytes); err != nil { // a buffer takes everything
 		return nil
 	}
 	if err := w.Close(); err != nil {
 		return nil
 	}
-	return map[string][]byte{"gzip": out.Bytes()}
+	return map[string][]byte{"gzip": bytes.Clone(w.out.Bytes())}
 }
 
 // choosePacked returns the smallest form of a file that its reader takes, and what the encoding is called.

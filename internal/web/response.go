@@ -239,7 +239,9 @@ func (k *kept) answerCached(req *httpx.Request, handle httpx.Func) (httpx.Respon
 		answer.Bytes, answer.ContentType = httpx.EncodeJSON(answer.Value), "application/json"
 	}
 	answer.Packed = packPage(answer)
-	answer.Tag = tagOf(answer.Bytes)
+	if !answer.Volatile {
+		answer.Tag = tagOf(answer.Bytes)
+	}
 	k.storeAnswer(key, answer)
 	return answer, nil
 }

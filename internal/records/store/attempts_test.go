@@ -345,11 +345,20 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 		}
 		return ids
 	}
+	oldest := func(since time.Time) time.Time {
+		at, err := s.History.OldestDryRun(ctx, since)
+		wantEqual(t, err, nil)
+		return at
+	}
 	wantEqual(t, waiting(), "b a ")
+	wantEqual(t, oldest(noon()), noon())
+	wantEqual(t, oldest(noon().Add(time.Second)), noon().Add(time.Minute))
 	p := proposal("opened")
 	p.Digest = "d1"
 	reserve(t, s, p, 1000)
 	wantEqual(t, waiting(), "b ")
+	wantEqual(t, oldest(noon()), noon().Add(time.Minute))
+	wantEqual(t, oldest(noon().Add(time.Hour)), time.Time{})
 
 	for provider, want := range map[string]bool{p.Provider: true, "gitea": false} {
 		used, err := s.History.Proposed(ctx, provider)

@@ -89,11 +89,26 @@ func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
 	return seq, hash, err
 }
 
+// maxRemembered bounds the pages that are made of rows in memory, in rows: those that are asked for again and again.
+const maxRemembered = record.MaxAttemptLimit
+
 // Page returns one page. The next one starts Before the last number of this one, or After it if Ascending.
 func (a *Audit) Page(ctx context.Context, q record.AuditQuery) (rows []record.RecordedAttempt, err error) {
 	clauses, args := auditClauses(q)
 	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		rows, err = a.db.selectAudit(ctx, tx, clauses, args...)
+		if q.Ascending || q.Limit > maxRemembered {
+			rows, err = a.db.selectAudit(ctx, tx, clauses, args...)
+			return err
+		}
+		found, err := selectRows(ctx, tx, func(rows *sql.Rows, f *foundAttempt) error { return rows.Scan(&f.seq, &f.hash) },
+			"SELECT seq, hash FROM audit "+clauses, args...)
+		if err != nil {
+			return err
+		}
+		byHash, err := a.db.auditRows(ctx, tx, found)
+		for _, f := range found {
+			rows = append(rows, byHash[f.hash])
+		}
 		return err
 	})
 	return rows, err

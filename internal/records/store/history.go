@@ -141,6 +141,13 @@ func (h *History) WaitingDryRuns(ctx context.Context, since time.Time) ([]record
 		h.db.own(), micros(since), maxWaiting)
 }
 
+// OldestDryRun returns when the oldest of those dry runs was made, at or after since; the zero time for none.
+func (h *History) OldestDryRun(ctx context.Context, since time.Time) (at time.Time, err error) {
+	_, err = h.db.first(ctx, []any{timeColumn(&at)}, "SELECT w.created_us FROM dry_runs w WHERE "+dryRunsWait("w", 1, 2)+
+		" ORDER BY w.created_us, w.id LIMIT 1", h.db.own(), micros(since))
+	return at, err
+}
+
 const proposalColumns = `id, created_us, door, caller, tier, provider, owner, repo, base, base_commit, change_type,
 	title, body, digest, state, branch, commit_id, pr_number, pr_url, process, session, pruned_us, revises, answers, actor, facts,
 	policy`

@@ -158,7 +158,9 @@ func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.retryWhileBusy(ctx, func() error { return takeSnapshot(ctx, tx) }); err != nil {
+	// It takes microseconds: watching whether ctx ends would take longer.
+	steady := context.WithoutCancel(ctx)
+	if err := e.retryWhileBusy(ctx, func() error { return takeSnapshot(steady, tx) }); err != nil {
 		return nil, errors.Join(err, tx.Rollback())
 	}
 	return tx, nil

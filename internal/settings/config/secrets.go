@@ -179,11 +179,15 @@ func (s *Secrets) Problems() []SecretProblem {
 func (s *Secrets) problems() (out []SecretProblem) {
 	for _, name := range s.names {
 		one := s.is[name]
-		meanwhile, live := s.whenGone(name, one)
-		switch began, known := s.began[name]; {
+		began, known := s.began[name]
+		changed := s.whole && known && one.value != began
+		if one.problem == "" && !changed {
+			continue
+		}
+		switch meanwhile, live := s.whenGone(name, one); {
 		case one.problem != "":
 			out = append(out, SecretProblem{Name: name, Detail: one.problem + ": " + meanwhile})
-		case s.whole && !live && known && one.value != began:
+		case !live:
 			out = append(out, SecretProblem{Name: name, Restart: true,
 				Detail: name + " has changed since this process started, which goes on with the value of then"})
 		}

@@ -249,6 +249,10 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 	if err != nil {
 		return httpx.Response{}, err
 	}
+	shown := h.filter(q)
+	if !shown.Any {
+		req = req.WithoutCancel()
+	}
 	at := placeOf(q.Before, q.After, q.Sort)
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{
 		Tab: record.Tab(q.Tab), Changes: true, Search: q.Q, Repo: q.Repo, Caller: q.Caller, Code: fault.Code(q.Code),
@@ -257,7 +261,7 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 	if err != nil {
 		return httpx.Response{}, err
 	}
-	view := changesPage{Page: h.frame(req, "Changes", changesPath), Filter: h.filter(q)}
+	view := changesPage{Page: h.frame(req, "Changes", changesPath), Filter: shown}
 	view.Tabs = tabsOf(view.Page, q.Tab)
 	rows, view.Neighbours, view.Order = at.rows(req.URL.Query(), rows)
 	view.Changes, err = attemptsOf(req.Context(), h.pulls, nil, rows)

@@ -102,7 +102,8 @@ func (d *chartDay) stack(outcomes []record.Outcome, most int) {
 // Drawing returns a column for each day: its number, its bar and its name. Like Legend and Table it holds numbers, days
 // and outcomes alone, and changes with each attempt; a template takes twenty times as long.
 func (c chart) Drawing() template.HTML {
-	var b []byte
+	const ofDay = 640 // bytes, about
+	b := make([]byte, 0, len(c.Days)*ofDay)
 	for _, d := range c.Days {
 		b = append(append(append(b, `<li title="`...), c.dayTitle(d)...), `"><span>`...)
 		if d.Total > 0 {

@@ -75,6 +75,7 @@ func (f figure) Key() any { return f }
 func (f figure) Moment() time.Time { return f.At }
 
 func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Response, error) {
+	req = req.WithoutCancel()
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
 	most := firstRows
 	if q.Show != "" {
@@ -281,6 +282,8 @@ func (waitGroup) Moment() time.Time { return time.Time{} }
 type waiting struct {
 	items  []waitItem
 	counts map[string]int64 // by group, of those that were not read, too
+
+	oldestDryRun time.Time // zero for none
 }
 
 // all returns the number of items that wait.
@@ -292,7 +295,8 @@ func (w waiting) all() (n int64) {
 }
 
 // oldest returns since when the oldest item waits; zero for none.
-func (w waiting) oldest() (at time.Time) {
+func (w waiting) oldest() time.Time {
+	at := w.oldestDryRun
 	for _, i := range w.items {
 		if !i.At.IsZero() && (at.IsZero() || i.At.Before(at)) {
 			at = i.At
@@ -367,7 +371,31 @@ func (h *overview) waits(ctx context.Context, counts record.FrameCounts, most in
 			w.items = append(w.items, item)
 		}
 	}
-	dry, err := h.records.Summary.WaitingDryRuns(ctx, record.DryRunsWaitSince(h.env.Now()))
+	w.counts = map[string]int64{
+		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],
+		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning],
+		waitsDryRun: counts.Tabs[record.TabWaiting] - totals.Waiting(),
+	}
+	if err := h.dryRuns(ctx, &w, most); err != nil {
+		return waiting{}, err
+	}
+	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
+	slices.SortStableFunc(w.items, func(a, b waitItem) int {
+		return slices.Index(order, a.Group) - slices.Index(order,
+			b.Group)
+	})
+	return w, nil
+}
+
+// dryRuns adds the dry runs that wait. They come last: where the first rows alone are shown, and others fill them, only
+// the time of the oldest is read.
+func (h *overview) dryRuns(ctx context.Context, w *waiting, most int) (err error) {
+	since := record.DryRunsWaitSince(h.env.Now())
+	if w.oldestDryRun, err = h.records.Summary.OldestDryRun(ctx, since); err != nil || w.oldestDryRun.IsZero() ||
+		most == firstRows && len(w.items) >= firstRows {
+		return err
+	}
+	dry, err := h.records.Summary.WaitingDryRuns(ctx, since)
 	slices.Reverse(dry)
 	for _, p := range dry {
 		item := proposalWait(p, views.Outcome(record.OutcomeDryRun), "Nothing was written.",
@@ -375,17 +403,7 @@ func (h *overview) waits(ctx context.Context, counts record.FrameCounts, most in
 		item.Group, item.Act = waitsDryRun, "Open it"
 		w.items = append(w.items, item)
 	}
-	w.counts = map[string]int64{
-		waitsBroken: int64(len(needs)) + totals[record.StandingFailed], waitsMerge: totals[record.StandingReady],
-		waitsReview: totals[record.StandingReview] + totals[record.StandingRunning],
-		waitsDryRun: counts.Tabs[record.TabWaiting] - totals.Waiting(),
-	}
-	order := []string{waitsBroken, waitsMerge, waitsReview, waitsDryRun}
-	slices.SortStableFunc(w.items, func(a, b waitItem) int {
-		return slices.Index(order, a.Group) - slices.Index(order,
-			b.Group)
-	})
-	return w, err
+	return err
 }
 
 // closesText says when a pull request will be closed unless somebody acts; "" for never.

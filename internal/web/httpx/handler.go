@@ -46,6 +46,14 @@ func (r *Request) Caller() operation.Caller {
 	return operation.Caller{Actor: r.Principal.Actor.At(door), TokenHash: r.Principal.TokenHash, Recheck: r.Recheck}
 }
 
+// WithoutCancel returns the request for a handler whose reads are many and short: watching in each of them whether the
+// caller goes away takes longer than they do.
+func (r *Request) WithoutCancel() *Request {
+	out := *r
+	out.Request = r.WithContext(context.WithoutCancel(r.Context()))
+	return &out
+}
+
 // Key tells callers apart, in what is kept for each of them.
 func Key(who record.Actor) string {
 	account := who.Account()

@@ -237,7 +237,7 @@ const pollTimeout = 5 * time.Second
 
 // Position returns the present versions, for the page that will listen later; "" if they cannot be read.
 func (h *Hub) Position(ctx context.Context) string {
-	at, err := h.readVersions(ctx)
+	at, err := h.topicVersions(ctx)
 	if err != nil {
 		h.warn(err)
 		return ""
@@ -253,6 +253,10 @@ func (h *Hub) warn(err error) {
 func (h *Hub) readVersions(ctx context.Context) (position, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+	return h.topicVersions(ctx)
+}
+
+func (h *Hub) topicVersions(ctx context.Context) (position, error) {
 	at := position{}
 	for _, t := range h.topics {
 		version, err := t.Version(ctx)

@@ -15,6 +15,7 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +30,8 @@ var templates embed.FS
 
 // Set renders pages. It is safe for concurrent use.
 type Set struct {
-	byName map[string]func() (*template.Template, error)
+	byName  map[string]func() (*template.Template, error)
+	scratch sync.Pool // of *bytes.Buffer
 }
 
 // Load returns the pages. Whatever one of their templates writes is made fit to be shown by show, so that no page has
@@ -54,6 +56,9 @@ func Load(show Shower) (*Set, error) {
 			return page.Funcs(show.functions()).Funcs(template.FuncMap{"icon": iconOf(drawn),
 				"part": func(part, base string, of Part) (template.HTML, error) {
 					return kept.renderPart(page, partKey{page: name, template: part, base: base}, of)
+				},
+				"parts": func(part, base string, list any) (template.HTML, error) {
+					return kept.renderParts(page, partKey{page: name, template: part, base: base}, reflect.ValueOf(list))
 				}}), nil
 		})
 	}
@@ -78,7 +83,8 @@ func parsePages() (*sharedTemplates, error) {
 		return nil, err
 	}
 	every := template.New("layout.html").Funcs(Shower{}.functions()).Funcs(template.FuncMap{"icon": iconOf(nil),
-		"part": func(string, string, Part) (template.HTML, error) { return "", nil }})
+		"part":  func(string, string, Part) (template.HTML, error) { return "", nil },
+		"parts": func(string, string, any) (template.HTML, error) { return "", nil }})
 	if every, err = every.ParseFS(templates, layout, shared); err != nil {
 		return nil, err
 	}
@@ -152,7 +158,7 @@ func showOutputs(list *parse.ListNode) {
 // makesHTML reports whether a pipeline is a call of a function that returns HTML, which is fit to be shown already.
 func makesHTML(pipe *parse.PipeNode) bool {
 	last := pipe.Cmds[len(pipe.Cmds)-1].Args[0].String()
-	return last == "part" || last == "icon"
+	return last == "part" || last == "parts" || last == "icon"
 }
 
 // Render renders the page with a name, which is that of its template, from its view.
@@ -165,11 +171,16 @@ func (s *Set) Render(name string, view any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("page %s: %w", name, err)
 	}
-	var b bytes.Buffer
-	if err := page.Execute(&b, view); err != nil {
+	b, isThere := s.scratch.Get().(*bytes.Buffer)
+	if !isThere {
+		b = &bytes.Buffer{}
+	}
+	defer s.scratch.Put(b)
+	b.Reset()
+	if err := page.Execute(b, view); err != nil {
 		return nil, fmt.Errorf("page %s: %w", name, err)
 	}
-	return b.Bytes(), nil
+	return bytes.Clone(b.Bytes()), nil
 }
 
 // Page is the input of the layout around every page. Every view embeds one.
@@ -404,6 +415,23 @@ func (p *parts) renderPart(page *template.Template, key partKey, of Part) (templ
 		p.made[key], p.bytes = text, p.bytes+len(text)
 	}
 	return text, nil
+}
+
+// renderParts returns the output of a page's template for each part of a slice.
+func (p *parts) renderParts(page *template.Template, key partKey, list reflect.Value) (template.HTML, error) {
+	texts := make([]string, list.Len())
+	for i := range texts {
+		of, isPart := list.Index(i).Interface().(Part)
+		if !isPart {
+			return "", fmt.Errorf("%s is made of no parts", list.Type())
+		}
+		text, err := p.renderPart(page, key, of)
+		if err != nil {
+			return "", err
+		}
+		texts[i] = string(text)
+	}
+	return template.HTML(strings.Join(texts, "")), nil //nolint:gosec // each has been escaped
 }
 
 func (p *parts) execute(page *template.Template, key partKey, of Part) (template.HTML, error) {

@@ -89,7 +89,7 @@ func read(t *testing.T, patterns ...string) string {
 func TestNothingOfThePagesIsUnused(t *testing.T) {
 	templates := read(t, "templates/*.html")
 	for _, m := range regexp.MustCompile(`\{\{define "([^"]+)"`).FindAllStringSubmatch(templates, -1) {
-		used := regexp.MustCompile(`\{\{(template|block) "` + m[1] + `"|\bpart "` + m[1] + `"`)
+		used := regexp.MustCompile(`\{\{(template|block) "` + m[1] + `"|\bparts? "` + m[1] + `"`)
 		if !used.MatchString(templates) {
 			t.Errorf("no page uses the template %s", m[1])
 		}

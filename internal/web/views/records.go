@@ -82,6 +82,7 @@ type Summary interface {
 	Proposed(ctx context.Context, provider string) (bool, error)
 	Repositories(ctx context.Context) ([]record.RepoName, error)
 	WaitingDryRuns(ctx context.Context, since time.Time) ([]record.Proposal, error)
+	OldestDryRun(ctx context.Context, since time.Time) (time.Time, error)
 	Unfinished(ctx context.Context) ([]record.Proposal, error)
 }
 
