@@ -80,6 +80,7 @@ type behaviour struct {
 	*doors
 	token  string // of the requests over REST
 	rest   http.Handler
+	shell  *app.App // that the commands share: each is made anew, and finds the records open
 	asked  string
 	last   int64 // the newest row of the audit that was looked at
 	reader *app.Parts
@@ -117,8 +118,9 @@ func behaviourUnder(t *testing.T, env map[string]string) string {
 	}
 	b.rest = b.server()
 	b.serveMCP()
+	b.shell = b.app("", new(bytes.Buffer)).program()
 	var table strings.Builder
-	for _, o := range operation.List(b.toolsetsOf()...) {
+	for _, o := range operation.List(b.shell.Toolsets()...) {
 		if o.Tool.Title == "" {
 			continue
 		}
@@ -131,10 +133,6 @@ func behaviourUnder(t *testing.T, env map[string]string) string {
 		b.line(&table, o, "malformed", strings.Replace(wrong, ",}", "}", 1))
 	}
 	return table.String()
-}
-
-func (b *behaviour) toolsetsOf() []operation.Toolset {
-	return b.doors.app("", new(bytes.Buffer)).program().Toolsets()
 }
 
 // line returns the answers of all protocols to one request, and the rows that they leave.
@@ -229,16 +227,15 @@ func (b *behaviour) sayCLI(o operation.Operation, request string) string {
 	b.Helper()
 	var out bytes.Buffer
 	a := &commandLine{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup,
-		folder: b.folder}
-	defer func() { _ = a.program().Close() }()
-	root := a.rootCommand()
-	for _, same := range operation.List(a.program().Toolsets()...) {
-		if same.Name == o.Name {
-			root.AddCommand(a.operationCommand(same, "operation-under-test"))
-		}
-	}
+		folder: b.folder, made: b.shell}
+	root := a.bareRoot()
+	root.AddCommand(a.operationCommand(o, "operation-under-test"))
 	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
 	err := root.ExecuteContext(b.Context())
+	ledger := b.shell.Wire(app.Needs{}).Store.Ledger
+	if err := ledger.FlushRepeats(b.Context(), true); err != nil { // as the end of the command does
+		b.Fatal(err)
+	}
 	if err == nil {
 		return "0"
 	}
