@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -80,7 +79,6 @@ type behaviour struct {
 	*doors
 	token  string // of the requests over REST
 	rest   http.Handler
-	shell  *app.App // that the commands share: each is made anew, and finds the records open
 	asked  string
 	last   int64 // the newest row of the audit that was looked at
 	reader *app.Parts
@@ -118,9 +116,8 @@ func behaviourUnder(t *testing.T, env map[string]string) string {
 	}
 	b.rest = b.server()
 	b.serveMCP()
-	b.shell = b.app("", new(bytes.Buffer)).program()
 	var table strings.Builder
-	for _, o := range operation.List(b.shell.Toolsets()...) {
+	for _, o := range operation.List(b.toolsetsOf()...) {
 		if o.Tool.Title == "" {
 			continue
 		}
@@ -133,6 +130,10 @@ func behaviourUnder(t *testing.T, env map[string]string) string {
 		b.line(&table, o, "malformed", strings.Replace(wrong, ",}", "}", 1))
 	}
 	return table.String()
+}
+
+func (b *behaviour) toolsetsOf() []operation.Toolset {
+	return b.doors.app("", new(bytes.Buffer)).program().Toolsets()
 }
 
 // line returns the answers of all protocols to one request, and the rows that they leave.
@@ -225,17 +226,7 @@ func (b *behaviour) sayREST(o operation.Operation, request string) (string, bool
 
 func (b *behaviour) sayCLI(o operation.Operation, request string) string {
 	b.Helper()
-	var out bytes.Buffer
-	a := &commandLine{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup,
-		folder: b.folder, made: b.shell}
-	root := a.bareRoot()
-	root.AddCommand(a.operationCommand(o, "operation-under-test"))
-	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
-	err := root.ExecuteContext(b.Context())
-	ledger := b.shell.Wire(app.Needs{}).Store.Ledger
-	if err := ledger.FlushRepeats(b.Context(), true); err != nil { // as the end of the command does
-		b.Fatal(err)
-	}
+	a, out, err := b.runOperation(o, request)
 	if err == nil {
 		return "0"
 	}
