@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -227,18 +226,7 @@ func (b *behaviour) sayREST(o operation.Operation, request string) (string, bool
 
 func (b *behaviour) sayCLI(o operation.Operation, request string) string {
 	b.Helper()
-	var out bytes.Buffer
-	a := &commandLine{streams: Streams{In: strings.NewReader(request), Out: &out, Err: io.Discard}, lookup: b.lookup,
-		folder: b.folder}
-	defer func() { _ = a.program().Close() }()
-	root := a.rootCommand()
-	for _, same := range operation.List(a.program().Toolsets()...) {
-		if same.Name == o.Name {
-			root.AddCommand(a.operationCommand(same, "operation-under-test"))
-		}
-	}
-	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
-	err := root.ExecuteContext(b.Context())
+	a, out, err := b.runOperation(o, request)
 	if err == nil {
 		return "0"
 	}

@@ -39,6 +39,7 @@ type doors struct {
 	*localWorld
 	more    []operation.Toolset
 	servers map[string]http.Handler // that were made for REST, by their environment
+	shells  map[string]*app.App     // that commands share, by their environment
 	folder  string                  // of the project; "" for the test's own
 	agent   io.Writer               // what an agent says to the MCP server that serveMCP has started
 	heard   *bufio.Scanner          // what that answers
@@ -46,7 +47,8 @@ type doors struct {
 }
 
 func newDoors(t *testing.T, more ...operation.Toolset) *doors {
-	d := &doors{localWorld: newLocalWorld(t), more: more, servers: map[string]http.Handler{}}
+	d := &doors{localWorld: newLocalWorld(t), more: more, servers: map[string]http.Handler{},
+		shells: map[string]*app.App{}}
 	delete(d.env, "CLAUDEOPS_WEBHOOK_URL")
 	d.env["CLAUDEOPS_API_TOKENS"] = doorToken
 	d.env["CLAUDEOPS_ADDR"] = "127.0.0.1:0"
@@ -208,16 +210,7 @@ func (d *doors) throughMCP(o operation.Operation, arguments string) outcome {
 // throughCLI uses the command that is made from the operation, since those written by hand cannot say everything.
 func (d *doors) throughCLI(o operation.Operation, arguments string) outcome {
 	d.Helper()
-	var out bytes.Buffer
-	a := d.app(arguments, &out)
-	root := a.rootCommand()
-	for _, same := range operation.List(a.program().Toolsets()...) {
-		if same.Name == o.Name {
-			root.AddCommand(a.operationCommand(same, "operation-under-test"))
-		}
-	}
-	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
-	err := root.ExecuteContext(context.Background())
+	a, out, err := d.runOperation(o, arguments)
 	if d.hasForm(o) {
 		if bytes.HasPrefix(out.Bytes(), []byte("[")) {
 			return outcome{} // a bare list, which no failure is
@@ -231,6 +224,31 @@ func (d *doors) throughCLI(o operation.Operation, arguments string) outcome {
 	problem := d.parse(out.Bytes())
 	problem["message"] = problem["detail"]
 	return outcomeOf(problem)
+}
+
+// runOperation runs the command that is made from an operation, with what commands before it have opened and made:
+// opening the records takes longer than most of them.
+func (d *doors) runOperation(o operation.Operation, arguments string) (a *commandLine, out *bytes.Buffer, err error) {
+	d.Helper()
+	environment := fmt.Sprint(d.env)
+	shell := d.shells[environment]
+	if shell == nil {
+		shell = d.app("", new(bytes.Buffer)).program()
+		d.shells[environment] = shell
+	}
+	out = new(bytes.Buffer)
+	a = &commandLine{streams: Streams{In: strings.NewReader(arguments), Out: out, Err: io.Discard}, lookup: d.lookup,
+		more: d.more, folder: d.folder, made: shell}
+	root := a.bareRoot()
+	root.AddCommand(a.operationCommand(operation.Named(operation.List(shell.Toolsets()...), o.Name),
+		"operation-under-test"))
+	root.SetArgs([]string{"operation-under-test", "--from", "-", "--json"})
+	err = root.ExecuteContext(d.Context())
+	ledger := shell.Wire(app.Needs{}).Store.Ledger
+	if err := ledger.FlushRepeats(d.Context(), true); err != nil { // as the end of a command does
+		d.Error(err)
+	}
+	return a, out, err
 }
 
 // server is the one for the environment as it is now.

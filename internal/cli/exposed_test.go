@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -94,7 +97,6 @@ func TestNoSessionStartsWhileAgentsCouldChangeWhatIsOurs(t *testing.T) {
 func (e exposure) keepsSessionsFromStarting(t *testing.T) {
 	t.Parallel()
 	w := exposedWorld(t, e.env)
-	before := w.effect("")
 	e.open(w)
 	out, exit := w.command(lookupIn(w.env), "run", "--tier", "1", "--json")
 	if exit != fault.Misconfigured.ExitCode() || !strings.Contains(out, "no session may start") {
@@ -108,29 +110,34 @@ func (e exposure) keepsSessionsFromStarting(t *testing.T) {
 	if out, _ := w.command(lookupIn(w.env), "doctor"); !regexp.MustCompile(`problem +modes and owners .*\n +it stops agents' sessions`).MatchString(out) {
 		t.Errorf("doctor says nothing: %s", out)
 	}
-	w.wantOneRefusal(before)
+	w.wantOneRefusal()
 }
 
 // wantOneRefusal looks for one row of a refused start, and nothing else that has changed.
-func (w *peopleWorld) wantOneRefusal(before effect) {
+func (w *peopleWorld) wantOneRefusal() {
 	w.Helper()
 	if err := os.Chmod(filepath.Join(w.dir, "state"), 0o700); err != nil {
 		w.Fatal(err)
 	}
-	var sessions struct{ Items []map[string]any }
-	w.read(&sessions, "session", "list")
-	if len(sessions.Items) != 0 {
-		w.Errorf("a session was begun: %v", sessions.Items)
+	var begun []sessions.Record
+	var rows []record.RecordedAttempt
+	w.inspect(func(s *store.Store) (err error) {
+		begun, err = s.AgentSessions.Sessions(w.Context(), sessions.Query{})
+		if err == nil {
+			rows, err = s.Audit.Page(w.Context(), record.AuditQuery{})
+		}
+		return err
+	})
+	if len(begun) != 0 {
+		w.Errorf("a session was begun: %v", begun)
 	}
-	var audit struct{ Items []map[string]any }
-	w.read(&audit, "audit", "list", "--limit", "1000")
-	if len(audit.Items) != rowsOfSeed+1 || audit.Items[0]["action"] != "session.start" ||
-		audit.Items[0]["code"] != string(fault.Misconfigured) {
-		w.Errorf("%d rows, the last %v", len(audit.Items), audit.Items[0])
+	if len(rows) != rowsOfSeed+1 || rows[0].Action != "session.start" || rows[0].Code != fault.Misconfigured {
+		w.Errorf("%d rows, the last %v", len(rows), rows[0])
 	}
-	if audit.Items[0]["caller"] == "schedule" {
+	if rows[0].Caller == "schedule" {
 		return // effect is for what people do
 	}
+	before := effectOfNothing(w.T)
 	if got := w.effect(""); strings.Join(got.Heads, "") != strings.Join(before.Heads, "") ||
 		strings.Join(got.Pulls, "") != strings.Join(before.Pulls, "") {
 		w.Errorf("something was written: %+v", got)
@@ -170,7 +177,6 @@ func exposedWorld(t *testing.T, env map[string]string) *peopleWorld {
 func TestAScheduleIsNotServedWhileNoSessionCouldStart(t *testing.T) {
 	t.Parallel()
 	w := exposedWorld(t, map[string]string{"CLAUDEOPS_POLICY": "$DIR/narrow.yaml", "CLAUDEOPS_INTERVAL": "1h"})
-	before := w.effect("")
 	if err := os.Chmod(filepath.Join(w.dir, "narrow.yaml"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -180,5 +186,5 @@ func TestAScheduleIsNotServedWhileNoSessionCouldStart(t *testing.T) {
 		!strings.Contains(out, "chmod o-w") {
 		t.Errorf("exit code %d: %s", exit, out)
 	}
-	w.wantOneRefusal(before)
+	w.wantOneRefusal()
 }

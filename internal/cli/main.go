@@ -131,7 +131,8 @@ func Command() *cobra.Command {
 	return root
 }
 
-func (a *commandLine) rootCommand() *cobra.Command {
+// bareRoot returns the root without the commands below it.
+func (a *commandLine) bareRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "claudeops",
 		Short: "Lets AI operations agents propose changes to their own procedures, as pull requests",
@@ -156,6 +157,11 @@ func (a *commandLine) rootCommand() *cobra.Command {
 	root.SetErr(a.streams.Err)
 	root.SetFlagErrorFunc(wrongFlag)
 	a.globalFlags(root)
+	return root
+}
+
+func (a *commandLine) rootCommand() *cobra.Command {
+	root := a.bareRoot()
 	root.AddCommand(
 		initCommand(a),
 		mcpServerCommand(a),

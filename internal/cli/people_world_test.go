@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -21,6 +22,9 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/cli"
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // peopleWorld is a state folder and two local repositories, demo/home and demo/other, with a pull request each, a dry
@@ -235,11 +239,15 @@ func (w *peopleWorld) serving(do func(address string), flags ...string) (said fu
 		if code := <-ended; code != 0 {
 			w.Errorf("serve ended with %d: %s", code, stderr.Bytes())
 		}
-		for _, row := range w.rowsOf("") {
-			if row["policy"] == nil {
-				w.Errorf("a row of the audit does not have the policy that judged it: %v", row)
+		w.inspect(func(s *store.Store) error {
+			rows, err := s.Audit.Page(w.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
+			for _, row := range rows {
+				if row.Policy == "" {
+					w.Errorf("a row of the audit does not have the policy that judged it: %v", row)
+				}
 			}
-		}
+			return err
+		})
 	}()
 	line, err := bufio.NewReader(reader).ReadString('\n')
 	_, at, found := strings.Cut(line, "http://")
@@ -356,26 +364,25 @@ type effect struct {
 func (w *peopleWorld) effect(code fault.Code) effect {
 	w.Helper()
 	e := effect{Code: code}
-	var listed struct{ Items []map[string]any }
-	w.read(&listed, "audit", "list", "--limit", "1000")
-	rows := listed.Items
-	for _, row := range rows[:max(0, len(rows)-rowsOfSeed)] {
-		action := fmt.Sprint(row["action"])
-		if strings.HasPrefix(action, "pull.") || action == "prune" { // by the server itself, sooner or later
-			continue
+	w.inspect(func(s *store.Store) error {
+		rows, err := s.Audit.Page(w.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
+		for _, row := range rows[:max(0, len(rows)-rowsOfSeed)] {
+			e.Rows = append(e.Rows, w.sentence(row.Entry())...)
 		}
-		if row["caller"] != "ann" && action != "session.start" { // which the user of the system asks for
-			w.Errorf("a row of %v's", row["caller"])
+		for _, repo := range []string{"demo/home", "demo/other"} {
+			pulls, pullsErr := s.LocalPulls.PRs(w.Context(), repo, "")
+			err = errors.Join(err, pullsErr)
+			for _, pr := range pulls {
+				e.Pulls = append(e.Pulls, fmt.Sprint(repo, " ", pr.Number, " ", pr.State, " ", pr.Title))
+			}
 		}
-		e.Rows = append(e.Rows, fmt.Sprint(action, " ", row["provider"], ":", row["repo"], " ", row["pr_number"], " ",
-			row["outcome"], " ", row["code"]))
-	}
+		_, reviews, reviewsErr := s.LocalPulls.PR(w.Context(), "demo/home", 1)
+		for _, r := range reviews {
+			e.Pulls = append(e.Pulls, fmt.Sprint(r.Author, " ", r.State, " ", r.Body))
+		}
+		return errors.Join(err, reviewsErr)
+	})
 	for _, repo := range []string{"demo/home", "demo/other"} {
-		var pulls struct{ Items []map[string]any }
-		w.read(&pulls, "review", "list", "--state", "all", "--repo", repo)
-		for _, pr := range pulls.Items {
-			e.Pulls = append(e.Pulls, fmt.Sprint(repo, " ", pr["number"], " ", pr["state"], " ", pr["title"]))
-		}
 		refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root", repo+".git"),
 			"for-each-ref",
 			"--format=%(refname) %(tree)").Output()
@@ -384,12 +391,31 @@ func (w *peopleWorld) effect(code fault.Code) effect {
 		}
 		e.Heads = append(e.Heads, string(refs))
 	}
-	var home struct {
-		Reviews []struct{ Author, State, Body string }
-	}
-	w.read(&home, "review", "show", "1", "--repo", "demo/home")
-	e.Pulls = append(e.Pulls, fmt.Sprint(home.Reviews))
 	return e
+}
+
+// sentence returns a row of the audit as effects are compared; none for one of the server's own, sooner or later.
+func (w *peopleWorld) sentence(row record.AuditEntry) []string {
+	w.Helper()
+	if strings.HasPrefix(row.Action, "pull.") || row.Action == "prune" {
+		return nil
+	}
+	if row.Caller != "ann" && row.Action != "session.start" { // which the user of the system asks for
+		w.Errorf("a row of %s's", row.Caller)
+	}
+	return []string{fmt.Sprint(row.Action, " ", row.Provider, ":", row.Repo, " ", row.PRNumber, " ", row.Outcome, " ",
+		row.Code)}
+}
+
+// inspect looks at the records as they are. A command that reads them would open them for each question, and compare
+// all branches.
+func (w *peopleWorld) inspect(look func(*store.Store) error) {
+	w.Helper()
+	s := store.New(filepath.Join(w.dir, "state"), store.Options{MustExist: true,
+		LocalRoot: func() string { return local.RootIdentity(filepath.Join(w.dir, "root")) }})
+	if err := errors.Join(look(s), s.Close()); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // rowsOfSeed is the number of rows in the audit of the seed: two pull requests, a dry run, a token.

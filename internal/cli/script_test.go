@@ -82,7 +82,8 @@ func testMain(m *testing.M) int {
 		return complain(err)
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	build := exec.Command("go", "build", "-o", bin+"/", "../../cmd/claudeops", "../../cmd/claudeops-connect")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+"/", "../../cmd/claudeops",
+		"../../cmd/claudeops-connect")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
@@ -156,6 +157,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("SCRATCH", os.Getenv(scratch))
 	env.Values[serveKey{}] = &servedProcess{}
 	env.Setenv("WEBHOOK", webhook(env))
+	env.Setenv("GOGC", os.Getenv("GOGC")) // as make test sets it: most processes end before collecting pays
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	return nil
@@ -631,7 +633,7 @@ func pagesWithCommands(t *testing.T) []string {
 // buildCheckers builds the checkers of examples/checkers into a folder.
 var buildCheckers = sync.OnceValues(func() (folder string, err error) {
 	folder = filepath.Join(os.Getenv(scratch), "checkers")
-	out, err := exec.Command("go", "build", "-o", folder+"/", "../../examples/checkers/shell",
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", folder+"/", "../../examples/checkers/shell",
 		"../../examples/checkers/model").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
