@@ -58,8 +58,8 @@ type rule struct {
 
 // exception is an expression for values that are not credentials.
 type exception struct {
-	match      bool // it is for the whole match, not for the credential
-	expression *regexp.Regexp
+	match      bool                  // it is for the whole match, not for the credential
+	expression func() *regexp.Regexp // made when it is first needed
 }
 
 // literalLists is a set of the lists of literals.also, bit by bit.
@@ -253,7 +253,7 @@ func excepted(f Finding, exceptions []exception) bool {
 		if e.match {
 			value = f.match
 		}
-		if value != "" && e.expression.MatchString(value) {
+		if value != "" && e.expression().MatchString(value) {
 			return true
 		}
 	}
@@ -423,10 +423,15 @@ func (s *Set) addRule(r fileRule) error {
 		exceptions: exceptions,
 		reach:      shapeOf(tree).best(),
 		lead:       newLead(tree),
-		expression: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) }), // parsed above
+		expression: once(r.Regex),
 		opening:    sync.OnceValue(func() *automaton { return newOpening(tree) }),
 	})
 	return nil
+}
+
+// once compiles an expression that was parsed when it is first needed.
+func once(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
 // WithWiderEnd lets a credential end before brackets, commas and full stops, as in "(token)". What a rule only guesses
@@ -454,11 +459,10 @@ func exceptionsOf(lists []allowlist) ([]exception, error) {
 			} else {
 				expression = WholeValue(expression)
 			}
-			compiled, err := regexp.Compile(expression)
-			if err != nil {
+			if _, err := syntax.Parse(expression, syntax.Perl); err != nil {
 				return nil, err
 			}
-			all = append(all, exception{match: match, expression: compiled})
+			all = append(all, exception{match: match, expression: once(expression)})
 		}
 	}
 	return all, nil
