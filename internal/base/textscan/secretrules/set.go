@@ -3,8 +3,8 @@
 // trusted, and does in one pass what the library does with 220.
 //
 // A rule's expression runs only where it can match: from the expression's syntax tree follow literals of which every
-// match contains at least one (see literals), all of them are looked for at once with an Aho-Corasick automaton, and
-// the expression runs on what is around them. It finds what it would find in the whole text.
+// match contains at least one (see literals), all of them are looked for at once (package needles), and the
+// expression runs on what is around them. It finds what it would find in the whole text.
 package secretrules
 
 import (
@@ -20,8 +20,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	ahocorasick "github.com/BobuSumisu/aho-corasick"
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/claudeops/claudeops/internal/base/textscan/needles"
 )
 
 // Finding is a place in a text that a rule matches.
@@ -39,7 +40,7 @@ type Set struct {
 	rules      []rule
 	exceptions []exception // for the findings of all rules
 	harmless   func(rule, value string) bool
-	literals   *ahocorasick.Trie
+	literals   *needles.Set
 	uses       [][]use // of each literal
 }
 
@@ -499,12 +500,11 @@ func (s *Set) index() {
 			uses[text] = append(uses[text], u)
 		}
 	}
-	builder := ahocorasick.NewTrieBuilder()
-	for _, text := range slices.Sorted(maps.Keys(uses)) {
-		builder.AddString(text)
+	texts := slices.Sorted(maps.Keys(uses))
+	for _, text := range texts {
 		s.uses = append(s.uses, uses[text])
 	}
-	s.literals = builder.Build()
+	s.literals = needles.New(texts)
 }
 
 // entropy returns Shannon's entropy of a value, in bits a byte, each rune being a symbol, as the rules' limits are
