@@ -25,9 +25,11 @@ SUITE_FLAGS := -count=1 -vet=off -p=$(PACKAGES_AT_ONCE) -timeout=$(TEST_TIMEOUT)
 RACE_FLAGS := -race $(foreach library,modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory modernc.org/mathutil regexp/... \
   github.com/claudeops/claudeops/internal/base/textscan/needles text/template/parse compress/flate,-gcflags=$(library)=-race=false)
 # Tests that count what a text allocates, of which the detector allocates more; and long ones in which nothing runs at the
-# same time in one process: steps and pages one after another, processes that are killed, and a second sort of repository.
+# same time in one process: steps, pages, attacks and updates one after another, processes that are killed, and a second
+# sort of repository.
 UNRACED := CostsMuch|CostLittle|CostsLittle|KilledAt(EveryStep|RandomMoments)|EightProcesses|RefusedCallsDoNotFill|$\
-  WhatAgentsWriteIsShownHarmless|AuditIsShownVerified|NoLinkOfAnyPage|LocalFulfilsTheContract/ordinary
+  WhatAgentsWriteIsShownHarmless|AuditIsShownVerified|NoLinkOfAnyPage|LocalFulfilsTheContract/ordinary|ThePageOfAttacks|$\
+  AnUpdate(NeverTouches|ThatWasKilled)
 # The packages that start goroutines or guard state that goroutines share. internal/cli does too, but only by starting
 # the whole program, whose parts are all in this list.
 RACED = $(shell git grep -lE '^[[:space:]]*go [a-z]|[.]Go[^a-zA-Z]|"sync(/atomic)?"' -- 'internal/*.go' ':!*_test.go' ':!internal/testkit' ':!internal/cli' \
