@@ -47,7 +47,6 @@ require (
 
 require (
 	github.com/42wim/httpsig v1.3.0 // indirect
-	github.com/BobuSumisu/aho-corasick v1.0.3
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,22 +62,88 @@ func newWorld(t testing.TB, k kind, files ...providertest.File) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, kind: k, root: root, dir: filepath.Join(root, "demo", "home-cluster.git"), records: newMemory()}
-	args := []string{"init", "--quiet", "--template=" + template(t), "--initial-branch=main",
-		"--object-format=" + k.format, "--bare"}
 	if k.ordinary {
 		w.dir = strings.TrimSuffix(w.dir, ".git")
-		args = args[:len(args)-1]
 	}
-	if err := os.MkdirAll(w.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	w.git(append(args, w.dir)...)
-	if len(files) > 0 {
-		w.Push(providertest.MainBranch, files...)
-	}
+	w.putSeed(files)
 	w.p = w.provider(local.Options{TempDir: t.TempDir()})
 	w.review = local.NewReviewer(w.p)
 	return w
+}
+
+// seeds are the files of repositories as git makes them, each made once: three processes of git take longer than most
+// of what is tested. The zero value is ready for use.
+type seeds struct {
+	mu   sync.Mutex
+	made map[string][]seedFile // by what is in the repository
+}
+
+// seedFile is a file or folder of a repository, by its path in it.
+type seedFile struct {
+	path    string
+	mode    os.FileMode
+	content []byte
+}
+
+var repositories seeds
+
+// putSeed makes the repository, with the files on its main branch.
+func (w *world) putSeed(files []providertest.File) {
+	w.t.Helper()
+	for _, f := range repositories.of(w, files) {
+		path := filepath.Join(w.dir, f.path)
+		if f.mode.IsDir() {
+			w.must(os.MkdirAll(path, 0o755))
+		} else {
+			w.must(os.WriteFile(path, f.content, f.mode.Perm()))
+		}
+	}
+}
+
+func (s *seeds) of(w *world, files []providertest.File) []seedFile {
+	w.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := fmt.Sprintf("%v %+v", w.kind, files)
+	if s.made[key] == nil {
+		if s.made == nil {
+			s.made = map[string][]seedFile{}
+		}
+		s.made[key] = made(w, files)
+	}
+	return s.made[key]
+}
+
+// made has git make the repository in a folder of its own, and reads what it has made.
+func made(w *world, files []providertest.File) (all []seedFile) {
+	w.t.Helper()
+	first := *w
+	first.dir = w.t.TempDir()
+	args := []string{"init", "--quiet", "--template=" + template(w.t), "--initial-branch=main",
+		"--object-format=" + w.kind.format, "--bare"}
+	if w.kind.ordinary {
+		args = args[:len(args)-1]
+	}
+	first.git(append(args, first.dir)...)
+	if len(files) > 0 {
+		first.Push(providertest.MainBranch, files...)
+	}
+	w.must(filepath.WalkDir(first.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		f := seedFile{mode: info.Mode()}
+		if f.path, err = filepath.Rel(first.dir, path); err == nil && !d.IsDir() {
+			f.content, err = os.ReadFile(path)
+		}
+		all = append(all, f)
+		return err
+	}))
+	return all
 }
 
 // template makes the repositories of tests not wait for the disk.
@@ -133,10 +200,11 @@ func (w *world) Push(branch string, files ...providertest.File) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "commit refs/heads/%s\nmark :1\ncommitter Person <person@example.org> %d +0000\ndata 6\npushed\n",
 		branch, time.Now().Unix())
-	if branches := w.Branches(); branches[branch] != "" {
-		fmt.Fprintf(&s, "from %s\n", branches[branch])
-	} else if branches[providertest.MainBranch] != "" {
-		fmt.Fprintf(&s, "from %s\n", branches[providertest.MainBranch])
+	for _, from := range []string{branch, providertest.MainBranch} {
+		if w.has(from) {
+			fmt.Fprintf(&s, "from refs/heads/%s^0\n", from)
+			break
+		}
 	}
 	for _, f := range files {
 		switch {
@@ -158,6 +226,19 @@ func (w *world) Push(branch string, files ...providertest.File) string {
 	}
 	s.WriteString("get-mark :1\n")
 	return strings.TrimSpace(w.gitInput(s.String(), "fast-import", "--quiet"))
+}
+
+// has reports whether there is a branch, without a process.
+func (w *world) has(branch string) bool {
+	gitDir := w.dir
+	if w.kind.ordinary {
+		gitDir = filepath.Join(w.dir, ".git")
+	}
+	if info, err := os.Stat(filepath.Join(gitDir, "refs", "heads", branch)); err == nil && info.Mode().IsRegular() {
+		return true
+	}
+	packed, _ := os.ReadFile(filepath.Join(gitDir, "packed-refs")) // most often there is none
+	return strings.Contains(string(packed), " refs/heads/"+branch+"\n")
 }
 
 func (w *world) DeleteBranch(branch string) {

@@ -100,8 +100,7 @@ func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
 			"not_a_checkout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newForge(t)
-			f.commit("main", map[string]string{"modules/new.md": "new\n"})
+			f := newForgeAhead(t, map[string]string{"modules/new.md": "new\n"})
 			c.do(f)
 			before := f.tree("agentpack", "repo")
 			_, err := f.service.Update(t.Context())
@@ -177,8 +176,8 @@ func TestAnUpdateThatWasKilledIsMended(t *testing.T) {
 		"what was fetched is there already": func(f *forge, _ string) { git(f, f.repo(), "fetch", "-q") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newForge(t)
-			to := f.commit("main", map[string]string{"modules/new.md": "new\n", "modules/fix.md": "changed\n"})
+			f := newForgeAhead(t, map[string]string{"modules/new.md": "new\n", "modules/fix.md": "changed\n"})
+			to := f.ahead
 			left(f, to)
 			if _, err := f.service.Update(t.Context()); err != nil {
 				t.Fatal(err)

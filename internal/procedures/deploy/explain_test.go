@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,6 +160,7 @@ type forge struct {
 	*bench
 	remote  string // its address
 	work    string // another checkout, where changes are made
+	ahead   string // the commit that the remote repository has and the configuration lacks; "" if there is none
 	service *Service
 }
 
@@ -171,16 +173,76 @@ modules:
 
 func newForge(t *testing.T) *forge {
 	t.Helper()
+	return newForgeAhead(t, nil)
+}
+
+// newForgeAhead is a forge whose remote repository has, if there are files, a commit with them that the checkout lacks.
+func newForgeAhead(t *testing.T, files map[string]string) *forge {
+	t.Helper()
+	f := emptyForge(t)
+	seed := forgeSeeds.of(t, files)
+	at := func(name, text string) string {
+		if strings.HasSuffix(name, "/.git/config") {
+			return strings.ReplaceAll(text, seed.dir, f.dir)
+		}
+		return text
+	}
+	for name, text := range seed.files {
+		operationtest.WriteFiles(t, f.dir, map[string]string{name: at(name, text)})
+	}
+	git(t, f.repo(), "update-index", "-q", "--refresh") // as after a clone
+	f.ahead = seed.ahead
+	return f
+}
+
+func emptyForge(t *testing.T) *forge {
+	t.Helper()
 	f := &forge{bench: newBench(t, nil)}
 	f.remote, f.work = filepath.Join(f.dir, "forge", "joe", "procedures.git"), filepath.Join(f.dir, "work")
 	operationtest.WriteFiles(t, f.dir, map[string]string{"forge/joe/.keep": "", "agentpack/.keep": ""})
+	f.service = NewService(f.settings)
+	return f
+}
+
+// seedsOfForges are the files of forges as git makes them, each made once: that takes longer than what is tested.
+type seedsOfForges struct {
+	mu   sync.Mutex
+	made map[string]forgeSeed // by what the remote repository has that the checkout lacks
+}
+
+type forgeSeed struct {
+	dir   string // where it was made
+	files map[string]string
+	ahead string
+}
+
+var forgeSeeds = seedsOfForges{made: map[string]forgeSeed{}}
+
+func (s *seedsOfForges) of(t *testing.T, files map[string]string) forgeSeed {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := fmt.Sprint(files)
+	if _, is := s.made[key]; !is {
+		s.made[key] = makeForge(t, files)
+	}
+	return s.made[key]
+}
+
+func makeForge(t *testing.T, files map[string]string) forgeSeed {
+	t.Helper()
+	f := emptyForge(t)
 	git(t, f.dir, "init", "-q", "--bare", "-b", "main", f.remote)
 	git(t, f.dir, "clone", "-q", f.remote, f.work)
 	f.commit("main", map[string]string{configName: proceduresConfig,
 		"modules/fix.md": "---\ndescription: Fix\n---\nFix it.\n"})
-	git(t, f.dir, "clone", "-q", f.remote, filepath.Join(f.dir, "agentpack", "repo"))
-	f.service = NewService(f.settings)
-	return f
+	git(t, f.dir, "clone", "-q", f.remote, f.repo())
+	seed := forgeSeed{dir: f.dir}
+	if len(files) > 0 {
+		seed.ahead = f.commit("main", files)
+	}
+	seed.files = f.tree()
+	return seed
 }
 
 // commit puts a commit with the files on a branch of the remote repository.

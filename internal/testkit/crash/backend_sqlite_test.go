@@ -15,17 +15,17 @@ import (
 // newDatabase is the value of CLAUDEOPS_DATABASE_URL for one world: none, so that the records are in its state folder.
 func newDatabase(*testing.T) string { return "" }
 
-// The rounds in which a process is killed at a random moment, for each lane.
+// The rounds in which a process is killed at a random moment, for each lane: five with each of afterwards.
 const (
-	roundsPerLane = 38
-	freshRounds   = 10 // in these the process also makes the records
+	roundsPerLane = 25
+	freshRounds   = 5 // in these the process also makes the records
 )
 
 // isTried reports whether a recovery is tried after a kill at a step.
 func isTried(_, _ int) bool { return true }
 
 // backupRounds is the number of times that a backup is killed.
-const backupRounds = 25
+const backupRounds = 15
 
 // installed identifies an installation's records.
 type installed struct{ head, key string }

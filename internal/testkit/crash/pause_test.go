@@ -39,12 +39,19 @@ func TestNothingIsWrittenAfterAPause(t *testing.T) {
 	opened, late, refused := 0, 0, 0
 	for done := 0; done < rounds; done += roundsOfAWorld {
 		w := newWorld(t)
+		all := make([]*server, pausedProposers)
+		for i := range all {
+			all[i] = w.serve(t)
+		}
 		for round := range min(roundsOfAWorld, rounds-done) {
-			r := w.proposeUntilPaused(t, round, random.IntN(pausedProposers))
+			r := w.proposeUntilPaused(t, all, round, random.IntN(pausedProposers))
 			opened, late, refused = opened+r.opened, late+r.late, refused+r.refused
 			if t.Failed() {
 				t.FailNow()
 			}
+		}
+		for _, s := range all {
+			s.end()
 		}
 		w.assertSettled(t)
 		w.assertWhole(t)
@@ -57,12 +64,8 @@ func TestNothingIsWrittenAfterAPause(t *testing.T) {
 type pausedRound struct{ opened, late, refused int }
 
 // proposeUntilPaused pauses once so many proposals of the round were answered, and resumes when all were refused twice.
-func (w *world) proposeUntilPaused(t *testing.T, round, before int) (out pausedRound) {
+func (w *world) proposeUntilPaused(t *testing.T, all []*server, round, before int) (out pausedRound) {
 	t.Helper()
-	all := make([]*server, pausedProposers)
-	for i := range all {
-		all[i] = w.serve(t)
-	}
 	answered := make(chan answer)
 	var calls sync.WaitGroup
 	for i, s := range all {
@@ -101,9 +104,6 @@ func (w *world) proposeUntilPaused(t *testing.T, round, before int) (out pausedR
 	}()
 	then := w.pauseAll(t)
 	<-counted
-	for _, s := range all {
-		s.end()
-	}
 	then.assertKept(t, w)
 	w.run(t, "resume")
 	out.late = w.openedAfterPause(t, then.row)
@@ -135,7 +135,6 @@ func (w *world) pauseAll(t *testing.T) pausedWorld {
 
 // assertKept holds that nothing has changed at the provider since.
 func (p pausedWorld) assertKept(t *testing.T, w *world) {
-	t.Helper()
 	t.Helper()
 	if p.writing != 0 {
 		t.Errorf("the pause was answered while %d calls wrote", p.writing)

@@ -1,11 +1,13 @@
 package secretrules
 
 import (
+	"bytes"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -138,18 +140,22 @@ func classShape(pairs []rune) shape {
 			most.lines = 1
 		}
 	}
-	var letters []string
+	letters := make([]byte, 0, few+1)
 	for i := 0; i < len(pairs); i += 2 {
 		for r := pairs[i]; r <= pairs[i+1]; r++ {
 			if r > utf8.RuneSelf && !strings.ContainsRune(foldsToASCII, r) || len(letters) > few {
 				return shape{most: most}
 			}
-			if letter := strings.ToLower(string(r)); r < utf8.RuneSelf && !slices.Contains(letters, letter) {
+			if letter := byte(unicode.ToLower(r)); r < utf8.RuneSelf && bytes.IndexByte(letters, letter) < 0 {
 				letters = append(letters, letter)
 			}
 		}
 	}
-	return shape{exact: distinct(letters), most: most}
+	var exact []string
+	for _, letter := range letters {
+		exact = append(exact, string(rune(letter)))
+	}
+	return shape{exact: distinct(exact), most: most}
 }
 
 // concatenated puts what is known of parts together: neighbours that are known whole become longer literals.

@@ -34,8 +34,8 @@ func (s *Set) places(w *Work, text string, open bool) [][]byteRange {
 		width = utf8.UTFMax
 	}
 	lines := &lineBreaks{text: text}
-	s.literals.Walk(folded.lower, func(at, length, literal int64) bool {
-		here := byteRange{folded.originalOffset(int(at + 1 - length)), folded.originalOffset(int(at) + 1)}
+	s.literals.Walk(folded.lower, func(start, end, literal int) bool {
+		here := byteRange{folded.originalOffset(start), folded.originalOffset(end)}
 		for _, u := range s.uses[literal] {
 			if r := &s.rules[u.rule]; u.reach && wanted[u.rule] && r.begins(w, text, here.start, open) {
 				places[u.rule] = mergePlace(places[u.rule], around(lines, here, r.reach, width))
@@ -60,7 +60,7 @@ func (s *Set) wanted(w *Work, lower []byte) (rules []bool, some bool) {
 	for i, r := range s.rules {
 		rules[i] = len(r.keywords) == 0
 	}
-	s.literals.Walk(lower, func(_, _, literal int64) bool {
+	s.literals.Walk(lower, func(_, _, literal int) bool {
 		if !seen[literal] {
 			seen[literal] = true
 			for _, u := range s.uses[literal] {
@@ -264,14 +264,14 @@ func (p *Probe) hits(w *Work, text string) []hit {
 		return nil
 	}
 	folded := foldText(text)
-	p.set.literals.Walk(folded.lower, func(at, length, literal int64) bool {
+	p.set.literals.Walk(folded.lower, func(start, _, literal int) bool {
 		for _, u := range p.set.uses[literal] {
 			if !p.of[u.rule] {
 				continue
 			}
 			p.wanted[u.rule] = p.wanted[u.rule] || u.keyword || len(p.set.rules[u.rule].keywords) == 0
 			if u.reach {
-				hits = append(hits, hit{folded.originalOffset(int(at + 1 - length)), u.rule})
+				hits = append(hits, hit{folded.originalOffset(start), u.rule})
 			}
 		}
 		return w.Spend(0)

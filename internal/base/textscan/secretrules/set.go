@@ -3,8 +3,8 @@
 // trusted, and does in one pass what the library does with 220.
 //
 // A rule's expression runs only where it can match: from the expression's syntax tree follow literals of which every
-// match contains at least one (see literals), all of them are looked for at once with an Aho-Corasick automaton, and
-// the expression runs on what is around them. It finds what it would find in the whole text.
+// match contains at least one (see literals), all of them are looked for at once (package needles), and the
+// expression runs on what is around them. It finds what it would find in the whole text.
 package secretrules
 
 import (
@@ -20,8 +20,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	ahocorasick "github.com/BobuSumisu/aho-corasick"
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/claudeops/claudeops/internal/base/textscan/needles"
 )
 
 // Finding is a place in a text that a rule matches.
@@ -39,7 +40,7 @@ type Set struct {
 	rules      []rule
 	exceptions []exception // for the findings of all rules
 	harmless   func(rule, value string) bool
-	literals   *ahocorasick.Trie
+	literals   *needles.Set
 	uses       [][]use // of each literal
 }
 
@@ -58,8 +59,8 @@ type rule struct {
 
 // exception is an expression for values that are not credentials.
 type exception struct {
-	match      bool // it is for the whole match, not for the credential
-	expression *regexp.Regexp
+	match      bool                  // it is for the whole match, not for the credential
+	expression func() *regexp.Regexp // made when it is first needed
 }
 
 // literalLists is a set of the lists of literals.also, bit by bit.
@@ -253,7 +254,7 @@ func excepted(f Finding, exceptions []exception) bool {
 		if e.match {
 			value = f.match
 		}
-		if value != "" && e.expression.MatchString(value) {
+		if value != "" && e.expression().MatchString(value) {
 			return true
 		}
 	}
@@ -423,10 +424,15 @@ func (s *Set) addRule(r fileRule) error {
 		exceptions: exceptions,
 		reach:      shapeOf(tree).best(),
 		lead:       newLead(tree),
-		expression: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) }), // parsed above
+		expression: once(r.Regex),
 		opening:    sync.OnceValue(func() *automaton { return newOpening(tree) }),
 	})
 	return nil
+}
+
+// once compiles an expression that was parsed when it is first needed.
+func once(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
 // WithWiderEnd lets a credential end before brackets, commas and full stops, as in "(token)". What a rule only guesses
@@ -454,11 +460,10 @@ func exceptionsOf(lists []allowlist) ([]exception, error) {
 			} else {
 				expression = WholeValue(expression)
 			}
-			compiled, err := regexp.Compile(expression)
-			if err != nil {
+			if _, err := syntax.Parse(expression, syntax.Perl); err != nil {
 				return nil, err
 			}
-			all = append(all, exception{match: match, expression: compiled})
+			all = append(all, exception{match: match, expression: once(expression)})
 		}
 	}
 	return all, nil
@@ -495,12 +500,11 @@ func (s *Set) index() {
 			uses[text] = append(uses[text], u)
 		}
 	}
-	builder := ahocorasick.NewTrieBuilder()
-	for _, text := range slices.Sorted(maps.Keys(uses)) {
-		builder.AddString(text)
+	texts := slices.Sorted(maps.Keys(uses))
+	for _, text := range texts {
 		s.uses = append(s.uses, uses[text])
 	}
-	s.literals = builder.Build()
+	s.literals = needles.New(texts)
 }
 
 // entropy returns Shannon's entropy of a value, in bits a byte, each rune being a symbol, as the rules' limits are

@@ -266,24 +266,26 @@ type operation struct {
 
 const definitions = "mem:///definitions"
 
-func newSpec(t testing.TB) *spec {
-	t.Helper()
+//nolint:gochecknoglobals // read once for all servers of the process; only the compiler changes, under its lock
+var described = sync.OnceValues(newSpec)
+
+func newSpec() (*spec, error) {
 	s := &spec{compiler: jsonschema.NewCompiler()}
 	raw, err := description.ReadFile("testdata/api.json")
 	if err == nil {
 		err = json.Unmarshal(raw, s)
 	}
 	if err != nil {
-		t.Fatalf("the API description cannot be read: %v", err)
+		return nil, fmt.Errorf("the API description cannot be read: %w", err)
 	}
 	for name, definition := range s.Definitions {
 		s.Definitions[name] = tighten(definition)
 	}
 	err = s.compiler.AddResource(definitions, map[string]any{"definitions": s.Definitions})
 	if err != nil {
-		t.Fatalf("the API description cannot be used: %v", err)
+		return nil, fmt.Errorf("the API description cannot be used: %w", err)
 	}
-	return s
+	return s, nil
 }
 
 // tighten makes a schema that knows no further members. null is the same as an absent member, as in the server's
@@ -306,13 +308,13 @@ func tighten(schema any) any {
 // checks gives the check of one route: what is wrong with a query and a body.
 func (s *spec) checks(t testing.TB, method, template string) func(url.Values, []byte) []string {
 	t.Helper()
-	described, known := s.Paths[strings.ReplaceAll(template, "...}", "}")][strings.ToLower(method)]
+	route, known := s.Paths[strings.ReplaceAll(template, "...}", "}")][strings.ToLower(method)]
 	if !known {
 		t.Fatalf("the API description lacks %s %s", method, template)
 	}
 	types := map[string]string{}
 	body := func() (*jsonschema.Schema, error) { return nil, nil }
-	for _, p := range described.Parameters {
+	for _, p := range route.Parameters {
 		if p.In != "body" {
 			types[p.Name] = p.Type
 			continue

@@ -69,7 +69,11 @@ func NewAt(t testing.TB, root string) *Server {
 	s.origin = "http://" + listening.Listener.Addr().String()
 	s.host = memhost.New(s.URL())
 	s.host.Locked(func() { s.began = s.host.Now() })
-	s.routes = s.table(newSpec(t))
+	spec, err := described()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.routes = s.table(spec)
 	s.faults = httpfault.New(s)
 	listening.Config.Handler = s.faults
 	listening.Start()

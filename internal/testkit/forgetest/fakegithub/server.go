@@ -141,20 +141,28 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-func (s *Server) load() error {
-	sdl, err := descriptions.ReadFile("testdata/schema.graphql")
-	if err != nil {
+func (s *Server) load() (err error) {
+	if s.graph.schema, err = graphSchema(); err != nil {
 		return err
 	}
-	if s.graph.schema, err = gql.Load(string(sdl)); err != nil {
-		return err
-	}
-	if s.rest.spec, err = describe("testdata/openapi-requests.json"); err != nil {
+	if s.rest.spec, err = requests(); err != nil {
 		return err
 	}
 	s.rest.routes, err = s.rest.table()
 	return err
 }
+
+//nolint:gochecknoglobals // read once for all servers of the process; never changed
+var graphSchema = sync.OnceValues(func() (*gql.Schema, error) {
+	sdl, err := descriptions.ReadFile("testdata/schema.graphql")
+	if err != nil {
+		return nil, err
+	}
+	return gql.Load(string(sdl))
+})
+
+//nolint:gochecknoglobals // read once for all servers of the process; never changed
+var requests = sync.OnceValues(func() (*apispec.Spec, error) { return describe("testdata/openapi-requests.json") })
 
 func describe(file string) (*apispec.Spec, error) {
 	raw, err := descriptions.ReadFile(file)
