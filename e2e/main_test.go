@@ -40,6 +40,7 @@ func testMain(m *testing.M) int {
 	}
 	code := m.Run()
 	endBrowser()
+	_ = os.RemoveAll(theImage.folder)
 	if left := leftovers(binary, time.Minute); len(left) > 0 {
 		return complain("servers that outlived their clients, now killed: %v", left)
 	}
