@@ -138,19 +138,19 @@ async function attack(target) {
   await fetch(target + "/pause", { method: "POST", credentials: "include", body: form })
     .then((r) => note(target, "post " + r.status), () => {});
   await fetch(target + "/pause", { method: "POST", mode: "no-cors", credentials: "include", body: form }).catch(() => {});
-  await within(target ? 3000 : 30000, (end) => {
+  await within(target ? 3000 : 300000, (end) => {
     const events = new EventSource(target + "/events", { withCredentials: true });
     events.onopen = () => { note(target, "events"); events.close(); end(); };
     events.onerror = () => { events.close(); end(); };
   });
-  await within(target ? 3000 : 30000, (end) => {
+  await within(target ? 3000 : 300000, (end) => {
     const script = document.createElement("script");
     script.src = target + "/api/v1/me";
     script.onload = () => { note(target, "script"); end(); };
     script.onerror = end;
     document.head.append(script);
   });
-  await within(target ? 3000 : 30000, (end) => {
+  await within(target ? 3000 : 300000, (end) => {
     const sink = frame("", "sink" + Math.random());
     const send = document.createElement("form");
     send.method = "post"; send.action = target + "/pause"; send.target = sink.name;
@@ -159,7 +159,7 @@ async function attack(target) {
     sink.onload = end;
     send.submit();
   });
-  await within(target ? 3000 : 30000, (end) => { frame(target + "/policy").onload = end; });
+  await within(target ? 3000 : 300000, (end) => { frame(target + "/policy").onload = end; });
 }
 addEventListener("load", async () => {
   await attack("");

@@ -171,7 +171,7 @@ func inNamespaces(t *testing.T) {
 	cmd := command(t, program{path: must(exec.LookPath("unshare")), dir: must(os.Getwd()), may: 2 * browsing,
 		env: append(os.Environ(), inNetworkOfItsOwn+"=1", programs+"="+filepath.Dir(claudeops(t))),
 		args: []string{"--net", "--mount", "/bin/sh", "-c", prepare, "sh", hosts, must(os.Executable()),
-			"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=10m"}})
+			"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=30m"}})
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	launch(t, cmd)

@@ -229,17 +229,25 @@ func bridge(t *testing.T, w *world, node string) int {
 	return 0
 }
 
-// freePort returns a port that was free a moment ago: the proxy takes no listener, only a number. Linux gives it to no
-// connection that goes out in the meantime: those have ports from 32768 on.
+// freePort returns a port for a program that takes no listener, only a number. Until the test's end no other test gets
+// it, in whichever process: an abstract socket stands for it. Linux gives it to no connection that goes out: those have
+// ports from 32768 on. e2e/postgres.sh takes lower ones.
 func freePort(t *testing.T) int {
 	t.Helper()
 	const first, many = 20000, 12000
 	for range 100 {
 		port := first + rand.IntN(many)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		claim, err := net.Listen("unix", fmt.Sprintf("@claudeops-e2e-port-%d", port))
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
 			_ = l.Close()
+			t.Cleanup(func() { _ = claim.Close() })
 			return port
 		}
+		_ = claim.Close()
 	}
 	t.Fatal("no port is free")
 	return 0
