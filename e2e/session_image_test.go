@@ -15,8 +15,14 @@ import (
 
 func TestSessionsInTheImage(t *testing.T) {
 	img := buildImage(t)
-	ends := map[string]bool{"SIGTERM while the model thinks leaves nothing": true,
-		"a killed supervisor takes its agent with it": true} // which concern no forge: one is enough
+	// Which forge it is concerns what is written there. The others take one; Gitea's has a token more that could get out.
+	alone := map[string]string{
+		"tier 1 is refused and hands over to tier 2, which opens":        "gitea",
+		"a dry run shows a preview, changes nothing and never escalates": "local",
+		"no token reaches the agent, whatever it tries":                  "gitea",
+		"SIGTERM while the model thinks leaves nothing":                  "local",
+		"a killed supervisor takes its agent with it":                    "local",
+	}
 	for name, play := range map[string]func(*testing.T, *rig){
 		"a refusal is corrected, the same again is reused, and a review is read back": sessionProposes,
 		"tier 1 is refused and hands over to tier 2, which opens":                     sessionEscalates,
@@ -27,7 +33,7 @@ func TestSessionsInTheImage(t *testing.T) {
 		"a killed supervisor takes its agent with it":                                 sessionWhoseSupervisorIsKilled,
 	} {
 		for kind, newForge := range forges() {
-			if ends[name] && kind != "local" {
+			if alone[name] != "" && alone[name] != kind {
 				continue
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
