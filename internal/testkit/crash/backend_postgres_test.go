@@ -88,8 +88,8 @@ const (
 )
 
 // isTried reports whether a recovery is tried after a kill at a step. Each is tried after each with SQLite. Here the
-// locks and transactions are others, so each step is left to several at once, and to one of the other recoveries.
+// locks and transactions are others, so each step is left to several at once, and each other recovery is tried once.
 func isTried(step, recovery int) bool {
 	const several = 3 // the last recovery
-	return recovery == several || recovery == step%several
+	return recovery == several || recovery == step
 }
