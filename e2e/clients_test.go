@@ -36,8 +36,8 @@ func TestTheCommandsOfOtherClientsAddOurServer(t *testing.T) {
 			env := append(w.environment("HOME="+home), "PATH="+bin+":"+os.Getenv("PATH"))
 			printed := run(t, program{path: claudeops(t), args: []string{"mcp-config", "--client", name, "--add"}, dir: home,
 				env: env})
-			if got := run(t, program{path: "/bin/sh", args: []string{"-c", printed.stdout}, dir: home, env: env,
-				may: 2 * patience}); got.code != 0 {
+			if got := run(t, program{path: "/bin/sh", args: []string{"-c", printed.stdout}, dir: home,
+				env: env}); got.code != 0 {
 				t.Fatalf("%s: exit %d: %s%s", printed.stdout, got.code, got.stdout, got.stderr)
 			}
 			text, err := os.ReadFile(filepath.Join(home, settings))
@@ -95,7 +95,7 @@ func (c client) converse(t *testing.T, w *world, m model) (sent string, results 
 		t.Fatal(err)
 	}
 	got = run(t, program{
-		path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(), may: 2 * patience,
+		path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(),
 		env: w.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
 			"GOOGLE_GEMINI_BASE_URL="+plays.URL),
 	})

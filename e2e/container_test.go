@@ -30,7 +30,7 @@ type container struct {
 // it.
 func startContainer(t *testing.T, args []string) *container {
 	t.Helper()
-	c := &container{cmd: command(t, program{path: "bwrap", args: append(args, "sh"), env: []string{path()}})}
+	c := &container{cmd: command(t, program{path: "bwrap", args: append(args, "sh"), env: []string{path()}, may: browsing})}
 	var pipes [3]error
 	var out, errOut io.ReadCloser
 	c.in, pipes[0] = c.cmd.StdinPipe()
@@ -188,8 +188,7 @@ func awaitEnd(t *testing.T, pid int) {
 	}
 	file := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = file.Close() }()
-	const most = 40 * time.Second
-	for end := time.Now().Add(most); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(time.Until(end).Milliseconds()))
 		if n > 0 {
 			return
@@ -198,5 +197,5 @@ func awaitEnd(t *testing.T, pid int) {
 			t.Fatal(err)
 		}
 	}
-	t.Fatalf("process %d did not end within %s: %s", pid, most, proc(pid, "cmdline"))
+	t.Fatalf("process %d did not end within %s: %s", pid, patience, proc(pid, "cmdline"))
 }

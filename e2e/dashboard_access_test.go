@@ -138,19 +138,19 @@ async function attack(target) {
   await fetch(target + "/pause", { method: "POST", credentials: "include", body: form })
     .then((r) => note(target, "post " + r.status), () => {});
   await fetch(target + "/pause", { method: "POST", mode: "no-cors", credentials: "include", body: form }).catch(() => {});
-  await within(target ? 3000 : 30000, (end) => {
+  await within(target ? 3000 : 300000, (end) => {
     const events = new EventSource(target + "/events", { withCredentials: true });
     events.onopen = () => { note(target, "events"); events.close(); end(); };
     events.onerror = () => { events.close(); end(); };
   });
-  await within(target ? 3000 : 30000, (end) => {
+  await within(target ? 3000 : 300000, (end) => {
     const script = document.createElement("script");
     script.src = target + "/api/v1/me";
     script.onload = () => { note(target, "script"); end(); };
     script.onerror = end;
     document.head.append(script);
   });
-  await within(target ? 3000 : 30000, (end) => {
+  await within(target ? 3000 : 300000, (end) => {
     const sink = frame("", "sink" + Math.random());
     const send = document.createElement("form");
     send.method = "post"; send.action = target + "/pause"; send.target = sink.name;
@@ -159,7 +159,7 @@ async function attack(target) {
     sink.onload = end;
     send.submit();
   });
-  await within(target ? 3000 : 30000, (end) => { frame(target + "/policy").onload = end; });
+  await within(target ? 3000 : 300000, (end) => { frame(target + "/policy").onload = end; });
 }
 addEventListener("load", async () => {
   await attack("");
@@ -318,7 +318,9 @@ func TestDashboardSaysHowTheServerIs(t *testing.T) {
 			d.becomes(`document.querySelector("main").innerText.includes("` + tt.shown + `")`) // by itself
 			d.becomes(`document.querySelector(".standing").innerText.includes("` + tt.beside + `")`)
 			d.says("Why changes were refused", "Activity")
-			d.shoot("state-" + name)
+			if name != "token-refused" && name != "read-only" { // which look as others do, with other words
+				d.shoot("state-" + name)
+			}
 			d.run(sized(1280, 800), chromedp.Navigate(d.url+"/changes"))
 			if strings.HasPrefix(tt.shown, "The forge") {
 				d.says(tt.shown, "Nobody has proposed anything yet")
@@ -326,7 +328,7 @@ func TestDashboardSaysHowTheServerIs(t *testing.T) {
 			d.picture("state-" + name + "-changes")
 			d.run(sized(1280, 800), chromedp.Navigate(d.url+"/doctor"))
 			d.becomes(`document.querySelector("main").innerText.includes("` + tt.answer + `")`)
-			if strings.HasPrefix(tt.shown, "The forge") {
+			if name == "forge-down" {
 				d.shoot("state-" + name + "-health")
 			}
 		})
@@ -359,8 +361,7 @@ func TestDashboardSaysThatTheSessionHasEnded(t *testing.T) {
 	d.says("Sign in", "Token")
 }
 
-// filled leaves open pull requests without a review on the record, from one number up to another, and a refusal beside
-// each tenth.
+// filled leaves open pull requests without a review on the record, from one number up to another, and two refusals.
 func (d *dashboard) filled(from, to int) {
 	d.Helper()
 	ctx, root := d.Context(), d.world.vars["CLAUDEOPS_LOCAL_ROOT"]
@@ -395,10 +396,9 @@ func (d *dashboard) filled(from, to int) {
 		if err := s.Ledger.Finish(ctx, p.ID, done, a); err != nil {
 			d.Fatal(err)
 		}
-		if i%10 == 0 {
-			d.refuses()
-		}
 	}
+	d.refuses()
+	d.refuses()
 }
 
 // The five questions are answered on the first screen: what waits, what is broken, what was proposed, why it was

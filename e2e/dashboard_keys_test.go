@@ -47,16 +47,13 @@ func (p typist) sees(selector string) {
 func (p typist) shown(about string) {
 	p.Helper()
 	why := ""
-	for end := time.Now().Add(drawing); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if why, _ = p.value(focusProblem).(string); why == "" {
 			return
 		}
 	}
-	p.Errorf("%s: %s", about, why)
+	p.Fatalf("%s: %s", about, why)
 }
-
-// drawing is how long a browser may take to draw a page, on a machine that is busy with other work.
-const drawing = 10 * time.Second
 
 // goes presses Tab until the element has the focus. At each stop the focus must be seen.
 func (p typist) goes(selector string) {

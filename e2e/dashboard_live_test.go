@@ -310,7 +310,7 @@ func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {
 	}()
 	pressed <- struct{}{}
 	d.becomes(`document.querySelector("#fresh").innerText !== ""`)
-	for round, refreshed := 0, 0.0; round < 10 || refreshed < 5; round++ {
+	for round, refreshed := 0, 0.0; round < 3 || refreshed < 3; round++ {
 		d.run(executed(`document.querySelector("#fresh").replaceChildren();
 			document.querySelector(".skip").focus()`))
 		order := []string{"Skip to content"}

@@ -28,21 +28,25 @@ exit 1
 
 // overlaps lists the pairs of texts whose boxes share more than a sliver: neither is in the other, and both are drawn.
 const overlaps = `(() => {
-	const boxes = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	const boxes = [], known = new Map([[null, { fixed: null, clip: null }]]), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	const around = (p) => { // what is fixed around an element, and what cuts it off
+		if (known.has(p)) return known.get(p);
+		const of = getComputedStyle(p);
+		let { fixed, clip } = around(p.parentElement);
+		if (!fixed && (of.position === "fixed" || of.position === "sticky")) fixed = p;
+		if (of.overflowX !== "visible" && p !== document.body && p !== document.documentElement) {
+			const c = p.getBoundingClientRect();
+			clip = clip ? { left: Math.max(c.left, clip.left), right: Math.min(c.right, clip.right), top: Math.max(c.top, clip.top), bottom: Math.min(c.bottom, clip.bottom) } : c;
+		}
+		known.set(p, { fixed, clip });
+		return known.get(p);
+	};
 	for (let n; n = walk.nextNode();) {
-		const e = n.parentElement, s = getComputedStyle(e);
-		if (!n.data.trim() || e.closest(".hidden, .skip, option, textarea") || s.visibility !== "visible" || !e.checkVisibility({ opacityProperty: true })) continue;
+		const e = n.parentElement;
+		if (!n.data.trim() || e.closest(".hidden, .skip, option, textarea") || getComputedStyle(e).visibility !== "visible" || !e.checkVisibility({ opacityProperty: true })) continue;
 		const range = document.createRange();
 		range.selectNodeContents(n);
-		let fixed = null, clip = null;
-		for (let p = e; p; p = p.parentElement) {
-			const of = getComputedStyle(p);
-			if (of.position === "fixed" || of.position === "sticky") fixed = p;
-			if (of.overflowX !== "visible" && p !== document.body && p !== document.documentElement) {
-				const c = p.getBoundingClientRect();
-				clip = clip ? { left: Math.max(c.left, clip.left), right: Math.min(c.right, clip.right), top: Math.max(c.top, clip.top), bottom: Math.min(c.bottom, clip.bottom) } : c;
-			}
-		}
+		const { fixed, clip } = around(e);
 		for (const r of range.getClientRects()) {
 			const b = { left: r.left, right: r.right, top: r.top, bottom: r.bottom, node: n, fixed, text: n.data.trim().slice(0, 40) };
 			if (clip) { b.left = Math.max(b.left, clip.left); b.right = Math.min(b.right, clip.right); b.top = Math.max(b.top, clip.top); b.bottom = Math.min(b.bottom, clip.bottom); }

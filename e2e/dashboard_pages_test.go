@@ -231,18 +231,20 @@ func (w *walk) note(asked, format string, args ...any) {
 }
 
 // TestDashboardPages loads each page once, and asks all of it: in sizes on either side of each break of the styles, and
-// in both schemes. Colours depend on the scheme and on the break at 800 pixels, and nothing else depends on the scheme:
-// so contrast alone is asked for in dark colours, and in one size on either side.
+// in both schemes. Nothing but colours depends on the scheme, and few of them on the break at 800 pixels: those of the
+// navigation and of the acts on a change. So each page is asked for its contrast in light colours at a desk and in dark
+// ones on a phone, and those of history, which have all that changes there, the other way round as well. What is no
+// matter of colours is asked in the widest layout and in the narrowest one, which hides the most.
 func TestDashboardPages(t *testing.T) {
 	d, addresses := everyPage(t)
 	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{}}
 	last := len(addresses) - 1
-	for _, address := range addresses[:last] {
-		w.look(address)
+	for i, address := range addresses[:last] {
+		w.look(address, i < ofHistory)
 	}
-	w.bare(addresses[:bares])
+	w.bare(addresses[:ofHistory])
 	w.run(withoutCookies())
-	w.look(addresses[last])
+	w.look(addresses[last], true)
 	for _, asked := range []string{isWhole, isQuiet, isAccessible, isApart, isReadBare} {
 		t.Run(asked, func(t *testing.T) {
 			for _, what := range w.wrong[asked] {
@@ -252,11 +254,11 @@ func TestDashboardPages(t *testing.T) {
 	}
 }
 
-// bares is how many pages are read without scripts too: those of history.
-const bares = 15
+// ofHistory is how many pages are those of history, which come first. They are read without scripts, too.
+const ofHistory = 15
 
 // look loads a page and asks all of it, but whether it is read without scripts.
-func (w *walk) look(address string) {
+func (w *walk) look(address string, inEachColour bool) {
 	w.Helper()
 	var text string
 	w.run(lookedAt("light", 1280, 800), chromedp.Navigate(w.url+address), into(chromedp.Text(chromedp.CSS("main")), &text),
@@ -269,15 +271,22 @@ func (w *walk) look(address string) {
 		if found := w.onEachOther(width); found != "" {
 			w.note(isApart, "%s: %s", about, found)
 		}
-		if rules := map[int64]string{1280: allRules, 768: butContrast, 390: allRules, 320: butContrast}[width]; rules != "" {
-			w.examined(about+", light", rules)
+		switch {
+		case width == 1280:
+			w.examined(about+", light", allRules)
+		case width == 390 && inEachColour:
+			w.examined(about+", light", contrastAlone)
+		case width == 320:
+			w.examined(about+", light", butContrast)
 		}
 	}
 	w.run(coloured("dark"))
 	w.frame(address, "dark")
 	for _, width := range []int64{390, 1280} {
-		w.run(sized(width, 800))
-		w.examined(fmt.Sprintf("%s, %d wide, dark", address, width), contrastAlone)
+		if width == 390 || inEachColour {
+			w.run(sized(width, 800))
+			w.examined(fmt.Sprintf("%s, %d wide, dark", address, width), contrastAlone)
+		}
 	}
 	for _, problem := range w.forgotten() {
 		if address != "/nothing" { // which the browser does not find

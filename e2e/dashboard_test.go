@@ -42,7 +42,7 @@ type dashboard struct {
 }
 
 // browsing limits how long a server and a browser may be needed, on a machine that is busy with other work.
-const browsing = 10 * time.Minute
+const browsing = 30 * time.Minute
 
 // served is a running `claudeops serve`.
 type served struct {

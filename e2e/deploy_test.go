@@ -143,7 +143,7 @@ func (w *world) sends(t *testing.T, model *otherModel) string {
 	before, _ := model.told()
 	got := run(t, program{
 		path: installed(t, ".bin/codex"), args: []string{"exec", "--skip-git-repo-check", "go"},
-		dir: filepath.Join(w.home, "work"), may: 2 * patience,
+		dir: filepath.Join(w.home, "work"),
 		env: w.environment("STUB_KEY=x"),
 	})
 	all, _ := model.told()

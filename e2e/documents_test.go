@@ -100,27 +100,20 @@ func TestTheRealClientsComeByTheirDocuments(t *testing.T) {
 		return
 	}
 	p := newPublisher(t)
-	for _, c := range []struct {
-		name, program, domain, document string
-		login                           []string
-	}{
-		{"Claude Code", "claude", "claude.ai", "https://claude.ai/oauth/claude-code-client-metadata", nil},
-		{"Codex", "codex", "chatgpt.com", "https://chatgpt.com/oauth/codex/client.json", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			d := newDashboard(t, "SSL_CERT_FILE="+p.authority)
+	t.Run("by their documents", func(t *testing.T) {
+		d := newDashboard(t, "SSL_CERT_FILE="+p.authority)
+		for _, c := range []struct{ name, program, domain, document string }{
+			{"Claude Code", "claude", "claude.ai", "https://claude.ai/oauth/claude-code-client-metadata"},
+			{"Codex", "codex", "chatgpt.com", "https://chatgpt.com/oauth/codex/client.json"},
+		} {
 			d.comesBy(newClient(t, d, c.program), c.name, c.document)
 			d.run(chromedp.Navigate(d.url + "/tokens"))
 			d.says("operator by "+c.name, "described by "+c.domain)
-		})
-	}
+		}
+	})
 	if asked := p.asks(); len(asked) != 2 {
 		t.Errorf("the hosts were asked for %v", asked)
 	}
-	t.Run("Codex, where documents are switched off", func(t *testing.T) {
-		d := newDashboard(t, "SSL_CERT_FILE="+p.authority, "CLAUDEOPS_CLIENT_DOCUMENTS=false")
-		d.comesBy(newClient(t, d, "codex"), "Codex", "")
-	})
 	_ = p.server.Close()
 	for program, name := range map[string]string{"claude": "Claude Code", "codex": "Codex"} {
 		t.Run(name+", where no host can be reached", func(t *testing.T) {
@@ -171,7 +164,7 @@ func inNamespaces(t *testing.T) {
 	cmd := command(t, program{path: must(exec.LookPath("unshare")), dir: must(os.Getwd()), may: 2 * browsing,
 		env: append(os.Environ(), inNetworkOfItsOwn+"=1", programs+"="+filepath.Dir(claudeops(t))),
 		args: []string{"--net", "--mount", "/bin/sh", "-c", prepare, "sh", hosts, must(os.Executable()),
-			"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=10m"}})
+			"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=30m"}})
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	launch(t, cmd)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,18 +39,44 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// buildImage replays the Dockerfile as far as that goes without an engine: the binary is built by the Dockerfile's own
-// command from what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same),
-// and every COPY of the last stage is resolved. Base images and Debian's packages are this machine's.
+// theImage is built by the first test that needs it. Containers mount its files so that they cannot be written.
+var theImage struct {
+	sync.Mutex
+	image
+	folder string // which TestMain removes
+}
+
+// buildImage returns the image, which is not changed by its containers.
 func buildImage(t *testing.T) image {
+	t.Helper()
+	theImage.Lock()
+	defer theImage.Unlock()
+	if theImage.files == nil {
+		var err error
+		if theImage.folder, err = os.MkdirTemp("", "claudeops-image-"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(theImage.folder, 0o755); err != nil { // #nosec G302: users of containers read it
+			t.Fatal(err)
+		}
+		theImage.image = replayDockerfile(t, theImage.folder)
+	}
+	return theImage.image
+}
+
+// replayDockerfile builds as far as that goes without an engine: the binary is built by the Dockerfile's own command from
+// what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same), and every COPY
+// of the last stage is resolved. Base images and Debian's packages are this machine's.
+func replayDockerfile(t *testing.T, folder string) image {
 	t.Helper()
 	stages, err := deploytest.ParseDockerfile(readFile(t, "../Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	context := buildContext(t)
+	context, out := filepath.Join(folder, "context"), filepath.Join(folder, "out")
+	buildContext(t, context)
+	compile(t, stages[0], context, out)
 	made := map[string]string{"cli:/opt/claude/claude": installed(t, "@anthropic-ai/claude-code-linux-*/claude")}
-	out := compile(t, stages[0], context)
 	for _, name := range []string{"claudeops", "claudeops-connect"} {
 		made["build:/out/"+name] = filepath.Join(out, name)
 	}
@@ -74,8 +101,8 @@ func buildImage(t *testing.T) image {
 	return img
 }
 
-// buildContext copies what a build from a fresh clone is given.
-func buildContext(t *testing.T) string {
+// buildContext copies to a folder what a build from a fresh clone is given.
+func buildContext(t *testing.T, dir string) {
 	t.Helper()
 	ignored := deploytest.Ignore(readFile(t, "../.dockerignore"))
 	got := run(t, program{path: "git", args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"},
@@ -85,7 +112,6 @@ func buildContext(t *testing.T) string {
 	if got.code != 0 {
 		t.Fatalf("git ls-files: %s", got.stderr)
 	}
-	dir := t.TempDir()
 	for _, name := range strings.Split(strings.TrimSuffix(got.stdout, "\x00"), "\x00") {
 		if ignored(name) {
 			continue
@@ -98,14 +124,12 @@ func buildContext(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
-// compile runs the last command of the build stage, with its environment, in the build's context, and returns the
-// folder of what it makes.
-func compile(t *testing.T, stage deploytest.Stage, context string) string {
+// compile runs the last command of the build stage, with its environment, in the build's context. What it makes is put
+// into the folder out.
+func compile(t *testing.T, stage deploytest.Stage, context, out string) {
 	t.Helper()
-	out := t.TempDir()
 	command := strings.ReplaceAll(stage.Last("RUN").Args, "/out/", out+"/")
 	// the modules are there: TestMain has built with them
 	env := []string{path(), "HOME=" + os.Getenv("HOME"), "GOPROXY=off"}
@@ -120,7 +144,6 @@ func compile(t *testing.T, stage deploytest.Stage, context string) string {
 		may: 10 * time.Minute}); got.code != 0 {
 		t.Fatalf("%s: %s", command, got.stderr)
 	}
-	return out
 }
 
 // imageUser is the user that the image's server becomes.

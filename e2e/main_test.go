@@ -40,7 +40,8 @@ func testMain(m *testing.M) int {
 	}
 	code := m.Run()
 	endBrowser()
-	if left := leftovers(binary, time.Minute); len(left) > 0 {
+	_ = os.RemoveAll(theImage.folder)
+	if left := leftovers(binary, patience); len(left) > 0 {
 		return complain("servers that outlived their clients, now killed: %v", left)
 	}
 	return code
@@ -95,8 +96,9 @@ func running(binary string) []int {
 	return pids
 }
 
-// patience bounds every child. The slowest takes about three seconds on two cores.
-const patience = 60 * time.Second
+// patience bounds every child, and whatever a test waits for. The slowest child takes about three seconds on two cores,
+// and minutes beside twenty others.
+const patience = 5 * time.Minute
 
 // program is a command with nothing of this process's environment.
 type program struct {
@@ -137,7 +139,7 @@ func command(t *testing.T, p program) *exec.Cmd {
 	// A terminal's interrupt does not reach the group; Pdeathsig ends the child when it ends this process.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = time.Minute
 	return cmd
 }
 

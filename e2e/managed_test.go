@@ -98,7 +98,7 @@ func (m *managed) claude(t *testing.T, env []string, args ...string) outcome {
 func TestManagedSettingsLeaveNoOtherWayToAForge(t *testing.T) {
 	m, p := newManaged(t), quieterDisk()
 	curl := func(path string, more map[string]any) reply {
-		args := map[string]any{"command": "curl -sS -m 20 " + m.forge.URL + path, "description": "Ask the forge"}
+		args := map[string]any{"command": "curl -sS -m 100 " + m.forge.URL + path, "description": "Ask the forge"}
 		for name, value := range more {
 			args[name] = value
 		}

@@ -18,7 +18,7 @@ import (
 func promtool(t *testing.T, dir string, stdin string, args ...string) {
 	t.Helper()
 	got := run(t, program{path: "promtool", args: args, dir: dir, env: []string{path()}, stdin: strings.NewReader(stdin),
-		may: 5 * patience}) // it computes for 15 s, of which a busy machine gives it a part
+		may: browsing})
 	if got.code != 0 {
 		t.Errorf("promtool %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
 	}

@@ -337,7 +337,7 @@ func progressing(message string) string {
 	return strings.Replace(message, `"params":{`, `"params":{"_meta":{"progressToken":"p"},`, 1)
 }
 
-// A connection is cut before, while and after the answer comes, 20 times. Each proposal becomes one pull request, and
+// A connection is cut before, while and after the answer comes, 12 times. Each proposal becomes one pull request, and
 // the identical call finds it.
 func TestACreationWhoseConnectionIsCutBecomesOnePullRequest(t *testing.T) {
 	for name, proxy := range fronts(t) {
@@ -354,7 +354,7 @@ func cutCreations(t *testing.T, proxy func(*testing.T, string) front) {
 	}
 	e := newElsewhereBehind(t, proxy, "CLAUDEOPS_POLICY="+policy)
 	a := e.begins(t)
-	const rounds = 20
+	const rounds = 12
 	reused := 0
 	for i := range rounds {
 		p := quieterDisk()

@@ -127,7 +127,7 @@ func TestOtherClientsProposeByAddress(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := run(t, program{
-				path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(), may: 2 * patience,
+				path: installed(t, ".bin/"+c.name), args: c.args, dir: t.TempDir(),
 				env: e.client.environment("HOME="+home, "STUB_KEY=x", "GEMINI_API_KEY=x", "GEMINI_CLI_TRUST_WORKSPACE=true",
 					"GOOGLE_GEMINI_BASE_URL="+plays.URL),
 			})

@@ -21,7 +21,7 @@ func TestTheSDKsInBothEras(t *testing.T) {
 	})
 	client := filepath.Join(t.TempDir(), "sdks")
 	if got := run(t, program{path: "go", args: []string{"build", "-o", client, "."}, dir: must(filepath.Abs("sdks")),
-		env: os.Environ(), may: 3 * patience}); got.code != 0 {
+		env: os.Environ()}); got.code != 0 {
 		t.Fatalf("go build: %s", got.stderr)
 	}
 	script := must(filepath.Abs("sdks/typescript.mjs"))
@@ -33,7 +33,7 @@ func TestTheSDKsInBothEras(t *testing.T) {
 			t.Run(sdk+", "+era, func(t *testing.T) {
 				got := run(t, program{path: command[0], dir: w.home,
 					args: append(slices.Clone(command[1:]), era, server.url+"/mcp"),
-					env:  []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}, may: 2 * patience})
+					env:  []string{path(), "CLAUDEOPS_AGENT_TOKEN=" + strings.TrimSpace(made.stdout)}})
 				if got.code != 0 {
 					t.Errorf("exit %d: %s", got.code, got.stderr)
 				}

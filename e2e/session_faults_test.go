@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,16 +100,20 @@ func neverAnswering(_ http.ResponseWriter, r *http.Request) {
 
 func TestSessionFaultsInTheImage(t *testing.T) {
 	img := buildImage(t)
-	for _, f := range sessionFaults() {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, img, forges()["local"], nil)
-			f.play(t, r)
-			r.assertEmpty(t)
-			r.assertAudited(t)
-			r.close(t)
-		})
-	}
+	t.Run("one after the other", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, img, forges()["local"], nil)
+		for _, f := range sessionFaults() {
+			t.Run(f.name, func(t *testing.T) {
+				one := *r
+				one.env = maps.Clone(r.env)
+				f.play(t, &one)
+				r.assertEmpty(t)
+				r.assertAudited(t)
+			})
+		}
+		r.close(t)
+	})
 	for name, f := range map[string]struct {
 		change func(*deploytest.Service)
 		play   func(*testing.T, *rig)

@@ -15,8 +15,14 @@ import (
 
 func TestSessionsInTheImage(t *testing.T) {
 	img := buildImage(t)
-	ends := map[string]bool{"SIGTERM while the model thinks leaves nothing": true,
-		"a killed supervisor takes its agent with it": true} // which concern no forge: one is enough
+	// Which forge it is concerns what is written there. The others take one; Gitea's has a token more that could get out.
+	alone := map[string]string{
+		"tier 1 is refused and hands over to tier 2, which opens":        "gitea",
+		"a dry run shows a preview, changes nothing and never escalates": "local",
+		"no token reaches the agent, whatever it tries":                  "gitea",
+		"SIGTERM while the model thinks leaves nothing":                  "local",
+		"a killed supervisor takes its agent with it":                    "local",
+	}
 	for name, play := range map[string]func(*testing.T, *rig){
 		"a refusal is corrected, the same again is reused, and a review is read back": sessionProposes,
 		"tier 1 is refused and hands over to tier 2, which opens":                     sessionEscalates,
@@ -27,7 +33,7 @@ func TestSessionsInTheImage(t *testing.T) {
 		"a killed supervisor takes its agent with it":                                 sessionWhoseSupervisorIsKilled,
 	} {
 		for kind, newForge := range forges() {
-			if ends[name] && kind != "local" {
+			if alone[name] != "" && alone[name] != kind {
 				continue
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -116,7 +122,8 @@ func sessionEscalates(t *testing.T, r *rig) {
 	first, second := got.sessions[0], got.sessions[1]
 	if first.Tier != 1 || first.State != "succeeded" || first.Counts != (counts{Refused: 1}) || first.Next != second.ID ||
 		first.Handoff == nil || !slices.Equal(first.Handoff.Findings, []found{{"disk", finding}}) ||
-		!strings.HasPrefix(first.Escalation, "escalated to tier 2: the handoff recommends tier 3") {
+		!strings.HasPrefix(first.Escalation, "escalated to tier 2: the handoff recommends tier 3") ||
+		!strings.Contains(first.Escalation, "CLAUDEOPS_MAX_TIER is 2") {
 		t.Errorf("the first is recorded as %+v", first)
 	}
 	if second.Tier != 2 || second.State != "succeeded" || second.Counts != (counts{Opened: 1}) ||
@@ -321,7 +328,7 @@ func TestTheFirstPermissionsLetAnAgentLookAndChangeNothing(t *testing.T) {
 }
 
 // The story of one change, played by the real CLI: each session knows what to do from its first message and its tools
-// alone.
+// alone. TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce has the session while the pull request waits.
 func TestAReviewedChangeIsRevisedMergedAndReportedAsDone(t *testing.T) {
 	o := newOperator(t)
 
@@ -333,11 +340,6 @@ func TestAReviewedChangeIsRevisedMergedAndReportedAsDone(t *testing.T) {
 	const proposed = "claude-ops/check/warn-about-disks-at-85"
 	if got := o.git(t, "", "show", proposed+":checks/disk.md"); got != "# Disk\n\nWarn at 85 %.\n" {
 		t.Errorf("proposed is %q", got)
-	}
-
-	waiting, _ := o.tell(t, storyTeller(t))
-	if len(waiting) != 1 || !strings.Contains(waiting[0].Escalation, "still open: disk-warns-late") {
-		t.Fatalf("while the pull request waits, the cycle is recorded as %+v", waiting)
 	}
 
 	const words = "Say at which figure it becomes urgent."

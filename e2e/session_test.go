@@ -140,51 +140,37 @@ func scriptedSession(replies ...reply) sessionModel {
 // free calls a tool of the CLI itself.
 func free(tool string, args any) reply { return reply{tool: tool, args: args} }
 
+// An agent of a session has no git and needs none: it reads what it wants to change from the server, text and version.
 func TestASessionOpensAPullRequestThatItsRecordShows(t *testing.T) {
 	o := newOperator(t)
 	p := quieterDisk()
-	got, out := o.run(t, scriptedSession(
+	var results []seenResult
+	model := scripted(
+		free("ReadMcpResourceTool",
+			map[string]any{"server": "claudeops", "uri": "claudeops://demo/home-cluster/file/checks/disk.md"}),
 		use("create_pr", p),
 		free("Read", map[string]any{"file_path": filepath.Join(o.vars["CLAUDEOPS_STATE_DIR"], "claudeops.db")}),
 		free("Bash", map[string]any{"command": "env"}),
 		free("Write", map[string]any{"file_path": filepath.Join(o.vars["CLAUDEOPS_REPOS_DIR"], "x"), "content": "x"}),
-	), "--tier", "2")
-	if out.code != 0 || len(got.Sessions) != 1 {
-		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
+	)
+	got, out := o.run(t, func(_ string, seen []seenResult) reply {
+		results = seen
+		return model(seen)
+	}, "--tier", "2")
+	if out.code != 0 || len(got.Sessions) != 1 || len(results) != 5 {
+		t.Fatalf("exit %d, %d results: %s%s", out.code, len(results), out.stdout, out.stderr)
 	}
-	if s := got.Sessions[0]; s.State != "succeeded" || s.Tier != 2 || s.Counts.Opened != 1 || s.ToolCalls != 4 {
+	if s := got.Sessions[0]; s.State != "succeeded" || s.Tier != 2 || s.Counts.Opened != 1 || s.ToolCalls != 5 {
 		t.Errorf("recorded %+v", s)
+	}
+	if text := results[0].text; !regexp.MustCompile(
+		`checks/disk.md on the base branch: base_sha [0-9a-f]{40}, commit [0-9a-f]{40}`).MatchString(text) {
+		t.Errorf("it read %s", text)
 	}
 	o.assertProposed(t, quieterDiskBranch, p)
 	if _, err := os.Stat(filepath.Join(o.vars["CLAUDEOPS_REPOS_DIR"], "x")); err == nil {
 		t.Error("the agent wrote into a working copy")
 	}
-}
-
-// The agent asks for tier 3; it gets what the operator permits, in a session that knows where it comes from.
-func TestAHandoffStartsTheNextTierWithinTheOperatorsCap(t *testing.T) {
-	o := newOperator(t)
-	p := quieterDisk()
-	handoff := regexp.MustCompile(`write the handoff to (/\S+/handoff\.json)`)
-	got, out := o.run(t, func(asked string, results []seenResult) reply {
-		switch escalated := strings.Contains(asked, "untrusted_handoff"); {
-		case len(results) == 0:
-			return use("create_pr", p)
-		case len(results) == 1 && !escalated:
-			text := `{"version":1,"recommended_tier":3,"services":["disk"],"findings":["warned too late"]}`
-			return free("Write", map[string]any{"file_path": handoff.FindStringSubmatch(asked)[1], "content": text})
-		}
-		return say("done")
-	}, "--tier", "1")
-	if out.code != 0 || len(got.Sessions) != 2 {
-		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
-	}
-	first, second := got.Sessions[0], got.Sessions[1]
-	if first.Counts.Refused != 1 || second.Parent != first.ID || second.Tier != 2 || second.Counts.Opened != 1 ||
-		!strings.Contains(first.Escalation, "CLAUDEOPS_MAX_TIER is 2") {
-		t.Errorf("recorded %+v", got)
-	}
-	o.assertProposed(t, quieterDiskBranch, p)
 }
 
 // While the agent runs, neither its process nor any that it starts, the connector of our server among them, holds a

@@ -103,7 +103,7 @@ func (c *company) at(wanted string) {
 		wanted = c.url + wanted
 	}
 	script := fmt.Sprintf(`location.href.split("?")[0] === %q && document.readyState === "complete"`, wanted)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		var there bool
 		err := chromedp.Do(c.ctx, evaluated(script, &there)) // fails while the page gives way to the next
 		if err == nil && there {
@@ -203,7 +203,7 @@ func TestWhoSignsOutAtTheCompanyIsSignedOutHere(t *testing.T) {
 	c.follow("/policy")
 	c.run(chromedp.Navigate(c.issuer+"/session/end"), chromedp.Click(chromedp.CSS("#yes")))
 	c.at(c.issuer + "/session/end/success")
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		c.run(chromedp.Navigate(c.url + "/sign-in"))
 		if c.asked("GET", "/api/v1/me", "") == 401 {
 			break
@@ -298,7 +298,7 @@ func TestAPersonLetsTheClaudeCLIInByTheBrowser(t *testing.T) {
 // waitForLine is the first line of a file that a program writes.
 func waitForLine(t *testing.T, file string) string {
 	t.Helper()
-	for end := time.Now().Add(browsing / 2); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		text, err := os.ReadFile(file)
 		if line, _, whole := strings.Cut(string(text), "\n"); err == nil && whole {
 			return line

@@ -43,7 +43,7 @@ def left():
 
 
 # What the test looks for after the session is there now.
-until = time.time() + 60
+until = time.time() + 240
 while not left() and time.time() < until:
     time.sleep(0.05)
 print("LEFT:", left())

@@ -1,7 +1,7 @@
 # Watches every process that appears while the operator's side works, to read it in the moment before it is protected.
-def watch(until, found):
+def watch(over, found):
     seen = set()
-    while time.time() < until:
+    while not over.is_set():
         for pid in os.listdir("/proc"):
             if not pid.isdigit() or int(pid) == os.getpid():
                 continue
@@ -16,15 +16,18 @@ def watch(until, found):
 
 
 def race():
-    found, until = [], time.time() + 6
-    watchers = [threading.Thread(target=watch, args=(until, found)) for _ in range(2)]
+    found, over = [], threading.Event()
+    watchers = [threading.Thread(target=watch, args=(over, found)) for _ in range(2)]
     for w in watchers:
         w.start()
-    while time.time() < until:  # each call makes the operator's side start git
+    for _ in range(20):  # each call makes the operator's side start git
+        if found:
+            break
         try:
-            mcp(*connector(), calls=[("list_prs", {"repo_owner": "demo", "repo_name": "home-cluster"}), proposal("Race")], timeout=10)
+            mcp(*connector(), calls=[("list_prs", {"repo_owner": "demo", "repo_name": "home-cluster"}), proposal("Race")], timeout=60)
         except (OSError, ValueError):
             time.sleep(0.1)
+    over.set()
     for w in watchers:
         w.join()
     return found
