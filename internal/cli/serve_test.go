@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/app"
@@ -16,6 +17,19 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
+
+// closingListener tells when it is closed. Its address would not: another test may listen there by then.
+type closingListener struct {
+	net.Listener
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *closingListener) Close() error {
+	err := l.Listener.Close()
+	l.once.Do(func() { close(l.closed) })
+	return err
+}
 
 func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	t.Parallel()
@@ -36,7 +50,8 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	}
 	p := &app.Parts{Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
-	go func() { ended <- app.ServeUntil(ctx, p, server, listener) }()
+	closing := &closingListener{Listener: listener, closed: make(chan struct{})}
+	go func() { ended <- app.ServeUntil(ctx, p, server, closing) }()
 	answered := make(chan string, 1)
 	go func() {
 		answer, err := http.Get("http://" + listener.Addr().String())
@@ -50,13 +65,7 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	}()
 	<-entered
 	stop()
-	for { // it listens no more, and yet waits
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			break
-		}
-		_ = conn.Close()
-	}
+	<-closing.closed // it listens no more, and yet waits
 	select {
 	case err := <-ended:
 		t.Fatalf("it ended with a request under way: %v", err)

@@ -603,7 +603,7 @@ func TestAServerThatEndsFinishesWhatWrites(t *testing.T) {
 func TestAClientByAddressThatReadsNothingHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) {
-		w.web.Agents.Limits = mcphttp.Limits{Write: 20 * time.Millisecond, Stream: time.Millisecond,
+		w.web.Agents.Limits = mcphttp.Limits{Write: time.Minute, Stream: time.Millisecond,
 			Heartbeat: time.Millisecond}
 	})
 	c := began(t, w.listening(nil).URL, w.agentToken("laptop", gitprovider.TierInvestigate))
