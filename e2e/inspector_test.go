@@ -218,7 +218,7 @@ func bridge(t *testing.T, w *world, node string) int {
 	})
 	launch(t, proxy)
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if c, err := net.DialTimeout("tcp", address, time.Second); err == nil {
 			_ = c.Close()
 			return port
