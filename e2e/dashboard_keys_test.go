@@ -56,7 +56,7 @@ func (p typist) shown(about string) {
 }
 
 // drawing is how long a browser may take to draw a page, on a machine that is busy with other work.
-const drawing = 10 * time.Second
+const drawing = time.Minute
 
 // goes presses Tab until the element has the focus. At each stop the focus must be seen.
 func (p typist) goes(selector string) {

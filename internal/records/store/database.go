@@ -464,8 +464,8 @@ func (r *readers) acquireReader(ctx context.Context, path string) (over func(), 
 		path, waited(began))
 }
 
-// take puts a token into a channel, and reports whether it has. It waits for room until ctx ends; where there is room, it
-// does not matter how late it is.
+// take puts a token into a channel, and reports whether it has. It waits for room until ctx ends. Where there is room,
+// it does not matter how late the call is.
 func take(ctx context.Context, tokens chan<- struct{}) bool {
 	select {
 	case tokens <- struct{}{}:

@@ -81,7 +81,7 @@ func TestRunEndsTheWholeTree(t *testing.T) {
 				} else if c.timedOut {
 					spec.Time = limit
 				}
-				began = time.Now().Add(limit)
+				began = time.Now().Add(limit) // of what is too long
 				r, err = Run(ctx, spec)
 				cancel()
 			}
