@@ -91,9 +91,9 @@ func (w *refusing) send() (code, said string) {
 func (w *refusing) shown(said string) string {
 	said = strings.NewReplacer(w.hide...).Replace(said)
 	for _, varying := range [][2]string{
-		{`[0-9A-HJKMNP-TV-Z]{26}`, "01JNC2R4D1Y8B6S2P0F5G7N3QA"}, {`23h59m\d+s|24h0m0s`, "24h0m0s"},
+		{`[0-9A-HJKMNP-TV-Z]{26}`, "01JNC2R4D1Y8B6S2P0F5G7N3QA"}, {`23h5\dm\d+s|24h0m0s`, "24h0m0s"},
 		{`paused by .* since \S+:`, "paused by uid 1000 (ann) since 2026-11-26T12:00:00Z:"},
-		{`retry after 863\d\d s|retry after 86400 s`, "retry after 86400 s"},
+		{`retry after 8(5[89]|6[0-3])\d\d s|retry after 86400 s`, "retry after 86400 s"},
 	} {
 		said = regexp.MustCompile(varying[0]).ReplaceAllString(said, varying[1])
 	}

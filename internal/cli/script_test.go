@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -160,7 +162,29 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("GOGC", os.Getenv("GOGC")) // as make test sets it: most processes end before collecting pays
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	return nil
+	return writeProgramsAnew(env.WorkDir)
+}
+
+// writeProgramsAnew replaces the programs of a script by the same in new files. A process that another script started
+// while they were written has inherited the old ones, opened for writing, and the system would refuse to run these
+// (ETXTBSY, golang.org/issue/22315). None is started meanwhile.
+func writeProgramsAnew(dir string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.HasPrefix(text, []byte("#!")) {
+			return err
+		}
+		return errors.Join(os.Remove(path), os.WriteFile(path, text, info.Mode().Perm()))
+	})
 }
 
 // webhook serves a receiver that writes each delivery to the file "deliveries", as "EVENT BODY" lines, and refuses

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/app"
@@ -16,6 +18,19 @@ import (
 	"github.com/claudeops/claudeops/internal/procedures/deploy"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
+
+// closingListener tells when it is closed. Its address would not: another test may listen there by then.
+type closingListener struct {
+	net.Listener
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *closingListener) Close() error {
+	err := l.Listener.Close()
+	l.once.Do(func() { close(l.closed) })
+	return err
+}
 
 func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	t.Parallel()
@@ -36,7 +51,8 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	}
 	p := &app.Parts{Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
-	go func() { ended <- app.ServeUntil(ctx, p, server, listener) }()
+	closing := &closingListener{Listener: listener, closed: make(chan struct{})}
+	go func() { ended <- app.ServeUntil(ctx, p, server, closing) }()
 	answered := make(chan string, 1)
 	go func() {
 		answer, err := http.Get("http://" + listener.Addr().String())
@@ -50,13 +66,7 @@ func TestAServerThatIsToldToEndAnswersWhatItHasBegun(t *testing.T) {
 	}()
 	<-entered
 	stop()
-	for { // it listens no more, and yet waits
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			break
-		}
-		_ = conn.Close()
-	}
+	<-closing.closed // it listens no more, and yet waits
 	select {
 	case err := <-ended:
 		t.Fatalf("it ended with a request under way: %v", err)
@@ -118,6 +128,7 @@ func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
 		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "x"}} {
 		cmd := exec.Command("git", args...)
 		cmd.Dir = far
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

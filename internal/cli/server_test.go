@@ -26,6 +26,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/ops/doctor"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
 // startedServer is a `claudeops serve` in this process, in a state folder.
@@ -222,14 +223,7 @@ func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 
 func TestHealthOfNoServer(t *testing.T) {
 	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := strings.TrimPrefix(httpfault.NoListener, "http://")
 	if code, _, errOut := healthOf(t, map[string]string{"CLAUDEOPS_ADDR": addr}); code != 1 ||
 		!strings.Contains(errOut, "no server answers on "+addr) {
 		t.Errorf("exit %d: %s", code, errOut)

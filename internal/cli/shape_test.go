@@ -194,6 +194,7 @@ func gitIn(t *testing.T, stdin string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v: %s", args, err, out)
 	}

@@ -76,9 +76,13 @@ func (l *Locks) acquire(ctx context.Context, folder string) (release func(), ref
 	}
 	l.mu.Unlock()
 	select {
-	case turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, busy
+	case turn <- struct{}{}: // nobody is waited for, so that it does not matter how late it is
+	default:
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, busy
+		}
 	}
 	file, refused := l.takeFile(ctx, folder, busy)
 	if refused != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,13 +201,15 @@ func TestGuessesFromEverywhereDoNotShutOutTheForge(t *testing.T) {
 
 func TestAWebhookIsAnsweredInTimeWhateverTheRecordsDo(t *testing.T) {
 	t.Parallel()
-	w, a := hooked(t)
-	a.block = true
-	began := time.Now()
-	w.want(w.github("a", "pull_request", merge("joe/infra", 7)), 504, fault.Timeout)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w, a := hooked(t)
+		a.block = true
+		began := time.Now()
+		w.want(w.github("a", "pull_request", merge("joe/infra", 7)), 504, fault.Timeout)
+		if took := time.Since(began); took >= 5*time.Second { // Gitea waits no longer
+			t.Errorf("it took %s", took)
+		}
+	})
 }
 
 // fakeHooks is one hook, whose token is "right".

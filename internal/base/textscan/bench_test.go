@@ -173,7 +173,7 @@ func TestWhiteSpaceIsLookedAtOnce(t *testing.T) {
 	s := NewScanner([]string{fakeToken()})
 	for _, piece := range []string{"\n", " ", "\t", " \n", "\r\n", "a\n", "a ",
 		"0123456789abcdef" + strings.Repeat(" \n", 50)} {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		_, err := s.Secrets(ctx, "a.md", strings.Repeat(piece, size/len(piece)))
 		cancel()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,9 +29,12 @@ func WriteFiles(t testing.TB, dir string, files map[string]string) string {
 	return writeFiles(t, dir, 0o644, files)
 }
 
-// WriteExecutables is WriteFiles for files that may be executed.
+// WriteExecutables is WriteFiles for files that may be executed. No other test may start a process meanwhile: the child
+// would inherit the file opened for writing, and the system would refuse to run it (ETXTBSY, golang.org/issue/22315).
 func WriteExecutables(t testing.TB, dir string, files map[string]string) string {
 	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	return writeFiles(t, dir, 0o755, files)
 }
 

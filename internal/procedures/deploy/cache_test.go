@@ -233,14 +233,11 @@ func TestACommitIsFetchedOnce(t *testing.T) {
 	s, commit := imported(t, commitOf("x", 1))
 	g := testGit(t)
 	count := filepath.Join(t.TempDir(), "count")
-	counting := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
+	counting := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
 		"git": "#!/bin/sh\ncase \"$*\" in *' fetch '*) echo fetch >>" + count + ";; esac\nexec " + g.git.Program +
 			" \"$@\"\n",
 	})
 	g.git.Program = filepath.Join(counting, "git")
-	if err := os.Chmod(g.git.Program, 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
 	done := make(chan error)
 	for range 8 {
 		go func() { _, err := g.Folder(t.Context(), s, commit); done <- err }()
@@ -298,11 +295,9 @@ func TestGitUsesTheTokenOfASource(t *testing.T) {
 			seen := filepath.Join(t.TempDir(), "seen")
 			operationtest.WriteFiles(t, b.dir, map[string]string{
 				dir + configName: moduleOf(test.server.URL+"/repo/.git", ", subdir: prompts"),
-				"bin/git":        "#!/bin/sh\n{ echo \"$@\"; env; } >> '" + seen + "'\nexec '" + b.settings.Git.Path + "' \"$@\"\n",
 			})
-			if err := os.Chmod(filepath.Join(b.dir, "bin/git"), 0o700); err != nil { //nolint:gosec // it is run
-				t.Fatal(err)
-			}
+			operationtest.WriteExecutables(t, b.dir, map[string]string{
+				"bin/git": "#!/bin/sh\n{ echo \"$@\"; env; } >> '" + seen + "'\nexec '" + b.settings.Git.Path + "' \"$@\"\n"})
 			test.source.Origin = strings.ToLower(test.server.URL)
 			b.door = record.DoorCLI
 			b.settings.Git = GitCommand{
@@ -445,11 +440,8 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	t.Run("what lies on the way", func(t *testing.T) { // git's arguments and environment, as a stand-in of git sees them
 		s := privateSetup(t, server, own)
 		log := filepath.Join(t.TempDir(), "seen")
-		script := filepath.Join(t.TempDir(), "git")
-		if err := os.WriteFile(script, []byte("#!/bin/sh\n{ echo \"$@\"; env; } >> '"+log+"'\nexec '"+s.Git.git.Program+"' \"$@\"\n"), 0o700); err != nil { //nolint:gosec // it is run
-			t.Fatal(err)
-		}
-		s.Git.git.Program = script
+		s.Git.git.Program = filepath.Join(operationtest.WriteExecutables(t, t.TempDir(), map[string]string{
+			"git": "#!/bin/sh\n{ echo \"$@\"; env; } >> '" + log + "'\nexec '" + s.Git.git.Program + "' \"$@\"\n"}), "git")
 		if _, err := desiredTexts(t, s); err != nil {
 			t.Fatal(err)
 		}

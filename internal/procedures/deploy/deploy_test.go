@@ -402,10 +402,8 @@ func TestAServerThatGivesNoSingleCommit(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "asked")
 	script := "#!/bin/sh\ncase \" $* \" in *' --depth=1 '*) echo shallow >> '" + log +
 		"'; echo 'fatal: no such remote ref' >&2; exit 128;; esac\nexec '" + s.Git.git.Program + "' \"$@\"\n"
-	s.Git.git.Program = filepath.Join(t.TempDir(), "git")
-	if err := os.WriteFile(s.Git.git.Program, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
+	s.Git.git.Program = filepath.Join(operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"git": script}),
+		"git")
 	got, err := desiredTexts(t, s)
 	if diff := cmp.Diff(map[string]string{".github/prompts/ask.prompt.md": "one"}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -47,6 +47,28 @@ func changesOf(t *testing.T, s *Service) (out []string) {
 	return out
 }
 
+// nextTime waits until a file that is changed gets another time than one that was changed before: the clock of a file
+// system goes on in steps of some milliseconds. That a file has settled is what these tests make the plans believe.
+func nextTime(t *testing.T) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "time")
+	var first time.Time
+	for {
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := info.ModTime(); first.IsZero() {
+			first = now
+		} else if now.After(first) {
+			return
+		}
+	}
+}
+
 // TestAPlanBelievesNoHashOfAChangedFile changes files in each way that hides a change, and plans with remembered
 // hashes.
 func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
@@ -65,6 +87,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 		info.Mode().Perm() != 0o600 {
 		t.Fatalf("nothing is kept: %v, %v", info, err)
 	}
+	nextTime(t)
 	skills := filepath.Join(b.dir, "project", ".claude", "skills")
 	same := func(name, text string) { // the same size and the same time of change
 		t.Helper()
@@ -296,6 +319,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 				(p == nil || service.last.desired == nil || !noted(service)) {
 				t.Fatalf("the plan is not known: %v, %v", p, err)
 			}
+			nextTime(t)
 			c.change(t, filepath.Join(b.dir, filepath.FromSlash(c.path)))
 			want := planned(t, func(ctx context.Context, r Request) (*fileset.Plan, error) {
 				d, err := NewService(b.settings).desire(ctx, r, nil)

@@ -213,12 +213,9 @@ func TestAProposalIsAboutOneRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.change("far/fix.md", "---\ndescription: Fix\n---\nFix it from afar.\n")
-	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "."},
-		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "x"}} {
-		if out, err := exec.Command("git", append([]string{"-C", far}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%s", out)
-		}
-	}
+	git(t, far, "init", "--quiet", "--initial-branch=main")
+	git(t, far, "add", ".")
+	git(t, far, "commit", "--quiet", "-m", "x")
 	b.mustOK(ToolApply, `{"yes":true}`)
 	b.change("project/.claude/commands/fix.md", "---\ndescription: Fix\n---\nFix it here.\n")
 	b.change("project/AGENTS.md", "# Other rules\n")

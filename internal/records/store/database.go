@@ -400,9 +400,7 @@ func (t *turns) beginTurn(ctx context.Context, c *connection) (tx *sql.Tx, over 
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	select {
-	case t.one <- struct{}{}:
-	case <-waiting.Done():
+	if !take(waiting, t.one) {
 		return nil, nil, t.inVain(ctx, c, began, waiting.Err())
 	}
 	tx, err = c.beginWrite(ctx, waiting)
@@ -456,16 +454,30 @@ func (r *readers) acquireReader(ctx context.Context, path string) (over func(), 
 	began := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	select {
-	case r.free <- struct{}{}:
+	if take(waiting, r.free) {
 		return func() { <-r.free }, nil
-	case <-waiting.Done():
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, fault.From(ctx.Err())
 	}
 	return nil, temporaryFault(waiting.Err(), "all connections to the database %s that read were in use for %s; try again",
 		path, waited(began))
+}
+
+// take puts a token into a channel, and reports whether it has. It waits for room until ctx ends. Where there is room,
+// it does not matter how late the call is.
+func take(ctx context.Context, tokens chan<- struct{}) bool {
+	select {
+	case tokens <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case tokens <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func waited(began time.Time) string {

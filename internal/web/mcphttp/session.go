@@ -253,7 +253,7 @@ func (n *session) use(ctx context.Context) (left func(), err error) {
 		case <-bound.Done():
 		}
 		n.mu.Lock()
-		if bound.Err() != nil {
+		if bound.Err() != nil && n.busy >= maxAtOnce {
 			return nil, errBusy
 		}
 	}

@@ -91,7 +91,7 @@ func TestColouringIsQuickWhateverItIsGiven(t *testing.T) {
 		coloured(file, lines...)
 		took := time.Since(started)
 		t.Logf("%s: %s", file, took)
-		if took > 10*time.Second { // a tenth of a second, but for the race detector on a busy machine
+		if took > time.Minute { // a tenth of a second, but for the race detector on a busy machine
 			t.Errorf("%s takes %s", file, took)
 		}
 	}
