@@ -18,12 +18,11 @@ SUITE := go run ./internal/testkit/suite
 MEMORY := $(if $(TMPDIR)$(GOTMPDIR),,-memory)
 # make lint vets the packages and their tests.
 SUITE_FLAGS := -count=1 -vet=off -p=$(PACKAGES_AT_ONCE) -timeout=$(TEST_TIMEOUT)
-# The race detector looks at all code but this: SQLite and C's library translated to Go, regular expressions, our search for
-# many strings, the parser of templates and compression. None of it holds state that is shared and changes, and it takes most of
-# the time under the detector. None may use sync.Map: its code would be compiled into the library without the detector, and
-# the linker takes one copy for all.
+# The race detector looks at our code and all libraries but these: SQLite and C's library translated to Go, regular expressions,
+# the parser of templates and compression. They hold no state of ours and take most of the time under it. None of them may
+# use sync.Map: its code would be compiled into the library without the detector, and the linker takes one copy for all.
 RACE_FLAGS := -race $(foreach library,modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory modernc.org/mathutil regexp/... \
-  github.com/claudeops/claudeops/internal/base/textscan/needles text/template/parse compress/flate,-gcflags=$(library)=-race=false)
+  text/template/parse compress/flate,-gcflags=$(library)=-race=false)
 # Tests that count what a text allocates, of which the detector allocates more; and long ones in which nothing runs at the
 # same time in one process: steps, pages, attacks and updates one after another, processes that are killed, and a second
 # sort of repository.

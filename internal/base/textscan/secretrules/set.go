@@ -3,7 +3,7 @@
 // trusted, and does in one pass what the library does with 220.
 //
 // A rule's expression runs only where it can match: from the expression's syntax tree follow literals of which every
-// match contains at least one (see literals), all of them are looked for at once (package needles), and the
+// match contains at least one (see literals), all of them are looked for at once (literalSearch), and the
 // expression runs on what is around them. It finds what it would find in the whole text.
 package secretrules
 
@@ -21,8 +21,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
-
-	"github.com/claudeops/claudeops/internal/base/textscan/needles"
 )
 
 // Finding is a place in a text that a rule matches.
@@ -40,7 +38,7 @@ type Set struct {
 	rules      []rule
 	exceptions []exception // for the findings of all rules
 	harmless   func(rule, value string) bool
-	literals   *needles.Set
+	literals   *literalSearch
 	uses       [][]use // of each literal
 }
 
@@ -504,7 +502,7 @@ func (s *Set) index() {
 	for _, text := range texts {
 		s.uses = append(s.uses, uses[text])
 	}
-	s.literals = needles.New(texts)
+	s.literals = newLiteralSearch(texts)
 }
 
 // entropy returns Shannon's entropy of a value, in bits a byte, each rune being a symbol, as the rules' limits are

@@ -1,4 +1,4 @@
-package needles
+package secretrules
 
 import (
 	"cmp"
@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-type place struct{ start, end, needle int }
+type place struct{ start, end, literal int }
 
 // searched is Walk by the standard library.
-func searched(needles []string, text string) (all []place) {
-	for i, needle := range needles {
-		for start := 0; needle != "" && start+len(needle) <= len(text); start++ {
-			if strings.HasPrefix(text[start:], needle) {
-				all = append(all, place{start, start + len(needle), i})
+func searched(literals []string, text string) (all []place) {
+	for i, literal := range literals {
+		for start := 0; literal != "" && start+len(literal) <= len(text); start++ {
+			if strings.HasPrefix(text[start:], literal) {
+				all = append(all, place{start, start + len(literal), i})
 			}
 		}
 	}
@@ -40,17 +40,17 @@ func TestWalkFindsWhatASearchForEachFinds(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		needles, text := words(random, 12), strings.Join(words(random, 20), "x")
+		literals, text := words(random, 12), strings.Join(words(random, 20), "x")
 		if random.IntN(2) == 0 { // unsorted ones are found, too
-			slices.Reverse(needles)
+			slices.Reverse(literals)
 		}
 		var got []place
-		New(needles).Walk([]byte(text), func(start, end, needle int) bool {
-			got = append(got, place{start, end, needle})
+		newLiteralSearch(literals).Walk([]byte(text), func(start, end, literal int) bool {
+			got = append(got, place{start, end, literal})
 			return true
 		})
-		if want := searched(needles, text); !slices.Equal(got, want) {
-			t.Fatalf("%q in %q: %v, want %v", needles, text, got, want)
+		if want := searched(literals, text); !slices.Equal(got, want) {
+			t.Fatalf("%q in %q: %v, want %v", literals, text, got, want)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestWalkKnowsEachByte(t *testing.T) {
 		every[i] = byte(i)
 	}
 	found := false
-	New([]string{string(every)}).Walk(append([]byte("x"), every...), func(start, end, _ int) bool {
+	newLiteralSearch([]string{string(every)}).Walk(append([]byte("x"), every...), func(start, end, _ int) bool {
 		found = start == 1 && end == 257
 		return true
 	})
@@ -74,7 +74,7 @@ func TestWalkKnowsEachByte(t *testing.T) {
 func TestWalkStopsWhenItIsTold(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	New([]string{"a", "aa"}).Walk([]byte("aaaa"), func(int, int, int) bool { calls++; return calls < 3 })
+	newLiteralSearch([]string{"a", "aa"}).Walk([]byte("aaaa"), func(int, int, int) bool { calls++; return calls < 3 })
 	if calls != 3 {
 		t.Errorf("%d calls", calls)
 	}
