@@ -62,8 +62,8 @@ func (s *literalSearch) add(number int, literal string) {
 	s.ends[state] = literalEnd{number, len(literal)}
 }
 
-// link leads each state on from the longest end of what it stands for that another string begins with, where none of its
-// own goes on. Shorter states come first, so what they lead to is known.
+// link leads each state on from the longest end of what it stands for with which another string begins, where none of
+// its own goes on. Shorter states come first, so what they lead to is known.
 func (s *literalSearch) link() {
 	s.longest, s.shorter = make([]int32, len(s.ends)), make([]int32, len(s.ends))
 	back := make([]int32, len(s.ends))
