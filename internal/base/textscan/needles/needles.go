@@ -63,8 +63,8 @@ func (s *Set) add(number int, needle string) {
 	s.ends[state] = end{number, len(needle)}
 }
 
-// link leads each state on from the longest end of what it stands for that another string begins with, where none of its
-// own goes on. Shorter states come first, so what they lead to is known.
+// link leads each state on where no string goes on from it: from the longest end of what it stands for that a string
+// begins with. Shorter states come first, so what they lead to is known.
 func (s *Set) link() {
 	s.longest, s.shorter = make([]int32, len(s.ends)), make([]int32, len(s.ends))
 	back := make([]int32, len(s.ends))
