@@ -137,9 +137,9 @@ func (c *collector) follow() {
 	}
 }
 
-// growthOf returns by how many hundredths a heap with so many bytes in use grows until garbage is collected: by a third,
+// growthOf returns by how many hundredths a heap with live bytes in use grows until garbage is collected: by a third,
 // since a server that waits for most of the time has processor time to spare, and shares its machine's memory. A small
-// one grows by minGarbage: it would be collected anew for every few pages. Steps keep it from changing all the time.
+// heap grows by minGarbage: it would be collected for every few pages. Steps keep the pace from changing all the time.
 func growthOf(live uint64) int {
 	const third, most, step, minGarbage = 35, 400, 25, 16 << 20
 	growth := min(100*minGarbage/max(live, 1), most)

@@ -92,7 +92,8 @@ func (a *Audit) Head(ctx context.Context) (seq int64, hash string, err error) {
 // maxRemembered bounds the pages that are made of rows in memory, in rows: those that are asked for again and again.
 const maxRemembered = record.MaxAttemptLimit
 
-// Page returns one page. The next one starts Before the last number of this one, or After it if Ascending.
+// Page returns one page. The next one starts Before the last number of this one, or After it if Ascending. Callers must
+// not change the slices of a row, which other callers have, too.
 func (a *Audit) Page(ctx context.Context, q record.AuditQuery) (rows []record.RecordedAttempt, err error) {
 	clauses, args := auditClauses(q)
 	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {

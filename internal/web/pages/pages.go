@@ -16,7 +16,6 @@ import (
 	"io/fs"
 	"path"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"text/template/parse"
@@ -294,26 +293,27 @@ func (f frame) Key() any { return f }
 // Moment returns no time.
 func (frame) Moment() time.Time { return time.Time{} }
 
-// Places returns the navigation as a part of the page.
-func (p Page) Places() Part { return places{p.Nav, p.Place().Text} }
-
-// places are the places of the navigation, and the text of the one that the page belongs to.
-type places struct {
-	Nav []NavItem
-	Now string
-}
-
-// Key implements Part.
-func (p places) Key() any {
-	key := p.Now
-	for _, place := range p.Nav {
-		key += "\n" + place.Path + " " + place.Icon + " " + place.Text + " " + strconv.FormatInt(place.Count, 10)
+// Places returns the places of the navigation as parts of the page: of those, few change with a record.
+func (p Page) Places() (out []place) {
+	now := p.Place().Text
+	for _, n := range p.Nav {
+		out = append(out, place{n.Path, n.Text, n.Icon, n.Counted, n.Count, n.Text == now})
 	}
-	return key
+	return out
 }
+
+// place is a place of the navigation; see NavItem.
+type place struct {
+	Path, Text, Icon, Counted string
+	Count                     int64
+	Now                       bool // the page belongs to it
+}
+
+// Key implements Part: it is the whole.
+func (p place) Key() any { return p }
 
 // Moment returns no time.
-func (places) Moment() time.Time { return time.Time{} }
+func (place) Moment() time.Time { return time.Time{} }
 
 // Navigation returns the six top-level entries; acts are the lists of agents and of browsers that are signed in.
 // Without a toolset that has pages there is no entry for procedures.
