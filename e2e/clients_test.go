@@ -104,9 +104,9 @@ func (c client) converse(t *testing.T, w *world, m model) (sent string, results 
 }
 
 // The story of one change, played by each of the real clients, which take what mcp-config prints: its model is told of
-// our tools, reads a check, a skill of Claude Code's folder and one of the folder that agents share, proposes to mend all
-// three, is reviewed on a line, reads what its branch has, revises with a reply, and sees the change merged. What people
-// do comes between its calls; TestPromptsStartWhatAPersonAsksFor has another session answer.
+// our tools, reads a check, a skill of Claude Code's folder and one of the folder that agents share, proposes to mend
+// all three, is reviewed on a line, reads what its branch has, revises with a reply, and sees the change merged. What
+// people do comes between its calls; TestPromptsStartWhatAPersonAsksFor has another session answer.
 func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
 	for name, converse := range map[string]func(t *testing.T, w *world, m model) []seenResult{
 		"claude": func(t *testing.T, w *world, m model) []seenResult { return agent{world: w}.converse(t, m).results },
