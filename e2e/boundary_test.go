@@ -222,7 +222,7 @@ func (f *fortress) assault(t *testing.T, list []attack) assault {
 		if len(results) >= len(list) {
 			return say("done")
 		}
-		const attackTime = 5 * time.Minute
+		const attackTime = 10 * time.Minute // the most that the CLI gives
 		return free("Bash", map[string]any{"command": f.command(t, list[len(results)], supervisor),
 			"timeout": attackTime.Milliseconds()})
 	})

@@ -86,8 +86,8 @@ func claudeCorrects(t *testing.T) {
 	w.assertProposed(t, quieterDiskBranch, quieterDisk())
 }
 
-// What mcp-config prints for Claude Code leaves the operator's environment file its word: a dry run of the file holds, and
-// so does its tier, at which alone a dry run previews this.
+// What mcp-config prints for Claude Code leaves the operator's environment file its word: a dry run of the file holds,
+// and so does its tier, at which alone a dry run previews this.
 func TestClaudeKeepsToTheEnvironmentFile(t *testing.T) {
 	w := newWorld(t, "2")
 	delete(w.vars, "CLAUDEOPS_TIER")

@@ -103,12 +103,10 @@ func (c client) converse(t *testing.T, w *world, m model) (sent string, results 
 	return sent, results, got
 }
 
-const diskCheck = "claudeops://demo/home-cluster/file/checks/disk.md"
-
 // The story of one change, played by each of the real clients, which take what mcp-config prints: its model is told of
-// our tools, reads the file, proposes, is reviewed on a line, reads what its branch has, revises with a reply, and sees
-// the change merged. What people do comes between its calls; TestPromptsStartWhatAPersonAsksFor has another session
-// answer.
+// our tools, reads a check, a skill of Claude Code's folder and one of the folder that agents share, proposes to mend
+// all three, is reviewed on a line, reads what its branch has, revises with a reply, and sees the change merged. What
+// people do comes between its calls; TestPromptsStartWhatAPersonAsksFor has another session answer.
 func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
 	for name, converse := range map[string]func(t *testing.T, w *world, m model) []seenResult{
 		"claude": func(t *testing.T, w *world, m model) []seenResult { return agent{world: w}.converse(t, m).results },
@@ -117,11 +115,17 @@ func TestEachClientReadsProposesAnswersAReviewAndSeesItMerged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "2")
+			w.hasSkills(t)
 			w.mounts(t)
 			told := converse(t, w, w.livesThroughAReview(t))
-			if len(told) != 6 || !strings.Contains(told[4].text, `"revised":true`) ||
-				!strings.Contains(told[5].text, `"merged"`) {
+			if len(told) != 8 || !strings.Contains(told[6].text, `"revised":true`) ||
+				!strings.Contains(told[7].text, `"merged"`) {
 				t.Errorf("the model was told %+v", told)
+			}
+			for _, path := range skillFiles() {
+				if got := w.git(t, "", "show", "main:"+path); !strings.HasSuffix(got, "Warn at 85 %.\n") {
+					t.Errorf("%s is %q", path, got)
+				}
 			}
 			if got := w.git(t, "", "show", "main:checks/disk.md"); got != "# Disk\n\nWarn at 85 %, urgent at 95 %.\n" {
 				t.Errorf("main has %q", got)
@@ -153,13 +157,13 @@ func (w *world) livesThroughAReview(t *testing.T) model {
 		person("review", "merge")
 	})
 	return func(results []seenResult) reply {
-		switch n := len(results); n {
-		case 0, 1:
+		switch n := len(results); {
+		case n < 4:
 			return proposes(results)
-		case 2, 3, 4:
+		case n < 7:
 			asks()
-			return answers(results[2:])
-		case 5:
+			return answers(results[4:])
+		case n == 7:
 			merges()
 			return use("get_pr_status", ofFirstPR())
 		}
@@ -189,24 +193,38 @@ func (c client) tell(t *testing.T, w *world, m model) []seenResult {
 	return results
 }
 
-// proposesWhatItRead replaces a part of the text that it was shown, and names the version that it read.
+// proposesWhatItRead reads three files, replaces a part of each, and names the versions that it read.
 func proposesWhatItRead(t *testing.T) model {
-	version := regexp.MustCompile(`checks/disk.md on the base branch: base_sha ([0-9a-f]{40})`)
+	version := regexp.MustCompile(`base_sha ([0-9a-f]{40})`)
 	return func(results []seenResult) reply {
-		switch len(results) {
-		case 0:
-			return free("ReadMcpResourceTool", map[string]any{"server": "claudeops", "uri": diskCheck})
-		case 1:
-			return use("create_pr", at(t, version, results[0], edited(nil, "Warn at 90 %.", "Warn at 85 %.")))
+		paths := append([]string{"checks/disk.md"}, skillFiles()...)
+		switch n := len(results); {
+		case n < len(paths):
+			return free("ReadMcpResourceTool", map[string]any{"server": "claudeops",
+				"uri": "claudeops://demo/home-cluster/file/" + paths[n]})
+		case n > len(paths):
+			return say("done")
 		}
-		return say("done")
+		proposal := edited(nil, "Warn at 90 %.", "Warn at 85 %.")
+		var files []any
+		for i, path := range paths {
+			found := version.FindStringSubmatch(results[i].text)
+			if found == nil {
+				t.Errorf("no version of %s is told: %s", path, results[i].text)
+				return say("done")
+			}
+			files = append(files, map[string]any{"path": path, "action": "update", "base_sha": found[1],
+				"edits": []any{map[string]any{"old": "Warn at 90 %.", "new": "Warn at 85 %."}}})
+		}
+		proposal["files"] = files
+		return use("create_pr", proposal)
 	}
 }
 
 // answersTheReview finds the pull request that waits for an answer, reads its file and the comment on its line, and
 // answers both with a commit and with words.
 func answersTheReview(t *testing.T) model {
-	version := regexp.MustCompile(`"base_sha":"([0-9a-f]{40})"`)
+	version := regexp.MustCompile(`"path":"checks/disk.md"[^{}]*"base_sha":"([0-9a-f]{40})"`)
 	comment := regexp.MustCompile(`"id":"([^"]+)"`)
 	return func(results []seenResult) reply {
 		switch len(results) {

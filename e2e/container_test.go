@@ -30,7 +30,8 @@ type container struct {
 // it.
 func startContainer(t *testing.T, args []string) *container {
 	t.Helper()
-	c := &container{cmd: command(t, program{path: "bwrap", args: append(args, "sh"), env: []string{path()}, may: browsing})}
+	c := &container{cmd: command(t, program{path: "bwrap", args: append(args, "sh"), env: []string{path()},
+		may: browsing})}
 	var pipes [3]error
 	var out, errOut io.ReadCloser
 	c.in, pipes[0] = c.cmd.StdinPipe()

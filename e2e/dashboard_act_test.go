@@ -210,14 +210,17 @@ func TestDashboardFollowsASessionAndStopsIt(t *testing.T) {
 }
 
 // shoot keeps pictures of the page, and fails if it is wider than the window or axe-core finds a barrier, at a desk and
-// on a phone, where it is in dark colours.
+// on a phone, where it is in dark colours. The window is as at a desk afterwards.
 func (d *dashboard) shoot(name string) {
 	d.Helper()
 	d.picture(name)
 	d.run(executed(axeCore(d.T) + "; 0"))
-	for scheme, width := range map[string]int64{"light": 1200, "dark": 390} {
-		d.run(lookedAt(scheme, width, 800))
-		d.inspect(fmt.Sprintf("%s, %s, %d wide", name, scheme, width), allRules)
+	for _, look := range []struct {
+		scheme string
+		width  int64
+	}{{"dark", 390}, {"light", 1200}} {
+		d.run(lookedAt(look.scheme, look.width, 800))
+		d.inspect(fmt.Sprintf("%s, %s, %d wide", name, look.scheme, look.width), allRules)
 	}
 }
 

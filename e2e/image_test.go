@@ -64,9 +64,9 @@ func buildImage(t *testing.T) image {
 	return theImage.image
 }
 
-// replayDockerfile builds as far as that goes without an engine: the binary is built by the Dockerfile's own command from
-// what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same), and every COPY
-// of the last stage is resolved. Base images and Debian's packages are this machine's.
+// replayDockerfile builds as far as that goes without an engine: the binary is built by the Dockerfile's own command
+// from what .dockerignore lets through, the CLI is the tests' own (a unit test holds that they are the same), and every
+// COPY of the last stage is resolved. Base images and Debian's packages are this machine's.
 func replayDockerfile(t *testing.T, folder string) image {
 	t.Helper()
 	stages, err := deploytest.ParseDockerfile(readFile(t, "../Dockerfile"))

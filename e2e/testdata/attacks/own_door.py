@@ -75,7 +75,7 @@ def flood(lines):
     # The operator's disk must not be filled through the door. Bounded: the door may let all of it wait.
     def attempt():
         path, ticket = door()
-        for _ in range(4):
+        for _ in range(2):
             try:
                 print("FLOOD ANSWERED:", len(dial(path, *lines(ticket))))
             except (OSError, ValueError):

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-// template is a database that holds the tables and no records. It is made once: the server copies it in less time than it
-// makes the tables anew.
+// template is a database that holds the tables and no records. It is made once: the server copies it in less time than
+// it makes the tables anew.
 var template struct {
 	once sync.Once
 	name string
