@@ -190,3 +190,21 @@ func (r *randomRecords) runSession() string {
 	r.runs = append(r.runs, run)
 	return "a session that begins"
 }
+
+// Nine pull requests fill the first rows: a dry run that waits for longer is none of them, but the oldest.
+func TestTheOldestThatWaitsMayBeADryRunThatIsNotShown(t *testing.T) {
+	w := newWorld(t, nil)
+	w.signedIn()
+	w.proposed(w.store, "a dry run", record.OutcomeDryRun, 1)
+	w.advance(72 * time.Hour)
+	for n := range 9 {
+		if page := string(w.get("/", browser).body); n == 4 && !strings.Contains(page, `title="Dry run"`) {
+			t.Errorf("it is not shown where there is room: %s", page)
+		}
+		w.proposed(w.store, fmt.Sprint("opened ", n), record.OutcomeOpened, 2+n)
+	}
+	page := string(w.get("/", browser).body)
+	if strings.Contains(page, `title="Dry run"`) || !strings.Contains(page, ">3 d<") {
+		t.Errorf("%s", page)
+	}
+}
