@@ -77,9 +77,8 @@ func (a *Access) Tokens(ctx context.Context) (out []access.Token, err error) {
 
 // FindToken implements access.Tokens.
 func (a *Access) FindToken(ctx context.Context, hash string) (t access.Token, found bool, err error) {
-	err = a.db.readTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		// It takes microseconds, of every request: watching whether ctx ends would take longer.
-		tokens, err := selectTokens(context.WithoutCancel(ctx), tx, "WHERE hash = $1", textColumn(hash))
+	err = a.db.readTx(record.ShortReads(ctx), func(ctx context.Context, tx *sql.Tx) error {
+		tokens, err := selectTokens(ctx, tx, "WHERE hash = $1", textColumn(hash))
 		if len(tokens) > 0 {
 			t, found = tokens[0], true
 		}

@@ -132,6 +132,8 @@ func (e *postgresEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
 	return e.reader.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 }
 
+func (e *postgresEngine) reading(ctx context.Context) context.Context { return ctx }
+
 // ignoreDone drops the error of a rollback that the end of the context has made already.
 func ignoreDone(err error) error {
 	if errors.Is(err, sql.ErrTxDone) {

@@ -18,6 +18,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 // What only SQLite knows is in the files whose names begin with sqlite, in locks.go and
@@ -164,6 +165,13 @@ func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
 		return nil, errors.Join(err, tx.Rollback())
 	}
 	return tx, nil
+}
+
+func (e *sqliteEngine) reading(ctx context.Context) context.Context {
+	if record.AreShortReads(ctx) {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // checkNotReplaced refuses to go on with a file that was moved, deleted or replaced: what is written there is lost, and

@@ -251,7 +251,7 @@ func (h *proposalPages) showChangeList(req *httpx.Request, q changesParams) (htt
 	}
 	shown := h.filter(q)
 	if !shown.Any {
-		req = req.WithoutCancel()
+		req = req.WithShortReads()
 	}
 	at := placeOf(q.Before, q.After, q.Sort)
 	rows, err := h.attempts.Attempts(req.Context(), record.AttemptQuery{

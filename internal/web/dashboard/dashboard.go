@@ -253,7 +253,7 @@ func withQuery[Q any](handle func(*httpx.Request, Q) (httpx.Response, error)) ht
 // that the page is notified of every later change. If that cannot be read, the page does not follow.
 func (d *Dashboard) following(handle httpx.Func) httpx.Func {
 	return func(req *httpx.Request) (httpx.Response, error) {
-		req.Position = d.hub.Position(context.WithoutCancel(req.Context()))
+		req.Position = d.hub.Position(record.ShortReads(req.Context()))
 		return handle(req)
 	}
 }

@@ -75,7 +75,7 @@ func (f figure) Key() any { return f }
 func (f figure) Moment() time.Time { return f.At }
 
 func (h *overview) showOverview(req *httpx.Request, q overviewParams) (httpx.Response, error) {
-	req = req.WithoutCancel()
+	req = req.WithShortReads()
 	view := overviewPage{Page: h.frame(req, "Overview", "/"), Days: chartDays}
 	most := firstRows
 	if q.Show != "" {

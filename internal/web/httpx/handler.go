@@ -46,11 +46,10 @@ func (r *Request) Caller() operation.Caller {
 	return operation.Caller{Actor: r.Principal.Actor.At(door), TokenHash: r.Principal.TokenHash, Recheck: r.Recheck}
 }
 
-// WithoutCancel returns the request for a handler whose reads are many and short: watching in each of them whether the
-// caller goes away takes longer than they do.
-func (r *Request) WithoutCancel() *Request {
+// WithShortReads returns the request for a handler whose reads are many and short; see record.ShortReads.
+func (r *Request) WithShortReads() *Request {
 	out := *r
-	out.Request = r.WithContext(context.WithoutCancel(r.Context()))
+	out.Request = r.WithContext(record.ShortReads(r.Context()))
 	return &out
 }
 
