@@ -234,7 +234,7 @@ type connected struct {
 // agent asks afterwards is not done, and it cannot connect again.
 func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 	o := newOperator(t)
-	reached, release := make(chan struct{}), make(chan struct{})
+	reached, release := make(chan struct{}), newGate()
 	var after []seenResult
 	stub := newSessionStub(t, func(_ string, results []seenResult) reply {
 		switch len(results) {
@@ -242,7 +242,7 @@ func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 			return use("list_prs", ofRepository())
 		case 1:
 			close(reached)
-			<-release
+			<-release.closed
 			return use("create_pr", quieterDisk())
 		case 2:
 			return use("create_pr", quieterDisk())
@@ -250,6 +250,7 @@ func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 		after = results
 		return say("done")
 	})
+	t.Cleanup(release.open) // without it the model would wait for ever
 	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "2"}, dir: t.TempDir(),
 		env: o.environment(stub.URL)})
 	var stdout strings.Builder
@@ -279,7 +280,7 @@ func TestAnAgentOfASessionIsCutOffFromAnotherProcess(t *testing.T) {
 	if got := people("connections", "cut", c.ID); got.code == 0 || !strings.Contains(got.stdout, "not_found") {
 		t.Errorf("twice: exit %d: %s", got.code, got.stdout)
 	}
-	close(release)
+	release.open()
 	exitCode(t, cmd)
 	got := decode[sessions](t, stdout.String())
 	if len(got.Sessions) != 1 || got.Sessions[0].ID != c.Session || got.Sessions[0].Counts.Opened != 0 {

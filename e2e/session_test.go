@@ -178,14 +178,15 @@ func TestASessionOpensAPullRequestThatItsRecordShows(t *testing.T) {
 // record that says so.
 func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 	o := newOperator(t)
-	reached, release := make(chan struct{}), make(chan struct{})
+	reached, release := make(chan struct{}), newGate()
 	stub := newSessionStub(t, func(_ string, results []seenResult) reply {
 		if len(results) == 1 {
 			close(reached)
-			<-release
+			<-release.closed
 		}
 		return use("list_prs", ofRepository())
 	})
+	t.Cleanup(release.open) // without it the model would wait for ever
 	cmd := command(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "2"}, dir: t.TempDir(),
 		env: o.environment(stub.URL)})
 	var stdout strings.Builder
@@ -217,7 +218,7 @@ func TestTheAgentHoldsNoTokenAndASignalLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := exitCode(t, cmd)
-	close(release)
+	release.open()
 	var got sessions
 	if err := json.Unmarshal([]byte(stdout.String()), &got); err != nil || code != 1 || len(got.Sessions) != 1 ||
 		got.Sessions[0].State != "cancelled" || !strings.Contains(got.Sessions[0].Reason, "signal") {
