@@ -135,7 +135,7 @@ func start(ctx context.Context, binary, scratch, state, root string) (*server, e
 func (s *server) waitVerified(ctx context.Context) error {
 	const patience = 5 * time.Minute
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(100 * time.Millisecond) {
-		r, err := s.newRequest(ctx, http.MethodGet, "/", "")
+		r, err := s.newRequest(ctx, http.MethodGet, "/metrics", "")
 		if err != nil {
 			return err
 		}
@@ -144,11 +144,11 @@ func (s *server) waitVerified(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		page, err := io.ReadAll(answer.Body)
+		metrics, err := io.ReadAll(answer.Body)
 		if _ = answer.Body.Close(); err != nil {
 			return err
 		}
-		if !bytes.Contains(page, []byte("Not looked at yet")) {
+		if bytes.Contains(metrics, []byte("\nclaudeops_audit_verified_timestamp_seconds ")) {
 			return nil
 		}
 	}
