@@ -145,20 +145,20 @@ func (w *rewriter) sourceOnly(text string) string {
 	return text
 }
 
-// reading is the result of reading a body.
-type reading struct {
+// bodyEdits is the result of reading a body.
+type bodyEdits struct {
 	edits        []edit
 	shown        []string // what the page of each grammar shows
 	footerStands bool
 }
 
 // findEdits finds out what is to be changed in a body, or what it has that is too much to parse.
-func (w *rewriter) findEdits(text string) (r reading, tooMuch string) {
-	r = reading{edits: append(w.sourceEdits(text), w.text.frontMatter(text)...), footerStands: true}
+func (w *rewriter) findEdits(text string) (r bodyEdits, tooMuch string) {
+	r = bodyEdits{edits: append(w.sourceEdits(text), w.text.frontMatter(text)...), footerStands: true}
 	for _, grammar := range grammars() {
 		p, tooMuch := parsePage(grammar, text)
 		if tooMuch != "" {
-			return reading{}, tooMuch
+			return bodyEdits{}, tooMuch
 		}
 		r.footerStands = r.footerStands && p.footerStands
 		r.shown = append(r.shown, p.words.String())

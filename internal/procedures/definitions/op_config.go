@@ -25,7 +25,7 @@ type ConfigValue struct {
 }
 
 func (s toolDeps) configGet() operation.Operation {
-	return reading(s, readOperation("config_get", "config get", "Read a setting", "Show one value of the configuration",
+	return defineRead(s, readOperation("config_get", "config get", "Read a setting", "Show one value of the configuration",
 		"Read one value of the effective configuration, defaults included; exists is false for a key that is not there. "+
 			"Values of secrets are hidden."), nil,
 		func(_ context.Context, v *inventory, in ConfigGetRequest) (ConfigValue, error) {
@@ -70,7 +70,8 @@ type ConfigShowAnswer struct {
 }
 
 func (s toolDeps) configShow() operation.Operation {
-	return reading(s, readOperation("config_show", "config show", "Show the configuration", "Show the whole configuration",
+	return defineRead(s, readOperation("config_show", "config show", "Show the configuration",
+		"Show the whole configuration",
 		"Show the effective configuration: registries, cache, and which sources names are resolved in; sources are the "+
 			"files that it was read from. Without "+
 			"includeDefaults, sections that the files do not have are left out."), nil,
@@ -123,7 +124,7 @@ type RegistryList struct {
 }
 
 func (s toolDeps) configRegistryList() operation.Operation {
-	return reading(s, readOperation("config_registry_list", "config registry-list", "List registries",
+	return defineRead(s, readOperation("config_registry_list", "config registry-list", "List registries",
 		"List the configured registries",
 		"List the configured registries in the order in which they are asked; authenticated says whether a token is set for one. "+
 			"not_used says why one is never asked: a project's file may only choose among the operator's. None is contacted."),
@@ -163,7 +164,7 @@ type CacheStatsAnswer struct {
 }
 
 func (s toolDeps) cacheStats() operation.Operation {
-	return reading(s, readOperation("cache_stats", "cache stats", "Look at the cache", "Show what the cache holds",
+	return defineRead(s, readOperation("cache_stats", "cache stats", "Look at the cache", "Show what the cache holds",
 		"Say how much is cached from registries: manifests are their indexes, downloads what was fetched by checksum; and where."), nil,
 		func(_ context.Context, v *inventory, _ NoArguments) (CacheStatsAnswer, error) {
 			stats, err := v.cache.stats()

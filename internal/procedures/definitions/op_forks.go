@@ -40,7 +40,7 @@ type ForkList struct {
 }
 
 func (s toolDeps) forkList() operation.Operation {
-	return reading(s, readOperation("fork_list", "fork list", "List forks", "List forked agents and tools",
+	return defineRead(s, readOperation("fork_list", "fork list", "List forks", "List forked agents and tools",
 		"List the agents and tools of the project and of the user's registry that were forked from others, with the "+
 			"version that each was forked from, and "+
 			"whether upstream has a higher one."), nil,
@@ -87,7 +87,7 @@ type ForkInfo struct {
 }
 
 func (s toolDeps) forkInfo() operation.Operation {
-	return reading(s, readOperation("fork_info", "fork info", "Read a fork", "Show where a fork comes from",
+	return defineRead(s, readOperation("fork_info", "fork info", "Read a fork", "Show where a fork comes from",
 		"Read where a forked agent or tool comes from: upstream's name, the version that was forked, the highest that "+
 			"there is now, when it was forked and last merged. "+
 			"VALIDATION_ERROR for a definition that is not a fork."), nil,
@@ -129,7 +129,7 @@ type ForkCheckAnswer struct {
 }
 
 func (s toolDeps) forkCheck() operation.Operation {
-	return reading(s, readOperation("fork_check", "fork check", "Check forks", "Check forks for upstream's updates",
+	return defineRead(s, readOperation("fork_check", "fork check", "Check forks", "Check forks for upstream's updates",
 		"List the forks whose upstream has a higher version than the one that was forked or merged last. breakingChanges "+
 			"says that its major number is higher. "+
 			"See what differs with fractary_forge_fork_diff."), nil,
@@ -186,7 +186,7 @@ type ForkDiffAnswer struct {
 }
 
 func (s toolDeps) forkDiff() operation.Operation {
-	return reading(s, readOperation("fork_diff", "fork diff", "Compare a fork", "Show how a fork differs from its upstream",
+	return defineRead(s, readOperation("fork_diff", "fork diff", "Compare a fork", "Show how a fork differs from its upstream",
 		"Compare a fork with the version of upstream that it was forked from, field by field: what was added is only in "+
 			"the fork, what was removed only in upstream. unified is the same as a "+
 			"diff of YAML from upstream to the fork."), nil,

@@ -32,7 +32,7 @@ type PluginList struct {
 }
 
 func (s toolDeps) pluginList() operation.Operation {
-	return reading(s, readOperation("plugin_list", "plugin list", "List plugins", "List installed plugins",
+	return defineRead(s, readOperation("plugin_list", "plugin list", "List plugins", "List installed plugins",
 		"List the plugins that are installed in the project and for the user, with scope and path. hasUpdate and "+
 			"latestVersion are there for those that a "+
 			"configured registry has, the first one that has the name. notes names registries that did not answer."), nil,
@@ -113,7 +113,7 @@ type PluginInfo struct {
 }
 
 func (s toolDeps) pluginInfo() operation.Operation {
-	return reading(s, readOperation("plugin_info", "plugin info", "Read a plugin", "Show a plugin",
+	return defineRead(s, readOperation("plugin_info", "plugin info", "Read a plugin", "Show a plugin",
 		"Read one plugin: what it is, the names of its agents, tools, workflows, hooks and commands, what it depends on, "+
 			"and where it is installed. With remote, the "+
 			"first of the configured registries that has the name is taken, and availableVersions lists what it has; the "+
@@ -248,7 +248,7 @@ type SearchAnswer struct {
 }
 
 func (s toolDeps) pluginSearch() operation.Operation {
-	return reading(s, readOperation("plugin_search", "plugin search", "Search plugins",
+	return defineRead(s, readOperation("plugin_search", "plugin search", "Search plugins",
 		"Search the registries for plugins",
 		"Search the configured registries for plugins whose name, description or tags hold the query: exact names first, "+
 			"then those that begin with it. A name is that of the first registry that has it; of "+

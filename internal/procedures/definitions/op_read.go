@@ -67,7 +67,7 @@ const listDescription = " of the project, of the user's registry and of configur
 	"match; page with limit and offset. notes names files that are broken and registries that did not answer; they are left out."
 
 func (s toolDeps) agentList() operation.Operation {
-	return reading(s, readOperation("agent_list", "agent list", "List agents", "List agents",
+	return defineRead(s, readOperation("agent_list", "agent list", "List agents", "List agents",
 		"List the agents"+listDescription+
 			" Claude Code's own agents (.claude/agents) are listed too; they have no version."), nil,
 		func(ctx context.Context, v *inventory, in ListRequest) (AgentList, error) {
@@ -82,8 +82,8 @@ func (s toolDeps) agentList() operation.Operation {
 }
 
 func (s toolDeps) toolList() operation.Operation {
-	return reading(s, readOperation("tool_list", "tool list", "List tools", "List tools", "List the definitions of tools"+
-		listDescription), nil,
+	return defineRead(s, readOperation("tool_list", "tool list", "List tools", "List tools",
+		"List the definitions of tools"+listDescription), nil,
 		func(ctx context.Context, v *inventory, in ListRequest) (ToolList, error) {
 			return v.listByKind(ctx, Tool, in)
 		})
@@ -167,7 +167,7 @@ type ToolInfo struct {
 }
 
 func (s toolDeps) agentInfo() operation.Operation {
-	return reading(s, readOperation("agent_info", "agent info", "Read an agent", "Show an agent with what it extends",
+	return defineRead(s, readOperation("agent_info", "agent info", "Read an agent", "Show an agent with what it extends",
 		"Read one agent: prompt, tools, tags, version, and where it is. What it extends is merged in. dependencies are the "+
 			"agent that it extends and its "+
 			"tools, with the versions that they resolve to here. The project is looked at first, then the user's registry "+
@@ -190,7 +190,7 @@ func (s toolDeps) agentInfo() operation.Operation {
 }
 
 func (s toolDeps) toolInfo() operation.Operation {
-	return reading(s, readOperation("tool_info", "tool info", "Read a tool", "Show a tool with what it extends",
+	return defineRead(s, readOperation("tool_info", "tool info", "Read a tool", "Show a tool with what it extends",
 		"Read the definition of one tool: description, and its parameters and output as JSON Schema. What it extends is "+
 			"merged in. The project is looked at "+
 			"first, then the user's registry (the highest version that satisfies version), then the first of the configured "+
@@ -310,7 +310,7 @@ func (s toolDeps) toolValidate() operation.Operation {
 }
 
 func (s toolDeps) validate(kind Kind, o operation.Operation) operation.Operation {
-	return reading(s, o, ValidateRequest.check, func(ctx context.Context, v *inventory,
+	return defineRead(s, o, ValidateRequest.check, func(ctx context.Context, v *inventory,
 		in ValidateRequest) (ValidateAnswer, error) {
 		if in.Path == "" && knownExtension(path.Ext(in.Name)) {
 			in.Path = in.Name

@@ -80,8 +80,8 @@ func readOperation(name, command, title, summary, description string) operation.
 	}
 }
 
-// reading completes a tool that reads.
-func reading[In, Out any](
+// defineRead completes a tool that reads.
+func defineRead[In, Out any](
 	s toolDeps, o operation.Operation, check func(in In) *operation.Fault,
 	handle func(ctx context.Context, v *inventory, in In) (Out, error),
 ) operation.Operation {

@@ -303,7 +303,7 @@ const skillPlaces = " of .claude/skills and .agents/skills in the project and in
 	"SKILL.md of its own folder"
 
 func (s toolDeps) skillList() operation.Operation {
-	return reading(s, readOperation("skill_list", "skill list", "List skills", "List skills", "List the skills"+
+	return defineRead(s, readOperation("skill_list", "skill list", "List skills", "List skills", "List the skills"+
 		skillPlaces+", by name, with description, source and path. Page with limit and offset. notes names files that are "+
 		"broken; they are left out."), nil,
 		func(ctx context.Context, v *inventory, in SkillsRequest) (SkillList, error) {
@@ -317,7 +317,7 @@ func (s toolDeps) skillList() operation.Operation {
 }
 
 func (s toolDeps) skillInfo() operation.Operation {
-	return reading(s, readOperation("skill_info", "skill info", "Read a skill", "Show a skill", "Read one skill"+
+	return defineRead(s, readOperation("skill_info", "skill info", "Read a skill", "Show a skill", "Read one skill"+
 		skillPlaces+": its description, its text and where it is. The project comes first, and .claude/skills before "+
 		".agents/skills; also lists the other files of this name. A broken skill is VALIDATION_ERROR with its problems."), nil,
 		func(ctx context.Context, v *inventory, in SkillRequest) (SkillInfo, error) {

@@ -112,7 +112,7 @@ func under(folder, name string) (rel string, ok bool) {
 type traced struct {
 	*fileset.Desired
 	*trace
-	from reading
+	from configSource
 }
 
 func (s *Service) traced(ctx context.Context, r Request) (t traced, err error) {
@@ -155,7 +155,7 @@ func (s *Service) parts(t traced, of madeOf, line int) (out []ExplainedPart, err
 }
 
 // layers returns the layers that change a file of a module; line is 0 for none.
-func (s *Service) layers(from reading, p filePart, line int) (out []ExplainedLayer, err error) {
+func (s *Service) layers(from configSource, p filePart, line int) (out []ExplainedLayer, err error) {
 	var texts []string
 	for i, l := range p.module.layers {
 		content, has := l.tree[p.file]
@@ -194,7 +194,7 @@ type sourceLocation struct {
 }
 
 // placeOf returns the place of a module's file. The source of a module may be the file itself.
-func (s *Service) placeOf(from reading, m rendered, file string) sourceLocation {
+func (s *Service) placeOf(from configSource, m rendered, file string) sourceLocation {
 	var out sourceLocation
 	dir, name := from.dir, ""
 	if g := m.Source.Git; g != nil {

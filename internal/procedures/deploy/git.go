@@ -100,10 +100,10 @@ func lastLine(text string) string {
 
 // Files returns the files of a source at a commit.
 func (g *Git) Files(ctx context.Context, s *GitSource, commit string) (fileset.Tree, error) {
-	return g.treeAt(ctx, s, commit, reading{})
+	return g.treeAt(ctx, s, commit, configSource{})
 }
 
-func (g *Git) treeAt(ctx context.Context, s *GitSource, commit string, from reading) (fileset.Tree, error) {
+func (g *Git) treeAt(ctx context.Context, s *GitSource, commit string, from configSource) (fileset.Tree, error) {
 	folder, err := g.Folder(ctx, s, commit)
 	if err != nil {
 		return nil, err

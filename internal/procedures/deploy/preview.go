@@ -137,7 +137,7 @@ func (s *Service) pending(ctx context.Context, with *fileset.Plan) map[fileset.F
 }
 
 // candidate returns the reading of the configuration if the candidate is part of it.
-func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, warnings []string, err error) {
+func (s *Service) candidate(ctx context.Context, c Candidate) (from configSource, warnings []string, err error) {
 	if !isCommit(c.Commit) {
 		return from, nil, fileset.NewError(GitFailed, "git_failed", []string{"retry_command"},
 			"it is not known which commit is the head of the pull request")
@@ -147,7 +147,7 @@ func (s *Service) candidate(ctx context.Context, c Candidate) (from reading, war
 	if err != nil {
 		return from, nil, err
 	}
-	from = reading{repo: repo, dir: repo, trusted: true, hashes: s.engine.Hashes}
+	from = configSource{repo: repo, dir: repo, trusted: true, hashes: s.engine.Hashes}
 	own, err := s.configuration(ctx, c.Provider, c.Owner, c.Name)
 	if err != nil {
 		return from, nil, err

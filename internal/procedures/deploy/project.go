@@ -57,8 +57,8 @@ func (s Setup) repo(asked string) string {
 	return filepath.Join(s.Places.Project, asked)
 }
 
-// reading says where a configuration is read.
-type reading struct {
+// configSource says where a configuration is read.
+type configSource struct {
 	repo    string // its repository: the source of what is deployed
 	dir     string // the folder that is read, such as one with a commit of the repository
 	trusted bool   // it may name a folder of Codex anywhere
@@ -75,7 +75,7 @@ type reading struct {
 }
 
 // own reports whether the folder that is read is the operator's own, rather than a project's or a commit's.
-func (r reading) own() bool { return r.choose == nil }
+func (r configSource) own() bool { return r.choose == nil }
 
 // Desire reads the configuration and says which files should be there.
 func (s Setup) Desire(ctx context.Context, r Request) (*fileset.Desired, error) {
@@ -83,18 +83,18 @@ func (s Setup) Desire(ctx context.Context, r Request) (*fileset.Desired, error) 
 }
 
 // inPlace returns the reading of the configuration in place.
-func (s Setup) inPlace(r Request) reading {
+func (s Setup) inPlace(r Request) configSource {
 	repo := s.repo(r.Repo)
 	if s.own(r) {
-		return reading{repo: repo, dir: repo, trusted: true}
+		return configSource{repo: repo, dir: repo, trusted: true}
 	}
-	return reading{repo: repo, dir: repo, choose: s.admitSource}
+	return configSource{repo: repo, dir: repo, choose: s.admitSource}
 }
 
 // own reports whether a request means the operator's own configuration.
 func (s Setup) own(r Request) bool { return s.repo(r.Repo) == s.repo("") }
 
-func (s Setup) desire(ctx context.Context, r Request, from reading) (*fileset.Desired, error) {
+func (s Setup) desire(ctx context.Context, r Request, from configSource) (*fileset.Desired, error) {
 	from.stat.Tree(from.dir, configName)
 	config, err := loadConfig(from.dir, from.own())
 	if err != nil {
@@ -154,7 +154,7 @@ func (m Module) rendersFor(t fileset.TargetName) bool {
 
 // readModules reads the modules that one of the targets needs, side by side, with their overlays. Those that are broken
 // are left in bad.
-func (s Setup) readModules(ctx context.Context, from reading, modules []Module, targets []fileset.TargetName,
+func (s Setup) readModules(ctx context.Context, from configSource, modules []Module, targets []fileset.TargetName,
 	machine string,
 	bad *broken) ([]rendered, error) {
 	from.stat.Tree(from.dir, lockName)
@@ -217,7 +217,7 @@ func (s Setup) readModules(ctx context.Context, from reading, modules []Module, 
 
 // projectID returns the id of the project in overlays; "" if there are no overlays of projects, so that the id is not
 // needed.
-func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) string {
+func (s Setup) projectID(ctx context.Context, root *files.Dir, from configSource) string {
 	from.stat.Tree(from.dir, overlaysName)
 	absent := func() bool {
 		_, err := root.Stat(projectsName)
@@ -240,7 +240,7 @@ func (s Setup) projectID(ctx context.Context, root *files.Dir, from reading) str
 
 // moduleTree returns a module's files without overlays. known is the commit of a module of another repository, if it is
 // known; commit is the one that was read, "" for a module of the configuration's own.
-func (s Setup) moduleTree(ctx context.Context, root *files.Dir, m Module, from reading,
+func (s Setup) moduleTree(ctx context.Context, root *files.Dir, m Module, from configSource,
 	known func(*GitSource) string) (tree fileset.Tree, commit string, err error) {
 	if g := m.Source.Git; g != nil {
 		if g = g.operators(); !from.own() {

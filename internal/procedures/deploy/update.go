@@ -156,7 +156,9 @@ type fullEntry struct {
 
 // lockText returns the lock file with the newer modules. What else is in it stays as it is; modules of the
 // configuration's own that it lacks come in.
-func (s *Service) lockText(ctx context.Context, from reading, config *Config, updates []ModuleUpdate) ([]byte, error) {
+func (s *Service) lockText(
+	ctx context.Context, from configSource, config *Config, updates []ModuleUpdate,
+) ([]byte, error) {
 	text, err := readIn(from.dir, lockName, maxLockBytes, true)
 	if err != nil {
 		text = []byte(`{}`) // readLock has found it sound, or not there
@@ -197,7 +199,7 @@ func (s *Service) lockText(ctx context.Context, from reading, config *Config, up
 }
 
 // newEntries puts the entries of newer modules, and of those of the configuration's own that have none, to the others.
-func (s *Service) newEntries(ctx context.Context, from reading, config *Config, updates []ModuleUpdate,
+func (s *Service) newEntries(ctx context.Context, from configSource, config *Config, updates []ModuleUpdate,
 	entries map[string]json.RawMessage) error {
 	root, err := files.OpenDir(from.dir)
 	if err != nil {

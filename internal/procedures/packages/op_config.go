@@ -28,7 +28,7 @@ type ConfigData struct {
 }
 
 func (s toolDeps) configGet() operation.Operation {
-	return reading(s, readOperation("config_get", "config get", "Read settings of packages",
+	return defineRead(s, readOperation("config_get", "config get", "Read settings of packages",
 		"Show the configuration of packages, or one value",
 		"Read one setting of packages, or with no key all of them. source says whether it is a default, the user's or the project's."),
 		func(_ context.Context, _ operation.Call, in ConfigGetRequest) (ConfigData, error) {
@@ -57,7 +57,7 @@ func (s toolDeps) configSet() operation.Operation {
 			"refused with the keys that there are. "+
 			"Agents cannot make it less secure.")
 	o.Tool.Destructive, o.Tool.Repeatable = true, true
-	return writing(s, o, func(ConfigSetRequest) []string { return s.home() },
+	return defineWrite(s, o, func(ConfigSetRequest) []string { return s.home() },
 		func(_ context.Context, call operation.Call, in ConfigSetRequest) (ConfigData, error) {
 			service := s.service()
 			if !isPerson(call) {
@@ -107,7 +107,7 @@ func registryInfo(r RegistryState) RegistryInfo {
 }
 
 func (s toolDeps) registryList() operation.Operation {
-	return reading(s, readOperation("registry_list", "registry list", "List registries of packages",
+	return defineRead(s, readOperation("registry_list", "registry list", "List registries of packages",
 		"List the configured registries",
 		"List the configured registries in the order in which they are asked."),
 		func(context.Context, operation.Call, NoArguments) (RegistryListAnswer, error) {
@@ -132,7 +132,7 @@ func (s toolDeps) registryAdd() operation.Operation {
 		"Add a folder with packages as a registry to the user's configuration. The folder has to be there; it may be "+
 			"empty, and the first publication fills it. "+
 			"Agents can add those alone that the operator has allowed.")
-	return writing(s, o, func(RegistryAddRequest) []string { return s.home() },
+	return defineWrite(s, o, func(RegistryAddRequest) []string { return s.home() },
 		func(_ context.Context, call operation.Call, in RegistryAddRequest) (RegistryInfo, error) {
 			service := s.service()
 			r, err := service.addRegistry(in.Name, in.URL, in.SetDefault, !isPerson(call), call.DryRun)

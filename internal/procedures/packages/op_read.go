@@ -34,7 +34,7 @@ type SearchAnswer struct {
 func (a SearchAnswer) AsList() (any, []string) { return a.Result, a.Notes }
 
 func (s toolDeps) searchOperation() operation.Operation {
-	return reading(s, readOperation("search", "search", "Search for packages", "Find packages in registries",
+	return defineRead(s, readOperation("search", "search", "Search for packages", "Find packages in registries",
 		"Find packages in the configured registries by name, keyword and description, best match first. Several words have "+
 			"to fit all. Install one with aam_install."),
 		func(_ context.Context, _ operation.Call, in SearchRequest) (SearchAnswer, error) {
@@ -93,7 +93,7 @@ type ListAnswer struct {
 func (a ListAnswer) AsList() (any, []string) { return a.Result, a.Notes }
 
 func (s toolDeps) list() operation.Operation {
-	return reading(s, readOperation("list", "list", "List installed packages",
+	return defineRead(s, readOperation("list", "list", "List installed packages",
 		"List the packages that are installed in the project",
 		"List the packages that are installed in the project, with version, registry and how many artifacts of each type "+
 			"they bring."),
@@ -129,7 +129,7 @@ type InfoAnswer struct {
 }
 
 func (s toolDeps) info() operation.Operation {
-	return reading(s, readOperation("info", "info", "Look at a package", "Show one package",
+	return defineRead(s, readOperation("info", "info", "Look at a package", "Show one package",
 		"Show a package, installed or in a registry: its artifacts with their paths, what it depends on, and whether it is installed."),
 		func(_ context.Context, _ operation.Call, in InfoRequest) (InfoAnswer, error) {
 			version := ""
@@ -179,7 +179,7 @@ type ValidateAnswer struct {
 func (a ValidateAnswer) Incomplete() bool { return !a.Valid }
 
 func (s toolDeps) validate() operation.Operation {
-	return reading(s, readOperation("validate", "validate", "Validate a package", "Check a package before it is published",
+	return defineRead(s, readOperation("validate", "validate", "Validate a package", "Check a package before it is published",
 		"Check the aam.yaml of a folder, and that everything which it lists is there. Errors make the package invalid, "+
 			"warnings do not. An invalid "+
 			"package is an answer with valid: false, not an error of the call."),
@@ -228,7 +228,7 @@ type DoctorAnswer struct {
 func (a DoctorAnswer) Incomplete() bool { return !a.Healthy }
 
 func (s toolDeps) doctor() operation.Operation {
-	return reading(s, readOperation("doctor", "doctor", "Look for problems with packages",
+	return defineRead(s, readOperation("doctor", "doctor", "Look for problems with packages",
 		"Check configuration, registries and installed packages",
 		"Check configuration, registries, installed packages and what they have put into platforms; each finding says what "+
 			"to do. Nothing is changed."),

@@ -46,7 +46,7 @@ func (s toolDeps) install() operation.Operation {
 			"in failed; the others are "+
 			"installed together or not at all. Versions that do not go together are an error that names each constraint.")
 	o.Tool.Repeatable = true
-	return writing(s, o, func(InstallRequest) []string { return s.project() },
+	return defineWrite(s, o, func(InstallRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in InstallRequest) (InstallAnswer, error) {
 			order := Order{Packages: in.Packages, Force: in.Force, NoDeploy: in.NoDeploy, DryRun: call.DryRun,
 				Person: isPerson(call)}
@@ -103,7 +103,7 @@ func (s toolDeps) uninstall() operation.Operation {
 			"changed since stays and is named in "+
 			"notes. dependents_warning names the installed packages that need it.")
 	o.Tool.Destructive = true
-	return writing(s, o, func(UninstallRequest) []string { return s.project() },
+	return defineWrite(s, o, func(UninstallRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in UninstallRequest) (UninstallAnswer, error) {
 			r, err := s.service().Uninstall(ctx, in.PackageName, call.DryRun)
 			if err != nil {
@@ -134,7 +134,7 @@ func (s toolDeps) publish() operation.Operation {
 	o := readOperation("publish", "publish", "Publish a package", "Publish the package in the project to a registry",
 		"Check the package in the project's folder, pack it and publish it to a registry. A version is published once; "+
 			"raise the version in aam.yaml to publish again.")
-	return writing(s, o, func(PublishRequest) []string { return s.project() },
+	return defineWrite(s, o, func(PublishRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in PublishRequest) (PublishAnswer, error) {
 			registry := ""
 			if in.Registry != nil {
@@ -173,7 +173,7 @@ func (s toolDeps) createPackage() operation.Operation {
 		"Look through a folder for skills, agents, prompts and instructions, and write an aam.yaml that lists them. What "+
 			"installed packages have put there is left out. An "+
 			"aam.yaml that is there is never replaced. Look at it, then publish it with aam_publish.")
-	return writing(s, o, func(CreateRequest) []string { return s.project() },
+	return defineWrite(s, o, func(CreateRequest) []string { return s.project() },
 		func(ctx context.Context, call operation.Call, in CreateRequest) (CreateAnswer, error) {
 			service := s.service()
 			dir, within, err := service.resolveFolder(call, orText(in.Path, "."))
@@ -230,7 +230,7 @@ type OutdatedAnswer struct {
 }
 
 func (s toolDeps) outdated() operation.Operation {
-	return reading(s, beside("outdated", "List installed packages that have newer versions",
+	return defineRead(s, beside("outdated", "List installed packages that have newer versions",
 		"List installed packages whose registry has a newer version. wanted is what packages upgrade comes to: it "+
 			"is older than newest where another\n"+
 			"package holds it back."),
@@ -269,7 +269,7 @@ type UpgradeAnswer struct {
 func (a UpgradeAnswer) Incomplete() bool { return len(a.Failed) > 0 }
 
 func (s toolDeps) upgrade() operation.Operation {
-	return writing(s, beside("upgrade", "Take installed packages to their newest versions",
+	return defineWrite(s, beside("upgrade", "Take installed packages to their newest versions",
 		"Take installed packages to the newest versions that go together, with what they depend on. Named ones alone take "+
 			"nothing else along that they do\n"+
 			"not need. No package gets an older version. All are upgraded together, or none is."),
@@ -328,7 +328,7 @@ type AutoremoveAnswer struct {
 }
 
 func (s toolDeps) autoremove() operation.Operation {
-	return writing(s, beside("autoremove", "Remove packages that came with others, and that nothing needs any more",
+	return defineWrite(s, beside("autoremove", "Remove packages that came with others, and that nothing needs any more",
 		"Remove packages that came with others, and that no package needs any more which somebody asked for. What somebody "+
 			"has changed stays, as with\n"+
 			"packages uninstall. --dry-run says what would go."),

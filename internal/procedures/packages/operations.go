@@ -73,8 +73,8 @@ func beside(command, summary, description string) operation.Operation {
 	return o
 }
 
-// reading completes a tool that reads.
-func reading[In, Out any](s toolDeps, o operation.Operation,
+// defineRead completes a tool that reads.
+func defineRead[In, Out any](s toolDeps, o operation.Operation,
 	handle func(ctx context.Context, call operation.Call, in In) (Out, error)) operation.Operation {
 	return operation.Define(s.kernel, ToolsetName, o, operation.CallSpec[In]{Timeout: readTimeout},
 		func(ctx context.Context, call operation.Call, in In) (Out, error) {
@@ -83,8 +83,8 @@ func reading[In, Out any](s toolDeps, o operation.Operation,
 		})
 }
 
-// writing completes a tool that writes below some folders.
-func writing[In, Out any](
+// defineWrite completes a tool that writes below some folders.
+func defineWrite[In, Out any](
 	s toolDeps, o operation.Operation, roots func(in In) []string,
 	handle func(ctx context.Context, call operation.Call, in In) (Out, error),
 ) operation.Operation {
