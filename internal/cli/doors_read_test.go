@@ -29,7 +29,7 @@ func newReaders(t *testing.T) *doors {
 	t.Helper()
 	d := newDoors(t)
 	d.env["CLAUDEOPS_TIER"] = "2"
-	created := d.throughCLI(operationOf(t, "create_pr"), goodRequests()["create_pr"])
+	created := d.throughCLI(operationOf(t, "create_pr"), goodRequest(operationOf(t, "create_pr")))
 	if created.Code != "" {
 		t.Fatalf("no pull request: %+v", created)
 	}
@@ -260,14 +260,14 @@ func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 			create = o
 		}
 	}
-	if opened := d.throughMCP(create, goodRequests()[create.Name]); opened.Code != "" {
+	if opened := d.throughMCP(create, goodRequest(create)); opened.Code != "" {
 		t.Fatalf("not opened: %v", opened)
 	}
 	for revises, code := range map[string]string{
 		"1": "duplicate_pr", "7": "not_found", "-1": "invalid_argument", `"one"`: "invalid_argument",
 		"1.5": "invalid_argument",
 	} {
-		arguments := strings.Replace(goodRequests()[create.Name], `"title"`, `"revises":`+revises+`,"title"`, 1)
+		arguments := strings.Replace(goodRequest(create), `"title"`, `"revises":`+revises+`,"title"`, 1)
 		arguments = strings.Replace(strings.Replace(arguments, `"create"`, `"update"`, 1), `# Inodes\n`,
 			`# Inodes\n\ndf -i\n`, 1)
 		want := d.throughMCP(create, arguments)
@@ -293,7 +293,7 @@ func TestARefusedReplyIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 			create = o
 		}
 	}
-	good := goodRequests()[create.Name]
+	good := goodRequest(create)
 	if opened := d.throughMCP(create, good); opened.Code != "" {
 		t.Fatalf("not opened: %v", opened)
 	}

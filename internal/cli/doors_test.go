@@ -343,38 +343,72 @@ func (d *doors) throughREST(o operation.Operation, arguments string) (out outcom
 	return out, true
 }
 
-// goodRequests is a request for each operation that clients ask for through every way in, by its name.
-func goodRequests() map[string]string {
-	return map[string]string{
-		"create_pr": `{"repo_owner":"joe","repo_name":"infra","title":"Check inodes","body":"Why: x",` +
-			`"files":[{"path":"checks/inodes.md","action":"create","content":"# Inodes\n"}]}`,
-		"get_pr_status": `{"repo_owner":"joe","repo_name":"infra","pr_number":1}`,
-		"list_prs":      `{"repo_owner":"joe","repo_name":"infra"}`,
-		"count_words":   `{"text":"one two"}`,
-
-		"plan": `{}`, "diff": `{}`, "status": `{}`, "doctor": `{}`, "deploy_apply": `{"yes":true}`,
-		"rollback": `{"to":"1","yes":true}`,
-
-		"fractary_forge_agent_list": `{}`, "fractary_forge_tool_list": `{}`, "fractary_forge_agent_info": `{"name":"a"}`,
-		"fractary_forge_tool_info": `{"name":"a"}`, "fractary_forge_agent_validate": `{"name":"a"}`,
-		"fractary_forge_tool_validate": `{"name":"a"}`,
-		"fractary_forge_skill_list":    `{}`, "fractary_forge_skill_info": `{"name":"a"}`,
-		"fractary_forge_skill_validate": `{"name":"a"}`,
-		"fractary_forge_plugin_list":    `{}`, "fractary_forge_plugin_info": `{"plugin":"@a/b"}`,
-		"fractary_forge_plugin_search": `{"query":"a"}`,
-		"fractary_forge_config_get":    `{"key":"a"}`, "fractary_forge_config_show": `{}`,
-		"fractary_forge_config_registry_list": `{}`,
-		"fractary_forge_cache_clear":          `{}`, "fractary_forge_cache_stats": `{}`, "fractary_forge_fork_list": `{}`,
-		"fractary_forge_fork_info": `{"name":"a"}`, "fractary_forge_fork_diff": `{"name":"a"}`,
-		"fractary_forge_fork_check": `{}`,
-
-		"aam_search": `{"query":"a"}`, "aam_list": `{}`, "aam_info": `{"package_name":"a"}`, "aam_validate": `{}`,
-		"aam_config_get":    `{}`,
-		"aam_registry_list": `{}`, "aam_doctor": `{}`, "aam_install": `{"packages":["a"]}`,
-		"aam_uninstall": `{"package_name":"a"}`, "aam_publish": `{}`,
-		"aam_create_package": `{}`, "aam_config_set": `{"key":"author.name","value":"a"}`,
-		"aam_registry_add": `{"name":"a","url":"."}`,
+// goodRequest is a request for an operation that clients send in every way, made from its type: each required field
+// with its example, the first value of its list, its bound, or a letter. An operation that needs another has a row here.
+func goodRequest(o operation.Operation) string {
+	switch o.Name {
+	case "create_pr":
+		return `{"repo_owner":"joe","repo_name":"infra","title":"Check inodes","body":"Why: x",` +
+			`"files":[{"path":"checks/inodes.md","action":"create","content":"# Inodes\n"}]}`
+	case "rollback":
+		return `{"to":"1","yes":true}`
+	case "fractary_forge_plugin_info":
+		return `{"plugin":"@a/b"}`
+	case "fractary_forge_agent_validate", "fractary_forge_tool_validate", "fractary_forge_skill_validate":
+		return `{"name":"a"}`
+	case "aam_config_set":
+		return `{"key":"author.name","value":"a"}`
+	case "aam_registry_add":
+		return `{"name":"a","url":"."}`
 	}
+	text, err := json.Marshal(goodObject(o.Input))
+	if err != nil {
+		panic(err) // strings, numbers and lists of them
+	}
+	return string(text)
+}
+
+// goodObject has a value for each field that a request of this type must have.
+func goodObject(request reflect.Type) map[string]any {
+	object := map[string]any{}
+	for _, f := range operation.Fields(request) {
+		switch {
+		case f.Tag.Get("required") != "true":
+		case f.JSON == "repo_owner":
+			object[f.JSON] = "joe"
+		case f.JSON == "repo_name":
+			object[f.JSON] = "infra"
+		default:
+			object[f.JSON] = goodValue(f.Type, f.Tag)
+		}
+	}
+	return object
+}
+
+func goodValue(of reflect.Type, tag reflect.StructTag) any {
+	switch of.Kind() {
+	case reflect.Pointer:
+		return goodValue(of.Elem(), tag)
+	case reflect.Slice:
+		return []any{goodValue(of.Elem(), tag)}
+	case reflect.Struct:
+		return goodObject(of)
+	case reflect.Bool:
+		return true
+	case reflect.Int:
+		least, err := strconv.Atoi(tag.Get("minimum"))
+		if err != nil {
+			return 1
+		}
+		return least
+	}
+	listed, _, _ := strings.Cut(tag.Get("enum"), ",")
+	for _, text := range []string{tag.Get("example"), listed} {
+		if text != "" {
+			return text
+		}
+	}
+	return "a"
 }
 
 // brokenRequests are those that break one limit of the type, or one rule of decoding, by what they break.
@@ -383,8 +417,8 @@ func brokenRequests(t *testing.T, o operation.Operation) map[string]string {
 	broken := map[string]string{}
 	with := func(what string, change func(map[string]any)) {
 		var request map[string]any
-		if err := json.Unmarshal([]byte(goodRequests()[o.Name]), &request); err != nil {
-			t.Fatalf("%s has no request in goodRequests: %v", o.Name, err)
+		if err := json.Unmarshal([]byte(goodRequest(o)), &request); err != nil {
+			t.Fatalf("the request for %s: %v", o.Name, err)
 		}
 		change(request)
 		text, err := json.Marshal(request)
@@ -444,7 +478,7 @@ func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 		if o.Tool.Title == "" || o.Command == "" || o.Route.Method == "" {
 			continue
 		}
-		good := d.throughMCP(o, goodRequests()[o.Name])
+		good := d.throughMCP(o, goodRequest(o))
 		if good.Code == string(fault.InvalidArgument) {
 			t.Errorf("%s: the good request is refused: %v", o.Name, good)
 		}
@@ -477,9 +511,9 @@ func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
 			if o.Tool.Title == "" || o.Route.Method == "" {
 				continue
 			}
-			rest, ok := d.throughREST(o, goodRequests()[o.Name])
+			rest, ok := d.throughREST(o, goodRequest(o))
 			for door, got := range map[string]outcome{
-				"MCP": d.throughMCP(o, goodRequests()[o.Name]), "command line": d.throughCLI(o, goodRequests()[o.Name]),
+				"MCP": d.throughMCP(o, goodRequest(o)), "command line": d.throughCLI(o, goodRequest(o)),
 				"REST": rest,
 			} {
 				denied := got.Code == string(fault.TierDenied) || strings.Contains(got.Form, o.Name+" needs tier ")

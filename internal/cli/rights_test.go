@@ -91,7 +91,7 @@ func (d *doors) throughAddress(token string, o operation.Operation) string {
 	r, err := http.NewRequestWithContext(d.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(fmt.Sprintf(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{`+
 			`"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},`+
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, o.Name, goodRequests()[o.Name], version)))
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, o.Name, goodRequest(o), version)))
 	if err != nil {
 		d.Fatal(err)
 	}
