@@ -19,14 +19,17 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/testusers"
 )
 
-// usersOfTests returns users that no other test uses.
+var users testusers.Block
+
+// usersOfTests returns users that no other run of tests uses.
 func usersOfTests(t *testing.T, count int) sandbox.Users {
 	t.Helper()
 	u := sandbox.Users{Folder: filepath.Join(t.TempDir(), "claims")}
 	for i := range count {
-		const first = 48_630
+		first := users.First()
 		u.Accounts = append(u.Accounts, sandbox.Account{Name: string(rune('a' + i)), UID: first + i, GID: first + i})
 	}
 	return u

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"github.com/claudeops/claudeops/internal/base/textscan/secretrules"
 )
 
 // textRules find what acts in a text: mentions, closing keywords, switches of CI, commands, trailers. They look at a
@@ -18,10 +20,30 @@ type textRules struct {
 
 // textForms are the patterns of textRules.
 type textForms struct {
-	mention, closing, closingEnd, issueAddress *regexp.Regexp
-	square, stars, skipChecks, signing         *regexp.Regexp
-	line, pattern, footer, mark, frontMatter   *regexp.Regexp
-	titleStart, titleMarkup                    *regexp.Regexp
+	mention, closingEnd, issueAddress, pattern, frontMatter, titleStart, titleMarkup *regexp.Regexp
+	closing, square, stars, skipChecks, signing, line, footer, mark                  filteredForm
+}
+
+// filteredForm is a pattern that runs only on views in which it may match.
+type filteredForm struct {
+	*regexp.Regexp
+	filter secretrules.Filter
+}
+
+// newFilteredForm returns the pattern of an expression. Each of its matches contains one of the alternatives; none says
+// that this is the expression itself.
+func newFilteredForm(expression string, alternatives ...string) filteredForm {
+	if len(alternatives) == 0 {
+		alternatives = []string{expression}
+	}
+	return filteredForm{regexp.MustCompile(expression), secretrules.NewFilter(alternatives...)}
+}
+
+func (f filteredForm) findAll(v *view) [][]int {
+	if !f.filter.MayMatch(v.folded()) {
+		return nil
+	}
+	return f.FindAllSubmatchIndex(v.text, -1)
 }
 
 //nolint:gochecknoglobals // compiled once
@@ -29,14 +51,13 @@ var compiledTextForms = sync.OnceValue(newTextForms)
 
 func newTextForms() textForms {
 	return textForms{
-		mention: regexp.MustCompile(mentionForm),
-		closing: regexp.MustCompile(closingForm + referenceForm), closingEnd: regexp.MustCompile(closingForm + `$`),
-		issueAddress: regexp.MustCompile(issueAddressForm),
-		square:       regexp.MustCompile(squareForm), stars: regexp.MustCompile(starsForm),
-		skipChecks: regexp.MustCompile(skipChecksForm), signing: regexp.MustCompile(signingForm),
-		line: regexp.MustCompile(lineForm), pattern: regexp.MustCompile(patternForm),
-		footer: regexp.MustCompile(footerForm), mark: regexp.MustCompile(markForm),
+		mention: regexp.MustCompile(mentionForm), closingEnd: regexp.MustCompile(closingForm + `$`),
+		issueAddress: regexp.MustCompile(issueAddressForm), pattern: regexp.MustCompile(patternForm),
 		frontMatter: regexp.MustCompile(frontMatterForm), titleStart: titleStartForm(), titleMarkup: titleMarkupForm(),
+		closing: newFilteredForm(closingForm + referenceForm), square: newFilteredForm(squareForm),
+		stars: newFilteredForm(starsForm), skipChecks: newFilteredForm(skipChecksForm),
+		signing: newFilteredForm(signingForm), footer: newFilteredForm(footerForm), mark: newFilteredForm(markForm),
+		line: newLineForm(),
 	}
 }
 
@@ -149,7 +170,7 @@ func (r textRules) closing(v *view) []edit {
 		return nil
 	}
 	var out []edit
-	for _, found := range r.forms.closing.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.closing.findAll(v) {
 		r.warn("%s in the %s was changed so that it closes nothing", quote(string(v.text[found[0]:found[1]])), r.where)
 		out = append(out, insertion(int(v.from[found[2]]), "(see) "))
 	}
@@ -165,10 +186,15 @@ func (r textRules) closing(v *view) []edit {
 	return out
 }
 
-// lineForm matches text that may act at the start of a line: a bot's command, a trailer of a commit. Signs of quotes
+// newLineForm matches text that may act at the start of a line: a bot's command, a trailer of a commit. Signs of quotes
 // and lists may precede it.
-const lineForm = `(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*([/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[^\w/.-]|\.(?:$|\s))|` +
-	commandForm + `|` + trailerForm + `)`
+func newLineForm() filteredForm {
+	acts := append([]string{slashForm}, append(commandForms(), trailerForms()...)...)
+	return newFilteredForm(`(?im)^(?:[\s>]|[-*+]\s|\d+[.)]\s)*(`+strings.Join(acts, "|")+`)`, acts...)
+}
+
+// slashForm matches a word behind a slash or an exclamation mark.
+const slashForm = `[/!]([a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)(?:$|[^\w/.-]|\.(?:$|\s))`
 
 // isCommand reports whether a word is a command of one of the bots of Kubernetes, Mergify, Renovate, Azure, Atlantis,
 // code reviewers and others, although it stands behind an exclamation mark, or is a folder's name.
@@ -199,25 +225,34 @@ func isFolder(word string) bool {
 	return strings.Contains(words, " "+strings.ToLower(word)+" ")
 }
 
-// commandForm matches commands other than a word behind a slash.
-const commandForm = `(?:atlantis|digger|terrateam|spacelift)\s+(?:plan|apply|unlock|lock|approve\w*|import|state|destroy)\b` +
-	`|\.(?:deploy|noop|lock|unlock|rollback|apply|plan|destroy|shipit|restart)(?:$|\s)` +
-	`|(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])` +
-	`|r[+]\s*$|r=[\w-]+\s*$|r\?\s` +
-	`|(?:jenkins|ghprb|buildkite|elasticmachine)\b[,:]?\s[^\n]*?(?:test|build|retry|run|merge|please)` +
-	`|(?:re-?)?run\s+(?:ci|e2e|[\w-]+-ci(?:/[\w-]+)*)[.!]?\s*$` +
-	`|(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please|recheck(?: no bug| bug \d+)?)[.!]?\s*$` +
-	`|pre-commit\.ci\s+(?:autofix|run)\b`
+// commandForms match commands other than a word behind a slash.
+func commandForms() []string {
+	return []string{
+		`(?:atlantis|digger|terrateam|spacelift)\s+(?:plan|apply|unlock|lock|approve\w*|import|state|destroy)\b`,
+		`\.(?:deploy|noop|lock|unlock|rollback|apply|plan|destroy|shipit|restart)(?:$|\s)`,
+		`(?:bors|homu)\b[^\n]*?(?:r[+=-]|merge|try|delegate|retry|ping|cancel|p=|d[+=])`,
+		`r[+]\s*$`, `r=[\w-]+\s*$`, `r\?\s`,
+		`(?:jenkins|ghprb|buildkite|elasticmachine)\b[,:]?\s[^\n]*?(?:test|build|retry|run|merge|please)`,
+		`(?:re-?)?run\s+(?:ci|e2e|[\w-]+-ci(?:/[\w-]+)*)[.!]?\s*$`,
+		`(?:ok to test|add to whitelist|(?:re)?test this(?: please)?|retest please)[.!]?\s*$`,
+		`recheck(?: no bug| bug \d+)?[.!]?\s*$`, `pre-commit\.ci\s+(?:autofix|run)\b`,
+	}
+}
 
-// trailerForm are git's trailers, and lines that programs look for in the same place: those of Gerrit, Zuul and
+// trailerForms match git's trailers, and lines that programs look for in the same place: those of Gerrit, Zuul and
 // release-please.
-const trailerForm = `(?:[a-z]+-){1,3}by\s*:|(?:change-id|depends-on|release-as|on-behalf-of|cherry-picked-from|skip-checks?|` +
-	`request-checks?|git-dch)\s*:|BREAKING[ -]CHANGE\s*:|(?:BEGIN|END)_(?:COMMIT_OVERRIDE|NESTED_COMMIT|VERSION_OVERRIDE)`
+func trailerForms() []string {
+	return []string{
+		`(?:[a-z]+-){1,3}by\s*:`,
+		`(?:change-id|depends-on|release-as|on-behalf-of|cherry-picked-from|skip-checks?|request-checks?|git-dch)\s*:`,
+		`BREAKING[ -]CHANGE\s*:|(?:BEGIN|END)_(?:COMMIT_OVERRIDE|NESTED_COMMIT|VERSION_OVERRIDE)`,
+	}
+}
 
 // lines puts a word before commands and trailers: they act only at the start of a line.
 func (r textRules) lines(v *view) []edit {
 	var out []edit
-	for _, found := range r.forms.line.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.line.findAll(v) {
 		if found[4] >= 0 && !r.commands(v, found[4], found[5]) {
 			continue
 		}
@@ -251,7 +286,7 @@ const markForm = `(?i)<!(\s*)--\s*claude-ops\s*:`
 // marks splits what reads like a mark.
 func (r textRules) marks(v *view) []edit {
 	var out []edit
-	for _, found := range r.forms.mark.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.mark.findAll(v) {
 		if found[2] == found[3] {
 			r.warn("text in the body that reads like the mark of Claude Ops was split")
 			out = append(out, insertion(int(v.from[found[2]]), " "))
@@ -266,7 +301,7 @@ const footerForm = `(?im)^\s*(Proposed\s+by\s+an\s+agent\s+through\s+Claude\s+Op
 // footers marks text that reads like our footer.
 func (r textRules) footers(v *view) []edit {
 	var out []edit
-	for _, found := range r.forms.footer.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.footer.findAll(v) {
 		r.warn("text in the body that reads like the footer of Claude Ops is marked as quoted")
 		out = append(out, insertion(int(v.from[found[2]]), "(quoted) "))
 	}
@@ -339,15 +374,15 @@ func (r textRules) switches(v *view) []edit {
 			}
 		}
 	}
-	for _, form := range []*regexp.Regexp{r.forms.square, r.forms.stars} {
-		for _, found := range form.FindAllSubmatchIndex(v.text, -1) {
+	for _, form := range []filteredForm{r.forms.square, r.forms.stars} {
+		for _, found := range form.findAll(v) {
 			add(found, noSwitch, "", " as text")
 		}
 	}
-	for _, found := range r.forms.skipChecks.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.skipChecks.findAll(v) {
 		add(found, noSwitch, "(as text) ", "")
 	}
-	for _, found := range r.forms.signing.FindAllSubmatchIndex(v.text, -1) {
+	for _, found := range r.forms.signing.findAll(v) {
 		add(found, "it signs nothing", "(as text) ", "")
 	}
 	return out

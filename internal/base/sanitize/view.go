@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/base/textscan"
+	"github.com/claudeops/claudeops/internal/base/textscan/secretrules"
 )
 
 // view is text as a reader sees it, with the place in the source of each of its bytes. Spellings of one character are
@@ -19,6 +20,16 @@ type view struct {
 	addresses []byteRange // of text: addresses that forges make links of by themselves
 	links     []linkAt
 	veiled    []int // offsets in source of entities that stand for invisible characters
+
+	lower string // what folded returns
+}
+
+// folded returns the text for filters. The view is complete then.
+func (v *view) folded() string {
+	if len(v.lower) == 0 {
+		v.lower = secretrules.Fold(string(v.text))
+	}
+	return v.lower
 }
 
 type byteRange struct{ from, to int }
@@ -57,14 +68,14 @@ func newView(source string) *view {
 // appendRune appends a character that stands at source[from:to].
 func (v *view) appendRune(r rune, from, to int) {
 	before := len(v.text)
-	v.text = utf8.AppendRune(v.text, folded(r))
+	v.text = utf8.AppendRune(v.text, oneSpelling(r))
 	for range len(v.text) - before {
 		v.from, v.to, v.edge = append(v.from, int32(from)), append(v.to, int32(to)), append(v.edge, false)
 	}
 }
 
-// folded returns the one spelling of a character; see view.
-func folded(r rune) rune {
+// oneSpelling returns the one spelling of a character; see view.
+func oneSpelling(r rune) rune {
 	const fullWidth = '！' - '!' // U+FF01 to U+FF5E are ! to ~
 	switch {
 	case r == '\n' || r >= '!' && r <= '~' || r == ' ':

@@ -104,15 +104,28 @@ func (f fold) foldText(text string) string {
 	return string(folded)
 }
 
-// kept gives, for each byte of the folded text, its offset in text.
-func (f fold) kept(text string) []int {
-	var offsets []int
-	for i := range len(text) {
-		if f.keeps(text[i]) {
-			offsets = append(offsets, i)
+// offsets returns what gives, for a byte of the folded text, its offset in text. It costs little for bytes in order.
+func (f fold) offsets(text string) func(n int) int {
+	at, before := 0, 0 // how many bytes the fold leaves in before text[at]
+	return func(n int) int {
+		if n < before {
+			at, before = 0, 0
 		}
+		for ; before < n || !f.keeps(text[at]); at++ {
+			if f.keeps(text[at]) {
+				before++
+			}
+		}
+		return at
 	}
-	return offsets
+}
+
+// foldedSpans returns what gives, for n bytes of the folded text of a layer, their span in the original.
+func (l layer) foldedSpans(f fold) func(at, n int) byteRange {
+	first, last := f.offsets(l.text), f.offsets(l.text)
+	return func(at, n int) byteRange {
+		return byteRange{l.originalOffset(first(at)), l.originalOffset(last(at+n-1) + 1)}
+	}
 }
 
 // findNeedles gives the spans of the layer's text that hold one of needles, which is sorted by fold. Overlaps are
@@ -122,14 +135,11 @@ func (l layer) findNeedles(needles []needle) []byteRange {
 	for len(needles) > 0 {
 		fold := needles[0].fold
 		folded := fold.foldText(l.text)
-		var kept []int // made when something is found, which is rare
+		span := l.foldedSpans(fold)
 		for len(needles) > 0 && needles[0].fold == fold {
 			size := len(needles[0].text)
 			for _, at := range occurrences(folded, needles[0].text) {
-				if kept == nil {
-					kept = fold.kept(l.text)
-				}
-				found = append(found, byteRange{l.originalOffset(kept[at]), l.originalOffset(kept[at+size-1] + 1)})
+				found = append(found, span(at, size))
 			}
 			needles = needles[1:]
 		}
@@ -228,13 +238,26 @@ type windowSet struct {
 	size  int
 	texts []string
 	at    map[uint64][]int // positions of windows by their hash: text number and offset, alternating
+	some  []uint64         // has a bit for each hash in at, which few others share: most windows are in no text
+}
+
+// bit returns the bit of a hash.
+func (w *windowSet) bit(hash uint64) (word *uint64, mask uint64) {
+	n := hash * 0x9e3779b97f4a7c15 >> 49
+	return &w.some[n/64], 1 << (n % 64)
 }
 
 func (w *windowSet) add(text string) {
+	const words = 1 << 9
+	if w.some == nil {
+		w.some = make([]uint64, words)
+	}
 	number := len(w.texts)
 	w.texts = append(w.texts, text)
 	roll(text, w.size, func(hash uint64, at int) {
 		w.at[hash] = append(w.at[hash], number, at)
+		word, mask := w.bit(hash)
+		*word |= mask
 	})
 }
 
@@ -245,6 +268,9 @@ func (w *windowSet) matchWindows(folded string, found func(at, text, offset int)
 		return
 	}
 	roll(folded, w.size, func(hash uint64, at int) {
+		if word, mask := w.bit(hash); *word&mask == 0 {
+			return
+		}
 		for hits := w.at[hash]; len(hits) > 0; hits = hits[2:] {
 			text, offset := hits[0], hits[1]
 			if w.texts[text][offset:offset+w.size] == folded[at:at+w.size] {
@@ -285,13 +311,8 @@ func (o *ownSet) spans(layers []layer) []byteRange {
 	for _, l := range layers {
 		found = append(found, l.findNeedles(o.needles)...)
 		folded := lowerCase.foldText(l.text)
-		var kept []int
-		o.windows.matchWindows(folded, func(at, _, _ int) {
-			if kept == nil {
-				kept = lowerCase.kept(l.text)
-			}
-			found = append(found, byteRange{l.originalOffset(kept[at]), l.originalOffset(kept[at+windowSize-1] + 1)})
-		})
+		span := l.foldedSpans(lowerCase)
+		o.windows.matchWindows(folded, func(at, _, _ int) { found = append(found, span(at, windowSize)) })
 	}
 	return mergeSpans(found)
 }

@@ -142,3 +142,20 @@ func FuzzRedact(f *testing.F) {
 		}
 	})
 }
+
+func TestOffsetsOfAFoldedText(t *testing.T) {
+	for fold, text := range map[fold]string{spaceless: " a\tb  c\nd", skeleton: "a-B, c\u200bd.", lowerCase: "..A b_C-1"} {
+		var want []int
+		for i := range len(text) {
+			if fold.keeps(text[i]) {
+				want = append(want, i)
+			}
+		}
+		offset := fold.offsets(text)
+		for _, n := range []int{0, 1, 1, 3, 2, 0, 3, 3, 1} { // in order, again, and back
+			if got := offset(n); got != want[n] {
+				t.Errorf("byte %d of %q folded is at %d, want %d", n, text, got, want[n])
+			}
+		}
+	}
+}

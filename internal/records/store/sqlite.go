@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -38,6 +39,7 @@ type sqliteEngine struct {
 	file   fs.FileInfo // the database file when it was opened
 	writer *sql.DB
 	reader *sql.DB
+	lent   atomic.Int32 // how many reads were lent the connection that writes; see lends
 
 	changes  changeCounter
 	presence presence
@@ -93,6 +95,8 @@ func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, e
 	if e.writer, err = openPool(e.path, busySlice, true, opts.pragmas()...); err != nil {
 		return false, e.asFault(ctx, err)
 	}
+	e.writer.SetMaxOpenConns(1 + opts.Readers) // what was lent never keeps a call from writing
+	e.writer.SetMaxIdleConns(1)
 	if e.reader, err = openPool(e.path, busySlice, false, opts.pragmas()...); err != nil {
 		return false, e.asFault(ctx, err)
 	}
@@ -100,7 +104,7 @@ func (e *sqliteEngine) connect(ctx context.Context, opts Options) (ready bool, e
 	e.presence.enter(e.dir, opts.Process, e.now(), rand.Text())
 	var state openState
 	err = e.retryWhileBusy(ctx, func() error {
-		state, err = e.checkState(ctx, e.reader)
+		state, err = e.checkState(ctx, e.writer)
 		return err
 	})
 	return err == nil && state.isReady(), e.asFault(ctx, err)
@@ -122,6 +126,9 @@ func (e *sqliteEngine) close() error {
 func (e *sqliteEngine) beginWrite(ctx, waiting context.Context) (tx *sql.Tx, err error) {
 	if err := e.checkNotReplaced(); err != nil {
 		return nil, err
+	}
+	if e.writer.Stats().InUse > 0 { // lent: this process reads and writes at a time
+		e.lent.Store(maxLent)
 	}
 	for {
 		if tx, err = e.writer.BeginTx(ctx, nil); causeOf(err) != causeBusy || waiting.Err() != nil {
@@ -155,7 +162,11 @@ func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
 	if err := e.checkNotReplaced(); err != nil {
 		return nil, err
 	}
-	tx, err := e.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	pool := e.reader
+	if e.lends() {
+		pool = e.writer
+	}
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +176,16 @@ func (e *sqliteEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
 		return nil, errors.Join(err, tx.Rollback())
 	}
 	return tx, nil
+}
+
+// maxLent bounds the reads that are lent the connection that writes. Each compiles its statements anew, so one
+// connection more pays off later.
+const maxLent = 32
+
+// lends reports whether a read gets the connection that writes. Each connection parses the whole schema before its
+// first statement, which takes longer than most of what a short command does: such a process makes only one.
+func (e *sqliteEngine) lends() bool {
+	return e.writer.Stats().InUse == 0 && e.reader.Stats().OpenConnections == 0 && e.lent.Add(1) <= maxLent
 }
 
 func (e *sqliteEngine) reading(ctx context.Context) context.Context {
@@ -204,7 +225,12 @@ func (e *sqliteEngine) retryWhileBusy(ctx context.Context, try func() error) err
 }
 
 func (e *sqliteEngine) checkGuards(ctx context.Context) error {
-	guards, err := sqliteGuards(ctx, e.reader)
+	tx, err := e.beginRead(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	guards, err := sqliteGuards(ctx, tx)
 	if err == nil && guards != 3 {
 		err = guardsMissing(e.path)
 	}
@@ -245,10 +271,10 @@ func (e *sqliteEngine) checkStructure(ctx context.Context) (finding string, err 
 }
 
 // sqliteGuards counts the triggers that protect the audit.
-func sqliteGuards(ctx context.Context, db *sql.DB) (count int, err error) {
+func sqliteGuards(ctx context.Context, tx *sql.Tx) (count int, err error) {
 	const query = `SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'audit' AND name IN
 		('audit_insert_extends_chain', 'audit_refuses_update', 'audit_refuses_delete')`
-	err = db.QueryRowContext(ctx, query).Scan(&count)
+	err = tx.QueryRowContext(ctx, query).Scan(&count)
 	return count, err
 }
 
@@ -292,8 +318,8 @@ const applicationID = 0x436c4f70
 const sqliteReaders = 4 // connections for reading, unless Options say otherwise
 
 // openPool returns a pool of connections to the database file; none is made yet. A writing pool has one connection,
-// whose transactions take the write lock at once, so that no two can deadlock on upgrading a read lock. Pragmas are set
-// after ours.
+// whose transactions take the write lock at once unless they only read, so that no two can deadlock on upgrading a read
+// lock. Pragmas are set after ours.
 func openPool(path string, busy time.Duration, writing bool, pragmas ...string) (*sql.DB, error) {
 	q := url.Values{}
 	q.Set("_defensive", "1")
@@ -302,11 +328,11 @@ func openPool(path string, busy time.Duration, writing bool, pragmas ...string) 
 	q.Add("_pragma", "foreign_keys(1)")
 	q.Add("_pragma", "trusted_schema(0)")
 	q.Add("_pragma", "recursive_triggers(1)")
-	q.Add("_pragma", "synchronous(FULL)")
 	for _, p := range pragmas {
 		q.Add("_pragma", p)
 	}
 	if writing {
+		q.Add("_pragma", "synchronous(FULL)") // the default, too; it has the schema parsed, which not all who read need
 		q.Set("_txlock", "immediate")
 	} else {
 		q.Set("_query_only", "1")
@@ -319,7 +345,7 @@ func openPool(path string, busy time.Duration, writing bool, pragmas ...string) 
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(statementKeeper{connector})
+	db := sql.OpenDB(statementKeeper{connector, !writing})
 	if writing {
 		db.SetMaxOpenConns(1)
 		return db, nil
@@ -373,7 +399,10 @@ const maxStatements = 128
 
 // statementKeeper makes connections that keep their statements compiled, since SQLite takes longer to compile most of
 // ours than to run them. SQLite itself compiles one again when the schema has changed.
-type statementKeeper struct{ driver.Connector }
+type statementKeeper struct {
+	driver.Connector
+	queryOnly bool // its connections refuse to write from the start
+}
 
 // sqliteConn lists the interfaces of database/sql that the driver's connections implement.
 type sqliteConn interface {
@@ -396,13 +425,26 @@ func (k statementKeeper) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return conn, nil // slower, and as right
 	}
-	return &keepingConn{sqliteConn: able, kept: map[string]*keptStatement{}}, nil
+	return &keepingConn{sqliteConn: able, queryOnly: k.queryOnly, kept: map[string]*keptStatement{}}, nil
 }
 
 // keepingConn is a connection with its compiled statements. As any connection, it is used by one goroutine at a time.
 type keepingConn struct {
 	sqliteConn
-	kept map[string]*keptStatement
+	queryOnly bool
+	kept      map[string]*keptStatement
+}
+
+// BeginTx implements driver.ConnBeginTx. SQLite itself refuses to write in a transaction that only reads.
+func (c *keepingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if opts.ReadOnly != c.queryOnly {
+		pragma := fmt.Sprintf("PRAGMA query_only = %t", opts.ReadOnly)
+		if _, err := c.sqliteConn.ExecContext(ctx, pragma, nil); err != nil {
+			return nil, err
+		}
+		c.queryOnly = opts.ReadOnly
+	}
+	return c.sqliteConn.BeginTx(ctx, opts)
 }
 
 // keptStatement is a compiled statement. It is busy while its rows are read.

@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,10 +15,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Users of these tests, where they run as root. No other program uses them.
-const claimedID = 48_620
+	"github.com/claudeops/claudeops/internal/testkit/testusers"
+)
 
 func testUsers(t *testing.T, count int) Users {
 	t.Helper()
@@ -63,11 +64,11 @@ func TestTheRightToSwitchUsersIsEnoughToClaimOne(t *testing.T) {
 	w.try(t, os.Chmod(parent, 0o755)) //nolint:gosec // as /run is
 	claims := filepath.Join(parent, "claims")
 	for _, capabilities := range [][]uintptr{nil, {unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}} {
-		cmd := exec.Command(w.binary, "claim", claims) //nolint:noctx // it ends by itself
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: supervisorID, Gid: supervisorID},
-			AmbientCaps: capabilities}
+		cmd := exec.Command(w.binary, "claim", claims, strconv.Itoa(claimedID)) //nolint:noctx // it ends by itself
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: supervisorUser(), AmbientCaps: capabilities}
 		said, err := cmd.CombinedOutput()
-		if want := "claimed 48620 1 <nil>\n"; (err == nil) != (capabilities != nil) || err == nil && string(said) != want {
+		want := fmt.Sprintf("claimed %d 1 <nil>\n", claimedID)
+		if (err == nil) != (capabilities != nil) || err == nil && string(said) != want {
 			t.Errorf("with the capabilities %v: %v: %s", capabilities, err, said)
 		}
 	}
@@ -263,7 +264,7 @@ func TestAUserHasTheCommonGroupBesideItsOwn(t *testing.T) {
 	if !needsRoot(t) {
 		return
 	}
-	const common = 48_699
+	common := supervisorID + testusers.Size - 1
 	for _, group := range []int{0, common} {
 		w := newWorld(t)
 		p := ownUser(0)
@@ -273,9 +274,9 @@ func TestAUserHasTheCommonGroupBesideItsOwn(t *testing.T) {
 		w.try(t, os.Chown(w.dir+"/for-agents", 0, common))
 		w.try(t, os.Chmod(w.dir+"/for-agents", 0o640)) //nolint:gosec // for the group
 		answer := w.run(t, p, "/bin/sh", "-c", "id -G; cat "+w.dir+"/for-agents")
-		want := "48612\n"
+		want := fmt.Sprintf("%d\n", agentID)
 		if group != 0 {
-			want = "48612 48699\ntext"
+			want = fmt.Sprintf("%d %d\ntext", agentID, common)
 		}
 		if answer.Out != want {
 			t.Errorf("it said %q, %q; want %q", answer.Out, answer.Err, want)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/testusers"
 )
 
 // TestMain runs what this binary is started as by the tests: a supervisor, its reaper, the helper, and what an agent's
@@ -33,13 +35,15 @@ func TestMain(m *testing.M) {
 		case "supervise":
 			os.Exit(supervise())
 		case "claim":
-			os.Exit(claimIn(os.Args[2]))
+			os.Exit(claimIn(os.Args[2], os.Args[3]))
 		case "attack":
 			os.Exit(attackAll(os.Args[2]))
 		case "attack-one":
 			os.Exit(attackOne(os.Args[2], os.Args[3]))
 		}
 	}
+	supervisorID = users.First()
+	agentID, claimedID = supervisorID+1, supervisorID+2
 	os.Exit(m.Run())
 }
 
@@ -60,9 +64,13 @@ type told struct {
 }
 
 // claimIn claims a user in a folder, and says which.
-func claimIn(folder string) int {
-	u := Users{Folder: folder, Accounts: []Account{{Name: "agent", UID: claimedID, GID: claimedID}}}
-	c, err := u.Claim()
+func claimIn(folder, user string) int {
+	id, err := strconv.Atoi(user)
+	u := Users{Folder: folder, Accounts: []Account{{Name: "agent", UID: id, GID: id}}}
+	var c *Claim
+	if err == nil {
+		c, err = u.Claim()
+	}
 	if err == nil {
 		err = u.Usable()
 	}
@@ -139,11 +147,16 @@ func superviseOne(o order) (answer told) {
 	return answer
 }
 
-// Users of the tests, where they run as root. No other program uses them.
-const (
-	supervisorID = 48_611
-	agentID      = 48_612
+// Numbers of users of the tests, where they run as root; claimedID is the first of some. TestMain says which.
+var (
+	users                            testusers.Block
+	supervisorID, agentID, claimedID int
 )
+
+func supervisorUser() *syscall.Credential {
+	id := uint32(supervisorID) //nolint:gosec // more than 0
+	return &syscall.Credential{Uid: id, Gid: id}
+}
 
 // world is a supervisor's files.
 type world struct {
@@ -214,7 +227,7 @@ func (w *world) run(t *testing.T, p Profile, command ...string) told {
 	cmd := exec.Command(w.binary, "supervise") //nolint:noctx // it ends by itself
 	cmd.Stdin, cmd.Env, cmd.Dir = bytes.NewReader(given), []string{"SECRET=in-the-environment"}, "/"
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: supervisorID, Gid: supervisorID}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: supervisorUser()}
 		if p.Boundary.Kind == User {
 			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 		}
@@ -422,7 +435,7 @@ ls /proc/self/fd | wc -l
 					t.Errorf("it said %q, without %q", answer.Out, want)
 				}
 			}
-			if p.Account != nil && !strings.Contains(answer.Out, "\n48612\n48612\n") {
+			if p.Account != nil && !strings.Contains(answer.Out, fmt.Sprintf("\n%d\n%[1]d\n", agentID)) {
 				t.Errorf("it runs as another: %q", answer.Out)
 			}
 		})

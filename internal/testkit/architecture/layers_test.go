@@ -330,7 +330,7 @@ func nameOf(f *ast.FuncDecl) string {
 // forTests reports whether a package is for tests alone.
 func forTests(name string) bool {
 	return slices.ContainsFunc([]string{"forgetest", "providertest", "storetest", "operationtest", "deploytest",
-		"agentdocs", "tamper", "crash", "resilience", "suite"}, func(part string) bool {
+		"testusers", "agentdocs", "tamper", "crash", "resilience", "suite"}, func(part string) bool {
 		return slices.Contains(strings.Split(name, "/"), part)
 	})
 }
