@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vektah/gqlparser/v2"
@@ -22,7 +23,10 @@ import (
 )
 
 // Schema is a schema that documents are validated and executed against. It is safe for concurrent use.
-type Schema struct{ ast *ast.Schema }
+type Schema struct {
+	ast   *ast.Schema
+	valid sync.Map // *ast.QueryDocument by text: clients send few documents, with other variables each time
+}
 
 // Load reads a schema in the schema definition language.
 func Load(sdl string) (*Schema, error) {
@@ -30,7 +34,7 @@ func Load(sdl string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the schema: %w", err)
 	}
-	return &Schema{loaded}, nil
+	return &Schema{ast: loaded}, nil
 }
 
 // ObjectTypes gives the names of the fields of every object type that is not the language's own.
