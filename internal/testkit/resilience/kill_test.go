@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store/storetest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
@@ -123,9 +124,36 @@ func (w *world) killedWhen(match func(*http.Request) bool, acts bool) {
 	w.said = append(w.said, out.String())
 }
 
-// A process of its own follows at the last request. Elsewhere it is a service in this one that comes next. Of the
-// requests before the first that writes only the last is tried, here and below: nothing is there and nothing is
-// reserved until then.
+// endsAt calls a service of the world, and goes on as if its process had been killed when its n-th request arrived: the
+// records are those of that moment. The server acts on that request or does not, and is asked nothing after it.
+func (w *world) endsAt(n int, acts bool, call func()) {
+	w.t.Helper()
+	var left storetest.Image
+	var notRead error
+	kind := httpfault.ResetBefore
+	if acts {
+		kind = httpfault.ResetAfter
+	}
+	arrived := 0
+	w.forge.Faults().Plan(func(*http.Request) bool {
+		if arrived++; arrived != n {
+			return false
+		}
+		left, notRead = w.store.Image(w.t.Context())
+		return true
+	}, httpfault.Fault{Kind: kind})
+	w.forge.Faults().PlanFrom(n+1, httpfault.Fault{Kind: httpfault.ResetBefore})
+	call()
+	if made := len(w.forge.Faults().Requests()); left == nil || notRead != nil {
+		w.t.Fatalf("it made %d requests, %v", made, notRead)
+	}
+	w.store = records.Open(w.t, left, w.now)
+}
+
+// A process is killed where the server acts and the state folder stays; one of its own follows at the last request.
+// Elsewhere, as in the tables below but for the first request that writes, the records are taken as they are when the
+// request arrives, which is what a process that is killed leaves: see package crash. Of the requests before the first
+// that writes only the last is tried: nothing is there and nothing is reserved until then.
 func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
@@ -141,13 +169,18 @@ func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testi
 						func(t *testing.T) {
 							t.Parallel()
 							w := newWorld(t, k)
-							w.killedAt(n, acts)
+							last := n == len(undisturbed) && acts && !lost
+							if acts && !lost {
+								w.killedAt(n, acts)
+							} else {
+								w.endsAt(n, acts, func() { _, _ = w.create(t.Context()) })
+							}
 							w.assertAtMostOne("after the kill")
 							w.forge.Faults().Forget()
 							if lost {
 								w.loseState()
 							}
-							w.assertTheOne(w.comesNext(n == len(undisturbed)).Number)
+							w.assertTheOne(w.comesNext(last).Number)
 							w.assertRecords()
 							w.assertNoToken()
 						})
@@ -163,7 +196,9 @@ func (w *world) comesNext(process bool) prflow.CreateResult {
 	if process {
 		return w.finished()
 	}
-	w.takeKey()
+	if w.store.IsSpent() {
+		w.takeKey()
+	}
 	result, err := w.create(w.t.Context())
 	if err != nil {
 		w.t.Fatalf("the next one failed: %v", err)
@@ -171,10 +206,10 @@ func (w *world) comesNext(process bool) prflow.CreateResult {
 	return result
 }
 
-// newRevisedForProcess is newRevised for processes: they share records and key with the services of the world.
-func newRevisedForProcess(t *testing.T, k kind) *revised {
+// newRevisedFor is newRevised, for processes: they share records and key with the services of the world.
+func newRevisedFor(t *testing.T, k kind, processes bool) *revised {
 	t.Helper()
-	w, first := newOpenedForProcess(t, k)
+	w, first := newOpenedFor(t, k, processes)
 	r := &revised{world: w, branch: first.Branch, head: first.Commit}
 	w.asked = r.request()
 	w.askForChanges(first.Number)
@@ -182,12 +217,13 @@ func newRevisedForProcess(t *testing.T, k kind) *revised {
 	return r
 }
 
-// newOpenedForProcess is a world with an open pull request. The services of the world have the key of processes, which
-// is in the state folder.
-func newOpenedForProcess(t *testing.T, k kind) (*world, prflow.CreateResult) {
+// newOpenedFor is a world with an open pull request, for processes or for services alone.
+func newOpenedFor(t *testing.T, k kind, processes bool) (*world, prflow.CreateResult) {
 	t.Helper()
 	w := newWorld(t, k)
-	w.takeKey()
+	if processes {
+		w.takeKey()
+	}
 	first, err := w.createOf(t.Context(), w.service(), w.titled("Check inodes", "# Inodes\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +289,7 @@ func (r *revised) assertRevisionRecords() {
 // reviseSequenceByProcess returns the requests of an undisturbed process for a revision.
 func reviseSequenceByProcess(t *testing.T, k kind) sequence {
 	t.Helper()
-	r := newRevisedForProcess(t, k)
+	r := newRevisedFor(t, k, true)
 	if result := r.finished(); !result.Revised || result.Reused {
 		t.Fatalf("%+v", result)
 	}
@@ -269,6 +305,12 @@ func actsOn(writes bool) []bool {
 		return []bool{false, true}
 	}
 	return []bool{false}
+}
+
+// isKilled reports whether a process is killed at the request with the index n, for real. With a real forge it is always
+// one.
+func (k kind) isKilled(requests sequence, n int, acts bool) bool {
+	return k.real || acts && n == slices.Index(requests, true)
 }
 
 func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFinish(t *testing.T) {
@@ -287,8 +329,13 @@ func killAtEachRequestOfARevision(t *testing.T, k kind) {
 		for _, acts := range actsOn(requests[n]) {
 			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
 				t.Parallel()
-				r := newRevisedForProcess(t, k)
-				r.killedAt(n+1, acts)
+				killed := k.isKilled(requests, n, acts)
+				r := newRevisedFor(t, k, killed)
+				if killed {
+					r.killedAt(n+1, acts)
+				} else {
+					r.endsAt(n+1, acts, func() { _, _ = r.revise(t.Context()) })
+				}
 				r.assertOnce("after the kill", false)
 				r.forge.Faults().Forget()
 				if again, err := r.revise(t.Context()); err != nil || again.Number != 1 || !again.Revised {
@@ -308,10 +355,10 @@ func killAtEachRequestOfARevision(t *testing.T, k kind) {
 	}
 }
 
-// newQuestionForProcess is newQuestion for processes: they share records and key with the services of the world.
-func newQuestionForProcess(t *testing.T, k kind, commit bool) *questioned {
+// newQuestionFor is newQuestion, as newRevisedFor is newRevised.
+func newQuestionFor(t *testing.T, k kind, commit, processes bool) *questioned {
 	t.Helper()
-	w, first := newOpenedForProcess(t, k)
+	w, first := newOpenedFor(t, k, processes)
 	return newQuestioned(t, w, first, commit)
 }
 
@@ -332,7 +379,7 @@ func TestAProcessThatIsKilledAtWhicheverRequestOfAnAnswerPostsNothingTwice(t *te
 
 func killAtEachRequestOfAnAnswer(t *testing.T, k kind, commit bool) {
 	t.Helper()
-	undisturbed := newQuestionForProcess(t, k, commit)
+	undisturbed := newQuestionFor(t, k, commit, true)
 	if result := undisturbed.finished(); result.Replies != 3 {
 		t.Fatalf("%+v", result)
 	}
@@ -343,8 +390,13 @@ func killAtEachRequestOfAnAnswer(t *testing.T, k kind, commit bool) {
 		for _, acts := range actsOn(requests[n]) {
 			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
 				t.Parallel()
-				q := newQuestionForProcess(t, k, commit)
-				q.killedAt(n+1, acts)
+				killed := k.isKilled(requests, n, acts)
+				q := newQuestionFor(t, k, commit, killed)
+				if killed {
+					q.killedAt(n+1, acts)
+				} else {
+					q.endsAt(n+1, acts, func() { _, _ = q.answer(t.Context()) })
+				}
 				q.assertPosted("after the kill", false)
 				q.forge.Faults().Forget()
 				q.finish(t.Context())

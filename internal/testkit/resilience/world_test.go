@@ -119,7 +119,9 @@ func firstRow(t testing.TB) *begun {
 		if theBegun.err == nil {
 			theBegun.report, theBegun.err = l.Audit.Verify(t.Context(), "")
 		}
-		theBegun.image = l.Image(t)
+		if theBegun.err == nil {
+			theBegun.image, theBegun.err = l.Image(t.Context())
+		}
 	})
 	if theBegun.err != nil || theBegun.report.Rows != 1 {
 		t.Fatalf("%+v, %v", theBegun.report, theBegun.err)
@@ -395,6 +397,7 @@ type kind struct {
 	// label is the kind in names of tests; "" means name.
 	label string
 	lags  bool // it does not know at once what it has made
+	real  bool // it is not a fake
 }
 
 // sequence is the requests of an undisturbed call, in their order: whether each of them writes.

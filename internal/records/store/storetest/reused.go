@@ -140,15 +140,8 @@ func (r *Reused) make(t testing.TB, now func() time.Time) (*Lent, error) {
 	return l, err
 }
 
-// Image returns what the database holds now.
-func (l *Lent) Image(t testing.TB) Image {
-	t.Helper()
-	image, err := pages(t.Context(), l.raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return image
-}
+// Image returns what the database holds now, as another process would find it if this one ended.
+func (l *Lent) Image(ctx context.Context) (Image, error) { return pages(ctx, l.raw) }
 
 // load makes the database the image. It writes pages, since SQLite then keeps what it has compiled: the tables are the
 // same.

@@ -39,7 +39,10 @@ func TestWhatOneTestRecordsTheNextOneDoesNotSee(t *testing.T) {
 	lend(t, &r, nil, func(t *testing.T, l *Lent) {
 		first = l
 		add(t, l, "test.one")
-		one = l.Image(t)
+		var err error
+		if one, err = l.Image(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		for range 300 { // more pages than an empty one has
 			add(t, l, "test.more")
 		}
