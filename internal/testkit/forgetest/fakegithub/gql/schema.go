@@ -249,20 +249,46 @@ func (r *record) add(key string, value any) {
 // MarshalJSON gives the wire form.
 func (r *record) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
+	err := r.write(&b)
+	return b.Bytes(), err
+}
+
+func (r *record) write(b *bytes.Buffer) error {
 	b.WriteByte('{')
 	for i, key := range r.keys {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		value, err := json.Marshal(r.values[i])
-		if err != nil {
-			return nil, err
-		}
 		b.WriteString(strconv.Quote(key) + ":")
-		b.Write(value)
+		if err := writeValue(b, r.values[i]); err != nil {
+			return err
+		}
 	}
 	b.WriteByte('}')
-	return b.Bytes(), nil
+	return nil
+}
+
+// writeValue writes what is in an object without a check at each depth, as json.Marshal makes them.
+func writeValue(b *bytes.Buffer, value any) error {
+	switch value := value.(type) {
+	case *record:
+		return value.write(b)
+	case []any:
+		b.WriteByte('[')
+		for i, item := range value {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeValue(b, item); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+		return nil
+	}
+	text, err := json.Marshal(value)
+	b.Write(text)
+	return err
 }
 
 // MaxPage limits the records of one page of a connection.
