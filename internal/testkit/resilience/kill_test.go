@@ -307,8 +307,7 @@ func actsOn(writes bool) []bool {
 	return []bool{false}
 }
 
-// isKilled reports whether a process is killed at the request with the index n, for real. With a real forge it is always
-// one.
+// isKilled reports whether a process is killed at the request with the index n. With a real forge it always is.
 func (k kind) isKilled(requests sequence, n int, acts bool) bool {
 	return k.real || acts && n == slices.Index(requests, true)
 }

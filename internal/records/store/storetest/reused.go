@@ -87,7 +87,7 @@ func (r *Reused) Close() (err error) {
 }
 
 func (l *Lent) close() error {
-	return errors.Join(l.Store.Close(), l.raw.Close(), os.RemoveAll(l.Dir))
+	return errors.Join(l.Close(), l.raw.Close(), os.RemoveAll(l.Dir))
 }
 
 func (r *Reused) take() *Lent {
@@ -129,7 +129,7 @@ func (r *Reused) make(t testing.TB, now func() time.Time) (*Lent, error) {
 	address := url.URL{Scheme: "file", Path: filepath.ToSlash(l.Path()),
 		RawQuery: "_txlock=immediate&_pragma=synchronous(OFF)&_pragma=busy_timeout(10000)"}
 	if l.raw, err = sql.Open("sqlite", address.String()); err != nil {
-		return nil, errors.Join(err, l.Store.Close(), os.RemoveAll(dir))
+		return nil, errors.Join(err, l.Close(), os.RemoveAll(dir))
 	}
 	l.raw.SetMaxOpenConns(1)
 	r.mu.Lock()
