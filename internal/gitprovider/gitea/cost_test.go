@@ -53,8 +53,17 @@ func TestOurOwnPullRequestsCostOtherProcessesNothing(t *testing.T) {
 	shared := &memory{paths: map[string][]string{}}
 	remember := func(o *gitea.Options) { o.Paths = shared }
 	sc := newScene(t, remember)
+	var files []gitprovider.FileChange
 	for i := range many {
-		sc.propose(sc.p, fmt.Sprintf("%s-%03d", ourBranch, i), providertest.Create(fmt.Sprintf("checks/n%03d.md", i), "n"))
+		files = append(files, providertest.Create(fmt.Sprintf("checks/n%03d.md", i), "n"))
+	}
+	snap, err := sc.p.Snapshot(t.Context(), sc.query(files)) // one for all: each lists those that are open
+	sc.must(err)
+	for i, file := range files {
+		branch := fmt.Sprintf("%s-%03d", ourBranch, i)
+		_, err := sc.commitOn(sc.p, snap, branch, file)
+		sc.must(err)
+		sc.open(sc.p, branch)
 	}
 	list := func(when string, cost int) {
 		t.Helper()

@@ -90,6 +90,13 @@ func (sc *scene) commit(p *gitea.Provider, branch string, files ...gitprovider.F
 	sc.t.Helper()
 	snap, err := p.Snapshot(sc.t.Context(), sc.query(files))
 	sc.must(err)
+	return sc.commitOn(p, snap, branch, files...)
+}
+
+func (sc *scene) commitOn(
+	p *gitea.Provider, snap *gitprovider.Snapshot, branch string, files ...gitprovider.FileChange,
+) (gitprovider.Commit, error) {
+	sc.t.Helper()
 	return p.Commit(sc.t.Context(), gitprovider.CommitRequest{
 		Snapshot: snap, Branch: branch, Changes: providertest.ChangeSet(sc.t, files...), Message: "m\n",
 		Time: time.Unix(1e9, 0),
@@ -111,6 +118,12 @@ func (sc *scene) propose(p *gitea.Provider, branch string, files ...gitprovider.
 	}
 	_, err := sc.commit(p, branch, files...)
 	sc.must(err)
+	return sc.open(p, branch)
+}
+
+// open is propose after the commit.
+func (sc *scene) open(p *gitea.Provider, branch string) gitprovider.PullRequest {
+	sc.t.Helper()
 	pr, err := p.OpenPullRequest(sc.t.Context(), sc.spec(branch))
 	sc.must(err)
 	if !slices.Contains(pr.Labels, gitprovider.LabelOurs) {

@@ -38,12 +38,8 @@ func TestGitHubKeepsTheContract(t *testing.T) {
 	providertest.Run(t, fakegithub.Harness{NewProvider: asUser})
 }
 
-// Nothing of the contract depends on GitHub's knowing at once what it has made.
-func TestALaggingGitHubKeepsTheContract(t *testing.T) {
-	providertest.Run(t, fakegithub.Harness{NewProvider: asUser, Lag: true})
-}
-
-func TestAGitHubAppKeepsTheContract(t *testing.T) {
+// Nothing of the contract depends on GitHub's knowing at once what it has made, nor on whether a token or an app asks.
+func TestALaggingGitHubKeepsTheContractForAnApp(t *testing.T) {
 	providertest.Run(t, fakegithub.Harness{NewProvider: asApp, Lag: true})
 }
 

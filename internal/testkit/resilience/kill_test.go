@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store/storetest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
@@ -47,7 +49,12 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if err := records.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // program is claudeops with arguments, in an environment that names this forge alone.
@@ -61,11 +68,12 @@ func (w *world) program(args ...string) *exec.Cmd {
 	if _, is := w.forge.(outside); is {
 		how = "patient"
 	}
+	w.store.Spend()
 	cmd := exec.CommandContext(w.t.Context(), binary, args...)
-	cmd.Dir = w.stateDir
+	cmd.Dir = w.store.Dir
 	cmd.Env = []string{
 		"GOGC=" + os.Getenv("GOGC"), // as make test has it: short processes spend much on garbage
-		asProgram + "=" + how, "HOME=" + w.stateDir, "CLAUDEOPS_STATE_DIR=" + w.stateDir, "CLAUDEOPS_TIER=2",
+		asProgram + "=" + how, "HOME=" + w.store.Dir, "CLAUDEOPS_STATE_DIR=" + w.store.Dir, "CLAUDEOPS_TIER=2",
 		w.kind.options.Variables.Address + "=" + w.forge.URL(), w.kind.options.Variables.Token + "=" + w.forge.Token(),
 	}
 	return cmd
@@ -116,6 +124,36 @@ func (w *world) killedWhen(match func(*http.Request) bool, acts bool) {
 	w.said = append(w.said, out.String())
 }
 
+// endsAt calls a service of the world, and goes on as if its process had been killed when its n-th request arrived: the
+// records are those of that moment. The server acts on that request or does not, and is asked nothing after it.
+func (w *world) endsAt(n int, acts bool, call func()) {
+	w.t.Helper()
+	var left storetest.Image
+	var notRead error
+	kind := httpfault.ResetBefore
+	if acts {
+		kind = httpfault.ResetAfter
+	}
+	arrived := 0
+	w.forge.Faults().Plan(func(*http.Request) bool {
+		if arrived++; arrived != n {
+			return false
+		}
+		left, notRead = w.store.Image(w.t.Context())
+		return true
+	}, httpfault.Fault{Kind: kind})
+	w.forge.Faults().PlanFrom(n+1, httpfault.Fault{Kind: httpfault.ResetBefore})
+	call()
+	if made := len(w.forge.Faults().Requests()); left == nil || notRead != nil {
+		w.t.Fatalf("it made %d requests, %v", made, notRead)
+	}
+	w.store = records.Open(w.t, left, w.now)
+}
+
+// A process is killed where the server acts and the state folder stays; one of its own follows at the last request.
+// Elsewhere, as in the tables below but for the first request that writes, the records are taken as they are when the
+// request arrives, which is what a process that is killed leaves: see package crash. Of the requests before the first
+// that writes only the last is tried: nothing is there and nothing is reserved until then.
 func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
@@ -124,30 +162,25 @@ func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testi
 			for n := 1; n <= len(undisturbed); n++ {
 				for c := range 4 {
 					acts, lost := c%2 == 1, c/2 == 1
-					if !k.tries(undisturbed, n, c) {
+					if !k.triesWrites(undisturbed, n, c) && (n != slices.Index(undisturbed, true) || acts) {
 						continue
 					}
 					t.Run(fmt.Sprintf("request %d, the server acts: %t, the state folder is lost: %t", n, acts, lost),
 						func(t *testing.T) {
 							t.Parallel()
 							w := newWorld(t, k)
-							w.killedAt(n, acts)
+							last := n == len(undisturbed) && acts && !lost
+							if acts && !lost {
+								w.killedAt(n, acts)
+							} else {
+								w.endsAt(n, acts, func() { _, _ = w.create(t.Context()) })
+							}
 							w.assertAtMostOne("after the kill")
 							w.forge.Faults().Forget()
 							if lost {
 								w.loseState()
 							}
-
-							var out bytes.Buffer
-							if err := w.process(&out).Run(); err != nil {
-								t.Fatalf("the next one failed: %v\n%s", err, &out)
-							}
-							w.said = append(w.said, out.String())
-							var result prflow.CreateResult
-							if err := json.Unmarshal(out.Bytes(), &result); err != nil {
-								t.Fatalf("%v\n%s", err, &out)
-							}
-							w.assertTheOne(result.Number)
+							w.assertTheOne(w.comesNext(last).Number)
 							w.assertRecords()
 							w.assertNoToken()
 						})
@@ -157,10 +190,26 @@ func TestAProcessThatIsKilledAtWhicheverRequestLeavesTheNextOneToFinish(t *testi
 	}
 }
 
-// newRevisedForProcess is newRevised for processes: they share records and key with the services of the world.
-func newRevisedForProcess(t *testing.T, k kind) *revised {
+// comesNext makes the request once more after a process was killed, by a process or by a service on its records.
+func (w *world) comesNext(process bool) prflow.CreateResult {
+	w.t.Helper()
+	if process {
+		return w.finished()
+	}
+	if w.store.IsSpent() {
+		w.takeKey()
+	}
+	result, err := w.create(w.t.Context())
+	if err != nil {
+		w.t.Fatalf("the next one failed: %v", err)
+	}
+	return result
+}
+
+// newRevisedFor is newRevised, for processes: they share records and key with the services of the world.
+func newRevisedFor(t *testing.T, k kind, processes bool) *revised {
 	t.Helper()
-	w, first := newOpenedForProcess(t, k)
+	w, first := newOpenedFor(t, k, processes)
 	r := &revised{world: w, branch: first.Branch, head: first.Commit}
 	w.asked = r.request()
 	w.askForChanges(first.Number)
@@ -168,21 +217,29 @@ func newRevisedForProcess(t *testing.T, k kind) *revised {
 	return r
 }
 
-// newOpenedForProcess is a world with an open pull request. The services of the world have the key of processes, which
-// is in the state folder.
-func newOpenedForProcess(t *testing.T, k kind) (*world, prflow.CreateResult) {
+// newOpenedFor is a world with an open pull request, for processes or for services alone.
+func newOpenedFor(t *testing.T, k kind, processes bool) (*world, prflow.CreateResult) {
 	t.Helper()
 	w := newWorld(t, k)
-	key, err := config.LoadMarkKey(w.stateDir)
-	if err != nil {
-		t.Fatal(err)
+	if processes {
+		w.takeKey()
 	}
-	w.key = string(key)
 	first, err := w.createOf(t.Context(), w.service(), w.titled("Check inodes", "# Inodes\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w, first
+}
+
+// takeKey gives the services of the world the key of processes, which is in the state folder.
+func (w *world) takeKey() {
+	w.t.Helper()
+	w.store.Spend()
+	key, err := config.LoadMarkKey(w.store.Dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.key = string(key)
 }
 
 // finished runs the process to a good end.
@@ -232,7 +289,7 @@ func (r *revised) assertRevisionRecords() {
 // reviseSequenceByProcess returns the requests of an undisturbed process for a revision.
 func reviseSequenceByProcess(t *testing.T, k kind) sequence {
 	t.Helper()
-	r := newRevisedForProcess(t, k)
+	r := newRevisedFor(t, k, true)
 	if result := r.finished(); !result.Revised || result.Reused {
 		t.Fatalf("%+v", result)
 	}
@@ -250,6 +307,11 @@ func actsOn(writes bool) []bool {
 	return []bool{false}
 }
 
+// isKilled reports whether a process is killed at the request with the index n. With a real forge it always is.
+func (k kind) isKilled(requests sequence, n int, acts bool) bool {
+	return k.real || acts && n == slices.Index(requests, true)
+}
+
 func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFinish(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
@@ -261,16 +323,22 @@ func TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFini
 
 func killAtEachRequestOfARevision(t *testing.T, k kind) {
 	t.Helper()
-	for n, writes := range reviseSequenceByProcess(t, k) {
-		for _, acts := range actsOn(writes) {
+	requests := reviseSequenceByProcess(t, k)
+	for n := slices.Index(requests, true) - 1; n < len(requests); n++ {
+		for _, acts := range actsOn(requests[n]) {
 			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
 				t.Parallel()
-				r := newRevisedForProcess(t, k)
-				r.killedAt(n+1, acts)
+				killed := k.isKilled(requests, n, acts)
+				r := newRevisedFor(t, k, killed)
+				if killed {
+					r.killedAt(n+1, acts)
+				} else {
+					r.endsAt(n+1, acts, func() { _, _ = r.revise(t.Context()) })
+				}
 				r.assertOnce("after the kill", false)
 				r.forge.Faults().Forget()
-				if again := r.finished(); again.Number != 1 || !again.Revised {
-					t.Errorf("the identical call: %+v", again)
+				if again, err := r.revise(t.Context()); err != nil || again.Number != 1 || !again.Revised {
+					t.Errorf("the identical call: %+v, %v", again, err)
 				}
 				r.assertOnce("after the identical call", false)
 				r.pass(time.Hour) // nothing arrives late any more
@@ -286,18 +354,20 @@ func killAtEachRequestOfARevision(t *testing.T, k kind) {
 	}
 }
 
-// newQuestionForProcess is newQuestion for processes: they share records and key with the services of the world.
-func newQuestionForProcess(t *testing.T, k kind, commit bool) *questioned {
+// newQuestionFor is newQuestion, as newRevisedFor is newRevised.
+func newQuestionFor(t *testing.T, k kind, commit, processes bool) *questioned {
 	t.Helper()
-	w, first := newOpenedForProcess(t, k)
+	w, first := newOpenedFor(t, k, processes)
 	return newQuestioned(t, w, first, commit)
 }
 
-// Of an answer with a commit, the requests before it are those of
-// TestAProcessThatIsKilledAtWhicheverRequestOfARevisionLeavesTheNextOneToFinish, where the next one is a process, too.
 func TestAProcessThatIsKilledAtWhicheverRequestOfAnAnswerPostsNothingTwice(t *testing.T) {
-	for _, k := range kinds() {
-		for _, commit := range []bool{false, true} {
+	for _, commit := range []bool{false, true} {
+		of := prompt()
+		if commit {
+			of = kinds()
+		}
+		for _, k := range of {
 			t.Run(fmt.Sprintf("%s, with a commit: %t", k.title(), commit), func(t *testing.T) {
 				t.Parallel()
 				killAtEachRequestOfAnAnswer(t, k, commit)
@@ -308,23 +378,24 @@ func TestAProcessThatIsKilledAtWhicheverRequestOfAnAnswerPostsNothingTwice(t *te
 
 func killAtEachRequestOfAnAnswer(t *testing.T, k kind, commit bool) {
 	t.Helper()
-	undisturbed := newQuestionForProcess(t, k, commit)
+	undisturbed := newQuestionFor(t, k, commit, true)
 	if result := undisturbed.finished(); result.Replies != 3 {
 		t.Fatalf("%+v", result)
 	}
 	undisturbed.assertPosted("undisturbed", true)
-	first, requests := 0, sequenceOf(undisturbed.forge.Faults().Requests())
-	if commit {
-		const ofItsOwn = 5 // those that write the commit, the title and the texts
-		first = len(requests) - ofItsOwn
-	}
+	requests := sequenceOf(undisturbed.forge.Faults().Requests())
 	t.Logf("%d requests", len(requests))
-	for n := first; n < len(requests); n++ {
+	for n := slices.Index(requests, true) - 1; n < len(requests); n++ {
 		for _, acts := range actsOn(requests[n]) {
 			t.Run(fmt.Sprintf("request %d, the server acts: %t", n+1, acts), func(t *testing.T) {
 				t.Parallel()
-				q := newQuestionForProcess(t, k, commit)
-				q.killedAt(n+1, acts)
+				killed := k.isKilled(requests, n, acts)
+				q := newQuestionFor(t, k, commit, killed)
+				if killed {
+					q.killedAt(n+1, acts)
+				} else {
+					q.endsAt(n+1, acts, func() { _, _ = q.answer(t.Context()) })
+				}
 				q.assertPosted("after the kill", false)
 				q.forge.Faults().Forget()
 				q.finish(t.Context())

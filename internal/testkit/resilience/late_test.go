@@ -47,7 +47,7 @@ func (c lateCase) kind() httpfault.Kind {
 }
 
 // TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown is the fault table of requests that are delayed beyond
-// the time-out of their caller.
+// the time-out of their caller. One that reads has none.
 func TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.title(), func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAnEffectThatComesLateMakesNoSecondPullRequestAndNoCooldown(t *testing.T
 			undisturbed := sequenceOfProposal(t, k)
 			for n := 1; n <= len(undisturbed); n++ {
 				for i, c := range lateCases() {
-					if !k.tries(undisturbed, n, i) {
+					if !k.triesWrites(undisturbed, n, i) {
 						continue
 					}
 					t.Run(fmt.Sprintf("request %d, %s", n, c), func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestWhatNobodyAsksForAgainIsSettledOnceNothingCanArrive(t *testing.T) {
 			for n := 1; n <= len(undisturbed); n++ {
 				for i, when := range []string{"before a round", "between two rounds", "never"} {
 					for _, lost := range []bool{false, true} {
-						if !k.tries(undisturbed, n, i) {
+						if !k.triesWrites(undisturbed, n, i) {
 							continue
 						}
 						t.Run(fmt.Sprintf("request %d acts %s, state lost %t", n, when, lost), func(t *testing.T) {

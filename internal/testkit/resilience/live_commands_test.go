@@ -234,7 +234,7 @@ func TestLiveRequestsOfTheProgram(t *testing.T) {
 	w, other = other, w
 	count("new files and an updated one", w.request(), 8, 8)
 	w = other
-	r := newRevisedForProcess(t, liveKind())
+	r := newRevisedFor(t, liveKind(), true)
 	w = r.world
 	count("a revision", r.request(), 1, 12)
 	r.assertOnce("at the end", true)

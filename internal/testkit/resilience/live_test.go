@@ -60,7 +60,7 @@ func TestLiveEffectsThatComeLate(t *testing.T) {
 // liveKind is the real server.
 func liveKind() kind {
 	k := giteaForge()
-	k.start, k.patience, k.stallPatience = startLive, livePatience, liveStallPatience
+	k.start, k.patience, k.stallPatience, k.real = startLive, livePatience, liveStallPatience, true
 	return k
 }
 

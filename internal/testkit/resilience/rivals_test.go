@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/records/store/storetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
@@ -24,14 +24,14 @@ import (
 // machine is a machine of its own: other records, another key.
 type machine struct {
 	*prflow.Service
-	records *store.Store
+	records *storetest.Lent
 	result  prflow.CreateResult
 	err     error
 }
 
 func (w *world) newMachine() *machine {
 	w.t.Helper()
-	s := emptyRecords.Open(w.t, w.t.TempDir(), store.Options{})
+	s := records.Open(w.t, nil, time.Now)
 	key := rand.Text()
 	o := w.service().Options
 	o.Ledger, o.History = s.Ledger, s.History

@@ -102,7 +102,7 @@ func (w *world) assertStaleClosed() {
 
 // TestWhateverGoesWrongAStalePullRequestIsClosedOnce is the fault table of the close.
 func TestWhateverGoesWrongAStalePullRequestIsClosedOnce(t *testing.T) {
-	for _, k := range kinds() {
+	for _, k := range prompt() {
 		t.Run(k.title(), func(t *testing.T) { t.Parallel(); closeInTrouble(t, k) })
 	}
 }
@@ -118,7 +118,7 @@ func closeInTrouble(t *testing.T, k kind) {
 	for n := 1; n <= len(undisturbed); n++ {
 		for i, tr := range troubles(elsewhere) {
 			stalls := tr.fault.Kind == httpfault.Stall || tr.fault.Kind == httpfault.StallAfter
-			if !k.meets(undisturbed, n, tr, i) || stalls || tr.fault.Kind == httpfault.Oversized {
+			if !k.meets(undisturbed, n, tr, i, k.triesAgain) || stalls || tr.fault.Kind == httpfault.Oversized {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {

@@ -28,7 +28,6 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/records/store/storetest"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/transport"
@@ -44,21 +43,21 @@ type world struct {
 	kind  kind
 	forge forge
 	repo  gitprovider.RepoRef
-	store *store.Store
+	store *storetest.Lent
+	// known is what the audit had when the world began.
+	known record.AuditReport
 	// policy is the policy of the services.
 	policy policy.Policy
-	// stateDir holds the records. The processes of kill_test.go use it, too.
-	stateDir string
-	log      *safeBuffer
-	said     []string     // everything that callers were answered
-	ahead    atomic.Int64 // of the real clock, as everybody here sees it
-	key      string       // of the marks; goes with the state folder
-	asked    []byte       // what processes ask for; nil for request
+	log    *safeBuffer
+	said   []string     // everything that callers were answered
+	ahead  atomic.Int64 // of the real clock, as everybody here sees it
+	key    string       // of the marks; goes with the state folder
+	asked  []byte       // what processes ask for; nil for request
 }
 
 func newWorld(t testing.TB, k kind) *world {
 	t.Helper()
-	w := &world{t: t, kind: k, forge: k.start(t), log: &safeBuffer{}, stateDir: t.TempDir(), policy: policy.Default()}
+	w := &world{t: t, kind: k, forge: k.start(t), log: &safeBuffer{}, policy: policy.Default()}
 	w.repo = w.forge.AddRepo(
 		memhost.File{Path: "README.md", Content: "# Home cluster\n"},
 		memhost.File{Path: "checks/disk.md", Content: "# Disk\n"},
@@ -68,8 +67,15 @@ func newWorld(t testing.TB, k kind) *world {
 	if host := w.forge.Host(); host != nil {
 		host.SetClock(w.now)
 	}
-	w.store = emptyRecords.Open(t, w.stateDir, store.Options{Now: w.now})
+	w.openRecords()
 	return w
+}
+
+// openRecords begins with records that have one row.
+func (w *world) openRecords() {
+	w.t.Helper()
+	begun := firstRow(w.t)
+	w.store, w.known = records.Open(w.t, begun.image, w.now), begun.report
 }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
@@ -82,18 +88,46 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// loseState takes away the state folder: records and key.
+// loseState takes away the state folder: records and key. Processes that were killed have left it for good.
 func (w *world) loseState() {
 	w.t.Helper()
-	if err := w.store.Close(); err != nil {
-		w.t.Fatal(err)
+	processes := w.store.IsSpent()
+	w.key = rand.Text()
+	if w.openRecords(); processes {
+		w.store.Spend()
 	}
-	w.stateDir, w.key = w.t.TempDir(), rand.Text()
-	w.store = emptyRecords.Open(w.t, w.stateDir, store.Options{Now: w.now})
 }
 
-// emptyRecords is the database of a store without records.
-var emptyRecords storetest.Template
+// records are those of all worlds, one after another.
+var records storetest.Reused
+
+// begun is a database whose audit has one row, so that what follows it can be verified alone.
+type begun struct {
+	once   sync.Once
+	image  storetest.Image
+	report record.AuditReport
+	err    error
+}
+
+var theBegun begun
+
+func firstRow(t testing.TB) *begun {
+	t.Helper()
+	theBegun.once.Do(func() {
+		l := records.Open(t, nil, time.Now)
+		theBegun.err = l.Ledger.Record(t.Context(), record.Attempt{Action: "test.begun", Outcome: record.OutcomeDone}, nil)
+		if theBegun.err == nil {
+			theBegun.report, theBegun.err = l.Audit.Verify(t.Context(), "")
+		}
+		if theBegun.err == nil {
+			theBegun.image, theBegun.err = l.Image(t.Context())
+		}
+	})
+	if theBegun.err != nil || theBegun.report.Rows != 1 {
+		t.Fatalf("%+v, %v", theBegun.report, theBegun.err)
+	}
+	return &theBegun
+}
 
 // redactor is the scanner without the search for secrets, which takes long under the race detector and is not what
 // these tests are about.
@@ -224,7 +258,11 @@ func (w *world) assertTheOne(number int) {
 // assertRecords demands that the audit is whole and that nothing is reserved any more.
 func (w *world) assertRecords() {
 	w.t.Helper()
-	report, err := w.store.Audit.Verify(context.Background(), "")
+	known := w.known
+	if w.store.IsSpent() { // killed processes might have damaged the rest
+		known = record.AuditReport{}
+	}
+	report, err := w.store.Audit.VerifyAfter(context.Background(), known)
 	if err != nil || !report.OK() {
 		w.t.Errorf("audit: %+v, %v", report, err)
 	}
@@ -359,6 +397,7 @@ type kind struct {
 	// label is the kind in names of tests; "" means name.
 	label string
 	lags  bool // it does not know at once what it has made
+	real  bool // it is not a fake
 }
 
 // sequence is the requests of an undisturbed call, in their order: whether each of them writes.
@@ -379,8 +418,29 @@ func sequenceOf(seen []httpfault.Seen) (s sequence) {
 // there: each request meets some of the cases, and each case some of the requests. So it is where the forge lags.
 func (k kind) tries(s sequence, n, i int) bool { return s[n-1] && !k.lags || (n+i)%3 == 0 }
 
+// triesAgain is tries for a table whose reads the table of proposals or of revisions has, too: half as many of those.
+func (k kind) triesAgain(s sequence, n, i int) bool {
+	return k.tries(s, n, i) && (s[n-1] || (n+i)%2 == 0)
+}
+
+// triesWrites is tries for a table that is about what a request does.
+func (k kind) triesWrites(s sequence, n, i int) bool { return s[n-1] && k.tries(s, n, i) }
+
+// write returns how many requests before the n-th write.
+func (s sequence) write(n int) (before int) {
+	for _, writes := range s[:n-1] {
+		if writes {
+			before++
+		}
+	}
+	return before
+}
+
 // kinds are the forges that every test of this package runs on, unless it is about one of them.
 func kinds() []kind { return []kind{gitHub(), laggingGitHub(), giteaForge()} }
+
+// prompt are the forges for tables in which nothing is made that a forge might not know at once.
+func prompt() []kind { return []kind{gitHub(), giteaForge()} }
 
 // withApp are kinds, and GitHub with an app in place of a token: its requests for installations and tokens are among
 // those that go wrong.

@@ -170,6 +170,8 @@ type PR struct {
 	Reviews  []gitprovider.Review
 	Comments []gitprovider.Remark
 	Checks   gitprovider.Checks
+
+	noticed [4]string // what Repo.Notice was about last: base, its tip, the head of the pull request and its branch's
 }
 
 // Stranger is a person who may not write to any repository that is not hers. Everybody else may.
@@ -246,6 +248,9 @@ func (r *Repo) Notice(now time.Time) {
 			continue
 		}
 		tip, exists := r.Branches[pr.Branch]
+		if about := [4]string{pr.Base, r.Branches[pr.Base], pr.HeadCommit, tip}; about == pr.noticed {
+			continue
+		}
 		switch {
 		case r.Contains(r.Branches[pr.Base], pr.HeadCommit):
 			pr.State, pr.ClosedAt = gitprovider.StateMerged, now
@@ -254,6 +259,7 @@ func (r *Repo) Notice(now time.Time) {
 		default:
 			pr.HeadCommit = tip
 			pr.Paths = r.Changed(pr.Base, tip)
+			pr.noticed = [4]string{pr.Base, r.Branches[pr.Base], tip, tip}
 		}
 	}
 }

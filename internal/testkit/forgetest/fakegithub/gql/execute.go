@@ -238,7 +238,7 @@ func (e *execution) list(t *ast.Type, value any, group []*ast.Field, path []any)
 
 // prepare parses and validates a request.
 func (s *Schema) prepare(req Request) (*ast.OperationDefinition, map[string]any, []Problem) {
-	doc, invalid := gqlparser.LoadQueryWithRules(s.ast, req.Query, rules.NewDefaultRules())
+	doc, invalid := s.document(req.Query)
 	if len(invalid) > 0 {
 		problems := make([]Problem, len(invalid))
 		for i, err := range invalid {
@@ -261,6 +261,18 @@ func (s *Schema) prepare(req Request) (*ast.OperationDefinition, map[string]any,
 		return nil, nil, []Problem{invalidVariable(op, err)}
 	}
 	return op, vars, nil
+}
+
+// document parses and validates a document, once for each text.
+func (s *Schema) document(text string) (*ast.QueryDocument, gqlerror.List) {
+	if known, ok := s.valid.Load(text); ok {
+		return known.(*ast.QueryDocument), nil
+	}
+	doc, invalid := gqlparser.LoadQueryWithRules(s.ast, text, rules.NewDefaultRules())
+	if len(invalid) == 0 {
+		s.valid.Store(text, doc)
+	}
+	return doc, invalid
 }
 
 // invalidDocument words an error as GitHub does where clients have been seen to look at it.

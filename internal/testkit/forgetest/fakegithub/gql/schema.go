@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vektah/gqlparser/v2"
@@ -22,7 +23,10 @@ import (
 )
 
 // Schema is a schema that documents are validated and executed against. It is safe for concurrent use.
-type Schema struct{ ast *ast.Schema }
+type Schema struct {
+	ast   *ast.Schema
+	valid sync.Map // *ast.QueryDocument by text: clients send few documents, with other variables each time
+}
 
 // Load reads a schema in the schema definition language.
 func Load(sdl string) (*Schema, error) {
@@ -30,7 +34,7 @@ func Load(sdl string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the schema: %w", err)
 	}
-	return &Schema{loaded}, nil
+	return &Schema{ast: loaded}, nil
 }
 
 // ObjectTypes gives the names of the fields of every object type that is not the language's own.
@@ -245,20 +249,46 @@ func (r *record) add(key string, value any) {
 // MarshalJSON gives the wire form.
 func (r *record) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
+	err := r.write(&b)
+	return b.Bytes(), err
+}
+
+func (r *record) write(b *bytes.Buffer) error {
 	b.WriteByte('{')
 	for i, key := range r.keys {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		value, err := json.Marshal(r.values[i])
-		if err != nil {
-			return nil, err
-		}
 		b.WriteString(strconv.Quote(key) + ":")
-		b.Write(value)
+		if err := writeValue(b, r.values[i]); err != nil {
+			return err
+		}
 	}
 	b.WriteByte('}')
-	return b.Bytes(), nil
+	return nil
+}
+
+// writeValue writes what is in an object without a check at each depth, as json.Marshal makes them.
+func writeValue(b *bytes.Buffer, value any) error {
+	switch value := value.(type) {
+	case *record:
+		return value.write(b)
+	case []any:
+		b.WriteByte('[')
+		for i, item := range value {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeValue(b, item); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+		return nil
+	}
+	text, err := json.Marshal(value)
+	b.Write(text)
+	return err
 }
 
 // MaxPage limits the records of one page of a connection.
