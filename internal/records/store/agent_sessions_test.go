@@ -144,7 +144,7 @@ func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
 
 func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	begin(t, s, "alive")
 	begin(t, other, "lost", "done")

@@ -205,13 +205,16 @@ func TestOfRefusedChangesTheNewestAreKept(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), openNew(t)
 	const kept, more = 1000, 5
-	for i := range kept + more {
-		a := record.Attempt{
+	refusal := func(i int) record.Attempt {
+		return record.Attempt{
 			RequestID: fmt.Sprintf("r%05d", i), Time: noon().Add(time.Duration(i) * time.Second), Action: record.ActionCreate,
 			Outcome: record.OutcomeRefused,
 			Wanted:  &record.RefusedChange{Body: record.RefusedText{Text: fmt.Sprint(i)}},
 		}
-		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
+	}
+	recordTogether(t, s, kept-more, refusal)
+	for i := kept - more; i < kept+more; i++ {
+		wantEqual(t, s.Ledger.Record(ctx, refusal(i), nil), nil)
 	}
 	for i, there := range map[int]bool{0: false, more - 1: false, more: true, kept + more - 1: true} {
 		got, err := s.History.Wanted(ctx, fmt.Sprintf("r%05d", i))

@@ -240,7 +240,7 @@ func storedRow(t testing.TB, s *Store, seq int64) auditRow {
 // Rows from memory equal those that are read, and the values that change beside them are read each time.
 func TestAttemptsFromMemoryAreThoseThatAreRead(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s := open(t, place, Options{})
 	other := open(t, place, Options{}) // as another process would
 	openedPull(t, s, 7)

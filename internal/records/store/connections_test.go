@@ -32,7 +32,7 @@ func heed(t *testing.T, s *Store, id string, calls int) (known, cut bool) {
 
 func TestAConnectionIsListedWhileItIsOpen(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	wantEqual(t, len(connected(t, s)), 0)
 	before, err := other.Connections().ConnectionsVersion(ctx)
@@ -53,7 +53,7 @@ func TestAConnectionIsListedWhileItIsOpen(t *testing.T) {
 
 func TestAPersonCutsAConnectionOff(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	now := noon()
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: func() time.Time { return now }})
 	wantEqual(t, s.Connections().OpenConnection(ctx, agentConnection("a", "laptop")), nil)
@@ -89,7 +89,7 @@ func TestAPersonCutsAConnectionOff(t *testing.T) {
 // A store that is closed holds its locks no more, as a process that was killed.
 func TestConnectionsOfAKilledProcessAreNotListed(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	for _, id := range []string{"a", "b"} {
 		wantEqual(t, s.Connections().OpenConnection(ctx, agentConnection(id, "laptop")), nil)
@@ -113,7 +113,7 @@ func TestConnectionsOfAKilledProcessAreNotListed(t *testing.T) {
 
 func TestACutHoldsForTheWholeSessionAtOnce(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	for id, session := range map[string]string{"a": "s1", "b": "s1", "c": "s2", "d": "", "e": ""} {
 		c := agentConnection(id, "laptop")

@@ -148,18 +148,18 @@ func leftPlace() (name string, left bool) {
 // madeOf says what a database is made of, and which settings it has: all but the rows of our tables.
 func madeOf(db *sql.DB) (made string) {
 	const query = `SELECT md5(concat(
-		(SELECT string_agg(c::text, ';' ORDER BY c::text) FROM (SELECT relname, relkind, relpersistence, relrowsecurity,
+		(SELECT string_agg(c::text, ';' ORDER BY oid) FROM (SELECT oid, relname, relkind, relpersistence, relrowsecurity,
 			relhasrules, relhastriggers, reloptions, relacl FROM pg_class WHERE oid >= 16384 AND relkind <> 't' AND
-			relname !~ '^pg_toast') c),
-		(SELECT string_agg(a::text, ';' ORDER BY a::text) FROM (SELECT attrelid::regclass, attname, atttypid, attnotnull,
-			attgenerated, attisdropped, attcollation FROM pg_attribute WHERE attrelid >= 16384 AND attrelid::regclass::text
-			!~ '^pg_toast') a),
-		(SELECT string_agg(d::text, ';' ORDER BY d::text) FROM (SELECT tgrelid::regclass, tgname, tgenabled, tgfoid::regproc
+			relnamespace <> 'pg_toast'::regnamespace) c),
+		(SELECT string_agg(a::text, ';' ORDER BY attrelid, attnum) FROM (SELECT attrelid, attnum, attname, atttypid,
+			attnotnull, attgenerated, attisdropped, attcollation FROM pg_attribute WHERE attrelid >= 16384 AND attnum > 0
+			AND attrelid NOT IN (SELECT oid FROM pg_class WHERE relnamespace = 'pg_toast'::regnamespace)) a),
+		(SELECT string_agg(d::text, ';' ORDER BY oid) FROM (SELECT oid, tgrelid, tgname, tgenabled, tgfoid
 			FROM pg_trigger WHERE NOT tgisinternal) d),
-		(SELECT string_agg(o::text, ';' ORDER BY o::text) FROM (SELECT conrelid::regclass, conname,
-			pg_get_constraintdef(oid) FROM pg_constraint WHERE oid >= 16384) o),
-		(SELECT string_agg(p::text, ';' ORDER BY p::text) FROM (SELECT proname, prosrc FROM pg_proc WHERE oid >= 16384) p),
-		(SELECT string_agg(n::text, ';' ORDER BY n::text) FROM (SELECT nspname, nspacl FROM pg_namespace) n),
+		(SELECT string_agg(o::text, ';' ORDER BY oid) FROM (SELECT oid, conrelid, conname, contype, conkey, confrelid,
+			confkey, conbin FROM pg_constraint WHERE oid >= 16384) o),
+		(SELECT string_agg(p::text, ';' ORDER BY oid) FROM (SELECT oid, proname, prosrc FROM pg_proc WHERE oid >= 16384) p),
+		(SELECT string_agg(n::text, ';' ORDER BY oid) FROM (SELECT oid, nspname, nspacl FROM pg_namespace) n),
 		(SELECT string_agg(s::text, ';') FROM (SELECT setconfig FROM pg_db_role_setting JOIN pg_database d ON d.oid =
 			setdatabase WHERE datname = current_database()) s),
 		(SELECT string_agg(v::text, ';' ORDER BY v::text) FROM (SELECT version_id, is_applied FROM ` + versionTable + `) v),
@@ -182,16 +182,16 @@ func emptied(t testing.TB, admin *sql.DB, name string) bool {
 	if madeOf(db) != emptyDatabase.made {
 		return false
 	}
-	_, err := db.Exec(`DO $$ DECLARE one record; is_filled boolean; filled text[]; BEGIN
+	// The server removes a few rows in less time than it makes the files of a table anew. What a deletion would have others
+	// do does not happen.
+	_, err := db.Exec(`DO $$ DECLARE one record; large text[]; BEGIN
 		ALTER TABLE audit DISABLE TRIGGER audit_refuses_changes;
-		FOR one IN SELECT oid::regclass::text AS name FROM pg_class WHERE relkind = 'r' AND oid >= 16384 AND
-			relname <> '` + versionTable + `' LOOP
-			EXECUTE format('SELECT EXISTS (SELECT FROM %s)', one.name) INTO is_filled;
-			IF is_filled THEN filled := filled || one.name; END IF;
+		SET LOCAL session_replication_role = replica;
+		FOR one IN SELECT oid::regclass::text AS name, pg_relation_size(oid) AS size FROM pg_class WHERE relkind = 'r' AND
+			oid >= 16384 AND relname <> '` + versionTable + `' AND pg_relation_size(oid) > 0 LOOP -- others never had a row
+			IF one.size > 65536 THEN large := large || one.name; ELSE EXECUTE format('DELETE FROM %s', one.name); END IF;
 		END LOOP;
-		IF filled IS NOT NULL THEN
-			EXECUTE format('TRUNCATE %s RESTART IDENTITY CASCADE', array_to_string(filled, ', '));
-		END IF;
+		IF large IS NOT NULL THEN EXECUTE format('TRUNCATE %s CASCADE', array_to_string(large, ', ')); END IF;
 		FOR one IN SELECT format('%I.%I', schemaname, sequencename) AS name FROM pg_sequences
 			WHERE last_value IS NOT NULL AND sequencename NOT LIKE '` + versionTable + `%' LOOP
 			EXECUTE format('ALTER SEQUENCE %s RESTART', one.name);

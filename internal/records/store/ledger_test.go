@@ -154,7 +154,7 @@ func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
 
 func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, former, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, former.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c1"}), nil)

@@ -64,7 +64,7 @@ func kill(t testing.TB, cmd *exec.Cmd) {
 
 func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s := open(t, place, Options{})
 	first, firstName := holder(t, place, "first")
 	second, _ := holder(t, place, "second")
@@ -107,7 +107,7 @@ func TestWhatAStoreHoldsItselfIsNeverAbandoned(t *testing.T) {
 
 func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	for _, id := range []string{"reserved", "unsettled", "failed"} {
 		reserve(t, other, proposal(id, "checks/"+id+".md"), 0)
@@ -147,7 +147,7 @@ func TestAProposalOfAnUnknownProcessIsNotAbandoned(t *testing.T) {
 
 func TestEveryReservationHasALockOfItsOwn(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	names := map[string]bool{}
 	for i := range 3 {
 		s := open(t, place, Options{})
@@ -161,7 +161,7 @@ func TestEveryReservationHasALockOfItsOwn(t *testing.T) {
 
 func TestWhoAdoptsHoldsANewLock(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
@@ -217,7 +217,7 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			place := newPlace(t)
+			place := emptyPlace(t)
 			s, other := open(t, place, Options{}), open(t, place, Options{})
 			reserve(t, s, proposal("lost", "checks/lost.md"), 0)
 			reserve(t, s, proposal("busy", "checks/busy.md"), 0)
@@ -239,7 +239,7 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("lost", "checks/lost.md"), 0)
 	if s.Ledger.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled}) == nil {
@@ -254,8 +254,8 @@ func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
 
 func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 	t.Parallel()
-	const processes, rounds = 16, 10
-	place := newPlace(t)
+	const processes, rounds = 16, 6
+	place := emptyPlace(t)
 	wins := make([]string, processes)
 	var wg sync.WaitGroup
 	for i := range processes {
@@ -284,7 +284,7 @@ func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 
 func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	reported := 0
 	for kill := range 5 {
 		cmd := child(t, "finish-forever", place)

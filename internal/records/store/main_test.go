@@ -175,12 +175,18 @@ func wantEqual(t testing.TB, got, want any) {
 	}
 }
 
-// appendMany appends rows in one transaction, which costs one sync instead of n.
+// appendMany appends rows; see recordTogether.
 func appendMany(t testing.TB, s *Store, n int) {
+	t.Helper()
+	recordTogether(t, s, n, func(i int) record.Attempt { return attempt(fmt.Sprintf("r%d", i)) })
+}
+
+// recordTogether appends rows in one transaction, which costs one sync instead of n.
+func recordTogether(t testing.TB, s *Store, n int, row func(i int) record.Attempt) {
 	t.Helper()
 	err := s.db.writeTx(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
 		for i := range n {
-			if _, err := s.db.appendAudit(context.Background(), tx, attempt(fmt.Sprintf("r%d", i))); err != nil {
+			if _, err := s.db.appendAudit(ctx, tx, row(i)); err != nil {
 				return err
 			}
 		}

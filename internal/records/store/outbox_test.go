@@ -195,7 +195,7 @@ func TestAClaimOfNothingWritesNothing(t *testing.T) {
 
 func TestManyClaimantsGetEachNoticeOnce(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	first := open(t, place, Options{Now: noon})
 	const notices = 40
 	for i := range notices {

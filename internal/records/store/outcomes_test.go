@@ -237,8 +237,10 @@ func TestOutcomesAreWhatANaiveCountFinds(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			e := &ending{newRecounted(t, seed, 48), map[string]float64{}}
-			for range 80 {
-				e.check(e.step())
+			for n := range 80 {
+				if did := e.step(); n%4 == 3 { // what was counted wrongly stays so
+					e.check(did)
+				}
 			}
 		})
 	}

@@ -62,31 +62,48 @@ func TestEachClaimIsRefusedWhereAPersonHasPaused(t *testing.T) {
 		},
 	}
 	everywhere := map[string]bool{"a tool": true, "a script": true, "a session": true}
-	for name, claim := range claims {
-		for scope, p := range map[string]record.Pause{
-			"everything": {Why: "moving", By: "ann"}, "the repository": {Owner: "demo", Repo: "home-cluster", Why: "moving"},
-			"another one": {Owner: "demo", Repo: "other"}, "over": {Until: noon()},
-		} {
-			t.Run(name+", "+scope, func(t *testing.T) {
-				s := openNew(t)
-				mustPause(t, s, p)
-				var want fault.Code
-				if scope == "everything" || scope == "the repository" && !everywhere[name] {
-					want = fault.Paused
+	for scope, p := range map[string]record.Pause{
+		"everything": {Why: "moving", By: "ann"}, "the repository": {Owner: "demo", Repo: "home-cluster", Why: "moving"},
+		"another one": {Owner: "demo", Repo: "other"}, "over": {Until: noon()},
+	} {
+		t.Run(scope, func(t *testing.T) {
+			s := openNew(t)
+			mustPause(t, s, p)
+			claimed := func(name string, want fault.Code) {
+				t.Helper()
+				if err := claims[name](t.Context(), s); fault.CodeOf(err) != want {
+					t.Errorf("%s: got error %v (cause %v), want the code %q", name, err, errCause(err), want)
 				}
-				wantCode(t, claim(t.Context(), s), want)
 				wantEqual(t, count(t, s, "SELECT COUNT(*) FROM write_claims"), 0)
-				if want == fault.Paused {
-					wantEqual(t, count(t, s, `SELECT (SELECT COUNT(*) FROM proposals) + (SELECT COUNT(*) FROM script_runs) +
-						(SELECT COUNT(*) FROM agent_sessions)`), 0)
-					if _, err := s.Pauses().Resume(t.Context(), "", "",
-						func([]record.Pause) record.Attempt { return pauseRow() }); err != nil {
-						t.Fatal(err)
-					}
-					wantCode(t, claim(t.Context(), s), "")
+			}
+			refused := func(name string) bool {
+				return scope == "everything" || scope == "the repository" && !everywhere[name]
+			}
+			for name := range claims {
+				if refused(name) {
+					claimed(name, fault.Paused)
 				}
-			})
-		}
+			}
+			wantEqual(t, count(t, s, `SELECT (SELECT COUNT(*) FROM proposals) + (SELECT COUNT(*) FROM script_runs) +
+				(SELECT COUNT(*) FROM agent_sessions)`), 0)
+			for name := range claims {
+				if !refused(name) {
+					claimed(name, "")
+				}
+			}
+			if !refused("a proposal") {
+				return
+			}
+			if _, err := s.Pauses().Resume(t.Context(), "", "",
+				func([]record.Pause) record.Attempt { return pauseRow() }); err != nil {
+				t.Fatal(err)
+			}
+			for name := range claims {
+				if refused(name) {
+					claimed(name, "")
+				}
+			}
+		})
 	}
 }
 

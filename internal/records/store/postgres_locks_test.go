@@ -49,7 +49,7 @@ func until(t *testing.T, true func() bool) {
 }
 
 func TestASessionThatEndsIsMadeAgainAndTakesAllItHeld(t *testing.T) {
-	ctx, place := t.Context(), newPlace(t)
+	ctx, place := t.Context(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, s.AgentSessions.BeginSession(ctx, runningSession("s1")), nil)
@@ -80,7 +80,7 @@ func TestASessionThatEndsIsMadeAgainAndTakesAllItHeld(t *testing.T) {
 
 // What ended the session of this process, a restart of the server say, may have ended those of the others.
 func TestAProcessThatLostItsSessionTakesNobodyForGoneAtOnce(t *testing.T) {
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s := open(t, place, Options{})
 	other := openUnclosed(t, place)
 	reserve(t, other, proposal("1", "checks/a.md"), 0)
@@ -97,7 +97,7 @@ func TestAProcessThatLostItsSessionTakesNobodyForGoneAtOnce(t *testing.T) {
 }
 
 func TestAStoreWhoseWorkWasTakenOverIsFencedOff(t *testing.T) {
-	ctx, place := t.Context(), newPlace(t)
+	ctx, place := t.Context(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	left, err := other.History.Unfinished(ctx)
@@ -127,7 +127,7 @@ func TestNothingIsWrittenIntoTheTablesOfANewerProgram(t *testing.T) {
 
 func TestNothingIsWrittenWhileTheSessionCannotBeMade(t *testing.T) {
 	p := newProxy(t)
-	s := open(t, p.place(t, newPlace(t)), Options{Now: noon})
+	s := open(t, p.place(t, emptyPlace(t)), Options{Now: noon})
 	recordAttempts(t, s, attempt("1"))
 	p.refuse(true)
 	l := sessionOf(s)
@@ -147,7 +147,7 @@ func TestNothingIsWrittenWhileTheSessionCannotBeMade(t *testing.T) {
 // A partition, or a pooler that is stuck, leaves statements without an answer for as long as it lasts.
 func TestAServerThatFallsSilentStopsNoCallForLong(t *testing.T) {
 	p := newProxy(t)
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s := open(t, p.place(t, place), Options{Now: noon, BusyTimeout: 300 * time.Millisecond, Silence: time.Second})
 	recordAttempts(t, s, attempt("1"))
 	wantEqual(t, s.Ping(t.Context()), nil)
@@ -174,7 +174,7 @@ func TestAServerThatFallsSilentStopsNoCallForLong(t *testing.T) {
 
 // The clock of one host, or of all, has no part in what several decide together.
 func TestTheServersClockDecides(t *testing.T) {
-	ctx, place := t.Context(), newPlace(t)
+	ctx, place := t.Context(), emptyPlace(t)
 	var schema string
 	wantEqual(t, rawPlace(t, place).QueryRow("SELECT current_schema()").Scan(&schema), nil)
 	open(t, place, Options{})
@@ -197,7 +197,7 @@ func TestTheServersClockDecides(t *testing.T) {
 
 func TestACancelledReservationEndsNoOtherLock(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -213,7 +213,7 @@ func TestACancelledReservationEndsNoOtherLock(t *testing.T) {
 
 func TestASessionIsNotEndedForBeingIdle(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s := open(t, withParameter(t, place, "idle_session_timeout", "1h"), Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	var timeout string
@@ -224,7 +224,7 @@ func TestASessionIsNotEndedForBeingIdle(t *testing.T) {
 
 func TestANameThatIsTakenIsAFault(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	same := Options{NewID: func() string { return t.Name() }}
 	s, other := open(t, place, same), open(t, place, same)
 	reserve(t, s, proposal("1", "checks/a.md"), 0)

@@ -150,7 +150,7 @@ func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
 
 func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s := open(t, place, Options{})
 	key := openedPull(t, s, 7)
 	rows := verify(t, s, "").Rows
@@ -367,7 +367,7 @@ func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
 
 func TestPathsOfPullRequestsAreRememberedByHead(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	infra := gitprovider.RepoRef{Owner: "Joe", Name: "Infra"}
 	opened := func() *Store {
 		l := newAt(place, Options{})
@@ -396,7 +396,7 @@ func TestPathsOfPullRequestsAreRememberedByHead(t *testing.T) {
 
 func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
 	t.Parallel()
-	ctx, l := context.Background(), newAt(newPlace(t), Options{})
+	ctx, l := context.Background(), newAt(emptyPlace(t), Options{})
 	t.Cleanup(func() { _ = l.Close() })
 	m, infra := l.PullPaths("gitea"), gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 	heads, paths := map[int]string{}, map[int][]string{}
@@ -415,7 +415,7 @@ func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
 
 func TestWhatCannotBeRememberedIsNoFailure(t *testing.T) {
 	t.Parallel()
-	l := newAt(newPlace(t), Options{})
+	l := newAt(emptyPlace(t), Options{})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -499,7 +499,7 @@ func repeat(n int) (out []int) {
 
 func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	t.Parallel()
-	ctx, place := context.Background(), newPlace(t)
+	ctx, place := context.Background(), emptyPlace(t)
 	a, b, none := rooted(t, place, "aaaaaaaaaaaaaaaa"), rooted(t, place, "bbbbbbbbbbbbbbbb"), open(t, place,
 		Options{Now: noon})
 	opens(t, a, "one", 1, "c1")

@@ -71,7 +71,7 @@ func TestACallWaitsForTheOpeningNoLongerThanItsContext(t *testing.T) {
 // The version changes with every record, of any process, and not otherwise.
 func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t)
+	place := emptyPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	_, known := s.Changes().Version(t.Context())
 	if s.db.opts.DatabaseURL != "" {
@@ -151,7 +151,7 @@ func TestAViewShowsTheRecordsAsTheyWere(t *testing.T) {
 // open allows one connection for reading. What a view asks beside its tables, as which locks are held, needs no second
 // one, or pages side by side would wait for each other.
 func TestAViewTakesNoSecondConnection(t *testing.T) {
-	ctx, place := t.Context(), newPlace(t)
+	ctx, place := t.Context(), emptyPlace(t)
 	s := open(t, place, Options{BusyTimeout: time.Second})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, s.AgentSessions.BeginSession(ctx, runningSession("s1")), nil)
@@ -181,7 +181,7 @@ func TestACallThatHoldsAConnectionMayNotWrite(t *testing.T) {
 
 // A call that finds all connections in use gives up, and does not wait for as long as that lasts.
 func TestAReadWaitsForAConnectionForAWhileOnly(t *testing.T) {
-	s := open(t, newPlace(t), Options{BusyTimeout: time.Millisecond})
+	s := open(t, emptyPlace(t), Options{BusyTimeout: time.Millisecond})
 	wantEqual(t, s.db.withSnapshot(t.Context(), func(context.Context) error {
 		err := fault.From(s.Ping(t.Context()))
 		if err.Code != fault.Timeout || !strings.Contains(err.Message, s.Path()) || !err.Retryable() {

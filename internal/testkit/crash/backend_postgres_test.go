@@ -5,6 +5,7 @@ package crash
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/url"
 	"os"
 	"strings"
@@ -12,78 +13,92 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/claudeops/claudeops/internal/records/store"
 )
 
-// template is a database that holds the tables and no records. It is made once: the server copies it in less time than
-// it makes the tables anew.
-var template struct {
-	once sync.Once
-	name string
-	err  error
+// copied are the databases of prepared worlds, from which the server makes those of others: that takes less time than
+// what was done in them.
+var copied struct {
+	sync.Mutex
+	names []string
 }
 
-// makesItsRecords is the test in which the database is as an administrator makes it.
-const makesItsRecords = "TestKillNineAtFirstUse"
-
-// newDatabase makes a database for one world, and drops it after the test. It returns its URL.
-func newDatabase(t *testing.T) string {
+// newDatabase makes a database for one world, as a copy of another one or as an administrator does, and drops it after
+// the test. It returns its URL.
+func newDatabase(t *testing.T, from string) string {
 	t.Helper()
-	admin := os.Getenv("CLAUDEOPS_TEST_POSTGRES")
-	if admin == "" {
-		t.Fatal("CLAUDEOPS_TEST_POSTGRES must hold the URL of a PostgreSQL user who may create databases")
-	}
 	name := "claudeops_crash_" + strings.ToLower(rand.Text())
-	if strings.HasPrefix(t.Name(), makesItsRecords) {
-		execute(t, admin, "CREATE DATABASE "+name)
-	} else {
-		template.once.Do(func() {
-			template.name = "claudeops_made_" + strings.ToLower(rand.Text())
-			execute(t, admin, "CREATE DATABASE "+template.name)
-			var s *store.Store
-			s, template.err = store.Open(t.Context(), t.TempDir(),
-				store.Options{DatabaseURL: ofDatabase(t, admin, template.name)})
-			if template.err == nil {
-				template.err = s.Close()
-			}
-		})
-		if template.err != nil {
-			t.Fatal(template.err)
+	create(t, name, from)
+	t.Cleanup(func() {
+		if err := execute("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
 		}
-		execute(t, admin, "CREATE DATABASE "+name+" TEMPLATE "+template.name+" STRATEGY FILE_COPY")
-	}
-	t.Cleanup(func() { execute(t, admin, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
-	return ofDatabase(t, admin, name)
-}
-
-// ofDatabase is the URL of a database of the server.
-func ofDatabase(t *testing.T, admin, name string) string {
-	t.Helper()
-	u, err := url.Parse(admin)
+	})
+	u, err := url.Parse(os.Getenv(administrator))
 	if err != nil {
-		t.Fatal("CLAUDEOPS_TEST_POSTGRES is not a URL")
+		t.Fatalf("%s is not a URL", administrator)
 	}
 	u.Path = "/" + name
 	return u.String()
 }
 
-func execute(t *testing.T, admin, statement string) {
+func create(t *testing.T, name, from string) {
 	t.Helper()
-	ctx := context.Background() // also in a cleanup, when t.Context() has ended
-	conn, err := pgx.Connect(ctx, admin)
-	if err != nil {
-		t.Fatal(err)
+	statement := "CREATE DATABASE " + name
+	if from != "" {
+		statement += " TEMPLATE " + from + " STRATEGY FILE_COPY"
 	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, statement); err != nil {
+	if err := execute(statement); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// copyDatabase copies the database of the URL, to which nobody is connected, and returns the name of the copy.
+func copyDatabase(t *testing.T, of string) string {
+	t.Helper()
+	u, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "claudeops_made_" + strings.ToLower(rand.Text())
+	create(t, name, strings.TrimPrefix(u.Path, "/"))
+	copied.Lock()
+	defer copied.Unlock()
+	copied.names = append(copied.names, name)
+	return name
+}
+
+// dropDatabases drops the databases of prepared worlds.
+func dropDatabases() {
+	for _, name := range copied.names {
+		_ = execute("DROP DATABASE " + name) // another run has another name
+	}
+}
+
+// administrator is the variable with the URL of the server, as its administrator.
+const administrator = "CLAUDEOPS_TEST_POSTGRES"
+
+func execute(statement string) error {
+	admin := os.Getenv(administrator)
+	if admin == "" {
+		return errors.New(administrator + " must hold the URL of a PostgreSQL user who may create databases")
+	}
+	ctx := context.Background() // also in a cleanup, when the context of a test has ended
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
+
+// sharesKilled says that each test that looks at what a killed process left kills one itself: the server must notice
+// that.
+const sharesKilled = false
+
 // The rounds in which a process is killed at a random moment, for each lane. Those of SQLite are more.
 const (
-	roundsPerLane = 8
+	roundsPerLane = 5
 	freshRounds   = 3 // in these the process also makes the records
 )
 

@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,14 +11,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/gitprovider/local"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // newDatabase is the value of CLAUDEOPS_DATABASE_URL for one world: none, so that the records are in its state folder.
-func newDatabase(*testing.T) string { return "" }
+func newDatabase(*testing.T, string) string { return "" }
 
-// The rounds in which a process is killed at a random moment, for each lane: five with each of afterwards.
+func copyDatabase(*testing.T, string) string { return "" }
+
+func dropDatabases() {}
+
+// sharesKilled says that one process is killed for all tests that look at what such a process left.
+const sharesKilled = true
+
+// The rounds in which a process is killed at a random moment, for each lane: three with each of afterwards.
 const (
-	roundsPerLane = 25
+	roundsPerLane = 15
 	freshRounds   = 5 // in these the process also makes the records
 )
 
@@ -78,39 +89,27 @@ func (w *world) propose1(t *testing.T, n int) {
 	}
 }
 
-// timed runs a command to its end, and returns how long that took.
+// timed runs a command in a process to its end, and returns how long that took.
 func (w *world) timed(t *testing.T, args ...string) time.Duration {
 	t.Helper()
 	began := time.Now()
-	w.run(t, args...)
+	if w.start(t, "", args...).killed(t) {
+		t.Fatalf("claudeops %v was killed", args)
+	}
 	return time.Since(began)
 }
 
 // recordsIn verifies the records of a state folder.
 func (w *world) recordsIn(t *testing.T, dir string) installed {
 	t.Helper()
-	report := decode[struct {
-		OK   bool
-		Head string
-	}](t, []byte(w.runAt(t, dir, "audit", "verify", "--json")))
-	key, err := os.ReadFile(filepath.Join(dir, "mark.key"))
-	if err != nil || !report.OK || strings.TrimSpace(string(key)) == "" {
+	records := store.New(dir, store.Options{LocalRoot: func() string { return local.RootIdentity(w.at("root")) }})
+	defer func() { _ = records.Close() }() // it was only read
+	report, err := records.Audit.Verify(t.Context(), "")
+	key, keyErr := os.ReadFile(filepath.Join(dir, "mark.key"))
+	if err := errors.Join(err, keyErr); err != nil || !report.OK() || strings.TrimSpace(string(key)) == "" {
 		t.Fatalf("%+v with the key %q, %v", report, key, err)
 	}
 	return installed{report.Head, string(key)}
-}
-
-// runAt is run for another state folder.
-func (w *world) runAt(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	c := &child{}
-	c.cmd, c.cancel = w.prepare(t, "claudeops", args...)
-	c.cmd.Env = append(c.cmd.Env, "CLAUDEOPS_STATE_DIR="+dir)
-	c.start(t, "")
-	if _, code := c.wait(t); code != 0 {
-		t.Fatalf("claudeops %v: exit %d\n%s%s", args, code, &c.out, &c.err)
-	}
-	return c.out.String()
 }
 
 // killAfter kills the child after a random part of the time that it usually takes.

@@ -11,9 +11,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/base/textscan"
+	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
@@ -36,11 +37,14 @@ import (
 // patience bounds every child. An undisturbed one takes well under a second.
 const patience = 60 * time.Second
 
+// spoken is what a command has written.
+type spoken struct{ out, err bytes.Buffer }
+
 // child is a process of ours that runs by itself: all of its input is there from the beginning.
 type child struct {
-	cmd      *exec.Cmd
-	cancel   context.CancelFunc
-	out, err bytes.Buffer
+	spoken
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
 }
 
 // prepare makes a process in a group of its own, which ends when the test's patience does. Pdeathsig ends it when the
@@ -66,7 +70,10 @@ func (w *world) start(t *testing.T, stdin string, args ...string) *child {
 
 func (c *child) start(t *testing.T, stdin string) *child {
 	t.Helper()
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = strings.NewReader(stdin), &c.out, &c.err
+	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(stdin), &c.err
+	if c.cmd.Stdout == nil {
+		c.cmd.Stdout = &c.out
+	}
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +113,34 @@ func (c *child) kill(withChildren bool) {
 // propose starts a server that is asked for one pull request, as an agent's client does.
 func (w *world) propose(t *testing.T, r request) *child {
 	t.Helper()
-	return w.start(t, initialize+"\n"+initialized+"\n"+callOf(2, "create_pr", r)+"\n", "mcp-server")
+	return w.start(t, proposalOf(r), "mcp-server")
 }
 
-// asked is propose, and the answer.
+// proposalOf is all that a client says which asks a server for one pull request.
+func proposalOf(r request) string {
+	return initialize + "\n" + initialized + "\n" + callOf(2, "create_pr", r) + "\n"
+}
+
+// here runs a claudeops command in this process, with records and locks of its own, as a process has them. It takes
+// half of the time. Goroutines may call it.
+func (w *world) here(ctx context.Context, stdin string, args ...string) (said *spoken, code int) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	said = &spoken{}
+	return said, cli.Run(ctx, args, cli.Streams{In: strings.NewReader(stdin), Out: &said.out, Err: &said.err}, w.lookup)
+}
+
+// asked is the answer of a server in this process that is asked for one pull request.
 func (w *world) asked(t *testing.T, r request) answer {
 	t.Helper()
-	c := w.propose(t, r)
-	if _, code := c.wait(t); code != 0 {
+	c, code := w.here(t.Context(), proposalOf(r), "mcp-server")
+	return c.answered(t, code)
+}
+
+// answered returns the answer of a server that has ended with the code.
+func (c *spoken) answered(t *testing.T, code int) answer {
+	t.Helper()
+	if code != 0 {
 		t.Fatalf("mcp-server: exit %d\n%s%s", code, &c.out, &c.err)
 	}
 	a, _, done := c.said(t)
@@ -126,8 +153,27 @@ func (w *world) asked(t *testing.T, r request) answer {
 	return a
 }
 
+// askedAtOnce returns the answers of several servers that are asked for the same at once: one is a process of its own,
+// the others are in this process.
+func (w *world) askedAtOnce(t *testing.T, r request, several int) (out []answer) {
+	t.Helper()
+	all, codes := make([]*spoken, several), make([]int, several)
+	c := w.propose(t, r)
+	var wg sync.WaitGroup
+	for i := range several - 1 {
+		wg.Go(func() { all[i], codes[i] = w.here(t.Context(), proposalOf(r), "mcp-server") })
+	}
+	wg.Wait()
+	all[several-1] = &c.spoken
+	_, codes[several-1] = c.wait(t)
+	for i, s := range all {
+		out = append(out, s.answered(t, codes[i]))
+	}
+	return out
+}
+
 // said returns the output of a server of propose: the phases that it began, and the answer if it got so far.
-func (c *child) said(t *testing.T) (a answer, phases []string, done bool) {
+func (c *spoken) said(t *testing.T) (a answer, phases []string, done bool) {
 	t.Helper()
 	for line := range strings.Lines(c.out.String()) {
 		if !strings.HasSuffix(line, "\n") {
@@ -158,11 +204,11 @@ func decode[T any](t *testing.T, text []byte) T {
 	return v
 }
 
-// run runs a claudeops command to a good end.
+// run runs a claudeops command in this process to a good end.
 func (w *world) run(t *testing.T, args ...string) string {
 	t.Helper()
-	c := w.start(t, "", args...)
-	if _, code := c.wait(t); code != 0 {
+	c, code := w.here(t.Context(), "", args...)
+	if code != 0 {
 		t.Fatalf("claudeops %v: exit %d\n%s%s", args, code, &c.out, &c.err)
 	}
 	return c.out.String()
@@ -237,10 +283,11 @@ func runDoomed(spec string) int {
 }
 
 func (d doomed) run(ctx context.Context, cfg config.Config) error {
-	flow, err := newFlow(cfg, nil)
+	flow, records, err := newFlow(cfg, nil)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = records.Close() }() // what counts was recorded
 	flow.Clock.Now = func() time.Time { return time.Now().Add(-d.Ago) }
 	flow.Step = func(step string) {
 		signal := syscall.SIGKILL
@@ -253,7 +300,7 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 		}
 	}
 	if d.Look > 0 {
-		return d.look(ctx, cfg, flow)
+		return d.look(ctx, records, flow)
 	}
 	raw, err := json.Marshal(d.Request)
 	if err != nil {
@@ -263,22 +310,28 @@ func (d doomed) run(ctx context.Context, cfg config.Config) error {
 	return err
 }
 
-func newStore(cfg config.Config) *store.Store {
-	return store.New(cfg.Records.Dir, store.Options{
-		DatabaseURL: cfg.Records.DatabaseURL, LocalRoot: func() string { return local.RootIdentity(cfg.Forges.LocalRoot) },
-	})
-}
+// noSecrets finds none: in what these processes propose there are none.
+type noSecrets struct{}
 
-// newFlow makes the use case as the command line does. wrap, if not nil, stands between it and the provider.
-func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Provider) (*prflow.Service, error) {
+func (noSecrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) { return nil, nil }
+func (noSecrets) Spread([]string) []int                                              { return nil }
+func (noSecrets) Redact(text string) string                                          { return text }
+func (noSecrets) Hide(text string) string                                            { return text }
+
+// newFlow makes the use case as the command line does, and its records. wrap, if not nil, stands between it and the
+// provider.
+func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Provider) (*prflow.Service, *store.Store,
+	error) {
 	rules, err := policy.Load(cfg.Permissions.PolicyFile)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	records := newStore(cfg)
+	records := store.New(cfg.Records.Dir, store.Options{
+		DatabaseURL: cfg.Records.DatabaseURL, LocalRoot: func() string { return local.RootIdentity(cfg.Forges.LocalRoot) },
+	})
 	var provider gitprovider.Provider
 	if provider, err = local.New(cfg.Forges.LocalRoot, records.LocalPulls, local.Options{}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if wrap != nil {
 		provider = wrap(provider)
@@ -287,25 +340,36 @@ func newFlow(cfg config.Config, wrap func(gitprovider.Provider) gitprovider.Prov
 		[]gitprovider.Registration{{Name: local.Name, Hosts: []string{gitprovider.HostLocal}, Provider: provider}},
 		nil, "", config.Repos{Dir: cfg.Mounted.Dir})
 	return prflow.New(prflow.Options{
-		Registry: registry, Ledger: records.Ledger, History: records.History, Secrets: textscan.NewScanner(cfg.Secrets),
+		Registry: registry, Ledger: records.Ledger, History: records.History, Secrets: noSecrets{},
 		Authority: prflow.Authority{Policy: rules, Tier: cfg.Permissions.Tier},
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		NewID:     func() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() },
 		Clock:     prflow.Clock{Now: time.Now, Sleep: func(_ context.Context, d time.Duration) { time.Sleep(d) }},
 		Proof:     prflow.Proof{Key: func() ([]byte, error) { return config.LoadMarkKey(cfg.Records.Dir) }},
-	}), nil
+	}), records, nil
 }
 
 // linkedTo lists the processes whose link in /proc (exe, cwd) leads to the path or below it.
-func linkedTo(link, path string) []int {
-	links, _ := filepath.Glob("/proc/[0-9]*/" + link) // the pattern is valid
-	var pids []int
-	for _, l := range links {
-		target, err := os.Readlink(l)
-		if err != nil || target != path && !strings.HasPrefix(target, path+"/") {
-			continue
+func linkedTo(link, path string) (pids []int) {
+	for _, pid := range processes() {
+		target, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/" + link)
+		if err == nil && (target == path || strings.HasPrefix(target, path+"/")) {
+			pids = append(pids, pid)
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(l))); err == nil {
+	}
+	return pids
+}
+
+// processes lists all processes.
+func processes() (pids []int) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = proc.Close() }()
+	names, _ := proc.Readdirnames(-1) // those that were read
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
 			pids = append(pids, pid)
 		}
 	}
@@ -337,11 +401,9 @@ func killWithChildren(pid int) {
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 }
 
-func childrenOf(pid int) []int {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
-	var out []int
-	for _, file := range files {
-		stat, err := os.ReadFile(file)
+func childrenOf(pid int) (out []int) {
+	for _, child := range processes() {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/stat")
 		if err != nil {
 			continue
 		}
@@ -350,9 +412,7 @@ func childrenOf(pid int) []int {
 		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(pid) {
 			continue
 		}
-		if child, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			out = append(out, child)
-		}
+		out = append(out, child)
 	}
 	return out
 }

@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -69,9 +69,7 @@ func TestKillAtEveryStep(t *testing.T) {
 			}
 			t.Run("killed when "+step.step+", then "+then.name, func(t *testing.T) {
 				t.Parallel()
-				k := &killed{world: newWorld(t), stepCase: step, number: 1}
-				k.request = newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
-				k.dieAndRecover(t, then)
+				killedAt(t, step).recover(t, then)
 			})
 		}
 	}
@@ -84,14 +82,16 @@ func TestKillAtEveryStepUnderATitleOfOld(t *testing.T) {
 		then := recoveries()[i%3]
 		t.Run("killed when "+step.step+", then "+then.name, func(t *testing.T) {
 			t.Parallel()
-			k := &killed{world: newWorld(t), stepCase: step, number: 2}
-			old := newCheck("Watch inodes", "checks/old.md", "# Old\n")
-			k.request = newCheck(old.Title, "checks/inodes.md", "# Inodes\n")
-			if a := k.asked(t, old); !a.opened() {
-				t.Fatalf("not opened: %+v", a)
-			}
-			k.end(t, k.assertOne(t, 1, old), gitprovider.StateMerged)
-			k.dieAndRecover(t, then)
+			k := &killed{stepCase: step, request: newInodes(), number: 2}
+			k.world = worldAfter(t, "a merged title", true, newWorld, func(t *testing.T, w *world) {
+				old := newCheck(k.request.Title, "checks/old.md", "# Old\n")
+				if a := w.asked(t, old); !a.opened() {
+					t.Fatalf("not opened: %+v", a)
+				}
+				w.end(t, w.assertOne(t, 1, old), gitprovider.StateMerged)
+			})
+			k.doom(t, doomed{Step: k.step, Request: k.request})
+			k.recover(t, then)
 		})
 	}
 }
@@ -104,9 +104,21 @@ type killed struct {
 	number  int // of the pull request that the process was about to open
 }
 
-func (k *killed) dieAndRecover(t *testing.T, then recovery) {
+// killedAt is a world in which the first process was killed at the step.
+func killedAt(t *testing.T, step stepCase) *killed {
 	t.Helper()
-	k.doom(t, doomed{Step: k.step, Request: k.request})
+	k := &killed{stepCase: step, request: newInodes(), number: 1}
+	k.world = worldAfter(t, "killed when "+step.step, sharesKilled, newWorld, func(t *testing.T, w *world) {
+		w.doom(t, doomed{Step: step.step, Request: k.request})
+	})
+	return k
+}
+
+// newInodes is the proposal that most of the killed processes make.
+func newInodes() request { return newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n") }
+
+func (k *killed) recover(t *testing.T, then recovery) {
+	t.Helper()
 	k.assertLeft(t)
 	began := time.Now()
 	then.run(t, k)
@@ -208,23 +220,13 @@ func (k *killed) another(t *testing.T) {
 func (k *killed) sameAtOnce(t *testing.T) {
 	t.Helper()
 	const several = 4
-	var children []*child
-	for range several {
-		children = append(children, k.propose(t, k.request))
-	}
-	var wg sync.WaitGroup
-	for _, c := range children {
-		wg.Go(func() { c.wait(t) })
-	}
-	wg.Wait()
 	opened := 0
-	for _, c := range children {
-		a, _, _ := c.said(t)
+	for _, a := range k.askedAtOnce(t, k.request, several) {
 		if a.opened() {
 			opened++
 		}
 		if a.Number != k.number {
-			t.Errorf("want #%d: %+v\n%s", k.number, a, &c.err)
+			t.Errorf("want #%d: %+v", k.number, a)
 		}
 	}
 	if want := map[bool]int{false: 1, true: 0}[k.pr]; opened != want {
@@ -245,9 +247,8 @@ func TestKillAtEveryStepWithTheStateFolderLost(t *testing.T) {
 	for _, step := range steps() {
 		t.Run("killed when "+step.step, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
-			w.doom(t, doomed{Step: step.step, Request: r})
+			k := killedAt(t, step)
+			w, r := k.world, k.request
 			w.loseState(t)
 			began := time.Now()
 			if a := w.asked(t, r); a.Number != 1 {
@@ -292,8 +293,9 @@ const lanes = 4
 // seedVariable repeats a run: the delays are the same, though not what the machine does meanwhile.
 const seedVariable = "CLAUDEOPS_CRASH_SEED"
 
-// TestKillNineAtRandomMoments kills a server that works on create_pr after a random part of the time that one takes,
-// and lets others go on. A lane is a repository of its own.
+// TestKillNineAtRandomMoments kills servers that work on create_pr, and lets others go on. Most of them die at a
+// random moment of the part in which they write, and the others at one of all that they do. A lane is a repository of
+// its own.
 func TestKillNineAtRandomMoments(t *testing.T) {
 	seed := seedOf(t)
 	t.Logf("seed %d (set %s to repeat it)", seed, seedVariable)
@@ -323,7 +325,7 @@ func TestKillNineAtFirstUse(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(lanes+n)))
 			for round := range freshRounds {
 				t.Run(strconv.Itoa(round), func(t *testing.T) {
-					l := &lane{world: newWorld(t), random: random, tally: map[string]int{}, typical: firstUse}
+					l := &lane{world: newPlace(t), random: random, tally: map[string]int{}, typical: firstUse}
 					l.round(t, round)
 					l.assertWhole(t)
 				})
@@ -340,6 +342,7 @@ type lane struct {
 	*world
 	random  *rand.Rand
 	typical time.Duration // of a call from the start of its process to its end
+	writing time.Duration // of a call from its first write to its end; 0 if that is not known
 	tally   map[string]int
 	last    string // the phase in which the last victim died
 	told    []int  // the pull requests that processes of this round were answered with
@@ -350,17 +353,28 @@ type lane struct {
 func newLane(t *testing.T, random *rand.Rand) *lane {
 	t.Helper()
 	l := &lane{world: newWorld(t), random: random, tally: map[string]int{}}
-	var took []time.Duration
-	for i := range 3 {
-		r := newCheck(fmt.Sprintf("Measure %d", i), fmt.Sprintf("checks/measure-%d.md", i), "# Measured\n")
-		began := time.Now()
-		a := l.asked(t, r)
-		took = append(took, time.Since(began))
-		l.end(t, l.assertOne(t, a.Number, r), gitprovider.StateMerged)
-	}
-	slices.Sort(took)
-	l.typical = took[len(took)/2]
+	r := newCheck("Measure", "checks/measure.md", "# Measured\n")
+	l.end(t, l.measured(t, r), gitprovider.StateMerged)
 	return l
+}
+
+// measured is the pull request of a process that nobody kills.
+func (l *lane) measured(t *testing.T, r request) gitprovider.PullRequest {
+	t.Helper()
+	began := time.Now()
+	c := l.proposeWatched(t, r)
+	select {
+	case <-c.writes:
+	case <-c.ended():
+	}
+	writes := time.Now()
+	_, code := c.wait(t)
+	a := c.answered(t, code)
+	if a.opened() {
+		learn(&l.typical, time.Since(began))
+		learn(&l.writing, time.Since(writes))
+	}
+	return l.assertOne(t, a.Number, r)
 }
 
 // round kills one process, lets others settle what it left, and ends the pull request that came of it. Titles come
@@ -377,12 +391,13 @@ func (l *lane) round(t *testing.T, round int) {
 		}
 	}()
 	then := afterwards()[round%len(afterwards())]
-	victim := l.propose(t, r)
+	victim := l.proposeWatched(t, r)
 	var rival *child
 	if then.rival {
 		rival = l.propose(t, r)
 	}
-	l.killSometime(t, victim, rival == nil && l.random.IntN(2) == 0) // a rival's locks must not be taken for the victim's
+	// A rival's locks must not be taken for the victim's, and it may leave the victim nothing to write.
+	l.killSometime(t, victim, rival == nil && l.random.IntN(2) == 0, rival == nil && l.random.IntN(4) > 0)
 	if rival != nil {
 		rival.wait(t)
 		a, _, done := rival.said(t)
@@ -401,16 +416,52 @@ func (l *lane) round(t *testing.T, round int) {
 	l.end(t, pr, []gitprovider.State{gitprovider.StateMerged, gitprovider.StateClosed}[l.random.IntN(2)])
 }
 
-// killSometime kills the victim after a random part of the time that a call takes, with its git commands or without.
-func (l *lane) killSometime(t *testing.T, victim *child, withChildren bool) {
+// firstWrite is the first phase of a call in which it leaves something.
+const firstWrite = "reserving the files"
+
+// watched is a server of which can be said when it begins to write.
+type watched struct {
+	*child
+	writes chan struct{} // closed when it begins
+}
+
+func (w watched) Write(b []byte) (int, error) {
+	before := w.out.Len()
+	n, err := w.out.Write(b)
+	if begins := []byte(firstWrite); !bytes.Contains(w.out.Bytes()[:before], begins) &&
+		bytes.Contains(w.out.Bytes(), begins) {
+		close(w.writes)
+	}
+	return n, err
+}
+
+// proposeWatched is propose of a server that is about to be killed.
+func (w *world) proposeWatched(t *testing.T, r request) watched {
 	t.Helper()
-	delay := time.Duration(l.random.Int64N(int64(l.typical)))
-	began := time.Now()
+	victim := watched{&child{}, make(chan struct{})}
+	victim.cmd, victim.cancel = w.prepare(t, "claudeops", "mcp-server")
+	victim.cmd.Stdout = victim
+	victim.start(t, proposalOf(r))
+	return victim
+}
+
+// killSometime kills the victim with its git commands or without, at a random moment of all that a call does, or of what
+// it does from its first write on, if it comes to one.
+func (l *lane) killSometime(t *testing.T, victim watched, withChildren, writing bool) {
+	t.Helper()
+	began, most := time.Now(), &l.typical
+	if writing && l.writing > 0 {
+		select {
+		case <-victim.writes:
+		case <-victim.ended():
+		}
+		began, most = time.Now(), &l.writing
+	}
 	select {
-	case <-time.After(delay): // what is tested is that the moment does not matter
+	case <-time.After(time.Duration(l.random.Int64N(int64(*most)))): // what is tested is that the moment does not matter
 		victim.kill(withChildren)
 	case <-victim.ended():
-		l.learn(time.Since(began))
+		learn(most, time.Since(began))
 	}
 	killed, _ := victim.wait(t)
 	a, phases, answered := victim.said(t)
@@ -438,7 +489,12 @@ func (l *lane) killSometime(t *testing.T, victim *child, withChildren bool) {
 }
 
 // learn follows the load of the machine.
-func (l *lane) learn(took time.Duration) { l.typical = (3*l.typical + took) / 4 }
+func learn(typical *time.Duration, took time.Duration) {
+	if *typical == 0 {
+		*typical = took
+	}
+	*typical = max((3**typical+took)/4, time.Millisecond)
+}
 
 // unlock is the operator's part after git was killed: git leaves its lock files then, and only a person can know
 // whether they still count.
@@ -452,7 +508,8 @@ func (l *lane) unlock(t *testing.T) {
 	}
 }
 
-// afterward is a continuation after a kill. It returns the one pull request that is open on the request's file.
+// afterward is a continuation after a kill, by a process of its own in the first case, and in this process otherwise. It
+// returns the one pull request that is open on the request's file.
 type afterward struct {
 	name  string
 	rival bool // another process proposes the same from the beginning
@@ -461,18 +518,12 @@ type afterward struct {
 
 func afterwards() []afterward {
 	again := func(t *testing.T, l *lane, r request) gitprovider.PullRequest {
-		began := time.Now()
-		a := l.asked(t, r)
-		switch {
-		case a.Number == 0:
-			t.Errorf("no pull request: %+v", a)
-		case a.opened():
-			l.learn(time.Since(began))
-		}
-		return l.assertOne(t, a.Number, r)
+		return l.assertOne(t, l.asked(t, r).Number, r)
 	}
 	return []afterward{
-		{"the same again", false, again},
+		{"the same again", false, func(t *testing.T, l *lane, r request) gitprovider.PullRequest {
+			return l.measured(t, r)
+		}},
 		{"another change", false, anotherChange},
 		{"pr resume", false, func(t *testing.T, l *lane, r request) gitprovider.PullRequest {
 			l.run(t, "pr", "resume")
@@ -481,7 +532,7 @@ func afterwards() []afterward {
 		}},
 		{"a rival", true, again},
 		{"the settling process is killed", false, func(t *testing.T, l *lane, r request) gitprovider.PullRequest {
-			l.killSometime(t, l.propose(t, r), l.random.IntN(2) == 0)
+			l.killSometime(t, l.proposeWatched(t, r), l.random.IntN(2) == 0, false)
 			return again(t, l, r)
 		}},
 	}

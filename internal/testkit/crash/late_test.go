@@ -17,10 +17,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // Two find what a killed process left, whether it died just now or long ago. The one that is slower must not undo what
@@ -33,8 +31,7 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
 			w.doom(t, doomed{Step: "committed", Ago: ago, Request: r})
 			var other *child
-			cfg := config.Load(config.Environment(w.lookup), forges.All())
-			slow, err := newFlow(cfg, func(p gitprovider.Provider) gitprovider.Provider {
+			slow, records, err := newFlow(w.config(), func(p gitprovider.Provider) gitprovider.Provider {
 				return &pausing{Provider: p, pause: sync.OnceFunc(func() {
 					other = w.propose(t, r)
 					other.giveTime()
@@ -43,6 +40,7 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer func() { _ = records.Close() }()
 			raw, err := json.Marshal(r)
 			if err != nil {
 				t.Fatal(err)

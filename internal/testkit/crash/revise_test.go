@@ -23,14 +23,33 @@ type reviewed struct {
 
 func newReviewed(t *testing.T) *reviewed {
 	t.Helper()
-	w := newWorld(t)
-	first := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
+	return reviewedIn(t, worldReviewed(t))
+}
+
+// reviewedIn says of which branch and commit #1 is in a world in which it was just opened.
+func reviewedIn(t *testing.T, w *world) *reviewed {
+	t.Helper()
+	for branch, head := range w.branches(t) {
+		return &reviewed{w, branch, head}
+	}
+	t.Fatal("there is no branch")
+	return nil
+}
+
+func worldReviewed(t *testing.T) *world {
+	t.Helper()
+	return worldAfter(t, "changes requested", true, newWorld, func(t *testing.T, w *world) { w.requestChanges(t) })
+}
+
+// requestChanges opens #1 and asks for changes.
+func (w *world) requestChanges(t *testing.T, more ...string) {
+	t.Helper()
+	first := newInodes()
 	if a := w.asked(t, first); !a.opened() {
 		t.Fatalf("not opened: %+v", a)
 	}
-	pr := w.assertOne(t, 1, first)
-	w.run(t, "review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how.")
-	return &reviewed{w, pr.Branch, pr.HeadCommit}
+	w.assertOne(t, 1, first)
+	w.run(t, append([]string{"review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how."}, more...)...)
 }
 
 // newRevision is a revision of #1.
@@ -162,8 +181,7 @@ func TestKillAtEveryStepOfARevision(t *testing.T) {
 			}
 			t.Run("killed when "+step.step+", then "+then.name, func(t *testing.T) {
 				t.Parallel()
-				k := &killedRevision{newReviewed(t), step, newRevision("Watch inodes, and how", "# Inodes\n\ndf -i\n")}
-				k.doom(t, doomed{Step: step.step, Request: k.request})
+				k := killedRevisionAt(t, step)
 				k.assertLeft(t)
 				began := time.Now()
 				then.run(t, k)
@@ -175,6 +193,19 @@ func TestKillAtEveryStepOfARevision(t *testing.T) {
 			})
 		}
 	}
+}
+
+// killedRevisionAt is a world in which the first process that revises #1 was killed at the step.
+func killedRevisionAt(t *testing.T, step revisionStep) *killedRevision {
+	t.Helper()
+	k := &killedRevision{revisionStep: step, request: newRevision("Watch inodes, and how", "# Inodes\n\ndf -i\n")}
+	w := worldAfter(t, "revision killed when "+step.step, sharesKilled, worldReviewed, func(t *testing.T, w *world) {
+		w.doom(t, doomed{Step: step.step, Request: k.request})
+	})
+	k.reviewed = reviewedIn(t, w)
+	made := k.commits(t)
+	k.head = made[len(made)-1]
+	return k
 }
 
 // assertLeft holds that the process died where it should.
@@ -220,17 +251,13 @@ func (k *killedRevision) sameAgain(t *testing.T) {
 func (k *killedRevision) sameAtOnce(t *testing.T) {
 	t.Helper()
 	const several = 4
-	var children []*child
-	for range several {
-		children = append(children, k.propose(t, k.request))
-	}
 	revised := 0
-	for i, a := range waitForAll(t, children) {
+	for _, a := range k.askedAtOnce(t, k.request, several) {
 		if a.revised() {
 			revised++
 		}
 		if a.Number != 1 {
-			t.Errorf("want #1: %+v\n%s", a, &children[i].err)
+			t.Errorf("want #1: %+v", a)
 		}
 	}
 	if want := map[bool]int{false: 1, true: 0}[k.commit]; revised != want {
@@ -355,24 +382,34 @@ func TestManyProcessesThatReviseAtOncePassNoLimitAndLoseNoCommit(t *testing.T) {
 func (w *reviewed) reviseUntil(t *testing.T, code string) (made []request) {
 	t.Helper()
 	const most = 10
+	all := make([]*server, rivals)
+	for i := range all {
+		all[i] = w.serve(t)
+	}
 	for round := range most {
-		var all []request
-		var children []*child
-		for i := range rivals {
+		requests, given := make([]request, rivals), make([]answer, rivals)
+		var wg sync.WaitGroup
+		for i, s := range all {
 			r := newCheck(fmt.Sprintf("Watch inodes %d of %d", i, round), fmt.Sprintf("checks/own-%d-%d.md", round, i),
 				fmt.Sprintf("# Own %d\n", i))
-			r.Revises = 1
-			all, children = append(all, r), append(children, w.propose(t, r))
+			r.Revises, requests[i] = 1, r
+			wg.Go(func() {
+				var err error
+				if given[i], err = s.create(r); err != nil {
+					t.Errorf("server %d: %v", i, err)
+				}
+			})
 		}
+		wg.Wait()
 		refused := 0
-		for i, a := range waitForAll(t, children) {
+		for i, a := range given {
 			switch {
 			case a.revised():
-				made = append(made, all[i])
+				made = append(made, requests[i])
 			case a.Error.Code == code:
 				refused++
 			case a.Error.Code != "conflict":
-				t.Errorf("want #1, revised, or a refusal: %+v\n%s", a, &children[i].err)
+				t.Errorf("want #1, revised, or a refusal: %+v", a)
 			}
 		}
 		if refused == rivals {
@@ -410,18 +447,17 @@ func (w *reviewed) assertChain(t *testing.T, made []request, revisions int) {
 	w.assertOutcomes(t, revisions, 0)
 }
 
-// newQuestioned is a world in which #1 is open and a person has asked about a line.
-func newQuestioned(t *testing.T) (*reviewed, request) {
+// worldQuestioned is a world in which #1 is open and a person has asked about a line.
+func worldQuestioned(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t)
-	first := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
-	if a := w.asked(t, first); !a.opened() {
-		t.Fatalf("not opened: %+v", a)
-	}
-	pr := w.assertOne(t, 1, first)
-	w.run(t, "review", "request-changes", "1", "--repo", repoKey, "--comment", "Say how.", "--line",
-		"checks/inodes.md:1:Why?")
-	return &reviewed{w, pr.Branch, pr.HeadCommit}, request{
+	return worldAfter(t, "a question asked", true, newWorld, func(t *testing.T, w *world) {
+		w.requestChanges(t, "--line", "checks/inodes.md:1:Why?")
+	})
+}
+
+// newAnswer answers what was asked about #1.
+func newAnswer() request {
+	return request{
 		Owner: repoOwner, Name: repoName, Title: "x", Body: "x", ChangeType: "check", Revises: 1, Files: []file{},
 		Reply: "It counts files.", Replies: []reply{{"1.1", "Because they end."}},
 	}
@@ -478,21 +514,18 @@ func TestKillAtEveryStepOfAnAnswer(t *testing.T) {
 				}
 			},
 			"the same is asked for by several at once": func(t *testing.T, w *reviewed, r request) {
-				var all sync.WaitGroup
-				for range 4 {
-					all.Go(func() {
-						if a := w.asked(t, r); a.Number != 1 {
-							t.Errorf("again: %+v", a)
-						}
-					})
+				for _, a := range w.askedAtOnce(t, r, 4) {
+					if a.Number != 1 {
+						t.Errorf("again: %+v", a)
+					}
 				}
-				all.Wait()
 			},
 		} {
 			t.Run("killed when "+step+", then "+name, func(t *testing.T) {
 				t.Parallel()
-				w, r := newQuestioned(t)
-				w.doom(t, doomed{Step: step, Request: r})
+				r := newAnswer()
+				w := reviewedIn(t, worldAfter(t, "answer killed when "+step, sharesKilled, worldQuestioned,
+					func(t *testing.T, w *world) { w.doom(t, doomed{Step: step, Request: r}) }))
 				then(t, w, r)
 				w.assertAnswered(t)
 				w.assertWhole(t)

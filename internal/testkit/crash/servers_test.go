@@ -20,7 +20,7 @@ import (
 
 const (
 	servers   = 16
-	calls     = 200
+	calls     = 96
 	contested = 4 // files that overlapping changes fight for
 )
 
@@ -265,9 +265,9 @@ func (s *server) call(tool string, arguments any) (json.RawMessage, error) {
 // The caps of these rounds: the one on open pull requests holds in each but the last ones, where the one on those that
 // were made in the last hour does.
 const (
-	capRounds   = 10
+	capRounds   = 6
 	maxOpen     = 3
-	maxAnHour   = 26
+	maxAnHour   = 14
 	capsOfRound = "version: 1\ncaps: {open_prs: %d, creations_per_hour: %d}\ncooldown_hours: 0\n"
 )
 

@@ -16,44 +16,50 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/gitprovider/local"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/settings/config"
 )
 
 // testsAtOnce limits the parallel tests that run at a time, on however few cores.
 const testsAtOnce = 12
 
-// TestMain builds claudeops once, without the race detector, and puts it first on PATH. It fails the run if a process
-// outlives the tests. Copies of the test binary do other things: see doomed and slowGit.
+// TestMain puts a copy of this test binary, which is claudeops by its name, first on PATH. It fails the run if a process
+// outlives the tests. Other copies of the test binary do other things: see doomed and slowGit.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(doomedVariable); spec != "" {
 		os.Exit(runDoomed(spec))
 	}
-	if filepath.Base(os.Args[0]) == "git" {
+	switch filepath.Base(os.Args[0]) {
+	case "claudeops":
+		os.Exit(cli.Main())
+	case "git":
 		os.Exit(runSlowGit(filepath.Dir(os.Args[0]), os.Args[1:]))
 	}
 	os.Exit(testMain(m))
 }
 
 func testMain(m *testing.M) int {
-	bin, err := os.MkdirTemp("", "claudeops-crash-")
+	folder, err := os.MkdirTemp("", "claudeops-crash-")
 	if err != nil {
 		return complain("%v", err)
 	}
-	defer func() { _ = os.RemoveAll(bin) }()
-	binary := filepath.Join(bin, "claudeops")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "../../../cmd/claudeops")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return complain("building claudeops: %v", err)
+	defer func() { _ = os.RemoveAll(folder) }()
+	defer dropDatabases()
+	prepared.folder = filepath.Join(folder, "worlds")
+	binary := filepath.Join(folder, "bin", "claudeops")
+	if err := copyProgram(binary); err != nil {
+		return complain("%v", err)
 	}
-	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+	if err := os.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return complain("%v", err)
 	}
 	// These tests wait for processes and disks far more than they compute.
@@ -65,6 +71,25 @@ func testMain(m *testing.M) int {
 		return complain("processes that outlived the tests, now killed: %v", left)
 	}
 	return code
+}
+
+// copyProgram gives this test binary another name.
+func copyProgram(path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if os.Link(self, path) == nil {
+		return nil
+	}
+	text, err := os.ReadFile(self) // it is on another disk
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o700)
 }
 
 func complain(format string, args ...any) int {
@@ -84,9 +109,94 @@ type world struct {
 // policyText raises the caps, and lets a closed change come back, so that rounds do not wait for each other.
 const policyText = "version: 1\ncaps: {open_prs: 1000, creations_per_hour: 1000}\ncooldown_hours: 0\n"
 
-// newWorld makes a world, and checks at the end of the test that no process of it is left. It locks the test to its
-// thread; see prepare.
-func newWorld(t *testing.T) *world {
+// prepared are worlds in which something was done once, by the name of what, for many tests.
+var prepared struct {
+	sync.Mutex
+	folder string
+	worlds map[string]*preparedWorld
+}
+
+type preparedWorld struct {
+	once     sync.Once
+	dir      string
+	database string // its name; "" for none
+	done     bool
+}
+
+// preparedAs returns the prepared world of the name, which may have to be made.
+func preparedAs(what string) *preparedWorld {
+	prepared.Lock()
+	defer prepared.Unlock()
+	p := prepared.worlds[what]
+	if p == nil {
+		p = &preparedWorld{dir: filepath.Join(prepared.folder, strconv.Itoa(len(prepared.worlds)))}
+		if prepared.worlds == nil {
+			prepared.worlds = map[string]*preparedWorld{}
+		}
+		prepared.worlds[what] = p
+	}
+	return p
+}
+
+// worldAfter is a world as before makes it, in which something was done. If shared, it is done once for all tests that
+// name it alike: the first one goes on in that world, and others in copies of what its processes have left.
+func worldAfter(t *testing.T, what string, shared bool, before func(*testing.T) *world, do func(*testing.T,
+	*world)) *world {
+	t.Helper()
+	if !shared {
+		w := before(t)
+		do(t, w)
+		return w
+	}
+	p, first := preparedAs(what), (*world)(nil)
+	p.once.Do(func() {
+		first = before(t)
+		do(t, first)
+		first.close(t)
+		copyTree(t, first.dir, p.dir)
+		p.database = copyDatabase(t, first.database)
+		p.done = true
+	})
+	switch {
+	case first != nil:
+		return first
+	case !p.done:
+		t.Fatalf("%q could not be done: the test that came to it first says why", what)
+	}
+	w := placeOf(t, p.database)
+	copyTree(t, p.dir, w.dir)
+	return w
+}
+
+// copyTree copies a folder with what is in it; the copy may be there.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		target := to + strings.TrimPrefix(path, from)
+		if d.IsDir() {
+			return os.MkdirAll(target, info.Mode().Perm())
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, text, info.Mode().Perm())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// placeOf is a folder for a world, with a copy of the database of that name. It checks at the end of the test that no
+// process of it is left. It locks the test to its thread; see prepare.
+func placeOf(t *testing.T, database string) *world {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
@@ -94,12 +204,40 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{dir: dir, repo: filepath.Join(dir, "root", repoKey+".git"), database: newDatabase(t)}
+	w := &world{dir: dir, repo: filepath.Join(dir, "root", repoKey+".git"), database: newDatabase(t, database)}
 	t.Cleanup(func() {
+		w.close(t)
 		if left := outlast(func() []int { return linkedTo("cwd", dir) }, patience); len(left) > 0 {
 			t.Errorf("processes that were left behind, now killed: %v", left)
 		}
 	})
+	return w
+}
+
+// close ends the look at the records.
+func (w *world) close(t *testing.T) {
+	t.Helper()
+	if w.observer != nil {
+		_ = w.observer.Close() // it only read
+		w.observer = nil
+	}
+}
+
+// newWorld is a world whose records are made and empty.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return worldAfter(t, "records made", true, newPlace, func(t *testing.T, w *world) {
+		w.store(t)
+		if _, err := config.LoadMarkKey(w.at("state")); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// newPlace is a world without records.
+func newPlace(t *testing.T) *world {
+	t.Helper()
+	w := placeOf(t, "")
 	for _, d := range []string{w.repo, w.at("tmp"), w.at("repos")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -178,7 +316,6 @@ func (w *world) store(t *testing.T) *store.Store {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.Close() }) // it only read
 		w.observer = s
 	}
 	return w.observer
@@ -258,6 +395,11 @@ func (w *world) lookup(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// config is what claudeops reads of its environment.
+func (w *world) config() config.Config {
+	return config.Load(config.Environment(w.lookup), forges.All())
 }
 
 const (
