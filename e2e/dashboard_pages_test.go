@@ -224,6 +224,7 @@ type walk struct {
 	axe   string
 	wrong map[string][]string // by what is asked
 	texts map[string]string   // of pages with scripts
+	kinds map[string]bool     // of texts whose contrast axe-core has judged
 }
 
 func (w *walk) note(asked, format string, args ...any) {
@@ -231,20 +232,19 @@ func (w *walk) note(asked, format string, args ...any) {
 }
 
 // TestDashboardPages loads each page once, and asks all of it: in sizes on either side of each break of the styles, and
-// in both schemes. Nothing but colours depends on the scheme, and few of them on the break at 800 pixels: those of the
-// navigation and of the acts on a change. So each page is asked for its contrast in light colours at a desk and in dark
-// ones on a phone, and those of history, which have all that changes there, the other way round as well. What is no
-// matter of colours is asked in the widest layout and in the narrowest one, which hides the most.
+// in both schemes. Each page is asked for its contrast in light and in dark colours, at a desk and on a phone. What is
+// no matter of colours is asked in the widest layout and in the narrowest one, which hides the most.
 func TestDashboardPages(t *testing.T) {
 	d, addresses := everyPage(t)
-	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{}}
+	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{},
+		kinds: map[string]bool{}}
 	last := len(addresses) - 1
-	for i, address := range addresses[:last] {
-		w.look(address, i < ofHistory)
+	for _, address := range addresses[:last] {
+		w.look(address)
 	}
 	w.bare(addresses[:ofHistory])
 	w.run(withoutCookies())
-	w.look(addresses[last], true)
+	w.look(addresses[last])
 	for _, asked := range []string{isWhole, isQuiet, isAccessible, isApart, isReadBare} {
 		t.Run(asked, func(t *testing.T) {
 			for _, what := range w.wrong[asked] {
@@ -258,7 +258,7 @@ func TestDashboardPages(t *testing.T) {
 const ofHistory = 15
 
 // look loads a page and asks all of it, but whether it is read without scripts.
-func (w *walk) look(address string, inEachColour bool) {
+func (w *walk) look(address string) {
 	w.Helper()
 	var text string
 	w.run(lookedAt("light", 1280, 800), chromedp.Navigate(w.url+address), into(chromedp.Text(chromedp.CSS("main")), &text),
@@ -267,26 +267,25 @@ func (w *walk) look(address string, inEachColour bool) {
 	w.frame(address, "light")
 	for _, width := range []int64{1280, 1920, 1000, 768, 390, 320} {
 		w.run(sized(width, 800))
-		about := fmt.Sprintf("%s, %d wide", address, width)
+		about := fmt.Sprintf("%s, %d wide, light", address, width)
 		if found := w.onEachOther(width); found != "" {
 			w.note(isApart, "%s: %s", about, found)
 		}
-		switch {
-		case width == 1280:
-			w.examined(about+", light", allRules)
-		case width == 390 && inEachColour:
-			w.examined(about+", light", contrastAlone)
-		case width == 320:
-			w.examined(about+", light", butContrast)
+		switch width {
+		case 1280:
+			w.examined(about, w.barriers(butContrast))
+			w.contrasted(about)
+		case 390:
+			w.contrasted(about)
+		case 320:
+			w.examined(about, w.barriers(butColours))
 		}
 	}
 	w.run(coloured("dark"))
 	w.frame(address, "dark")
 	for _, width := range []int64{390, 1280} {
-		if width == 390 || inEachColour {
-			w.run(sized(width, 800))
-			w.examined(fmt.Sprintf("%s, %d wide, dark", address, width), contrastAlone)
-		}
+		w.run(sized(width, 800))
+		w.contrasted(fmt.Sprintf("%s, %d wide, dark", address, width))
 	}
 	for _, problem := range w.forgotten() {
 		if address != "/nothing" { // which the browser does not find
@@ -296,9 +295,9 @@ func (w *walk) look(address string, inEachColour bool) {
 	w.whole(strings.Trim(strings.NewReplacer("/", "_", "?", "-", "=", "-", "&", "-").Replace(address), "_"))
 }
 
-func (w *walk) examined(about, rules string) {
+func (w *walk) examined(about string, found []barrier) {
 	w.Helper()
-	for _, v := range w.barriers(rules) {
+	for _, v := range found {
 		w.note(isAccessible, "%s: %s", about, v)
 	}
 }

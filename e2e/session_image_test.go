@@ -3,6 +3,10 @@
 package e2e
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -212,29 +216,73 @@ func costly(r reply) reply {
 	return r
 }
 
-// The figures are those that internal/agents/session compares its estimate with.
+// A record takes the client's own figure, and says where the client itself had to guess.
 func TestTheClientCountsCostAsWeDo(t *testing.T) {
-	for model, want := range map[string]float64{
-		"claude-haiku-5-5": 0.0026625, "claude-haiku-4-5": 0.026625, "claude-sonnet-4-6": 0.079875,
-		"claude-sonnet-5":   0.05325,
-		"claude-sonnet-5-5": 0.04425, "claude-opus-5": 0.133125, "claude-opus-5-5": 0.0885,
-		"us.anthropic.claude-opus-4-8-v1:0": 0.133125,
-		"claude-fable-5":                    0.26625, "claude-fable-5-1": 0.19875, "somebody-elses-model": 0.0885,
-	} {
+	for model, source := range map[string]string{"claude-sonnet-5-5": "client", "somebody-elses-model": "client_guess"} {
 		o := newOperator(t)
 		o.vars["CLAUDEOPS_TIER1_MODEL"] = model
 		list := costly(use("list_prs", ofRepository()))
 		got, out := o.run(t, scriptedSession(list, list, costly(say("done"))), "--tier", "1")
-		source := "client"
-		if strings.HasPrefix(model, "somebody") {
-			source = "client_guess"
-		}
 		if len(got.Sessions) != 1 || out.code != 0 {
 			t.Fatalf("%s: exit %d: %s%s", model, out.code, out.stdout, out.stderr)
 		}
+		want := 3 * prices()[model]
 		if s := got.Sessions[0]; math.Abs(s.Cost-want) > 1e-9 || s.CostSource != source || s.Output != 1200 {
 			t.Errorf("%s: %v USD (%s) for %d tokens of output, want %v", model, s.Cost, s.CostSource, s.Output, want)
 		}
+	}
+}
+
+// prices are what a costly reply of each model costs in USD. Three are what internal/agents/session compares its
+// estimate with.
+func prices() map[string]float64 {
+	return map[string]float64{
+		"claude-haiku-5-5": 0.0008875, "claude-haiku-4-5": 0.008875, "claude-sonnet-4-6": 0.026625,
+		"claude-sonnet-5": 0.01775, "claude-sonnet-5-5": 0.01475, "claude-opus-5": 0.044375, "claude-opus-5-5": 0.0295,
+		"us.anthropic.claude-opus-4-8-v1:0": 0.044375, "claude-fable-5": 0.08875, "claude-fable-5-1": 0.06625,
+		"somebody-elses-model": 0.0295,
+	}
+}
+
+// One process of the client is asked once for each model. It asks for one before it changes to it.
+func TestTheClientHasThePricesThatWeHave(t *testing.T) {
+	o := newOperator(t)
+	stub := newSessionStub(t, func(string, []seenResult) reply { return costly(say("done")) })
+	stub.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		if bytes.Contains(text, []byte(`"stream":true`)) {
+			r.Body = io.NopCloser(bytes.NewReader(text))
+			stub.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id": "msg", "type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn",
+			"usage": {"input_tokens": 0, "output_tokens": 0}}`)
+	})
+	cmd := command(t, program{path: o.vars["CLAUDEOPS_CLAUDE_BIN"], dir: t.TempDir(), env: append(o.environment(stub.URL),
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"),
+		args: []string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"}})
+	in, out := must(cmd.StdinPipe()), must(cmd.StdoutPipe())
+	launch(t, cmd)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for model, want := range prices() {
+		_, _ = fmt.Fprintf(in, `{"type":"control_request","request_id":"1","request":{"subtype":"set_model","model":%q}}
+			{"type":"user","message":{"role":"user","content":"What do you cost?"}}`+"\n", model)
+		said := ""
+		for !strings.Contains(said, `"type":"result"`) && lines.Scan() {
+			said = lines.Text()
+		}
+		used := decode[struct {
+			Models map[string]struct{ CostUSD float64 } `json:"modelUsage"`
+		}](t, said).Models
+		if got := used[model].CostUSD; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v USD, want %v: %s", model, got, want, said)
+		}
+	}
+	_ = in.Close()
+	if code := exitCode(t, cmd); code != 0 {
+		t.Errorf("exit %d", code)
 	}
 }
 
