@@ -331,49 +331,99 @@ func pauseAttempts() (out []attempt) {
 }
 
 // TestWhatPeopleDoHasTheSameEffectThroughEveryInterface does every act of a person through every interface that offers
-// it, each on a world of its own, and compares code, rows of the audit, pull requests and branches.
+// it, and compares code, rows of the audit, pull requests and branches. What is done has a world of its own for each
+// interface. What is refused has one for all: it may change nothing there.
 func TestWhatPeopleDoHasTheSameEffectThroughEveryInterface(t *testing.T) {
 	for _, a := range slices.Concat(reviewAttempts(), promoteAttempts(), sessionAttempts(), connectionAttempts(),
 		pauseAttempts(), commandAttempts()) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			var first effect
-			var firstDoor string
-			for door, do := range a.doors {
-				w := newPeopleWorld(t, a.env)
-				if err := os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
-					0o600); err != nil {
-					t.Fatal(err)
-				}
-				if a.before != nil {
-					a.before(w)
-				}
-				before := effectOfNothing(t)
-				if a.before != nil {
-					before = w.effect("")
-				}
-				got := w.effect(do(w))
-				if got.Code != a.code {
-					t.Errorf("%s: code %q, want %q", door, got.Code, a.code)
-				}
-				if !slices.ContainsFunc(got.Rows, func(row string) bool {
-					return strings.HasPrefix(row, a.action+" ") && strings.HasSuffix(row, " "+string(a.code))
-				}) {
-					t.Errorf("%s: there is no row of %s, %q: %q", door, a.action, a.code, got.Rows)
-				}
-				if a.code != "" && !cmp.Equal(got.Heads, before.Heads) {
-					t.Errorf("%s: a refusal has moved a branch: %s", door, cmp.Diff(before.Heads, got.Heads))
-				}
-				if a.code != "" && !cmp.Equal(got.Pulls, before.Pulls) {
-					t.Errorf("%s: a refusal has changed a pull request: %s", door, cmp.Diff(before.Pulls, got.Pulls))
-				}
-				if firstDoor == "" {
-					first, firstDoor = got, door
-				} else if diff := cmp.Diff(first, got); diff != "" {
-					t.Errorf("-%s +%s:\n%s", firstDoor, door, diff)
-				}
+			if a.code != "" {
+				compareEffects(t, a.refusedIn(newWorldOf(t, a)))
+				return
 			}
+			got := map[string]effect{}
+			for door, do := range a.doors {
+				w := newWorldOf(t, a)
+				got[door] = w.effect(do(w))
+				a.checkRow(t, door, got[door])
+			}
+			compareEffects(t, got)
 		})
+	}
+}
+
+// newWorldOf makes a world in which the attempt can be made.
+func newWorldOf(t *testing.T, a attempt) *peopleWorld {
+	t.Helper()
+	w := newPeopleWorld(t, a.env)
+	if err := os.WriteFile(filepath.Join(w.dir, "narrow.yaml"), []byte("version: 1\nrepositories: [demo/other]\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a.before != nil {
+		a.before(w)
+	}
+	return w
+}
+
+// refusedIn makes an attempt through every interface in turn, and checks that each refuses it and changes nothing. The
+// command line comes first, before there is a server.
+func (a attempt) refusedIn(w *peopleWorld) map[string]effect {
+	w.Helper()
+	before, got := effectOfNothing(w.T), map[string]effect{}
+	if a.before != nil {
+		before = w.effect("")
+	}
+	try := func(door string) {
+		got[door] = w.effect(a.doors[door](w))
+		a.checkRow(w.T, door, got[door])
+		if !cmp.Equal(got[door].Heads, before.Heads) {
+			w.Errorf("%s: a refusal has moved a branch: %s", door, cmp.Diff(before.Heads, got[door].Heads))
+		}
+		if !cmp.Equal(got[door].Pulls, before.Pulls) {
+			w.Errorf("%s: a refusal has changed a pull request: %s", door, cmp.Diff(before.Pulls, got[door].Pulls))
+		}
+	}
+	const first = "command line"
+	if a.doors[first] != nil {
+		if try(first); len(a.doors) == 1 {
+			return got
+		}
+	}
+	w.serving(func(address string) {
+		w.address = address
+		for door := range a.doors {
+			if door != first {
+				try(door)
+			}
+		}
+		w.address = ""
+	})
+	return got
+}
+
+// checkRow checks the code of an attempt, and that it is in the audit.
+func (a attempt) checkRow(t *testing.T, door string, got effect) {
+	t.Helper()
+	if got.Code != a.code {
+		t.Errorf("%s: code %q, want %q", door, got.Code, a.code)
+	}
+	if !slices.ContainsFunc(got.Rows, func(row string) bool {
+		return strings.HasPrefix(row, a.action+" ") && strings.HasSuffix(row, " "+string(a.code))
+	}) {
+		t.Errorf("%s: there is no row of %s, %q: %q", door, a.action, a.code, got.Rows)
+	}
+}
+
+// compareEffects checks that the interfaces have had the same effect.
+func compareEffects(t *testing.T, effects map[string]effect) {
+	t.Helper()
+	doors := slices.Sorted(maps.Keys(effects))
+	for _, door := range doors[1:] {
+		if diff := cmp.Diff(effects[doors[0]], effects[door]); diff != "" {
+			t.Errorf("-%s +%s:\n%s", doors[0], door, diff)
+		}
 	}
 }
 

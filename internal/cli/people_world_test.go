@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -31,8 +32,10 @@ import (
 // run for demo/home, and a token of ann's with every scope.
 type peopleWorld struct {
 	*testing.T
-	dir string
-	env map[string]string
+	dir     string
+	env     map[string]string
+	address string // of the server that a request goes to; "" starts one for each request
+	rows    int    // of the audit that effect has returned, or that the seed has
 }
 
 // peopleSeed is a world that others are copies of, the secret of ann's token, the id of the dry run, and the head
@@ -145,7 +148,7 @@ func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &peopleWorld{T: t, dir: t.TempDir()}
+	w := &peopleWorld{T: t, dir: t.TempDir(), rows: rowsOfSeed}
 	syscall.ForkLock.RLock() // no child may inherit the copied program, opened for writing: it could not be run (ETXTBSY)
 	err = os.CopyFS(w.dir, os.DirFS(seed.dir))
 	syscall.ForkLock.RUnlock()
@@ -213,12 +216,17 @@ func (w *peopleWorld) throughServer(path string, body any) fault.Code {
 // throughPage is throughServer for a form of a page that was looked at before; "" for none.
 func (w *peopleWorld) throughPage(page, path string, body any) (code fault.Code) {
 	w.Helper()
-	w.serving(func(address string) {
+	ask := func(address string) {
 		if page != "" {
 			w.look(address + page)
 		}
 		code = w.post(address+page+path, body)
-	})
+	}
+	if w.address != "" {
+		ask(w.address)
+	} else {
+		w.serving(ask)
+	}
 	return code
 }
 
@@ -356,7 +364,7 @@ func (w *peopleWorld) post(address string, body any) fault.Code {
 // effect is the result of a person's act.
 type effect struct {
 	Code  fault.Code
-	Rows  []string // of the audit, those of the seed aside
+	Rows  []string // of the audit since the last look
 	Pulls []string
 	Heads []string // branches of all repositories, by name alone but for main
 }
@@ -366,9 +374,10 @@ func (w *peopleWorld) effect(code fault.Code) effect {
 	e := effect{Code: code}
 	w.inspect(func(s *store.Store) error {
 		rows, err := s.Audit.Page(w.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
-		for _, row := range rows[:max(0, len(rows)-rowsOfSeed)] {
+		for _, row := range rows[:max(0, len(rows)-w.rows)] {
 			e.Rows = append(e.Rows, w.sentence(row.Entry())...)
 		}
+		w.rows = len(rows)
 		for _, repo := range []string{"demo/home", "demo/other"} {
 			pulls, pullsErr := s.LocalPulls.PRs(w.Context(), repo, "")
 			err = errors.Join(err, pullsErr)
@@ -383,15 +392,47 @@ func (w *peopleWorld) effect(code fault.Code) effect {
 		return errors.Join(err, reviewsErr)
 	})
 	for _, repo := range []string{"demo/home", "demo/other"} {
-		refs, err := exec.CommandContext(w.Context(), "git", "--git-dir", filepath.Join(w.dir, "root", repo+".git"),
-			"for-each-ref",
-			"--format=%(refname) %(tree)").Output()
-		if err != nil {
-			w.Fatal(err)
-		}
-		e.Heads = append(e.Heads, string(refs))
+		e.Heads = append(e.Heads, w.heads(filepath.Join(w.dir, "root", repo+".git")))
 	}
 	return e
+}
+
+// headsOf has the answers of heads by the texts of the references: most repositories are still as the seed's.
+var headsOf sync.Map
+
+// heads lists the references of a repository with their trees: the commits of two worlds differ by their times.
+func (w *peopleWorld) heads(dir string) string {
+	w.Helper()
+	var texts strings.Builder
+	read := func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		fmt.Fprintf(&texts, "%s %q\n", strings.TrimPrefix(path, dir), text)
+		return err
+	}
+	err := filepath.WalkDir(filepath.Join(dir, "refs"), read)
+	if packed := filepath.Join(dir, "packed-refs"); err == nil {
+		text, readErr := os.ReadFile(packed)
+		if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
+			err = readErr
+		}
+		fmt.Fprintf(&texts, "%q\n", text)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	if known, ok := headsOf.Load(texts.String()); ok {
+		return known.(string)
+	}
+	out, err := exec.CommandContext(w.Context(), "git", "--git-dir", dir, "for-each-ref",
+		"--format=%(refname) %(tree)").Output()
+	if err != nil {
+		w.Fatal(err)
+	}
+	headsOf.Store(texts.String(), string(out))
+	return string(out)
 }
 
 // sentence returns a row of the audit as effects are compared; none for one of the server's own, sooner or later.

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/notify"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/commands"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -41,7 +43,7 @@ import (
 )
 
 // TestMain builds claudeops once, without the race detector, which would take most of the scripts' time at each start,
-// and puts it first on PATH.
+// and puts it first on PATH. It is the program of package commands, which can also run the commands of others.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == processtree.ReaperCommand { // of a session that a test runs in this process
 		os.Exit(processtree.Reap())
@@ -84,8 +86,8 @@ func testMain(m *testing.M) int {
 		return complain(err)
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+"/", "../../cmd/claudeops",
-		"../../cmd/claudeops-connect")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+"/", "../testkit/commands/claudeops",
+		"../testkit/commands/ask", "../../cmd/claudeops-connect")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
@@ -108,20 +110,59 @@ func complain(err error) int {
 	return 1
 }
 
-// TestScripts runs every command as its user would, as a process of its own, in testdata/script.
+// TestScripts runs every command as its user would, in testdata/script. What starts or serves other processes is a
+// process of its own; the rest is run by a few (package commands), since most commands take less than a start.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	asking := startWorkers(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
-		Setup:               setUp,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", asking+string(os.PathListSeparator)+env.Getenv("PATH"))
+			return setUp(env)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "repository": repository, "bytes": writeBytes, "forge": forge(t),
 			"serve": startServer, "fetch": fetch, "endserve": endServer, "tamper": tamperWithAudit, "newest": newestSnapshot,
 			"page": runPage, "example": runExample, "checkers": exampleCheckers,
 		},
 	})
+}
+
+// startWorkers starts the processes that run the commands of scripts: one for each script that runs at the same time,
+// and one for the other end of a pipe. It returns the folder of the program that hands them over.
+func startWorkers(t *testing.T) (folder string) {
+	t.Helper()
+	bin := os.Getenv(scratch)
+	folder, err := os.MkdirTemp(bin, "ask-") // of a short path, as sockets need
+	if err == nil {
+		err = os.Link(filepath.Join(bin, "ask"), filepath.Join(folder, "claudeops"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for number := range runtime.GOMAXPROCS(0) + 1 {
+		worker := exec.CommandContext(t.Context(), filepath.Join(bin, "claudeops"), commands.Worker,
+			commands.Socket(folder, number))
+		worker.Stderr = os.Stderr
+		ready, err := worker.StdoutPipe()
+		if err == nil {
+			err = worker.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = worker.Process.Kill()
+			_ = worker.Wait()
+		})
+		if _, err := io.ReadFull(ready, make([]byte, len(commands.Ready))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 // newestSnapshot puts the id of the newest snapshot of deployments into a variable: newest VARIABLE.

@@ -45,7 +45,7 @@ func reserved() map[string][]string {
 		"internal/operation/operationtest":  nil,
 		"internal/testkit":                  {"bench/facts"},
 		"internal/app":                      {"internal/cli"},
-		"internal/cli":                      {"cmd/claudeops"},
+		"internal/cli":                      {"cmd/claudeops", "internal/testkit/commands"},
 	}
 }
 
@@ -121,7 +121,7 @@ func TestOnlyConfigAndTheCommandLineReadTheEnvironment(t *testing.T) {
 	root := moduleRoot(t)
 	for file := range sources(t, root) {
 		if file == "internal/cli/main.go" || strings.HasPrefix(file, "internal/operation/operationtest/") ||
-			strings.HasPrefix(file, "examples/") {
+			strings.HasPrefix(file, "internal/testkit/commands/") || strings.HasPrefix(file, "examples/") {
 			continue // the first hands os.LookupEnv to everything else, the others are for tests, and programs of their own
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
@@ -330,7 +330,7 @@ func nameOf(f *ast.FuncDecl) string {
 // forTests reports whether a package is for tests alone.
 func forTests(name string) bool {
 	return slices.ContainsFunc([]string{"forgetest", "providertest", "storetest", "operationtest", "deploytest",
-		"testusers", "agentdocs", "tamper", "crash", "resilience", "suite"}, func(part string) bool {
+		"testusers", "agentdocs", "tamper", "crash", "resilience", "suite", "commands"}, func(part string) bool {
 		return slices.Contains(strings.Split(name, "/"), part)
 	})
 }
