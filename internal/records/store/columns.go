@@ -152,9 +152,9 @@ func (a *answers) Scan(src any) error {
 	return nil
 }
 
-// reading is a column with the facts of a change as JSON; "" for a change that was not read. Counts come first, so that
+// factsColumn is a column with the facts of a change as JSON; "" for a change that was not read. Counts come first, so that
 // lists read no more than the beginning.
-type reading facts.Reading
+type factsColumn facts.Reading
 
 // keptReading is a facts.Reading in the order of the column.
 type keptReading struct {
@@ -164,7 +164,7 @@ type keptReading struct {
 }
 
 // Value implements driver.Valuer.
-func (r reading) Value() (driver.Value, error) {
+func (r factsColumn) Value() (driver.Value, error) {
 	if !facts.Reading(r).WasRead() {
 		return "", nil
 	}
@@ -172,7 +172,7 @@ func (r reading) Value() (driver.Value, error) {
 }
 
 // Scan implements sql.Scanner.
-func (r *reading) Scan(src any) error {
+func (r *factsColumn) Scan(src any) error {
 	s, err := columnString(src)
 	if err != nil || s == "" {
 		return err
@@ -186,7 +186,7 @@ func (r *reading) Scan(src any) error {
 // maxTags bounds the tags of a change in a list.
 const maxTags = 2
 
-// factTags is the beginning of a column of the type reading, with the tags of its facts; "" for none.
+// factTags is the beginning of a column of the type factsColumn, with the tags of its facts; "" for none.
 type factTags string
 
 // factTagsOf selects the beginning of the column with the facts of a proposal.

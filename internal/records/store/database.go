@@ -35,8 +35,8 @@ type engine interface {
 	// beginRead begins a transaction that sees one consistent view. It does not wait for writers.
 	beginRead(ctx context.Context) (*sql.Tx, error)
 
-	// reading returns the context of a transaction's reads; see record.ShortReads.
-	reading(ctx context.Context) context.Context
+	// readContext returns the context of a transaction's reads; see record.ShortReads.
+	readContext(ctx context.Context) context.Context
 
 	// checkGuards reports whether the guards of the audit are there.
 	checkGuards(ctx context.Context) error
@@ -305,7 +305,7 @@ func (d *database) withSnapshot(ctx context.Context, fn func(context.Context) er
 // for too long is fault.Timeout.
 func (d *database) readTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
 	if tx := d.held(ctx); tx != nil {
-		return d.conn.asFault(ctx, fn(d.conn.reading(ctx), tx))
+		return d.conn.asFault(ctx, fn(d.conn.readContext(ctx), tx))
 	}
 	c, err := d.ensureConnected(ctx)
 	if err != nil {
@@ -324,7 +324,7 @@ func (d *database) readTx(ctx context.Context, fn func(context.Context, *sql.Tx)
 		return c.asFault(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return c.asFault(ctx, fn(d.holding(c.reading(ctx), tx), tx))
+	return c.asFault(ctx, fn(d.holding(c.readContext(ctx), tx), tx))
 }
 
 // query reads with one query, and calls scan for each row.

@@ -217,7 +217,7 @@ func selectProposals(
 			(*textColumn)(&p.State),
 			(*textColumn)(&p.Branch), (*textColumn)(&p.Commit), &p.PRNumber, (*textColumn)(&p.PRURL), (*textColumn)(&p.lock),
 			(*textColumn)(&p.Session), timeColumn(&p.PrunedAt), &p.Revises, (*answers)(&p.Answers), (*actor)(&p.Actor),
-			(*reading)(&p.Facts), (*textColumn)(&p.Policy))
+			(*factsColumn)(&p.Facts), (*textColumn)(&p.Policy))
 	}, "SELECT "+proposalColumns+" FROM proposals "+clauses, args...)
 	if err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func insertProposal(ctx context.Context, tx *sql.Tx, p proposalRow, now time.Tim
 		textColumn(p.Body), textColumn(p.Digest), textColumn(p.State), textColumn(p.Branch), textColumn(p.Commit), p.PRNumber,
 		textColumn(p.PRURL), textColumn(p.lock),
 		textColumn(p.Session), timeColumn(&p.PrunedAt), p.Revises, answers(p.Answers), actor(p.Actor),
-		reading(p.Facts), textColumn(p.Policy))
+		factsColumn(p.Facts), textColumn(p.Policy))
 	if causeOf(err) == causeUnique {
 		return fault.Wrap(err, fault.Internal, "a proposal with the request id %q is recorded already", p.ID)
 	}

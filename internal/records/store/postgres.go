@@ -132,7 +132,7 @@ func (e *postgresEngine) beginRead(ctx context.Context) (*sql.Tx, error) {
 	return e.reader.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 }
 
-func (e *postgresEngine) reading(ctx context.Context) context.Context { return ctx }
+func (e *postgresEngine) readContext(ctx context.Context) context.Context { return ctx }
 
 // ignoreDone drops the error of a rollback that the end of the context has made already.
 func ignoreDone(err error) error {

@@ -188,7 +188,7 @@ func (e *sqliteEngine) lends() bool {
 	return e.writer.Stats().InUse == 0 && e.reader.Stats().OpenConnections == 0 && e.lent.Add(1) <= maxLent
 }
 
-func (e *sqliteEngine) reading(ctx context.Context) context.Context {
+func (e *sqliteEngine) readContext(ctx context.Context) context.Context {
 	if record.AreShortReads(ctx) {
 		return context.WithoutCancel(ctx)
 	}
