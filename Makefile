@@ -117,6 +117,7 @@ golden: ## rewrite the snapshots that tests compare with; look at the diff
 # The end-to-end tests run in five parts beside each other, since each waits for other programs: those of pages, which
 # share a browser, those of clients, that of an agent which attacks, the suites that need PostgreSQL, and the package in a
 # booted Debian. The first two do one thing at a time, so the others, which do many, take what these leave of the processors.
+# The attacking agent's folders are below /tmp, where its boundary expects them, so they are not in memory.
 ATTACKS := AnAgentWithAShell
 PAGES := ^Test(Dashboard|APerson|PeopleSignIn|Catalogue|PackagesPages|Deployments)|SignedIn|SignsOut|Rights|Foretold|$\
   OtherOrigin|WithoutANameOfItsOwn
