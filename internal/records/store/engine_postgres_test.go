@@ -182,8 +182,7 @@ func emptied(t testing.TB, admin *sql.DB, name string) bool {
 	if madeOf(db) != emptyDatabase.made {
 		return false
 	}
-	// The server removes a few rows in less time than it makes the files of a table anew. What a deletion would have others
-	// do does not happen.
+	// The server removes a few rows in less time than it makes the files of a table anew. No trigger follows a deletion.
 	_, err := db.Exec(`DO $$ DECLARE one record; large text[]; BEGIN
 		ALTER TABLE audit DISABLE TRIGGER audit_refuses_changes;
 		SET LOCAL session_replication_role = replica;

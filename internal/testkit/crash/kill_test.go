@@ -445,8 +445,8 @@ func (w *world) proposeWatched(t *testing.T, r request) watched {
 	return victim
 }
 
-// killSometime kills the victim with its git commands or without, at a random moment of all that a call does, or of what
-// it does from its first write on, if it comes to one.
+// killSometime kills the victim with its git commands or without, at a random moment of all that a call does, or of
+// what it does from its first write on, if it comes to one.
 func (l *lane) killSometime(t *testing.T, victim watched, withChildren, writing bool) {
 	t.Helper()
 	began, most := time.Now(), &l.typical
@@ -458,7 +458,8 @@ func (l *lane) killSometime(t *testing.T, victim watched, withChildren, writing 
 		began, most = time.Now(), &l.writing
 	}
 	select {
-	case <-time.After(time.Duration(l.random.Int64N(int64(*most)))): // what is tested is that the moment does not matter
+	// what is tested is that the moment does not matter
+	case <-time.After(time.Duration(l.random.Int64N(int64(*most)))):
 		victim.kill(withChildren)
 	case <-victim.ended():
 		learn(most, time.Since(began))
@@ -508,8 +509,8 @@ func (l *lane) unlock(t *testing.T) {
 	}
 }
 
-// afterward is a continuation after a kill, by a process of its own in the first case, and in this process otherwise. It
-// returns the one pull request that is open on the request's file.
+// afterward is a continuation after a kill, by a process of its own in the first case, and in this process otherwise.
+// It returns the one pull request that is open on the request's file.
 type afterward struct {
 	name  string
 	rival bool // another process proposes the same from the beginning

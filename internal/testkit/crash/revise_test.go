@@ -26,7 +26,7 @@ func newReviewed(t *testing.T) *reviewed {
 	return reviewedIn(t, worldReviewed(t))
 }
 
-// reviewedIn says of which branch and commit #1 is in a world in which it was just opened.
+// reviewedIn finds the branch and the commit of #1 in a world in which it is the only one.
 func reviewedIn(t *testing.T, w *world) *reviewed {
 	t.Helper()
 	for branch, head := range w.branches(t) {

@@ -32,8 +32,8 @@ import (
 // testsAtOnce limits the parallel tests that run at a time, on however few cores.
 const testsAtOnce = 12
 
-// TestMain puts a copy of this test binary, which is claudeops by its name, first on PATH. It fails the run if a process
-// outlives the tests. Other copies of the test binary do other things: see doomed and slowGit.
+// TestMain puts a copy of this test binary, which is claudeops by its name, first on PATH. It fails the run if a
+// process outlives the tests. Other copies of the test binary do other things: see doomed and slowGit.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(doomedVariable); spec != "" {
 		os.Exit(runDoomed(spec))
