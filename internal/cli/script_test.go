@@ -33,6 +33,7 @@ import (
 	"github.com/claudeops/claudeops/internal/app"
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/ops/notify"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/commands"
@@ -203,7 +204,30 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("GOGC", os.Getenv("GOGC")) // as make test sets it: most processes end before collecting pays
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	return writeProgramsAnew(env.WorkDir)
+	return errors.Join(writeProgramsAnew(env.WorkDir), giveState(env.WorkDir))
+}
+
+// emptyState is a state folder with records in which nothing is. Most of what a first command does is to make them.
+var emptyState = sync.OnceValues(func() (string, error) {
+	folder := filepath.Join(os.Getenv(scratch), "empty-state")
+	s := store.New(folder, store.Options{})
+	return folder, errors.Join(s.Ping(context.Background()), s.Close())
+})
+
+// giveState gives a script a copy of emptyState, unless the script begins where there are no records, and shows how
+// they come to be, or what commands say without them.
+func giveState(dir string) error {
+	name := strings.TrimPrefix(filepath.Base(dir), "script-")
+	if slices.Contains([]string{"audit", "backup", "doctor", "first_steps", "front", "init", "init_asks", "modes",
+		"pages_tutorials", "prune", "state"}, name) {
+		return nil
+	}
+	folder, err := emptyState()
+	if err != nil {
+		return err
+	}
+	state := filepath.Join(dir, "state")
+	return errors.Join(os.CopyFS(state, os.DirFS(folder)), os.Chmod(state, 0o700))
 }
 
 // writeProgramsAnew replaces the programs of a script by the same in new files. A process that another script started
