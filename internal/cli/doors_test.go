@@ -344,7 +344,7 @@ func (d *doors) throughREST(o operation.Operation, arguments string) (out outcom
 }
 
 // goodRequest is a request for an operation that clients send in every way, made from its type: each required field
-// with its example, the first value of its list, its bound, or a letter. An operation that needs another has a row here.
+// has its example, the first value of its list, its bound, or a letter. One that needs another has a case here.
 func goodRequest(o operation.Operation) string {
 	switch o.Name {
 	case "create_pr":

@@ -152,8 +152,8 @@ func (a *answers) Scan(src any) error {
 	return nil
 }
 
-// factsColumn is a column with the facts of a change as JSON; "" for a change that was not read. Counts come first, so that
-// lists read no more than the beginning.
+// factsColumn is a column with the facts of a change as JSON; "" for a change that was not read. Counts come first, so
+// that lists read no more than the beginning.
 type factsColumn facts.Reading
 
 // keptReading is a facts.Reading in the order of the column.
