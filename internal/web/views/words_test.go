@@ -96,7 +96,8 @@ func TestEachStateHasItsWord(t *testing.T) {
 	}
 }
 
-// Every code, gate and state that there is has a word of its own, so that no page shows an identifier.
+// Every code, session state and door has a word of its own, so that no page shows an identifier. The name of a gate
+// becomes words where Gate has none for it.
 func TestNothingIsWithoutAWord(t *testing.T) {
 	for _, c := range fault.Codes() {
 		if got := record.CodeText(c); got == "" || strings.Contains(got, "_") ||
