@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -58,9 +59,11 @@ func newDoors(t *testing.T, more ...operation.Toolset) *doors {
 	return d
 }
 
+// app is a process: its environment is the one of its start, as servers look at the rules again later.
 func (d *doors) app(in string, out *bytes.Buffer) *commandLine {
-	a := &commandLine{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)}, lookup: d.lookup,
-		more: d.more, folder: d.folder}
+	env := maps.Clone(d.env)
+	a := &commandLine{streams: Streams{In: strings.NewReader(in), Out: out, Err: new(bytes.Buffer)},
+		lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }, more: d.more, folder: d.folder}
 	d.Cleanup(func() { _ = a.program().Close() })
 	return a
 }
