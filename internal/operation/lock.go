@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,6 @@ import (
 // Bounds of waiting for a lock.
 const (
 	lockWait = 10 * time.Second
-	lockPoll = 20 * time.Millisecond
 	// lockQuiet is how long a call waits before its client is told that it waits.
 	lockQuiet = 200 * time.Millisecond
 )
@@ -110,22 +110,14 @@ func (l *Locks) takeFile(ctx context.Context, folder string, busy *Fault) (*os.F
 	if err != nil {
 		return nil, unlockable(err)
 	}
-	for {
-		taken, err := files.TryLock(file, true)
-		if taken {
-			return file, nil
-		}
-		if err != nil {
-			_ = file.Close()
-			return nil, unlockable(err)
-		}
-		select {
-		case <-time.After(lockPoll):
-		case <-ctx.Done():
-			_ = file.Close()
-			return nil, busy
-		}
+	if err = files.Lock(ctx, file, true); err == nil {
+		return file, nil
 	}
+	_ = file.Close()
+	if errors.Is(err, ctx.Err()) {
+		return nil, busy
+	}
+	return nil, unlockable(err)
 }
 
 func unlockable(err error) *Fault {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		dir, seed, _ := strings.Cut(spec, "|")
 		n, err := strconv.ParseUint(seed, 10, 64)
 		if err == nil {
-			err = busy(dir, n)
+			err = writeAtRandom(dir, n)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -60,8 +60,9 @@ func worldIn(dir string) world {
 	}
 }
 
-// busy installs, uninstalls and publishes at random, until it is killed or has done thirty things.
-func busy(dir string, seed uint64) error {
+// writeAtRandom installs, uninstalls and publishes at random, until it is killed or has done thirty things. Where others
+// were faster for a minute, it goes on, as its answer asks callers to.
+func writeAtRandom(dir string, seed uint64) error {
 	w := worldIn(dir)
 	r := rand.New(rand.NewPCG(seed, 1)) // #nosec G404: a test's choices
 	for i := range 30 {
@@ -79,7 +80,7 @@ func busy(dir string, seed uint64) error {
 			err = w.publishOne(name, fmt.Sprintf("1.%d.%d", 1+seed%1000000, i))
 		}
 		if code := codeOfError(err); err != nil && code != PackageNotInstalled && code != DependencyConflict &&
-			code != VersionExists {
+			code != VersionExists && code != Busy {
 			return err
 		}
 	}
@@ -375,6 +376,37 @@ func TestEightProcessesAtOnce(t *testing.T) {
 	all.Wait()
 	b.sound()
 	b.indexIsTrue()
+}
+
+func TestWritersThatWaitInVainAreToldToTryAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := workspace{b.settings.Project}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, take := range map[string]func(context.Context) (func(), error){
+		"workspace": w.lockFolder,
+		"registry": func(ctx context.Context) (func(), error) {
+			p, err := b.registry.lockPublishing(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return p.close, nil
+		},
+	} {
+		unlock, err := take(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err = take(ended); codeOfError(err) != Busy {
+			t.Errorf("%s: %v, want %s", name, err, Busy)
+		}
+		unlock()
+		if unlock, err = take(t.Context()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		unlock()
+	}
 }
 
 func TestHoldingFindsContentsInPackages(t *testing.T) {

@@ -217,14 +217,14 @@ func (r Registry) lockPublishing(ctx context.Context) (*publishing, error) {
 	}
 	file, err := root.OpenLock(".lock")
 	if err == nil {
-		if err = waitForLock(ctx, file); err == nil {
-			text, _, _ := root.Read(unfinishedFile, 1<<16) // what cannot be read names no package
-			return &publishing{r, root, file, strings.Fields(string(text))}, nil
-		}
-		_ = file.Close()
+		err = lock(ctx, file)
 	}
-	_ = root.Close()
-	return nil, r.unwritable("", err)
+	if err != nil {
+		_, _ = file.Close(), root.Close()
+		return nil, r.unlockable(err)
+	}
+	text, _, _ := root.Read(unfinishedFile, 1<<16) // what cannot be read names no package
+	return &publishing{r, root, file, strings.Fields(string(text))}, nil
 }
 
 func (p *publishing) close() { _, _ = p.file.Close(), p.root.Close() }
@@ -240,23 +240,34 @@ func (p *publishing) writeUnfinished(folders ...string) error {
 	return nil
 }
 
-// lockTime limits the wait for another publisher.
+// lockTime limits the wait for another process that writes.
 const lockTime = time.Minute
 
-func waitForLock(ctx context.Context, file *os.File) error {
+// errBusy says that another process has held a lock all the time that this one waited.
+var errBusy = errors.New("another process holds the lock")
+
+// lock waits for a lock on the open file; errBusy if that takes too long.
+func lock(ctx context.Context, file *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
-	for {
-		taken, err := files.TryLock(file, true)
-		if taken || err != nil {
-			return err
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return errors.New("another process has been publishing all the time that this one waited")
-		}
+	err := files.Lock(ctx, file, true)
+	if err != nil && errors.Is(err, ctx.Err()) {
+		return errBusy
 	}
+	return err
+}
+
+func (r Registry) unlockable(err error) error {
+	if errors.Is(err, errBusy) {
+		return busy(r.Dir)
+	}
+	return r.unwritable("", err)
+}
+
+// busy is the answer where another process has written a folder for longer than a caller waits.
+func busy(folder string) error {
+	return newError(Busy, "another process has been writing %s all the time that this one waited", folder).
+		Suggest("try again")
 }
 
 func (p *publishing) writeYAML(name string, v any) error {

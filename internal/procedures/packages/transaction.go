@@ -266,25 +266,14 @@ func (w workspace) lockFolder(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, unwritable(w.dir(), err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lockTime)
-	defer cancel()
-	for {
-		taken, err := files.TryLock(file, true)
-		switch {
-		case taken:
-			return func() { _ = file.Close() }, nil
-		case err != nil:
-			_ = file.Close()
-			return nil, unwritable(w.dir(), err)
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			_ = file.Close()
-			return nil, newError(Busy, "another process has been writing %s all the time that this one waited",
-				w.dir()).Suggest("try again")
-		}
+	if err = lock(ctx, file); err == nil {
+		return func() { _ = file.Close() }, nil
 	}
+	_ = file.Close()
+	if errors.Is(err, errBusy) {
+		return nil, busy(w.dir())
+	}
+	return nil, unwritable(w.dir(), err)
 }
 
 // mend finishes what a killed process left, or reverts it if it cannot be finished, and removes what was only staged.

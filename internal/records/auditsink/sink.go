@@ -107,7 +107,6 @@ func (fileSink) local() bool    { return true }
 
 const (
 	fileMode  = 0o600
-	lockPoll  = 5 * time.Millisecond
 	tailBytes = 4 << 10 // the last line is within it
 )
 
@@ -119,15 +118,8 @@ func (s fileSink) openDelivery(ctx context.Context) (delivery, error) {
 	if err != nil {
 		return nil, reasonOf(err)
 	}
-	for taken := false; err == nil && !taken; {
-		if taken, err = files.TryLock(f, true); err != nil || taken {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			err = errors.New("another process holds it")
-		case <-time.After(lockPoll):
-		}
+	if err = files.Lock(ctx, f, true); err != nil && errors.Is(err, ctx.Err()) {
+		err = errors.New("another process holds it")
 	}
 	if err != nil {
 		return nil, errors.Join(reasonOf(err), f.Close())

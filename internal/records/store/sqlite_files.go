@@ -227,10 +227,8 @@ func createFile(path string) error {
 	return errors.Join(f.Chmod(fileMode), f.Close())
 }
 
-const (
-	lockPoll  = 10 * time.Millisecond
-	lockTries = 6000 // a minute
-)
+// lockTime is how long another process that makes or migrates the database is waited for.
+const lockTime = time.Minute
 
 // lockDatabase takes the lock that one process at a time holds to make or migrate the database.
 func (s stateFolder) lockDatabase(ctx context.Context) (unlock func(), err error) {
@@ -250,22 +248,19 @@ func (s stateFolder) lockDatabase(ctx context.Context) (unlock func(), err error
 }
 
 func (s stateFolder) waitForLock(ctx context.Context, f *os.File) error {
-	for range lockTries {
-		taken, err := files.TryLock(f, true)
-		if err != nil {
-			return s.fileFault(err)
-		}
-		if taken {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fault.From(ctx.Err())
-		case <-time.After(lockPoll):
-		}
+	limited, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	switch err := files.Lock(limited, f, true); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fault.From(ctx.Err())
+	case limited.Err() != nil:
+		return fault.New(fault.Internal, "another claudeops has been preparing the state folder %s for a minute; "+
+			"stop it, or try again when it is done", s.dir)
+	default:
+		return s.fileFault(err)
 	}
-	return fault.New(fault.Internal, "another claudeops has been preparing the state folder %s for a minute; "+
-		"stop it, or try again when it is done", s.dir)
 }
 
 // prepare makes the database if there is none and brings it up to date, alone among all processes.

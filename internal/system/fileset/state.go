@@ -159,11 +159,8 @@ func (s State) removeFile(name string) error {
 // snapshotFile returns the name of a snapshot's file.
 func snapshotFile(id string) string { return filepath.Join("snapshots", id+".json") }
 
-// How long another process that deploys is waited for.
-const (
-	lockTime = time.Minute
-	lockPoll = 10 * time.Millisecond
-)
+// lockTime is how long another process that deploys is waited for.
+const lockTime = time.Minute
 
 // lockState keeps other processes from changing anything until the returned function is called, or this process ends.
 // With exclusive, it keeps them from looking, too. E_LOCKED if another takes longer than a minute.
@@ -178,23 +175,15 @@ func (s State) lockState(ctx context.Context, exclusive bool) (unlock func(), er
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
-	for {
-		taken, err := files.TryLock(f, exclusive)
-		if taken {
-			return func() { _ = f.Close() }, nil
-		}
-		if err != nil {
-			_ = f.Close()
-			return nil, IOError(name, err)
-		}
-		select {
-		case <-time.After(lockPoll):
-		case <-ctx.Done():
-			_ = f.Close()
-			return nil, NewError(Locked, "locked", []string{"retry_command"},
-				"another process has been deploying all the time that this one waited").Because(ctx.Err())
-		}
+	if err = files.Lock(ctx, f, exclusive); err == nil {
+		return func() { _ = f.Close() }, nil
 	}
+	_ = f.Close()
+	if errors.Is(err, ctx.Err()) {
+		return nil, NewError(Locked, "locked", []string{"retry_command"},
+			"another process has been deploying all the time that this one waited").Because(err)
+	}
+	return nil, IOError(name, err)
 }
 
 // TryLock keeps other processes from taking a lock of the state until unlock is called, or this process ends. ok is
