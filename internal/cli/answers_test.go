@@ -126,14 +126,6 @@ func (w *refusing) forge(status int32) {
 		repo.String(), "joe/infra")
 }
 
-func (w *refusing) policy(text string) {
-	name := filepath.Join(w.TempDir(), "policy.yaml")
-	if err := os.WriteFile(name, []byte("version: 1\n"+text+"\n"), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	w.env["CLAUDEOPS_POLICY"] = name
-}
-
 // opened opens a pull request of ours on the file, with another change.
 func (w *refusing) opened() {
 	w.Helper()
@@ -231,7 +223,7 @@ func aboutTheWorld() []answered {
 		}, nil, noCall, nil},
 		{fault.LimitReached, "As many pull requests are open as the policy allows.", func(w *refusing) {
 			w.opened()
-			w.policy("caps: {open_prs: 1}")
+			w.policy("caps: {open_prs: 1}\n")
 		}, withFiles(whole("checks/inodes.md", "create", "# Inodes\n")), noCall, nil},
 		{fault.RateLimited, "The forge takes no more requests for now.", failing(429), nil,
 			"the identical call after that time", identical},
