@@ -42,18 +42,10 @@ type refusing struct {
 func newRefusing(t *testing.T) *refusing {
 	w := &refusing{doors: newDoors(t)}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr"
-	work := t.TempDir()
-	w.git("clone", "--quiet", w.repo, work)
-	if err := os.MkdirAll(filepath.Join(work, "checks"), 0o750); err != nil {
+	if err := os.RemoveAll(w.repo); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(work, "checks", "disk.md"), []byte("# Disk\n\nWarn at 90 %.\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.git("-C", work, "add", "--all")
-	w.git("-C", work, "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "A check")
-	w.git("-C", work, "push", "--quiet", "origin", "HEAD:main")
+	makeRepository(t, w.repo, streamOf("README.md", "# Infra\n", "checks/disk.md", "# Disk\n\nWarn at 90 %.\n"))
 	w.hide = []string{w.env["CLAUDEOPS_LOCAL_ROOT"], "/srv/git", w.env["CLAUDEOPS_STATE_DIR"], "/var/lib/claudeops",
 		app.User().String(), "uid 1000 (bob)"}
 	w.sent = map[string]any{
