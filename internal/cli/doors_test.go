@@ -176,21 +176,10 @@ func (d *doors) ask(id int, method, params string) (result map[string]any) {
 	return nil
 }
 
-// mcp answers one request after the greeting, by a server of its own.
+// mcp is the result of one request after the greeting, by a server of its own.
 func (d *doors) mcp(method, params string) map[string]any {
 	d.Helper()
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-		`"clientInfo":{"name":"tester","version":"9"}}}`
-	var out bytes.Buffer
-	a := d.app(hello+"\n"+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params), &out)
-	a.args = []string{"mcp-server"}
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
-	if err := root.ExecuteContext(context.Background()); err != nil {
-		d.Fatal(err)
-	}
-	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
-	result, _ := d.parse(lines[len(lines)-1])["result"].(map[string]any)
+	result, _ := d.mcpAnswer(false, method, params)
 	return result
 }
 

@@ -392,6 +392,7 @@ func (d *doors) mcpAnswer(modern bool, method, params string) (result, failure m
 	}
 	var out bytes.Buffer
 	a := d.app(greeting+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params)+"\n", &out)
+	a.args = []string{"mcp-server"}
 	root := a.rootCommand()
 	root.SetArgs([]string{"mcp-server"})
 	if err := root.ExecuteContext(context.Background()); err != nil {
