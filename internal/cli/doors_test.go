@@ -496,30 +496,6 @@ func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 	}
 }
 
-func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
-	t.Parallel()
-	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
-		d := newDoors(t)
-		d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
-		d.serveMCP()
-		for _, o := range operation.List(new(app.App).Toolsets()...) {
-			if o.Tool.Title == "" || o.Route.Method == "" {
-				continue
-			}
-			rest, ok := d.throughREST(o, goodRequest(o))
-			for door, got := range map[string]outcome{
-				"MCP": d.throughMCP(o, goodRequest(o)), "command line": d.throughCLI(o, goodRequest(o)),
-				"REST": rest,
-			} {
-				denied := got.Code == string(fault.TierDenied) || strings.Contains(got.Form, o.Name+" needs tier ")
-				if ok && denied != (tier < o.Needs.Tier) {
-					t.Errorf("%s at tier %d through %s: %v", o.Name, tier, door, got)
-				}
-			}
-		}
-	}
-}
-
 // A new operation that only reads: one type pair and one value.
 
 type countRequest struct {

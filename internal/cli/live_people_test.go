@@ -414,7 +414,8 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 		s.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintf(conn, "%s\n%s\n%s\n", greetingOfTest, initializedOfTest, toolCall(tool, arguments)); err != nil {
+	if _, err := fmt.Fprintf(conn, "%s\n%s\n%s\n", greetingOfTest, initializedOfTest,
+		toolCall(tool, arguments)); err != nil {
 		s.Fatal(err)
 	}
 	for answers := json.NewDecoder(conn); ; {

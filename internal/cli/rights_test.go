@@ -213,20 +213,6 @@ func TestThePolicyRaisesTheTierOfAToolAtEveryWayIn(t *testing.T) {
 	}
 }
 
-func TestAToolThatReadsCanBeKeptForAHigherTier(t *testing.T) {
-	t.Parallel()
-	d := newDoors(t)
-	d.env["CLAUDEOPS_TIER"] = "1"
-	d.policy("tools: {tiers: {fractary_forge_cache_stats: 2}}\n")
-	const tool = "fractary_forge_cache_stats"
-	if got := d.throughMCP(operationOf(t, tool), `{}`); !strings.Contains(got.Form, "PERMISSION_DENIED") {
-		t.Errorf("not refused: %+v", got)
-	}
-	if rows := d.rows(tool); len(rows) != 1 || rows[0].Code != fault.TierDenied {
-		t.Errorf("recorded as %+v", rows)
-	}
-}
-
 // A connection has its own rights and the policy as it is by then; the rest is shared.
 func TestAConnectionSharesAllButItsRights(t *testing.T) {
 	t.Parallel()

@@ -602,8 +602,9 @@ func (w *peopleWorld) rawCall(address, agent, client, tool string, arguments any
 				"io.modelcontextprotocol/clientInfo":         map[string]string{"name": client, "version": "1"},
 				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
 			}}},
-		http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"}, "Content-Type": {"application/json"},
-			"Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}},
+		http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"},
+			"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"},
+			"Mcp-Name": {tool}},
 	)
 }
 

@@ -144,8 +144,9 @@ func (w *switchWorld) mergesAtTheCommandLine() {
 func (w *switchWorld) proposesOverStdio() {
 	w.Helper()
 	var out, errs bytes.Buffer
-	code := cli.Run(w.Context(), append([]string{"mcp-server"}, w.flags...), cli.Streams{In: strings.NewReader(
-		greetingOfTest + "\n" + initializedOfTest + "\n" + toolCall("create_pr", newFile()) + "\n"), Out: &out, Err: &errs}, lookupIn(maps.Clone(w.env)))
+	asked := greetingOfTest + "\n" + initializedOfTest + "\n" + toolCall("create_pr", newFile()) + "\n"
+	code := cli.Run(w.Context(), append([]string{"mcp-server"}, w.flags...),
+		cli.Streams{In: strings.NewReader(asked), Out: &out, Err: &errs}, lookupIn(maps.Clone(w.env)))
 	found := false
 	for line := range strings.Lines(out.String()) {
 		var answer toolAnswer

@@ -139,8 +139,8 @@ func ContractFields(contract string) map[string]string {
 	return fields
 }
 
-// Contract holds the fields of a tool's input and output against its contract. ours reports whether an output may have a
-// field that the contract lacks.
+// Contract holds the fields of a tool's input and output against its contract. ours reports whether an output may have
+// a field that the contract lacks.
 func Contract(t testing.TB, set operation.Toolset, o operation.Operation, contract [2]string,
 	ours func(name, kind string) bool) {
 	t.Helper()
