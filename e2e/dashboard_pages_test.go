@@ -224,7 +224,6 @@ type walk struct {
 	axe   string
 	wrong map[string][]string // by what is asked
 	texts map[string]string   // of pages with scripts
-	kinds map[string]bool     // of texts whose contrast axe-core has judged
 }
 
 func (w *walk) note(asked, format string, args ...any) {
@@ -236,8 +235,7 @@ func (w *walk) note(asked, format string, args ...any) {
 // no matter of colours is asked in the widest layout and in the narrowest one, which hides the most.
 func TestDashboardPages(t *testing.T) {
 	d, addresses := everyPage(t)
-	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{},
-		kinds: map[string]bool{}}
+	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{}}
 	last := len(addresses) - 1
 	for _, address := range addresses[:last] {
 		w.look(address)
@@ -274,9 +272,9 @@ func (w *walk) look(address string) {
 		switch width {
 		case 1280:
 			w.examined(about, w.barriers(butContrast))
-			w.contrasted(about)
+			w.examined(about, w.lacking(about))
 		case 390:
-			w.contrasted(about)
+			w.examined(about, w.lacking(about))
 		case 320:
 			w.examined(about, w.barriers(butColours))
 		}
@@ -285,7 +283,8 @@ func (w *walk) look(address string) {
 	w.frame(address, "dark")
 	for _, width := range []int64{390, 1280} {
 		w.run(sized(width, 800))
-		w.contrasted(fmt.Sprintf("%s, %d wide, dark", address, width))
+		about := fmt.Sprintf("%s, %d wide, dark", address, width)
+		w.examined(about, w.lacking(about))
 	}
 	for _, problem := range w.forgotten() {
 		if address != "/nothing" { // which the browser does not find
