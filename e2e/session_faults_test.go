@@ -381,7 +381,8 @@ func (r *rig) assertSettles(t *testing.T, cut bool) {
 	if err := os.WriteFile(file, []byte(encode(t, r.proposal())), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.exec(t, nil, "/app/claudeops", "pr", "create", "--tier", "2", "--from", "/repos/again.json"); got.code != 0 {
+	if got := r.exec(t, nil, "/app/claudeops", "pr", "create", "--tier", "2", "--from",
+		"/repos/again.json"); got.code != 0 {
 		t.Errorf("the same again: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	if prs := r.opened(t, r.container); prs != 1 {
