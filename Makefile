@@ -122,8 +122,10 @@ ATTACKS := AnAgentWithAShell
 PAGES := ^Test(Dashboard|APerson|PeopleSignIn|Catalogue|PackagesPages|Deployments)|SignedIn|SignsOut|Rights|Foretold|$\
   OtherOrigin|WithoutANameOfItsOwn
 # What is of git alone, or of the chain of the audit and of counting whatever holds the rows, make test holds with SQLite.
-AS_WITH_SQLITE := GitCommand|TitleOfOld|OfAnAnswer/(again|resume)|OfAStaleClose/by_1|WhatACountOfAllFinds/[123]|$\
-  VerifyNamesTheFirstBadRow/(row|beginning)
+# So does it what of a revision or an answer locks and writes as a new proposal does, of which each way on is tried.
+AS_WITH_SQLITE := GitCommand|TitleOfOld|OfA(Revision|nAnswer)/(again|another|resume)|OfAStaleClose/by_1|$\
+  StateFolderLost/(reserved|recorded|labelled)|LoseNoCommit/tier|WhatACountOfAllFinds/[123]|ANaiveCountFinds/[2345]|$\
+  VerifyNamesTheFirstBadRow/(row|beginning)|ALimitIsBounded
 # make lint vets them.
 E2E_FLAGS := -tags=e2e -count=1 -vet=off -timeout=40m
 

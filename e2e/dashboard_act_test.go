@@ -220,7 +220,7 @@ func (d *dashboard) shoot(name string) {
 		width  int64
 	}{{"dark", 390}, {"light", 1200}} {
 		d.run(lookedAt(look.scheme, look.width, 800))
-		d.inspect(fmt.Sprintf("%s, %s, %d wide", name, look.scheme, look.width), allRules)
+		d.inspect(fmt.Sprintf("%s, %s, %d wide", name, look.scheme, look.width))
 	}
 }
 

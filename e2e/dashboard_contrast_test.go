@@ -53,25 +53,27 @@ const contrasts = `(async (known, page) => {
 	return JSON.stringify({judged, violations});
 })(%s, %q)`
 
-// contrasted notes the texts of the page that is shown that lack contrast, one of each kind. What axe-core has found
-// good on a page before is not judged again.
-func (w *walk) contrasted(about string) {
-	w.Helper()
+// judged are the kinds of texts that axe-core has found good on a page before, in whichever test.
+var judged = map[string]bool{}
+
+// lacking returns the texts of the page that is shown that lack contrast, one of each kind that was not judged yet.
+func (d *dashboard) lacking(about string) []barrier {
+	d.Helper()
 	var text string
 	var found struct {
 		Judged     []string
 		Violations []barrier
 	}
-	known := encode(w.T, slices.AppendSeq([]string{}, maps.Keys(w.kinds)))
-	w.run(evaluated(fmt.Sprintf(contrasts, known, about), &text, chromedp.EvalAwaitPromise))
+	known := encode(d.T, slices.AppendSeq([]string{}, maps.Keys(judged)))
+	d.run(evaluated(fmt.Sprintf(contrasts, known, d.Name()+about), &text, chromedp.EvalAwaitPromise))
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
-		w.Fatalf("%v in %s", err, text)
+		d.Fatalf("%v in %s", err, text)
 	}
 	if len(found.Violations) > 0 {
-		w.examined(about, found.Violations)
-		return // the next page names those that it has as well
+		return found.Violations // the next page names those that it has as well
 	}
 	for _, kind := range found.Judged {
-		w.kinds[kind] = true
+		judged[kind] = true
 	}
+	return nil
 }

@@ -297,11 +297,20 @@ const stops = "Skip to content, Claude Ops, Overview, Changes 2 waiting, Agents,
 	"operator, Ask the forges now, All N, Waiting for you N, With the agent N, Refused N, Merged N, Closed N, q, repo, " +
 	"caller, code, since, Filter"
 
+// The focus goes through a page in the order in which it is seen, also while records come in.
 func TestDashboardByKeyboardWhileRecordsComeIn(t *testing.T) {
 	d := newDashboard(t)
 	d.history()
 	pressed, ended := make(chan struct{}, 1), make(chan struct{})
 	d.follows("/changes")
+	d.run(chromedp.KeyEvent(kb.Tab))
+	if got := d.value(`document.activeElement.getBoundingClientRect().left >= 0`); got != true {
+		t.Error("the link to the content is not seen when it has the focus")
+	}
+	d.run(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
+	if got := d.value(`document.activeElement.textContent.trim()`); got != "Ask the forges now" {
+		t.Errorf("after skipping, the focus goes to %v", got)
+	}
 	go func() {
 		defer close(ended)
 		for range pressed {

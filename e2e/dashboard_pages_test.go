@@ -224,7 +224,7 @@ type walk struct {
 	axe   string
 	wrong map[string][]string // by what is asked
 	texts map[string]string   // of pages with scripts
-	kinds map[string]bool     // of texts whose contrast axe-core has judged
+	known map[string]bool     // paths of pages that were looked at
 }
 
 func (w *walk) note(asked, format string, args ...any) {
@@ -233,18 +233,19 @@ func (w *walk) note(asked, format string, args ...any) {
 
 // TestDashboardPages loads each page once, and asks all of it: in sizes on either side of each break of the styles, and
 // in both schemes. Each page is asked for its contrast in light and in dark colours, at a desk and on a phone. What is
-// no matter of colours is asked in the widest layout and in the narrowest one, which hides the most.
+// no matter of colours is asked in the widest layout and in the narrowest one, which hides the most; of a page in
+// another state, whose address differs by its query alone, at a desk.
 func TestDashboardPages(t *testing.T) {
 	d, addresses := everyPage(t)
 	w := &walk{dashboard: d, axe: axeCore(t), wrong: map[string][]string{}, texts: map[string]string{},
-		kinds: map[string]bool{}}
+		known: map[string]bool{}}
 	last := len(addresses) - 1
-	for _, address := range addresses[:last] {
-		w.look(address)
+	for i, address := range addresses[:last] {
+		w.look(address, i)
 	}
 	w.bare(addresses[:ofHistory])
 	w.run(withoutCookies())
-	w.look(addresses[last])
+	w.look(addresses[last], last)
 	for _, asked := range []string{isWhole, isQuiet, isAccessible, isApart, isReadBare} {
 		t.Run(asked, func(t *testing.T) {
 			for _, what := range w.wrong[asked] {
@@ -257,42 +258,57 @@ func TestDashboardPages(t *testing.T) {
 // ofHistory is how many pages are those of history, which come first. They are read without scripts, too.
 const ofHistory = 15
 
-// look loads a page and asks all of it, but whether it is read without scripts.
-func (w *walk) look(address string) {
+// look loads a page and asks all of it, but whether it is read without scripts. The next page begins in the colours and
+// the size in which this one ends: that saves drawing both anew.
+func (w *walk) look(address string, number int) {
 	w.Helper()
 	var text string
-	w.run(lookedAt("light", 1280, 800), chromedp.Navigate(w.url+address), into(chromedp.Text(chromedp.CSS("main")), &text),
-		executed(w.axe+"; 0"))
-	w.texts[address] = text
-	w.frame(address, "light")
-	for _, width := range []int64{1280, 1920, 1000, 768, 390, 320} {
-		w.run(sized(width, 800))
-		about := fmt.Sprintf("%s, %d wide, light", address, width)
-		if found := w.onEachOther(width); found != "" {
-			w.note(isApart, "%s: %s", about, found)
-		}
-		switch width {
-		case 1280:
-			w.examined(about, w.barriers(butContrast))
-			w.contrasted(about)
-		case 390:
-			w.contrasted(about)
-		case 320:
-			w.examined(about, w.barriers(butColours))
-		}
+	schemes := []string{"light", "dark"}
+	if number%2 == 1 {
+		slices.Reverse(schemes)
 	}
-	w.run(coloured("dark"))
-	w.frame(address, "dark")
-	for _, width := range []int64{390, 1280} {
-		w.run(sized(width, 800))
-		w.contrasted(fmt.Sprintf("%s, %d wide, dark", address, width))
+	w.run(lookedAt(schemes[0], 1280, 800), chromedp.Navigate(w.url+address),
+		into(chromedp.Text(chromedp.CSS("main")), &text), executed(w.axe+"; 0"))
+	path, _, _ := strings.Cut(address, "?")
+	again := w.known[path]
+	w.known[path], w.texts[address] = true, text
+	w.frame(address, schemes[0])
+	w.examined(address+", 1280 wide", w.barriers(butContrast))
+	w.contrasted(address, schemes[0], 1280)
+	for _, width := range []int64{1280, 1920, 1000, 768, 390} {
+		w.apart(address, width)
 	}
+	w.contrasted(address, schemes[0], 390)
+	w.run(coloured(schemes[1]))
+	w.contrasted(address, schemes[1], 390)
+	w.apart(address, 320)
+	if !again {
+		w.examined(address+", 320 wide", w.barriers(butColours))
+	}
+	w.run(sized(1280, 800))
+	w.contrasted(address, schemes[1], 1280)
+	w.frame(address, schemes[1])
 	for _, problem := range w.forgotten() {
 		if address != "/nothing" { // which the browser does not find
 			w.note(isQuiet, "%s: %s", address, problem)
 		}
 	}
 	w.whole(strings.Trim(strings.NewReplacer("/", "_", "?", "-", "=", "-", "&", "-").Replace(address), "_"))
+}
+
+// apart gives the page a width, and asks whether its texts are apart.
+func (w *walk) apart(address string, width int64) {
+	w.Helper()
+	w.run(sized(width, 800))
+	if found := w.onEachOther(width); found != "" {
+		w.note(isApart, "%s, %d wide: %s", address, width, found)
+	}
+}
+
+func (w *walk) contrasted(address, scheme string, width int64) {
+	w.Helper()
+	about := fmt.Sprintf("%s, %d wide, %s", address, width, scheme)
+	w.examined(about, w.lacking(about))
 }
 
 func (w *walk) examined(about string, found []barrier) {

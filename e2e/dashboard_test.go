@@ -208,6 +208,12 @@ func (d *dashboard) propose(url string, change map[string]any) (status int, answ
 	return response.StatusCode, answer
 }
 
+// leaves leaves the page that is shown, which would follow each record that a test makes.
+func (d *dashboard) leaves() {
+	d.Helper()
+	d.run(chromedp.Navigate("about:blank"))
+}
+
 const hostileBody = "## Observed\n\nInodes ran out. <script>alert(1)</script> [click](javascript:alert(1)) " +
 	"![x](http://192.0.2.1/x.png)\n\n" +
 	"```sh\ndf -i\n```\n\n- one\n- two\n"
@@ -219,6 +225,7 @@ func file(path, action, content string) map[string]any {
 // history leaves something of each kind on the record, and returns the addresses of the pages that show it.
 func (d *dashboard) history() []string {
 	d.Helper()
+	d.leaves()
 	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true").url
 	long := strings.Repeat("verylongword", 200) + "\n"
 	for _, p := range []struct {

@@ -126,6 +126,7 @@ func (p *person) answered(selectors ...string) effort {
 // to 225 attempts in all.
 func (d *dashboard) busy(policy string) {
 	d.Helper()
+	d.leaves()
 	dry := serve(d.T, d.world, "CLAUDEOPS_DRY_RUN=true", policy).url
 	for i := range 225 {
 		url, want, path := d.api, 403, "Dockerfile"

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -54,12 +55,6 @@ func sessionFaults() []sessionFault {
 	noRetries := map[string]string{"CLAUDEOPS_AGENT_ENV": "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CODE_MAX_RETRIES": "0"}
 	hasty := map[string]string{"CLAUDEOPS_AGENT_ENV": "MCP_TIMEOUT", "MCP_TIMEOUT": "500"}
 	return []sessionFault{
-		{name: "there is no CLI", env: map[string]string{"CLAUDEOPS_CLAUDE_BIN": "/usr/local/bin/nothing"}, state: "failed",
-			reason: "CLAUDEOPS_CLAUDE_BIN"},
-		{name: "the CLI is too old", claude: "#!/bin/sh\necho '2.1.328 (Claude Code)'\n", state: "failed",
-			reason: "2.1.328, and 2.1.329 or newer is needed"},
-		{name: "the prompt is missing", env: map[string]string{"CLAUDEOPS_PROMPTS_DIR": "/repos"}, state: "failed",
-			reason: "tier1-observe.md cannot be read"},
 		{name: "nobody is logged in", env: map[string]string{"ANTHROPIC_API_KEY": ""}, state: "failed",
 			reason: "set ANTHROPIC_API_KEY"},
 		{name: "the key is refused", api: refusing(http.StatusUnauthorized, "authentication_error"), state: "failed",
@@ -145,8 +140,10 @@ func (f sessionFault) play(t *testing.T, r *rig) {
 		r.env["CLAUDEOPS_CLAUDE_BIN"] = "/repos/claude"
 	}
 	stub := newMessagesStub(t, nil)
+	const most = 3 // a session that cannot go on is ended, whatever the CLI would try again
+	var asked atomic.Int32
 	stub.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if f.api == nil {
+		if f.api == nil || q.Method == http.MethodPost && asked.Add(1) > most {
 			t.Errorf("the model was asked: %s %s", q.Method, q.URL)
 			return
 		}
@@ -380,9 +377,13 @@ func (r *rig) assertSettles(t *testing.T, cut bool) {
 	if len(branches) != prs && !late || prs > 1 {
 		t.Errorf("after pr resume there are branches %v and %d pull requests", branches, prs)
 	}
-	again := r.run(t, scriptedSession(use("create_pr", r.proposal())), "--tier", "2").one(t, "succeeded")
-	if again.Counts.Opened+again.Counts.Reused != 1 {
-		t.Errorf("the same again is recorded as %+v", again)
+	file := filepath.Join(r.world.vars["CLAUDEOPS_REPOS_DIR"], "again.json")
+	if err := os.WriteFile(file, []byte(encode(t, r.proposal())), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.exec(t, nil, "/app/claudeops", "pr", "create", "--tier", "2", "--from",
+		"/repos/again.json"); got.code != 0 {
+		t.Errorf("the same again: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	if prs := r.opened(t, r.container); prs != 1 {
 		t.Errorf("there are %d pull requests in the end, want one", prs)
@@ -482,7 +483,7 @@ func sessionLooksForTokens(t *testing.T, r *rig) {
 		bash("cat /stat?/claudeops.db"), bash("cat /proc/self/environ"), bash("cat /proc/*/environ"),
 		bash("cat /tmp/*/private/settings.json"),
 		bash("env"), read("/run/secrets/claudeops_webhook_secret"), read("/state/claudeops.db"), read("/proc/self/environ"),
-		read("/app/.claude/mcp.json"),
+		read("/app/.claude/mcp.json"), free("Write", map[string]any{"file_path": "/repos/x", "content": "x"}),
 	}
 	u := r.begin(t, scriptedSession(append(permitted, forbidden...)...), "--tier", "2")
 	r.whileReading(t, u, pipe)

@@ -21,16 +21,16 @@ func TestSessionsInTheImage(t *testing.T) {
 	img := buildImage(t)
 	// Which forge it is concerns what is written there. The others take one; Gitea's has a token more that could get out.
 	alone := map[string]string{
-		"tier 1 is refused and hands over to tier 2, which opens":        "gitea",
-		"a dry run shows a preview, changes nothing and never escalates": "local",
-		"no token reaches the agent, whatever it tries":                  "gitea",
-		"SIGTERM while the model thinks leaves nothing":                  "local",
-		"a killed supervisor takes its agent with it":                    "local",
+		"tier 1 is refused and hands over to tier 2, which opens": "gitea",
+		"a dry run shows a preview and changes nothing":           "local",
+		"no token reaches the agent, whatever it tries":           "gitea",
+		"SIGTERM while the model thinks leaves nothing":           "local",
+		"a killed supervisor takes its agent with it":             "local",
 	}
 	for name, play := range map[string]func(*testing.T, *rig){
 		"a refusal is corrected, the same again is reused, and a review is read back": sessionProposes,
 		"tier 1 is refused and hands over to tier 2, which opens":                     sessionEscalates,
-		"a dry run shows a preview, changes nothing and never escalates":              sessionPreviews,
+		"a dry run shows a preview and changes nothing":                               sessionPreviews,
 		"no token reaches the agent, whatever it tries":                               sessionLooksForTokens,
 		"SIGTERM while the model thinks leaves nothing":                               sessionEndedWhileItsModelThinks,
 		"SIGTERM while a proposal is written leaves nothing half":                     sessionEndedWhileItProposes,
@@ -82,11 +82,17 @@ func sessionProposes(t *testing.T, r *rig) {
 	r.review(t, r.container, comment)
 	status := r.ofRepository()
 	status["pr_number"] = 1
-	got = r.run(t, scriptedSession(use("get_pr_status", status)), "--tier", "1")
+	file := free("ReadMcpResourceTool", map[string]any{"server": "claudeops", "uri": fmt.Sprintf(
+		"claudeops://%s/%s/file/checks/disk.md", p.Owner, p.Name)})
+	got = r.run(t, scriptedSession(file, use("get_pr_status", status)), "--tier", "1")
 	if s := got.one(t, "succeeded"); s.Counts != (counts{}) {
 		t.Errorf("recorded %+v", s)
 	}
 	results = got.seen[len(got.seen)-1].results()
+	if text := results[0].text; !regexp.MustCompile( // an agent of a session has no git
+		`checks/disk.md on the base branch: base_sha [0-9a-f]{40}, commit [0-9a-f]{40}`).MatchString(text) {
+		t.Errorf("it read %s", text)
+	}
 	type withReviews struct {
 		Reviews []struct{ State, Body string } `json:"reviews"`
 	}
@@ -186,13 +192,7 @@ func (r *rig) assertViews(t *testing.T, seen []messagesRequest) {
 
 func sessionPreviews(t *testing.T, r *rig) {
 	p := r.proposal()
-	got := r.run(t, leavesHandoff(p, "warned too late"), "--tier", "1", "--dry-run")
-	s := got.one(t, "succeeded")
-	if !s.DryRun || s.Counts != (counts{Refused: 1}) || s.Handoff == nil || s.Next != "" ||
-		s.Escalation != "not escalated: a dry run never escalates" {
-		t.Errorf("recorded %+v", s)
-	}
-	got = r.run(t, scriptedSession(use("create_pr", p)), "--tier", "2", "--dry-run")
+	got := r.run(t, scriptedSession(use("create_pr", p)), "--tier", "2", "--dry-run")
 	if s := got.one(t, "succeeded"); !s.DryRun || s.Counts != (counts{DryRun: 1}) {
 		t.Errorf("recorded %+v", s)
 	}
@@ -204,7 +204,7 @@ func sessionPreviews(t *testing.T, r *rig) {
 		t.Error("the model is not told that it is a dry run")
 	}
 	r.assertEmpty(t)
-	r.assertAudited(t, "refused:tier_denied", "dry_run")
+	r.assertAudited(t, "dry_run")
 }
 
 // costly is a reply that takes as many tokens as those of internal/agents/session/usage_test.go.
@@ -304,26 +304,6 @@ func TestASessionThatCostsTooMuchIsEndedWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestARefusedCredentialEndsASessionAtOnce(t *testing.T) {
-	o := newOperator(t)
-	stub := newSessionStub(t, nil)
-	asked := 0
-	refuse := refusing(http.StatusUnauthorized, "authentication_error")
-	stub.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			asked++
-		}
-		refuse(w, r)
-	})
-	out := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1"}, dir: t.TempDir(),
-		env: o.environment(stub.URL)})
-	got := decode[sessions](t, out.stdout)
-	if len(got.Sessions) != 1 || got.Sessions[0].State != "failed" ||
-		!strings.Contains(got.Sessions[0].Reason, "status 401") || asked > 3 {
-		t.Errorf("asked %d times: %s", asked, out.stdout)
-	}
-}
-
 // starter is the line of .env.example that an operator begins with.
 func starter(t *testing.T) string {
 	t.Helper()
@@ -373,126 +353,6 @@ func TestTheFirstPermissionsLetAnAgentLookAndChangeNothing(t *testing.T) {
 	if _, err := os.Stat(forbidden); err == nil {
 		t.Error("a file was written")
 	}
-}
-
-// The story of one change, played by the real CLI: each session knows what to do from its first message and its tools
-// alone. TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce has the session while the pull request waits.
-func TestAReviewedChangeIsRevisedMergedAndReportedAsDone(t *testing.T) {
-	o := newOperator(t)
-
-	found, told := o.tell(t, storyTeller(t))
-	if len(found) != 2 || found[1].Counts.Opened != 1 || !strings.HasPrefix(found[0].Escalation, "escalated to tier 2") {
-		t.Fatalf("the first cycle is recorded as %+v", found)
-	}
-	assertTold(t, told[2], "disk-warns-late", "untrusted_handoff")
-	const proposed = "claude-ops/check/warn-about-disks-at-85"
-	if got := o.git(t, "", "show", proposed+":checks/disk.md"); got != "# Disk\n\nWarn at 85 %.\n" {
-		t.Errorf("proposed is %q", got)
-	}
-
-	const words = "Say at which figure it becomes urgent."
-	o.review(t, "request-changes", "--comment", words)
-	revised, told := o.tell(t, storyTeller(t))
-	if len(revised) != 2 || !strings.Contains(revised[1].Report, "revised #1") {
-		t.Fatalf("the cycle after the review is recorded as %+v", revised)
-	}
-	assertTold(t, told[1], "changes_requested", words)
-	if branches := o.branches(t); len(branches) != 1 || branches[0] != proposed {
-		t.Errorf("branches beside main are %v", branches)
-	}
-	if got := o.git(t, "", "show", proposed+":checks/disk.md"); got != "# Disk\n\nWarn at 85 %, urgent at 95 %.\n" {
-		t.Errorf("revised it is %q", got)
-	}
-	if got := strings.TrimSpace(o.git(t, "", "rev-list", "--count", "main.."+proposed)); got != "2" {
-		t.Errorf("%s has %s commits of its own, want 2", proposed, got)
-	}
-
-	answered, _ := o.tell(t, storyTeller(t))
-	if len(answered) != 1 {
-		t.Errorf("after the revision, before a person looked, the cycle is recorded as %+v", answered)
-	}
-
-	o.review(t, "approve")
-	o.review(t, "merge")
-	done, told := o.tell(t, storyTeller(t))
-	if len(done) != 1 || done[0].State != "succeeded" || done[0].Handoff != nil ||
-		!strings.Contains(done[0].Report, "#1 is merged: done") {
-		t.Errorf("the last cycle is recorded as %+v", done)
-	}
-	assertTold(t, told[1], `\"state\": \"merged\"`)
-	if got := o.git(t, "", "show", "main:checks/disk.md"); got != "# Disk\n\nWarn at 85 %, urgent at 95 %.\n" {
-		t.Errorf("main has %q", got)
-	}
-}
-
-// tell plays one cycle that begins at tier 1, and notes what the session of each tier was asked first.
-func (o operator) tell(t *testing.T, m sessionModel) (ran []recorded, told map[int]string) {
-	t.Helper()
-	told = map[int]string{}
-	got, out := o.run(t, func(asked string, results []seenResult) reply {
-		tier := 1
-		if strings.Contains(asked, "<untrusted_handoff>") {
-			tier = 2
-		}
-		if told[tier] == "" {
-			told[tier] = asked
-		}
-		return m(asked, results)
-	}, "--tier", "1")
-	if out.code != 0 || len(got.Sessions) == 0 {
-		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
-	}
-	return got.Sessions, told
-}
-
-// storyTeller stands in for a model that goes by what it is told: it hands over what it finds and what a review asks
-// for, proposes once, answers a review by a revision, and reports a merged change as done.
-func storyTeller(t *testing.T) sessionModel {
-	return func(asked string, results []seenResult) reply {
-		reviewed := strings.Contains(asked, "changes_requested")
-		if !strings.Contains(asked, "<untrusted_handoff>") {
-			return observes(asked, results, reviewed)
-		}
-		for _, r := range results {
-			if r.isError {
-				t.Errorf("a call of tier 2 was refused: %s", r.text)
-			}
-		}
-		switch {
-		case len(results) == 0 && reviewed:
-			status := ofFirstPR()
-			status["include"] = []string{"files"}
-			return use("get_pr_status", status)
-		case len(results) == 0:
-			return use("create_pr", edited(nil, "Warn at 90 %.", "Warn at 85 %."))
-		case len(results) == 1 && reviewed:
-			revision := edited(1, "Warn at 85 %.", "Warn at 85 %, urgent at 95 %.")
-			if sha := regexp.MustCompile(`"base_sha":"([0-9a-f]{40})"`).FindStringSubmatch(results[0].text); sha != nil {
-				revision["files"].([]any)[0].(map[string]any)["base_sha"] = sha[1]
-			}
-			return use("create_pr", revision)
-		case reviewed:
-			return say("## Proposal\nrevised #1")
-		}
-		return say("## Proposal\nopened #1")
-	}
-}
-
-// observes is tier 1.
-func observes(asked string, results []seenResult, reviewed bool) reply {
-	if strings.Contains(asked, `\"state\": \"merged\"`) {
-		return say("## Status\nok, #1 is merged: done")
-	}
-	if len(results) > 0 {
-		return say("## Status\nattention\n## Escalate\ntier 2")
-	}
-	key := "disk-warns-late"
-	if reviewed {
-		key = "pr-1-review"
-	}
-	handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"` + key +
-		`","text":"see checks/disk.md"}]}`
-	return free("Write", map[string]any{"file_path": handoffFile(asked), "content": handoff})
 }
 
 // edited is a proposal of tier 2 that replaces a part of a check; revises is the number of a pull request that it

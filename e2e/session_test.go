@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -140,39 +141,6 @@ func scriptedSession(replies ...reply) sessionModel {
 // free calls a tool of the CLI itself.
 func free(tool string, args any) reply { return reply{tool: tool, args: args} }
 
-// An agent of a session has no git and needs none: it reads what it wants to change from the server, text and version.
-func TestASessionOpensAPullRequestThatItsRecordShows(t *testing.T) {
-	o := newOperator(t)
-	p := quieterDisk()
-	var results []seenResult
-	model := scripted(
-		free("ReadMcpResourceTool",
-			map[string]any{"server": "claudeops", "uri": "claudeops://demo/home-cluster/file/checks/disk.md"}),
-		use("create_pr", p),
-		free("Read", map[string]any{"file_path": filepath.Join(o.vars["CLAUDEOPS_STATE_DIR"], "claudeops.db")}),
-		free("Bash", map[string]any{"command": "env"}),
-		free("Write", map[string]any{"file_path": filepath.Join(o.vars["CLAUDEOPS_REPOS_DIR"], "x"), "content": "x"}),
-	)
-	got, out := o.run(t, func(_ string, seen []seenResult) reply {
-		results = seen
-		return model(seen)
-	}, "--tier", "2")
-	if out.code != 0 || len(got.Sessions) != 1 || len(results) != 5 {
-		t.Fatalf("exit %d, %d results: %s%s", out.code, len(results), out.stdout, out.stderr)
-	}
-	if s := got.Sessions[0]; s.State != "succeeded" || s.Tier != 2 || s.Counts.Opened != 1 || s.ToolCalls != 5 {
-		t.Errorf("recorded %+v", s)
-	}
-	if text := results[0].text; !regexp.MustCompile(
-		`checks/disk.md on the base branch: base_sha [0-9a-f]{40}, commit [0-9a-f]{40}`).MatchString(text) {
-		t.Errorf("it read %s", text)
-	}
-	o.assertProposed(t, quieterDiskBranch, p)
-	if _, err := os.Stat(filepath.Join(o.vars["CLAUDEOPS_REPOS_DIR"], "x")); err == nil {
-		t.Error("the agent wrote into a working copy")
-	}
-}
-
 // While the agent runs, neither its process nor any that it starts, the connector of our server among them, holds a
 // token in environment, arguments or memory. A signal in the middle then leaves nothing: no process, no folder, and a
 // record that says so.
@@ -294,6 +262,7 @@ func carrying(entry string) []int {
 }
 
 // The agent of a session has the toolsets that the operator names, over the folder that the session was started in.
+// assertViews holds that it has no tool of others.
 func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
 	o := newOperator(t)
 	project := t.TempDir()
@@ -305,27 +274,15 @@ func TestAnAgentCallsToolsOfTheToolsetsThatItsSessionGets(t *testing.T) {
 		0o644); err != nil {
 		t.Fatal(err)
 	}
-	for toolsets, want := range map[string]string{"pr,definitions": `"version":"1.2.3"`, "": "No such tool available"} {
-		model := scriptedSession(use("fractary_forge_agent_list", map[string]any{"source": "local"}))
-		stub := newSessionStub(t, model)
-		args := []string{"run", "--json", "--tier", "1"}
-		if toolsets != "" {
-			args = append(args, "--session-toolsets", toolsets)
-		}
-		got := run(t, program{path: claudeops(t), args: args, dir: project, env: o.environment(stub.URL)})
-		if s := decode[sessions](t, got.stdout).Sessions; got.code != 0 || len(s) != 1 || s[0].State != "succeeded" {
-			t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
-		}
-		had := "pr"
-		if toolsets != "" {
-			had = toolsets
-		}
-		if s := decode[sessions](t, got.stdout).Sessions; strings.Join(s[0].Toolsets, ",") != had {
-			t.Errorf("with %q the record has the toolsets %v", toolsets, s[0].Toolsets)
-		}
-		if seen := strings.ReplaceAll(stub.seen(t).everything(), `\`, ""); !strings.Contains(seen, want) {
-			t.Errorf("with %q the agent did not see %s: %.3000s", toolsets, want, seen)
-		}
+	stub := newSessionStub(t, scriptedSession(use("fractary_forge_agent_list", map[string]any{"source": "local"})))
+	got := run(t, program{path: claudeops(t), args: []string{"run", "--json", "--tier", "1", "--session-toolsets",
+		"pr,definitions"}, dir: project, env: o.environment(stub.URL)})
+	s := decode[sessions](t, got.stdout).Sessions
+	if got.code != 0 || len(s) != 1 || s[0].State != "succeeded" || strings.Join(s[0].Toolsets, ",") != "pr,definitions" {
+		t.Fatalf("exit %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+	if seen := strings.ReplaceAll(stub.seen(t).everything(), `\`, ""); !strings.Contains(seen, `"version":"1.2.3"`) {
+		t.Errorf("the agent did not see the version: %.3000s", seen)
 	}
 }
 
@@ -395,28 +352,31 @@ func TestASessionWhoseHandoffStaysUnusableFails(t *testing.T) {
 	}
 }
 
-// reports is a session of tier 1 that hands the finding over to tier 2, where the proposal is made, and notes what each
-// was told.
-func (o operator) reports(t *testing.T, p *proposal, text string) (ran []recorded, told map[int]string) {
+// cycle plays the sessions that begin with one of tier 1, which hands a finding over. What a session of tier 2 does is
+// up to acts. It notes what the session of each tier was asked first.
+func (o operator) cycle(t *testing.T, key, text string, acts model) (ran []recorded, told map[int]string) {
 	t.Helper()
 	told = map[int]string{}
 	got, out := o.run(t, func(asked string, results []seenResult) reply {
+		write := func(file, text string) reply {
+			return free("Write", map[string]any{"file_path": strings.Replace(handoffFile(asked), "handoff.json", file, 1),
+				"content": text})
+		}
+		tier := 1
 		if strings.Contains(asked, "<untrusted_handoff>") {
-			if len(results) == 0 && p != nil {
-				told[2] = asked
-				return use("create_pr", p)
-			}
-			return say("## Proposal\nsee the pull request")
+			tier = 2
 		}
-		if len(results) == 0 {
-			told[1] = asked
-			handoff := `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"disk-warns-late","text":"` +
-				text + `"}]}`
-			return free("Write", map[string]any{"file_path": handoffFile(asked), "content": handoff})
-		}
-		if len(results) == 1 {
-			return free("Write", map[string]any{"file_path": strings.Replace(handoffFile(asked), "handoff.json", "journal.txt",
-				1), "content": "checks/disk.md: " + text})
+		told[tier] = cmp.Or(told[tier], asked)
+		switch {
+		case slices.ContainsFunc(results, func(r seenResult) bool { return r.isError }):
+			t.Errorf("a call of tier %d was refused: %+v", tier, results)
+		case tier == 2:
+			return acts(results)
+		case len(results) == 0:
+			return write("handoff.json", `{"version":1,"recommended_tier":2,"services":["disk"],"findings":[{"key":"`+key+
+				`","text":"`+text+`"}]}`)
+		case len(results) == 1:
+			return write("journal.txt", "checks/disk.md: "+text)
 		}
 		return say("## Status\nattention: " + text)
 	}, "--tier", "1")
@@ -424,6 +384,16 @@ func (o operator) reports(t *testing.T, p *proposal, text string) (ran []recorde
 		t.Fatalf("exit %d: %s%s", out.code, out.stdout, out.stderr)
 	}
 	return got.Sessions, told
+}
+
+// acting makes calls, one after the other, and reports.
+func acting(report string, calls ...model) model {
+	return func(results []seenResult) reply {
+		if n := len(results); n < len(calls) {
+			return calls[n](results)
+		}
+		return say("## Proposal\n" + report)
+	}
 }
 
 func assertTold(t *testing.T, told string, words ...string) {
@@ -435,34 +405,75 @@ func assertTold(t *testing.T, told string, words ...string) {
 	}
 }
 
-// Each session of the real CLI is told of those before it, and a finding that was handed over starts no second session
-// before a person has said something about what came of it.
-func TestSessionsKnowThoseBeforeThemAndHandAFindingOverOnce(t *testing.T) {
+// The story of one finding, played by the real CLI: each session is told of those before it, and knows what to do from
+// its first message and its tools. A finding that was handed over starts no second session before a person has said
+// something about what came of it.
+func TestAFindingIsHandedOverOnceReviewedRevisedAndMerged(t *testing.T) {
 	o := newOperator(t)
-	p := quieterDisk()
-	first, told := o.reports(t, &p, "at 91 % on Monday")
-	if len(first) != 2 || first[1].Counts.Opened != 1 {
+	const late, review = "disk-warns-late", "pr-1-review"
+	first, told := o.cycle(t, late, "at 91 % on Monday", acting("opened #1", func([]seenResult) reply {
+		return use("create_pr", edited(nil, "Warn at 90 %.", "Warn at 85 %."))
+	}))
+	if len(first) != 2 || first[1].Counts.Opened != 1 || !strings.HasPrefix(first[0].Escalation, "escalated to tier 2") {
 		t.Fatalf("recorded %+v", first)
 	}
 	assertTold(t, told[1], "at most 60 turns, 30m", "No shell command is permitted", "checks/*.md, playbooks/*.md")
-	assertTold(t, told[2], "at most 3 files in one pull request of your tier", "disk-warns-late")
+	assertTold(t, told[2], "at most 3 files in one pull request of your tier", late)
+	o.assertDisk(t, quieterDiskBranch, "Warn at 85 %.")
 
-	again, told := o.reports(t, &p, "at 93 % on Tuesday")
+	again, told := o.cycle(t, late, "at 93 % on Tuesday", acting(""))
 	if len(again) != 1 || again[0].Next != "" ||
-		!strings.Contains(again[0].Escalation, "still open: disk-warns-late (tier 2 since ") ||
+		!strings.Contains(again[0].Escalation, "still open: "+late+" (tier 2 since ") ||
 		!strings.Contains(again[0].Escalation, "pull request demo/home-cluster#1") {
 		t.Fatalf("recorded %+v", again)
 	}
-	assertTold(t, told[1], "attention: at 91 % on Monday", "see the pull request", "untrusted_journal",
+	assertTold(t, told[1], "attention: at 91 % on Monday", "opened #1", "untrusted_journal",
 		"Z checks/disk.md: at 91 % on Monday", `demo/home-cluster#1`, `\"state\": \"open\"`, "untrusted_open_findings")
+
+	const words = "Say at which figure it becomes urgent."
+	o.review(t, "request-changes", "--comment", words)
+	revised, told := o.cycle(t, review, "it is to say more", acting("revised #1", func([]seenResult) reply {
+		status := ofFirstPR()
+		status["include"] = []string{"files"}
+		return use("get_pr_status", status)
+	}, func(results []seenResult) reply {
+		revision := edited(1, "Warn at 85 %.", "Warn at 85 %, urgent at 95 %.")
+		if sha := regexp.MustCompile(`"base_sha":"([0-9a-f]{40})"`).FindStringSubmatch(results[0].text); sha != nil {
+			revision["files"].([]any)[0].(map[string]any)["base_sha"] = sha[1]
+		}
+		return use("create_pr", revision)
+	}))
+	if len(revised) != 2 || !strings.Contains(revised[1].Report, "revised #1") {
+		t.Fatalf("the cycle after the review is recorded as %+v", revised)
+	}
+	assertTold(t, told[1], "changes_requested", words)
+	o.assertDisk(t, quieterDiskBranch, "Warn at 85 %, urgent at 95 %.")
+	if got := strings.TrimSpace(o.git(t, "", "rev-list", "--count", "main.."+quieterDiskBranch)); got != "2" {
+		t.Errorf("it has %s commits of its own, want 2", got)
+	}
+	if answered, _ := o.cycle(t, review, "it says more", acting("")); len(answered) != 1 {
+		t.Errorf("after the revision, before a person looked, the cycle is recorded as %+v", answered)
+	}
 
 	o.review(t, "approve")
 	o.review(t, "merge")
-	third, told := o.reports(t, nil, "at 95 % on Wednesday")
-	if len(third) != 2 {
-		t.Errorf("after the merge recorded %+v", third)
+	last, told := o.cycle(t, late, "at 95 % on Friday", acting("done"))
+	if len(last) != 2 {
+		t.Errorf("after the merge recorded %+v", last)
 	}
-	assertTold(t, told[1], `\"state\": \"merged\"`, "at 93 % on Tuesday", "checks/disk.md: at 93 % on Tuesday")
+	assertTold(t, told[1], `\"state\": \"merged\"`, "attention: it says more", "checks/disk.md: at 93 % on Tuesday")
+	o.assertDisk(t, "main", "Warn at 85 %, urgent at 95 %.")
+}
+
+// assertDisk holds that nobody made a branch beside that of the change, and what one has in checks/disk.md.
+func (o operator) assertDisk(t *testing.T, branch, line string) {
+	t.Helper()
+	if got := o.branches(t); branch != "main" && !slices.Equal(got, []string{branch}) {
+		t.Errorf("branches beside main are %v", got)
+	}
+	if got := o.git(t, "", "show", branch+":checks/disk.md"); got != "# Disk\n\n"+line+"\n" {
+		t.Errorf("%s has %q", branch, got)
+	}
 }
 
 // review performs a person's action on the first pull request.

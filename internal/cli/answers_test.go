@@ -42,18 +42,10 @@ type refusing struct {
 func newRefusing(t *testing.T) *refusing {
 	w := &refusing{doors: newDoors(t)}
 	w.env["CLAUDEOPS_TOOLSETS"] = "pr"
-	work := t.TempDir()
-	w.git("clone", "--quiet", w.repo, work)
-	if err := os.MkdirAll(filepath.Join(work, "checks"), 0o750); err != nil {
+	if err := os.RemoveAll(w.repo); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(work, "checks", "disk.md"), []byte("# Disk\n\nWarn at 90 %.\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.git("-C", work, "add", "--all")
-	w.git("-C", work, "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "A check")
-	w.git("-C", work, "push", "--quiet", "origin", "HEAD:main")
+	makeRepository(t, w.repo, streamOf("README.md", "# Infra\n", "checks/disk.md", "# Disk\n\nWarn at 90 %.\n"))
 	w.hide = []string{w.env["CLAUDEOPS_LOCAL_ROOT"], "/srv/git", w.env["CLAUDEOPS_STATE_DIR"], "/var/lib/claudeops",
 		app.User().String(), "uid 1000 (bob)"}
 	w.sent = map[string]any{
@@ -124,14 +116,6 @@ func (w *refusing) forge(status int32) {
 	w.hide = append(w.hide, front.URL, "https://git.example.org", strings.TrimPrefix(front.URL, "http://"),
 		"git.example.org",
 		repo.String(), "joe/infra")
-}
-
-func (w *refusing) policy(text string) {
-	name := filepath.Join(w.TempDir(), "policy.yaml")
-	if err := os.WriteFile(name, []byte("version: 1\n"+text+"\n"), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	w.env["CLAUDEOPS_POLICY"] = name
 }
 
 // opened opens a pull request of ours on the file, with another change.
@@ -231,7 +215,7 @@ func aboutTheWorld() []answered {
 		}, nil, noCall, nil},
 		{fault.LimitReached, "As many pull requests are open as the policy allows.", func(w *refusing) {
 			w.opened()
-			w.policy("caps: {open_prs: 1}")
+			w.policy("caps: {open_prs: 1}\n")
 		}, withFiles(whole("checks/inodes.md", "create", "# Inodes\n")), noCall, nil},
 		{fault.RateLimited, "The forge takes no more requests for now.", failing(429), nil,
 			"the identical call after that time", identical},

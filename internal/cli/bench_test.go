@@ -40,7 +40,7 @@ func BenchmarkCreatePR(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		name := fmt.Sprintf("r%d", i)
-		benchRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"))
+		makeRepository(b, filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", name+".git"), benchStream())
 		raw := benchRequest(b, name)
 		b.StartTimer()
 		result, err := flow.Create(
@@ -70,13 +70,13 @@ func BenchmarkListLocal(b *testing.B) {
 	parts := a.program().Wire(app.Needs{})
 	b.Cleanup(func() { _ = a.program().Close() })
 	at := filepath.Join(env["CLAUDEOPS_LOCAL_ROOT"], "bench", "many.git")
-	benchRepository(b, at)
 	var stream strings.Builder
+	stream.WriteString(benchStream())
 	for i := range many {
 		fmt.Fprintf(&stream, "commit refs/heads/claude-ops/fix/c%d\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\n"+
-			"from refs/heads/main^0\nM 100644 inline checks/n%d.md\ndata 2\ny\n\n", i, i)
+			"from refs/heads/main\nM 100644 inline checks/n%d.md\ndata 2\ny\n\n", i, i)
 	}
-	importInto(b, at, stream.String())
+	makeRepository(b, at, stream.String())
 	heads, err := exec.Command("git", "--git-dir", at, "for-each-ref", "--format=%(refname:short) %(objectname)",
 		"refs/heads/claude-ops").Output()
 	if err != nil {
@@ -117,28 +117,11 @@ func benchRequest(b *testing.B, name string) []byte {
 	return raw
 }
 
-// benchRepository makes a bare repository with 200 files.
-func benchRepository(b *testing.B, dir string) {
-	b.Helper()
-	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main",
-		dir).CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
-	var stream strings.Builder
-	stream.WriteString("commit refs/heads/main\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\n")
+// benchStream is a commit of 201 files.
+func benchStream() string {
+	files := []string{"checks/disk.md", "x\n"}
 	for i := range 200 {
-		fmt.Fprintf(&stream, "M 100644 inline checks/c%d.md\ndata 2\nx\n\n", i)
+		files = append(files, fmt.Sprintf("checks/c%d.md", i), "x\n")
 	}
-	stream.WriteString("M 100644 inline checks/disk.md\ndata 2\nx\n\n")
-	importInto(b, dir, stream.String())
-}
-
-// importInto adds a stream of git fast-import to a repository.
-func importInto(b *testing.B, dir, stream string) {
-	b.Helper()
-	cmd := exec.Command("git", "--git-dir", dir, "fast-import", "--quiet")
-	cmd.Stdin = strings.NewReader(stream)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
+	return streamOf(files...)
 }

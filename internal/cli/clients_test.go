@@ -5,6 +5,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,9 +44,30 @@ func toolsetWorld(t *testing.T) map[string]string {
 	}
 }
 
+// namesIn are the variables in what a client reads as JSON, and form is the text with one line, of NAME, in place of
+// those that are alike but for their names.
+func namesIn(text string) (names []string, form string) {
+	variable := regexp.MustCompile(`^ +"([A-Z_]+)": `)
+	last := ""
+	for line := range strings.Lines(text) {
+		if m := variable.FindStringSubmatch(line); m != nil {
+			names = append(names, m[1])
+			line = strings.Replace(strings.ReplaceAll(line, m[1], "NAME"), ",\n", "\n", 1)
+			if line == last {
+				continue
+			}
+		}
+		last = line
+		form += line
+	}
+	return names, form
+}
+
+// TestWhatEachClientReadsNamesEveryVariable has the list of variables of one client of those that read JSON.
 func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 	t.Parallel()
 	env := toolsetWorld(t)
+	named := map[string][]string{}
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -53,12 +76,17 @@ func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 		"claude": {"--client", "claude"}, "codex": {"--client", "codex"}, "gemini": {"--client", "gemini"},
 		"cursor": {"--client", "cursor"}, "vscode": {"--client", "vscode"},
 		"claude-add": {"--client", "claude", "--add"}, "codex-add": {"--client", "codex", "--add"},
-		"gemini-add":     {"--client", "gemini", "--add"},
-		"claude-socket":  {"--connect", "unix:/run/mcp.sock"},
-		"claude-address": {"--client", "claude", "--url", "https://ops.example.org"},
-		"codex-socket":   {"--connect", "unix:/run/mcp.sock", "--client", "codex"},
-		"codex-address":  {"--client", "codex", "--url", "https://ops.example.org"},
-		"gemini-address": {"--client", "gemini", "--url", "https://ops.example.org"},
+		"gemini-add": {"--client", "gemini", "--add"}, "vscode-add": {"--client", "vscode", "--add"},
+		"claude-socket": {"--connect", "unix:/run/mcp.sock"},
+		"claude-ticket": {"--connect", "unix:/run/mcp.sock", "--ticket-file", "/run/ticket", "--tier", "1", "--dry-run",
+			"--read-only"},
+		"claude-address":     {"--client", "claude", "--url", "https://ops.example.org"},
+		"codex-socket":       {"--connect", "unix:/run/mcp.sock", "--client", "codex"},
+		"codex-address":      {"--client", "codex", "--url", "https://ops.example.org"},
+		"gemini-address":     {"--client", "gemini", "--url", "https://ops.example.org"},
+		"gemini-address-add": {"--client", "gemini", "--url", "https://ops.example.org", "--add"},
+		"cursor-address":     {"--client", "cursor", "--url", "https://ops.example.org"},
+		"vscode-address":     {"--client", "vscode", "--url", "https://ops.example.org"},
 	} {
 		var out, errOut bytes.Buffer
 		code := Run(context.Background(), append([]string{"mcp-config"}, args...),
@@ -70,7 +98,16 @@ func TestWhatEachClientReadsNamesEveryVariable(t *testing.T) {
 		text := strings.NewReplacer(files.Resolve(program), "/bin/claudeops",
 			filepath.Join(filepath.Dir(files.Resolve(program)), "claudeops-connect"), "/bin/claudeops-connect",
 			dir, "/operator").Replace(out.String())
+		names, form := namesIn(text)
+		if named[name] = names; name != "claude" {
+			text = form
+		}
 		compareWithGolden(t, filepath.Join("testdata", "clients", name+".txt"), text)
+	}
+	for _, other := range []string{"gemini", "cursor", "vscode"} {
+		if !slices.Equal(named[other], named["claude"]) {
+			t.Errorf("%s names %v", other, named[other])
+		}
 	}
 }
 

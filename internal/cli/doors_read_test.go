@@ -235,86 +235,60 @@ func TestReadingNeedsTheScopeToRead(t *testing.T) {
 func TestWhatAStatusIncludesIsAskedForAlikeThroughEveryWayIn(t *testing.T) {
 	t.Parallel()
 	d := newReaders(t)
-	o := operationOf(t, "get_pr_status")
 	for include, code := range map[string]string{`["files","diff"]`: "", `["diff"]`: "", `["text"]`: "invalid_argument",
 		`["files","diff","files"]`: "invalid_argument"} {
-		request := `{"repo_owner":"joe","repo_name":"infra","pr_number":1,"include":` + include + `}`
-		rest, ok := d.throughREST(o, request)
-		for door, got := range map[string]outcome{"MCP": d.throughMCP(o, request), "REST": rest,
-			"command line": d.throughCLI(o, request)} {
-			if !ok || got.Code != code {
-				t.Errorf("%s through %s: %+v", include, door, got)
-			}
+		got := d.throughAll(operationOf(t, "get_pr_status"),
+			`{"repo_owner":"joe","repo_name":"infra","pr_number":1,"include":`+include+`}`)
+		if got.Code != code {
+			t.Errorf("%s: %+v", include, got)
 		}
 	}
 }
 
-// A revision of which the gate says no is refused with the same words of the contract through every way in.
+// throughAll sends a request through every way in, and checks that all answer alike.
+func (d *doors) throughAll(o operation.Operation, arguments string) outcome {
+	d.Helper()
+	want := d.throughMCP(o, arguments)
+	if diff := cmp.Diff(want, d.throughCLI(o, arguments)); diff != "" {
+		d.Errorf("%.300s (-MCP +command line):\n%s", arguments, diff)
+	}
+	if got, ok := d.throughREST(o, arguments); ok && !cmp.Equal(want, got) {
+		d.Errorf("%.300s (-MCP +REST):\n%s", arguments, cmp.Diff(want, got))
+	}
+	return want
+}
+
+// A revision of which the gate says no, and answers to a review that may not be posted, are refused with the same words
+// of the contract through every way in. Replies to comments that wait for none are reported first.
 func TestARefusedRevisionIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
 	t.Parallel()
-	d := newDoors(t)
-	d.policy("revise: reviewed\n")
-	var create operation.Operation
-	for _, o := range operation.List(new(app.App).Toolsets()...) {
-		if o.Name == prflow.ToolCreatePR {
-			create = o
-		}
-	}
-	if opened := d.throughMCP(create, goodRequest(create)); opened.Code != "" {
-		t.Fatalf("not opened: %v", opened)
-	}
-	for revises, code := range map[string]string{
-		"1": "duplicate_pr", "7": "not_found", "-1": "invalid_argument", `"one"`: "invalid_argument",
-		"1.5": "invalid_argument",
-	} {
-		arguments := strings.Replace(goodRequest(create), `"title"`, `"revises":`+revises+`,"title"`, 1)
-		arguments = strings.Replace(strings.Replace(arguments, `"create"`, `"update"`, 1), `# Inodes\n`,
-			`# Inodes\n\ndf -i\n`, 1)
-		want := d.throughMCP(create, arguments)
-		if want.Code != code {
-			t.Errorf("revises %s: MCP answers %v, want %s", revises, want, code)
-		}
-		if diff := cmp.Diff(want, d.throughCLI(create, arguments)); diff != "" {
-			t.Errorf("revises %s (-MCP +command line):\n%s", revises, diff)
-		}
-		if got, ok := d.throughREST(create, arguments); !ok || !cmp.Equal(want, got) {
-			t.Errorf("revises %s (-MCP +REST):\n%s", revises, cmp.Diff(want, got))
-		}
-	}
-}
-
-// So are answers to a review that may not be posted. Replies to comments that wait for none are reported first.
-func TestARefusedReplyIsAnsweredAlikeThroughEveryWayIn(t *testing.T) {
-	t.Parallel()
-	d := newDoors(t)
-	var create operation.Operation
-	for _, o := range operation.List(new(app.App).Toolsets()...) {
-		if o.Name == prflow.ToolCreatePR {
-			create = o
-		}
-	}
+	create := operationOf(t, prflow.ToolCreatePR)
 	good := goodRequest(create)
-	if opened := d.throughMCP(create, good); opened.Code != "" {
-		t.Fatalf("not opened: %v", opened)
-	}
-	repo := `"repo_owner":"joe","repo_name":"infra"`
-	for arguments, code := range map[string]string{
-		strings.Replace(good, `"title"`, `"reply":"So.","title"`, 1):                                   "invalid_argument",
-		`{` + repo + `,"revises":1,"reply":"So."}`:                                                     "duplicate_pr",
-		`{` + repo + `,"revises":1,"files":[],"reply":"So.","replies":[{"comment":"9","text":"So."}]}`: "duplicate_pr",
-		`{` + repo + `,"revises":1}`:                                                                   "invalid_argument",
-		`{` + repo + `,"revises":7,"reply":"So."}`:                                                     "not_found",
-		`{` + repo + `,"revises":1,"reply":"key AKIAQ4XK7TZP2LMN5RSW "}`:                               "duplicate_pr",
+	changed := strings.NewReplacer(`"create"`, `"update"`, `# Inodes\n`, `# Inodes\n\ndf -i\n`).Replace(good)
+	revised := func(by string) string { return strings.Replace(changed, `"title"`, `"revises":`+by+`,"title"`, 1) }
+	repo := `{"repo_owner":"joe","repo_name":"infra",`
+	for rules, requests := range map[string]map[string]string{
+		"revise: reviewed\n": {
+			revised("1"): "duplicate_pr", revised("7"): "not_found", revised("-1"): "invalid_argument",
+			revised(`"one"`): "invalid_argument", revised("1.5"): "invalid_argument",
+		},
+		"": {
+			strings.Replace(good, `"title"`, `"reply":"So.","title"`, 1):                            "invalid_argument",
+			repo + `"revises":1,"reply":"So."}`:                                                     "duplicate_pr",
+			repo + `"revises":1,"files":[],"reply":"So.","replies":[{"comment":"9","text":"So."}]}`: "duplicate_pr",
+			repo + `"revises":1}`:                                     "invalid_argument",
+			repo + `"revises":7,"reply":"So."}`:                       "not_found",
+			repo + `"revises":1,"reply":"key AKIAQ4XK7TZP2LMN5RSW "}`: "duplicate_pr",
+		},
 	} {
-		want := d.throughMCP(create, arguments)
-		if want.Code != code {
-			t.Errorf("%s: MCP answers %v, want %s", arguments, want, code)
-		}
-		if diff := cmp.Diff(want, d.throughCLI(create, arguments)); diff != "" {
-			t.Errorf("%s (-MCP +command line):\n%s", arguments, diff)
-		}
-		if got, ok := d.throughREST(create, arguments); !ok || !cmp.Equal(want, got) {
-			t.Errorf("%s (-MCP +REST):\n%s", arguments, cmp.Diff(want, got))
+		d := newReaders(t)
+		d.env["CLAUDEOPS_TIER"] = "2"
+		d.policy(rules)
+		d.serveMCP()
+		for arguments, code := range requests {
+			if got := d.throughAll(create, arguments); got.Code != code {
+				t.Errorf("%s%s: %v, want %s", rules, arguments, got, code)
+			}
 		}
 	}
 }

@@ -38,6 +38,7 @@ const doorToken = "a-token-of-the-door-tests"
 
 type doors struct {
 	*localWorld
+	token   string // of requests over REST
 	more    []operation.Toolset
 	servers map[string]http.Handler // that were made for REST, by their environment
 	shells  map[string]*app.App     // that commands share, by their environment
@@ -48,7 +49,7 @@ type doors struct {
 }
 
 func newDoors(t *testing.T, more ...operation.Toolset) *doors {
-	d := &doors{localWorld: newLocalWorld(t), more: more, servers: map[string]http.Handler{},
+	d := &doors{localWorld: newLocalWorld(t), token: doorToken, more: more, servers: map[string]http.Handler{},
 		shells: map[string]*app.App{}}
 	delete(d.env, "CLAUDEOPS_WEBHOOK_URL")
 	d.env["CLAUDEOPS_API_TOKENS"] = doorToken
@@ -175,21 +176,10 @@ func (d *doors) ask(id int, method, params string) (result map[string]any) {
 	return nil
 }
 
-// mcp answers one request after the greeting, by a server of its own.
+// mcp is the result of one request after the greeting, by a server of its own.
 func (d *doors) mcp(method, params string) map[string]any {
 	d.Helper()
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-		`"clientInfo":{"name":"tester","version":"9"}}}`
-	var out bytes.Buffer
-	a := d.app(hello+"\n"+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params), &out)
-	a.args = []string{"mcp-server"}
-	root := a.rootCommand()
-	root.SetArgs([]string{"mcp-server"})
-	if err := root.ExecuteContext(context.Background()); err != nil {
-		d.Fatal(err)
-	}
-	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
-	result, _ := d.parse(lines[len(lines)-1])["result"].(map[string]any)
+	result, _ := d.mcpAnswer(false, method, params)
 	return result
 }
 
@@ -287,50 +277,58 @@ func (d *doors) rest(method, target, body string) (int, map[string]any) {
 	r := httptest.NewRequest(method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:50000"
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+doorToken)
+	r.Header.Set("Authorization", "Bearer "+d.token)
 	out := httptest.NewRecorder()
 	d.server().ServeHTTP(out, r)
 	return out.Code, d.parse(out.Body.Bytes())
 }
 
-// throughREST says the same by path and query where a route has no body. Some things cannot be said that way: ok is
-// false.
-func (d *doors) throughREST(o operation.Operation, arguments string) (out outcome, ok bool) {
+// restRequest says what the arguments say by path and query where a route has no body. Some things cannot be said that
+// way: ok is false.
+func (d *doors) restRequest(o operation.Operation, arguments string) (target, body string, ok bool) {
 	d.Helper()
-	target, body := "/api/v1"+o.Route.Path, arguments
-	if o.Route.MaxBody == 0 {
-		body = ""
-		query := url.Values{}
-		given := d.parse([]byte(arguments))
-		for _, f := range operation.Fields(o.Input) {
-			name := f.JSON
-			value, has := given[name]
-			delete(given, name)
-			_, isText := value.(string)
-			part := f.Tag.Get("path")
-			switch {
-			case !has && part != "", has && f.Type.Kind() == reflect.String && !isText:
-				return out, false
-			case part != "":
-				target = strings.Replace(target, "{"+part+"}", url.PathEscape(fmt.Sprint(value)), 1)
-			case has && f.Type.Kind() == reflect.Slice:
-				list, isList := value.([]any)
-				for _, one := range list {
-					text, isText := one.(string)
-					isList = isList && isText
-					query.Add(name, text)
-				}
-				if !isList {
-					return out, false
-				}
-			case has:
-				query.Set(name, fmt.Sprint(value))
+	target = "/api/v1" + o.Route.Path
+	if o.Route.MaxBody > 0 {
+		return target, arguments, true
+	}
+	query := url.Values{}
+	given := d.parse([]byte(arguments))
+	for _, f := range operation.Fields(o.Input) {
+		name := f.JSON
+		value, has := given[name]
+		delete(given, name)
+		_, isText := value.(string)
+		part := f.Tag.Get("path")
+		switch {
+		case !has && part != "", has && f.Type.Kind() == reflect.String && !isText:
+			return "", "", false
+		case part != "":
+			target = strings.Replace(target, "{"+part+"}", url.PathEscape(fmt.Sprint(value)), 1)
+		case has && f.Type.Kind() == reflect.Slice:
+			list, isList := value.([]any)
+			for _, one := range list {
+				text, isText := one.(string)
+				isList = isList && isText
+				query.Add(name, text)
 			}
-		}
-		for name, value := range given {
+			if !isList {
+				return "", "", false
+			}
+		case has:
 			query.Set(name, fmt.Sprint(value))
 		}
-		target += "?" + query.Encode()
+	}
+	for name, value := range given {
+		query.Set(name, fmt.Sprint(value))
+	}
+	return target + "?" + query.Encode(), "", true
+}
+
+func (d *doors) throughREST(o operation.Operation, arguments string) (out outcome, ok bool) {
+	d.Helper()
+	target, body, ok := d.restRequest(o, arguments)
+	if !ok {
+		return out, false
 	}
 	status, answer := d.rest(o.Route.Method, target, body)
 	if status < 300 {
@@ -486,43 +484,13 @@ func TestEveryLimitIsTheSameThroughEveryWayIn(t *testing.T) {
 			t.Errorf("%s: the good request is refused: %v", o.Name, good)
 		}
 		for what, arguments := range brokenRequests(t, o) {
-			want := d.throughMCP(o, arguments)
+			want := d.throughAll(o, arguments)
 			asWanted := want.Code == string(fault.InvalidArgument) && len(want.Paths) > 0
 			if d.hasForm(o) {
 				asWanted = want.Form != "" && want.Form != good.Form
 			}
 			if !asWanted {
 				t.Errorf("%s, %s: MCP answers %v to %.200s", o.Name, what, want, arguments)
-			}
-			if diff := cmp.Diff(want, d.throughCLI(o, arguments)); diff != "" {
-				t.Errorf("%s, %s (-MCP +command line):\n%s", o.Name, what, diff)
-			}
-			if got, ok := d.throughREST(o, arguments); ok && !cmp.Equal(want, got) {
-				t.Errorf("%s, %s (-MCP +REST):\n%s", o.Name, what, cmp.Diff(want, got))
-			}
-		}
-	}
-}
-
-func TestTheLowestTierOfAnOperationIsWhatEveryWayInKeepsTo(t *testing.T) {
-	t.Parallel()
-	for tier := gitprovider.TierObserve; tier <= gitprovider.TierRemediate; tier++ {
-		d := newDoors(t)
-		d.env["CLAUDEOPS_TIER"] = strconv.Itoa(int(tier))
-		d.serveMCP()
-		for _, o := range operation.List(new(app.App).Toolsets()...) {
-			if o.Tool.Title == "" || o.Route.Method == "" {
-				continue
-			}
-			rest, ok := d.throughREST(o, goodRequest(o))
-			for door, got := range map[string]outcome{
-				"MCP": d.throughMCP(o, goodRequest(o)), "command line": d.throughCLI(o, goodRequest(o)),
-				"REST": rest,
-			} {
-				denied := got.Code == string(fault.TierDenied) || strings.Contains(got.Form, o.Name+" needs tier ")
-				if ok && denied != (tier < o.Needs.Tier) {
-					t.Errorf("%s at tier %d through %s: %v", o.Name, tier, door, got)
-				}
 			}
 		}
 	}

@@ -3,11 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,21 +31,56 @@ var emptyRecords storetest.Template
 
 func newLocalWorld(t *testing.T) *localWorld {
 	t.Helper()
-	root, work, state := t.TempDir(), t.TempDir(), t.TempDir()
+	root, state := t.TempDir(), t.TempDir()
 	emptyRecords.Put(t, state)
 	w := &localWorld{T: t, repo: filepath.Join(root, "joe", "infra.git"), env: map[string]string{
 		"CLAUDEOPS_LOCAL_ROOT": root, "CLAUDEOPS_STATE_DIR": state, "CLAUDEOPS_TIER": "2",
 		"PATH":                  os.Getenv("PATH"),
 		"CLAUDEOPS_WEBHOOK_URL": "http://127.0.0.1:1/nobody-listens", "CLAUDEOPS_WEBHOOK_SECRET": "a-secret-for-notices",
 	}}
-	if err := os.WriteFile(filepath.Join(work, "README.md"), []byte("# Infra\n"), 0o600); err != nil {
+	makeRepository(t, w.repo, streamOf("README.md", "# Infra\n"))
+	return w
+}
+
+// repositories are functions that give a bare repository which is made once, by the stream of git fast-import for it.
+var repositories sync.Map
+
+// makeRepository makes a bare repository of a stream: git takes longer to make one than a copy does.
+func makeRepository(t testing.TB, dir, stream string) {
+	t.Helper()
+	made, _ := repositories.LoadOrStore(stream, sync.OnceValues(func() (string, error) {
+		folder, err := os.MkdirTemp(os.Getenv("CLAUDEOPS_TEST_SCRATCH"), "repository-")
+		if err != nil {
+			return "", err
+		}
+		for _, args := range [][]string{{"init", "--quiet", "--template=", "--bare", "--initial-branch=main"},
+			{"fast-import", "--quiet"}} {
+			cmd := exec.Command("git", append([]string{"--git-dir", folder}, args...)...)
+			cmd.Stdin = strings.NewReader(stream)
+			cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return "", fmt.Errorf("git %v: %w: %s", args, err, out)
+			}
+		}
+		return folder, nil
+	}))
+	folder, err := made.(func() (string, error))()
+	if err == nil {
+		err = os.CopyFS(dir, os.DirFS(folder))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	w.git("init", "--quiet", "--template=", "--initial-branch=main", work)
-	w.git("-C", work, "add", "--all")
-	w.git("-C", work, "-c", "user.name=ann", "-c", "user.email=ann@example.org", "commit", "--quiet", "-m", "first")
-	w.git("clone", "--quiet", "--template=", "--bare", work, w.repo)
-	return w
+}
+
+// streamOf is a commit on main for git fast-import. files are pairs of a path and a text.
+func streamOf(files ...string) string {
+	var b strings.Builder
+	b.WriteString("commit refs/heads/main\ncommitter ann <ann@example.org> 1767225600 +0000\ndata 0\n")
+	for i := 0; i < len(files); i += 2 {
+		fmt.Fprintf(&b, "M 100644 inline %s\ndata %d\n%s\n", files[i], len(files[i+1]), files[i+1])
+	}
+	return b.String() + "\n"
 }
 
 func (w *localWorld) git(args ...string) string {

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -247,17 +248,15 @@ func (s *signedInWorld) opens(way string, propose func(body map[string]any) stri
 	s.Helper()
 	body := newFile()
 	body["title"] = "By " + way
-	var answer struct {
-		Number int
-		Result struct {
-			Structured struct{ Number int } `json:"structuredContent"`
-		}
-	}
+	var byREST struct{ Number int }
+	var byTool toolAnswer
 	text := propose(body)
-	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Number+answer.Result.Structured.Number == 0 {
+	err := errors.Join(json.Unmarshal([]byte(text), &byREST), json.Unmarshal([]byte(text), &byTool))
+	number := byREST.Number + byTool.Result.Structured.Number
+	if err != nil || number == 0 {
 		s.Fatalf("%s: %s", way, text)
 	}
-	return answer.Number + answer.Result.Structured.Number
+	return number
 }
 
 // state is all that a decision may change.

@@ -212,7 +212,7 @@ func TestValuesAreCompleted(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	shapeRepository(t, filepath.Join(dir, "root", "demo", "home.git"))
+	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
 	delete(env, "CLAUDEOPS_REPOS")
 	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
 		t.Fatal(err)

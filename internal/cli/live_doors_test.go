@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,12 +19,8 @@ import (
 // looks is what the operator's own token gets that reads the pull request of demo/home by REST.
 func (s *signedInWorld) looks() fault.Code {
 	s.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		s.Fatal(err)
-	}
 	_, text := s.get(s.address+"/api/v1/prs/1?repo_owner=demo&repo_name=home",
-		http.Header{"Authorization": {"Bearer " + seed.token}})
+		s.bearer(""))
 	var answer struct{ Code fault.Code }
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		s.Fatalf("%s: %v", text, err)
@@ -75,11 +72,7 @@ func (s *signedInWorld) runs() (code fault.Code) {
 // signsInByToken is the status of a browser that signs in with the operator's token.
 func (s *signedInWorld) signsInByToken() int {
 	s.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		s.Fatal(err)
-	}
-	return s.status(http.MethodPost, s.address+"/sign-in", `{"token":"`+seed.token+`"}`,
+	return s.status(http.MethodPost, s.address+"/sign-in", `{"token":"`+s.seed().token+`"}`,
 		http.Header{"Content-Type": {"application/json"}})
 }
 
@@ -113,6 +106,8 @@ func (s *signedInWorld) revokes() int {
 const greetingOfTest = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
 	`"capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}`
 
+const initializedOfTest = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+
 func toolCall(tool string, arguments any) string {
 	call, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call",
 		"params": map[string]any{"name": tool, "arguments": arguments}})
@@ -127,9 +122,16 @@ type toolAnswer struct {
 	ID     int
 	Code   fault.Code // of a request that was not admitted
 	Result struct {
-		Structured struct{ Error struct{ Code fault.Code } } `json:"structuredContent"`
+		Structured struct {
+			Error  struct{ Code fault.Code }
+			DryRun bool `json:"dry_run"`
+			Number int
+		} `json:"structuredContent"`
 	}
 }
+
+// code is that of the refusal, "" for none.
+func (a toolAnswer) code() fault.Code { return cmp.Or(a.Code, a.Result.Structured.Error.Code) }
 
 // olderCalls is what ann's agent gets in a session as clients before 2026-07-28 have one.
 func (s *signedInWorld) olderCalls(tool string, arguments any) fault.Code {
@@ -145,8 +147,7 @@ func (s *signedInWorld) olderCalls(tool string, arguments any) fault.Code {
 	begun, text := s.exchangeOf(http.MethodPost, s.address+"/mcp", greetingOfTest, headers(""))
 	session := begun.Header.Get("Mcp-Session-Id")
 	if session != "" {
-		s.status(http.MethodPost, s.address+"/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-			headers(session))
+		s.status(http.MethodPost, s.address+"/mcp", initializedOfTest, headers(session))
 		_, text = s.exchangeOf(http.MethodPost, s.address+"/mcp", toolCall(tool, arguments), headers(session))
 		defer s.status(http.MethodDelete, s.address+"/mcp", "", headers(session))
 	}
@@ -159,10 +160,7 @@ func (s *signedInWorld) olderCalls(tool string, arguments any) fault.Code {
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || session == "" && answer.Code == "" {
 		s.Fatalf("%d %s: %v", begun.StatusCode, text, err)
 	}
-	if answer.Code != "" {
-		return answer.Code
-	}
-	return answer.Result.Structured.Error.Code
+	return answer.code()
 }
 
 // ownAgent is a process `claudeops mcp-server` of its own, which serves an agent over stdio as long as the test runs.
@@ -204,8 +202,7 @@ func (s *signedInWorld) ownAgent() *ownAgent {
 		}
 	}()
 	a := &ownAgent{s, toServer, answers}
-	_, err := fmt.Fprintf(toServer, "%s\n%s\n", greetingOfTest, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	if err != nil {
+	if _, err := fmt.Fprintf(toServer, "%s\n%s\n", greetingOfTest, initializedOfTest); err != nil {
 		s.Fatal(err)
 	}
 	return a
@@ -220,5 +217,5 @@ func (a *ownAgent) calls(tool string, arguments any) fault.Code {
 	if !there {
 		a.Fatal("mcp-server has ended")
 	}
-	return answer.Result.Structured.Error.Code
+	return answer.code()
 }

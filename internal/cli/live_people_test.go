@@ -414,29 +414,17 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 		s.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	call, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call",
-		"params": map[string]any{"name": tool, "arguments": arguments}})
-	if err != nil {
-		s.Fatal(err)
-	}
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
-		`"capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}` + "\n" +
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
-	if _, err := fmt.Fprintf(conn, "%s%s\n", hello, call); err != nil {
+	if _, err := fmt.Fprintf(conn, "%s\n%s\n%s\n", greetingOfTest, initializedOfTest,
+		toolCall(tool, arguments)); err != nil {
 		s.Fatal(err)
 	}
 	for answers := json.NewDecoder(conn); ; {
-		var answer struct {
-			ID     int
-			Result struct {
-				Structured struct{ Error struct{ Code fault.Code } } `json:"structuredContent"`
-			}
-		}
+		var answer toolAnswer
 		if err := answers.Decode(&answer); err != nil {
 			s.Fatal(err)
 		}
 		if answer.ID == 2 {
-			return answer.Result.Structured.Error.Code
+			return answer.code()
 		}
 	}
 }
@@ -444,19 +432,11 @@ func (s *signedInWorld) socketCalls(tool string, arguments any) fault.Code {
 func (s *signedInWorld) agentCalls(tool string, arguments any) fault.Code {
 	s.Helper()
 	raw := s.rawCall(s.address, s.agent, "t", tool, arguments)
-	var answer struct {
-		Code   fault.Code
-		Result struct {
-			Structured struct{ Error struct{ Code fault.Code } } `json:"structuredContent"`
-		}
-	}
+	var answer toolAnswer
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		s.Fatalf("%s: %v", raw, err)
 	}
-	if answer.Code != "" {
-		return answer.Code
-	}
-	return answer.Result.Structured.Error.Code
+	return answer.code()
 }
 
 // terminal proposes at the command line.

@@ -309,28 +309,18 @@ func TestAPromptHasTheReviewToAnswer(t *testing.T) {
 	}
 }
 
-func TestAPromptSaysThatNoReviewCanBeAnswered(t *testing.T) {
+func TestAPromptSaysThatNothingMayBeAnswered(t *testing.T) {
 	t.Parallel()
-	d := newReaders(t)
-	d.env["CLAUDEOPS_TIER"] = "2"
-	c, _ := d.connect()
-	text, err := d.prompt(c, "answer-review", map[string]string{"repository": "joe/infra", "number": "1"})
-	if err != nil || !strings.Contains(text, "Propose nothing") || strings.Contains(text, "call create_pr") ||
-		!strings.Contains(text, "nothing to answer") {
-		t.Errorf("%v\n%s", err, text)
-	}
-}
-
-func TestAPromptSaysThatARevisionIsNotLet(t *testing.T) {
-	t.Parallel()
-	d := newReaders(t)
-	d.env["CLAUDEOPS_TIER"] = "2"
-	d.policy("revise: reviewed\n")
-	c, _ := d.connect()
-	text, err := d.prompt(c, "answer-review", map[string]string{"repository": "joe/infra", "number": "1"})
-	if err != nil || !strings.Contains(text, "Propose nothing") || strings.Contains(text, "call create_pr") ||
-		!strings.Contains(text, `"revise": "no: `) {
-		t.Errorf("%v\n%s", err, text)
+	for rules, why := range map[string]string{"": "nothing to answer", "revise: reviewed\n": `"revise": "no: `} {
+		d := newReaders(t)
+		d.env["CLAUDEOPS_TIER"] = "2"
+		d.policy(rules)
+		c, _ := d.connect()
+		text, err := d.prompt(c, "answer-review", map[string]string{"repository": "joe/infra", "number": "1"})
+		if err != nil || !strings.Contains(text, "Propose nothing") || strings.Contains(text, "call create_pr") ||
+			!strings.Contains(text, why) {
+			t.Errorf("%s%v\n%s", rules, err, text)
+		}
 	}
 }
 
@@ -392,6 +382,7 @@ func (d *doors) mcpAnswer(modern bool, method, params string) (result, failure m
 	}
 	var out bytes.Buffer
 	a := d.app(greeting+fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":%s}`, method, params)+"\n", &out)
+	a.args = []string{"mcp-server"}
 	root := a.rootCommand()
 	root.SetArgs([]string{"mcp-server"})
 	if err := root.ExecuteContext(context.Background()); err != nil {

@@ -149,11 +149,7 @@ func (w *peopleWorld) actInManyWays(address, agent string) {
 
 func (w *peopleWorld) rowsOverREST(address string) (out []rowOfTest) {
 	w.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
-	_, text := w.get(address+"/api/v1/audit?limit=100", http.Header{"Authorization": {"Bearer " + seed.token}})
+	_, text := w.get(address+"/api/v1/audit?limit=100", w.bearer(""))
 	var list struct{ Entries []rowOfTest }
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Entries) < 15 {
 		w.Fatalf("%d rows, %v: %s", len(list.Entries), err, text)
@@ -187,12 +183,8 @@ func (w *peopleWorld) compareTerminal(rows []rowOfTest) {
 // comparePages asks the export, the activity, the page of each row and the steps of each change.
 func (w *peopleWorld) comparePages(address string, rows []rowOfTest) {
 	w.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
 	page := func(path string) string {
-		_, text := w.get(address+path, http.Header{"Authorization": {"Bearer " + seed.token}})
+		_, text := w.get(address+path, w.bearer(""))
 		return text
 	}
 	exported := map[int64]string{}

@@ -144,13 +144,10 @@ func lookupIn(env map[string]string) func(string) (string, bool) {
 // newPeopleWorld copies the seed. In values of env, $DIR is the folder of the world.
 func newPeopleWorld(t *testing.T, env map[string]string) *peopleWorld {
 	t.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := &peopleWorld{T: t, dir: t.TempDir(), rows: rowsOfSeed}
+	seed := w.seed()
 	syscall.ForkLock.RLock() // no child may inherit the copied program, opened for writing: it could not be run (ETXTBSY)
-	err = os.CopyFS(w.dir, os.DirFS(seed.dir))
+	err := os.CopyFS(w.dir, os.DirFS(seed.dir))
 	syscall.ForkLock.RUnlock()
 	if err != nil {
 		t.Fatal(err)
@@ -171,13 +168,28 @@ func (w *peopleWorld) plain() func(string) (string, bool) { return w.asAnn(peopl
 // asAnn adds ann's token to an environment.
 func (w *peopleWorld) asAnn(env map[string]string) func(string) (string, bool) {
 	w.Helper()
+	env = maps.Clone(env)
+	env["CLAUDEOPS_TOKEN"] = w.seed().token
+	return lookupIn(env)
+}
+
+// seed is what the world is a copy of.
+func (w *peopleWorld) seed() peopleSeed {
+	w.Helper()
 	seed, err := seedOfPeople()
 	if err != nil {
 		w.Fatal(err)
 	}
-	env = maps.Clone(env)
-	env["CLAUDEOPS_TOKEN"] = seed.token
-	return lookupIn(env)
+	return seed
+}
+
+// bearer are the headers of a request with a secret, or with ann's token for "".
+func (w *peopleWorld) bearer(secret string) http.Header {
+	w.Helper()
+	if secret == "" {
+		secret = w.seed().token
+	}
+	return http.Header{"Authorization": {"Bearer " + secret}, "Content-Type": {"application/json"}}
 }
 
 // command runs a command, and returns its answer and its exit code.
@@ -218,7 +230,7 @@ func (w *peopleWorld) throughPage(page, path string, body any) (code fault.Code)
 	w.Helper()
 	ask := func(address string) {
 		if page != "" {
-			w.look(address + page)
+			w.get(address+page, w.bearer(""))
 		}
 		code = w.post(address+page+path, body)
 	}
@@ -271,12 +283,8 @@ func (w *peopleWorld) serving(do func(address string), flags ...string) (said fu
 // seeded returns texts with what the seed has: $HEAD is the head commit of the pull request in demo/home.
 func (w *peopleWorld) seeded(texts []string) (out []string) {
 	w.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
 	for _, text := range texts {
-		out = append(out, strings.ReplaceAll(text, "$HEAD", seed.head))
+		out = append(out, strings.ReplaceAll(text, "$HEAD", w.seed().head))
 	}
 	return out
 }
@@ -300,30 +308,12 @@ func (w *peopleWorld) moveBranch() {
 		git("commit-tree", "-p", head, "-m", "more", head+"^{tree}"))
 }
 
-// look asks for a page.
-func (w *peopleWorld) look(address string) {
-	w.Helper()
-	r, err := http.NewRequestWithContext(w.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		w.Fatal(err)
-	}
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+seed.token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
-	_ = answer.Body.Close()
-}
-
 func (w *peopleWorld) post(address string, body any) fault.Code {
 	w.Helper()
-	contentType, text := "application/json", ""
+	headers, text := w.bearer(""), ""
 	if form, isForm := body.(url.Values); isForm {
-		contentType, text = "application/x-www-form-urlencoded", form.Encode()
+		headers.Set("Content-Type", "application/x-www-form-urlencoded")
+		text = form.Encode()
 	} else if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {
@@ -331,32 +321,13 @@ func (w *peopleWorld) post(address string, body any) fault.Code {
 		}
 		text = string(raw)
 	}
-	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, address, strings.NewReader(text))
-	if err != nil {
-		w.Fatal(err)
-	}
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
-	r.Header.Set("Content-Type", contentType)
-	r.Header.Set("Authorization", "Bearer "+seed.token)
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer answer.Body.Close()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
-	if answer.StatusCode < http.StatusBadRequest {
+	status, answer := w.ask(http.MethodPost, address, text, headers)
+	if status < http.StatusBadRequest {
 		return ""
 	}
 	var problem struct{ Code fault.Code }
-	if err := json.Unmarshal(raw, &problem); err != nil || problem.Code.HTTPStatus() != answer.StatusCode {
-		w.Fatalf("status %d: %s", answer.StatusCode, raw)
+	if err := json.Unmarshal([]byte(answer), &problem); err != nil || problem.Code.HTTPStatus() != status {
+		w.Fatalf("status %d: %s", status, answer)
 	}
 	return problem.Code
 }

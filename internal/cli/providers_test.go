@@ -38,30 +38,6 @@ func TestCloneURLsBeginWithTheAddressOfPagesNotOfTheAPI(t *testing.T) {
 	}
 }
 
-// A forge in the LAN over plain http is refused with the variable that permits it, which is named once.
-func TestPlainHTTPIsNamedOnce(t *testing.T) {
-	t.Parallel()
-	w := newLocalWorld(t)
-	delete(w.env, "CLAUDEOPS_LOCAL_ROOT")
-	w.env["GITEA_URL"], w.env["GITEA_TOKEN"] = "http://gitea.lan:3000", "gitea-token-of-the-forge"
-	for _, command := range []string{"pr list --repo joe/infra", "pr status 1 --repo joe/infra", "doctor"} {
-		var out bytes.Buffer
-		a := &commandLine{streams: Streams{In: strings.NewReader(""), Out: &out, Err: &out}, lookup: w.lookup}
-		root := a.rootCommand()
-		root.SetArgs(strings.Fields(command))
-		if err := root.ExecuteContext(t.Context()); err != nil {
-			a.renderError(err)
-		}
-		if err := a.program().Close(); err != nil {
-			t.Error(err)
-		}
-		if text := out.String(); strings.Count(text, "CLAUDEOPS_FORGE_PLAIN_HTTP") != 1 ||
-			strings.Count(text, "[provider_disabled]") > 1 {
-			t.Errorf("%s: %s", command, text)
-		}
-	}
-}
-
 func TestAWorkingCopyIsUpdatedFromWhereTheOperatorSaysAlone(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{

@@ -20,15 +20,12 @@ func TestRefusalsOfOneKindAreOneRowAtEveryRoute(t *testing.T) {
 	})
 	var viewer struct{ Token string }
 	w.read(&viewer, "token", "create", "--name", "eve", "--scopes", "read")
-	as := func() http.Header {
-		return http.Header{"Authorization": {"Bearer " + viewer.Token}, "Content-Type": {"application/json"}}
-	}
 	refused := 0
 	w.serving(func(address string) {
 		var api struct {
 			Paths map[string]map[string]any
 		}
-		if _, text := w.get(address+"/openapi.json", as()); json.Unmarshal([]byte(text), &api) != nil {
+		if _, text := w.get(address+"/openapi.json", w.bearer(viewer.Token)); json.Unmarshal([]byte(text), &api) != nil {
 			t.Fatal(text)
 		}
 		for path, methods := range api.Paths {
@@ -38,7 +35,7 @@ func TestRefusalsOfOneKindAreOneRowAtEveryRoute(t *testing.T) {
 			target := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "1")
 			status := 0
 			for range 12 {
-				status = w.status(http.MethodPost, address+target, "{}", as())
+				status = w.status(http.MethodPost, address+target, "{}", w.bearer(viewer.Token))
 			}
 			if status == http.StatusForbidden {
 				refused++

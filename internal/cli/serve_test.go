@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -120,19 +118,11 @@ func TestWhatAPageFetchesIsInTheAudit(t *testing.T) {
 	far := filepath.Join(dir, "far", "joe", "infra")
 	url := "file://" + filepath.ToSlash(far)
 	operationtest.WriteFiles(t, dir, map[string]string{
-		"far/joe/infra/ask.md": "Ask.\n", "home/.keep": "", "project/.keep": "",
+		"home/.keep": "", "project/.keep": "",
 		"agentpack/repo/agentpack.yaml": "version: 1\nprofiles: {default: {include_modules: [p]}}\ntargets: {vscode: " +
 			"{}}\nmodules: [{id: p, type: prompt, source: {git: {url: '" + url + "'}}}]\n",
 	})
-	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"},
-		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "x"}} {
-		cmd := exec.Command("git", args...)
-		cmd.Dir = far
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
+	makeRepository(t, far, streamOf("ask.md", "Ask.\n"))
 	env := map[string]string{
 		"HOME": filepath.Join(dir, "home"), "CLAUDEOPS_STATE_DIR": filepath.Join(dir, "state"),
 		"AGENTPACK_HOME": filepath.Join(dir, "agentpack"), "CLAUDEOPS_TOOLSETS": "pr,deploy",

@@ -349,8 +349,7 @@ func TestTheSecretsOfARunningServerAreThoseOfNow(t *testing.T) {
 			if got := w.opens(address, login); step.name != "as it was" && got == http.StatusOK {
 				t.Errorf("%s: a browser that has signed in with the first token reads: %d", step.name, got)
 			}
-			seed, _ := seedOfPeople()
-			if got := w.reads(address, seed.token); got != http.StatusOK {
+			if got := w.reads(address, w.seed().token); got != http.StatusOK {
 				t.Errorf("%s: who is in by another token gets %d", step.name, got)
 			}
 			said := w.health(address)
@@ -410,7 +409,7 @@ func TestDoctorSaysByWhichRulesTheServerJudges(t *testing.T) {
 // reads asks over REST with a token, and returns the status.
 func (w *peopleWorld) reads(address, token string) int {
 	w.Helper()
-	return w.status(http.MethodGet, address+"/api/v1/me", "", http.Header{"Authorization": {"Bearer " + token}})
+	return w.status(http.MethodGet, address+"/api/v1/me", "", w.bearer(token))
 }
 
 // opens opens a page with the cookie of a login, and returns the status.
@@ -433,17 +432,8 @@ func (w *peopleWorld) delivers(address, secret string) int {
 // loginBy signs a browser in with a token, and returns its cookie.
 func (w *peopleWorld) loginBy(address, token string) string {
 	w.Helper()
-	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, address+"/sign-in",
-		strings.NewReader(`{"token":"`+token+`"}`))
-	if err != nil {
-		w.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer answer.Body.Close()
+	answer, _ := w.exchangeOf(http.MethodPost, address+"/sign-in", `{"token":"`+token+`"}`,
+		http.Header{"Content-Type": {"application/json"}})
 	if len(answer.Cookies()) != 1 {
 		w.Fatalf("signing in: %d", answer.StatusCode)
 	}
@@ -453,16 +443,14 @@ func (w *peopleWorld) loginBy(address, token string) string {
 // tellOfBrokenPolicy counts the pages that say that the policy is broken, and all that were asked. The health is one.
 func (w *peopleWorld) tellOfBrokenPolicy(address string) (tell, all int) {
 	w.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
 	pages := map[string]string{"/healthz?detail=1": "nonsense"}
 	for _, page := range []string{"/", "/changes", "/audit", "/sessions", "/tokens", "/policy", "/doctor"} {
 		pages[page] = "Policy stops every proposal"
 	}
+	headers := w.bearer("")
+	headers.Set("Accept", "text/html")
 	for page, says := range pages {
-		_, text := w.get(address+page, http.Header{"Authorization": {"Bearer " + seed.token}, "Accept": {"text/html"}})
+		_, text := w.get(address+page, headers)
 		if strings.Contains(text, says) {
 			tell++
 		}
@@ -473,11 +461,7 @@ func (w *peopleWorld) tellOfBrokenPolicy(address string) (tell, all int) {
 // health returns /healthz in detail for ann.
 func (w *peopleWorld) health(address string) string {
 	w.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
-	_, body := w.get(address+"/healthz?detail=1", http.Header{"Authorization": {"Bearer " + seed.token}})
+	_, body := w.get(address+"/healthz?detail=1", w.bearer(""))
 	return body
 }
 
@@ -584,11 +568,7 @@ func (w *peopleWorld) lists(address, agent string) fault.Code {
 // asks posts to REST with ann's token.
 func (w *peopleWorld) asks(address string, body any) (code fault.Code, dryRun bool) {
 	w.Helper()
-	seed, err := seedOfPeople()
-	if err != nil {
-		w.Fatal(err)
-	}
-	raw := w.send(address, body, http.Header{"Authorization": {"Bearer " + seed.token}})
+	raw := w.send(address, body, w.bearer(""))
 	var answer struct {
 		Code   fault.Code
 		DryRun bool `json:"dry_run"`
@@ -603,18 +583,11 @@ func (w *peopleWorld) asks(address string, body any) (code fault.Code, dryRun bo
 func (w *peopleWorld) calls(address, agent, tool string, arguments any) (code fault.Code, dryRun bool) {
 	w.Helper()
 	raw := w.rawCall(address, agent, "t", tool, arguments)
-	var answer struct {
-		Result struct {
-			Structured struct {
-				Error  struct{ Code fault.Code }
-				DryRun bool `json:"dry_run"`
-			} `json:"structuredContent"`
-		}
-	}
+	var answer toolAnswer
 	if err := json.Unmarshal(raw, &answer); err != nil || !strings.Contains(string(raw), `"structuredContent"`) {
 		w.Fatalf("%s: %v", raw, err)
 	}
-	return answer.Result.Structured.Error.Code, answer.Result.Structured.DryRun
+	return answer.code(), answer.Result.Structured.DryRun
 }
 
 // rawCall calls a tool at /mcp for a client that calls itself by a name.
@@ -630,7 +603,8 @@ func (w *peopleWorld) rawCall(address, agent, client, tool string, arguments any
 				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
 			}}},
 		http.Header{"Authorization": {"Bearer " + agent}, "Accept": {"application/json"},
-			"Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}},
+			"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {version}, "Mcp-Method": {"tools/call"},
+			"Mcp-Name": {tool}},
 	)
 }
 
@@ -640,22 +614,8 @@ func (w *peopleWorld) send(address string, body any, headers http.Header) []byte
 	if err != nil {
 		w.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(w.Context(), http.MethodPost, address, strings.NewReader(string(text)))
-	if err != nil {
-		w.Fatal(err)
-	}
-	r.Header = headers
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer answer.Body.Close()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return raw
+	_, answer := w.ask(http.MethodPost, address, string(text), headers)
+	return []byte(answer)
 }
 
 // What looks like a token of somebody else is in no answer and no row, wherever a call has it but in what it proposes.
@@ -665,10 +625,6 @@ func TestTokensOfOthersInCallsAreRepeatedNowhere(t *testing.T) {
 	foreign := "ghp_" + "x7Kq2mW9vLp4Rt8Yb3Nc6Hd1Js5Gf0ZaQe2U"
 	var made struct{ Token string }
 	w.read(&made, "token", "create", "--agent", "--name", "bot", "--tier", "2")
-	seed, err := seedOfPeople()
-	if err != nil {
-		t.Fatal(err)
-	}
 	in := map[string]map[string]any{
 		"clone_url":   {"clone_url": "https://joe:" + foreign + "@git.example/joe/infra.git"},
 		"user":        {"clone_url": "https://" + foreign + "@git.example/joe/infra.git"},
@@ -684,8 +640,7 @@ func TestTokensOfOthersInCallsAreRepeatedNowhere(t *testing.T) {
 				if raw := w.rawCall(address, made.Token, "a "+foreign, tool, call); strings.Contains(string(raw), foreign) {
 					t.Errorf("%s of %s is in the answer: %s", name, tool, raw)
 				}
-				if raw := w.send(address+"/api/v1/prs", call, http.Header{"Authorization": {"Bearer " + seed.token}}); strings.
-					Contains(string(raw), foreign) {
+				if raw := w.send(address+"/api/v1/prs", call, w.bearer("")); strings.Contains(string(raw), foreign) {
 					t.Errorf("%s is in the answer of REST: %s", name, raw)
 				}
 			}
@@ -693,8 +648,7 @@ func TestTokensOfOthersInCallsAreRepeatedNowhere(t *testing.T) {
 			for field, value := range change {
 				query.Set(field, fmt.Sprint(value))
 			}
-			if _, body := w.get(address+"/api/v1/prs?"+query.Encode(), http.Header{"Authorization": {"Bearer " +
-				seed.token}}); strings.Contains(body, foreign) {
+			if _, body := w.get(address+"/api/v1/prs?"+query.Encode(), w.bearer("")); strings.Contains(body, foreign) {
 				t.Errorf("%s is in the answer to a question over REST: %s", name, body)
 			}
 		}

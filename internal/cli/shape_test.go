@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,7 +109,7 @@ func TestEveryCommandAnswersInOneShape(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	shapeRepository(t, filepath.Join(dir, "root", "demo", "home.git"))
+	makeRepository(t, filepath.Join(dir, "root", "demo", "home.git"), streamOf("checks/disk.md", "x\n"))
 	if err := os.WriteFile(filepath.Join(dir, "new.md"), []byte("# New\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -200,24 +199,6 @@ func commandsOf(t *testing.T) (paths []string) {
 	}
 	visit(root)
 	return paths
-}
-
-func shapeRepository(t *testing.T, dir string) {
-	t.Helper()
-	stream := "commit refs/heads/main\ncommitter a <a@example.org> 1767225600 +0000\ndata 1\nx\nM 100644 inline " +
-		"checks/disk.md\ndata 2\nx\n\n"
-	gitIn(t, "", "init", "--quiet", "--bare", "--initial-branch=main", dir)
-	gitIn(t, stream, "--git-dir", dir, "fast-import", "--quiet")
-}
-
-func gitIn(t *testing.T, stdin string, args ...string) {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("git %v: %v: %s", args, err, out)
-	}
 }
 
 func TestRunGivesOneAnswerEvenIfItsRecordFailed(t *testing.T) {

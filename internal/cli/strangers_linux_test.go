@@ -187,11 +187,7 @@ func (s *signedInWorld) strangersRegister() {
 // strangersAtOtherDoors try wrong credentials where others have good ones.
 func (s *signedInWorld) strangersAtOtherDoors() {
 	s.Helper()
-	wrong := http.Header{"Authorization": {"Bearer cops_" + strings.Repeat("x", 43)}, "Content-Type": {"application/json"}}
-	seed, err := seedOfPeople()
-	if err != nil {
-		s.Fatal(err)
-	}
+	wrong := s.bearer("cops_" + strings.Repeat("x", 43))
 	for name, door := range map[string]struct {
 		method, path, body string
 		headers            http.Header
@@ -203,7 +199,7 @@ func (s *signedInWorld) strangersAtOtherDoors() {
 			"X-Gitea-Delivery": {"1"}, "X-Gitea-Event": {"ping"}, "X-Gitea-Signature": {strings.Repeat("0", 64)}},
 			func() bool { return s.delivers(s.address, "a-secret-of-the-webhooks") < http.StatusBadRequest }, 0},
 		"REST": {http.MethodPost, "/api/v1/prs", "{}", wrong,
-			func() bool { return s.reads(s.address, seed.token) == http.StatusOK }, 0},
+			func() bool { return s.reads(s.address, s.seed().token) == http.StatusOK }, 0},
 		"MCP": {http.MethodPost, "/mcp", "{}", wrong, func() bool { return s.listsAs() == "" }, 60},
 		"revocation": {http.MethodPost, "/oauth/revoke", "token=x", formHeaders(),
 			func() bool { return s.refreshing() == http.StatusOK }, 2},

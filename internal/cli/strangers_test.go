@@ -20,8 +20,7 @@ func sumOfTest(text string) string {
 // hooks is the status of a call of the hook, for alerts of which none is firing.
 func (s *signedInWorld) hooks() int {
 	s.Helper()
-	status, text := s.ask(http.MethodPost, s.address+"/hooks/run/alerts", `{"alerts":[]}`,
-		http.Header{"Authorization": {"Bearer " + hookToken}, "Content-Type": {"application/json"}})
+	status, text := s.ask(http.MethodPost, s.address+"/hooks/run/alerts", `{"alerts":[]}`, s.bearer(hookToken))
 	if strings.Contains(text, "nonsense") {
 		s.Errorf("anybody reads what is wrong with the policy: %s", text)
 	}

@@ -144,23 +144,15 @@ func (w *switchWorld) mergesAtTheCommandLine() {
 func (w *switchWorld) proposesOverStdio() {
 	w.Helper()
 	var out, errs bytes.Buffer
-	code := cli.Run(w.Context(), append([]string{"mcp-server"}, w.flags...), cli.Streams{In: strings.NewReader(
-		greetingOfTest + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
-			toolCall("create_pr", newFile()) + "\n"), Out: &out, Err: &errs}, lookupIn(maps.Clone(w.env)))
+	asked := greetingOfTest + "\n" + initializedOfTest + "\n" + toolCall("create_pr", newFile()) + "\n"
+	code := cli.Run(w.Context(), append([]string{"mcp-server"}, w.flags...),
+		cli.Streams{In: strings.NewReader(asked), Out: &out, Err: &errs}, lookupIn(maps.Clone(w.env)))
 	found := false
 	for line := range strings.Lines(out.String()) {
-		var answer struct {
-			ID     int
-			Result struct {
-				Structured struct {
-					DryRun bool `json:"dry_run"`
-					Error  struct{ Code fault.Code }
-				} `json:"structuredContent"`
-			}
-		}
+		var answer toolAnswer
 		if json.Unmarshal([]byte(line), &answer) == nil && answer.ID == 2 {
 			found = true
-			w.held("mcp-server", answer.Result.Structured.Error.Code, answer.Result.Structured.DryRun)
+			w.held("mcp-server", answer.code(), answer.Result.Structured.DryRun)
 		}
 	}
 	if !found || code != 0 {

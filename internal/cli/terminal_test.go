@@ -115,7 +115,8 @@ func TestMistypedCommandsAndFlagsAreMet(t *testing.T) {
 		{"audit list --pull bogus", "--pull is open, merged, closed or gone"}, {"audit list --code bogus", "is not a code"},
 		{"review list --repo demo/home --state bogus", "--state is open, closed, merged or all"},
 		{"session list --state bogus", "--state is one of"}, {"session list --only-tier 9", "--only-tier is 1, 2 or 3"},
-		{"token create --name x --max-tier 9", "--max-tier is 1, 2 or 3"}, {"token create --name x --scopes bogus", "bogus"},
+		{"token create --name x --max-tier 9", "--max-tier is 1, 2 or 3"},
+		{"token create --name x --scopes bogus", "propose,review,read"},
 		{"mcp-config --client bogus", "--client is one of"}, {"mcp-server --as bogus", "bogus"},
 	} {
 		var out, errOut bytes.Buffer

@@ -368,14 +368,15 @@ func (w *world) read(a reply, target string, status int) document {
 	}
 	d := document{TB: w.TB, root: root}
 	d.path, _, _ = strings.Cut(target, "?")
+	var text strings.Builder
 	d.each(func(n *html.Node) {
 		if n.Type == html.TextNode {
-			d.text += n.Data
+			text.WriteString(n.Data)
 		} else if !slices.Contains([]string{"bdi", "code", "a", "time"}, n.Data) {
-			d.text += " "
+			text.WriteByte(' ')
 		}
 	})
-	d.text = strings.Join(strings.Fields(d.text), " ")
+	d.text = strings.Join(strings.Fields(text.String()), " ")
 	d.wellFormed(target)
 	return d
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
@@ -135,6 +137,86 @@ func ContractFields(contract string) map[string]string {
 		fields[name] = kind
 	}
 	return fields
+}
+
+// Contract holds the fields of a tool's input and output against its contract. ours reports whether an output may have
+// a field that the contract lacks.
+func Contract(t testing.TB, set operation.Toolset, o operation.Operation, contract [2]string,
+	ours func(name, kind string) bool) {
+	t.Helper()
+	for i, side := range []string{"input", "output"} {
+		text, err := set.Schema(o, side)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, fields := SchemaFields(t, text), ContractFields(contract[i])
+		maps.DeleteFunc(got, func(name, kind string) bool {
+			_, has := fields[name]
+			return !has && side == "output" && ours(name, kind)
+		})
+		if diff := cmp.Diff(fields, got); diff != "" {
+			t.Errorf("%s of %s (-contract +ours):\n%s", side, o.Name, diff)
+		}
+	}
+}
+
+// Kernel judges by an authority and records in an audit. It hides no words.
+func Kernel(t testing.TB, authority operation.Authority, audit operation.Audit) func() *operation.Kernel {
+	t.Helper()
+	kernel := operation.NewKernel(operation.KernelOptions{
+		Authority: authority, Audit: audit, Locks: operation.NewLocks(t.TempDir()),
+		Redact: func(text string) string { return text }, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now, NewID: func() string { return "id-1" },
+	})
+	return func() *operation.Kernel { return kernel }
+}
+
+// Ask calls the operation of a toolset that has one of these names, at a door. It returns the answer, or the failure in
+// the toolset's form with its cause, and both as JSON has them, which matches the output schema of a tool.
+func Ask(t testing.TB, set operation.Toolset, door record.Door, arguments string, names ...string) (answer any,
+	text []byte, cause error) {
+	t.Helper()
+	at := slices.IndexFunc(set.Operations, func(o operation.Operation) bool { return slices.Contains(names, o.Name) })
+	if at < 0 {
+		t.Fatalf("there is no tool %s", names)
+	}
+	o := set.Operations[at]
+	answer, cause = o.Handle(t.Context(), operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: door}},
+		Ceiling: operation.UncappedTier, Arguments: []byte(arguments)})
+	if cause != nil {
+		answer = set.Form.Failure(o, cause, operation.RequestIDOf(cause))
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Tool.Title != "" {
+		schema, err := set.Schema(o, "output")
+		if err != nil {
+			t.Fatal(err)
+		}
+		Match(t, o.Name, schema, text)
+	}
+	return answer, text, cause
+}
+
+// Part returns the value of an answer in JSON at a path such as result.0.name.
+func Part(answer any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		switch typed := answer.(type) {
+		case map[string]any:
+			answer = typed[name]
+		case []any:
+			i := 0
+			if _, err := fmt.Sscan(name, &i); err != nil || i >= len(typed) {
+				return nil
+			}
+			answer = typed[i]
+		default:
+			return nil
+		}
+	}
+	return answer
 }
 
 // Plain completes an operation under a kernel that lets everything pass and records nothing, for tests of doors. Its

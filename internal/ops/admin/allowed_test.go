@@ -3,15 +3,14 @@ package admin
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
@@ -36,12 +35,8 @@ func (l *list) Record(_ context.Context, a record.Attempt, _ *record.Proposal, _
 
 func (l *list) operation(t *testing.T, name string, authority operation.Authority) operation.Operation {
 	t.Helper()
-	kernel := operation.NewKernel(operation.KernelOptions{
-		Authority: authority, Audit: l, Redact: func(s string) string { return s }, Log: slog.New(slog.DiscardHandler),
-		Now: time.Now, NewID: func() string { return "id" },
-	})
 	for _, o := range (SourceActs{
-		Kernel: func() *operation.Kernel { return kernel }, Audit: func() operation.Audit { return l },
+		Kernel: operationtest.Kernel(t, authority, l), Audit: func() operation.Audit { return l },
 		File:   func() (sources.File, error) { return l.file, nil },
 		Policy: func() (policy.Policy, error) { return policy.Default(), nil },
 	}).Operations() {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"maps"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -48,46 +46,20 @@ func newBench(t testing.TB, project, home map[string]string) *bench {
 }
 
 func (b *bench) toolset() operation.Toolset {
-	kernel := operation.NewKernel(operation.KernelOptions{
-		Authority: b.authority, Audit: b, Locks: operation.NewLocks(b.TempDir()), Redact: func(s string) string { return s },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
-	})
 	if b.service == nil {
 		b.service = NewService(b.settings)
 	}
-	return Toolset(func() *operation.Kernel { return kernel }, func() *Service { return b.service })
+	return Toolset(operationtest.Kernel(b, b.authority, b), func() *Service { return b.service })
 }
 
-// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it. Both match the output
-// schema.
-func (b *bench) ask(tool, arguments string) map[string]any {
+// ask calls a tool and gives its answer, or its failure in the contract's form, as JSON has it.
+func (b *bench) ask(tool, arguments string) (out map[string]any) {
 	b.Helper()
-	set := b.toolset()
-	for _, o := range set.Operations {
-		if o.Name != "fractary_forge_"+tool {
-			continue
-		}
-		answer, err := o.Handle(b.Context(), operation.Call{Ceiling: operation.UncappedTier, Arguments: []byte(arguments)})
-		if err != nil {
-			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
-		}
-		text, err := json.Marshal(answer)
-		if err != nil {
-			b.Fatal(err)
-		}
-		schema, err := set.Schema(o, "output")
-		if err != nil {
-			b.Fatal(err)
-		}
-		operationtest.Match(b, tool, schema, text)
-		var out map[string]any
-		if err := json.Unmarshal(text, &out); err != nil {
-			b.Fatal(err)
-		}
-		return out
+	_, text, _ := operationtest.Ask(b, b.toolset(), "", arguments, "fractary_forge_"+tool)
+	if err := json.Unmarshal(text, &out); err != nil {
+		b.Fatal(err)
 	}
-	b.Fatalf("there is no tool %s", tool)
-	return nil
+	return out
 }
 
 // same holds parts of an answer, which are named by paths such as agents.0.name, against what they should be.
@@ -95,23 +67,7 @@ func (b *bench) same(tool, arguments string, want map[string]any) {
 	b.Helper()
 	answer := b.ask(tool, arguments)
 	for path, value := range want {
-		var got any = answer
-		for part := range strings.SplitSeq(path, ".") {
-			switch typed := got.(type) {
-			case map[string]any:
-				got = typed[part]
-			case []any:
-				var i int
-				if _, err := fmt.Sscan(part, &i); err != nil || i >= len(typed) {
-					got = nil
-					continue
-				}
-				got = typed[i]
-			default:
-				got = nil
-			}
-		}
-		if diff := cmp.Diff(value, got); diff != "" {
+		if diff := cmp.Diff(value, operationtest.Part(answer, path)); diff != "" {
 			text, _ := json.Marshal(answer)
 			b.Errorf("%s %s: %s (-want +got):\n%s\n%.600s", tool, arguments, path, diff, text)
 		}
@@ -201,7 +157,7 @@ func ours() []string {
 		"yaml", "unified", "registries[].disabled", "dry_run",
 		"format", "agents[].format", "registry", "agents[].registry", "tools[].registry", "plugins[].registry",
 		"forks[].registry", "updates[].registry", "registries[].not_used",
-		"config.registries[].not_used",
+		"config.registries[].not_used", "error", "code", "message", "details", "suggestions",
 	}
 }
 
@@ -220,22 +176,9 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 		if !known || !set.Listed(o) || (o.Effect == operation.Read) != (o.Name != "fractary_forge_cache_clear") {
 			t.Errorf("%s is not the contract's", o.Name)
 		}
-		for i, side := range []string{"input", "output"} {
-			text, err := set.Schema(o, side)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, fields := operationtest.SchemaFields(t, text), operationtest.ContractFields(want[i])
-			maps.DeleteFunc(got, func(name, kind string) bool {
-				_, has := fields[name]
-				return !has && side == "output" && strings.HasPrefix(kind, "?") &&
-					(slices.Contains(ours(), name) || slices.Contains([]string{"error", "code", "message", "details", "suggestions"},
-						name))
-			})
-			if diff := cmp.Diff(fields, got); diff != "" {
-				t.Errorf("%s of %s (-contract +ours):\n%s", side, o.Name, diff)
-			}
-		}
+		operationtest.Contract(t, set, o, want, func(name, kind string) bool {
+			return strings.HasPrefix(kind, "?") && slices.Contains(ours(), name)
+		})
 	}
 	if described > 18*600 {
 		t.Errorf("descriptions have %d bytes a tool", described/18)

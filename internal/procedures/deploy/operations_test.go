@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,52 +62,21 @@ func newBench(t testing.TB, files map[string]string) *bench {
 }
 
 func (b *bench) toolset() operation.Toolset {
-	kernel := operation.NewKernel(operation.KernelOptions{
-		Authority: b.authority, Audit: b, Locks: operation.NewLocks(b.TempDir()), Redact: func(s string) string { return s },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
-	})
 	service := NewService(b.settings)
-	return Toolset("1.2.3", func() *operation.Kernel { return kernel }, func() *Service { return service }, b.propose)
+	return Toolset("1.2.3", operationtest.Kernel(b, b.authority, b), func() *Service { return service }, b.propose)
 }
 
 // ask calls a tool and gives the envelope, which matches the output schema.
-func (b *bench) ask(tool, arguments string) Envelope[map[string]any] {
+func (b *bench) ask(tool, arguments string) (out Envelope[map[string]any]) {
 	b.Helper()
-	set := b.toolset()
-	for _, o := range set.Operations {
-		if o.Name != tool {
-			continue
-		}
-		answer, err := o.Handle(
-			b.Context(),
-			operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: or.Or(b.door, record.DoorMCP)}},
-				Ceiling: operation.UncappedTier, Arguments: []byte(arguments)},
-		)
-		if err != nil {
-			answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
-		}
-		text, marshalErr := json.Marshal(answer)
-		if marshalErr != nil {
-			b.Fatal(marshalErr)
-		}
-		if o.Tool.Title != "" {
-			schema, err := set.Schema(o, "output")
-			if err != nil {
-				b.Fatal(err)
-			}
-			operationtest.Match(b, tool, schema, text)
-		}
-		var out Envelope[map[string]any]
-		if err := json.Unmarshal(text, &out); err != nil {
-			b.Fatal(err)
-		}
-		if out.OK != (len(out.Errors) == 0) || out.OK != (err == nil) || out.SchemaVersion != 1 || out.Version != "1.2.3" {
-			b.Errorf("%s", text)
-		}
-		return out
+	_, text, cause := operationtest.Ask(b, b.toolset(), or.Or(b.door, record.DoorMCP), arguments, tool)
+	if err := json.Unmarshal(text, &out); err != nil {
+		b.Fatal(err)
 	}
-	b.Fatalf("there is no tool %s", tool)
-	return Envelope[map[string]any]{}
+	if out.OK != (len(out.Errors) == 0) || out.OK != (cause == nil) || out.SchemaVersion != 1 || out.Version != "1.2.3" {
+		b.Errorf("%s", text)
+	}
+	return out
 }
 
 // mustOK is ask for a call that succeeds.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,67 +72,22 @@ func (b *bench) asPerson(part func()) {
 }
 
 func (b *bench) toolset() operation.Toolset {
-	kernel := operation.NewKernel(operation.KernelOptions{
-		Authority: b.authority, Audit: b, Locks: operation.NewLocks(b.TempDir()), Redact: func(s string) string { return s },
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, NewID: func() string { return "id-1" },
-	})
-	return Toolset(func() *operation.Kernel { return kernel }, func() *Service { return b.service })
+	return Toolset(operationtest.Kernel(b, b.authority, b), func() *Service { return b.service })
 }
 
 // ask calls a tool and returns its answer, or its failure in the contract's form, as JSON has it, and the text for a
-// model. Both match the output schema.
-func (b *bench) ask(tool, arguments string) (map[string]any, string) {
+// model.
+func (b *bench) ask(tool, arguments string) (out map[string]any, said string) {
 	b.Helper()
 	set := b.toolset()
-	i := slices.IndexFunc(set.Operations, func(o operation.Operation) bool {
-		return o.Name == "aam_"+tool ||
-			o.Name == "packages_"+tool
-	})
-	if i < 0 {
-		b.Fatalf("there is no tool %s", tool)
-	}
-	o := set.Operations[i]
-	answer, err := o.Handle(b.Context(), operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: b.door}},
-		Ceiling: operation.UncappedTier, Arguments: []byte(arguments)})
-	if err != nil {
-		answer = set.Form.Failure(o, err, operation.RequestIDOf(err))
-	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if o.Tool.Title != "" {
-		schema, err := set.Schema(o, "output")
-		if err != nil {
-			b.Fatal(err)
-		}
-		operationtest.Match(b, tool, schema, text)
-	}
-	var out map[string]any
+	answer, text, _ := operationtest.Ask(b, set, b.door, arguments, "aam_"+tool, "packages_"+tool)
 	if err := json.Unmarshal(text, &out); err != nil {
 		b.Fatal(err)
 	}
 	return out, set.Form.Text(answer)
 }
 
-// part returns the value of an answer at a path such as result.0.name.
-func part(answer any, path string) any {
-	for name := range strings.SplitSeq(path, ".") {
-		switch typed := answer.(type) {
-		case map[string]any:
-			answer = typed[name]
-		case []any:
-			i := 0
-			if _, err := fmt.Sscan(name, &i); err != nil || i >= len(typed) {
-				return nil
-			}
-			answer = typed[i]
-		default:
-			return nil
-		}
-	}
-	return answer
-}
+func part(answer any, path string) any { return operationtest.Part(answer, path) }
 
 // same holds parts of an answer against what they should be.
 func (b *bench) same(tool, arguments string, want map[string]any) {
@@ -247,21 +200,11 @@ func TestEveryToolHasTheFieldsOfTheContract(t *testing.T) {
 		if !known || (o.Effect == operation.Read) != slices.Contains(reads, name) || len(o.Tool.Description) > 600 {
 			t.Errorf("%s is not the contract's", o.Name)
 		}
-		for i, side := range []string{"input", "output"} {
-			text, err := set.Schema(o, side)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, fields := operationtest.SchemaFields(t, text), operationtest.ContractFields(want[i])
-			maps.DeleteFunc(got, func(name, _ string) bool {
-				first, _, _ := strings.Cut(name, ".")
-				return side == "output" && (o.Name == "aam_info" && name == "registry" || first == "error" ||
-					slices.Contains([]string{"notes", "dry_run"}, name[strings.LastIndexAny(name, ".")+1:]))
-			})
-			if diff := cmp.Diff(fields, got); diff != "" {
-				t.Errorf("%s of %s (-contract +ours):\n%s", side, o.Name, diff)
-			}
-		}
+		operationtest.Contract(t, set, o, want, func(field, _ string) bool {
+			first, _, _ := strings.Cut(field, ".")
+			return name == "info" && field == "registry" || first == "error" ||
+				slices.Contains([]string{"notes", "dry_run"}, field[strings.LastIndexAny(field, ".")+1:])
+		})
 	}
 }
 

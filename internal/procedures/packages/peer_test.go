@@ -16,29 +16,31 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// testdata/peer_scores.json holds the answers of the original's score function (spazyCZ/agent-package-manager c3bf9a35,
-// run on 22 November 2026).
+// testdata/peer_scores.json holds the answers of the original's score function, by package
+// (spazyCZ/agent-package-manager c3bf9a35, run on 22 November 2026).
 func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/peer_scores.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases []struct {
-		Query, Name, Description string
-		Keywords                 []string
-		Score                    int
+	var packages []struct {
+		Name, Description string
+		Keywords          []string
+		Scores            map[string]int // by the query
 	}
-	if err := json.Unmarshal(text, &cases); err != nil {
+	if err := json.Unmarshal(text, &packages); err != nil {
 		t.Fatal(err)
 	}
 	compared := 0
-	for _, c := range cases {
-		got := IndexEntry{Name: c.Name, Description: c.Description, Keywords: c.Keywords}.score(strings.ToLower(c.Query))
-		compared++
-		// of several words the original takes only the whole
-		if got != c.Score && (c.Score != 0 || !strings.Contains(c.Query, " ")) {
-			t.Errorf("%q of %s: %d, the original %d", c.Query, c.Name, got, c.Score)
+	for _, p := range packages {
+		for query, want := range p.Scores {
+			got := IndexEntry{Name: p.Name, Description: p.Description, Keywords: p.Keywords}.score(strings.ToLower(query))
+			compared++
+			// of several words the original takes only the whole
+			if got != want && (want != 0 || !strings.Contains(query, " ")) {
+				t.Errorf("%q of %s: %d, the original %d", query, p.Name, got, want)
+			}
 		}
 	}
 	if compared < 100 {
