@@ -39,6 +39,7 @@ func TestStrangersCostARunningServerLittle(t *testing.T) {
 	t.Parallel()
 	s := newSignedInWorld(t)
 	s.put("policy.yaml", rolesOfTest+hooksOfTest)
+	began := time.Now()
 	s.serving(func(address string) {
 		s.address = address
 		s.arrive()
@@ -55,21 +56,24 @@ func TestStrangersCostARunningServerLittle(t *testing.T) {
 		s.strangersRefresh()
 		s.strangersRegister()
 		s.strangersAtOtherDoors()
-		before := len(s.rowsOf("oauth.refuse"))
+		before, asking := len(s.rowsOf("oauth.refuse")), time.Now()
 		for range 300 {
 			if status := s.status(http.MethodGet, address+"/oauth/authorize?"+s.wantsTokens(), "",
 				http.Header{"Cookie": {viewer}}); status != http.StatusSeeOther {
 				t.Fatalf("a viewer's wrong request: %d", status)
 			}
 		}
-		if got := len(s.rowsOf("oauth.refuse")) - before; got > 2 {
+		if got := len(s.rowsOf("oauth.refuse")) - before; got > perMinute(2, asking) {
 			t.Errorf("a viewer's wrong requests have %d rows", got)
 		}
 	})
-	if rows := s.rowsOf(""); len(rows) > 150 {
+	if rows := s.rowsOf(""); len(rows) > perMinute(150, began) {
 		t.Errorf("the audit has %d rows", len(rows))
 	}
 }
+
+// perMinute is what may have come since then, of what each minute has n of.
+func perMinute(n int, since time.Time) int { return n * (1 + int(time.Since(since)/time.Minute)) }
 
 // wantsTokens is what a program asks for that is not given.
 func (s *signedInWorld) wantsTokens() string {
@@ -82,7 +86,7 @@ func (s *signedInWorld) strangersLogOut() {
 	s.Helper()
 	s.provider.Does(fakeoidc.Wrong{Key: true})
 	defer s.provider.Does(fakeoidc.Wrong{})
-	refused, last := 0, ""
+	refused, last, began := 0, "", time.Now()
 	for range 60 {
 		status, text := s.asked(from(2), http.MethodPost, "/sign-in/logged-out/company",
 			url.Values{"logout_token": {s.provider.LogoutToken("ann", nil)}}.Encode(), formHeaders())
@@ -92,7 +96,7 @@ func (s *signedInWorld) strangersLogOut() {
 			s.Errorf("a wrong logout: %d %s", status, text)
 		}
 	}
-	if refused != 50 || !strings.Contains(last, "from this address") {
+	if met := 60 - refused; met < 10 || met > perMinute(10, began) || !strings.Contains(last, "from this address") {
 		s.Errorf("%d logouts had to wait: %s", refused, last)
 	}
 	if s.reading() != http.StatusOK {
@@ -109,7 +113,7 @@ func (s *signedInWorld) strangersComeBack() {
 		s.Fatal(err)
 	}
 	made := "claudeops_sign_in=" + base64.RawURLEncoding.EncodeToString(flow)
-	refused, last := 0, ""
+	refused, last, began := 0, "", time.Now()
 	for range 60 {
 		status, text := s.asked(from(3), http.MethodGet, "/sign-in/callback/company?code=a&state=s", "",
 			http.Header{"Cookie": {made}})
@@ -119,7 +123,7 @@ func (s *signedInWorld) strangersComeBack() {
 			s.Errorf("a made-up callback: %d %s", status, text)
 		}
 	}
-	if refused != 50 || !strings.Contains(last, "from this address") {
+	if met := 60 - refused; met < 10 || met > perMinute(10, began) || !strings.Contains(last, "from this address") {
 		s.Errorf("%d callbacks had to wait: %s", refused, last)
 	}
 }
@@ -129,7 +133,7 @@ func (s *signedInWorld) strangersComeBack() {
 func (s *signedInWorld) strangersRefresh() {
 	s.Helper()
 	const addresses = 11
-	rows, last := len(s.rowsOf("oauth.refuse")), ""
+	rows, last, began := len(s.rowsOf("oauth.refuse")), "", time.Now()
 	clients := make([]*http.Client, addresses)
 	for i := range clients {
 		clients[i] = from(2 + i)
@@ -158,7 +162,7 @@ func (s *signedInWorld) strangersRefresh() {
 		s.Fatalf("a good refresh at a stranger's address: %d %s", status, text)
 	}
 	s.refresh = good.Refresh
-	if got := len(s.rowsOf("oauth.refuse")) - rows; got > 2 {
+	if got := len(s.rowsOf("oauth.refuse")) - rows; got > perMinute(2, began) {
 		s.Errorf("%d rows", got)
 	}
 }
@@ -170,13 +174,13 @@ func (s *signedInWorld) strangersRegister() {
 			http.Header{"Content-Type": {"application/json"}})
 		return status
 	}
-	made := 0
+	made, began := 0, time.Now()
 	for i := range 90 {
 		if register(2+i%9) == http.StatusCreated {
 			made++
 		}
 	}
-	if made > 60 {
+	if made > perMinute(60, began) {
 		s.Errorf("%d programs registered", made)
 	}
 	if got := register(50); got != http.StatusCreated {
@@ -184,9 +188,11 @@ func (s *signedInWorld) strangersRegister() {
 	}
 }
 
-// strangersAtOtherDoors try wrong credentials where others have good ones.
+// strangersAtOtherDoors try wrong credentials where others have good ones. What is recorded of connections is counted for
+// all doors together, since it is written behind the answers.
 func (s *signedInWorld) strangersAtOtherDoors() {
 	s.Helper()
+	began, connects := time.Now(), len(s.rowsOf("connect"))
 	wrong := s.bearer("cops_" + strings.Repeat("x", 43))
 	for name, door := range map[string]struct {
 		method, path, body string
@@ -200,7 +206,7 @@ func (s *signedInWorld) strangersAtOtherDoors() {
 			func() bool { return s.delivers(s.address, "a-secret-of-the-webhooks") < http.StatusBadRequest }, 0},
 		"REST": {http.MethodPost, "/api/v1/prs", "{}", wrong,
 			func() bool { return s.reads(s.address, s.seed().token) == http.StatusOK }, 0},
-		"MCP": {http.MethodPost, "/mcp", "{}", wrong, func() bool { return s.listsAs() == "" }, 60},
+		"MCP": {http.MethodPost, "/mcp", "{}", wrong, func() bool { return s.listsAs() == "" }, 0},
 		"revocation": {http.MethodPost, "/oauth/revoke", "token=x", formHeaders(),
 			func() bool { return s.refreshing() == http.StatusOK }, 2},
 		"introspection, which there is not": {http.MethodPost, "/oauth/introspect", "token=x", formHeaders(),
@@ -208,17 +214,20 @@ func (s *signedInWorld) strangersAtOtherDoors() {
 		"a program's document": {http.MethodGet, "/oauth/authorize?client_id=https%3A%2F%2Fa.example%2Fc.json", "",
 			http.Header{}, func() bool { return s.consent() == http.StatusSeeOther }, 0},
 	} {
-		before := len(s.rowsOf(""))
+		before, asking := len(s.rowsOf(""))-len(s.rowsOf("connect")), time.Now()
 		for range 120 {
 			if status, text := s.asked(from(4), door.method, door.path, door.body, door.headers.Clone()); status >= 500 {
 				s.Fatalf("%s: %d %s", name, status, text)
 			}
 		}
-		if got := len(s.rowsOf("")) - before; got > door.rows {
+		if got := len(s.rowsOf("")) - len(s.rowsOf("connect")) - before; got > perMinute(door.rows, asking) {
 			s.Errorf("%s: strangers have %d rows", name, got)
 		}
 		if !door.good() {
 			s.Errorf("%s: who has a good credential is not let in", name)
 		}
+	}
+	if got := len(s.rowsOf("connect")) - connects; got > perMinute(60, began) {
+		s.Errorf("%d refused connections are recorded", got)
 	}
 }

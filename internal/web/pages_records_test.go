@@ -287,7 +287,7 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 			on, last := w.pagesThrough(list+sort, "next")
 			back, _ := w.pagesThrough(last, "prev")
 			slices.Reverse(back)
-			if rows[i] = slices.Concat(on...); !slices.Equal(rows[i], slices.Concat(back[1:]...)) && len(rows[i]) != 603 {
+			if rows[i] = slices.Concat(on...); !slices.Equal(rows[i], slices.Concat(back...)) || len(rows[i]) != 603 {
 				t.Errorf("%s%s: %d rows, %d pages back", list, sort, len(rows[i]), len(back))
 			}
 		}

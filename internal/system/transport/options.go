@@ -61,6 +61,9 @@ type Clock struct {
 	Now    func() time.Time                           // time.Now
 	Sleep  func(ctx context.Context, d time.Duration) // ends early with ctx; a timer
 	Jitter func(ceiling time.Duration) time.Duration  // between 0 and the ceiling; uniformly random
+
+	// Limit ends a try after d; context.WithTimeout.
+	Limit func(try context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
 // WithDefaults returns the clock with what it lacks.
@@ -73,6 +76,9 @@ func (c Clock) WithDefaults() Clock {
 	}
 	if c.Jitter == nil {
 		c.Jitter = jitter
+	}
+	if c.Limit == nil {
+		c.Limit = context.WithTimeout
 	}
 	return c
 }

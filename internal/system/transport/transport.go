@@ -421,10 +421,10 @@ var errNoHeader = errors.New("no header in time")
 // one, and after an early end the outcome of the write would be unknown.
 func (t *Transport) withDeadline(parent context.Context, c *call) (deadline, context.CancelFunc) {
 	if !c.safe {
-		ctx, cancel := context.WithTimeout(parent, t.opt.Limits.Write)
+		ctx, cancel := t.opt.Clock.Limit(parent, t.opt.Limits.Write)
 		return deadline{ctx, t.opt.Limits.Write, func() {}}, cancel
 	}
-	whole, end := context.WithTimeout(parent, t.opt.Limits.Whole)
+	whole, end := t.opt.Clock.Limit(parent, t.opt.Limits.Whole)
 	ctx, cancel := context.WithCancelCause(whole)
 	var answered atomic.Bool
 	// It is set when the request has been sent; until then the whole is the limit.

@@ -34,8 +34,9 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
-// patience bounds every child. An undisturbed one takes well under a second.
-const patience = 60 * time.Second
+// patience bounds every child. An undisturbed one takes well under a second; one of many on a busy core has taken more
+// than a minute. It is less than the time for which a reservation that is stuck holds its files.
+const patience = 4 * time.Minute
 
 // spoken is what a command has written.
 type spoken struct{ out, err bytes.Buffer }

@@ -44,7 +44,7 @@ func testMain(m *testing.M) int {
 	case "patient":
 		return cli.Run(context.Background(), os.Args[1:], streams, os.LookupEnv)
 	}
-	// These tests wait for requests that stall and for processes far more than they compute.
+	// Tests wait for processes far more than they compute.
 	if err := flag.Set("test.parallel", strconv.Itoa(max(testsAtOnce, runtime.GOMAXPROCS(0)))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -313,7 +313,7 @@ func TestLiveArchivedRepositoryIsNotRevisable(t *testing.T) {
 func TestLiveListEndsAfterThirtySeconds(t *testing.T) {
 	t.Parallel()
 	k := liveKind()
-	k.stallPatience = 2 * time.Minute
+	k.waits = true
 	w := newWorld(t, k)
 	w.forge.Faults().PlanFrom(1, httpfault.Fault{Kind: httpfault.Stall})
 	begun := time.Now()

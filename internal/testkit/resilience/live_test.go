@@ -24,13 +24,6 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
-const (
-	// livePatience bounds one request to a real server that may be busy.
-	livePatience = time.Minute
-	// liveStallPatience is the patience while a request stalls: the test waits that long for each.
-	liveStallPatience = 5 * time.Second
-)
-
 // TestLiveEffectsThatComeLate is the part of the fault table of late effects that a real Gitea can show: the requests
 // that make the branch and the pull request reach it only after their caller has given up. GITEA_URL and GITEA_TOKEN
 // are those of the contract suite.
@@ -60,7 +53,7 @@ func TestLiveEffectsThatComeLate(t *testing.T) {
 // liveKind is the real server.
 func liveKind() kind {
 	k := giteaForge()
-	k.start, k.patience, k.stallPatience, k.real = startLive, livePatience, liveStallPatience, true
+	k.start, k.real = startLive, true
 	return k
 }
 

@@ -2,7 +2,6 @@ package resilience
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -391,9 +390,8 @@ type kind struct {
 	adapter func(t testing.TB, f forge, client *transport.Transport, now func() time.Time) gitprovider.Provider
 	options transport.Options
 	// app makes the GitHub App in whose name requests are made; nil for a token.
-	app func(t testing.TB, f forge, o transport.Options) *githubapp.App
-	// patience and stallPatience bound one request; 0 means the constants.
-	patience, stallPatience time.Duration
+	app   func(t testing.TB, f forge, o transport.Options) *githubapp.App
+	waits bool // a request that stalls is given up when its time is over, and not at once
 	// label is the kind in names of tests; "" means name.
 	label string
 	lags  bool // it does not know at once what it has made
@@ -515,13 +513,17 @@ func base(t testing.TB, f forge) *url.URL {
 	return u
 }
 
-const (
-	// patience bounds one request to a fake, on a machine that is busy with other work.
-	patience = time.Minute
-	// stallPatience is the patience while a request stalls, which costs the test as much. It is long enough for the other
-	// requests on a machine that is busy with other work.
-	stallPatience = 5 * time.Second
-)
+// patience bounds one request, on a machine that is busy with other work.
+const patience = time.Minute
+
+// givesUp ends a try as its limit would, but as soon as a request stalls, so that no test waits for the limit.
+func givesUp(faults *httpfault.Handler) func(context.Context, time.Duration) (context.Context, context.CancelFunc) {
+	return func(try context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+		try, end := context.WithTimeout(try, d)
+		stop := faults.OnStall(end)
+		return try, func() { stop(); end() }
+	}
+}
 
 // connect makes the client and the adapter.
 func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Provider {
@@ -530,11 +532,10 @@ func (k kind) connect(t testing.TB, f forge, o transport.Options) gitprovider.Pr
 	o.Base, o.Token = base(t, f), f.Token()
 	now := o.Clock.WithDefaults().Now
 	o.Clock = transport.Clock{Now: o.Clock.Now, Sleep: noSleep, Jitter: func(d time.Duration) time.Duration { return d }}
-	bound := cmp.Or(k.patience, patience)
-	if f.Faults().Stalls() {
-		bound = cmp.Or(k.stallPatience, stallPatience)
+	if !k.waits {
+		o.Clock.Limit = givesUp(f.Faults())
 	}
-	o.Limits = transport.Limits{Whole: bound, Write: bound, Retries: 1, MaxBody: 1 << 20}
+	o.Limits = transport.Limits{Whole: patience, Write: patience, Retries: 1, MaxBody: 1 << 20}
 	var app *githubapp.App
 	if k.app != nil {
 		app = k.app(t, f, o)

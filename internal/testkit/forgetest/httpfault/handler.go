@@ -75,6 +75,9 @@ type Handler struct {
 	plans   []*plan
 	seen    []*Seen
 	late    []*http.Request // that Late and LateStall have kept
+
+	onStall    map[int]func() // by the number of their registration
+	registered int
 }
 
 // plan is a fault and when it is due.
@@ -109,13 +112,33 @@ func (h *Handler) add(p *plan) {
 	h.plans = append(h.plans, p)
 }
 
-// Stalls reports whether a fault is planned that keeps its client waiting.
-func (h *Handler) Stalls() bool {
+// OnStall has f called whenever a request stalls, until the returned function is called. A client that gives up then
+// does so as after a time-out, and need not wait for it.
+func (h *Handler) OnStall(f func()) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.plans, func(p *plan) bool {
-		return p.fault.Kind == Stall || p.fault.Kind == StallAfter || p.fault.Kind == LateStall
-	})
+	if h.onStall == nil {
+		h.onStall = map[int]func(){}
+	}
+	h.registered++
+	id := h.registered
+	h.onStall[id] = f
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.onStall, id)
+	}
+}
+
+// stall keeps a client waiting until it goes away.
+func (h *Handler) stall(r *http.Request) {
+	h.mu.Lock()
+	waiting := slices.Collect(maps.Values(h.onStall))
+	h.mu.Unlock()
+	for _, f := range waiting {
+		f()
+	}
+	<-r.Context().Done()
 }
 
 // SetLatency adds d to every request from now on, before anything else happens to it.
@@ -299,16 +322,16 @@ func (h *Handler) misbehave(w http.ResponseWriter, r *http.Request, f Fault, ans
 		h.act(r)
 		reply(http.StatusBadGateway, "text/html; charset=utf-8", page)
 	case Stall:
-		<-r.Context().Done()
+		h.stall(r)
 	case StallAfter:
 		h.act(r)
-		<-r.Context().Done()
+		h.stall(r)
 	case Late:
 		h.keep(r)
 		cut(w)
 	case LateStall:
 		h.keep(r)
-		<-r.Context().Done()
+		h.stall(r)
 	case LateFirst:
 		body, _ := io.ReadAll(r.Body) // in memory already
 		h.ActLate()

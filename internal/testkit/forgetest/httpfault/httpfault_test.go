@@ -139,10 +139,10 @@ func TestAStallEndsWhenTheClientGoesAway(t *testing.T) {
 	for kind, acts := range map[httpfault.Kind]int32{httpfault.Stall: 0, httpfault.StallAfter: 1} {
 		t.Run(string(kind), func(t *testing.T) {
 			b := newBed(t)
-			arrived := make(chan struct{})
-			b.Plan(func(*http.Request) bool { close(arrived); return true }, httpfault.Fault{Kind: kind})
+			b.Plan(nil, httpfault.Fault{Kind: kind})
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { <-arrived; cancel() }()
+			b.OnStall(cancel)
+			b.OnStall(func() { t.Error("one who went away is told of a stall") })()
 			if _, _, _, err := b.post(ctx, "/"); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
