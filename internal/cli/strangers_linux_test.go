@@ -188,8 +188,8 @@ func (s *signedInWorld) strangersRegister() {
 	}
 }
 
-// strangersAtOtherDoors try wrong credentials where others have good ones. What is recorded of connections is counted for
-// all doors together, since it is written behind the answers.
+// strangersAtOtherDoors try wrong credentials where others have good ones. What is recorded of connections is counted
+// for all doors together, since it is written behind the answers.
 func (s *signedInWorld) strangersAtOtherDoors() {
 	s.Helper()
 	began, connects := time.Now(), len(s.rowsOf("connect"))

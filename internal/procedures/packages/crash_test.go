@@ -60,8 +60,8 @@ func worldIn(dir string) world {
 	}
 }
 
-// writeAtRandom installs, uninstalls and publishes at random, until it is killed or has done thirty things. Where others
-// were faster for a minute, it goes on, as its answer asks callers to.
+// writeAtRandom installs, uninstalls and publishes at random, until it is killed or has done thirty things. Where
+// others were faster for a minute, it goes on, as its answer asks callers to.
 func writeAtRandom(dir string, seed uint64) error {
 	w := worldIn(dir)
 	r := rand.New(rand.NewPCG(seed, 1)) // #nosec G404: a test's choices
