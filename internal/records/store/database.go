@@ -96,6 +96,14 @@ func newestVersion(migrations fs.FS, dir string) (int64, error) {
 	return strconv.ParseInt(digits, 10, 64)
 }
 
+// unreleased returns the fault of tables that are older than the first migration, which makes all of them anew: only
+// programs from before the first release have written such ones.
+func unreleased(database string, version, first int64, otherPlace string) error {
+	return fault.New(fault.Misconfigured, "the %s was written by a claudeops from before the first release (schema %d, "+
+		"this one begins at %d), and nothing was changed; open it once with a version that makes schema %[3]d of it, "+
+		"or name another %[4]s", database, version, first, otherPlace)
+}
+
 // retryAfter is the reported wait after a call that failed because the database could not be used for a while.
 const retryAfter = 5 * time.Second
 

@@ -75,6 +75,9 @@ func (e *postgresEngine) migrate(ctx context.Context) (err error) {
 	if current > e.newest {
 		return e.newer(current)
 	}
+	if first := provider.ListSources()[0].Version; current > 0 && current < first {
+		return unreleased("PostgreSQL database "+e.name(), current, first, "database with CLAUDEOPS_DATABASE_URL")
+	}
 	if current > 0 && current < e.newest {
 		if err := e.mayMigrate(ctx, db); err != nil {
 			return err

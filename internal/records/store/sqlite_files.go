@@ -348,6 +348,9 @@ func (s stateFolder) migrate(ctx context.Context, db *sql.DB) error {
 	if current > newest {
 		return s.newer(current, newest)
 	}
+	if first := provider.ListSources()[0].Version; current > 0 && current < first {
+		return unreleased("database "+s.path, current, first, "state folder with CLAUDEOPS_STATE_DIR")
+	}
 	if _, err := provider.Up(ctx); err != nil {
 		return err
 	}

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -398,6 +400,23 @@ func TestADatabaseOfAnOlderVersionIsBroughtUpToDate(t *testing.T) {
 	if !strings.Contains(err.Error(), "written by a newer claudeops (schema 9999") {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestADatabaseFromBeforeTheFirstReleaseIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	place := emptyPlace(t)
+	wantEqual(t, open(t, place, Options{}).Close(), nil)
+	older, later := versionAt(t, place), laterVersion(t, addTable)
+	maps.DeleteFunc(later.migrations.(fstest.MapFS), func(name string, _ *fstest.MapFile) bool {
+		return !strings.Contains(name, "later")
+	})
+	_, err := openPlace(t.Context(), place, later)
+	wantCode(t, err, fault.Misconfigured)
+	if !strings.Contains(err.Error(), "before the first release (schema "+strconv.Itoa(older)) {
+		t.Errorf("got %v", err)
+	}
+	wantEqual(t, versionAt(t, place), older)
+	wantEqual(t, open(t, place, Options{}).Check(t.Context()), nil)
 }
 
 func TestTablesAreNotChangedUnderAProcessOfAnOlderVersion(t *testing.T) {

@@ -38,7 +38,12 @@ CREATE TABLE proposals (
     -- The number of the pull request of ours to which the proposal adds a commit; 0 for one that opens its own.
     revises     BIGINT NOT NULL DEFAULT 0,
     -- What the proposal answers to the review of the pull request that it adds to, as JSON; '' for nothing.
-    answers     TEXT NOT NULL DEFAULT ''
+    answers     TEXT NOT NULL DEFAULT '',
+    actor       TEXT COLLATE "C" NOT NULL DEFAULT '',
+    -- What the lines of a proposal name and do, as JSON; '' for nothing, or where they were removed with the contents.
+    facts       TEXT COLLATE "C" NOT NULL DEFAULT '',
+    -- The hash of the policy that judged a proposal, as the audit has it; '' in older ones.
+    policy      TEXT COLLATE "C" NOT NULL DEFAULT ''
 );
 CREATE INDEX proposals_by_digest ON proposals (digest, state);
 CREATE INDEX proposals_by_opening ON proposals (provider, owner, repo, opened_us);
@@ -131,7 +136,13 @@ CREATE TABLE audit (
     pr_number   BIGINT NOT NULL,
     pr_url      TEXT COLLATE "C" NOT NULL,
     duration_us BIGINT NOT NULL,
-    hash        TEXT COLLATE "C" NOT NULL CHECK (length(hash) = 64)
+    hash        TEXT COLLATE "C" NOT NULL CHECK (length(hash) = 64),
+    -- The hash of the policy that judged an attempt; '' in older rows, and where no policy could be read. The
+    -- hash of a row covers it where it is not ''.
+    policy      TEXT NOT NULL DEFAULT '',
+    -- Who acted, as JSON (record.Actor); '' in older rows. The hash of a row of the audit covers it where it is
+    -- not ''.
+    actor       TEXT COLLATE "C" NOT NULL DEFAULT ''
 );
 CREATE INDEX audit_by_request ON audit (request_id);
 CREATE INDEX audit_by_repo ON audit (owner, repo, seq);
@@ -229,9 +240,14 @@ CREATE TABLE api_tokens (
     repos      TEXT NOT NULL DEFAULT '',
     -- An agent's token may be in a dry run, and read-only, by itself: 0 or 1.
     dry_run    BIGINT NOT NULL DEFAULT 0,
-    read_only  BIGINT NOT NULL DEFAULT 0
+    read_only  BIGINT NOT NULL DEFAULT 0,
+    -- Who made a token.
+    maker      TEXT COLLATE "C" NOT NULL DEFAULT '',
+    -- The hash of the token that a token was made with. It ends with that one, no matter who holds it.
+    grantor    TEXT COLLATE "C" NOT NULL DEFAULT ''
 );
 CREATE UNIQUE INDEX api_tokens_one_good ON api_tokens (name) WHERE revoked_us IS NULL;
+CREATE INDEX api_tokens_by_grantor ON api_tokens (grantor);
 
 CREATE TABLE web_sessions (
     hash       TEXT COLLATE "C" PRIMARY KEY NOT NULL,
@@ -244,9 +260,7 @@ CREATE TABLE web_sessions (
     browser    TEXT COLLATE "C" NOT NULL DEFAULT '',
     issuer     TEXT COLLATE "C" NOT NULL DEFAULT '',
     subject    TEXT COLLATE "C" NOT NULL DEFAULT '',
-    provider_session TEXT COLLATE "C" NOT NULL DEFAULT '',
-    sealed     TEXT COLLATE "C" NOT NULL DEFAULT '',
-    looked_us  BIGINT
+    provider_session TEXT COLLATE "C" NOT NULL DEFAULT ''
 );
 
 -- What was answered under an Idempotency-Key. status 0: nothing yet.
@@ -261,8 +275,8 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_us);
 
--- What the audit says about proposals, in a form that is quick to filter and search. It proves nothing: everything in it
--- comes from the audit, row by row.
+-- What the audit says about proposals, in a form that is quick to filter and search. It proves nothing: everything in
+-- it comes from the audit, row by row.
 CREATE TABLE attempts (
     seq        BIGINT PRIMARY KEY NOT NULL, -- of the audit
     time_us    BIGINT NOT NULL,
@@ -327,6 +341,16 @@ CREATE TABLE pulls (
                     WHEN checks = 'failure' THEN 'failed' WHEN checks = 'pending' THEN 'running'
                     WHEN objections = 0 AND approvals > 0 THEN 'ready' ELSE 'review' END) STORED,
     seq         BIGINT,
+    -- When a person was last seen to act on a pull request, when people were last reminded of it, and a digest of the
+    -- labels that it was last seen with.
+    acted_us    BIGINT,
+    reminded_us BIGINT,
+    labels_digest TEXT COLLATE "C" NOT NULL DEFAULT '',
+    -- When a person first reviewed a pull request, as far as anybody has looked; NULL: nobody has.
+    reviewed_us BIGINT,
+    -- When a process last began to close a pull request because nobody acts on it, and when we had closed it for that.
+    closing_us  BIGINT,
+    expired_us  BIGINT,
     PRIMARY KEY (provider, owner, repo, number)
 );
 CREATE INDEX pulls_due ON pulls (provider, state, tried_us);
@@ -389,6 +413,8 @@ CREATE TABLE agent_journal (
     seq     BIGINT NOT NULL,
     time_us BIGINT NOT NULL,
     body    TEXT COLLATE "C" NOT NULL,
+    -- The session that noted an entry, with those whose words it was told.
+    actor   TEXT COLLATE "C" NOT NULL DEFAULT '',
     PRIMARY KEY (session, seq)
 );
 
@@ -511,6 +537,10 @@ CREATE TABLE people (
     username  TEXT COLLATE "C" NOT NULL, -- at the provider
     member_of TEXT COLLATE "C" NOT NULL, -- JSON
     looked_us BIGINT NOT NULL, -- when the provider last said so
+    -- What lets a provider of identities be asked about a person belongs to the person, and to none of their logins:
+    -- tokens and programs are judged by it, too.
+    sealed    TEXT COLLATE "C" NOT NULL DEFAULT '',
+    refused   BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (issuer, subject)
 );
 
@@ -537,7 +567,9 @@ CREATE TABLE oauth_codes (
     owner_subject TEXT COLLATE "C" NOT NULL,
     grantor       TEXT COLLATE "C" NOT NULL, -- hash of the token by which the person was signed in
     expires_us    BIGINT NOT NULL,
-    token         TEXT COLLATE "C" NOT NULL DEFAULT '' -- id of the token that was made of it; '': it is unused
+    token         TEXT COLLATE "C" NOT NULL DEFAULT '', -- id of the token that was made of it; '': it is unused
+    -- Who has allowed a program what it exchanges its code for.
+    maker         TEXT COLLATE "C" NOT NULL DEFAULT ''
 );
 CREATE INDEX oauth_codes_by_age ON oauth_codes (expires_us);
 
@@ -546,7 +578,6 @@ CREATE TABLE oauth_grants (
     token            TEXT COLLATE "C" PRIMARY KEY NOT NULL, -- id in api_tokens
     client           TEXT COLLATE "C" NOT NULL,
     client_name      TEXT COLLATE "C" NOT NULL,
-    grantor          TEXT COLLATE "C" NOT NULL,
     family           TEXT COLLATE "C" NOT NULL UNIQUE, -- what all its refresh tokens begin with
     refresh          TEXT COLLATE "C" NOT NULL,        -- the only refresh token that is good
     refresh_until_us BIGINT NOT NULL,
@@ -658,3 +689,169 @@ CREATE TRIGGER proposals_change AFTER UPDATE OF state, provider ON proposals FOR
     WHEN (OLD.provider <> NEW.provider OR OLD.state <> NEW.state
         AND (OLD.state IN ('dry_run', 'failed') OR NEW.state IN ('dry_run', 'failed')))
     EXECUTE FUNCTION proposals_change();
+
+-- Logout tokens of providers of identities that were taken, so that none ends a later login.
+CREATE TABLE logout_tokens (
+    issuer   TEXT COLLATE "C" NOT NULL,
+    id       TEXT COLLATE "C" NOT NULL,
+    until_us BIGINT NOT NULL,
+    PRIMARY KEY (issuer, id)
+);
+
+-- How the sessions of the schedule ended: counted, so that metrics and pages need not read every session.
+CREATE TABLE scheduled_sessions (
+    state   TEXT COLLATE "C" NOT NULL,
+    cause   TEXT COLLATE "C" NOT NULL,
+    count   BIGINT NOT NULL,
+    last_us BIGINT NOT NULL, -- when the last one ended so
+    PRIMARY KEY (state, cause)
+);
+
+-- How many dry runs wait, by the day on which they were made (-1 for all) and by provider: counted in day_counts as
+-- they come and go, since a page reads their number after each record.
+-- +goose StatementBegin
+CREATE FUNCTION dry_runs_are_counted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' AND OLD.waits = 1 THEN
+        UPDATE day_counts SET count = count - 1 WHERE kind = 'waiting' AND name = OLD.provider
+            AND day IN (OLD.created_us / 86400000000, -1);
+    END IF;
+    IF TG_OP <> 'DELETE' AND NEW.waits = 1 THEN
+        INSERT INTO day_counts (kind, day, name, count)
+            VALUES ('waiting', NEW.created_us / 86400000000, NEW.provider, 1), ('waiting', -1, NEW.provider, 1)
+            ON CONFLICT (kind, day, name) DO UPDATE SET count = day_counts.count + 1;
+    END IF;
+    RETURN NULL;
+END;
+$$;
+-- +goose StatementEnd
+
+CREATE TRIGGER dry_runs_count_new AFTER INSERT OR DELETE ON dry_runs FOR EACH ROW
+    EXECUTE FUNCTION dry_runs_are_counted();
+
+CREATE TRIGGER dry_runs_count_changed AFTER UPDATE ON dry_runs FOR EACH ROW
+    WHEN (OLD.waits <> NEW.waits OR OLD.provider <> NEW.provider) EXECUTE FUNCTION dry_runs_are_counted();
+
+-- What people have paused: one row for everything (owner and repo are '') and one for each repository.
+CREATE TABLE pauses (
+    owner    TEXT COLLATE "C" NOT NULL,
+    repo     TEXT COLLATE "C" NOT NULL,
+    why      TEXT COLLATE "C" NOT NULL,
+    paused_by TEXT COLLATE "C" NOT NULL,
+    since_us BIGINT NOT NULL,
+    until_us BIGINT NOT NULL, -- 0: until a person resumes
+    PRIMARY KEY (owner, repo)
+);
+
+-- Tools that write, from before their first write until they have ended. process is their lock.
+CREATE TABLE write_claims (
+    id       TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    owner    TEXT COLLATE "C" NOT NULL,
+    repo     TEXT COLLATE "C" NOT NULL,
+    process  TEXT COLLATE "C" NOT NULL,
+    since_us BIGINT NOT NULL
+);
+
+-- How changes ended, counted as they end: pull requests by the day on which they were opened, refusals by their own day
+-- (since 1970, UTC), each by what a page groups them by: agent, tier, repository and session. kind is
+--   pull     name says how it stands: merged, revised (merged after a revision), closed, gone,
+--            ignored (closed by us because nobody had acted on it), reviewed or waiting
+--   review   value is after how many begun minutes it was reviewed, merged or closed; above 6 hours, full hours
+--   merge    value is after how many it was merged, likewise
+--   refused  name is the code
+CREATE TABLE outcome_cells (
+    by_what  TEXT COLLATE "C" NOT NULL,
+    day      BIGINT NOT NULL,
+    grp      TEXT COLLATE "C" NOT NULL, -- the agent, the tier, owner/name in lower case, or the session
+    provider TEXT COLLATE "C" NOT NULL,
+    kind     TEXT COLLATE "C" NOT NULL,
+    name     TEXT COLLATE "C" NOT NULL,
+    value    BIGINT NOT NULL,
+    count    BIGINT NOT NULL,
+    PRIMARY KEY (by_what, day, grp, provider, kind, name, value)
+);
+
+-- How each pull request stands, and after which time it was reviewed and merged, as a value of outcome_cells.
+CREATE VIEW pull_fates AS
+SELECT provider, owner, repo, number, day, session, tier, caller, fate,
+    CASE WHEN reviewed < 1 THEN 1 WHEN reviewed <= 360 THEN reviewed ELSE reviewed - reviewed % 60 END AS to_review,
+    CASE WHEN merged < 1 THEN 1 WHEN merged <= 360 THEN merged ELSE merged - merged % 60 END AS to_merge
+FROM (
+    SELECT r.provider, r.owner, r.repo, r.number, p.opened_us / 86400000000 AS day, p.session, p.tier, p.caller,
+        CASE WHEN r.state = 'closed' AND r.expired_us IS NOT NULL THEN 'ignored'
+            WHEN r.state = 'merged' AND r.revised_us IS NOT NULL THEN 'revised' WHEN r.state <> 'open' THEN r.state
+            WHEN r.reviewed_us IS NULL THEN 'waiting' ELSE 'reviewed' END AS fate,
+        (CASE WHEN r.reviewed_us IS NOT NULL THEN r.reviewed_us
+            WHEN r.state IN ('merged', 'closed') AND r.expired_us IS NULL THEN r.ended_us END
+            - p.opened_us) / 60000000 + 1 AS reviewed,
+        (CASE WHEN r.state = 'merged' THEN r.ended_us END - p.opened_us) / 60000000 + 1 AS merged
+    FROM pulls r JOIN proposals p ON p.id = r.proposal_id WHERE p.opened_us IS NOT NULL
+) f;
+
+-- The cells in which each pull request is counted.
+CREATE VIEW pull_cells AS
+SELECT f.provider, f.owner, f.repo, f.number, b.by_what, f.day,
+    CASE b.by_what WHEN 'agent' THEN f.caller WHEN 'tier' THEN CAST(f.tier AS TEXT) WHEN 'session' THEN f.session
+        ELSE LOWER(f.owner || '/' || f.repo) END AS grp,
+    k.kind, CASE k.kind WHEN 'pull' THEN f.fate ELSE '' END AS name,
+    CASE WHEN k.kind = 'pull' THEN 0 ELSE CASE k.kind WHEN 'review' THEN f.to_review ELSE f.to_merge END END AS value
+FROM pull_fates f
+JOIN (SELECT 'agent' AS by_what UNION ALL SELECT 'tier' UNION ALL SELECT 'repository' UNION ALL SELECT 'session') b
+    ON b.by_what <> 'session' OR f.session <> ''
+JOIN (SELECT 'pull' AS kind UNION ALL SELECT 'review' UNION ALL SELECT 'merge') k
+    ON k.kind = 'pull' OR k.kind = 'review' AND f.to_review > 0 OR k.kind = 'merge' AND f.to_merge > 0;
+
+-- +goose StatementBegin
+CREATE FUNCTION pulls_leave_cells() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outcome_cells (by_what, day, grp, provider, kind, name, value, count)
+        SELECT by_what, day, grp, provider, kind, name, value, -1 FROM pull_cells
+        WHERE provider = OLD.provider AND owner = OLD.owner AND repo = OLD.repo AND number = OLD.number
+        ON CONFLICT (by_what, day, grp, provider, kind, name, value)
+            DO UPDATE SET count = outcome_cells.count + excluded.count;
+    IF TG_OP = 'DELETE' THEN
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
+END;
+$$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION pulls_enter_cells() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outcome_cells (by_what, day, grp, provider, kind, name, value, count)
+        SELECT by_what, day, grp, provider, kind, name, value, 1 FROM pull_cells
+        WHERE provider = NEW.provider AND owner = NEW.owner AND repo = NEW.repo AND number = NEW.number
+        ON CONFLICT (by_what, day, grp, provider, kind, name, value)
+            DO UPDATE SET count = outcome_cells.count + excluded.count;
+    RETURN NULL;
+END;
+$$;
+-- +goose StatementEnd
+
+CREATE TRIGGER pulls_cells_new AFTER INSERT ON pulls FOR EACH ROW EXECUTE FUNCTION pulls_enter_cells();
+
+CREATE TRIGGER pulls_cells_gone BEFORE DELETE ON pulls FOR EACH ROW EXECUTE FUNCTION pulls_leave_cells();
+
+CREATE TRIGGER pulls_cells_were BEFORE UPDATE ON pulls FOR EACH ROW
+    WHEN (NEW.state IS DISTINCT FROM OLD.state OR NEW.provider IS DISTINCT FROM OLD.provider
+        OR NEW.ended_us IS DISTINCT FROM OLD.ended_us OR NEW.revised_us IS DISTINCT FROM OLD.revised_us
+        OR NEW.reviewed_us IS DISTINCT FROM OLD.reviewed_us)
+    EXECUTE FUNCTION pulls_leave_cells();
+
+CREATE TRIGGER pulls_cells_are AFTER UPDATE ON pulls FOR EACH ROW
+    WHEN (NEW.state IS DISTINCT FROM OLD.state OR NEW.provider IS DISTINCT FROM OLD.provider
+        OR NEW.ended_us IS DISTINCT FROM OLD.ended_us OR NEW.revised_us IS DISTINCT FROM OLD.revised_us
+        OR NEW.reviewed_us IS DISTINCT FROM OLD.reviewed_us)
+    EXECUTE FUNCTION pulls_enter_cells();
+
+-- Alerts for which a hook of the policy has started a session, so that the same one starts no second.
+CREATE TABLE hook_alerts (
+    hook        TEXT COLLATE "C" NOT NULL,
+    fingerprint TEXT COLLATE "C" NOT NULL, -- its SHA-256
+    session     TEXT COLLATE "C" NOT NULL,
+    started_us  BIGINT NOT NULL,
+    PRIMARY KEY (hook, fingerprint)
+);
+CREATE INDEX hook_alerts_by_time ON hook_alerts (hook, started_us);
