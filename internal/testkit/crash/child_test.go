@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -38,10 +39,32 @@ import (
 // than a minute. It is less than the time for which a reservation that is stuck holds its files.
 const patience = 4 * time.Minute
 
-// spoken is what a command has written.
-type spoken struct{ out, err bytes.Buffer }
+// spoken is what a command has written. The input of a server ends when it has answered the call that it was told of:
+// after the end, a call has only half a minute, which on a busy machine can be too little.
+type spoken struct {
+	out, err bytes.Buffer
+	told     *os.File // what the command reads from; nil: nothing
+}
 
-// child is a process of ours that runs by itself: all of its input is there from the beginning.
+// Write adds to what a command has written.
+func (s *spoken) Write(b []byte) (int, error) {
+	n, err := s.out.Write(b)
+	if bytes.Contains(s.out.Bytes(), []byte(`"id":2,`)) {
+		_ = s.told.Close()
+	}
+	return n, err
+}
+
+// tell returns what a command reads: a text, which has room in a pipe, and nothing more before it has answered.
+func (s *spoken) tell(text string) (input *os.File, err error) {
+	input, s.told, err = os.Pipe()
+	if err == nil {
+		_, err = io.WriteString(s.told, text)
+	}
+	return input, err
+}
+
+// child is a process of ours that runs by itself: all that it is told is there from the beginning.
 type child struct {
 	spoken
 	cmd    *exec.Cmd
@@ -71,9 +94,16 @@ func (w *world) start(t *testing.T, stdin string, args ...string) *child {
 
 func (c *child) start(t *testing.T, stdin string) *child {
 	t.Helper()
-	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(stdin), &c.err
-	if c.cmd.Stdout == nil {
-		c.cmd.Stdout = &c.out
+	if c.cmd.Stderr = &c.err; c.cmd.Stdout == nil {
+		c.cmd.Stdout = &c.spoken
+	}
+	if stdin != "" {
+		input, err := c.tell(stdin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = input.Close() }()
+		c.cmd.Stdin = input
 	}
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -86,6 +116,7 @@ func (c *child) wait(t *testing.T) (killed bool, code int) {
 	t.Helper()
 	defer c.cancel()
 	_ = c.cmd.Wait() // ProcessState tells more
+	_ = c.told.Close()
 	if c.cmd.ProcessState == nil {
 		t.Fatalf("%v did not end", c.cmd.Args)
 	}
@@ -128,7 +159,17 @@ func (w *world) here(ctx context.Context, stdin string, args ...string) (said *s
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	said = &spoken{}
-	return said, cli.Run(ctx, args, cli.Streams{In: strings.NewReader(stdin), Out: &said.out, Err: &said.err}, w.lookup)
+	streams := cli.Streams{In: strings.NewReader(""), Out: said, Err: &said.err}
+	if stdin != "" {
+		input, err := said.tell(stdin)
+		if err != nil {
+			said.err.WriteString(err.Error())
+			return said, 1
+		}
+		defer func() { _, _ = input.Close(), said.told.Close() }()
+		streams.In = input
+	}
+	return said, cli.Run(ctx, args, streams, w.lookup)
 }
 
 // asked is the answer of a server in this process that is asked for one pull request.

@@ -427,7 +427,7 @@ type watched struct {
 
 func (w watched) Write(b []byte) (int, error) {
 	before := w.out.Len()
-	n, err := w.out.Write(b)
+	n, err := w.child.Write(b)
 	if begins := []byte(firstWrite); !bytes.Contains(w.out.Bytes()[:before], begins) &&
 		bytes.Contains(w.out.Bytes(), begins) {
 		close(w.writes)
