@@ -23,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -64,12 +65,8 @@ func TestWhereAnotherProgramHasTheOtherAddressBrowsersAreToldSo(t *testing.T) {
 			if !errors.Is(err, syscall.EADDRINUSE) {
 				break
 			}
-			if err := taken.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if taken, err = new(net.ListenConfig).Listen(t.Context(), "tcp", first+":0"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, taken.Close())
+			taken = must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", first+":0"))(t)
 			_, port, _ = net.SplitHostPort(taken.Addr().String())
 			all, own, err = listen(t.Context(), second+":"+port)
 		}
@@ -106,9 +103,7 @@ func TestTheStateFolderOfAServerWithADatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 			s := stateFolderOf(config.Config{Records: config.Records{DatabaseURL: "postgres://db.example.org/ops",
 				Dir: filepath.Join(dir, c.path), DirDefault: c.parents}})
 			if c.path == "" {
@@ -186,16 +181,10 @@ func TestAStartWaitsForTheMachineAndNoLongerThanItMay(t *testing.T) {
 }
 
 func TestWhileAServerWaitsItsProbesSayForWhat(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	ask := func(path string) (int, string) {
-		answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get((&http.Client{Timeout: time.Minute}).Get("http://" + listener.Addr().String() + path))(t)
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(text)
@@ -214,7 +203,7 @@ func TestWhileAServerWaitsItsProbesSayForWhat(t *testing.T) {
 		}
 		there = true
 	})
-	err = s.waitBehind(t.Context(), config.Web{BasePath: "/ops"}, []net.Listener{listener}, func() error {
+	err := s.waitBehind(t.Context(), config.Web{BasePath: "/ops"}, []net.Listener{listener}, func() error {
 		return map[bool]error{false: missing}[there]
 	})
 	if err != nil || !there {
@@ -341,16 +330,10 @@ func TestASmallHeapGrowsByMoreThanAThird(t *testing.T) {
 // Each policy that a guide shows is one that the program reads. Some leave out the version, which is always the same.
 func TestThePoliciesOfTheGuidesAreRead(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../docs/guides/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../../docs/guides/*.md"))(t)
 	read := map[string]policy.Policy{} // the last one of each page
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 			shown := block[1]
 			if !strings.Contains("\n"+shown, "\nscope:") {
@@ -411,33 +394,22 @@ func TestWhatKilledServersHaveLeftIsRemoved(t *testing.T) {
 	long := time.Now().Add(-2 * deskSettled)
 	leave := func(name string, lives bool, at time.Time) {
 		folder := filepath.Join(parent, name)
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(folder, "socket")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(folder, 0o700))
+		listener := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(folder, "socket")}))(t)
 		listener.SetUnlinkOnClose(false)
 		if t.Cleanup(func() { _ = listener.Close() }); !lives {
 			_ = listener.Close()
 		}
-		if err := errors.Join(os.Chtimes(filepath.Join(folder, "socket"), at, at), os.Chtimes(folder, at, at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Chtimes(filepath.Join(folder, "socket"), at, at), os.Chtimes(folder, at, at)))
 	}
 	leave(deskPrefix+"killed", false, long)
 	leave(deskPrefix+"lives", true, long)
 	leave(deskPrefix+"starts", false, time.Now())
 	leave("other", false, long)
 	full := filepath.Join(parent, deskPrefix+"full")
-	if err := errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "socket"), nil, 0o600),
-		os.Chtimes(filepath.Join(full, "socket"), long, long), os.Chtimes(full, long, long)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("other", filepath.Join(parent, deskPrefix+"link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "socket"), nil, 0o600),
+		os.Chtimes(filepath.Join(full, "socket"), long, long), os.Chtimes(full, long, long)))
+	must.Do(t, os.Symlink("other", filepath.Join(parent, deskPrefix+"link")))
 	removeDeadFolders(t.Context(), parent)
 	entries, err := os.ReadDir(parent)
 	var left []string

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // scripts is a toolset whose tools come and go.
@@ -75,10 +76,7 @@ type client struct {
 func connect(t *testing.T, o mcpserver.Options, sets ...operation.Toolset) client {
 	t.Helper()
 	o.Version, o.Log, o.NewID = "test", slog.New(slog.DiscardHandler), func() string { return "id-1" }
-	s, err := mcpserver.New(sets, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(mcpserver.New(sets, o))(t)
 	inRead, in := io.Pipe()
 	out, outWrite := io.Pipe()
 	ended := make(chan error, 1)
@@ -94,18 +92,12 @@ func connect(t *testing.T, o mcpserver.Options, sets ...operation.Toolset) clien
 
 func (c client) send(line string) {
 	c.Helper()
-	if _, err := fmt.Fprintln(c.in, line); err != nil {
-		c.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(c.in, line))(c)
 }
 
 func (c client) next() string {
 	c.Helper()
-	line, err := c.out.ReadString('\n')
-	if err != nil {
-		c.Fatal(err)
-	}
-	return line
+	return must.Get(c.out.ReadString('\n'))(c)
 }
 
 // until is the next line that has the text; what comes before it is passed over.

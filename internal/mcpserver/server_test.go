@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // flow is a use case that answers as it is told and remembers what it was asked.
@@ -68,16 +69,11 @@ func toolNames() (names []string) {
 func exchange(t *testing.T, f *flow, o mcpserver.Options, lines ...string) []map[string]any {
 	t.Helper()
 	o.Version, o.Log, o.NewID = "test", slog.New(slog.DiscardHandler), func() string { return "id-1" }
-	s, err := mcpserver.New([]operation.Toolset{f.toolset()}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(mcpserver.New([]operation.Toolset{f.toolset()}, o))(t)
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := s.Serve(ctx, mcpserver.Client{}, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Serve(ctx, mcpserver.Client{}, strings.NewReader(strings.Join(lines, "\n")), &out))
 	var answers []map[string]any
 	for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
 		var m map[string]any
@@ -112,10 +108,7 @@ func TestToolsListInBothErasIsTheSnapshotAndSmall(t *testing.T) {
 		if size := len(answer["line"].(string)); size > most {
 			t.Errorf("%s: tools/list has %d bytes, at most %d are wanted", name, size, most)
 		}
-		tools, err := json.MarshalIndent(answer["result"].(map[string]any)["tools"], "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		tools := must.Get(json.MarshalIndent(answer["result"].(map[string]any)["tools"], "", "  "))(t)
 		golden(t, "tools.json", append(tools, '\n'))
 	}
 }
@@ -124,14 +117,9 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, got, 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s is out of date; look at the difference, then run `make golden`:\n%s", path, diff)
 	}
@@ -219,13 +207,8 @@ func textOf(answer map[string]any) string {
 func mustMatchSchema(t *testing.T, tool string, answer map[string]any) map[string]any {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("out.json", tools(t, mcpserver.Options{})[tool]["outputSchema"]); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := compiler.Compile("out.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, compiler.AddResource("out.json", tools(t, mcpserver.Options{})[tool]["outputSchema"]))
+	schema := must.Get(compiler.Compile("out.json"))(t)
 	structured := answer["result"].(map[string]any)["structuredContent"]
 	if err := schema.Validate(structured); err != nil {
 		t.Errorf("the structured content does not match the output schema: %v\n%v", err, structured)
@@ -446,27 +429,20 @@ func TestPromptsFollowTheirTool(t *testing.T) {
 		{Name: "of-no-tool", Tool: "merge", Text: panics},
 	}
 	for readOnly, want := range map[bool]string{false: `"may" "shown" `, true: `"may" `} {
-		s, err := mcpserver.New([]operation.Toolset{set}, mcpserver.Options{Version: "test",
+		s := must.Get(mcpserver.New([]operation.Toolset{set}, mcpserver.Options{Version: "test",
 			ReadOnly: func() bool { return readOnly },
-			Log:      slog.New(slog.DiscardHandler), NewID: func() string { return "id-1" }})
-		if err != nil {
-			t.Fatal(err)
-		}
+			Log:      slog.New(slog.DiscardHandler), NewID: func() string { return "id-1" }}))(t)
 		lines := []string{hello, `{"jsonrpc":"2.0","id":2,"method":"prompts/list"}`,
 			`{"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"may"}}`}
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := s.Serve(ctx, mcpserver.Client{}, strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Serve(ctx, mcpserver.Client{}, strings.NewReader(strings.Join(lines, "\n")), &out))
 		answers := strings.Split(strings.TrimSpace(out.String()), "\n")
 		var listed struct {
 			Result struct{ Prompts []struct{ Name string } }
 		}
-		if err := json.Unmarshal([]byte(answers[1]), &listed); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(answers[1]), &listed))
 		if strings.Contains(answers[1], "icons") {
 			t.Errorf("each prompt has the icon again: %s", answers[1])
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
@@ -340,9 +341,7 @@ func TestSeveralFoldersAreLockedInOneOrder(t *testing.T) {
 func TestAFolderThatIsNotThereYetHasOneLockUnderAllItsNames(t *testing.T) {
 	real, links := t.TempDir(), t.TempDir()
 	link := filepath.Join(links, "link")
-	if err := os.Symlink(real, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(real, link))
 	if a, b := files.Resolve(filepath.Join(real, "new", "deep")), files.Resolve(filepath.Join(link, "new",
 		"deep")); a != b {
 		t.Errorf("%s, %s", a, b)

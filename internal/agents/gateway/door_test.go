@@ -31,6 +31,7 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver/stdio"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func peerOf(p gateway.Peer) func(net.Conn) (gateway.Peer, error) {
@@ -117,9 +118,7 @@ func TestATicketIsOfNoUseAtAnotherDoorOrAfterTheEnd(t *testing.T) {
 	if refused := refusal(t, err); refused.Code != string(fault.Unauthenticated) || len(other.audit()) != 1 {
 		t.Errorf("another door: %v, rows %+v", err, other.audit())
 	}
-	if err := one.door.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, one.door.Close())
 	if _, err := one.dial(stdioproxy.Hello{Ticket: stolen}); err == nil {
 		t.Error("a door that was closed let somebody in")
 	}
@@ -240,9 +239,7 @@ func TestASessionThatSendsMoreThanItMayIsHeldBack(t *testing.T) {
 	for range 5 {
 		s.ask(t, "a")
 	}
-	if _, err := io.WriteString(s, "b\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(s, "b\n"))(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -269,9 +266,7 @@ func TestTheEndOfADoorAwaitsCallsThatGoOn(t *testing.T) {
 	}})
 	w.enter(stdioproxy.Lower{})
 	<-began
-	if err := w.door.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.door.Close())
 	select {
 	case <-written:
 	default:
@@ -305,10 +300,7 @@ func TestTheFolderIsOursAndTheAgentsUserReachesIt(t *testing.T) {
 	}
 	w := open(t, set)
 	for i, path := range []string{w.door.Folder(), w.door.TicketFile(), strings.TrimPrefix(w.door.Address(), "unix:")} {
-		info, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Lstat(path))(t)
 		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != modes[i] || !ok || int(stat.Uid) != uid() ||
 			int(stat.Gid) != group && runtime.GOOS == "linux" {
 			t.Errorf("%s: mode %s, owner %+v", filepath.Base(path), info.Mode(), info.Sys())
@@ -343,14 +335,9 @@ func TestASessionThatConnectsAgainAndAgainIsHeldBack(t *testing.T) {
 	for range 3 {
 		_ = w.enter(stdioproxy.Lower{}).Close()
 	}
-	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", strings.TrimPrefix(w.door.Address(), "unix:"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(new(net.Dialer).DialContext(t.Context(), "unix", strings.TrimPrefix(w.door.Address(), "unix:")))(t)
 	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintf(conn, "{\"claudeops\":1,\"ticket\":%q}\n", w.ticket()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintf(conn, "{\"claudeops\":1,\"ticket\":%q}\n", w.ticket()))(t)
 	_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection beyond the bound was answered: %v", err)
@@ -406,9 +393,7 @@ func (w *world) connector() connected {
 		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 	} {
-		if _, err := io.WriteString(inW, line+"\n"); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Get(io.WriteString(inW, line+"\n"))(w.t)
 	}
 	c.hears(w.t, `"id":0`)
 	return c
@@ -426,10 +411,7 @@ func (c connected) call(t *testing.T, id int, tool, arguments string) {
 
 func (c connected) hears(t *testing.T, want ...string) {
 	t.Helper()
-	line, err := c.lines.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(c.lines.ReadString('\n'))(t)
 	for _, part := range want {
 		if !strings.Contains(line, part) {
 			t.Errorf("heard %.300s, want %s in it", line, part)
@@ -449,10 +431,8 @@ func TestAConnectorPassesEverythingThroughTheDoor(t *testing.T) {
 	c.hears(t, `"id":2`, `"error"`) // refused by the server, by its own bound
 	c.call(t, 3, "wait", `{}`)
 	<-s.started
-	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`+
-		"\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`+
+		"\n"))(t)
 	if cause := <-s.ended; !errors.Is(cause, stdio.ErrCancelledByClient) {
 		t.Errorf("the call ended with %v", cause)
 	}
@@ -590,9 +570,7 @@ func TestAConnectionIsRecordedWithItsCallsUntilItIsOver(t *testing.T) {
 	clear(r.open) // it was taken for one of a process that has ended
 	r.mu.Unlock()
 	r.await(t, "it is recorded again", r.one(func(c record.Connection) bool { return c.Session == session }))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	r.await(t, "the end", func() bool { return len(r.open) == 0 && len(r.closed) == 1 })
 	if r.opened != 2 {
 		t.Errorf("recorded %d times", r.opened)

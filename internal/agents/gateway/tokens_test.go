@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // tokens admits any caller with "good-NAME", at tier 2, unless the name was revoked.
@@ -38,10 +39,7 @@ func openTokens(t *testing.T, limits gateway.Limits) *tokens {
 func openTokensWith(t *testing.T, s settings) *tokens {
 	t.Helper()
 	w := &tokens{world: open(t, s), looks: make(chan []string)}
-	dir, err := os.MkdirTemp("", "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "tokens"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	w.path = filepath.Join(dir, "a.sock")
 	tokens := gateway.NewTokens(w.host, func(_ context.Context, token string) (gateway.AuthenticatedConn, error) {
@@ -61,10 +59,7 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 		return nil, nil
 	})
 	d := gateway.TokenDoor{Tokens: tokens, Path: w.path}
-	listener, err := d.Listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(d.Listen(t.Context()))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() { d.Serve(ctx, listener) })
@@ -93,9 +88,7 @@ func TestATokenLetsInAtItsTierAndNoHigher(t *testing.T) {
 		!strings.Contains(list[0].Peer, fmt.Sprint("uid ", uid())) {
 		t.Errorf("connections %+v", list)
 	}
-	if _, err := fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`))(t)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line == "" {
 		t.Errorf("%q, %v", line, err)
 	}
@@ -179,9 +172,7 @@ func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
 		return err
 	}
 	for range bound {
-		if err := try("good-laptop"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, try("good-laptop"))
 		for end := time.Now().Add(time.Minute); len(w.host.Connections()) > 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("a connection does not end")
@@ -219,18 +210,12 @@ func TestATokenGainsNothingByConnectingAnew(t *testing.T) {
 	first := w.mustDial(t, "good-laptop", stdioproxy.Lower{})
 	lines := bufio.NewReader(first)
 	for range bound {
-		if _, err := fmt.Fprintln(first, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := lines.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Fprintln(first, `{"jsonrpc":"2.0","id":1,"method":"ping"}`))(t)
+		must.Get(lines.ReadString('\n'))(t)
 	}
 	_ = first.Close()
 	second := w.mustDial(t, "good-laptop", stdioproxy.Lower{})
-	if _, err := fmt.Fprintln(second, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(second, `{"jsonrpc":"2.0","id":2,"method":"ping"}`))(t)
 	answered := make(chan struct{})
 	go func() {
 		if _, err := bufio.NewReader(second).ReadString('\n'); err == nil {
@@ -252,9 +237,7 @@ func TestASocketIsTakenOnlyFromAProcessThatHasEnded(t *testing.T) {
 		t.Error("a socket that is served was taken")
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("x"), 0o600))
 	if listener, err := (gateway.TokenDoor{Path: file}).Listen(t.Context()); err == nil {
 		_ = listener.Close()
 		t.Error("a file was taken")

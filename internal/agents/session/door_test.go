@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // audit keeps rows of the audit, in memory.
@@ -120,13 +121,7 @@ func enters(hang bool) func(*fake) int {
 func (w *world) entered(t *testing.T) entered {
 	t.Helper()
 	var e entered
-	text, err := os.ReadFile(filepath.Join(w.dir, "seen"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &e); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(w.dir, "seen")))(t), &e))
 	return e
 }
 
@@ -168,10 +163,7 @@ func TestADoorKnowsWhoStandsBehindItsSession(t *testing.T) {
 		return tells(ctx, r, c)
 	})
 	starter := record.OSUser("1000", "joe")
-	ran, err := w.run(t, Spec{Tier: 2, Starter: starter})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ran := must.Get(w.run(t, Spec{Tier: 2, Starter: starter}))(t)
 	got := <-actors
 	if got.Session == nil || got.Session.ID != ran.ID || starter.SecondTo(got) == "" || got.String() != "agent" {
 		t.Errorf("%+v", got)
@@ -236,9 +228,7 @@ func TestACallOfASessionThatIsToEndIsNotAdmitted(t *testing.T) {
 		codes <- fault.CodeOf(c.Admitted(ctx))
 		return tells(ctx, r, c)
 	})
-	if _, err := w.run(t, Spec{Tier: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.run(t, Spec{Tier: 1}))(t)
 	if before, after := <-codes, <-codes; before != "" || after != fault.Unauthenticated {
 		t.Errorf("before %q, after %q", before, after)
 	}
@@ -249,9 +239,7 @@ func TestADoorThatCannotBeMadeFailsTheSession(t *testing.T) {
 	w.withDoors(tells)
 	id := w.runner.NewID()
 	folder := w.runner.Settings.Server.doorFolder(w.runner.Settings.Folders.Temp, id)
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(folder, 0o700))
 	record, err := w.runner.Run(t.Context(), Spec{ID: id, Tier: 1})
 	if err != nil || record.State != sessions.StateFailed || !strings.Contains(record.Reason, "socket") {
 		t.Errorf("%+v, %v", record, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 type (
@@ -37,10 +38,7 @@ func (w *issueWorld) ReadIssue(context.Context, gitprovider.RepoRef, issueQuery)
 func newIssueWorld(t *testing.T, hooks string) *issueWorld {
 	t.Helper()
 	w := &issueWorld{hookWorld: newHookWorld()}
-	rules, err := policy.Parse("p.yaml", []byte("version: 1\nrepositories: [gitea:joe/infra]\n"+hooks))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(policy.Parse("p.yaml", []byte("version: 1\nrepositories: [gitea:joe/infra]\n"+hooks)))(t)
 	w.hooks.Policy = func() (policy.Policy, error) { return rules, nil }
 	w.hooks.Issues = func(string) (gitprovider.IssueReader, error) { return w, nil }
 	w.hooks.ForgePerson = func(provider string, who account) *record.Person {

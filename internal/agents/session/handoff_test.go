@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func asIs(text string) string { return text }
@@ -86,11 +87,8 @@ func TestAHandoffIsReadAsItIsMeant(t *testing.T) {
 
 func TestAHandoffThatIsTooMuchIsCutAndSaysSo(t *testing.T) {
 	long := strings.Repeat("ü", maxFinding+1)
-	many, err := json.Marshal(map[string]any{"recommended_tier": 2,
-		"findings": slices.Repeat([]string{long}, maxFindings+1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	many := must.Get(json.Marshal(map[string]any{"recommended_tier": 2,
+		"findings": slices.Repeat([]string{long}, maxFindings+1)}))(t)
 	got, notes, err := parseHandoff(many, asIs)
 	if err != nil || len(got.Findings) != maxFindings || len(notes) != 1+maxFindings ||
 		!strings.Contains(notes[0], "21 entries; the first 20") {
@@ -104,11 +102,8 @@ func TestAHandoffThatIsTooMuchIsCutAndSaysSo(t *testing.T) {
 // A token that the bound would cut in two must not stay in halves.
 func TestATokenAtTheBoundIsRedactedBeforeTheTextIsCut(t *testing.T) {
 	text := strings.Repeat("x", maxFinding-5) + ourTokenInHandoff
-	raw, err := json.Marshal(map[string]any{"recommended_tier": 2,
-		"findings": []any{map[string]any{"key": ourTokenInHandoff, "text": text}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(map[string]any{"recommended_tier": 2,
+		"findings": []any{map[string]any{"key": ourTokenInHandoff, "text": text}}}))(t)
 	got, _, err := parseHandoff(raw,
 		func(text string) string { return strings.ReplaceAll(text, ourTokenInHandoff, "[redacted]") })
 	if err != nil {
@@ -164,10 +159,7 @@ func FuzzParseHandoff(f *testing.F) {
 			return
 		}
 		giveKeys(&h)
-		text, err := json.Marshal(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(h))(t)
 		again, _, err := parseHandoff(text, asIs)
 		if err != nil {
 			t.Fatalf("what was made of it cannot be read: %v\n%s", err, text)
@@ -209,9 +201,7 @@ func TestTheAgentHearsOfAHandoffThatCannotBeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if test.file != "" {
-				if err := os.WriteFile(filepath.Join(dir, handoffName), []byte(test.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, handoffName), []byte(test.file), 0o600))
 			}
 			var out strings.Builder
 			code := CheckHandoff(dir, strings.NewReader(test.call), &out)

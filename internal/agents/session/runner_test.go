@@ -23,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T) {
@@ -107,10 +108,7 @@ func TestASessionThatEndsByItselfIsJudgedByWhatItSaidAndWasAbleToDo(t *testing.T
 			if test.change != nil {
 				test.change(&w.runner.Settings)
 			}
-			record, err := w.run(t, Spec{Tier: gitprovider.TierInvestigate, Trigger: sessions.TriggerCommand})
-			if err != nil {
-				t.Fatal(err)
-			}
+			record := must.Get(w.run(t, Spec{Tier: gitprovider.TierInvestigate, Trigger: sessions.TriggerCommand}))(t)
 			if record.State != test.state || !strings.Contains(record.Reason, test.reason) ||
 				(test.reason == "") != (record.Reason == "") {
 				t.Errorf("ended as %s: %q, want %s: %q (stderr %q)", record.State, record.Reason, test.state, test.reason,
@@ -141,17 +139,12 @@ func TestTheAgentSeesNoTokenAndOnlyWhatItsTierMayHave(t *testing.T) {
 	if err != nil || record.State != sessions.StateSucceeded {
 		t.Fatalf("%+v, %v", record, err)
 	}
-	raw, err := os.ReadFile(filepath.Join(w.dir, "seen"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(filepath.Join(w.dir, "seen")))(t)
 	var seen struct {
 		Env, Args                                   []string
 		Asked, Prompt, Settings, Config, Modes, Dir string
 	}
-	if err := json.Unmarshal(raw, &seen); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &seen))
 	visible := strings.Join(seen.Env, "\n") + strings.Join(seen.Args, "\n") + seen.Asked + seen.Prompt + seen.Settings
 	if strings.Contains(visible, ourToken) || strings.Contains(strings.Join(seen.Env, "\n"), "GITHUB_TOKEN") {
 		t.Errorf("the agent sees a token:\n%s", visible)
@@ -330,14 +323,9 @@ func TestWhatMountedRepositoriesOfferReachesTheAgentAndTheRecord(t *testing.T) {
 	if err != nil || record.State != sessions.StateSucceeded {
 		t.Fatalf("%+v, %v", record, err)
 	}
-	raw, err := os.ReadFile(filepath.Join(w.dir, "seen"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(filepath.Join(w.dir, "seen")))(t)
 	var seen struct{ Asked, Config string }
-	if err := json.Unmarshal(raw, &seen); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &seen))
 	if asked != 1 || !strings.Contains(seen.Asked, "- /repos/infra\n") {
 		t.Errorf("asked %d times, the agent was told: %s", asked, seen.Asked)
 	}
@@ -486,9 +474,7 @@ func TestWhatASessionUsedIsSavedWhileItRuns(t *testing.T) {
 	saved := make(chan sessions.Record, 100)
 	w.saved = func(r sessions.Record) { saved <- r }
 	go func() { w.until(t, "ready"); cancel() }()
-	if _, err := w.runner.Run(ctx, Spec{Tier: 3}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.runner.Run(ctx, Spec{Tier: 3}))(t)
 	close(saved)
 	seen := 0
 	for r := range saved {

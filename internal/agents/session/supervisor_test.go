@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAHandoffIsValidatedCappedAndShown(t *testing.T) {
@@ -148,10 +149,7 @@ func TestOneSessionRunsAtATime(t *testing.T) {
 	w := newWorld(t, "hang")
 	// the second is as good as another process: it has the lock file only
 	here, there := NewSupervisor(w.runner), NewSupervisor(w.runner)
-	id, err := here.Start(t.Context(), Spec{Tier: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(here.Start(t.Context(), Spec{Tier: 1}))(t)
 	w.until(t, "ready")
 	for _, s := range []*Supervisor{here, there} {
 		_, err := s.Start(t.Context(), Spec{Tier: 1})
@@ -164,12 +162,8 @@ func TestOneSessionRunsAtATime(t *testing.T) {
 		t.Errorf("current is %q, %t", current, running)
 	}
 	wantCode(t, there.Stop(t.Context(), "none"), fault.NotFound)
-	if err := here.Stop(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	if err := here.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, here.Stop(t.Context(), id))
+	must.Do(t, here.Wait(t.Context()))
 	w.clean(t)
 	if r := w.records[0]; r.State != sessions.StateCancelled || r.Reason != "a person stopped it" {
 		t.Errorf("recorded %+v", r)
@@ -178,12 +172,10 @@ func TestOneSessionRunsAtATime(t *testing.T) {
 	if _, running := here.Current(); running {
 		t.Error("it counts as running still")
 	}
-	if _, err := there.Start(t.Context(), Spec{Tier: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(there.Start(t.Context(), Spec{Tier: 1}))(t)
 	there.Close()
 	w.clean(t)
-	_, err = there.Start(t.Context(), Spec{Tier: 1})
+	_, err := there.Start(t.Context(), Spec{Tier: 1})
 	wantCode(t, err, fault.Conflict, "shutting down")
 }
 
@@ -194,27 +186,16 @@ func TestWhatAKilledSupervisorLeftIsRemoved(t *testing.T) {
 	id := w.runner.NewID()
 	leftFolder, other := s.Folders.sessionFolder(id), filepath.Join(s.Folders.Temp, "other")
 	leftDoor := s.Server.doorFolder(s.Folders.Temp, id)
-	l, err := s.Folders.takeLock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.writeContent(lockContent{Session: id, Folder: leftFolder, Door: leftDoor}); err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(s.Folders.takeLock())(t)
+	must.Do(t, l.writeContent(lockContent{Session: id, Folder: leftFolder, Door: leftDoor}))
 	_ = l.file.Close() // as the kernel does it
 	for _, dir := range []string{leftFolder, leftDoor, other} {
-		if err := os.MkdirAll(filepath.Join(dir, "private"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, "private"), 0o700))
 	}
 	orphan := exec.CommandContext(t.Context(), w.runner.Settings.Claude.Binary)
 	orphan.Env = []string{fakeMode + "=waits-deaf", runMark + "=" + id}
-	if err := orphan.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, orphan.Start())
+	must.Get(NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}))(t)
 	if err := orphan.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("a process of the killed supervisor's session ended with %v", err)
 	}
@@ -232,12 +213,8 @@ func TestALockFileCannotPointElsewhere(t *testing.T) {
 	w := newWorld(t, "good")
 	victim := filepath.Join(w.dir, "repos")
 	text := []byte(`{"session":"x","folder":"` + victim + `","door":"` + victim + `"}`)
-	if err := os.WriteFile(filepath.Join(w.runner.Settings.Folders.State, lockName), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(w.runner.Settings.Folders.State, lockName), text, 0o600))
+	must.Get(NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}))(t)
 	if _, err := os.Stat(victim); err != nil {
 		t.Errorf("removed: %v", err)
 	}
@@ -260,17 +237,10 @@ func TestAStoreThatFailsLeavesTheLockFree(t *testing.T) {
 func TestASessionOfAnotherProcessIsStoppedThroughTheRecord(t *testing.T) {
 	w := newWorld(t, "hang")
 	here, there := NewSupervisor(w.runner), NewSupervisor(w.runner)
-	id, err := here.Start(t.Context(), Spec{Tier: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(here.Start(t.Context(), Spec{Tier: 1}))(t)
 	w.until(t, "ready")
-	if err := there.Stop(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	if err := here.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, there.Stop(t.Context(), id))
+	must.Do(t, here.Wait(t.Context()))
 	w.clean(t)
 	if r := w.records[0]; r.State != sessions.StateCancelled || r.Reason != "a person stopped it" {
 		t.Errorf("recorded %+v", r)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // oneTurn is the usage of the messages of these tests: at opus-5.5's price 0.0295 USD.
@@ -23,9 +24,7 @@ func TestAnEstimateIsWhatTheClientSaysItself(t *testing.T) {
 	} {
 		m := newMeter()
 		var used tokens
-		if err := used.UnmarshalJSON([]byte(oneTurn)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, used.UnmarshalJSON([]byte(oneTurn)))
 		for i := range 3 {
 			m.see(fmt.Sprint(i), model, used)
 		}

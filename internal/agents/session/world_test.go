@@ -31,6 +31,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const ourToken = "tok-7f3a9c2e51d84b60"
@@ -168,15 +169,7 @@ type world struct {
 
 func newWorld(t *testing.T, act string) *world {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := makeWorld(dir, act)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return must.Get(makeWorld(must.Get(filepath.EvalSymlinks(t.TempDir()))(t), act))(t)
 }
 
 // makeWorld makes a world in an empty folder, or enters one that another process has made.

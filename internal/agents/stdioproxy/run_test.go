@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // client is one that has started a connector, with doors that a test plays by hand.
@@ -59,19 +60,10 @@ func start(t *testing.T, o stdioproxy.Options) *client {
 // pair is a connection of two sockets, which can be closed by halves.
 func pair(t *testing.T) (*net.TCPConn, net.Conn) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = l.Close() }()
-	ours, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours := must.Get(new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String()))(t)
+	theirs := must.Get(l.Accept())(t)
 	t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })
 	return ours.(*net.TCPConn), theirs //nolint:forcetypeassert,errcheck // it is one
 }
@@ -85,11 +77,7 @@ func (c *client) say(line string) {
 
 func (c *client) hears() string {
 	c.t.Helper()
-	line, err := c.out.ReadString('\n')
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return strings.TrimSuffix(line, "\n")
+	return strings.TrimSuffix(must.Get(c.out.ReadString('\n'))(c.t), "\n")
 }
 
 // far is the door's end of a connection.
@@ -249,9 +237,7 @@ func TestADoorThatRefusesOrStaysAwayEndsTheConnector(t *testing.T) {
 func TestTheEndOfTheClientIsPassedOnAndAnswersStillCome(t *testing.T) {
 	c, d := begin(t, stdioproxy.Options{})
 	c.say(createPR)
-	if err := c.in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.in.Close())
 	d.gets(createPR)
 	if _, err := d.lines.ReadString('\n'); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want the end", err)
@@ -309,9 +295,7 @@ func TestTheRestOfALongMessageIsNotSentToAnotherDoor(t *testing.T) {
 		c.say(strings.Repeat("x", 4*stdioproxy.MaxMessage))
 		c.say(listTools)
 	}()
-	if _, err := io.CopyN(io.Discard, d.lines, stdioproxy.MaxMessage/2); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.CopyN(io.Discard, d.lines, stdioproxy.MaxMessage/2))(t)
 	_ = d.Close()
 	d = c.door()
 	if _, err := d.lines.ReadString('\n'); err != nil { // initialize

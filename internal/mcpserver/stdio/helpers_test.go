@@ -14,6 +14,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // message is a line of output as a client sees it.
@@ -55,9 +57,7 @@ func decodeMessage(t testing.TB, line string) message {
 func serveAll(t testing.TB, srv *server.MCPServer, opts Options, input string) []message {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Serve(t.Context(), strings.NewReader(input), &out, srv, opts); err != nil {
-		t.Fatalf("Serve: %v", err)
-	}
+	must.Do(t, Serve(t.Context(), strings.NewReader(input), &out, srv, opts))
 	return decodeAll(t, out.String())
 }
 
@@ -68,9 +68,7 @@ func serveUntil(t testing.TB, srv *server.MCPServer, opts Options, input, said s
 	in, more := io.Pipe()
 	out := &watched{text: []byte(said), seen: func() { _ = more.Close() }}
 	go func() { _, _ = io.WriteString(more, input+"\n") }()
-	if err := Serve(t.Context(), in, out, srv, opts); err != nil {
-		t.Fatalf("Serve: %v", err)
-	}
+	must.Do(t, Serve(t.Context(), in, out, srv, opts))
 	return decodeAll(t, out.String())
 }
 
@@ -147,9 +145,7 @@ func start(t testing.TB, ctx context.Context, srv *server.MCPServer, opts Option
 
 func (c *client) send(line string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		c.t.Fatalf("send: %v", err)
-	}
+	must.Get(io.WriteString(c.in, line+"\n"))(c.t)
 }
 
 func (c *client) next() message {
@@ -174,11 +170,7 @@ func (c *client) finish() ([]message, error) {
 func (c *client) endInput() []message {
 	c.t.Helper()
 	_ = c.in.Close()
-	rest, err := c.finish()
-	if err != nil {
-		c.t.Fatalf("Serve: %v", err)
-	}
-	return rest
+	return must.Get(c.finish())(c.t)
 }
 
 // gate is a tool that reports its start and then waits to be released.
@@ -307,9 +299,7 @@ func benchmark(b *testing.B, line func(id int) string) {
 	go func() { done <- Serve(b.Context(), in, answers, srv, Options{}) }()
 	b.ReportAllocs()
 	for id := range b.N {
-		if _, err := io.WriteString(inWrite, line(id)+"\n"); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(io.WriteString(inWrite, line(id)+"\n"))(b)
 		<-answers.each
 	}
 	_ = inWrite.Close()
@@ -363,9 +353,7 @@ func BenchmarkServeHostile(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(line)))
 			for b.Loop() {
-				if err := Serve(b.Context(), strings.NewReader(line), io.Discard, srv, Options{}); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, Serve(b.Context(), strings.NewReader(line), io.Discard, srv, Options{}))
 			}
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // hostile lines must each get exactly the answer of their row, one report, and leave the session alive.
@@ -262,9 +264,7 @@ func FuzzServe(f *testing.F) {
 		const limit = 4096
 		var out bytes.Buffer
 		opts := Options{MaxMessage: limit, Workers: 2, QueueLimit: 4}
-		if err := Serve(t.Context(), bytes.NewReader(input), &out, srv, opts); err != nil {
-			t.Fatalf("Serve: %v", err)
-		}
+		must.Do(t, Serve(t.Context(), bytes.NewReader(input), &out, srv, opts))
 		answers := map[string]int{}
 		for line := range strings.Lines(out.String()) {
 			text, whole := strings.CutSuffix(line, "\n")

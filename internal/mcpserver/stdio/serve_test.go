@@ -19,6 +19,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/claudeops/claudeops/internal/base/mcpio"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestTheLegacyEraIsServed(t *testing.T) {
@@ -153,9 +154,7 @@ func TestAHandlerSeesTheArgumentsAsTheyWereSent(t *testing.T) {
 			arguments + between + `,"_meta":{}}}`
 		got := serveAll(t, newServer(nil), Options{}, " "+line+"\r\n")
 		var result struct{ Content []struct{ Text string } }
-		if err := json.Unmarshal(byID(t, got, "1").Result, &result); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(byID(t, got, "1").Result, &result))
 		if want := "0 " + arguments; len(result.Content) != 1 || result.Content[0].Text != want {
 			t.Errorf("want %q, got %+v", want, result.Content)
 		}
@@ -408,10 +407,7 @@ func TestShutdownFinishesRunningCallsAndRefusesQueuedOnes(t *testing.T) {
 		c.next()
 		cancel() // in keeps blocking: nothing closes it
 		time.AfterFunc(4*time.Second, func() { close(g.release) })
-		rest, err := c.finish()
-		if err != nil {
-			t.Fatalf("Serve: %v", err)
-		}
+		rest := must.Get(c.finish())(t)
 		if byID(t, rest, "1").Error != nil {
 			t.Errorf("the running call was not finished: %q", lines(rest))
 		}
@@ -434,9 +430,7 @@ func TestShutdownEndsAtItsBound(t *testing.T) {
 		<-g.started
 		begin := time.Now()
 		cancel()
-		if _, err := c.finish(); err != nil {
-			t.Fatalf("Serve: %v", err)
-		}
+		must.Get(c.finish())(t)
 		if took := time.Since(begin); took != 5*time.Second {
 			t.Errorf("took %v", took)
 		}
@@ -551,9 +545,7 @@ func TestAReadThatCanBeInterruptedIsNotLeftBehind(t *testing.T) {
 	reads := &countedReads{File: in, ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Serve(ctx, reads, io.Discard, newServer(nil), Options{}); err != nil {
-		t.Fatalf("Serve: %v", err)
-	}
+	must.Do(t, Serve(ctx, reads, io.Discard, newServer(nil), Options{}))
 	if err := <-reads.ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("want the Read interrupted, got %v", err)
 	}

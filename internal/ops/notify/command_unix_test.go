@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // fakeApprise writes a program that does what the script says, with $OUT as the folder for what it records.
@@ -20,9 +22,7 @@ func fakeApprise(t *testing.T, script string) (o SenderOptions, out string) {
 	path := filepath.Join(out, "apprise")
 	writeProgram(t, path, "#!/bin/sh\n"+script+"\n")
 	temp := filepath.Join(out, "temp folder")
-	if err := os.Mkdir(temp, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(temp, 0o700))
 	return SenderOptions{Command: CommandOptions{Path: path, Env: []string{"OUT=" + out}, TempDir: temp}}, out
 }
 
@@ -32,28 +32,18 @@ func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o700))
 }
 
 func read(t *testing.T, parts ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(parts...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join(parts...)))(t))
 }
 
 // left returns the sender's leftovers in the folder for temporary files.
 func left(t *testing.T, out string) []os.DirEntry {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(out, "temp folder"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return entries
+	return must.Get(os.ReadDir(filepath.Join(out, "temp folder")))(t)
 }
 
 const notifyURL = "discord://id/" + sentinel
@@ -69,9 +59,7 @@ cp "$f" "$OUT/config"
 ls -l "$f" >"$OUT/file"
 ls -ld "${f%/*}" >"$OUT/folder"`)
 	s := only(t, Settings{AppriseURLs: notifyURL}, o)
-	if err := s.Send(t.Context(), delivery(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Send(t.Context(), delivery(t)))
 	args := strings.Split(strings.TrimSpace(read(t, out, "args")), "\n")
 	if len(args) != 4 || !strings.HasPrefix(args[0], "--config="+out) || args[1] != "--title="+Title(openedMessage()) ||
 		args[2] != "--notification-type=info" || args[3] != "--input-format=text" {
@@ -153,9 +141,7 @@ exec 3>"$OUT/alive"
 echo started >&3
 wait`)
 	pipe := filepath.Join(out, "alive")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	rest := make(chan string)
 	go func() {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // sentinel is a secret in every URL of these tests. It must be in no error.
@@ -36,11 +37,7 @@ func only(t *testing.T, s Settings, o SenderOptions) Sender {
 
 func delivery(t *testing.T) Delivery {
 	t.Helper()
-	made, err := notices(openedMessage(), "webhook")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, d, err := decodeNotice(made[0].Payload)
+	_, d, err := decodeNotice(must.Get(notices(openedMessage(), "webhook"))(t)[0].Payload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,15 +243,10 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 		t.Errorf("name %q", s.Name())
 	}
 	d := delivery(t)
-	want, err := marshal(openedMessage())
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(marshal(openedMessage()))(t)
 	var ids []string
 	for range 2 {
-		if err := s.Send(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Send(t.Context(), d))
 		got := <-requests
 		if got.method != http.MethodPost || got.path != "/hook?a=b" ||
 			got.header.Get("Content-Type") != "application/json" {
@@ -283,11 +275,7 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 func TestDeliveryIDsDiffer(t *testing.T) {
 	t.Parallel()
 	id := func(m Message, target string) string {
-		made, err := notices(m, target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, d, err := decodeNotice(made[0].Payload)
+		_, d, err := decodeNotice(must.Get(notices(m, target))(t)[0].Payload)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // described lists targets as name -> where it goes, for comparison.
@@ -202,17 +204,13 @@ func TestAppriseAPIGetsWhatItsEndpointTakes(t *testing.T) {
 			if s.Name() != tt.target {
 				t.Errorf("name %q, want %q", s.Name(), tt.target)
 			}
-			if err := s.Send(t.Context(), delivery(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Send(t.Context(), delivery(t)))
 			r := <-requests
 			if r.method != http.MethodPost || r.path != tt.path || r.header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s %s %v", r.method, r.path, r.header)
 			}
 			var got map[string]string
-			if err := json.Unmarshal(r.body, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(r.body, &got))
 			m := openedMessage()
 			want := map[string]string{"title": Title(m), "body": Text(m), "type": "info", "format": "text"}
 			if tt.urls != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestScopesAreReadStrictly(t *testing.T) {
@@ -112,9 +113,7 @@ func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
 	}
 	for range 180 {
 		now = now.Add(time.Second)
-		if _, err := g.Login(context.Background(), id); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(g.Login(context.Background(), id))(t)
 	}
 	if m.touched != 3 {
 		t.Errorf("%d writes", m.touched)

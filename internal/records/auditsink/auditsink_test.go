@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/auditsink"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/testkit/tamper"
 )
 
@@ -92,10 +93,7 @@ func (w *world) close() {
 
 func start(t testing.TB, folder string, addresses ...string) *world {
 	t.Helper()
-	w, err := newWorld(folder, addresses...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newWorld(folder, addresses...))(t)
 	t.Cleanup(w.close)
 	return w
 }
@@ -103,14 +101,9 @@ func start(t testing.TB, folder string, addresses ...string) *world {
 // noteOnly has the records note no more than the first head, as if a process was killed before it noted the others.
 func (w *world) noteOnly(t testing.TB, first record.Head) {
 	t.Helper()
-	db, err := sql.Open("sqlite", w.store.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", w.store.Path()))(t)
 	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(t.Context(), "UPDATE audit_exports SET seq = ?, hash = ?", first.Seq, first.Hash); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.ExecContext(t.Context(), "UPDATE audit_exports SET seq = ?, hash = ?", first.Seq, first.Hash))(t)
 }
 
 func (w *world) append(id string) error {
@@ -124,9 +117,7 @@ func (w *world) append(id string) error {
 func (w *world) mustAppend(t testing.TB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := w.append(id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.append(id))
 	}
 }
 
@@ -155,27 +146,17 @@ func wantCheck(t testing.TB, got record.HeadCheck, result record.HeadComparison,
 
 func (w *world) heads(t testing.TB) []record.Head {
 	t.Helper()
-	heads, err := w.store.Audit.HeadsAfter(context.Background(), 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return heads
+	return must.Get(w.store.Audit.HeadsAfter(context.Background(), 0, 1000))(t)
 }
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func ids(n int) (out []string) {
@@ -213,9 +194,7 @@ func TestASinkThatIsNamedLaterGetsEveryRow(t *testing.T) {
 	w.close()
 	w = start(t, folder, "file:"+sink)
 	wantCheck(t, w.check(t, 0), record.HeadsUnchecked, "nothing was exported")
-	if err := w.exporter.Export(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.exporter.Export(t.Context()))
 	if check := w.check(t, 0); check.Heads != 1203 || check.Result != record.HeadsAgree {
 		t.Errorf("got %+v", check)
 	}
@@ -241,19 +220,14 @@ func TestARewrittenAuditShowsInTheFile(t *testing.T) {
 			w.mustAppend(t, ids(10)...)
 			kept := w.heads(t)
 			w.close()
-			if err := tamper.Rewrite(w.database(), test.remove...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tamper.Rewrite(w.database(), test.remove...))
 			w = start(t, folder, sink)
 			want := record.HeadsDiffer
 			if len(test.remove) == 0 {
 				want = record.HeadsAgree // else this test proves nothing: the same rows give the same hashes
 			}
 			wantCheck(t, w.check(t, 0), want, test.says)
-			byHeads, err := auditsink.Compare(t.Context(), w.store.Audit, "file of heads x", kept)
-			if err != nil {
-				t.Fatal(err)
-			}
+			byHeads := must.Get(auditsink.Compare(t.Context(), w.store.Audit, "file of heads x", kept))(t)
 			wantCheck(t, byHeads, want, test.says)
 			before := read(t, sink)
 			w.mustAppend(t, "later-1", "later-2")
@@ -309,9 +283,7 @@ func TestASinkThatWasShortenedOrAlteredShows(t *testing.T) {
 		sink := filepath.Join(t.TempDir(), "heads")
 		w := start(t, t.TempDir(), sink)
 		w.mustAppend(t, "r1")
-		if err := os.Remove(sink); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(sink))
 		wantCheck(t, w.check(t, 0), record.HeadsDiffer, "it is gone")
 		if err := os.Mkdir(sink, 0o700); err != nil { // or something else lies in its place
 			t.Fatal(err)
@@ -418,21 +390,14 @@ func TestKilledProcessesLeaveAFileThatAgrees(t *testing.T) {
 	start(t, folder).close()
 	for round := range 5 {
 		cmd := child(t, folder, sink, fmt.Sprint(round), "1000000")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		_, _ = io.ReadAtLeast(out, make([]byte, 4096), 4*(round+1)) // some rows
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		w := start(t, folder, sink)
 		wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
-		if err := w.exporter.Export(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.exporter.Export(t.Context()))
 		seq, _, err := w.store.Audit.Head(t.Context())
 		check := w.check(t, 0)
 		wantCheck(t, check, record.HeadsAgree, "")
@@ -502,13 +467,8 @@ func TestASinkOverHTTPGetsWhatItMissed(t *testing.T) {
 	c.answer(0)
 	w = start(t, folder, address)
 	w.mustAppend(t, "r5")
-	if err := w.exporter.Required(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	heads, err := auditsink.ReadHeads(strings.NewReader(c.text()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.exporter.Required(t.Context()))
+	heads := must.Get(auditsink.ReadHeads(strings.NewReader(c.text())))(t)
 	seen := map[int64]bool{}
 	for _, h := range heads {
 		seen[h.Seq] = true
@@ -551,15 +511,9 @@ func TestAppendingDoesNotWaitForASinkOverHTTP(t *testing.T) {
 }
 
 func TestSyslogGetsEachHead(t *testing.T) {
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	udp := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	defer udp.Close()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer tcp.Close()
 	got := make(chan string, 1)
 	go func() {
@@ -572,9 +526,7 @@ func TestSyslogGetsEachHead(t *testing.T) {
 	}()
 	w := start(t, t.TempDir(), "syslog+udp://"+udp.LocalAddr().String(), "syslog+tcp://"+tcp.Addr().String())
 	w.mustAppend(t, "r1")
-	if err := w.exporter.Export(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.exporter.Export(t.Context()))
 	h := w.heads(t)[0]
 	packet := make([]byte, 2048)
 	n, _, err := udp.ReadFrom(packet)

@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAHookClaimsAnAlertOnceInItsWindow(t *testing.T) {
@@ -53,8 +54,7 @@ func TestAHookClaimsAnAlertOnceInItsWindow(t *testing.T) {
 	c.now = c.now.Add(time.Hour)
 	got, err = claim("a", "x")
 	want(got, err, "x")
-	_, err = s.Pauses().Pause(t.Context(), record.Pause{Why: "frozen", By: "ann"}, false, attempt("pause"))
-	wantEqual(t, err, nil)
+	must.Get(s.Pauses().Pause(t.Context(), record.Pause{Why: "frozen", By: "ann"}, false, attempt("pause")))(t)
 	c.now = c.now.Add(3 * time.Hour)
 	before := count(t, s, "SELECT COUNT(*) FROM audit")
 	_, err = claim("a", "x")
@@ -97,13 +97,11 @@ func TestAnActAtAForgeIsClaimedOnce(t *testing.T) {
 	wantEqual(t, len(fresh), 0)
 	c.now = c.now.Add(2 * time.Hour)
 	for _, act := range []string{"comment 1", "comment 2"} { // sent again
-		fresh, err = claim(stores[1], "late", act, "issue")
-		wantEqual(t, err, nil)
+		fresh = must.Get(claim(stores[1], "late", act, "issue"))(t)
 		wantEqual(t, len(fresh), 0)
 	}
 	frozen := record.Pause{Owner: "joe", Repo: "infra", Why: "frozen", By: "ann"}
-	_, err = stores[0].Pauses().Pause(t.Context(), frozen, false, attempt("pause"))
-	wantEqual(t, err, nil)
+	must.Get(stores[0].Pauses().Pause(t.Context(), frozen, false, attempt("pause")))(t)
 	before := count(t, stores[0], "SELECT COUNT(*) FROM audit")
 	_, err = claim(stores[1], "paused", "comment 3", "issue")
 	wantCode(t, err, fault.Paused)
@@ -122,9 +120,7 @@ func TestAnActWhoseSessionDidNotBeginIsNewAgain(t *testing.T) {
 		}}
 	claimed := func(want int) {
 		t.Helper()
-		fresh, err := s.AgentSessions.ClaimHook(t.Context(), claim)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(fresh), want)
+		wantEqual(t, len(must.Get(s.AgentSessions.ClaimHook(t.Context(), claim))(t)), want)
 	}
 	claimed(1)
 	claimed(0)

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func opened(number int) record.Progress {
@@ -19,9 +20,7 @@ func opened(number int) record.Progress {
 
 func finish(t testing.TB, s *Store, id string, to record.Progress) {
 	t.Helper()
-	if err := s.Ledger.Finish(context.Background(), id, to, attempt(id)); err != nil {
-		t.Fatalf("Finish: %v (%v)", err, errCause(err))
-	}
+	must.Do(t, s.Ledger.Finish(context.Background(), id, to, attempt(id)))
 }
 
 func TestAProposalIsKeptAsItWas(t *testing.T) {
@@ -33,12 +32,11 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 	if taken := reserve(t, s, want, 0); taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
-	got, err := s.History.Proposal(context.Background(), "1")
-	wantEqual(t, err, nil)
+	got := must.Get(s.History.Proposal(context.Background(), "1"))(t)
 	want.Holder = got.Holder // the store's to set
 	wantEqual(t, got, want)
 
-	_, err = s.History.Proposal(context.Background(), "2")
+	_, err := s.History.Proposal(context.Background(), "2")
 	wantCode(t, err, fault.NotFound)
 }
 
@@ -51,14 +49,11 @@ func TestAProposalIsDatedByItsReservation(t *testing.T) {
 	c.now = c.now.Add(time.Minute)
 	reserve(t, s, first, 0)
 	c.now = c.now.Add(time.Minute)
-	left, err := s.History.Proposal(t.Context(), "first")
-	wantEqual(t, err, nil)
+	left := must.Get(s.History.Proposal(t.Context(), "first"))(t)
 	ok, err := s.Ledger.Supersede(t.Context(), left, next, attempt("1"))
 	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
 	for id, want := range map[string]time.Time{"first": noon().Add(time.Minute), "next": noon().Add(2 * time.Minute)} {
-		got, err := s.History.Proposal(t.Context(), id)
-		wantEqual(t, err, nil)
-		wantEqual(t, got.CreatedAt.UTC(), want)
+		wantEqual(t, must.Get(s.History.Proposal(t.Context(), id))(t).CreatedAt.UTC(), want)
 	}
 }
 
@@ -132,9 +127,7 @@ func TestReserve(t *testing.T) {
 				return
 			}
 			wantEqual(t, []int{recorded, held}, []int{0, 0})
-			want, err := s.History.Proposal(context.Background(), "1")
-			wantEqual(t, err, nil)
-			wantEqual(t, *taken, want)
+			wantEqual(t, *taken, must.Get(s.History.Proposal(context.Background(), "1"))(t))
 		})
 	}
 }
@@ -158,8 +151,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, former, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, former.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c1"}), nil)
-	left, err := first.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
+	left := must.Get(first.History.Proposal(ctx, "1"))(t)
 	if left.Holder == "" || left.Abandoned {
 		t.Fatalf("handed out: %+v", left)
 	}
@@ -170,8 +162,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 			t.Fatalf("adoption %d: %t, %v", i, ok, err)
 		}
 	}
-	adopted, err := second.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
+	adopted := must.Get(second.History.Proposal(ctx, "1"))(t)
 	if adopted.Holder == left.Holder || adopted.State != record.StateCommitted {
 		t.Fatalf("adopted: %+v", adopted)
 	}
@@ -205,9 +196,7 @@ func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
 		wantEqual(t, s.Ledger.Advance(ctx, "1", step), nil)
 	}
 	finish(t, s, "1", record.Progress{State: record.StateOpened, PRNumber: 3, PRURL: "u"})
-	got, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, got.Progress, record.Progress{
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t).Progress, record.Progress{
 		State: record.StateOpened, Branch: "claude-ops/check/x", Commit: "c0ffee", PRNumber: 3, PRURL: "u",
 	})
 }
@@ -219,9 +208,7 @@ func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
 	reserve(t, s, proposal("2", "checks/c.md"), 0)
 	finish(t, s, "1", opened(1))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
-	row, err := s.Audit.Entry(context.Background(), "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, row.Attempt, attempt("1"))
+	wantEqual(t, must.Get(s.Audit.Entry(context.Background(), "1"))(t).Attempt, attempt("1"))
 }
 
 func TestSettledProposalsAreLeftAlone(t *testing.T) {
@@ -276,9 +263,7 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 	p := proposal("1", "checks/a.md")
 	wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)
 	p.State = record.StateDryRun
-	got, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, got, p)
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t), p)
 	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken != nil {
 		t.Fatalf("a dry run took the path: %+v", taken)
 	}
@@ -294,8 +279,7 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 		t.Fatal(taken)
 	}
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c0ffee"}), nil)
-	left, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
+	left := must.Get(s.History.Proposal(ctx, "1"))(t)
 
 	stale := left
 	stale.State = record.StateReserved
@@ -306,11 +290,8 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 	ok, err = s.Ledger.Supersede(ctx, left, proposal("2", "checks/a.md"), attempt("1"))
 	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
-	former, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, former.State, record.StateFailed)
-	unfinished, err := s.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t).State, record.StateFailed)
+	unfinished := must.Get(s.History.Unfinished(ctx))(t)
 	if len(unfinished) != 1 || unfinished[0].ID != "2" || unfinished[0].State != record.StateReserved ||
 		unfinished[0].Abandoned {
 		t.Errorf("unfinished: %+v", unfinished)
@@ -326,8 +307,7 @@ func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
 	s, ctx := openNew(t), context.Background()
 	reserve(t, s, proposal("left", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Advance(ctx, "left", record.Progress{State: record.StateUnsettled}), nil)
-	left, err := s.History.Proposal(ctx, "left")
-	wantEqual(t, err, nil)
+	left := must.Get(s.History.Proposal(ctx, "left"))(t)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	took := 0
@@ -389,8 +369,7 @@ func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
 			Line: 3, Quote: "checks/a.md:3: How often?"}}
 		return p
 	}
-	taken, err := s.Ledger.Reserve(ctx, answering("one"), record.Claim{})
-	wantEqual(t, err, nil)
+	taken := must.Get(s.Ledger.Reserve(ctx, answering("one"), record.Claim{}))(t)
 	if taken != nil {
 		t.Fatalf("taken by %+v", taken)
 	}
@@ -399,18 +378,14 @@ func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
 		p.Revises = 7
 		return p
 	}()} {
-		taken, err = s.Ledger.Reserve(ctx, next, record.Claim{})
-		wantEqual(t, err, nil)
+		taken = must.Get(s.Ledger.Reserve(ctx, next, record.Claim{}))(t)
 		if taken == nil || taken.ID != "one" {
 			t.Errorf("%s: taken by %+v", next.ID, taken)
 		}
 	}
-	got, err := s.History.Proposal(ctx, "one")
-	wantEqual(t, err, nil)
-	wantEqual(t, got.Answers, answering("one").Answers)
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "one"))(t).Answers, answering("one").Answers)
 	wantEqual(t, s.Ledger.Finish(ctx, "one", record.Progress{State: record.StateOpened, PRNumber: 7}, attempt("one")), nil)
-	taken, err = s.Ledger.Reserve(ctx, answering("four"), record.Claim{})
-	wantEqual(t, err, nil)
+	taken = must.Get(s.Ledger.Reserve(ctx, answering("four"), record.Claim{}))(t)
 	if taken == nil || taken.ID != "one" {
 		t.Errorf("a caller that has not seen the answer: taken by %+v", taken)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // abandoned lists the unfinished proposals and whether they are abandoned, as s hands them out.
@@ -20,10 +21,7 @@ func abandoned(t testing.TB, s *Store) map[string]bool {
 
 func abandonedBy(ctx context.Context, t testing.TB, s *Store) map[string]bool {
 	t.Helper()
-	left, err := s.History.Unfinished(ctx)
-	if err != nil {
-		t.Fatalf("Unfinished: %v (%v)", err, errCause(err))
-	}
+	left := must.Get(s.History.Unfinished(ctx))(t)
 	out := map[string]bool{}
 	for _, p := range left {
 		out[p.ID] = p.Abandoned
@@ -35,16 +33,11 @@ func abandonedBy(ctx context.Context, t testing.TB, s *Store) map[string]bool {
 func holder(t testing.TB, place, id string) (cmd *exec.Cmd, name string) {
 	t.Helper()
 	cmd = child(t, "hold", place, id)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
 	if _, err := cmd.StdinPipe(); err != nil { // never written to: it keeps the child waiting
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
 		t.Fatalf("the child ended by itself: %v", cmd.Wait())
@@ -54,9 +47,7 @@ func holder(t testing.TB, place, id string) (cmd *exec.Cmd, name string) {
 
 func kill(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Fatalf("the child was not killed: %v", err)
 	}
@@ -77,10 +68,8 @@ func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 	if taken == nil || taken.ID != "first" || !taken.Abandoned {
 		t.Fatalf("taken by %+v", taken)
 	}
-	byDigest, err := s.History.ByDigest(context.Background(), "d-first")
-	wantEqual(t, err, nil)
-	byID, err := s.History.Proposal(context.Background(), "first")
-	wantEqual(t, err, nil)
+	byDigest := must.Get(s.History.ByDigest(context.Background(), "d-first"))(t)
+	byID := must.Get(s.History.Proposal(context.Background(), "first"))(t)
 	wantEqual(t, []bool{byDigest[0].Abandoned, byID.Abandoned}, []bool{true, true})
 	taken = reserve(t, s, proposal("mine", "checks/second.md"), 0)
 	if taken == nil || taken.ID != "second" || taken.Abandoned {
@@ -88,9 +77,7 @@ func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 	}
 
 	finish(t, s, "first", record.Progress{State: record.StateFailed})
-	byID, err = s.History.Proposal(context.Background(), "first")
-	wantEqual(t, err, nil)
-	wantEqual(t, byID.Abandoned, false) // it is settled
+	wantEqual(t, must.Get(s.History.Proposal(context.Background(), "first"))(t).Abandoned, false) // it is settled
 	kill(t, second)
 }
 
@@ -121,9 +108,7 @@ func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
 		waitUntilEnded(t, s, name)
 	}
 	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": true, "unsettled": true})
-	all, err := s.db.proposals(ctx, "ORDER BY id")
-	wantEqual(t, err, nil)
-	for _, p := range all {
+	for _, p := range must.Get(s.db.proposals(ctx, "ORDER BY id"))(t) {
 		wantEqual(t, p.Abandoned, p.ID != "failed") // that one is settled
 	}
 }
@@ -131,9 +116,7 @@ func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
 // nameIn is the name of the lock under which the proposal was made.
 func nameIn(t testing.TB, s *Store, id string) (name string) {
 	t.Helper()
-	if err := readerOf(s).QueryRow("SELECT process FROM proposals WHERE id = $1", id).Scan(&name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, readerOf(s).QueryRow("SELECT process FROM proposals WHERE id = $1", id).Scan(&name))
 	return name
 }
 
@@ -167,9 +150,7 @@ func TestWhoAdoptsHoldsANewLock(t *testing.T) {
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
 	first := nameIn(t, s, "1")
 	for _, adopter := range []*Store{s, other} { // who left it unsettled may adopt it, too
-		left, err := adopter.History.Unfinished(ctx)
-		wantEqual(t, err, nil)
-		ok, err := adopter.Ledger.Adopt(ctx, left[0])
+		ok, err := adopter.Ledger.Adopt(ctx, must.Get(adopter.History.Unfinished(ctx))(t)[0])
 		wantEqual(t, []any{ok, err}, []any{true, nil})
 		wantEqual(t, nameIn(t, s, "1") == first, false)
 		wantEqual(t, abandoned(t, s), map[string]bool{"1": false})
@@ -185,8 +166,7 @@ func TestAProposalWhoseProcessCameBackIsLeftToIt(t *testing.T) {
 	ctx, place := t.Context(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	left, err := other.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
+	left := must.Get(other.History.Unfinished(ctx))(t)
 	left[0].Abandoned = true // as it was seen a moment ago
 	ok, err := other.Ledger.Adopt(ctx, left[0])
 	wantEqual(t, []any{ok, err}, []any{false, nil})
@@ -245,9 +225,7 @@ func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
 	if s.Ledger.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled}) == nil {
 		t.Fatal("the call did not fail")
 	}
-	left, err := other.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
-	ok, err := other.Ledger.Adopt(ctx, left[0])
+	ok, err := other.Ledger.Adopt(ctx, must.Get(other.History.Unfinished(ctx))(t)[0])
 	wantEqual(t, []any{ok, err}, []any{true, nil})
 	wantCode(t, s.Ledger.Advance(ctx, "lost", record.Progress{State: record.StateUnsettled}), "conflict")
 }
@@ -288,13 +266,8 @@ func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
 	reported := 0
 	for kill := range 5 {
 		cmd := child(t, "finish-forever", place)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for range 3 + 7*kill {
 			if !lines.Scan() {
@@ -302,9 +275,7 @@ func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
 			}
 			reported++
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		for lines.Scan() {
 			reported++
 		}
@@ -335,9 +306,7 @@ func checkNothingHalfDone(t *testing.T, place string, reported int) {
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 2*reserved)
 	wantEqual(t, count(t, s, `SELECT COUNT(*) FROM reservations r JOIN proposals p ON p.id = r.proposal_id
 		WHERE p.state = 'reserved'`), 2*reserved)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 }
 
 func TestSixteenProcessesOpenAnEmptyPlaceAtOnce(t *testing.T) {

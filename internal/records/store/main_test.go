@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestMain runs a child's part when a test started this binary again; see below.
@@ -54,10 +55,7 @@ func open(t testing.TB, place string, opts Options) *Store {
 	if opts.Readers == 0 {
 		opts.Readers = 1
 	}
-	s, err := openPlace(context.Background(), place, opts)
-	if err != nil {
-		t.Fatalf("Open: %v (%v)", err, fault.From(err).Cause)
-	}
+	s := must.Get(openPlace(context.Background(), place, opts))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -130,28 +128,18 @@ func attempt(id string) record.Attempt {
 func recordAttempts(t testing.TB, s *Store, attempts ...record.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
-		if err := s.Ledger.Record(context.Background(), a, nil); err != nil {
-			t.Fatalf("Record: %v (%v)", err, fault.From(err).Cause)
-		}
+		must.Do(t, s.Ledger.Record(context.Background(), a, nil))
 	}
 }
 
 func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *record.Proposal {
 	t.Helper()
-	taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen})
-	if err != nil {
-		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
-	}
-	return taken
+	return must.Get(s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen}))(t)
 }
 
 func verify(t testing.TB, s *Store, expectHead string) record.AuditReport {
 	t.Helper()
-	report, err := s.Audit.Verify(context.Background(), expectHead)
-	if err != nil {
-		t.Fatalf("VerifyAudit: %v (%v)", err, fault.From(err).Cause)
-	}
-	return report
+	return must.Get(s.Audit.Verify(context.Background(), expectHead))(t)
 }
 
 func wantCode(t testing.TB, err error, code fault.Code) {
@@ -184,17 +172,14 @@ func appendMany(t testing.TB, s *Store, n int) {
 // recordTogether appends rows in one transaction, which costs one sync instead of n.
 func recordTogether(t testing.TB, s *Store, n int, row func(i int) record.Attempt) {
 	t.Helper()
-	err := s.db.writeTx(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
+	must.Do(t, s.db.writeTx(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
 		for i := range n {
 			if _, err := s.db.appendAudit(ctx, tx, row(i)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // childFlag, as the first argument, makes this test binary run one of the parts below instead of the tests.
@@ -203,10 +188,7 @@ const childFlag = "-store-child"
 // child is a command that runs a part in a process of its own.
 func child(t testing.TB, part string, args ...string) *exec.Cmd {
 	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(os.Executable())(t)
 	if _, err := os.Stat("/proc/self/exe"); err == nil {
 		binary = "/proc/self/exe" // works for another user too, who may not look into the folder of the binary
 	}

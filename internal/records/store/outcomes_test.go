@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // ending is a place at which changes are wanted by several agents, in several repositories, and end in all ways.
@@ -267,8 +268,7 @@ func TestCostsOfOutcomes(t *testing.T) {
 		seen, _, err := s.Pulls.FindPull(t.Context(), key)
 		wantEqual(t, err, nil)
 		seen.State, seen.EndedAt = gitprovider.StateMerged, noon()
-		_, err = s.Pulls.SeePull(t.Context(), seen, nil)
-		wantEqual(t, err, nil)
+		must.Get(s.Pulls.SeePull(t.Context(), seen, nil))(t)
 	}
 	session("one", 1, 3)
 	session("two", 2, 1)
@@ -281,8 +281,7 @@ func TestCostsOfOutcomes(t *testing.T) {
 		record.ByAgent: {"ann": {3, 1}, "bob": {1, 1}}, record.ByRepository: {"demo/mail": {2, 1}, "demo/web": {2, 1}},
 		record.ByTier: {"1": {3, 0}, "2": {1.5, 1.5 / 4}}, record.BySession: {"one": {3, 1}, "two": {1, 1}, "idle": {0.5, 0}},
 	} {
-		got, err := s.History.Outcomes(context.Background(), noon(), by)
-		wantEqual(t, err, nil)
+		got := must.Get(s.History.Outcomes(context.Background(), noon(), by))(t)
 		wantEqual(t, [2]float64{got.Total.CostUSD, got.Total.CostPerMerge}, [2]float64{4.5, 4.5 / 4})
 		wantEqual(t, len(got.Groups), len(want))
 		for _, g := range got.Groups {

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // policies returns the policies that the rows of the audit have, oldest first.
 func policies(t *testing.T, s *Store) (out []string) {
 	t.Helper()
-	rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Ascending: true})
-	wantEqual(t, err, nil)
-	for _, row := range rows {
+	for _, row := range must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Ascending: true}))(t) {
 		out = append(out, row.Policy)
 	}
 	return out
@@ -59,9 +58,7 @@ func TestAProposalKeepsThePolicyOfItsBeginning(t *testing.T) {
 	wantEqual(t, s.Ledger.Record(t.Context(), attempt("3"), &dry), nil)
 	policy = "second"
 	for id, want := range map[string]string{"1": "first", "2": "brought", "3": "first"} {
-		p, err := s.History.Proposal(t.Context(), id)
-		wantEqual(t, err, nil)
-		wantEqual(t, fmt.Sprint(id, p.Policy), id+want)
+		wantEqual(t, fmt.Sprint(id, must.Get(s.History.Proposal(t.Context(), id))(t).Policy), id+want)
 	}
 }
 

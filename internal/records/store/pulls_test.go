@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // openedPull records a proposal that became the pull request with the number.
@@ -72,9 +73,8 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 			t.Errorf("%v is found, %v", other, err)
 		}
 	}
-	records, err := s.Pulls.PullRecords(t.Context(),
-		[]record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
-	wantEqual(t, err, nil)
+	records := must.Get(s.Pulls.PullRecords(t.Context(),
+		[]record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key}))(t)
 	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
 }
 
@@ -90,8 +90,7 @@ func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
 		keys = append(keys, key)
 	}
 	for count := range len(keys) + 1 {
-		records, err := s.Pulls.PullRecords(t.Context(), keys[:count])
-		wantEqual(t, err, nil)
+		records := must.Get(s.Pulls.PullRecords(t.Context(), keys[:count]))(t)
 		want := map[record.PullKey]record.PullRecord{}
 		for _, key := range keys[:count] {
 			if key.Number%4 != 0 {
@@ -114,8 +113,7 @@ func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	for limit, want := range map[int][]int{10: {1, 3, 4}, 2: {1, 3}} {
-		open, err := s.Pulls.OpenPulls(ctx, limit)
-		wantEqual(t, err, nil)
+		open := must.Get(s.Pulls.OpenPulls(ctx, limit))(t)
 		var numbers []int
 		for _, p := range open {
 			numbers = append(numbers, p.Number)
@@ -258,8 +256,7 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	see(8, gitprovider.StateOpen, ago(-time.Hour), noon())
 	due := func(limit int) (numbers []int) {
 		t.Helper()
-		records, err := s.Pulls.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit)
-		wantEqual(t, err, nil)
+		records := must.Get(s.Pulls.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit))(t)
 		for _, r := range records {
 			numbers = append(numbers, r.Number)
 		}
@@ -354,9 +351,7 @@ func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
 	end(1, noon().Add(-20*24*time.Hour))
 	end(3, noon().Add(-time.Hour))
 	numbers := func(limit int) (out []int) {
-		recent, err := s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit)
-		wantEqual(t, err, nil)
-		for _, r := range recent {
+		for _, r := range must.Get(s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit))(t) {
 			out = append(out, r.Number)
 		}
 		return out
@@ -416,9 +411,7 @@ func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
 func TestWhatCannotBeRememberedIsNoFailure(t *testing.T) {
 	t.Parallel()
 	l := newAt(emptyPlace(t), Options{})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	m, ctx := l.PullPaths("gitea"), context.Background()
 	m.RememberPaths(ctx, gitprovider.RepoRef{Owner: "joe", Name: "infra"}, 7, "aaa", []string{"checks/a.md"})
 	if _, ok := m.PathsAt(ctx, gitprovider.RepoRef{Owner: "joe", Name: "infra"}, 7, "aaa"); ok {
@@ -440,9 +433,7 @@ func opens(t testing.TB, s *Store, id string, number int, commit string) {
 	}
 	finish(t, s, id, record.Progress{State: record.StateOpened, Branch: "b-" + id, Commit: commit, PRNumber: number})
 	pr := gitprovider.PullRequest{Title: id, Branch: "b-" + id, Base: "main", HeadCommit: commit}
-	made, err := s.LocalPulls.InsertPR(t.Context(), "demo/home-cluster", pr)
-	wantEqual(t, err, nil)
-	wantEqual(t, made.Number, number)
+	wantEqual(t, must.Get(s.LocalPulls.InsertPR(t.Context(), "demo/home-cluster", pr))(t).Number, number)
 }
 
 // seen is everything that a store hands out of which something is decided.
@@ -509,9 +500,7 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 
 	reserve(t, a, proposal("held", "checks/held.md"), 99)
 	for _, other := range []*Store{b, none} {
-		left, err := other.History.Unfinished(ctx)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(left), 0)
+		wantEqual(t, len(must.Get(other.History.Unfinished(ctx))(t)), 0)
 	}
 	if taken := reserve(t, b, proposal("own", "checks/held.md"), 99); taken != nil {
 		t.Errorf("another root's file is taken by %+v", taken)
@@ -529,9 +518,7 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	wantEqual(t, []any{rows[0].Provider, err}, []any{"local", nil})
 	rows, err = b.Audit.Page(ctx, record.AuditQuery{RequestID: "one"})
 	wantEqual(t, []any{rows[0].Provider, err}, []any{"local:aaaaaaaaaaaaaaaa", nil})
-	attempts, err := b.History.Attempts(ctx, record.AttemptQuery{Provider: "local"})
-	wantEqual(t, err, nil)
-	for _, row := range attempts {
+	for _, row := range must.Get(b.History.Attempts(ctx, record.AttemptQuery{Provider: "local"}))(t) {
 		if row.RequestID == "one" {
 			t.Error("the other root's attempt is listed as its own")
 		}
@@ -552,8 +539,7 @@ func TestWhoRevisesStandsBehindThePullRequestFromTheStart(t *testing.T) {
 	revision.Actor, revision.Revises = record.OSUser("1001", "jim").At(record.DoorMCP), 7
 	stands := func() bool {
 		t.Helper()
-		all, err := s.Pulls.Starters(t.Context(), key)
-		wantEqual(t, err, nil)
+		all := must.Get(s.Pulls.Starters(t.Context(), key))(t)
 		return slices.ContainsFunc(all, func(a record.Actor) bool { return a.Person != nil && a.Person.Subject == "1001" })
 	}
 	wantEqual(t, stands(), false)
@@ -587,9 +573,7 @@ func TestNobodyStandsBehindAPullRequestWhoseOpeningIsNotRecorded(t *testing.T) {
 	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 9}
 	behind := func(want int) {
 		t.Helper()
-		all, err := s.Pulls.Starters(t.Context(), key)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(all), want)
+		wantEqual(t, len(must.Get(s.Pulls.Starters(t.Context(), key))(t)), want)
 	}
 	recordAttempts(t, s, madePull("again", record.OutcomeReused, 9, "1001"),
 		madePull("revised", record.OutcomeRevised, 9, "1002"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // newUnopened is a store of an empty place that nothing has used yet.
@@ -108,9 +109,7 @@ func TestTheVersionChangesWithWhatIsRecorded(t *testing.T) {
 	changed("another")
 	wantEqual(t, s.Pulls.TriedPull(t.Context(), key), nil)
 	changed("this store")
-	if _, err := s.History.Proposal(t.Context(), "p7"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.History.Proposal(t.Context(), "p7"))(t)
 	if v := version(); !seen[v] {
 		t.Error("reading is not a change")
 	}
@@ -127,10 +126,8 @@ func TestAViewShowsTheRecordsAsTheyWere(t *testing.T) {
 	s, other := open(t, place, Options{Now: noon, Readers: 2}), open(t, place, Options{Now: noon})
 	recordAttempts(t, s, attempt("before"))
 	refusals := func(ctx context.Context) (n int) {
-		counts, err := s.History.RefusalsByCode(ctx, noon().Add(-time.Hour))
-		wantEqual(t, err, nil)
-		rows, err := s.History.Attempts(ctx, record.AttemptQuery{})
-		wantEqual(t, err, nil)
+		counts := must.Get(s.History.RefusalsByCode(ctx, noon().Add(-time.Hour)))(t)
+		rows := must.Get(s.History.Attempts(ctx, record.AttemptQuery{}))(t)
 		for _, c := range counts {
 			n += c.Count
 		}
@@ -158,9 +155,7 @@ func TestAViewTakesNoSecondConnection(t *testing.T) {
 	wantEqual(t, s.Connections().OpenConnection(ctx, record.Connection{ID: "c1", Since: noon()}), nil)
 	wantEqual(t, s.db.withSnapshot(ctx, func(ctx context.Context) error {
 		wantEqual(t, abandonedBy(ctx, t, s), map[string]bool{"1": false})
-		open, err := s.Connections().Connections(ctx)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(open), 1)
+		wantEqual(t, len(must.Get(s.Connections().Connections(ctx))(t)), 1)
 		return s.ScriptRuns().SettleScriptRuns(ctx, nil)
 	}), nil)
 }
@@ -241,17 +236,13 @@ func TestWhoHoldsTheRecordsIsNamed(t *testing.T) {
 	t.Parallel()
 	place := emptyPlace(t)
 	cmd := child(t, "write-for-long", place, "0.9.7")
-	in, err := cmd.StdinPipe()
-	wantEqual(t, err, nil)
-	out, err := cmd.StdoutPipe()
-	wantEqual(t, err, nil)
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	wantEqual(t, cmd.Start(), nil)
 	line := make([]byte, len("there\n"))
-	if _, err := out.Read(line); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(line))(t)
 	s := open(t, place, Options{BusyTimeout: 10 * time.Millisecond})
-	err = s.Ledger.Record(context.Background(), attempt("1"), nil)
+	err := s.Ledger.Record(context.Background(), attempt("1"), nil)
 	wantLocked(t, err, "")
 	for _, part := range []string{"claudeops 0.9.7 serve", fmt.Sprint("process ", cmd.Process.Pid),
 		" UTC; this call waited"} {
@@ -278,15 +269,11 @@ func TestWhoHoldsTheRecordsIsNamed(t *testing.T) {
 func usedBy(t testing.TB, place, version string) (pid int, end func()) {
 	t.Helper()
 	cmd := child(t, "use", place, version)
-	in, err := cmd.StdinPipe()
-	wantEqual(t, err, nil)
-	out, err := cmd.StdoutPipe()
-	wantEqual(t, err, nil)
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	wantEqual(t, cmd.Start(), nil)
 	line := make([]byte, len("there\n"))
-	if _, err := out.Read(line); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(line))(t)
 	return cmd.Process.Pid, func() {
 		t.Helper()
 		wantEqual(t, in.Close(), nil)
@@ -356,13 +343,9 @@ func laterVersion(t testing.TB, statements string) Options {
 	t.Helper()
 	later := fstest.MapFS{}
 	for _, dir := range []string{sqliteMigrations, postgresMigrations} {
-		entries, err := fs.ReadDir(migrations, dir)
-		wantEqual(t, err, nil)
-		for _, entry := range entries {
+		for _, entry := range must.Get(fs.ReadDir(migrations, dir))(t) {
 			name := path.Join(dir, entry.Name())
-			data, err := fs.ReadFile(migrations, name)
-			wantEqual(t, err, nil)
-			later[name] = &fstest.MapFile{Data: data}
+			later[name] = &fstest.MapFile{Data: must.Get(fs.ReadFile(migrations, name))(t)}
 		}
 		later[path.Join(dir, "09999_later.sql")] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + statements)}
 	}

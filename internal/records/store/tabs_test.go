@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // sawPull records what a look at an open pull request found.
@@ -50,8 +51,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		record.StandingReview: 2, record.StandingReady: 1, record.StandingFailed: 1, record.StandingRunning: 1,
 		record.StandingAgent: 1,
 	}
-	totals, err := s.Pulls.PullTotals(t.Context(), false)
-	wantEqual(t, err, nil)
+	totals := must.Get(s.Pulls.PullTotals(t.Context(), false))(t)
 	wantEqual(t, totals, open)
 	wantEqual(t, totals.Waiting(), int64(5))
 	found, err := s.Pulls.StandingPulls(t.Context(), []record.NextActor{record.StandingReview, record.StandingReady}, 1)
@@ -59,9 +59,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	wantEqual(t, len(found), 2)
 	wantEqual(t, []int{found[0].Number, found[1].Number}, []int{1, 2})
 	open["merged"], open["closed"] = 1, 1
-	totals, err = s.Pulls.PullTotals(t.Context(), true)
-	wantEqual(t, err, nil)
-	wantEqual(t, totals, open)
+	wantEqual(t, must.Get(s.Pulls.PullTotals(t.Context(), true))(t), open)
 
 	refused := attempt("refused") // as attempt is
 	recordAttempts(t, s, refused)
@@ -88,9 +86,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		if sorted(got) != sorted(want) {
 			t.Errorf("%q: %s, want %s", tab, got, want)
 		}
-		counts, err := s.History.FrameCounts(t.Context())
-		wantEqual(t, err, nil)
-		wantEqual(t, counts.Tabs[tab], int64(len(strings.Fields(want))))
+		wantEqual(t, must.Get(s.History.FrameCounts(t.Context()))(t).Tabs[tab], int64(len(strings.Fields(want))))
 	}
 	for _, search := range []string{"#8", "8"} {
 		wantEqual(t, ids(attempts(t, s, record.AttemptQuery{Search: search})), "revision")
@@ -108,8 +104,7 @@ func TestTheNumberOfATabIsHowManyRowsItHas(t *testing.T) {
 	s := openNew(t)
 	want := func(after, all string) {
 		t.Helper()
-		counts, err := s.History.FrameCounts(t.Context())
-		wantEqual(t, err, nil)
+		counts := must.Get(s.History.FrameCounts(t.Context()))(t)
 		rows := attempts(t, s, record.AttemptQuery{Changes: true})
 		if got := ids(rows); got != all || counts.Tabs[""] != int64(len(rows)) {
 			t.Errorf("after %s: %s, and %d counted; want %s", after, got, counts.Tabs[""], all)
@@ -206,24 +201,19 @@ func TestTheAuditIsFilteredByWhatPeopleLookFor(t *testing.T) {
 		"of a number that no has":  {record.AuditQuery{Number: 99}, ""},
 		"of an action of a person": {record.AuditQuery{Action: "token.create", Caller: "ben"}, ""},
 	} {
-		rows, err := s.Audit.Page(t.Context(), c.q)
-		wantEqual(t, err, nil)
+		rows := must.Get(s.Audit.Page(t.Context(), c.q))(t)
 		if got := seqs(rows); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 	for limit, want := range map[int][]string{10: {"anna", "ben", "watcher"}, 2: {"anna", "ben"}} {
-		callers, err := s.Audit.Callers(t.Context(), limit)
-		wantEqual(t, err, nil)
-		wantEqual(t, callers, want)
+		wantEqual(t, must.Get(s.Audit.Callers(t.Context(), limit))(t), want)
 	}
 }
 
 func TestNobodyIsInAnEmptyAudit(t *testing.T) {
 	t.Parallel()
-	callers, err := openNew(t).Audit.Callers(t.Context(), 10)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(callers), 0)
+	wantEqual(t, len(must.Get(openNew(t).Audit.Callers(t.Context(), 10))(t)), 0)
 }
 
 func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
@@ -247,9 +237,7 @@ func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
 		-7 * 24 * time.Hour: {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2},
 			{Code: fault.CooldownActive, Count: 1}, {Code: fault.TierDenied, Count: 1}},
 	} {
-		got, err := s.History.RefusalsByCode(t.Context(), noon().Add(since))
-		wantEqual(t, err, nil)
-		wantEqual(t, got, want)
+		wantEqual(t, must.Get(s.History.RefusalsByCode(t.Context(), noon().Add(since)))(t), want)
 	}
 }
 
@@ -264,12 +252,10 @@ func TestSessionsThatEndedBadlyAreCountedAndListed(t *testing.T) {
 	old := sessions.Record{ID: "0", StartedAt: noon().AddDate(0, 0, -9),
 		Ending: sessions.Ending{State: sessions.StateFailed}}
 	wantEqual(t, s.AgentSessions.BeginSession(t.Context(), old), nil)
-	counts, err := s.AgentSessions.Endings(t.Context(), noon().AddDate(0, 0, -6))
-	wantEqual(t, err, nil)
+	counts := must.Get(s.AgentSessions.Endings(t.Context(), noon().AddDate(0, 0, -6)))(t)
 	wantEqual(t, counts, map[sessions.State]int{sessions.StateSucceeded: 1, sessions.StateLimit: 1,
 		sessions.StateFailed: 1, sessions.StateCancelled: 1})
-	bad, err := s.AgentSessions.Sessions(t.Context(), sessions.Query{Bad: true})
-	wantEqual(t, err, nil)
+	bad := must.Get(s.AgentSessions.Sessions(t.Context(), sessions.Query{Bad: true}))(t)
 	var ids []string
 	for _, r := range bad {
 		wantEqual(t, r.State.Bad(), true)

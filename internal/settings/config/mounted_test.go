@@ -9,17 +9,14 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func section(owner, repo, provider string) string {
@@ -40,9 +37,7 @@ func TestFind(t *testing.T) {
 	write(t, dir, "bare/docs/CLAUDE-OPS.md", section("joe", "third", "github"))
 	outside := t.TempDir()
 	write(t, outside, "CLAUDE-OPS.md", section("joe", "linked", "gitea"))
-	if err := os.Symlink(outside, filepath.Join(dir, "linked")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(outside, filepath.Join(dir, "linked")))
 	cases := []struct {
 		name, owner, repo string
 		want, fails       string
@@ -82,12 +77,8 @@ func TestFind(t *testing.T) {
 func TestAManifestThatIsALinkIsNotRead(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, outside, "m.md", section("joe", "x", "gitea"))
-	if err := os.MkdirAll(filepath.Join(dir, "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "m.md"), filepath.Join(dir, "x", "CLAUDE-OPS.md")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "x"), 0o755))
+	must.Do(t, os.Symlink(filepath.Join(outside, "m.md"), filepath.Join(dir, "x", "CLAUDE-OPS.md")))
 	if _, found, err := (config.Repos{Dir: dir}).Find("joe", "x"); found || err == nil {
 		t.Errorf("a linked manifest gave %t, %v", found, err)
 	}
@@ -96,12 +87,8 @@ func TestAManifestThatIsALinkIsNotRead(t *testing.T) {
 func link(t *testing.T, target, dir, name string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(target, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.Symlink(target, path))
 }
 
 // only returns the one working copy below dir.

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // Readers of settings neither wait for a named pipe nor read a device, which never ends. They report it at once.
@@ -37,9 +38,7 @@ func TestWhatIsNotAFileIsReportedAtOnce(t *testing.T) {
 			t.Run(c.at+" is "+kind, func(t *testing.T) {
 				folder := t.TempDir()
 				name := filepath.Join(folder, c.at)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), put(name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), put(name)))
 				done := make(chan struct{})
 				go func() { defer close(done); c.read(t, folder, name) }()
 				select {

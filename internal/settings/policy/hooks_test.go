@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestHooksAreReadStrictly(t *testing.T) {
@@ -28,20 +29,14 @@ func TestHooksAreReadStrictly(t *testing.T) {
 	}
 	hashes := map[string]bool{policy.Default().Hash(): true, p.Hash(): true}
 	for _, other := range []string{strings.Repeat("cd", 32) + ", window: 2h", sum + ", window: 3h"} {
-		q, err := policy.Parse("p.yaml", []byte("version: 1\nhooks:\n  alerts: {token_sha256: "+other+"}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(policy.Parse("p.yaml", []byte("version: 1\nhooks:\n  alerts: {token_sha256: "+other+"}\n")))(t)
 		hashes[q.Hash()] = true
 	}
 	if len(hashes) != 4 {
 		t.Error("policies with other hooks have one hash")
 	}
 	const named = "version: 1\nrepositories: [joe/*]\nhooks:\n"
-	both, err := policy.Parse("p.yaml", []byte(named+"  fix: {forge: [label, comment]}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	both := must.Get(policy.Parse("p.yaml", []byte(named+"  fix: {forge: [label, comment]}\n")))(t)
 	for _, act := range []policy.ForgeAct{policy.ForgeLabel, policy.ForgeComment} {
 		if h, found := both.Agents.HookOf(act); !found || h.Name != "fix" || h.TokenSHA256 != "" {
 			t.Errorf("%s starts %+v", act, h)

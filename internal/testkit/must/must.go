@@ -1,0 +1,25 @@
+// Package must gives tests the results of calls that have to succeed, and ends a test whose call fails.
+package must
+
+import (
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/base/fault"
+)
+
+// Get returns the value of a call that has to succeed: must.Get(os.ReadFile(name))(t).
+func Get[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Do(t, err)
+		return value
+	}
+}
+
+// Do ends the test if there is an error, and reports its cause with it.
+func Do(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v (cause: %v)", err, fault.From(err).Cause)
+	}
+}
