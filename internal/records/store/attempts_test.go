@@ -141,10 +141,9 @@ func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
 	other := attempt("r4") // refused because of #1
 	other.PRNumber = 1
 	recordAttempts(t, s, other)
-	r := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1})
+	r := recordOf(t, s, pullKey(1))
 	r.State = gitprovider.StateMerged
-	ok, err := s.Pulls.SeePull(t.Context(), r, nil)
-	wantEqual(t, []any{ok, err}, []any{true, nil})
+	wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), r, nil))(t), true)
 	for state, want := range map[record.PullState]string{
 		"": "4 3 2 1", gitprovider.StateMerged: "1", gitprovider.StateOpen: "3 2", gitprovider.StateClosed: "",
 		record.StateGone: "",

@@ -57,9 +57,7 @@ func TestAPersonCutsAConnectionOff(t *testing.T) {
 	row := attempt("cut")
 	wantCode(t, other.Connections().CutConnection(ctx, "b", "ann", row), fault.NotFound)
 	wantEqual(t, verify(t, s, "").Rows, int64(0))
-	cuts, err := s.Connections().LastCuts(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(cuts), 0)
+	wantEqual(t, len(must.Get(s.Connections().LastCuts(ctx))(t)), 0)
 
 	wantEqual(t, other.Connections().CutConnection(ctx, "a", "ann", row), nil)
 	now = now.Add(time.Minute)
@@ -73,9 +71,7 @@ func TestAPersonCutsAConnectionOff(t *testing.T) {
 
 	wantEqual(t, s.Connections().CloseConnection(ctx, "a"), nil)
 	wantEqual(t, len(connected(t, s)), 0)
-	cuts, err = s.Connections().LastCuts(ctx) // it is known after the end
-	wantEqual(t, err, nil)
-	wantEqual(t, cuts["laptop"].UTC(), noon())
+	wantEqual(t, must.Get(s.Connections().LastCuts(ctx))(t)["laptop"].UTC(), noon()) // it is known after the end
 	wantCode(t, other.Connections().CutConnection(ctx, "a", "ann"), fault.NotFound)
 
 	now = now.Add(2 * keepCut)

@@ -50,17 +50,10 @@ func emptyPlace(t testing.TB) string {
 			emptyDatabase.data, emptyDatabase.err = os.ReadFile(s.Path())
 		}
 	})
+	must.Do(t, emptyDatabase.err)
 	dir := newPlace(t)
-	err := emptyDatabase.err
-	if err == nil {
-		err = os.Mkdir(dir, dirMode)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, databaseName), emptyDatabase.data, fileMode)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, dirMode))
+	must.Do(t, os.WriteFile(filepath.Join(dir, databaseName), emptyDatabase.data, fileMode))
 	return dir
 }
 

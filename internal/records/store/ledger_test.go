@@ -29,9 +29,7 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 	want := proposal("1", "checks/b.md", "checks/a.md")
 	want.Caller = "evil\x00\xff\\client"
 	want.Files[1] = gitprovider.FileChange{Path: "checks/b.md", Action: gitprovider.ActionDelete}
-	if taken := reserve(t, s, want, 0); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, want, 0)
 	got := must.Get(s.History.Proposal(context.Background(), "1"))(t)
 	want.Holder = got.Holder // the store's to set
 	wantEqual(t, got, want)
@@ -50,8 +48,7 @@ func TestAProposalIsDatedByItsReservation(t *testing.T) {
 	reserve(t, s, first, 0)
 	c.now = c.now.Add(time.Minute)
 	left := must.Get(s.History.Proposal(t.Context(), "first"))(t)
-	ok, err := s.Ledger.Supersede(t.Context(), left, next, attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
+	wantEqual(t, must.Get(s.Ledger.Supersede(t.Context(), left, next, attempt("1")))(t), true)
 	for id, want := range map[string]time.Time{"first": noon().Add(time.Minute), "next": noon().Add(2 * time.Minute)} {
 		wantEqual(t, must.Get(s.History.Proposal(t.Context(), id))(t).CreatedAt.UTC(), want)
 	}
@@ -106,9 +103,7 @@ func TestReserve(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
-			if taken := reserve(t, s, first, 0); taken != nil {
-				t.Fatalf("the first was taken by %+v", taken)
-			}
+			wantFree(t, s, first, 0)
 			if test.settle != nil {
 				test.settle(t, s)
 			}
@@ -136,13 +131,9 @@ func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/A.md"), 0)
-	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken == nil || taken.ID != "1" {
-		t.Fatalf("while reserved, taken: %+v", taken)
-	}
+	wantTaken(t, s, proposal("2", "checks/a.md"), 0, "1")
 	finish(t, s, "1", opened(1))
-	if taken := reserve(t, s, proposal("3", "CHECKS/a.md"), 0); taken == nil || taken.ID != "1" {
-		t.Fatalf("after it was opened, taken: %+v", taken)
-	}
+	wantTaken(t, s, proposal("3", "CHECKS/a.md"), 0, "1")
 }
 
 func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
@@ -264,9 +255,7 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 	wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)
 	p.State = record.StateDryRun
 	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t), p)
-	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken != nil {
-		t.Fatalf("a dry run took the path: %+v", taken)
-	}
+	wantFree(t, s, proposal("2", "checks/a.md"), 0)
 
 	wantCode(t, s.Ledger.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
 	wantEqual(t, verify(t, s, "").Rows, int64(1))
@@ -275,20 +264,16 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, ctx := openNew(t), context.Background()
-	if taken := reserve(t, s, proposal("1", "checks/a.md"), 0); taken != nil {
-		t.Fatal(taken)
-	}
+	wantFree(t, s, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c0ffee"}), nil)
 	left := must.Get(s.History.Proposal(ctx, "1"))(t)
 
 	stale := left
 	stale.State = record.StateReserved
-	ok, err := s.Ledger.Supersede(ctx, stale, proposal("2", "checks/a.md"), attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
+	wantEqual(t, must.Get(s.Ledger.Supersede(ctx, stale, proposal("2", "checks/a.md"), attempt("1")))(t), false)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 0)
 
-	ok, err = s.Ledger.Supersede(ctx, left, proposal("2", "checks/a.md"), attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
+	wantEqual(t, must.Get(s.Ledger.Supersede(ctx, left, proposal("2", "checks/a.md"), attempt("1")))(t), true)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
 	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t).State, record.StateFailed)
 	unfinished := must.Get(s.History.Unfinished(ctx))(t)
@@ -298,8 +283,7 @@ func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 	}
 	wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
 	wantEqual(t, s.Ledger.Advance(ctx, "2", record.Progress{State: record.StateCommitted}), nil)
-	ok, err = s.Ledger.Supersede(ctx, left, proposal("3", "checks/a.md"), attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
+	wantEqual(t, must.Get(s.Ledger.Supersede(ctx, left, proposal("3", "checks/a.md"), attempt("1")))(t), false)
 }
 
 func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
@@ -336,15 +320,13 @@ func TestWhatWeHaveBegunToUndoIsRemembered(t *testing.T) {
 	p := proposal("1", "checks/a.md")
 	reserve(t, s, p, 0)
 	for _, id := range []string{"1", "none"} {
-		undone, err := s.History.Undone(ctx, id)
-		wantEqual(t, fmt.Sprint(undone, err), "false <nil>")
+		wantEqual(t, must.Get(s.History.Undone(ctx, id))(t), false)
 	}
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Undone: true}), nil)
 	c.now = c.now.Add(time.Hour)
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
 	finish(t, s, "1", record.Progress{State: record.StateFailed})
-	undone, err := s.History.Undone(ctx, "1")
-	wantEqual(t, fmt.Sprint(undone, err), "true <nil>")
+	wantEqual(t, must.Get(s.History.Undone(ctx, "1"))(t), true)
 	for _, row := range []struct {
 		repo  string
 		since time.Time
@@ -369,24 +351,12 @@ func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
 			Line: 3, Quote: "checks/a.md:3: How often?"}}
 		return p
 	}
-	taken := must.Get(s.Ledger.Reserve(ctx, answering("one"), record.Claim{}))(t)
-	if taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
-	for _, next := range []record.Proposal{answering("two"), func() record.Proposal {
-		p := proposal("three", "checks/a.md")
-		p.Revises = 7
-		return p
-	}()} {
-		taken = must.Get(s.Ledger.Reserve(ctx, next, record.Claim{}))(t)
-		if taken == nil || taken.ID != "one" {
-			t.Errorf("%s: taken by %+v", next.ID, taken)
-		}
-	}
+	wantFree(t, s, answering("one"), 0)
+	wantTaken(t, s, answering("two"), 0, "one")
+	revision := proposal("three", "checks/a.md")
+	revision.Revises = 7
+	wantTaken(t, s, revision, 0, "one")
 	wantEqual(t, must.Get(s.History.Proposal(ctx, "one"))(t).Answers, answering("one").Answers)
 	wantEqual(t, s.Ledger.Finish(ctx, "one", record.Progress{State: record.StateOpened, PRNumber: 7}, attempt("one")), nil)
-	taken = must.Get(s.Ledger.Reserve(ctx, answering("four"), record.Claim{}))(t)
-	if taken == nil || taken.ID != "one" {
-		t.Errorf("a caller that has not seen the answer: taken by %+v", taken)
-	}
+	wantTaken(t, s, answering("four"), 0, "one") // its caller has not seen the answer
 }

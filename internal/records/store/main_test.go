@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,15 +138,56 @@ func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *r
 	return must.Get(s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen}))(t)
 }
 
+// cancelled is a context that has ended: a call with it records nothing, as one that finds the disk full.
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// found returns what a search has found; the test ends if it found nothing.
+func found[T any](value T, ok bool, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil || !ok {
+			t.Fatalf("found %t, %v (cause %v)", ok, err, errCause(err))
+		}
+		return value
+	}
+}
+
+// wantFree reserves the paths of a proposal, which are free.
+func wantFree(t testing.TB, s *Store, p record.Proposal, seen record.Position) {
+	t.Helper()
+	if taken := reserve(t, s, p, seen); taken != nil {
+		t.Fatalf("%s: taken by %+v", p.ID, taken)
+	}
+}
+
+// wantTaken tries to reserve the paths of a proposal, of which another one holds some.
+func wantTaken(t testing.TB, s *Store, p record.Proposal, seen record.Position, by string) *record.Proposal {
+	t.Helper()
+	taken := reserve(t, s, p, seen)
+	if taken == nil || taken.ID != by {
+		t.Fatalf("%s: taken by %+v, want by %s", p.ID, taken, by)
+	}
+	return taken
+}
+
 func verify(t testing.TB, s *Store, expectHead string) record.AuditReport {
 	t.Helper()
 	return must.Get(s.Audit.Verify(context.Background(), expectHead))(t)
 }
 
-func wantCode(t testing.TB, err error, code fault.Code) {
+func wantCode(t testing.TB, err error, code fault.Code, words ...string) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
 		t.Fatalf("got error %v (cause %v), want the code %q", err, errCause(err), code)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q is not in %v (cause %v)", word, err, errCause(err))
+		}
 	}
 }
 

@@ -92,8 +92,7 @@ func (e *ending) see(s *Store) string {
 	if e.IntN(3) == 0 {
 		seen.ReviewedAt = e.clock.now.Add(-time.Duration(e.IntN(3000)) * time.Minute)
 	}
-	_, err = s.Pulls.SeePull(e.Context(), seen, nil)
-	wantEqual(e.T, err, nil)
+	must.Get(s.Pulls.SeePull(e.Context(), seen, nil))(e.T)
 	if e.IntN(5) == 0 { // as adoption by a root does
 		wantEqual(e.T, s.db.exec(e.Context(), "UPDATE pulls SET provider = 'local:other' WHERE number = $1", seen.Number), nil)
 	}
@@ -207,8 +206,7 @@ func (e *ending) check(after string) {
 		}
 	}
 	for _, by := range record.OutcomesBys() {
-		got, err := e.stores[e.IntN(2)].History.Outcomes(e.Context(), since.Add(3*time.Hour), by)
-		wantEqual(e.T, err, nil)
+		got := must.Get(e.stores[e.IntN(2)].History.Outcomes(e.Context(), since.Add(3*time.Hour), by))(e.T)
 		want := record.OutcomeReport{Since: since, By: by, Total: e.naive("", changes), Groups: []record.OutcomeSum{}}
 		groups := map[string][]wanted{}
 		for _, w := range changes {

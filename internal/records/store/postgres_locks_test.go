@@ -99,8 +99,7 @@ func TestAStoreWhoseWorkWasTakenOverIsFencedOff(t *testing.T) {
 	ctx, place := t.Context(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	ok, err := other.Ledger.Adopt(ctx, must.Get(other.History.Unfinished(ctx))(t)[0])
-	wantEqual(t, []any{ok, err}, []any{true, nil})
+	wantEqual(t, must.Get(other.Ledger.Adopt(ctx, must.Get(other.History.Unfinished(ctx))(t)[0]))(t), true)
 	wantCode(t, s.Ledger.Finish(ctx, "1", opened(1), attempt("late")), fault.Conflict)
 	finish(t, other, "1", record.Progress{State: record.StateFailed})
 }
@@ -197,9 +196,7 @@ func TestACancelledReservationEndsNoOtherLock(t *testing.T) {
 	place := emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := s.Ledger.Reserve(ctx, proposal("2", "checks/b.md"), record.Claim{})
+	_, err := s.Ledger.Reserve(cancelled(), proposal("2", "checks/b.md"), record.Claim{})
 	wantCode(t, err, fault.Timeout)
 	wantEqual(t, abandoned(t, other), map[string]bool{"1": false})
 	session := sessionOf(s).conn

@@ -16,24 +16,22 @@ import (
 func openedPull(t testing.TB, s *Store, number int) record.PullKey {
 	t.Helper()
 	id := fmt.Sprintf("p%d", number)
-	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, proposal(id, "checks/"+id+".md"), 1<<40)
 	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number,
 		PRURL: "https://x/" + id}
 	a := attempt(id)
 	a.Outcome, a.Code = record.OutcomeOpened, ""
 	wantEqual(t, s.Ledger.Finish(context.Background(), id, to, a), nil)
+	return pullKey(number)
+}
+
+func pullKey(number int) record.PullKey {
 	return record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
 }
 
 func recordOf(t testing.TB, s *Store, key record.PullKey) record.PullRecord {
 	t.Helper()
-	record, ok, err := s.Pulls.FindPull(context.Background(), key)
-	if err != nil || !ok {
-		t.Fatalf("%v is not found: %v (%v)", key, err, errCause(err))
-	}
-	return record
+	return found(s.Pulls.FindPull(context.Background(), key))(t)
 }
 
 // seenMerged is the record of a look that found the pull request merged, and what goes with it.
@@ -58,9 +56,7 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	shouted.Owner, shouted.Repo = "DEMO", "Home-Cluster"
 	wantEqual(t, recordOf(t, s, shouted).PullKey, key)
 
-	if taken := reserve(t, s, proposal("failed", "checks/f.md"), 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, proposal("failed", "checks/f.md"), 1<<40)
 	wantEqual(t, s.Ledger.Finish(t.Context(), "failed", record.Progress{State: record.StateFailed}, attempt("failed")),
 		nil)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 1)
@@ -83,7 +79,7 @@ func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
 	s := openNew(t)
 	var keys []record.PullKey
 	for n := 1; n <= 2*keysAtOnce+3; n++ {
-		key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: n}
+		key := pullKey(n)
 		if n%4 != 0 { // these were not opened
 			openedPull(t, s, n)
 		}
@@ -107,11 +103,9 @@ func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
 	for _, number := range []int{3, 1, 2, 4} {
 		openedPull(t, s, number)
 	}
-	closed := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 2})
+	closed := recordOf(t, s, pullKey(2))
 	closed.State = gitprovider.StateClosed
-	if ok, err := s.Pulls.SeePull(ctx, closed, nil); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	wantEqual(t, must.Get(s.Pulls.SeePull(ctx, closed, nil))(t), true)
 	for limit, want := range map[int][]int{10: {1, 3, 4}, 2: {1, 3}} {
 		open := must.Get(s.Pulls.OpenPulls(ctx, limit))(t)
 		var numbers []int
@@ -128,15 +122,14 @@ func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
 	first := recordOf(t, s, openedPull(t, s, 7))
 	rows := verify(t, s, "").Rows
 	now, a := seenMerged(first)
-	ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("m"))
-	wantEqual(t, []any{ok, err}, []any{true, nil})
+	wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), now, a, notice("m")))(t), true)
 	kept := recordOf(t, s, first.PullKey)
 	now.Version = 2
 	wantEqual(t, kept, now)
 
 	for name, late := range map[string]record.PullRecord{"still open": first, "merged as well": now} {
 		late.Version = first.Version
-		ok, err = s.Pulls.SeePull(t.Context(), late, a, notice("again"))
+		ok, err := s.Pulls.SeePull(t.Context(), late, a, notice("again"))
 		if ok || err != nil {
 			t.Errorf("%s: recorded %t, %v", name, ok, err)
 		}
@@ -186,7 +179,7 @@ func childSeeMerged(ctx context.Context, place string) error {
 		return err
 	}
 	for {
-		r, ok, err := s.Pulls.FindPull(ctx, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7})
+		r, ok, err := s.Pulls.FindPull(ctx, pullKey(7))
 		if err != nil || !ok {
 			return fmt.Errorf("found %t, %w", ok, err)
 		}
@@ -214,8 +207,7 @@ func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
 			if pollFirst {
 				now, a := seenMerged(r)
 				now.EndedBy = ""
-				ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("told"))
-				wantEqual(t, []any{ok, err}, []any{true, nil})
+				wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), now, a, notice("told")))(t), true)
 			}
 			rows := verify(t, s, "").Rows
 			end := record.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: record.DoorCLI, EndedAt: noon(),
@@ -229,8 +221,7 @@ func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
 			wantEqual(t, []any{got.State, got.EndedBy, got.EndedAt}, []any{gitprovider.StateMerged, "bob", noon()})
 
 			now, a := seenMerged(r) // a look from before the end was recorded
-			ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("again"))
-			wantEqual(t, []any{ok, err}, []any{false, nil})
+			wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), now, a, notice("again")))(t), false)
 		})
 	}
 }
@@ -242,8 +233,7 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	see := func(number int, state gitprovider.State, tried, changed time.Time) {
 		r := recordOf(t, s, openedPull(t, s, number))
 		r.State, r.TriedAt, r.UpdatedAt = state, tried, changed
-		ok, err := s.Pulls.SeePull(t.Context(), r, nil)
-		wantEqual(t, []any{ok, err}, []any{true, nil})
+		wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), r, nil))(t), true)
 	}
 	ago := func(d time.Duration) time.Time { return noon().Add(-d) }
 	see(1, gitprovider.StateOpen, ago(time.Minute), noon())
@@ -264,8 +254,7 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	}
 	wantEqual(t, due(9), []int{3, 5, 2, 8})
 	wantEqual(t, due(2), []int{3, 5})
-	wantEqual(t, s.Pulls.TriedPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster",
-		Number: 3}), nil)
+	wantEqual(t, s.Pulls.TriedPull(t.Context(), pullKey(3)), nil)
 	wantEqual(t, due(9), []int{5, 2, 8})
 	others, err := s.Pulls.DuePulls(t.Context(), "github", noon(), noon(), 9)
 	wantEqual(t, []any{len(others), err}, []any{0, nil})
@@ -313,8 +302,7 @@ func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
 	s := openWith(t, Options{Now: c.Now})
 	take := func(provider, id string, want bool) {
 		t.Helper()
-		fresh, err := s.JobClaims.TakeDelivery(t.Context(), provider, id)
-		wantEqual(t, []any{fresh, err}, []any{want, nil})
+		wantEqual(t, must.Get(s.JobClaims.TakeDelivery(t.Context(), provider, id))(t), want)
 	}
 	take("github", "a", true)
 	take("github", "a", false)
@@ -342,11 +330,9 @@ func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
 		openedPull(t, s, number)
 	}
 	end := func(number int, at time.Time) {
-		r, a := seenMerged(recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster",
-			Number: number}))
+		r, a := seenMerged(recordOf(t, s, pullKey(number)))
 		r.EndedAt, r.UpdatedAt = at, at
-		ok, err := s.Pulls.SeePull(ctx, r, a)
-		wantEqual(t, []any{ok, err}, []any{true, nil})
+		wantEqual(t, must.Get(s.Pulls.SeePull(ctx, r, a))(t), true)
 	}
 	end(1, noon().Add(-20*24*time.Hour))
 	end(3, noon().Add(-time.Hour))
@@ -428,65 +414,42 @@ func rooted(t testing.TB, place, root string) *Store {
 // opens records that a proposal became the pull request with the number.
 func opens(t testing.TB, s *Store, id string, number int, commit string) {
 	t.Helper()
-	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 99); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, proposal(id, "checks/"+id+".md"), 99)
 	finish(t, s, id, record.Progress{State: record.StateOpened, Branch: "b-" + id, Commit: commit, PRNumber: number})
 	pr := gitprovider.PullRequest{Title: id, Branch: "b-" + id, Base: "main", HeadCommit: commit}
 	wantEqual(t, must.Get(s.LocalPulls.InsertPR(t.Context(), "demo/home-cluster", pr))(t).Number, number)
 }
 
 // seen is everything that a store hands out of which something is decided.
-func seen(t testing.TB, s *Store, id, digest string) (out []int) {
+func seen(t testing.TB, s *Store, id, digest string) []int {
 	t.Helper()
-	ctx := context.Background()
-	num := func(n int, err error) {
-		t.Helper()
-		wantEqual(t, err, nil)
-		out = append(out, n)
-	}
-	prs, err := s.LocalPulls.PRs(ctx, "demo/home-cluster", "")
-	num(len(prs), err)
-	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1}
-	_, found, err := s.Pulls.FindPull(ctx, key)
-	num(asInt(found), err)
-	keys, err := s.Pulls.OpenPullsOf(ctx, "local", "demo", "home-cluster", "b-"+id)
-	num(len(keys), err)
-	pulls, err := s.Pulls.OpenPulls(ctx, 10)
-	num(len(pulls), err)
-	records, err := s.Pulls.PullRecords(ctx, []record.PullKey{key})
-	num(len(records), err)
-	pulls, err = s.Pulls.DuePulls(ctx, "local", noon().Add(time.Hour), noon().Add(time.Hour), 10)
-	num(len(pulls), err)
-	pulls, err = s.Pulls.RecentPulls(ctx, noon().Add(-time.Hour), 10)
-	num(len(pulls), err)
+	const provider, owner, repo = "local", "demo", "home-cluster"
+	ctx, key, later := context.Background(), pullKey(1), noon().Add(time.Hour)
+	_, known, err := s.Pulls.FindPull(ctx, key)
+	must.Do(t, err)
 	most, _, err := s.Pulls.OpenPullCounts(ctx, 10)
-	num(len(most), err)
+	must.Do(t, err)
 	_, err = s.History.Proposal(ctx, id)
-	num(asInt(err == nil), nil)
-	proposals, err := s.History.ByDigest(ctx, digest)
-	num(len(proposals), err)
-	proposals, err = s.History.MadeOf(ctx, "local", "demo", "home-cluster", 1)
-	num(len(proposals), err)
-	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 1)
-	num(len(paths), err)
-	usage, err := s.History.Usage(ctx, "local", "demo", "home-cluster", record.Claim{Within: time.Hour})
-	num(len(usage.Made), err)
-	repos, err := s.History.Repositories(ctx)
-	num(len(repos), err)
-	proposed, err := s.History.Proposed(ctx, "local")
-	num(asInt(proposed), err)
-	return out
+	return []int{
+		asInt(known), len(most), asInt(err == nil),
+		len(must.Get(s.LocalPulls.PRs(ctx, "demo/home-cluster", ""))(t)),
+		len(must.Get(s.Pulls.OpenPullsOf(ctx, provider, owner, repo, "b-"+id))(t)),
+		len(must.Get(s.Pulls.OpenPulls(ctx, 10))(t)),
+		len(must.Get(s.Pulls.PullRecords(ctx, []record.PullKey{key}))(t)),
+		len(must.Get(s.Pulls.DuePulls(ctx, provider, later, later, 10))(t)),
+		len(must.Get(s.Pulls.RecentPulls(ctx, noon().Add(-time.Hour), 10))(t)),
+		len(must.Get(s.History.ByDigest(ctx, digest))(t)),
+		len(must.Get(s.History.MadeOf(ctx, provider, owner, repo, 1))(t)),
+		len(must.Get(s.History.PathsOf(ctx, provider, owner, repo, 1))(t)),
+		len(must.Get(s.History.Usage(ctx, provider, owner, repo, record.Claim{Within: time.Hour}))(t).Made),
+		len(must.Get(s.History.Repositories(ctx))(t)),
+		asInt(must.Get(s.History.Proposed(ctx, provider))(t)),
+	}
 }
 
 func asInt(yes bool) int { return number01(yes) }
 
-func repeat(n int) (out []int) {
-	for range 15 {
-		out = append(out, n)
-	}
-	return out
-}
+func repeat(n int) []int { return slices.Repeat([]int{n}, 15) }
 
 func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	t.Parallel()
@@ -502,10 +465,8 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	for _, other := range []*Store{b, none} {
 		wantEqual(t, len(must.Get(other.History.Unfinished(ctx))(t)), 0)
 	}
-	if taken := reserve(t, b, proposal("own", "checks/held.md"), 99); taken != nil {
-		t.Errorf("another root's file is taken by %+v", taken)
-	}
-	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1}
+	wantFree(t, b, proposal("own", "checks/held.md"), 99) // another root's file
+	key := pullKey(1)
 	wantEqual(t, a.Ledger.LiftCooldown(ctx, key, attempt("lift")), nil)
 	by, _, err := b.History.CooldownLifted(ctx, key)
 	wantEqual(t, []any{by, err}, []any{"", nil})
@@ -543,9 +504,7 @@ func TestWhoRevisesStandsBehindThePullRequestFromTheStart(t *testing.T) {
 		return slices.ContainsFunc(all, func(a record.Actor) bool { return a.Person != nil && a.Person.Subject == "1001" })
 	}
 	wantEqual(t, stands(), false)
-	if taken := reserve(t, s, revision, 99); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, revision, 99)
 	for _, state := range []record.ProposalState{"", record.StateCommitted, record.StateUnsettled} {
 		if state != "" {
 			wantEqual(t, s.Ledger.Advance(t.Context(), "revision", record.Progress{State: state}), nil)
@@ -570,7 +529,7 @@ func madePull(id string, outcome record.Outcome, number int, uid string) record.
 func TestNobodyStandsBehindAPullRequestWhoseOpeningIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 9}
+	key := pullKey(9)
 	behind := func(want int) {
 		t.Helper()
 		wantEqual(t, len(must.Get(s.Pulls.Starters(t.Context(), key))(t)), want)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,12 +26,6 @@ func repeatsOf(t *testing.T, s *Store, a record.Attempt, times int) {
 	for range times {
 		wantEqual(t, s.Ledger.Record(t.Context(), a, nil), nil)
 	}
-}
-
-func cancelled() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 func TestACountThatCannotBeRecordedIsRecordedLater(t *testing.T) {

@@ -113,12 +113,8 @@ func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
 	}
 	paths := must.Get(s.History.PathsOf(ctx, "local", "demo", "home-cluster", 9))(t)
 	wantEqual(t, paths, []string{"checks/opened.md"})
-	if taken := reserve(t, s, proposal("again", "checks/opened.md"), 0); taken == nil || taken.ID != "opened" {
-		t.Errorf("its path is not held against a caller who saw nothing: %+v", taken)
-	}
-	if taken := reserve(t, s, proposal("other", "checks/held.md"), 0); taken == nil || taken.ID != "held" {
-		t.Errorf("a reservation went: %+v", taken)
-	}
+	wantTaken(t, s, proposal("again", "checks/opened.md"), 0, "opened")
+	wantTaken(t, s, proposal("other", "checks/held.md"), 0, "held")
 	waiting := must.Get(s.History.WaitingDryRuns(ctx, noon().AddDate(0, 0, -200)))(t)
 	if len(waiting) != 1 || waiting[0].ID != "young" {
 		t.Errorf("a dry run without contents waits for a person: %+v", waiting)

@@ -133,8 +133,8 @@ func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
 	wantEqual(t, gone.Close(), nil) // releases what the kernel releases when a process is killed
 	looks(map[string]record.ScriptRunState{"killed": record.ScriptInterrupted, "ended": record.ScriptEnded,
 		"goes-on": record.ScriptRunning})
-	rows := must.Get(lives.Audit.Page(ctx, record.AuditQuery{}))(t)
-	wantEqual(t, len(rows), 1) // the process that ended a run writes its row itself
+	// The process that ended a run writes its row itself.
+	wantEqual(t, len(must.Get(lives.Audit.Page(ctx, record.AuditQuery{}))(t)), 1)
 	goesOn.State = record.ScriptEnded
 	wantEqual(t, lives.ScriptRuns().EndScriptRun(ctx, goesOn), nil)
 	looks(map[string]record.ScriptRunState{"goes-on": record.ScriptEnded})

@@ -41,9 +41,7 @@ func TestAReservationHasALockFileUntilItEnds(t *testing.T) {
 	for path, want := range map[string]fs.FileMode{"owners": fs.ModeDir | 0o700, "owners/a.lock": 0o600} {
 		wantEqual(t, must.Get(os.Stat(filepath.Join(place, path)))(t).Mode(), want)
 	}
-	if taken := reserve(t, s, proposal("3", "checks/a.md"), 0); taken == nil {
-		t.Fatal("not taken")
-	}
+	wantTaken(t, s, proposal("3", "checks/a.md"), 0, "1")
 	wantEqual(t, lockFilesIn(t, place), files("a", "b"))
 	finish(t, s, "1", record.Progress{State: record.StateFailed})
 	wantEqual(t, lockFilesIn(t, place), files("b"))
@@ -104,8 +102,6 @@ func TestAFileThatWasTakenForALeftOneBeforeItWasLockedIsNoSignOfLife(t *testing.
 	files := s.db.conn.locks.(*fileLocks)
 	file := must.Get(os.OpenFile(files.path("new"), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode))(t)
 	defer func() { _ = file.Close() }()
-	ended, err := files.hasEnded("new")
-	wantEqual(t, []any{ended, err}, []any{true, nil})
-	locked, err := lockNew(file)
-	wantEqual(t, []any{locked, err}, []any{false, nil})
+	wantEqual(t, must.Get(files.hasEnded("new"))(t), true)
+	wantEqual(t, must.Get(lockNew(file))(t), false)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -24,10 +23,7 @@ func TestAProcessThatSaysNothingOfItselfIsFoundByItsFile(t *testing.T) {
 	wantEqual(t, cmd.Start(), nil)
 	wantEqual(t, file.Close(), nil)
 	_, err := openPlace(context.Background(), place, laterVersion(t, addTable))
-	wantCode(t, err, fault.Misconfigured)
-	if !strings.Contains(err.Error(), "(sleep)") || !strings.Contains(err.Error(), "End it") {
-		t.Errorf("got %v", err)
-	}
+	wantCode(t, err, fault.Misconfigured, "(sleep)", "End it")
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	open(t, place, laterVersion(t, addTable))

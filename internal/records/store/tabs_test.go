@@ -21,9 +21,7 @@ func sawPull(t testing.TB, s *Store, key record.PullKey, look func(*record.PullR
 	t.Helper()
 	seen := recordOf(t, s, key)
 	look(&seen)
-	if ok, err := s.Pulls.SeePull(t.Context(), seen, nil); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), seen, nil))(t), true)
 }
 
 func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
@@ -44,7 +42,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		sawPull(t, s, openedPull(t, s, number), look)
 	}
 	revise(t, s, 8)
-	eighth := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 8})
+	eighth := recordOf(t, s, pullKey(8))
 	wantEqual(t, eighth.RevisedAt, noon())
 
 	open := record.PullTotals{
@@ -72,9 +70,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	}
 	promoted := proposal("real", "checks/real.md")
 	promoted.Digest = "promoted"
-	if taken := reserve(t, s, promoted, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, promoted, 1<<40)
 	wantEqual(t, s.Ledger.Finish(t.Context(), "real", record.Progress{State: record.StateFailed}, failedAttempt("real")),
 		nil)
 	for tab, want := range map[record.Tab]string{
@@ -118,18 +114,14 @@ func TestTheNumberOfATabIsHowManyRowsItHas(t *testing.T) {
 	want("a dry run", "dry")
 	promoted := proposal("promoted", "checks/dry.md")
 	promoted.Digest = "same"
-	if taken := reserve(t, s, promoted, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, promoted, 1<<40)
 	a.RequestID, a.Action, a.Outcome, a.PRNumber = "promoted", record.ActionPromote, record.OutcomeOpened, 3
 	wantEqual(t, s.Ledger.Finish(t.Context(), "promoted", record.Progress{State: record.StateOpened, PRNumber: 3}, a), nil)
 	want("its promotion", "promoted")
 
 	left := proposal("left", "checks/left.md")
 	left.Digest = "left"
-	if taken := reserve(t, s, left, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, left, 1<<40)
 	wantEqual(t, s.Ledger.Advance(t.Context(), "left", record.Progress{State: record.StateUnsettled}), nil)
 	a = failedAttempt("left")
 	recordAttempts(t, s, a)
@@ -167,9 +159,7 @@ func revise(t testing.TB, s *Store, number int) {
 	t.Helper()
 	p := proposal("revision", "checks/more.md")
 	p.Revises = number
-	if taken := reserve(t, s, p, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, p, 1<<40)
 	a := attempt("revision")
 	a.Outcome, a.PRNumber = record.OutcomeRevised, number
 	to := record.Progress{State: record.StateOpened, Branch: "b", Commit: "beef", PRNumber: number, PRURL: "https://x"}
@@ -332,9 +322,7 @@ func (r *recounted) restart(i int) {
 	if s := r.stores[i]; s != nil {
 		wantEqual(r.T, s.Close(), nil)
 	}
-	s, err := openPlace(context.Background(), r.place, Options{Now: r.clock.Now})
-	wantEqual(r.T, err, nil)
-	r.stores[i] = s
+	r.stores[i] = must.Get(openPlace(context.Background(), r.place, Options{Now: r.clock.Now}))(r.T)
 }
 
 // change records something, and says what.
@@ -360,9 +348,8 @@ func (r *recounted) change() string {
 		return r.look(s)
 	case 10:
 		r.clock.now = r.clock.now.Add(time.Duration(r.IntN(10)) * 24 * time.Hour / 4)
-		_, err := s.Retention.Prune(r.Context(), r.clock.now.AddDate(0, 0, -20),
-			func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-		wantEqual(r.T, err, nil)
+		must.Get(s.Retention.Prune(r.Context(), r.clock.now.AddDate(0, 0, -20),
+			func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} }))(r.T)
 		return "time and retention"
 	}
 	if r.IntN(2) == 0 {
@@ -381,9 +368,7 @@ func (r *recounted) change() string {
 func (r *recounted) propose(s *Store, id string) string {
 	p, a := proposal(id), attempt(id)
 	p.Digest = fmt.Sprint("d", r.IntN(6))
-	if taken := reserve(r.T, s, p, 1<<40); taken != nil {
-		r.Fatalf("taken by %+v", taken)
-	}
+	wantFree(r.T, s, p, 1<<40)
 	a.Code, a.Verdicts, a.Time = "", nil, r.clock.now
 	switch r.IntN(6) {
 	case 4:
@@ -445,16 +430,14 @@ func (r *recounted) look(s *Store) string {
 	seen.State, seen.Approvals, seen.ChangesRequested = states[r.IntN(len(states))], r.IntN(2), r.IntN(2)
 	seen.Checks = []gitprovider.ChecksState{"", "pending", "success", "failure"}[r.IntN(4)]
 	seen.AskedAt = r.clock.now
-	_, err = s.Pulls.SeePull(r.Context(), seen, nil)
-	wantEqual(r.T, err, nil)
+	must.Get(s.Pulls.SeePull(r.Context(), seen, nil))(r.T)
 	return "a look at a pull request"
 }
 
 // lines are the rows of a query, in order.
 func (r *recounted) lines(query string, args ...any) string {
 	var out []string
-	rows, err := readerOf(r.stores[0]).Query(query, args...)
-	wantEqual(r.T, err, nil)
+	rows := must.Get(readerOf(r.stores[0]).Query(query, args...))(r.T)
 	defer rows.Close()
 	for rows.Next() {
 		var name, count string
@@ -495,8 +478,7 @@ func (r *recounted) check(after string) {
 	counted := r.lines("SELECT code, COUNT(*) FROM attempts WHERE outcome = 'refused' AND time_us >= $1 GROUP BY 1",
 		micros(since))
 	for i, s := range r.stores {
-		found, err := s.History.RefusalsByCode(r.Context(), since)
-		wantEqual(r.T, err, nil)
+		found := must.Get(s.History.RefusalsByCode(r.Context(), since))(r.T)
 		var kept []string
 		for _, c := range found {
 			kept = append(kept, fmt.Sprintf("%s=%d", c.Code, c.Count))
@@ -513,8 +495,7 @@ func (r *recounted) check(after string) {
 func (r *recounted) checkTabs(after string) {
 	r.Helper()
 	s := r.stores[0]
-	counts, err := s.History.FrameCounts(r.Context())
-	wantEqual(r.T, err, nil)
+	counts := must.Get(s.History.FrameCounts(r.Context()))(r.T)
 	for _, tab := range record.Tabs() {
 		listed := attempts(r.T, s, record.AttemptQuery{Tab: tab, Limit: 200})
 		found := attempts(r.T, s, record.AttemptQuery{Tab: tab, Limit: 200, Repo: "demo/home-cluster"})
