@@ -445,10 +445,6 @@ func TestArgumentsOfAPromptAreChecked(t *testing.T) {
 				said += v.Message + "\n"
 			}
 		}
-		for _, want := range c.want {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: %q lacks %q", name, said, want)
-			}
-		}
+		must.Contain(t, said, c.want...)
 	}
 }

@@ -412,11 +412,7 @@ func (c connected) call(t *testing.T, id int, tool, arguments string) {
 func (c connected) hears(t *testing.T, want ...string) {
 	t.Helper()
 	line := must.Get(c.lines.ReadString('\n'))(t)
-	for _, part := range want {
-		if !strings.Contains(line, part) {
-			t.Errorf("heard %.300s, want %s in it", line, part)
-		}
-	}
+	must.Contain(t, line, want...)
 }
 
 func TestAConnectorPassesEverythingThroughTheDoor(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,19 +119,14 @@ func enters(hang bool) func(*fake) int {
 
 func (w *world) entered(t *testing.T) entered {
 	t.Helper()
-	var e entered
-	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(w.dir, "seen")))(t), &e))
-	return e
+	return seen[entered](t, w)
 }
 
 func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 	w := newWorld(t, "enters")
 	rows := w.withDoors(tells)
 	w.runner.Settings.DryRun = func() bool { return true }
-	record, err := w.run(t, Spec{Tier: 2})
-	if err != nil || record.State != sessions.StateSucceeded {
-		t.Fatalf("%+v, %v\n%s", record, err, w.text())
-	}
+	record := w.succeeds(t, Spec{Tier: 2})
 	e := w.entered(t)
 	if want := "session " + record.ID + ", tier 2, dry run true\n"; e.Answer != want {
 		t.Errorf("answered %q, want %q", e.Answer, want)
@@ -211,8 +205,8 @@ func TestTheEndOfASessionAwaitsWhatItsCallsWrite(t *testing.T) {
 			t.Error("the end was recorded before the call's")
 		}
 	}
-	if record, err := w.run(t, Spec{Tier: 1}); err != nil || record.State != sessions.StateSucceeded || !written.Load() {
-		t.Errorf("%+v, %v", record, err)
+	if w.succeeds(t, Spec{Tier: 1}); !written.Load() {
+		t.Error("the session ended before its call")
 	}
 }
 

@@ -119,20 +119,21 @@ const ourTokenInHandoff = "TOK-7F3A9C2E51D8"
 
 func TestAHandoffThatLeavesDoubtIsNotUsed(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                             "empty",
-		"```json\n```":                 "not a JSON object",
-		`I found nothing.`:             "not a JSON object",
-		`{"version":1,`:                "not a JSON object",
-		`[1]`:                          "not a JSON object",
-		`{"findings":["a"]} {"x":1}`:   "not a JSON object",
-		`{"findings":["a"]}`:           "`recommended_tier` must be 1, 2 or 3",
-		`{"recommended_tier":2}`:       "`findings` has no entry",
-		`{"recommended_tier":"high"}`:  "whole number",
-		`{"recommended_tier":1e300}`:   "whole number",
-		`{"recommended_tier":"NaN"}`:   "whole number",
-		`{"recommended_tier":[2]}`:     "whole number",
-		`{"version":2,"findings":"a"}`: "only 1 is known",
-		`{"recommended_tier":2,"findings":[["a"]]}`:                         "must be a text",
+		``:                                          "empty",
+		"```json\n```":                              "not a JSON object",
+		`I found nothing.`:                          "not a JSON object",
+		`{"version":1,`:                             "not a JSON object",
+		`[1]`:                                       "not a JSON object",
+		`{"findings":["a"]} {"x":1}`:                "not a JSON object",
+		`{"findings":["a"]}`:                        "`recommended_tier` must be 1, 2 or 3",
+		`{"recommended_tier":2}`:                    "`findings` has no entry",
+		`{"recommended_tier":"high"}`:               "whole number",
+		`{"recommended_tier":1e300}`:                "whole number",
+		`{"recommended_tier":"NaN"}`:                "whole number",
+		`{"recommended_tier":[2]}`:                  "whole number",
+		`{"version":2,"findings":"a"}`:              "only 1 is known",
+		`{"recommended_tier":9,"findings":["a"]}`:   "`recommended_tier` must be 1, 2 or 3",
+		`{"recommended_tier":2,"findings":[["a"]]}`: "must be a text",
 		`{"recommended_tier":2,"findings":[{"key":"a"}]}`:                   "no `text`",
 		`{"recommended_tier":1,"recommended_tier":3,"findings":["a"]}`:      "recommended_tier",
 		"{\"recommended_tier\":2,\"findings\":[\"a\xff\"]}":                 "UTF-8",
@@ -243,11 +244,7 @@ func TestProcessesThatDoNotEndFailTheSession(t *testing.T) {
 		if v.state != test.state || (len(test.words) == 0) != (v.reason == "") {
 			t.Errorf("%+v became %+v", test.before, v)
 		}
-		for _, word := range test.words {
-			if !strings.Contains(v.reason, word) {
-				t.Errorf("%q lacks %q", v.reason, word)
-			}
-		}
+		must.Contain(t, v.reason, test.words...)
 	}
 }
 

@@ -127,9 +127,7 @@ func TestSessionsOfTwoStateFoldersNeverShareAUser(t *testing.T) {
 				if len(second.records) > 0 {
 					t.Errorf("recorded %+v", second.records)
 				}
-				if _, err := NewSupervisor(second.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
-					t.Errorf("after the first has ended: %v", err)
-				}
+				second.supervised(t, Spec{Tier: 1})
 				return
 			}
 			if refused != nil || len(beside) != 1 || beside[0].State != sessions.StateSucceeded ||
@@ -158,9 +156,7 @@ func TestWhatAKilledSupervisorLeftOfAUserIsRemoved(t *testing.T) {
 	// as a kill leaves it
 	must.Do(t, errors.Join(l.writeContent(lockContent{Session: id, Folder: folder, UID: a.UID, GID: a.GID}),
 		l.file.Close()))
-	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
-		t.Error(err)
-	}
+	w.supervised(t, Spec{Tier: 1})
 	w.clean(t)
 }
 

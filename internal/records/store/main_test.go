@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -184,11 +183,7 @@ func wantCode(t testing.TB, err error, code fault.Code, words ...string) {
 	if fault.CodeOf(err) != code {
 		t.Fatalf("got error %v (cause %v), want the code %q", err, errCause(err), code)
 	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q is not in %v (cause %v)", word, err, errCause(err))
-		}
-	}
+	must.Contain(t, err.Error(), words...)
 }
 
 func errCause(err error) error {

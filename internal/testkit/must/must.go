@@ -2,6 +2,7 @@
 package must
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
@@ -21,5 +22,15 @@ func Do(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%v (cause: %v)", err, fault.From(err).Cause)
+	}
+}
+
+// Contain reports each part that is not in the text.
+func Contain(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in %s", part, text)
+		}
 	}
 }
