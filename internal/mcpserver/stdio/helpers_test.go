@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -119,6 +120,30 @@ func lines(messages []message) []string {
 	return all
 }
 
+// wantCount holds that there are so many messages.
+func wantCount(t testing.TB, messages []message, want int) {
+	t.Helper()
+	if len(messages) != want {
+		t.Errorf("want %d messages, got %q", want, lines(messages))
+	}
+}
+
+// wantReason holds that a message is a refusal for the reason.
+func wantReason(t testing.TB, m message, reason string) {
+	t.Helper()
+	if m.Error == nil || m.Error.Data["reason"] != reason {
+		t.Errorf("want a refusal for the reason %s, got %s", reason, m.line)
+	}
+}
+
+// wantTook holds how long something took by the clock of synctest.
+func wantTook(t testing.TB, begin time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(begin); took != want {
+		t.Errorf("it took %v, want %v", took, want)
+	}
+}
+
 // client talks to a running Serve over pipes.
 type client struct {
 	t      testing.TB
@@ -197,6 +222,14 @@ func (g *gate) handle(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallTool
 	}
 	g.ended <- context.Cause(ctx)
 	return mcp.NewToolResultText("released"), nil
+}
+
+// wantEnded holds that a call that was under way has ended for the cause.
+func (g *gate) wantEnded(t testing.TB, want error) {
+	t.Helper()
+	if cause := <-g.ended; !errors.Is(cause, want) {
+		t.Errorf("want %v as the cause, got %v", want, cause)
+	}
 }
 
 // argument is an argument of the call, or fallback.

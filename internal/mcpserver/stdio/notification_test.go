@@ -82,9 +82,7 @@ func TestWhatAHandlerSendsAfterItsReturnIsDropped(t *testing.T) {
 		c.next()
 		close(late)
 		synctest.Wait()
-		if rest := c.endInput(); len(rest) != 0 {
-			t.Errorf("want nothing after the answer, got %q", lines(rest))
-		}
+		wantCount(t, c.endInput(), 0)
 	})
 }
 
@@ -116,16 +114,12 @@ func TestAnOpenSubscriptionNeitherTakesAWorkerNorDelaysTheEnd(t *testing.T) {
 		}
 	}
 	c.send(fmt.Sprintf(listen, 99))
-	if m := c.next(); m.Error == nil || m.Error.Data["reason"] != "busy" {
-		t.Errorf("want a refusal of one stream too many, got %s", m.line)
-	}
+	wantReason(t, c.next(), "busy")
 	c.send(callTool("50", "echo", `{}`))
 	if m := c.next(); string(m.ID) != "50" || m.Error != nil {
 		t.Errorf("want the result of the call, got %s", m.line)
 	}
-	if rest := c.endInput(); len(rest) != maxStreams {
-		t.Errorf("want every stream answered at the end, got %q", lines(rest))
-	}
+	wantCount(t, c.endInput(), maxStreams)
 }
 
 // mcp-go can also address the session by its id; such a notification keeps its place before the answer too.
@@ -158,9 +152,7 @@ func TestACancelledCallSendsNoMoreNotifications(t *testing.T) {
 	c.send(callTool("1", "late", `{}`))
 	<-started
 	c.send(cancelLine("1"))
-	if rest := c.endInput(); len(rest) != 0 {
-		t.Errorf("want silence, got %q", lines(rest))
-	}
+	wantCount(t, c.endInput(), 0)
 }
 
 func TestANotificationThatCannotBeEncodedIsLeftOut(t *testing.T) {

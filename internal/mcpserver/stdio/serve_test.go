@@ -130,9 +130,7 @@ func TestInputThatEndsAtOnceGetsAllItsAnswers(t *testing.T) {
 }
 
 func TestEmptyInputEndsCleanly(t *testing.T) {
-	if got := serveAll(t, newServer(nil), Options{}, ""); len(got) != 0 {
-		t.Errorf("want no output, got %q", lines(got))
-	}
+	wantCount(t, serveAll(t, newServer(nil), Options{}, ""), 0)
 }
 
 func TestOutputIsNotEscapedForHTML(t *testing.T) {
@@ -328,18 +326,12 @@ func TestADrainEndsAtItsBound(t *testing.T) {
 		c.send(callTool("2", "echo", `{}`))
 		begin := time.Now()
 		rest := c.endInput()
-		if took := time.Since(begin); took != time.Minute {
-			t.Errorf("want an end after one minute, took %v", took)
-		}
-		if cause := <-g.ended; !errors.Is(cause, errShutdown) {
-			t.Errorf("want ErrShutdown as the cause, got %v", cause)
-		}
+		wantTook(t, begin, time.Minute)
+		g.wantEnded(t, errShutdown)
 		if byID(t, rest, "1").Error != nil {
 			t.Errorf("a handler that returns when cancelled is answered as usual: %q", lines(rest))
 		}
-		if m := byID(t, rest, "2"); m.Error == nil || m.Error.Data["reason"] != "shutdown" {
-			t.Errorf("a call that could not start is refused: %q", lines(rest))
-		}
+		wantReason(t, byID(t, rest, "2"), "shutdown")
 		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown || all[0].ID != "2" {
 			t.Errorf("want a report of the call that could not start, got %+v", all)
 		}
@@ -379,13 +371,9 @@ func TestAHandlerThatIgnoresItsContextIsLeftBehindAndAnswered(t *testing.T) {
 		c.send(callTool("2", "gate", `{}`))
 		begin := time.Now()
 		rest := c.endInput()
-		if took := time.Since(begin); took != time.Minute+unwindTime {
-			t.Errorf("took %v", took)
-		}
+		wantTook(t, begin, time.Minute+unwindTime)
 		for _, id := range []string{"1", "2"} {
-			if m := byID(t, rest, id); m.Error == nil || m.Error.Data["reason"] != "shutdown" {
-				t.Errorf("want an answer that says the call was cut off, got %s", m.line)
-			}
+			wantReason(t, byID(t, rest, id), "shutdown")
 		}
 		if all := seen.list(); len(all) != 2 {
 			t.Errorf("want both calls reported, got %+v", all)
@@ -411,9 +399,7 @@ func TestShutdownFinishesRunningCallsAndRefusesQueuedOnes(t *testing.T) {
 		if byID(t, rest, "1").Error != nil {
 			t.Errorf("the running call was not finished: %q", lines(rest))
 		}
-		if m := byID(t, rest, "2"); m.Error == nil || m.Error.Data["reason"] != "shutdown" {
-			t.Errorf("the queued call was not refused: %q", lines(rest))
-		}
+		wantReason(t, byID(t, rest, "2"), "shutdown")
 		if all := seen.list(); len(all) != 1 || all[0].ID != "2" || all[0].Reason != ReasonShutdown {
 			t.Errorf("want a report of the queued call, got %+v", all)
 		}
@@ -431,12 +417,8 @@ func TestShutdownEndsAtItsBound(t *testing.T) {
 		begin := time.Now()
 		cancel()
 		must.Get(c.finish())(t)
-		if took := time.Since(begin); took != 5*time.Second {
-			t.Errorf("took %v", took)
-		}
-		if cause := <-g.ended; !errors.Is(cause, errShutdown) {
-			t.Errorf("want ErrShutdown as the cause, got %v", cause)
-		}
+		wantTook(t, begin, 5*time.Second)
+		g.wantEnded(t, errShutdown)
 		_ = c.in.Close()
 	})
 }
@@ -451,9 +433,7 @@ func TestASignalDuringADrainShortensIt(t *testing.T) {
 		begin := time.Now()
 		time.AfterFunc(time.Minute, cancel)
 		c.endInput()
-		if took := time.Since(begin); took != time.Minute+5*time.Second {
-			t.Errorf("took %v", took)
-		}
+		wantTook(t, begin, time.Minute+5*time.Second)
 	})
 }
 
@@ -522,9 +502,7 @@ func TestWhenTheClientHasGoneOnlyCallsThatGoOnRegardlessAreAwaited(t *testing.T)
 				if err := <-c.result; err != nil {
 					t.Errorf("want a clean end, got %v", err)
 				}
-				if took := time.Since(begin); took != 30*time.Second {
-					t.Errorf("want Serve to wait for the call that goes on, took %v", took)
-				}
+				wantTook(t, begin, 30*time.Second)
 				if len(obedient.started) != 0 {
 					t.Error("the waiting call was started")
 				}
