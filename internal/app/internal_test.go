@@ -47,9 +47,7 @@ func TestBothAddressesOfLoopbackAreListenedAt(t *testing.T) {
 		if _, err := net.Listen("tcp", want+":"+port); want != "" && err == nil { //nolint:noctx // it must fail
 			t.Errorf("%s: another program may listen at %s", addr, want)
 		}
-		if err := closeAll(all); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, closeAll(all))
 	}
 }
 
@@ -73,17 +71,13 @@ func TestWhereAnotherProgramHasTheOtherAddressBrowsersAreToldSo(t *testing.T) {
 		if err != nil || len(all) != 1 || own.Names || !strings.Contains(own.Why, first+":"+port) {
 			t.Errorf("%s: %d listeners, %+v, %v", second, len(all), own, err)
 		}
-		if err := closeAll(append(all, taken)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, closeAll(append(all, taken)))
 	}
 	all, own, err := listen(t.Context(), "127.0.0.2:0") // names below localhost do not lead there
 	if err == nil && (own.Names || !strings.Contains(own.Why, "listens at 127.0.0.2") || len(all) != 1) {
 		t.Errorf("%+v", own)
 	}
-	if err := closeAll(all); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, closeAll(all))
 }
 
 // With PostgreSQL nothing else makes the folder of the key and of sessions.

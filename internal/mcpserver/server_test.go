@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/must"
@@ -114,19 +114,7 @@ func TestToolsListInBothErasIsTheSnapshotAndSmall(t *testing.T) {
 			t.Errorf("%s: tools/list has %d bytes, at most %d are wanted", name, size, most)
 		}
 		tools := must.Get(json.MarshalIndent(answer["result"].(map[string]any)["tools"], "", "  "))(t)
-		golden(t, "tools.json", append(tools, '\n'))
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		must.Do(t, os.WriteFile(path, got, 0o644))
-	}
-	want := must.Get(os.ReadFile(path))(t)
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is out of date; look at the difference, then run `make golden`:\n%s", path, diff)
+		operationtest.Golden(t, filepath.Join("testdata", "tools.json"), append(tools, '\n'))
 	}
 }
 

@@ -68,12 +68,13 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 	return w
 }
 
+func (w *tokens) dial(token string, l stdioproxy.Lower) (stdioproxy.Conn, error) {
+	return stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token, Lower: l})
+}
+
 func (w *tokens) mustDial(t *testing.T, token string, l stdioproxy.Lower) stdioproxy.Conn {
 	t.Helper()
-	conn, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token, Lower: l})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(w.dial(token, l))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -106,7 +107,7 @@ func TestAConnectionWhoseTokenWasRevokedIsCutOffAndDoesNotComeBack(t *testing.T)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil { // ends when the connection does
 		t.Errorf("it goes on: %q", line)
 	}
-	_, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: "good-laptop"})
+	_, err := w.dial("good-laptop", stdioproxy.Lower{})
 	if e := refusal(t, err); e.Code != string(fault.Unauthenticated) || e.Retry {
 		t.Errorf("got %+v", e)
 	}
@@ -136,7 +137,7 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 			if i%2 == 0 {
 				token = "good-laptop"
 			}
-			conn, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token})
+			conn, err := w.dial(token, stdioproxy.Lower{})
 			if err != nil {
 				refused.Add(1)
 				return
@@ -164,7 +165,7 @@ func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
 	kept := &records{open: map[string]record.Connection{}}
 	w := openTokensWith(t, settings{limits: gateway.Limits{Messages: bound}, records: kept})
 	try := func(token string) error {
-		conn, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token})
+		conn, err := w.dial(token, stdioproxy.Lower{})
 		if err == nil {
 			<-w.rights
 			_ = conn.Close()
@@ -277,12 +278,7 @@ func TestWhoWasCutOffInTheRecordsIsNotAdmittedAnyMoreAtOnce(t *testing.T) {
 	r.broken = 1
 	r.mu.Unlock()
 	wantCode(t, first.Admitted(t.Context()), fault.Internal) // the check itself fails
-	r.mu.Lock()
-	for id := range r.open {
-		r.cut[id] = true
-		break // with it ends the whole session
-	}
-	r.mu.Unlock()
+	r.cutOne()
 	wantCode(t, first.Admitted(t.Context()), fault.Unauthenticated)
 	wantCode(t, second.Admitted(t.Context()), fault.Unauthenticated)
 }

@@ -173,14 +173,19 @@ func refusal(t *testing.T, err error) *stdioproxy.RefusedError {
 	return refused
 }
 
+// socket is a connection on which nothing was sent yet.
+func (w *world) socket() net.Conn {
+	w.t.Helper()
+	path := strings.TrimPrefix(w.door.Address(), "unix:")
+	conn := must.Get(new(net.Dialer).DialContext(w.t.Context(), "unix", path))(w.t)
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
 // raw sends text on a socket of its own, and returns what comes back.
 func (w *world) raw(text string) string {
 	w.t.Helper()
-	conn, err := new(net.Dialer).DialContext(w.t.Context(), "unix", strings.TrimPrefix(w.door.Address(), "unix:"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := w.socket()
 	_, _ = io.WriteString(conn, text) // the door may close before it has read all
 	answer, _ := io.ReadAll(conn)
 	return string(answer)

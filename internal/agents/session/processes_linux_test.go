@@ -256,9 +256,7 @@ func TestNoSessionStartsBesideProcessesOfTheLast(t *testing.T) {
 		t.Errorf("recorded %+v", w.records)
 	}
 	_ = other.Close()
-	if _, err := s.Run(t.Context(), Spec{Tier: 1}); err != nil {
-		t.Error(err)
-	}
+	must.Get(s.Run(t.Context(), Spec{Tier: 1}))(t)
 }
 
 func TestAKilledReaperFailsTheSession(t *testing.T) {

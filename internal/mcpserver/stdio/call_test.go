@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 )
@@ -94,9 +94,7 @@ func TestAQueuedCallIsCancelledBeforeItStarts(t *testing.T) {
 	for tag := range g.started {
 		tags = append(tags, tag)
 	}
-	if diff := cmp.Diff([]string{"first", "third"}, tags); diff != "" {
-		t.Errorf("started: %s", diff)
-	}
+	must.Equal(t, tags, []string{"first", "third"})
 	if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonCancelled || all[0].ID != "2" || all[0].Tool != "gate" {
 		t.Errorf("want a report of the cancelled call, got %+v", all)
 	}

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
@@ -111,9 +110,7 @@ func TestInlineRequestsAreAnsweredInOrder(t *testing.T) {
 	for _, m := range serveAll(t, newServer(nil), Options{}, input.String()) {
 		got = append(got, string(m.ID))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, got, want)
 }
 
 func TestInputThatEndsAtOnceGetsAllItsAnswers(t *testing.T) {

@@ -36,17 +36,11 @@ func (l *list) Record(_ context.Context, a record.Attempt, _ *record.Proposal, _
 
 func (l *list) operation(t *testing.T, name string, authority operation.Authority) operation.Operation {
 	t.Helper()
-	for _, o := range (SourceActs{
+	return operation.Named(SourceActs{
 		Kernel: operationtest.Kernel(t, authority, l), Audit: func() operation.Audit { return l },
 		File:   func() (sources.File, error) { return l.file, nil },
 		Policy: func() (policy.Policy, error) { return policy.Default(), nil },
-	}).Operations() {
-		if o.Name == name {
-			return o
-		}
-	}
-	t.Fatalf("there is no operation %s", name)
-	return operation.Operation{}
+	}.Operations(), name)
 }
 
 func TestTheListIsChangedOnlyByAPersonWhoMayAndOnTheRecord(t *testing.T) {

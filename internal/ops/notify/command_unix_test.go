@@ -40,10 +40,12 @@ func read(t *testing.T, parts ...string) string {
 	return string(must.Get(os.ReadFile(filepath.Join(parts...)))(t))
 }
 
-// left returns the sender's leftovers in the folder for temporary files.
-func left(t *testing.T, out string) []os.DirEntry {
+// wantNothingLeft holds that the sender left nothing in the folder for temporary files.
+func wantNothingLeft(t *testing.T, out string) {
 	t.Helper()
-	return must.Get(os.ReadDir(filepath.Join(out, "temp folder")))(t)
+	if entries := must.Get(os.ReadDir(filepath.Join(out, "temp folder")))(t); len(entries) != 0 {
+		t.Errorf("left behind: %v", entries)
+	}
 }
 
 const notifyURL = "discord://id/" + sentinel
@@ -80,9 +82,7 @@ ls -ld "${f%/*}" >"$OUT/folder"`)
 	if got := read(t, out, "env") + strings.Join(args, " "); strings.Contains(got, sentinel) {
 		t.Errorf("the environment or the arguments hold a secret: %s", got)
 	}
-	if entries := left(t, out); len(entries) != 0 {
-		t.Errorf("left behind: %v", entries)
-	}
+	wantNothingLeft(t, out)
 }
 
 func TestExitCodesOfTheCommand(t *testing.T) {
@@ -108,9 +108,7 @@ func TestExitCodesOfTheCommand(t *testing.T) {
 			if !strings.HasPrefix(f.Text, "apprise-discord: ") {
 				t.Errorf("the error does not name the target: %s", f.Text)
 			}
-			if entries := left(t, out); len(entries) != 0 {
-				t.Errorf("left behind: %v", entries)
-			}
+			wantNothingLeft(t, out)
 		})
 	}
 }
@@ -163,17 +161,13 @@ wait`)
 	if more := <-rest; more != "" {
 		t.Errorf("a child lived on: %q", more)
 	}
-	if entries := left(t, out); len(entries) != 0 {
-		t.Errorf("left behind: %v", entries)
-	}
+	wantNothingLeft(t, out)
 }
 
 func TestACommandThatFloodsIsNotListenedTo(t *testing.T) {
 	t.Parallel()
 	o, _ := fakeApprise(t, "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2")
-	if err := only(t, Settings{AppriseURLs: notifyURL}, o).Send(t.Context(), delivery(t)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, only(t, Settings{AppriseURLs: notifyURL}, o).Send(t.Context(), delivery(t)))
 }
 
 func TestCommandEnvironmentPassesNoTokens(t *testing.T) {

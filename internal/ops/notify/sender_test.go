@@ -37,10 +37,13 @@ func only(t *testing.T, s Settings, o SenderOptions) Sender {
 
 func delivery(t *testing.T) Delivery {
 	t.Helper()
-	_, d, err := decodeNotice(must.Get(notices(openedMessage(), "webhook"))(t)[0].Payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return deliveryOf(t, openedMessage(), "webhook")
+}
+
+func deliveryOf(t *testing.T, m Message, target string) Delivery {
+	t.Helper()
+	_, d, err := decodeNotice(must.Get(notices(m, target))(t)[0].Payload)
+	must.Do(t, err)
 	return d
 }
 
@@ -274,13 +277,7 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 
 func TestDeliveryIDsDiffer(t *testing.T) {
 	t.Parallel()
-	id := func(m Message, target string) string {
-		_, d, err := decodeNotice(must.Get(notices(m, target))(t)[0].Payload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d.ID
-	}
+	id := func(m Message, target string) string { return deliveryOf(t, m, target).ID }
 	base := openedMessage()
 	later, other, merged := base, base, base
 	later.Time = later.Time.Add(time.Millisecond)

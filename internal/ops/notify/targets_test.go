@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
@@ -122,9 +120,7 @@ func TestParseTargets(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, problems := ParseTargets(tt.s)
-			if diff := cmp.Diff(tt.want, described(got)); diff != "" {
-				t.Errorf("targets differ (-want +got):\n%s", diff)
-			}
+			must.Equal(t, described(got), tt.want)
 			if len(problems) != len(tt.problems) {
 				t.Fatalf("problems are %q, want %q", problems, tt.problems)
 			}
@@ -156,9 +152,7 @@ func TestTargetsDoNotPrintTheirSecrets(t *testing.T) {
 		}
 	}
 	want := []string{"discord://hunter2/hunter2", "https://example.net/hunter2", "hunter2hunter2hunter2"}
-	if diff := cmp.Diff(want, targets.Secrets()); diff != "" {
-		t.Errorf("Secrets differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, targets.Secrets(), want)
 }
 
 func FuzzParseTargets(f *testing.F) {
@@ -216,9 +210,7 @@ func TestAppriseAPIGetsWhatItsEndpointTakes(t *testing.T) {
 			if tt.urls != "" {
 				want["urls"] = tt.urls
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("body differs (-want +got):\n%s", diff)
-			}
+			must.Equal(t, got, want)
 		})
 	}
 }

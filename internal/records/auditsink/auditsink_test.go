@@ -98,6 +98,13 @@ func start(t testing.TB, folder string, addresses ...string) *world {
 	return w
 }
 
+// startNew starts a process whose records are new, and which exports to a file that does not exist yet.
+func startNew(t testing.TB) (w *world, sink string) {
+	t.Helper()
+	sink = filepath.Join(t.TempDir(), "heads")
+	return start(t, t.TempDir(), sink), sink
+}
+
 // noteOnly has the records note no more than the first head, as if a process was killed before it noted the others.
 func (w *world) noteOnly(t testing.TB, first record.Head) {
 	t.Helper()
@@ -137,6 +144,14 @@ func (w *world) check(t testing.TB, after int64) record.HeadCheck {
 	return checks[0]
 }
 
+// agrees holds that the sink has that many heads, which are those of the audit.
+func (w *world) agrees(t testing.TB, heads int) {
+	t.Helper()
+	if check := w.check(t, 0); check.Heads != heads || check.Result != record.HeadsAgree {
+		t.Errorf("got %+v, want %d heads that agree", check, heads)
+	}
+}
+
 func wantCheck(t testing.TB, got record.HeadCheck, result record.HeadComparison, says string) {
 	t.Helper()
 	if got.Result != result || !strings.Contains(got.Detail, says) {
@@ -167,8 +182,7 @@ func ids(n int) (out []string) {
 }
 
 func TestAFileHasTheHeadOfEachRowAndNothingElse(t *testing.T) {
-	folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-	w := start(t, folder, sink)
+	w, sink := startNew(t)
 	w.mustAppend(t, ids(5)...)
 	want := ""
 	for _, h := range w.heads(t) {
@@ -195,9 +209,7 @@ func TestASinkThatIsNamedLaterGetsEveryRow(t *testing.T) {
 	w = start(t, folder, "file:"+sink)
 	wantCheck(t, w.check(t, 0), record.HeadsUnchecked, "nothing was exported")
 	must.Do(t, w.exporter.Export(t.Context()))
-	if check := w.check(t, 0); check.Heads != 1203 || check.Result != record.HeadsAgree {
-		t.Errorf("got %+v", check)
-	}
+	w.agrees(t, 1203)
 	if check := w.check(t, 1200); check.Heads > 600 || check.Heads < 3 || check.Result != record.HeadsAgree {
 		t.Errorf("of the end: %+v", check)
 	}
@@ -215,13 +227,12 @@ func TestARewrittenAuditShowsInTheFile(t *testing.T) {
 		"nothing, hashed anew": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-			w := start(t, folder, sink)
+			w, sink := startNew(t)
 			w.mustAppend(t, ids(10)...)
 			kept := w.heads(t)
 			w.close()
 			must.Do(t, tamper.Rewrite(w.database(), test.remove...))
-			w = start(t, folder, sink)
+			w = start(t, w.folder, sink)
 			want := record.HeadsDiffer
 			if len(test.remove) == 0 {
 				want = record.HeadsAgree // else this test proves nothing: the same rows give the same hashes
@@ -272,16 +283,14 @@ func TestASinkThatWasShortenedOrAlteredShows(t *testing.T) {
 			"line 1 is none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sink := filepath.Join(t.TempDir(), "heads")
-			w := start(t, t.TempDir(), sink)
+			w, sink := startNew(t)
 			w.mustAppend(t, ids(5)...)
 			write(t, sink, test.change(read(t, sink)))
 			wantCheck(t, w.check(t, 0), record.HeadsDiffer, test.says)
 		})
 	}
 	t.Run("the file is gone", func(t *testing.T) {
-		sink := filepath.Join(t.TempDir(), "heads")
-		w := start(t, t.TempDir(), sink)
+		w, sink := startNew(t)
 		w.mustAppend(t, "r1")
 		must.Do(t, os.Remove(sink))
 		wantCheck(t, w.check(t, 0), record.HeadsDiffer, "it is gone")
@@ -312,35 +321,28 @@ func lastLines(s string, n int) string {
 
 func TestAWriterThatIsKilledLeavesNoFalseAlarm(t *testing.T) {
 	t.Run("after the row", func(t *testing.T) {
-		folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-		w := start(t, folder, sink)
+		w, sink := startNew(t)
 		w.mustAppend(t, "r1")
 		w.close()
-		w = start(t, folder) // exports nothing, as one that is killed before it could
+		w = start(t, w.folder) // exports nothing, as one that is killed before it could
 		w.mustAppend(t, "r2")
 		w.close()
-		w = start(t, folder, sink)
+		w = start(t, w.folder, sink)
 		wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
 		w.mustAppend(t, "r3")
-		if check := w.check(t, 0); check.Heads != 3 || check.Result != record.HeadsAgree {
-			t.Errorf("got %+v", check)
-		}
+		w.agrees(t, 3)
 	})
 	t.Run("before it was noted", func(t *testing.T) {
-		folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-		w := start(t, folder, sink)
+		w, _ := startNew(t)
 		w.mustAppend(t, "r1", "r2", "r3")
 		w.noteOnly(t, w.heads(t)[0])
 		wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
 		w.mustAppend(t, "r4")
-		if check := w.check(t, 0); check.Heads != 4 || check.Result != record.HeadsAgree {
-			t.Errorf("got %+v", check)
-		}
+		w.agrees(t, 4)
 	})
 	t.Run("within a line", func(t *testing.T) {
 		for _, left := range []int{1, 5, 30, 100} {
-			folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-			w := start(t, folder, sink)
+			w, sink := startNew(t)
 			w.mustAppend(t, "r1", "r2")
 			text := read(t, sink)
 			first := strings.Index(text, "\n") + 1
@@ -348,9 +350,7 @@ func TestAWriterThatIsKilledLeavesNoFalseAlarm(t *testing.T) {
 			w.noteOnly(t, w.heads(t)[0])
 			wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
 			w.mustAppend(t, "r3")
-			if check := w.check(t, 0); check.Heads != 3 || check.Result != record.HeadsAgree {
-				t.Errorf("%d bytes: got %+v\n%s", left, check, read(t, sink))
-			}
+			w.agrees(t, 3)
 		}
 	})
 }
@@ -377,9 +377,7 @@ func TestProcessesThatAppendAtOnceExportEachRowOnce(t *testing.T) {
 	}
 	wg.Wait()
 	w := start(t, folder, sink)
-	if check := w.check(t, 0); check.Heads != 3*rows || check.Result != record.HeadsAgree {
-		t.Errorf("got %+v", check)
-	}
+	w.agrees(t, 3*rows)
 	if n := strings.Count(read(t, sink), "\n"); n != 3*rows {
 		t.Errorf("%d lines", n)
 	}

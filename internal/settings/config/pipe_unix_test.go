@@ -103,9 +103,7 @@ func readsRepositories(t *testing.T, _, name string) {
 
 func readsOffers(t *testing.T, folder, _ string) {
 	repos := config.Repos{Dir: filepath.Join(folder, "repos")}
-	if err := os.MkdirAll(filepath.Join(repos.Dir, "repo", ".git"), 0o700); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(repos.Dir, "repo", ".git"), 0o700))
 	offers := repos.Offers()
 	if len(offers.Repositories) != 1 {
 		t.Errorf("%+v", offers)

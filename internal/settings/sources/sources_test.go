@@ -154,15 +154,11 @@ func TestTheFileOfSources(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	b.Private = true
-	if err := file.Add(b); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, file.Add(b))
 	if got, _ := file.Load(); !got[1].Private {
 		t.Errorf("changed: %+v", got)
 	}
-	if err := file.Remove(a.Origin); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, file.Remove(a.Origin))
 	if err := file.Remove(a.Origin); !errors.Is(err, sources.ErrNotListed) {
 		t.Errorf("removed again: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claudeops/claudeops/internal/base/fault"
 )
 
@@ -32,5 +34,13 @@ func Contain(t testing.TB, text string, parts ...string) {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in %s", part, text)
 		}
+	}
+}
+
+// Equal reports how a value differs from the one that is wanted.
+func Equal(t testing.TB, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("difference (-want +got):\n%s", diff)
 	}
 }

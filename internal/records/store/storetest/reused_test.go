@@ -56,9 +56,7 @@ func TestWhatOneTestRecordsTheNextOneDoesNotSee(t *testing.T) {
 			wantRows(t, l, tt.rows+1)
 		})
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.Close())
 }
 
 func TestAStoreIsLentToOneTestAtATimeAndNotAfterOtherProcesses(t *testing.T) {
@@ -76,7 +74,5 @@ func TestAStoreIsLentToOneTestAtATimeAndNotAfterOtherProcesses(t *testing.T) {
 			t.Error("other processes used it")
 		}
 	})
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.Close())
 }
