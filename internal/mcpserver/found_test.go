@@ -115,21 +115,15 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 	ticks := make(chan time.Time)
 	c := connect(t, mcpserver.Options{Ticks: ticks}, s.toolset())
 	c.send(hello)
-	if line := c.next(); !strings.Contains(line, `"listChanged":true`) {
-		t.Errorf("greeting: %s", line)
-	}
+	must.Contain(t, c.next(), `"listChanged":true`)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	c.send(list)
-	if line := c.until(`"id":2`); !strings.Contains(line, `"name":"one"`) {
-		t.Errorf("list: %s", line)
-	}
+	must.Contain(t, c.until(`"id":2`), `"name":"one"`)
 	s.set(map[string]string{"one": "first", "two": "second"})
 	ticks <- time.Time{}
 	c.until("notifications/tools/list_changed")
 	c.send(list)
-	if line := c.until(`"id":2`); !strings.Contains(line, `"name":"two"`) {
-		t.Errorf("list: %s", line)
-	}
+	must.Contain(t, c.until(`"id":2`), `"name":"two"`)
 	s.set(map[string]string{"one": "changed", "three": "third"})
 	c.send(call("three", "{}")) // it was not listed yet
 	if line := c.until(`"id":3`); !strings.Contains(line, `"text":"text third"`) ||
@@ -151,9 +145,7 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 	c.until("notifications/tools/list_changed")
 	ticks <- time.Time{} // nothing has changed
 	c.send(list)
-	if line := c.next(); !strings.Contains(line, `"id":2`) {
-		t.Errorf("told of nothing: %s", line)
-	}
+	must.Contain(t, c.next(), `"id":2`)
 }
 
 func TestTheFirstListIsNoChange(t *testing.T) {
@@ -169,9 +161,7 @@ func TestTheFirstListIsNoChange(t *testing.T) {
 		}
 	}
 	c.send(call("one", "{}"))
-	if line := c.next(); !strings.Contains(line, `"id":3`) {
-		t.Errorf("told of nothing: %s", line)
-	}
+	must.Contain(t, c.next(), `"id":3`)
 }
 
 func TestOnlyToolsetsWhoseToolsComeAndGoDeclareThat(t *testing.T) {
@@ -211,9 +201,7 @@ func TestAToolThatIsFoundTakesNoOthersName(t *testing.T) {
 		t.Errorf("list: %s", line)
 	}
 	c.send(call("list_prs", "{}"))
-	if line := c.until(`"id":3`); !strings.Contains(line, "the true one") {
-		t.Errorf("call: %s", line)
-	}
+	must.Contain(t, c.until(`"id":3`), "the true one")
 }
 
 func TestAServerSpeaksTheVersionsThatItIsMadeFor(t *testing.T) {
@@ -227,7 +215,5 @@ func TestAServerSpeaksTheVersionsThatItIsMadeFor(t *testing.T) {
 	}
 	c := connect(t, mcpserver.Options{Versions: []string{"2025-11-25", "2025-03-26"}}, (&flow{}).toolset())
 	c.send(strings.Replace(modern, "tools/list", "server/discover", 1))
-	if line := c.next(); !strings.Contains(line, `"supportedVersions":["2025-11-25","2025-03-26"]`) {
-		t.Errorf("discover: %s", line)
-	}
+	must.Contain(t, c.next(), `"supportedVersions":["2025-11-25","2025-03-26"]`)
 }

@@ -166,9 +166,7 @@ func TestASessionRunsThoughWhatWasBeforeCannotBeRead(t *testing.T) {
 	w := newWorld(t, "look")
 	w.runner.Pulls = &aForge{broken: errors.New("down")}
 	w.succeeds(t, Spec{Tier: 1})
-	if asked := w.asked(t); !strings.Contains(asked, "could not be read: use the tools of claudeops") {
-		t.Errorf("the message is\n%s", asked)
-	}
+	must.Contain(t, w.asked(t), "could not be read: use the tools of claudeops")
 }
 
 // aForge is Pulls for tests: the pull request number 7, once there is one, which the sessions of tier 2 opened.

@@ -503,9 +503,7 @@ func TestWhatTheModelsAPIAnsweredIsInTheReason(t *testing.T) {
 	if err != nil || !strings.HasSuffix(record.Reason, want) {
 		t.Errorf("%+v, %v", record, err)
 	}
-	if !strings.Contains(w.text(), "api_retry  status 429 (rate_limit); attempt 1 of 10") {
-		t.Errorf("events: %s", w.text())
-	}
+	must.Contain(t, w.text(), "api_retry  status 429 (rate_limit); attempt 1 of 10")
 }
 
 func TestACredentialThatIsRefusedEndsTheSessionAtOnce(t *testing.T) {

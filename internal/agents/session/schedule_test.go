@@ -224,9 +224,7 @@ func TestASlotIsSkippedWhileAnotherSessionRuns(t *testing.T) {
 		r.Turns != 0 {
 		t.Errorf("recorded %+v", r)
 	}
-	if !strings.Contains(s.log.String(), "skipped") {
-		t.Errorf("the log says %s", s.log.String())
-	}
+	must.Contain(t, s.log.String(), "skipped")
 }
 
 func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
@@ -263,9 +261,7 @@ func TestASessionThatCannotRunIsRecordedAndTheScheduleGoesOn(t *testing.T) {
 	s.want("12:00 failed")
 	s.wake(time.Hour)
 	s.want("12:00 failed, 13:00 failed")
-	if !strings.Contains(s.records[0].Reason, "CLAUDEOPS_CLAUDE_BIN") {
-		t.Errorf("recorded %+v", s.records[0])
-	}
+	must.Contain(t, s.records[0].Reason, "CLAUDEOPS_CLAUDE_BIN")
 }
 
 func TestASessionThatIsRefusedIsSkippedAndOnTheRecord(t *testing.T) {

@@ -190,9 +190,7 @@ func TestWhatIsUnderWayWhenTheDoorGoesIsAnsweredOrSentAgain(t *testing.T) {
 	d.gets(listTools)
 	d.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{}}`, replay.ID)) // its answer is discarded
 	d.says(`{"jsonrpc":"2.0","id":"a","result":{"tools":[]}}`)
-	if got := c.hears(); !strings.Contains(got, `"tools"`) {
-		t.Errorf("heard %s", got)
-	}
+	must.Contain(t, c.hears(), `"tools"`)
 	c.say(createPR) // goes on as before
 	d.gets(createPR)
 }
@@ -239,15 +237,19 @@ func TestTheEndOfTheClientIsPassedOnAndAnswersStillCome(t *testing.T) {
 	c.say(createPR)
 	must.Do(t, c.in.Close())
 	d.gets(createPR)
+	endsAfterItsAnswer(t, c, d)
+}
+
+// endsAfterItsAnswer holds that a client's end is passed on, and that the answer to createPR comes all the same.
+func endsAfterItsAnswer(t *testing.T, c *client, d far) {
+	t.Helper()
 	if _, err := d.lines.ReadString('\n'); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want the end", err)
 	}
 	d.says(`{"jsonrpc":"2.0","id":7,"result":{}}`)
 	_ = d.Close()
 	c.hears()
-	if err := <-c.ended; err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	must.Do(t, <-c.ended)
 }
 
 func TestASignalEndsTheConnectorAfterTheAnswers(t *testing.T) {
@@ -255,20 +257,10 @@ func TestASignalEndsTheConnectorAfterTheAnswers(t *testing.T) {
 	c.say(createPR)
 	d.gets(createPR)
 	c.stop()
-	if _, err := d.lines.ReadString('\n'); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v, want the end", err)
-	}
-	d.says(`{"jsonrpc":"2.0","id":7,"result":{}}`)
-	_ = d.Close()
-	c.hears()
-	if err := <-c.ended; err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	endsAfterItsAnswer(t, c, d)
 	c, _ = begin(t, stdioproxy.Options{End: time.Hour}) // nothing under way, and a door that does not close
 	c.stop()
-	if err := <-c.ended; err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	must.Do(t, <-c.ended)
 }
 
 func TestMessagesOfFullSizeAndBeyondPassThrough(t *testing.T) {

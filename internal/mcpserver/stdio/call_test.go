@@ -95,9 +95,7 @@ func TestAQueuedCallIsCancelledBeforeItStarts(t *testing.T) {
 		tags = append(tags, tag)
 	}
 	must.Equal(t, tags, []string{"first", "third"})
-	if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonCancelled || all[0].ID != "2" || all[0].Tool != "gate" {
-		t.Errorf("want a report of the cancelled call, got %+v", all)
-	}
+	seen.wantOne(t, ReasonCancelled, "2", "gate")
 }
 
 func TestCancellingAQueuedCallMakesRoomInTheQueue(t *testing.T) {
@@ -199,9 +197,7 @@ func TestAFullQueueAnswersThatTheServerIsBusy(t *testing.T) {
 			}
 			close(g.release)
 			wantCount(t, c.endInput(), tt.fits)
-			if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonBusy || all[0].Tool != "gate" {
-				t.Errorf("want one report, got %+v", all)
-			}
+			seen.wantOne(t, ReasonBusy, "", "gate")
 		})
 	}
 }

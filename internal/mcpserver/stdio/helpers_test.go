@@ -299,6 +299,15 @@ func (r *rejections) hook(_ context.Context, rejection Rejection) {
 	r.all = append(r.all, rejection)
 }
 
+// wantOne holds that one message was refused, for the reason; id and tool count if they are given.
+func (r *rejections) wantOne(t testing.TB, reason Reason, id, tool string) {
+	t.Helper()
+	all := r.list()
+	if len(all) != 1 || all[0].Reason != reason || id != "" && all[0].ID != id || tool != "" && all[0].Tool != tool {
+		t.Errorf("want one report of %s, id %q, tool %q, got %+v", reason, id, tool, all)
+	}
+}
+
 func (r *rejections) list() []Rejection {
 	r.mu.Lock()
 	defer r.mu.Unlock()

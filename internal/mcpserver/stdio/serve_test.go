@@ -39,12 +39,8 @@ func TestTheLegacyEraIsServed(t *testing.T) {
 			if err := json.Unmarshal(byID(t, got, "0").Result, &hello); err != nil || hello.ProtocolVersion != want {
 				t.Errorf("want version %s, got %s", want, byID(t, got, "0").line)
 			}
-			if list := byID(t, got, "1"); !strings.Contains(list.line, `"name":"echo"`) {
-				t.Errorf("tools/list: %s", list.line)
-			}
-			if echo := byID(t, got, "2"); !strings.Contains(echo.line, `"text":"hi"`) {
-				t.Errorf("tools/call: %s", echo.line)
-			}
+			must.Contain(t, byID(t, got, "1").line, `"name":"echo"`)
+			must.Contain(t, byID(t, got, "2").line, `"text":"hi"`)
 			if ping := byID(t, got, `"ping"`); string(ping.Result) != "{}" {
 				t.Errorf("ping: %s", ping.line)
 			}
@@ -72,9 +68,7 @@ func TestTheModernEraIsServedWithoutAHandshake(t *testing.T) {
 		!strings.Contains(discover.line, `"supportedVersions"`) {
 		t.Errorf("server/discover: %s", discover.line)
 	}
-	if list := byID(t, got, "2"); !strings.Contains(list.line, `"resultType":"complete"`) {
-		t.Errorf("tools/list: %s", list.line)
-	}
+	must.Contain(t, byID(t, got, "2").line, `"resultType":"complete"`)
 	if call := byID(t, got, "3"); call.Error != nil {
 		t.Errorf("tools/call: %s", call.line)
 	}
@@ -136,9 +130,7 @@ func TestOutputIsNotEscapedForHTML(t *testing.T) {
 	if !strings.Contains(answer.line, `a < b && c > d`) {
 		t.Errorf("want <, & and > as they are, got %s", answer.line)
 	}
-	if !strings.Contains(answer.line, `\u2028`) {
-		t.Errorf("a line separator must stay escaped, got %s", answer.line)
-	}
+	must.Contain(t, answer.line, `\u2028`)
 }
 
 func TestAHandlerSeesTheArgumentsAsTheyWereSent(t *testing.T) {
@@ -175,9 +167,7 @@ func TestFailuresInsideShowNothingToTheClient(t *testing.T) {
 			if tool == "nothing" {
 				return // the handler returned normally; only its result could not be written
 			}
-			if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonInternal || all[0].Tool != tool {
-				t.Errorf("want one report, got %+v", all)
-			}
+			seen.wantOne(t, ReasonInternal, "", tool)
 		})
 	}
 }
@@ -329,9 +319,7 @@ func TestADrainEndsAtItsBound(t *testing.T) {
 			t.Errorf("a handler that returns when cancelled is answered as usual: %q", lines(rest))
 		}
 		wantReason(t, byID(t, rest, "2"), "shutdown")
-		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown || all[0].ID != "2" {
-			t.Errorf("want a report of the call that could not start, got %+v", all)
-		}
+		seen.wantOne(t, ReasonShutdown, "2", "")
 	})
 }
 
@@ -352,9 +340,7 @@ func TestACallDoesNotStartBetweenTheEndOfTheServerAndThatOfItsContext(t *testing
 		env.to = l.out
 		l.calls.admit(&runningCall{env: env, raw: raw, ctx: ctx, cancel: cancel, connection: newCallConnection(l.connection)})
 		synctest.Wait()
-		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown {
-			t.Errorf("want the call refused, got %+v", all)
-		}
+		seen.wantOne(t, ReasonShutdown, "", "")
 	})
 }
 
@@ -397,9 +383,7 @@ func TestShutdownFinishesRunningCallsAndRefusesQueuedOnes(t *testing.T) {
 			t.Errorf("the running call was not finished: %q", lines(rest))
 		}
 		wantReason(t, byID(t, rest, "2"), "shutdown")
-		if all := seen.list(); len(all) != 1 || all[0].ID != "2" || all[0].Reason != ReasonShutdown {
-			t.Errorf("want a report of the queued call, got %+v", all)
-		}
+		seen.wantOne(t, ReasonShutdown, "2", "")
 		_ = c.in.Close()
 	})
 }

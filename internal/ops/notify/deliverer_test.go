@@ -292,9 +292,7 @@ func TestWhatWaitsAtTheEndIsSaid(t *testing.T) {
 		box.addMessages(t, time.Now(), 1, "webhook")
 		d.Kick(t.Context())
 		d.Close()
-		if !strings.Contains(log.String(), "notices wait for a later process") {
-			t.Errorf("the log lacks it: %s", log.String())
-		}
+		must.Contain(t, log.String(), "notices wait for a later process")
 	})
 }
 

@@ -116,9 +116,7 @@ func TestAnswersOfAWebhook(t *testing.T) {
 				t.Errorf("failure is %+v, want permanent %t and a wait of %s", f, tt.permanent, tt.wait)
 			}
 			named := "webhook (" + strings.TrimPrefix(server.URL, "http://") + ") answered"
-			if !strings.Contains(f.Text, named) {
-				t.Errorf("the error does not name target and host: %s", f.Text)
-			}
+			must.Contain(t, f.Text, named)
 		})
 	}
 }

@@ -58,8 +58,8 @@ func TestReserve(t *testing.T) {
 	t.Parallel()
 	first := proposal("1", "checks/a.md", "checks/b.md")
 	tests := map[string]struct {
-		settle func(t *testing.T, s *Store) // what happens to the first proposal before the second
-		change func(*record.Proposal)       // what is special about the second
+		settle []record.Progress      // what happens to the first proposal before the second
+		change func(*record.Proposal) // what is special about the second
 		paths  []string
 		seen   record.Position
 		taken  bool
@@ -76,36 +76,33 @@ func TestReserve(t *testing.T) {
 		"another base of the same repository is taken": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			change: func(p *record.Proposal) { p.Base = "release" }},
 		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
-			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateCommitted}), nil)
-			}},
+			settle: []record.Progress{{State: record.StateCommitted}}},
 		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
-			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
-			}},
+			settle: []record.Progress{{State: record.StateUnsettled}}},
 		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
-			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
-				finish(t, s, "1", record.Progress{State: record.StateFailed})
-			}},
+			settle: []record.Progress{{State: record.StateUnsettled}, {State: record.StateFailed}}},
 		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", record.Progress{State: record.StateFailed}) }},
+			settle: []record.Progress{{State: record.StateFailed}}},
 		"a proposal opened after the caller looked is returned": {paths: []string{"checks/a.md"}, seen: 0, taken: true,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+			settle: []record.Progress{opened(7)}},
 		"a proposal opened before the caller looked is the provider's matter": {paths: []string{"checks/a.md"}, seen: 1,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+			settle: []record.Progress{opened(7)}},
 		"a proposal opened on other paths after the caller looked does not matter": {paths: []string{"checks/c.md"},
-			seen: 0, settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+			seen: 0, settle: []record.Progress{opened(7)}},
 		"a proposal opened elsewhere after the caller looked does not matter": {paths: []string{"checks/a.md"}, seen: 0,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) },
+			settle: []record.Progress{opened(7)},
 			change: func(p *record.Proposal) { p.Repo = "other" }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
 			wantFree(t, s, first, 0)
-			if test.settle != nil {
-				test.settle(t, s)
+			for _, to := range test.settle {
+				if to.State == record.StateOpened || to.State == record.StateFailed {
+					finish(t, s, "1", to)
+				} else {
+					advance(t, s, "1", to)
+				}
 			}
 			second := proposal("2", test.paths...)
 			if test.change != nil {

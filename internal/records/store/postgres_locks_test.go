@@ -111,9 +111,7 @@ func TestNothingIsWrittenIntoTheTablesOfANewerProgram(t *testing.T) {
 	mustExec(t, raw(t, s), "INSERT INTO "+versionTable+" (version_id, is_applied) VALUES (99, true)")
 	err := s.Ledger.Record(t.Context(), attempt("2"), nil)
 	wantCode(t, err, fault.Misconfigured)
-	if !strings.Contains(err.Error(), "a newer claudeops") {
-		t.Error(err)
-	}
+	must.Contain(t, err.Error(), "a newer claudeops")
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
 	l := sessionOf(s)
 	mustExec(t, raw(t, s), fmt.Sprintf("SELECT pg_terminate_backend(%d, 10000)", l.self.pid))
