@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,25 +173,16 @@ func TestACodeIsKeptAndMadeATokenOfOnce(t *testing.T) {
 	wantEqual(t, s.Access.InsertCode(t.Context(), c, noon(), attempt("allowed")), nil)
 	wantEqual(t, found(s.Access.FindCode(t.Context(), "code"))(t), c)
 
-	var made, rows atomic.Int64
-	var all sync.WaitGroup
-	for i := range 8 { // at once
-		all.Go(func() {
-			row := func(access.Token) record.Attempt {
-				rows.Add(1)
-				return attempt(fmt.Sprint("row", i))
-			}
-			_, used, err := s.Access.UseCode(t.Context(), "code", oauthGrant(fmt.Sprint("t", i), "c"), row)
-			if err != nil {
-				t.Error(err)
-			}
-			if used {
-				made.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	wantEqual(t, []int64{made.Load(), rows.Load(), verify(t, s, "").Rows}, []int64{1, 1, 2})
+	var rows atomic.Int64
+	made := together(t, 8, func(i int) (bool, error) {
+		row := func(access.Token) record.Attempt {
+			rows.Add(1)
+			return attempt(fmt.Sprint("row", i))
+		}
+		_, used, err := s.Access.UseCode(t.Context(), "code", oauthGrant(fmt.Sprint("t", i), "c"), row)
+		return used, err
+	})
+	wantEqual(t, []int64{made, rows.Load(), verify(t, s, "").Rows}, []int64{1, 1, 2})
 	tokens := must.Get(s.Access.Tokens(t.Context()))(t)
 	wantEqual(t, len(tokens), 1)
 	wantEqual(t, found(s.Access.FindCode(t.Context(), "code"))(t).Token.ID, tokens[0].ID)
@@ -226,23 +216,11 @@ func TestKeysOfAGrantAreGivenInPlaceOfTheLastOnesOnce(t *testing.T) {
 	}
 	wantEqual(t, []bool{has("access-1", noon()), has("access-1", noon().Add(time.Hour)), has("", noon()),
 		has("refresh-1", noon())}, []bool{true, false, false, false})
-	var rotated atomic.Int64
-	var all sync.WaitGroup
-	for i := range 8 { // at once
-		all.Go(func() {
-			yes, err := s.Access.Rotate(t.Context(), "1", "refresh-1", access.Keys{
-				Refresh: fmt.Sprint("r", i), RefreshUntil: noon().Add(time.Hour), Access: fmt.Sprint("a", i),
-				AccessUntil: noon().Add(2 * time.Hour)})
-			if err != nil {
-				t.Error(err)
-			}
-			if yes {
-				rotated.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	wantEqual(t, rotated.Load(), int64(1))
+	wantEqual(t, together(t, 8, func(i int) (bool, error) {
+		return s.Access.Rotate(t.Context(), "1", "refresh-1", access.Keys{
+			Refresh: fmt.Sprint("r", i), RefreshUntil: noon().Add(time.Hour), Access: fmt.Sprint("a", i),
+			AccessUntil: noon().Add(2 * time.Hour)})
+	}), int64(1))
 	g := found(s.Access.FindGrant(t.Context(), "family-1"))(t)
 	wantEqual(t, g.ClientID, "c")
 	wantEqual(t, []bool{has(g.Access, noon()), has("access-1", noon()), has("access-1", noon().Add(time.Hour))},

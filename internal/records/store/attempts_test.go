@@ -37,11 +37,7 @@ func recordVaried(t testing.TB, s *Store, n int) {
 }
 
 func seqs(rows []record.RecordedAttempt) string {
-	var out []string
-	for _, r := range rows {
-		out = append(out, fmt.Sprint(r.Seq))
-	}
-	return strings.Join(out, " ")
+	return strings.Join(each(rows, func(r record.RecordedAttempt) string { return fmt.Sprint(r.Seq) }), " ")
 }
 
 func attempts(t testing.TB, s *Store, q record.AttemptQuery) []record.RecordedAttempt {
@@ -150,12 +146,7 @@ func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
 	} {
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state})), want)
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state, Search: "disk"})), want)
-		rows := must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Pull: state}))(t)
-		var got []string
-		for _, row := range rows {
-			got = append(got, fmt.Sprint(row.Seq))
-		}
-		wantEqual(t, strings.Join(got, " "), want)
+		wantEqual(t, seqs(must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Pull: state}))(t)), want)
 	}
 }
 

@@ -160,12 +160,7 @@ func TestAuditPages(t *testing.T) {
 		"nothing": {record.AuditQuery{After: 20}, "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := must.Get(s.Audit.Page(ctx, test.query))(t)
-			got := []int64{}
-			for _, row := range rows {
-				got = append(got, row.Seq)
-			}
-			wantEqual(t, fmt.Sprint(got), test.want)
+			wantEqual(t, "["+seqs(must.Get(s.Audit.Page(ctx, test.query))(t))+"]", test.want)
 		})
 	}
 }

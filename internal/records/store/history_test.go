@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,12 +66,9 @@ func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
 	wantEqual(t, s.Ledger.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
 	wantEqual(t, s.Ledger.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
 	finish(t, s, "failed", record.Progress{State: record.StateFailed})
-	left := must.Get(s.History.Unfinished(ctx))(t)
-	var ids []string
-	for _, p := range left {
-		ids = append(ids, fmt.Sprintf("%s %s %d", p.ID, p.State, len(p.Files)))
-	}
-	wantEqual(t, ids, []string{"old reserved 2", "committed committed 2", "unsettled unsettled 2", "young reserved 2"})
+	left := each(must.Get(s.History.Unfinished(ctx))(t),
+		func(p record.Proposal) string { return fmt.Sprintf("%s %s %d", p.ID, p.State, len(p.Files)) })
+	wantEqual(t, left, []string{"old reserved 2", "committed committed 2", "unsettled unsettled 2", "young reserved 2"})
 }
 
 func TestPathsOfAPullRequest(t *testing.T) {
@@ -176,21 +172,8 @@ const places = 3
 
 func TestSixteenProcessesNeverPassACap(t *testing.T) {
 	t.Parallel()
-	const processes, rounds = 16, 6
-	place := emptyPlace(t)
-	wins := make([]string, processes)
-	var wg sync.WaitGroup
-	for i := range processes {
-		wg.Go(func() {
-			out, err := child(t, "race-for-places", place, fmt.Sprint(i), fmt.Sprint(rounds)).Output()
-			if err != nil {
-				t.Errorf("process %d: %v", i, err)
-			}
-			wins[i] = string(out)
-		})
-	}
-	wg.Wait()
-	all := strings.Join(wins, "")
+	const rounds = 6
+	all := processes(t, "race-for-places", emptyPlace(t), fmt.Sprint(rounds))
 	for round := range rounds {
 		if n := strings.Count(all, fmt.Sprintf("won %d\n", round)); n != places {
 			t.Errorf("in round %d %d processes got one of %d places", round, n, places)

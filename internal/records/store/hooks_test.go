@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -68,21 +67,10 @@ func TestAnActAtAForgeIsClaimedOnce(t *testing.T) {
 				return record.Attempt{Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: session}
 			}})
 	}
-	var both sync.WaitGroup
-	started := make(chan string, 40)
-	for i := range 40 {
-		both.Go(func() {
-			fresh, err := claim(stores[i%2], fmt.Sprint("s", i), "comment 1", "issue")
-			if err != nil {
-				t.Error(err)
-			}
-			if len(fresh) > 0 {
-				started <- fresh[0]
-			}
-		})
-	}
-	both.Wait()
-	wantEqual(t, len(started), 1)
+	wantEqual(t, together(t, 40, func(i int) (bool, error) {
+		fresh, err := claim(stores[i%2], fmt.Sprint("s", i), "comment 1", "issue")
+		return len(fresh) > 0, err
+	}), int64(1))
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM audit"), 1)
 	fresh := must.Get(claim(stores[0], "other", "comment 2", "issue"))(t)
 	wantEqual(t, len(fresh), 0) // within the window

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -289,24 +288,9 @@ func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
 	reserve(t, s, proposal("left", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Advance(ctx, "left", record.Progress{State: record.StateUnsettled}), nil)
 	left := must.Get(s.History.Proposal(ctx, "left"))(t)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	took := 0
-	for i := range 8 {
-		all.Go(func() {
-			ok, err := s.Ledger.Supersede(ctx, left, proposal(fmt.Sprint(i), "checks/a.md"), attempt("left"))
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			}
-			if ok {
-				took++
-			}
-		})
-	}
-	all.Wait()
-	wantEqual(t, took, 1)
+	wantEqual(t, together(t, 8, func(i int) (bool, error) {
+		return s.Ledger.Supersede(ctx, left, proposal(fmt.Sprint(i), "checks/a.md"), attempt("left"))
+	}), int64(1))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
 }
 

@@ -92,12 +92,9 @@ func TestPRsAreListedByState(t *testing.T) {
 		"": "[1 2 3 4 5 6 7 8 9 10 11 12]", gitprovider.StateOpen: "[1 3 4 5 6 7 8 9 10 11 12]",
 		gitprovider.StateClosed: "[2]", gitprovider.StateMerged: "[]",
 	} {
-		prs := must.Get(s.LocalPulls.PRs(ctx, demoRepo, state))(t)
-		got := []int{}
-		for _, pr := range prs {
-			got = append(got, pr.Number)
-		}
-		wantEqual(t, fmt.Sprint(got), want)
+		numbers := each(must.Get(s.LocalPulls.PRs(ctx, demoRepo, state))(t),
+			func(pr gitprovider.PullRequest) int { return pr.Number })
+		wantEqual(t, fmt.Sprint(numbers), want)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/records/record"
@@ -214,22 +213,10 @@ func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
 
 func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 	t.Parallel()
-	const processes, rounds = 16, 6
+	const rounds = 6
 	place := emptyPlace(t)
-	wins := make([]string, processes)
-	var wg sync.WaitGroup
-	for i := range processes {
-		wg.Go(func() {
-			out, err := child(t, "race", place, fmt.Sprint(i), fmt.Sprint(rounds)).Output()
-			if err != nil {
-				t.Errorf("process %d: %v", i, err)
-			}
-			wins[i] = string(out)
-		})
-	}
-	wg.Wait()
+	all := processes(t, "race", place, fmt.Sprint(rounds))
 	s := open(t, place, Options{})
-	all := strings.Join(wins, "")
 	for round := range rounds {
 		if n := strings.Count(all, fmt.Sprintf("won %d\n", round)); n != 1 {
 			t.Errorf("round %d was won %d times", round, n)
@@ -237,7 +224,7 @@ func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 	}
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposals"), rounds)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 2*rounds)
-	if got := verify(t, s, ""); !got.OK() || got.Rows != processes*rounds {
+	if got := verify(t, s, ""); !got.OK() || got.Rows != 16*rounds {
 		t.Fatalf("got %+v", got)
 	}
 }
@@ -292,15 +279,7 @@ func checkNothingHalfDone(t *testing.T, place string, reported int) {
 func TestSixteenProcessesOpenAnEmptyPlaceAtOnce(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			if out, err := child(t, "race", place, fmt.Sprint(i), "1").Output(); err != nil {
-				t.Errorf("process %d: %v %s", i, err, out)
-			}
-		})
-	}
-	wg.Wait()
+	processes(t, "race", place, "1")
 	if got := verify(t, open(t, place, Options{}), ""); !got.OK() || got.Rows != 16 {
 		t.Fatalf("got %+v", got)
 	}

@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,6 +139,54 @@ func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *r
 	t.Helper()
 	return must.Get(s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen}))(t)
 }
+
+// together makes n calls at once, and returns how many of them did what only one may do.
+func together(t *testing.T, n int, call func(i int) (did bool, err error)) (all int64) {
+	t.Helper()
+	var did atomic.Int64
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() {
+			yes, err := call(i)
+			if err != nil {
+				t.Errorf("call %d: %v (cause %v)", i, err, errCause(err))
+			}
+			if yes {
+				did.Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	return did.Load()
+}
+
+// processes runs a part in sixteen processes at once, which differ by a number, and returns what they say.
+func processes(t *testing.T, part, place string, more ...string) string {
+	t.Helper()
+	const many = 16
+	said := make(chan string, many)
+	together(t, many, func(i int) (bool, error) {
+		out, err := child(t, part, append([]string{place, fmt.Sprint(i)}, more...)...).Output()
+		said <- string(out)
+		return false, err
+	})
+	close(said)
+	var all strings.Builder
+	for out := range said {
+		all.WriteString(out)
+	}
+	return all.String()
+}
+
+// each returns something of each row.
+func each[T, V any](rows []T, of func(T) V) (out []V) {
+	for _, row := range rows {
+		out = append(out, of(row))
+	}
+	return out
+}
+
+func numberOf(r record.PullRecord) int { return r.Number }
 
 // cancelled is a context that has ended: a call with it records nothing, as one that finds the disk full.
 func cancelled() context.Context {

@@ -10,12 +10,10 @@ import (
 )
 
 // policies returns the policies that the rows of the audit have, oldest first.
-func policies(t *testing.T, s *Store) (out []string) {
+func policies(t *testing.T, s *Store) []string {
 	t.Helper()
-	for _, row := range must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Ascending: true}))(t) {
-		out = append(out, row.Policy)
-	}
-	return out
+	rows := must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Ascending: true}))(t)
+	return each(rows, func(row record.RecordedAttempt) string { return row.Policy })
 }
 
 // No caller of the store has to think of the policy. A row that knows which one judged it keeps that.

@@ -107,12 +107,7 @@ func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
 	closed.State = gitprovider.StateClosed
 	wantEqual(t, must.Get(s.Pulls.SeePull(ctx, closed, nil))(t), true)
 	for limit, want := range map[int][]int{10: {1, 3, 4}, 2: {1, 3}} {
-		open := must.Get(s.Pulls.OpenPulls(ctx, limit))(t)
-		var numbers []int
-		for _, p := range open {
-			numbers = append(numbers, p.Number)
-		}
-		wantEqual(t, numbers, want)
+		wantEqual(t, each(must.Get(s.Pulls.OpenPulls(ctx, limit))(t), numberOf), want)
 	}
 }
 
@@ -145,27 +140,10 @@ func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
 	s := open(t, place, Options{})
 	key := openedPull(t, s, 7)
 	rows := verify(t, s, "").Rows
-	done := make(chan string)
-	for range 10 {
-		go func() {
-			out, err := child(t, "see-merged", place).Output()
-			if err != nil {
-				out = append(out, err.Error()...)
-			}
-			done <- string(out)
-		}()
-	}
-	wins := 0
-	for range 10 {
-		switch out := <-done; out {
-		case "recorded\n":
-			wins++
-		case "late\n":
-		default:
-			t.Errorf("a process said %q", out)
-		}
-	}
-	wantEqual(t, wins, 1)
+	wantEqual(t, together(t, 10, func(int) (bool, error) {
+		out, err := child(t, "see-merged", place).Output()
+		return string(out) == "recorded\n", err
+	}), int64(1))
 	wantEqual(t, verify(t, s, "").Rows, rows+1)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices"), 1)
 	wantEqual(t, recordOf(t, s, key).State, gitprovider.StateMerged)
@@ -244,13 +222,10 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	see(6, record.StateGone, ago(2*time.Hour), ago(48*time.Hour))
 	see(7, gitprovider.StateClosed, ago(99*time.Hour), ago(31*24*time.Hour))
 	see(8, gitprovider.StateOpen, ago(-time.Hour), noon())
-	due := func(limit int) (numbers []int) {
+	due := func(limit int) []int {
 		t.Helper()
 		records := must.Get(s.Pulls.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit))(t)
-		for _, r := range records {
-			numbers = append(numbers, r.Number)
-		}
-		return numbers
+		return each(records, numberOf)
 	}
 	wantEqual(t, due(9), []int{3, 5, 2, 8})
 	wantEqual(t, due(2), []int{3, 5})
@@ -264,36 +239,27 @@ func TestOneOfManyClaimsARound(t *testing.T) {
 	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
-	claims := func() (n int) {
+	claims := func() int64 {
 		t.Helper()
-		won := make(chan bool)
-		for range 8 {
-			go func() {
-				mine, next, err := s.JobClaims.ClaimRound(context.Background(), "poll", time.Minute)
-				if err != nil || !next.Equal(c.now.Add(time.Minute)) {
-					t.Error(next, err)
-				}
-				won <- mine
-			}()
-		}
-		for range 8 {
-			if <-won {
-				n++
+		return together(t, 8, func(int) (bool, error) {
+			mine, next, err := s.JobClaims.ClaimRound(context.Background(), "poll", time.Minute)
+			if !next.Equal(c.now.Add(time.Minute)) {
+				t.Error(next)
 			}
-		}
-		return n
+			return mine, err
+		})
 	}
-	wantEqual(t, claims(), 1)
-	wantEqual(t, claims(), 0)
+	wantEqual(t, claims(), int64(1))
+	wantEqual(t, claims(), int64(0))
 	mine, _, err := s.JobClaims.ClaimRound(t.Context(), "other", time.Minute)
 	wantEqual(t, []any{mine, err}, []any{true, nil})
 	c.now = noon().Add(time.Minute - time.Second)
 	mine, next, err := s.JobClaims.ClaimRound(t.Context(), "poll", time.Minute)
 	wantEqual(t, []any{mine, next, err}, []any{false, noon().Add(time.Minute), nil})
 	c.now = noon().Add(time.Minute)
-	wantEqual(t, claims(), 1)
+	wantEqual(t, claims(), int64(1))
 	c.now = noon().Add(-time.Hour) // the clock was wrong
-	wantEqual(t, claims(), 1)
+	wantEqual(t, claims(), int64(1))
 }
 
 func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
@@ -336,11 +302,8 @@ func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
 	}
 	end(1, noon().Add(-20*24*time.Hour))
 	end(3, noon().Add(-time.Hour))
-	numbers := func(limit int) (out []int) {
-		for _, r := range must.Get(s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit))(t) {
-			out = append(out, r.Number)
-		}
-		return out
+	numbers := func(limit int) []int {
+		return each(must.Get(s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit))(t), numberOf)
 	}
 	wantEqual(t, numbers(10), []int{2, 4, 3})
 	wantEqual(t, numbers(2), []int{2, 4})

@@ -30,17 +30,14 @@ func aged(t testing.TB) *Store {
 		p.CreatedAt = c.now
 		return p
 	}
-	finish := func(id string, to record.Progress) {
-		must.Do(t, s.Ledger.Finish(ctx, id, to, attempt(id)))
-	}
 	for _, id := range []string{"opened", "failed", "held", "reviewed"} {
 		reserve(t, s, old(id), 0)
 	}
-	finish("opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
-	finish("failed", record.Progress{State: record.StateFailed})
+	finish(t, s, "opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
+	finish(t, s, "failed", record.Progress{State: record.StateFailed})
 	pr := must.Get(s.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main",
 		State: gitprovider.StateOpen}))(t)
-	finish("reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
+	finish(t, s, "reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
 	// no local pull request has that number
 	must.Get(raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'"))(t)
 	dry := old("dry")

@@ -141,11 +141,7 @@ func failedAttempt(id string) record.Attempt {
 }
 
 func ids(rows []record.RecordedAttempt) string {
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.RequestID)
-	}
-	return strings.Join(out, " ")
+	return strings.Join(each(rows, func(r record.RecordedAttempt) string { return r.RequestID }), " ")
 }
 
 func sorted(words string) string {

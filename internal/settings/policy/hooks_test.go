@@ -63,7 +63,7 @@ func TestHooksAreReadStrictly(t *testing.T) {
 		"a: {token_sha256: " + sum + ", window: 8d}":                        "from 1m to 7d",
 		"a: {token_sha256: " + sum + ", per_hour: 0}":                       "1 to 60",
 		"a: {token_sha256: " + sum + ", token: secret}":                     "token",
-		"a: {forge: [label]}\n  b: {forge: [label]}\nrepositories: [joe/*]": "hooks.b: forge: label starts the hook a already",
+		"a: {forge: [label]}\n  b: {forge: [label]}\nrepositories: [joe/*]": "hooks.b: forge: label starts the hook a",
 	} {
 		_, err := policy.Parse("p.yaml", []byte("version: 1\nhooks:\n  "+text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), why) {
