@@ -100,6 +100,15 @@ func (c client) next() string {
 	return must.Get(c.out.ReadString('\n'))(c)
 }
 
+// greets begins as clients do, and returns the greeting.
+func (c client) greets() string {
+	c.Helper()
+	c.send(hello)
+	greeting := c.next()
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return greeting
+}
+
 // until is the next line that has the text; what comes before it is passed over.
 func (c client) until(text string) string {
 	c.Helper()
@@ -114,9 +123,7 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 	s := &scripts{names: map[string]string{"one": "first"}}
 	ticks := make(chan time.Time)
 	c := connect(t, mcpserver.Options{Ticks: ticks}, s.toolset())
-	c.send(hello)
-	must.Contain(t, c.next(), `"listChanged":true`)
-	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	must.Contain(t, c.greets(), `"listChanged":true`)
 	c.send(list)
 	must.Contain(t, c.until(`"id":2`), `"name":"one"`)
 	s.set(map[string]string{"one": "first", "two": "second"})
@@ -151,9 +158,7 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 func TestTheFirstListIsNoChange(t *testing.T) {
 	s := &scripts{names: map[string]string{"one": "first"}}
 	c := connect(t, mcpserver.Options{}, s.toolset())
-	c.send(hello)
-	c.next()
-	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.greets()
 	for range 2 {
 		c.send(list)
 		if line := c.next(); !strings.Contains(line, `"id":2`) || !strings.Contains(line, `"name":"one"`) {
@@ -166,8 +171,7 @@ func TestTheFirstListIsNoChange(t *testing.T) {
 
 func TestOnlyToolsetsWhoseToolsComeAndGoDeclareThat(t *testing.T) {
 	c := connect(t, mcpserver.Options{}, (&flow{}).toolset())
-	c.send(hello)
-	if line := c.next(); strings.Contains(line, "listChanged") {
+	if line := c.greets(); strings.Contains(line, "listChanged") {
 		t.Errorf("greeting: %s", line)
 	}
 }
@@ -194,8 +198,7 @@ func TestAToolThatIsFoundTakesNoOthersName(t *testing.T) {
 	s := &scripts{names: map[string]string{"list_prs": "false friend"}}
 	f := &flow{err: fault.New(fault.NotFound, "the true one")}
 	c := connect(t, mcpserver.Options{}, f.toolset(), s.toolset())
-	c.send(hello)
-	c.next()
+	c.greets()
 	c.send(list)
 	if line := c.until(`"id":2`); strings.Contains(line, "false friend") {
 		t.Errorf("list: %s", line)
