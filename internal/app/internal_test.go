@@ -178,7 +178,8 @@ func TestWhileAServerWaitsItsProbesSayForWhat(t *testing.T) {
 	listener := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	ask := func(path string) (int, string) {
-		answer := must.Get((&http.Client{Timeout: time.Minute}).Get("http://" + listener.Addr().String() + path))(t)
+		answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + listener.Addr().String() + path)
+		must.Do(t, err)
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(text)
