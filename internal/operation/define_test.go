@@ -146,9 +146,7 @@ func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
 				if c.authority.Problem == "" {
 					judged = c.authority.Policy.Hash()
 				}
-				if got := w.rows[0].Policy; got != judged {
-					t.Errorf("the row has the policy %q, judged by %q", got, judged)
-				}
+				must.Equal(t, w.rows[0].Policy, judged)
 			})
 		}
 	}

@@ -136,9 +136,7 @@ func TestTheAgentsSideLowersItsRightsAndNeverRaisesThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := open(t, settings{})
-			if got := w.enter(c.lower).ask(t, "abc"); got != "4" {
-				t.Errorf("answered %q", got)
-			}
+			must.Equal(t, w.enter(c.lower).ask(t, "abc"), "4")
 			r := <-w.rights
 			if r.Tier != c.tier || r.DryRun != c.dry || r.ReadOnly != c.ro || r.Session != session {
 				t.Errorf("rights %+v", r)
@@ -312,9 +310,7 @@ func TestALongPathIsCutShort(t *testing.T) {
 	if got := gateway.Folder(long, session); !strings.HasPrefix(got, "/tmp/") || !gateway.IsFolder(got, session) {
 		t.Errorf("got %s", got)
 	}
-	if got := gateway.Folder("/run/x", session); got != "/run/x/claudeops-door-"+session {
-		t.Errorf("got %s", got)
-	}
+	must.Equal(t, gateway.Folder("/run/x", session), "/run/x/claudeops-door-"+session)
 	for _, no := range []string{"claudeops-door-" + session, "/tmp/claudeops-door-" + session + "/..", "/tmp/other", "/"} {
 		if gateway.IsFolder(no, session) {
 			t.Errorf("%s is taken for the folder of a door", no)

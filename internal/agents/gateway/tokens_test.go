@@ -150,9 +150,7 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 	if in.Load() != 2 || refused.Load() != 98 {
 		t.Errorf("%d were let in, %d refused", in.Load(), refused.Load())
 	}
-	if n := len(w.audit()); n != rows {
-		t.Errorf("%d rows", n)
-	}
+	must.Equal(t, len(w.audit()), rows)
 	if n := len(w.host.Connections()); n > 2 {
 		t.Errorf("%d connections", n)
 	}

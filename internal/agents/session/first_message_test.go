@@ -400,9 +400,7 @@ func TestWhatAnAgentNotesIsToldToTheNextSession(t *testing.T) {
 
 	env := w.runner.Settings.Claude.Env
 	env[slices.Index(env, fakeMode+"=notes")] = fakeMode + "=look"
-	if third := w.succeeds(t, Spec{Tier: 1}); third.Noted != 0 {
-		t.Fatalf("%+v", third)
-	}
+	must.Equal(t, w.succeeds(t, Spec{Tier: 1}).Noted, 0)
 	asked := w.asked(t)
 	earlier, later := strings.Index(asked, "41 min"), strings.Index(asked, "43 min")
 	if earlier < 0 || later < earlier || strings.Count(asked, "</untrusted_journal>") != 1 ||
@@ -442,7 +440,5 @@ func TestOddJournalsDoNoHarm(t *testing.T) {
 	w := newWorld(t, "notes")
 	w.runner.Journal = &notes{broken: errors.New("the disk is full")}
 	must.Do(t, os.WriteFile(filepath.Join(w.dir, "seen"), []byte("a"), 0o600))
-	if current := w.succeeds(t, Spec{Tier: 1}); current.Noted != 0 {
-		t.Errorf("%+v", current)
-	}
+	must.Equal(t, w.succeeds(t, Spec{Tier: 1}).Noted, 0)
 }

@@ -464,9 +464,7 @@ func TestWhatASessionUsedIsSavedWhileItRuns(t *testing.T) {
 func TestTheClientsLastWordReplacesTheEstimate(t *testing.T) {
 	want := sessions.Usage{InputTokens: 2100, OutputTokens: 800, CacheReadTokens: 60000, CacheWriteTokens: 4000,
 		CostUSD: 0.06, CostSource: sessions.CostClient}
-	if record := newWorld(t, "spends-and-ends").succeeds(t, Spec{Tier: 3}); record.Usage != want {
-		t.Errorf("%+v", record)
-	}
+	must.Equal(t, newWorld(t, "spends-and-ends").succeeds(t, Spec{Tier: 3}).Usage, want)
 }
 
 func TestASessionEndsWhenItCostsMoreThanItMay(t *testing.T) {

@@ -124,9 +124,7 @@ func TestRetriesAreToldByTheirAnswers(t *testing.T) {
 	}
 	want := "the model's API answered with no answer, 2 times; status 529 (overloaded), 2 times; status 429 " +
 		"(rate_limit), once"
-	if got := r.summaryText(); got != want {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, r.summaryText(), want)
 	for i := range 2 * maxAnswers {
 		r.add(fmt.Sprint(i))
 	}

@@ -317,9 +317,7 @@ func TestAClientThatDoesNotReadHoldsTheDoorBackAndNotTheOtherDirection(t *testin
 	if n := <-full; n == 1_000_000 {
 		t.Error("a client that does not read holds nobody back")
 	}
-	if got := c.hears(); got != note {
-		t.Errorf("heard %.200q", got)
-	}
+	must.Equal(t, c.hears(), note)
 }
 
 func TestArgumentsThatCannotBeUsed(t *testing.T) {

@@ -455,18 +455,12 @@ func TestTrailingID(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := trailingID([]byte(tt.tail)).raw; got != tt.want {
-				t.Errorf("want %q, got %q", tt.want, got)
-			}
+			must.Equal(t, trailingID([]byte(tt.tail)).raw, tt.want)
 		})
 	}
 }
 
 func TestShortenKeepsCharactersWhole(t *testing.T) {
-	if got := shorten(strings.Repeat("é", 100)); got != strings.Repeat("é", 64) {
-		t.Errorf("got %q", got)
-	}
-	if got := shorten("x" + strings.Repeat("é", 100)); got != "x"+strings.Repeat("é", 63) {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, shorten(strings.Repeat("é", 100)), strings.Repeat("é", 64))
+	must.Equal(t, shorten("x"+strings.Repeat("é", 100)), "x"+strings.Repeat("é", 63))
 }

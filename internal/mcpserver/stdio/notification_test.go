@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/claudeops/claudeops/internal/base/mcpio"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestProgressComesBeforeTheAnswerOfItsCall(t *testing.T) {
@@ -92,9 +93,7 @@ func TestNotificationsToAllClientsAreWritten(t *testing.T) {
 	c.send(initializeLine)
 	c.next()
 	srv.SendNotificationToAllClients("notifications/message", map[string]any{"data": "x"})
-	if m := c.next(); m.Method != "notifications/message" {
-		t.Errorf("want the notification, got %s", m.line)
-	}
+	must.Equal(t, c.next().Method, "notifications/message")
 	c.endInput()
 }
 
@@ -109,9 +108,7 @@ func TestAnOpenSubscriptionNeitherTakesAWorkerNorDelaysTheEnd(t *testing.T) {
 	c := start(t, t.Context(), srv, Options{Workers: 1})
 	for i := range maxStreams {
 		c.send(fmt.Sprintf(listen, i))
-		if ack := c.next(); ack.Method != "notifications/subscriptions/acknowledged" {
-			t.Fatalf("want the acknowledgement, got %s", ack.line)
-		}
+		must.Equal(t, c.next().Method, "notifications/subscriptions/acknowledged")
 	}
 	c.send(fmt.Sprintf(listen, 99))
 	wantReason(t, c.next(), "busy")

@@ -67,12 +67,8 @@ ls -ld "${f%/*}" >"$OUT/folder"`)
 		args[2] != "--notification-type=info" || args[3] != "--input-format=text" {
 		t.Errorf("arguments are %q", args)
 	}
-	if got := read(t, out, "stdin"); got != Text(openedMessage()) {
-		t.Errorf("standard input is %q", got)
-	}
-	if got := read(t, out, "config"); got != notifyURL+"\n" {
-		t.Errorf("the configuration is %q", got)
-	}
+	must.Equal(t, read(t, out, "stdin"), Text(openedMessage()))
+	must.Equal(t, read(t, out, "config"), notifyURL+"\n")
 	if got := read(t, out, "file"); !strings.HasPrefix(got, "-rw------- ") {
 		t.Errorf("the configuration file is %s", got)
 	}

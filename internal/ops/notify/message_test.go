@@ -318,9 +318,7 @@ Request 01JQ80`, refused},
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := Title(tt.m); got != tt.title {
-				t.Errorf("Title = %q, want %q", got, tt.title)
-			}
+			must.Equal(t, Title(tt.m), tt.title)
 			must.Equal(t, Text(tt.m), tt.text)
 		})
 	}

@@ -256,9 +256,7 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 		if !bytes.Equal(got.body, want) {
 			t.Errorf("body\n%s\nwant\n%s", got.body, want)
 		}
-		if event := got.header.Get("Claudeops-Event"); event != "opened" {
-			t.Errorf("event %q", event)
-		}
+		must.Equal(t, got.header.Get("Claudeops-Event"), "opened")
 		mac := hmac.New(sha256.New, []byte(secret)) // as docs/guides/notifications.md has it
 		fmt.Fprintf(mac, "%d.%s", now.Unix(), got.body)
 		if signed := got.header.Get("Claudeops-Signature"); signed != fmt.Sprintf("v1=%x", mac.Sum(nil)) ||
@@ -308,12 +306,8 @@ func signedHeader() http.Header {
 func TestSignatureIsTheDocumentedOne(t *testing.T) {
 	t.Parallel()
 	h := signedHeader()
-	if got := h.Get("Claudeops-Signature"); got != vectorSignature {
-		t.Errorf("signature %q, want %q", got, vectorSignature)
-	}
-	if got := h.Get("Claudeops-Timestamp"); got != strconv.Itoa(vectorSeconds) {
-		t.Errorf("timestamp %q", got)
-	}
+	must.Equal(t, h.Get("Claudeops-Signature"), vectorSignature)
+	must.Equal(t, h.Get("Claudeops-Timestamp"), strconv.Itoa(vectorSeconds))
 }
 
 func TestWithoutSecretNothingIsSigned(t *testing.T) {

@@ -182,9 +182,7 @@ func TestACallerIsComparedWithWhoTheyWere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := was
 			c.change(&now)
-			if got := fault.CodeOf(now.Still(was, access.Propose)); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			must.Equal(t, fault.CodeOf(now.Still(was, access.Propose)), c.want)
 		})
 	}
 }
@@ -208,9 +206,7 @@ func TestAnAgentsTokenIsAskedAgain(t *testing.T) {
 			c.change(&m.token)
 			g := access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: func() time.Time { return now },
 				Random: &bytes.Buffer{}})
-			if got := fault.CodeOf(g.StillAgent(t.Context(), was)); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			must.Equal(t, fault.CodeOf(g.StillAgent(t.Context(), was)), c.want)
 		})
 	}
 }

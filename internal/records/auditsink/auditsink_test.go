@@ -188,9 +188,7 @@ func TestAFileHasTheHeadOfEachRowAndNothingElse(t *testing.T) {
 	for _, h := range w.heads(t) {
 		want += fmt.Sprintf(`{"seq":%d,"hash":"%s","time":"%s"}`+"\n", h.Seq, h.Hash, h.Time.UTC().Format(time.RFC3339Nano))
 	}
-	if got := read(t, sink); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	must.Equal(t, read(t, sink), want)
 	check := w.check(t, 0)
 	wantCheck(t, check, record.HeadsAgree, "")
 	if check.Heads != 5 || check.LastSeq != 5 {
@@ -378,9 +376,7 @@ func TestProcessesThatAppendAtOnceExportEachRowOnce(t *testing.T) {
 	wg.Wait()
 	w := start(t, folder, sink)
 	w.agrees(t, 3*rows)
-	if n := strings.Count(read(t, sink), "\n"); n != 3*rows {
-		t.Errorf("%d lines", n)
-	}
+	must.Equal(t, strings.Count(read(t, sink), "\n"), 3*rows)
 }
 
 func TestKilledProcessesLeaveAFileThatAgrees(t *testing.T) {

@@ -101,9 +101,7 @@ func TestOpenToReadMakesNothing(t *testing.T) {
 		t.Fatal("the folder was made")
 	}
 	recordAttempts(t, open(t, dir, Options{}), attempt("1"))
-	if got := verify(t, open(t, dir, Options{MustExist: true}), ""); got.Rows != 1 {
-		t.Fatalf("got %+v", got)
-	}
+	must.Equal(t, verify(t, open(t, dir, Options{MustExist: true}), "").Rows, 1)
 }
 
 func TestOpenAgainRestoresWALAfterARestoredBackup(t *testing.T) {

@@ -48,9 +48,7 @@ func TestTheTierIsOneUnlessConfigurationClearlySaysOtherwise(t *testing.T) {
 			t.Errorf("CLAUDEOPS_TIER=%q: tier %d, warnings %q", value, c.Permissions.Tier, c.Warnings)
 		}
 	}
-	if c := load(nil); c.Permissions.Tier != 1 {
-		t.Errorf("unset: tier %d", c.Permissions.Tier)
-	}
+	must.Equal(t, load(nil).Permissions.Tier, 1)
 }
 
 func TestASwitchThatCannotBeReadIsOn(t *testing.T) {

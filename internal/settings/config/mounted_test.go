@@ -272,9 +272,7 @@ func TestAContributionIsReadOrSaysWhyNot(t *testing.T) {
 	t.Run("a large one is read just far enough to be refused", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "r/.claude-ops/mcp.json", strings.Repeat(" ", 1<<20))
-		if got := len(only(t, dir).MCP.Text); got != 64<<10+1 {
-			t.Errorf("%d bytes were read", got)
-		}
+		must.Equal(t, len(only(t, dir).MCP.Text), 64<<10+1)
 	})
 }
 

@@ -71,9 +71,7 @@ func readsSecrets(t *testing.T, folder, name string) {
 	if text != "" || !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("loaded %q, %v", text, err)
 	}
-	if text := files.NewSecretFile(name, "first", nil).Reread(); text != "first" {
-		t.Errorf("read again %q", text)
-	}
+	must.Equal(t, files.NewSecretFile(name, "first", nil).Reread(), "first")
 }
 
 func readsPolicy(t *testing.T, _, name string) {

@@ -479,7 +479,5 @@ func TestFactsAreShownUnlessThePolicySaysMore(t *testing.T) {
 			t.Errorf("tier %s, %s: %s, want %s", c.tier, c.class, got, c.want)
 		}
 	}
-	if got := policy.Default().Facts.For(3, facts.Destroy); got != policy.ShowFact {
-		t.Errorf("by default %s", got)
-	}
+	must.Equal(t, policy.Default().Facts.For(3, facts.Destroy), policy.ShowFact)
 }

@@ -38,7 +38,7 @@ func Contain(t testing.TB, text string, parts ...string) {
 }
 
 // Equal reports how a value differs from the one that is wanted.
-func Equal(t testing.TB, got, want any) {
+func Equal[T any](t testing.TB, got, want T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("difference (-want +got):\n%s", diff)
