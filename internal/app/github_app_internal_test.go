@@ -13,20 +13,15 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/githubapp"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The page takes the browser back once, with the state that it was sent away with; no other request ends the wait.
 func TestThePageOfAGitHubAppTakesOneAnswer(t *testing.T) {
 	t.Parallel()
-	web, err := url.Parse("https://github.example/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(url.Parse("https://github.example/"))(t)
 	const own = "http://127.0.0.1:4711"
-	f, err := newAppForm(NewGitHubApp{Owner: "octo", Organisation: true}, false, web, own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(newAppForm(NewGitHubApp{Owner: "octo", Organisation: true}, false, web, own))(t)
 	var codes []string
 	f.exchange = func(code string) (githubapp.Registered, error) {
 		codes = append(codes, code)
@@ -83,16 +78,13 @@ func TestThePageOfAGitHubAppTakesOneAnswer(t *testing.T) {
 
 func TestThePageOfAGitHubAppSaysWhatFailed(t *testing.T) {
 	t.Parallel()
-	web, err := url.Parse("https://github.example/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(url.Parse("https://github.example/"))(t)
 	failed := errors.New("disk full")
 	returned := make(chan error, 1)
 	show := func(address, _ string) {
 		go func() { returned <- comeBack(address) }()
 	}
-	_, err = askForApp(t.Context(), NewGitHubApp{Owner: "octo", Show: show}, true, web,
+	_, err := askForApp(t.Context(), NewGitHubApp{Owner: "octo", Show: show}, true, web,
 		func(string) (githubapp.Registered, error) { return githubapp.Registered{}, failed })
 	if came := <-returned; !errors.Is(err, failed) || came != nil {
 		t.Errorf("it ends with %v, and the browser with %v", err, came)

@@ -23,6 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -46,9 +47,7 @@ func TestBothAddressesOfLoopbackAreListenedAt(t *testing.T) {
 		if _, err := net.Listen("tcp", want+":"+port); want != "" && err == nil { //nolint:noctx // it must fail
 			t.Errorf("%s: another program may listen at %s", addr, want)
 		}
-		if err := closeAll(all); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, closeAll(all))
 	}
 }
 
@@ -64,29 +63,21 @@ func TestWhereAnotherProgramHasTheOtherAddressBrowsersAreToldSo(t *testing.T) {
 			if !errors.Is(err, syscall.EADDRINUSE) {
 				break
 			}
-			if err := taken.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if taken, err = new(net.ListenConfig).Listen(t.Context(), "tcp", first+":0"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, taken.Close())
+			taken = must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", first+":0"))(t)
 			_, port, _ = net.SplitHostPort(taken.Addr().String())
 			all, own, err = listen(t.Context(), second+":"+port)
 		}
 		if err != nil || len(all) != 1 || own.Names || !strings.Contains(own.Why, first+":"+port) {
 			t.Errorf("%s: %d listeners, %+v, %v", second, len(all), own, err)
 		}
-		if err := closeAll(append(all, taken)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, closeAll(append(all, taken)))
 	}
 	all, own, err := listen(t.Context(), "127.0.0.2:0") // names below localhost do not lead there
 	if err == nil && (own.Names || !strings.Contains(own.Why, "listens at 127.0.0.2") || len(all) != 1) {
 		t.Errorf("%+v", own)
 	}
-	if err := closeAll(all); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, closeAll(all))
 }
 
 // With PostgreSQL nothing else makes the folder of the key and of sessions.
@@ -106,9 +97,7 @@ func TestTheStateFolderOfAServerWithADatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 			s := stateFolderOf(config.Config{Records: config.Records{DatabaseURL: "postgres://db.example.org/ops",
 				Dir: filepath.Join(dir, c.path), DirDefault: c.parents}})
 			if c.path == "" {
@@ -186,16 +175,11 @@ func TestAStartWaitsForTheMachineAndNoLongerThanItMay(t *testing.T) {
 }
 
 func TestWhileAServerWaitsItsProbesSayForWhat(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	ask := func(path string) (int, string) {
 		answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(text)
@@ -214,7 +198,7 @@ func TestWhileAServerWaitsItsProbesSayForWhat(t *testing.T) {
 		}
 		there = true
 	})
-	err = s.waitBehind(t.Context(), config.Web{BasePath: "/ops"}, []net.Listener{listener}, func() error {
+	err := s.waitBehind(t.Context(), config.Web{BasePath: "/ops"}, []net.Listener{listener}, func() error {
 		return map[bool]error{false: missing}[there]
 	})
 	if err != nil || !there {
@@ -267,12 +251,8 @@ func TestConnectionsOfOtherRightsShareNothing(t *testing.T) {
 		if answer := first(); strings.Contains(answer, "tier_denied") || strings.Contains(answer, "read_only") {
 			t.Errorf("an agent that may propose is told %s", answer)
 		}
-		if answer := second(); !strings.Contains(answer, "tier_denied") {
-			t.Errorf("an agent of tier 1 is told %s", answer)
-		}
-		if answer := third(); !strings.Contains(answer, "read_only") {
-			t.Errorf("an agent that only reads is told %s", answer)
-		}
+		must.Contain(t, second(), "tier_denied")
+		must.Contain(t, third(), "read_only")
 	}
 	connectAgent(t, servers, proposes)
 	if kinds := len(servers.servers.held); kinds != 3 {
@@ -341,16 +321,10 @@ func TestASmallHeapGrowsByMoreThanAThird(t *testing.T) {
 // Each policy that a guide shows is one that the program reads. Some leave out the version, which is always the same.
 func TestThePoliciesOfTheGuidesAreRead(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../docs/guides/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../../docs/guides/*.md"))(t)
 	read := map[string]policy.Policy{} // the last one of each page
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for _, block := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 			shown := block[1]
 			if !strings.Contains("\n"+shown, "\nscope:") {
@@ -411,33 +385,22 @@ func TestWhatKilledServersHaveLeftIsRemoved(t *testing.T) {
 	long := time.Now().Add(-2 * deskSettled)
 	leave := func(name string, lives bool, at time.Time) {
 		folder := filepath.Join(parent, name)
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(folder, "socket")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(folder, 0o700))
+		listener := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(folder, "socket")}))(t)
 		listener.SetUnlinkOnClose(false)
 		if t.Cleanup(func() { _ = listener.Close() }); !lives {
 			_ = listener.Close()
 		}
-		if err := errors.Join(os.Chtimes(filepath.Join(folder, "socket"), at, at), os.Chtimes(folder, at, at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Chtimes(filepath.Join(folder, "socket"), at, at), os.Chtimes(folder, at, at)))
 	}
 	leave(deskPrefix+"killed", false, long)
 	leave(deskPrefix+"lives", true, long)
 	leave(deskPrefix+"starts", false, time.Now())
 	leave("other", false, long)
 	full := filepath.Join(parent, deskPrefix+"full")
-	if err := errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "socket"), nil, 0o600),
-		os.Chtimes(filepath.Join(full, "socket"), long, long), os.Chtimes(full, long, long)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("other", filepath.Join(parent, deskPrefix+"link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "socket"), nil, 0o600),
+		os.Chtimes(filepath.Join(full, "socket"), long, long), os.Chtimes(full, long, long)))
+	must.Do(t, os.Symlink("other", filepath.Join(parent, deskPrefix+"link")))
 	removeDeadFolders(t.Context(), parent)
 	entries, err := os.ReadDir(parent)
 	var left []string

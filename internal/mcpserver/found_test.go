@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/mcpserver"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // scripts is a toolset whose tools come and go.
@@ -75,10 +76,7 @@ type client struct {
 func connect(t *testing.T, o mcpserver.Options, sets ...operation.Toolset) client {
 	t.Helper()
 	o.Version, o.Log, o.NewID = "test", slog.New(slog.DiscardHandler), func() string { return "id-1" }
-	s, err := mcpserver.New(sets, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(mcpserver.New(sets, o))(t)
 	inRead, in := io.Pipe()
 	out, outWrite := io.Pipe()
 	ended := make(chan error, 1)
@@ -94,18 +92,21 @@ func connect(t *testing.T, o mcpserver.Options, sets ...operation.Toolset) clien
 
 func (c client) send(line string) {
 	c.Helper()
-	if _, err := fmt.Fprintln(c.in, line); err != nil {
-		c.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(c.in, line))(c)
 }
 
 func (c client) next() string {
 	c.Helper()
-	line, err := c.out.ReadString('\n')
-	if err != nil {
-		c.Fatal(err)
-	}
-	return line
+	return must.Get(c.out.ReadString('\n'))(c)
+}
+
+// greets begins as clients do, and returns the greeting.
+func (c client) greets() string {
+	c.Helper()
+	c.send(hello)
+	greeting := c.next()
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return greeting
 }
 
 // until is the next line that has the text; what comes before it is passed over.
@@ -122,22 +123,14 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 	s := &scripts{names: map[string]string{"one": "first"}}
 	ticks := make(chan time.Time)
 	c := connect(t, mcpserver.Options{Ticks: ticks}, s.toolset())
-	c.send(hello)
-	if line := c.next(); !strings.Contains(line, `"listChanged":true`) {
-		t.Errorf("greeting: %s", line)
-	}
-	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	must.Contain(t, c.greets(), `"listChanged":true`)
 	c.send(list)
-	if line := c.until(`"id":2`); !strings.Contains(line, `"name":"one"`) {
-		t.Errorf("list: %s", line)
-	}
+	must.Contain(t, c.until(`"id":2`), `"name":"one"`)
 	s.set(map[string]string{"one": "first", "two": "second"})
 	ticks <- time.Time{}
 	c.until("notifications/tools/list_changed")
 	c.send(list)
-	if line := c.until(`"id":2`); !strings.Contains(line, `"name":"two"`) {
-		t.Errorf("list: %s", line)
-	}
+	must.Contain(t, c.until(`"id":2`), `"name":"two"`)
 	s.set(map[string]string{"one": "changed", "three": "third"})
 	c.send(call("three", "{}")) // it was not listed yet
 	if line := c.until(`"id":3`); !strings.Contains(line, `"text":"text third"`) ||
@@ -159,17 +152,13 @@ func TestToolsThatComeAndGoAreListedCalledAndTold(t *testing.T) {
 	c.until("notifications/tools/list_changed")
 	ticks <- time.Time{} // nothing has changed
 	c.send(list)
-	if line := c.next(); !strings.Contains(line, `"id":2`) {
-		t.Errorf("told of nothing: %s", line)
-	}
+	must.Contain(t, c.next(), `"id":2`)
 }
 
 func TestTheFirstListIsNoChange(t *testing.T) {
 	s := &scripts{names: map[string]string{"one": "first"}}
 	c := connect(t, mcpserver.Options{}, s.toolset())
-	c.send(hello)
-	c.next()
-	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.greets()
 	for range 2 {
 		c.send(list)
 		if line := c.next(); !strings.Contains(line, `"id":2`) || !strings.Contains(line, `"name":"one"`) {
@@ -177,15 +166,12 @@ func TestTheFirstListIsNoChange(t *testing.T) {
 		}
 	}
 	c.send(call("one", "{}"))
-	if line := c.next(); !strings.Contains(line, `"id":3`) {
-		t.Errorf("told of nothing: %s", line)
-	}
+	must.Contain(t, c.next(), `"id":3`)
 }
 
 func TestOnlyToolsetsWhoseToolsComeAndGoDeclareThat(t *testing.T) {
 	c := connect(t, mcpserver.Options{}, (&flow{}).toolset())
-	c.send(hello)
-	if line := c.next(); strings.Contains(line, "listChanged") {
+	if line := c.greets(); strings.Contains(line, "listChanged") {
 		t.Errorf("greeting: %s", line)
 	}
 }
@@ -212,16 +198,13 @@ func TestAToolThatIsFoundTakesNoOthersName(t *testing.T) {
 	s := &scripts{names: map[string]string{"list_prs": "false friend"}}
 	f := &flow{err: fault.New(fault.NotFound, "the true one")}
 	c := connect(t, mcpserver.Options{}, f.toolset(), s.toolset())
-	c.send(hello)
-	c.next()
+	c.greets()
 	c.send(list)
 	if line := c.until(`"id":2`); strings.Contains(line, "false friend") {
 		t.Errorf("list: %s", line)
 	}
 	c.send(call("list_prs", "{}"))
-	if line := c.until(`"id":3`); !strings.Contains(line, "the true one") {
-		t.Errorf("call: %s", line)
-	}
+	must.Contain(t, c.until(`"id":3`), "the true one")
 }
 
 func TestAServerSpeaksTheVersionsThatItIsMadeFor(t *testing.T) {
@@ -235,7 +218,5 @@ func TestAServerSpeaksTheVersionsThatItIsMadeFor(t *testing.T) {
 	}
 	c := connect(t, mcpserver.Options{Versions: []string{"2025-11-25", "2025-03-26"}}, (&flow{}).toolset())
 	c.send(strings.Replace(modern, "tools/list", "server/discover", 1))
-	if line := c.next(); !strings.Contains(line, `"supportedVersions":["2025-11-25","2025-03-26"]`) {
-		t.Errorf("discover: %s", line)
-	}
+	must.Contain(t, c.next(), `"supportedVersions":["2025-11-25","2025-03-26"]`)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestWhatADoorCouldNotServeIsRefusedWhenItIsMade(t *testing.T) {
@@ -145,9 +146,7 @@ func TestAnActIsRefusedByTheRulesThatItNeeds(t *testing.T) {
 				if c.authority.Problem == "" {
 					judged = c.authority.Policy.Hash()
 				}
-				if got := w.rows[0].Policy; got != judged {
-					t.Errorf("the row has the policy %q, judged by %q", got, judged)
-				}
+				must.Equal(t, w.rows[0].Policy, judged)
 			})
 		}
 	}
@@ -340,9 +339,7 @@ func TestSeveralFoldersAreLockedInOneOrder(t *testing.T) {
 func TestAFolderThatIsNotThereYetHasOneLockUnderAllItsNames(t *testing.T) {
 	real, links := t.TempDir(), t.TempDir()
 	link := filepath.Join(links, "link")
-	if err := os.Symlink(real, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(real, link))
 	if a, b := files.Resolve(filepath.Join(real, "new", "deep")), files.Resolve(filepath.Join(link, "new",
 		"deep")); a != b {
 		t.Errorf("%s, %s", a, b)
@@ -446,10 +443,6 @@ func TestArgumentsOfAPromptAreChecked(t *testing.T) {
 				said += v.Message + "\n"
 			}
 		}
-		for _, want := range c.want {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: %q lacks %q", name, said, want)
-			}
-		}
+		must.Contain(t, said, c.want...)
 	}
 }

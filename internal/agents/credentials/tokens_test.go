@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // kept is a store and an audit in memory.
@@ -86,10 +87,7 @@ func call(tier gitprovider.Tier, arguments string, scopes ...access.Scope) opera
 func TestTheAnswerHasTheSecretAndNothingElseHas(t *testing.T) {
 	k := &kept{}
 	create := operation.Named(actsOver(k).Operations(), "create_token")
-	out, err := create.Handle(t.Context(), call(2, `{"name":"ann","scopes":["read"]}`, access.Read))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(create.Handle(t.Context(), call(2, `{"name":"ann","scopes":["read"]}`, access.Read)))(t)
 	made := out.(TokenMade)
 	if !strings.HasPrefix(made.Token, access.TokenPrefix) || len(k.tokens) != 1 ||
 		k.tokens[0].Hash != access.Hash(made.Token) {

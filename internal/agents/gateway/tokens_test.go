@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // tokens admits any caller with "good-NAME", at tier 2, unless the name was revoked.
@@ -38,10 +39,7 @@ func openTokens(t *testing.T, limits gateway.Limits) *tokens {
 func openTokensWith(t *testing.T, s settings) *tokens {
 	t.Helper()
 	w := &tokens{world: open(t, s), looks: make(chan []string)}
-	dir, err := os.MkdirTemp("", "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "tokens"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	w.path = filepath.Join(dir, "a.sock")
 	tokens := gateway.NewTokens(w.host, func(_ context.Context, token string) (gateway.AuthenticatedConn, error) {
@@ -61,10 +59,7 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 		return nil, nil
 	})
 	d := gateway.TokenDoor{Tokens: tokens, Path: w.path}
-	listener, err := d.Listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(d.Listen(t.Context()))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() { d.Serve(ctx, listener) })
@@ -73,12 +68,13 @@ func openTokensWith(t *testing.T, s settings) *tokens {
 	return w
 }
 
+func (w *tokens) dial(token string, l stdioproxy.Lower) (stdioproxy.Conn, error) {
+	return stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token, Lower: l})
+}
+
 func (w *tokens) mustDial(t *testing.T, token string, l stdioproxy.Lower) stdioproxy.Conn {
 	t.Helper()
-	conn, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token, Lower: l})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(w.dial(token, l))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -93,9 +89,7 @@ func TestATokenLetsInAtItsTierAndNoHigher(t *testing.T) {
 		!strings.Contains(list[0].Peer, fmt.Sprint("uid ", uid())) {
 		t.Errorf("connections %+v", list)
 	}
-	if _, err := fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`))(t)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line == "" {
 		t.Errorf("%q, %v", line, err)
 	}
@@ -113,7 +107,7 @@ func TestAConnectionWhoseTokenWasRevokedIsCutOffAndDoesNotComeBack(t *testing.T)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil { // ends when the connection does
 		t.Errorf("it goes on: %q", line)
 	}
-	_, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: "good-laptop"})
+	_, err := w.dial("good-laptop", stdioproxy.Lower{})
 	if e := refusal(t, err); e.Code != string(fault.Unauthenticated) || e.Retry {
 		t.Errorf("got %+v", e)
 	}
@@ -143,7 +137,7 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 			if i%2 == 0 {
 				token = "good-laptop"
 			}
-			conn, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token})
+			conn, err := w.dial(token, stdioproxy.Lower{})
 			if err != nil {
 				refused.Add(1)
 				return
@@ -156,9 +150,7 @@ func TestManyConnectionsAndRefusedHandshakesAreBounded(t *testing.T) {
 	if in.Load() != 2 || refused.Load() != 98 {
 		t.Errorf("%d were let in, %d refused", in.Load(), refused.Load())
 	}
-	if n := len(w.audit()); n != rows {
-		t.Errorf("%d rows", n)
-	}
+	must.Equal(t, len(w.audit()), rows)
 	if n := len(w.host.Connections()); n > 2 {
 		t.Errorf("%d connections", n)
 	}
@@ -171,7 +163,7 @@ func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
 	kept := &records{open: map[string]record.Connection{}}
 	w := openTokensWith(t, settings{limits: gateway.Limits{Messages: bound}, records: kept})
 	try := func(token string) error {
-		conn, err := stdioproxy.Dial(context.Background(), "unix:"+w.path, stdioproxy.Hello{Ticket: token})
+		conn, err := w.dial(token, stdioproxy.Lower{})
 		if err == nil {
 			<-w.rights
 			_ = conn.Close()
@@ -179,9 +171,7 @@ func TestATokenThatConnectsAgainAndAgainIsRefused(t *testing.T) {
 		return err
 	}
 	for range bound {
-		if err := try("good-laptop"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, try("good-laptop"))
 		for end := time.Now().Add(time.Minute); len(w.host.Connections()) > 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("a connection does not end")
@@ -219,18 +209,12 @@ func TestATokenGainsNothingByConnectingAnew(t *testing.T) {
 	first := w.mustDial(t, "good-laptop", stdioproxy.Lower{})
 	lines := bufio.NewReader(first)
 	for range bound {
-		if _, err := fmt.Fprintln(first, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := lines.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Fprintln(first, `{"jsonrpc":"2.0","id":1,"method":"ping"}`))(t)
+		must.Get(lines.ReadString('\n'))(t)
 	}
 	_ = first.Close()
 	second := w.mustDial(t, "good-laptop", stdioproxy.Lower{})
-	if _, err := fmt.Fprintln(second, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(second, `{"jsonrpc":"2.0","id":2,"method":"ping"}`))(t)
 	answered := make(chan struct{})
 	go func() {
 		if _, err := bufio.NewReader(second).ReadString('\n'); err == nil {
@@ -252,9 +236,7 @@ func TestASocketIsTakenOnlyFromAProcessThatHasEnded(t *testing.T) {
 		t.Error("a socket that is served was taken")
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("x"), 0o600))
 	if listener, err := (gateway.TokenDoor{Path: file}).Listen(t.Context()); err == nil {
 		_ = listener.Close()
 		t.Error("a file was taken")
@@ -294,12 +276,7 @@ func TestWhoWasCutOffInTheRecordsIsNotAdmittedAnyMoreAtOnce(t *testing.T) {
 	r.broken = 1
 	r.mu.Unlock()
 	wantCode(t, first.Admitted(t.Context()), fault.Internal) // the check itself fails
-	r.mu.Lock()
-	for id := range r.open {
-		r.cut[id] = true
-		break // with it ends the whole session
-	}
-	r.mu.Unlock()
+	r.cutOne()
 	wantCode(t, first.Admitted(t.Context()), fault.Unauthenticated)
 	wantCode(t, second.Admitted(t.Context()), fault.Unauthenticated)
 }

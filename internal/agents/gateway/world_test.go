@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const session = "01J0000000000000000000000A"
@@ -74,11 +75,8 @@ func open(t *testing.T, s settings) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w.door, err = w.host.Open(gateway.Spec{Dir: dir, Account: s.account, Still: s.still,
-		Rights: gateway.Rights{Session: session, Tier: gitprovider.TierInvestigate}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.door = must.Get(w.host.Open(gateway.Spec{Dir: dir, Account: s.account, Still: s.still,
+		Rights: gateway.Rights{Session: session, Tier: gitprovider.TierInvestigate}}))(t)
 	t.Cleanup(func() {
 		if err := w.door.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
@@ -126,11 +124,7 @@ func (w *world) id() string {
 
 func (w *world) ticket() string {
 	w.t.Helper()
-	ticket, err := stdioproxy.ReadTicket(w.door.TicketFile())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return ticket
+	return must.Get(stdioproxy.ReadTicket(w.door.TicketFile()))(w.t)
 }
 
 func (w *world) dial(h stdioproxy.Hello) (stdioproxy.Conn, error) {
@@ -145,24 +139,15 @@ type speaker struct {
 
 func (w *world) enter(l stdioproxy.Lower) speaker {
 	w.t.Helper()
-	conn, err := w.dial(stdioproxy.Hello{Ticket: w.ticket(), Lower: l})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	conn := must.Get(w.dial(stdioproxy.Hello{Ticket: w.ticket(), Lower: l}))(w.t)
 	w.t.Cleanup(func() { _ = conn.Close() })
 	return speaker{conn, bufio.NewReader(conn)}
 }
 
 func (s speaker) ask(t *testing.T, line string) string {
 	t.Helper()
-	if _, err := io.WriteString(s, line+"\n"); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := s.lines.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(answer)
+	must.Get(io.WriteString(s, line+"\n"))(t)
+	return strings.TrimSpace(must.Get(s.lines.ReadString('\n'))(t))
 }
 
 // echo answers each line with its length.
@@ -188,14 +173,19 @@ func refusal(t *testing.T, err error) *stdioproxy.RefusedError {
 	return refused
 }
 
+// socket is a connection on which nothing was sent yet.
+func (w *world) socket() net.Conn {
+	w.t.Helper()
+	path := strings.TrimPrefix(w.door.Address(), "unix:")
+	conn := must.Get(new(net.Dialer).DialContext(w.t.Context(), "unix", path))(w.t)
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
 // raw sends text on a socket of its own, and returns what comes back.
 func (w *world) raw(text string) string {
 	w.t.Helper()
-	conn, err := new(net.Dialer).DialContext(w.t.Context(), "unix", strings.TrimPrefix(w.door.Address(), "unix:"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := w.socket()
 	_, _ = io.WriteString(conn, text) // the door may close before it has read all
 	answer, _ := io.ReadAll(conn)
 	return string(answer)

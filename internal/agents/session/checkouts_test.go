@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agents/session"
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/system/git"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // place has a repository and a working copy of it, repos/infra, with the branch main.
@@ -48,9 +49,7 @@ func (p *place) git(dir string, args ...string) string {
 
 func (p *place) write(name, text string) {
 	p.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-		p.Fatal(err)
-	}
+	must.Do(p, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)))
 }
 
 // push commits a file to the repository.
@@ -86,11 +85,7 @@ func (p *place) update() session.CheckoutState {
 
 func (p *place) text() string {
 	p.Helper()
-	text, err := os.ReadFile(filepath.Join(p.copy, "checks/disk.md"))
-	if err != nil {
-		p.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join(p.copy, "checks/disk.md")))(p))
 }
 
 func TestACleanWorkingCopyIsMovedForward(t *testing.T) {
@@ -117,9 +112,7 @@ func TestAWorkingCopyThatIsNotPlainIsLeftAsItIs(t *testing.T) {
 	link := func(name string) func(p *place) {
 		return func(p *place) {
 			at, away := filepath.Join(p.copy, ".git", name), filepath.Join(p.dir, "away")
-			if err := errors.Join(os.Rename(at, away), os.Symlink(away, at)); err != nil {
-				p.Fatal(err)
-			}
+			must.Do(p, errors.Join(os.Rename(at, away), os.Symlink(away, at)))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -185,11 +178,7 @@ func TestAWorkingCopyThatIsNotPlainIsLeftAsItIs(t *testing.T) {
 
 // headCommit reads the branch as a file: git could start what the configuration names.
 func (p *place) headCommit() string {
-	text, err := os.ReadFile(filepath.Join(p.copy, ".git", "refs", "heads", "main"))
-	if err != nil {
-		p.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join(p.copy, ".git", "refs", "heads", "main")))(p))
 }
 
 func TestAHookOfAWorkingCopyIsNotRun(t *testing.T) {
@@ -197,9 +186,7 @@ func TestAHookOfAWorkingCopyIsNotRun(t *testing.T) {
 	for _, hook := range []string{"post-merge", "reference-transaction", "post-checkout", "post-index-change"} {
 		name := filepath.Join(p.copy, ".git", "hooks", hook)
 		p.write(name, "#!/bin/sh\ntouch "+filepath.Join(p.dir, "RAN")+"\n")
-		if err := os.Chmod(name, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(name, 0o755))
 	}
 	p.push("checks/disk.md", "# Disks\n")
 	if s := p.update(); !s.Updated {

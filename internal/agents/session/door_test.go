@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // audit keeps rows of the audit, in memory.
@@ -119,25 +119,14 @@ func enters(hang bool) func(*fake) int {
 
 func (w *world) entered(t *testing.T) entered {
 	t.Helper()
-	var e entered
-	text, err := os.ReadFile(filepath.Join(w.dir, "seen"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &e); err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return seen[entered](t, w)
 }
 
 func TestASessionReachesItsServerThroughADoorAndHoldsNoSecret(t *testing.T) {
 	w := newWorld(t, "enters")
 	rows := w.withDoors(tells)
 	w.runner.Settings.DryRun = func() bool { return true }
-	record, err := w.run(t, Spec{Tier: 2})
-	if err != nil || record.State != sessions.StateSucceeded {
-		t.Fatalf("%+v, %v\n%s", record, err, w.text())
-	}
+	record := w.succeeds(t, Spec{Tier: 2})
 	e := w.entered(t)
 	if want := "session " + record.ID + ", tier 2, dry run true\n"; e.Answer != want {
 		t.Errorf("answered %q, want %q", e.Answer, want)
@@ -168,10 +157,7 @@ func TestADoorKnowsWhoStandsBehindItsSession(t *testing.T) {
 		return tells(ctx, r, c)
 	})
 	starter := record.OSUser("1000", "joe")
-	ran, err := w.run(t, Spec{Tier: 2, Starter: starter})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ran := must.Get(w.run(t, Spec{Tier: 2, Starter: starter}))(t)
 	got := <-actors
 	if got.Session == nil || got.Session.ID != ran.ID || starter.SecondTo(got) == "" || got.String() != "agent" {
 		t.Errorf("%+v", got)
@@ -219,8 +205,8 @@ func TestTheEndOfASessionAwaitsWhatItsCallsWrite(t *testing.T) {
 			t.Error("the end was recorded before the call's")
 		}
 	}
-	if record, err := w.run(t, Spec{Tier: 1}); err != nil || record.State != sessions.StateSucceeded || !written.Load() {
-		t.Errorf("%+v, %v", record, err)
+	if w.succeeds(t, Spec{Tier: 1}); !written.Load() {
+		t.Error("the session ended before its call")
 	}
 }
 
@@ -236,9 +222,7 @@ func TestACallOfASessionThatIsToEndIsNotAdmitted(t *testing.T) {
 		codes <- fault.CodeOf(c.Admitted(ctx))
 		return tells(ctx, r, c)
 	})
-	if _, err := w.run(t, Spec{Tier: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.run(t, Spec{Tier: 1}))(t)
 	if before, after := <-codes, <-codes; before != "" || after != fault.Unauthenticated {
 		t.Errorf("before %q, after %q", before, after)
 	}
@@ -249,9 +233,7 @@ func TestADoorThatCannotBeMadeFailsTheSession(t *testing.T) {
 	w.withDoors(tells)
 	id := w.runner.NewID()
 	folder := w.runner.Settings.Server.doorFolder(w.runner.Settings.Folders.Temp, id)
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(folder, 0o700))
 	record, err := w.runner.Run(t.Context(), Spec{ID: id, Tier: 1})
 	if err != nil || record.State != sessions.StateFailed || !strings.Contains(record.Reason, "socket") {
 		t.Errorf("%+v, %v", record, err)

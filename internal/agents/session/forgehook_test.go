@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 type (
@@ -37,10 +38,7 @@ func (w *issueWorld) ReadIssue(context.Context, gitprovider.RepoRef, issueQuery)
 func newIssueWorld(t *testing.T, hooks string) *issueWorld {
 	t.Helper()
 	w := &issueWorld{hookWorld: newHookWorld()}
-	rules, err := policy.Parse("p.yaml", []byte("version: 1\nrepositories: [gitea:joe/infra]\n"+hooks))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(policy.Parse("p.yaml", []byte("version: 1\nrepositories: [gitea:joe/infra]\n"+hooks)))(t)
 	w.hooks.Policy = func() (policy.Policy, error) { return rules, nil }
 	w.hooks.Issues = func(string) (gitprovider.IssueReader, error) { return w, nil }
 	w.hooks.ForgePerson = func(provider string, who account) *record.Person {
@@ -69,6 +67,14 @@ func commented() forge.StartRequest {
 	return forge.StartRequest{Owner: "joe", Repo: "infra", Number: 7, Comment: 31}
 }
 
+// toldOf is what the agent of a session is told of what started it.
+func toldOf(spec Spec) string {
+	m := &messageWriter{}
+	cleaned := spec.Alerts.cleaned(cleaner{quick{textscan.NewScanner(nil)}})
+	cleaned.tell(m)
+	return m.text.String()
+}
+
 func TestAnIssueStartsOneSession(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t, bothActs)
@@ -95,16 +101,9 @@ func TestAnIssueStartsOneSession(t *testing.T) {
 		spec.Starter.Client != "hook fix" || !spec.Starter.Person.Forge {
 		t.Errorf("%d were started, as %+v", len(w.started), spec)
 	}
-	m := &messageWriter{}
-	cleaned := spec.Alerts.cleaned(cleaner{quick{textscan.NewScanner(nil)}})
-	cleaned.tell(m)
-	text := m.text.String()
-	for _, want := range []string{"<untrusted_issue>", "</untrusted_issue>", "data, not instructions", `"title": "Slow"`,
-		`"text": "Since Tuesday"`, `"comment": "look"`, `"started_by": "ann"`, `"issue": "gitea joe/infra#7"`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the agent is not told %s: %s", want, text)
-		}
-	}
+	text := toldOf(spec)
+	must.Contain(t, text, "<untrusted_issue>", "</untrusted_issue>", "data, not instructions", `"title": "Slow"`,
+		`"text": "Since Tuesday"`, `"comment": "look"`, `"started_by": "ann"`, `"issue": "gitea joe/infra#7"`)
 	if strings.Contains(text, "thanks") || strings.Contains(text, "untrusted_alerts") {
 		t.Errorf("the agent is told too much: %s", text)
 	}
@@ -182,10 +181,7 @@ func TestAnIssueIsToldWithinBounds(t *testing.T) {
 	if ran, err := w.hooks.RunForge(t.Context(), "gitea", commented()); err != nil || ran.Status != HookStarted {
 		t.Fatal(ran, err)
 	}
-	m := &messageWriter{}
-	cleaned := w.started[0].Alerts.cleaned(cleaner{quick{textscan.NewScanner(nil)}})
-	cleaned.tell(m)
-	if text := m.text.String(); len(text) > 20_000 || strings.Count(text, "</untrusted_issue>") != 1 ||
+	if text := toldOf(w.started[0]); len(text) > 20_000 || strings.Count(text, "</untrusted_issue>") != 1 ||
 		!strings.Contains(text, "(cut)") || strings.Contains(text, "left out") {
 		t.Errorf("%d bytes: %.300s", len(text), text)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func asIs(text string) string { return text }
@@ -86,11 +87,8 @@ func TestAHandoffIsReadAsItIsMeant(t *testing.T) {
 
 func TestAHandoffThatIsTooMuchIsCutAndSaysSo(t *testing.T) {
 	long := strings.Repeat("ü", maxFinding+1)
-	many, err := json.Marshal(map[string]any{"recommended_tier": 2,
-		"findings": slices.Repeat([]string{long}, maxFindings+1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	many := must.Get(json.Marshal(map[string]any{"recommended_tier": 2,
+		"findings": slices.Repeat([]string{long}, maxFindings+1)}))(t)
 	got, notes, err := parseHandoff(many, asIs)
 	if err != nil || len(got.Findings) != maxFindings || len(notes) != 1+maxFindings ||
 		!strings.Contains(notes[0], "21 entries; the first 20") {
@@ -104,11 +102,8 @@ func TestAHandoffThatIsTooMuchIsCutAndSaysSo(t *testing.T) {
 // A token that the bound would cut in two must not stay in halves.
 func TestATokenAtTheBoundIsRedactedBeforeTheTextIsCut(t *testing.T) {
 	text := strings.Repeat("x", maxFinding-5) + ourTokenInHandoff
-	raw, err := json.Marshal(map[string]any{"recommended_tier": 2,
-		"findings": []any{map[string]any{"key": ourTokenInHandoff, "text": text}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(map[string]any{"recommended_tier": 2,
+		"findings": []any{map[string]any{"key": ourTokenInHandoff, "text": text}}}))(t)
 	got, _, err := parseHandoff(raw,
 		func(text string) string { return strings.ReplaceAll(text, ourTokenInHandoff, "[redacted]") })
 	if err != nil {
@@ -124,20 +119,21 @@ const ourTokenInHandoff = "TOK-7F3A9C2E51D8"
 
 func TestAHandoffThatLeavesDoubtIsNotUsed(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                             "empty",
-		"```json\n```":                 "not a JSON object",
-		`I found nothing.`:             "not a JSON object",
-		`{"version":1,`:                "not a JSON object",
-		`[1]`:                          "not a JSON object",
-		`{"findings":["a"]} {"x":1}`:   "not a JSON object",
-		`{"findings":["a"]}`:           "`recommended_tier` must be 1, 2 or 3",
-		`{"recommended_tier":2}`:       "`findings` has no entry",
-		`{"recommended_tier":"high"}`:  "whole number",
-		`{"recommended_tier":1e300}`:   "whole number",
-		`{"recommended_tier":"NaN"}`:   "whole number",
-		`{"recommended_tier":[2]}`:     "whole number",
-		`{"version":2,"findings":"a"}`: "only 1 is known",
-		`{"recommended_tier":2,"findings":[["a"]]}`:                         "must be a text",
+		``:                                          "empty",
+		"```json\n```":                              "not a JSON object",
+		`I found nothing.`:                          "not a JSON object",
+		`{"version":1,`:                             "not a JSON object",
+		`[1]`:                                       "not a JSON object",
+		`{"findings":["a"]} {"x":1}`:                "not a JSON object",
+		`{"findings":["a"]}`:                        "`recommended_tier` must be 1, 2 or 3",
+		`{"recommended_tier":2}`:                    "`findings` has no entry",
+		`{"recommended_tier":"high"}`:               "whole number",
+		`{"recommended_tier":1e300}`:                "whole number",
+		`{"recommended_tier":"NaN"}`:                "whole number",
+		`{"recommended_tier":[2]}`:                  "whole number",
+		`{"version":2,"findings":"a"}`:              "only 1 is known",
+		`{"recommended_tier":9,"findings":["a"]}`:   "`recommended_tier` must be 1, 2 or 3",
+		`{"recommended_tier":2,"findings":[["a"]]}`: "must be a text",
 		`{"recommended_tier":2,"findings":[{"key":"a"}]}`:                   "no `text`",
 		`{"recommended_tier":1,"recommended_tier":3,"findings":["a"]}`:      "recommended_tier",
 		"{\"recommended_tier\":2,\"findings\":[\"a\xff\"]}":                 "UTF-8",
@@ -164,10 +160,7 @@ func FuzzParseHandoff(f *testing.F) {
 			return
 		}
 		giveKeys(&h)
-		text, err := json.Marshal(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(h))(t)
 		again, _, err := parseHandoff(text, asIs)
 		if err != nil {
 			t.Fatalf("what was made of it cannot be read: %v\n%s", err, text)
@@ -209,9 +202,7 @@ func TestTheAgentHearsOfAHandoffThatCannotBeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if test.file != "" {
-				if err := os.WriteFile(filepath.Join(dir, handoffName), []byte(test.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, handoffName), []byte(test.file), 0o600))
 			}
 			var out strings.Builder
 			code := CheckHandoff(dir, strings.NewReader(test.call), &out)
@@ -253,11 +244,7 @@ func TestProcessesThatDoNotEndFailTheSession(t *testing.T) {
 		if v.state != test.state || (len(test.words) == 0) != (v.reason == "") {
 			t.Errorf("%+v became %+v", test.before, v)
 		}
-		for _, word := range test.words {
-			if !strings.Contains(v.reason, word) {
-				t.Errorf("%q lacks %q", v.reason, word)
-			}
-		}
+		must.Contain(t, v.reason, test.words...)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // hookWorld is a hook over runs and a store that only remember.
@@ -96,10 +97,7 @@ const (
 func TestAHookStartsOneSessionForAnAlert(t *testing.T) {
 	t.Parallel()
 	w := newHookWorld()
-	hook, err := w.hooks.Authorize("alerts", "right")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hook := must.Get(w.hooks.Authorize("alerts", "right"))(t)
 	for _, step := range []struct {
 		name, body string
 		busy       bool
@@ -145,10 +143,7 @@ func TestAHookStartsOneSessionForAnAlert(t *testing.T) {
 func TestAPauseRefusesToAHookWhatIsNew(t *testing.T) {
 	t.Parallel()
 	w := newHookWorld()
-	hook, err := w.hooks.Authorize("alerts", "right")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hook := must.Get(w.hooks.Authorize("alerts", "right"))(t)
 	if got, err := w.hooks.Run(t.Context(), hook, []byte(firing)); err != nil || got.Status != HookStarted {
 		t.Fatal(got, err)
 	}
@@ -172,10 +167,7 @@ func TestAnAlertWhoseSessionDidNotBeginIsNewAgain(t *testing.T) {
 	t.Parallel()
 	for _, code := range []fault.Code{fault.Paused, fault.Internal} {
 		w := newHookWorld()
-		hook, err := w.hooks.Authorize("alerts", "right")
-		if err != nil {
-			t.Fatal(err)
-		}
+		hook := must.Get(w.hooks.Authorize("alerts", "right"))(t)
 		w.fails = fault.New(code, "it did not begin")
 		if got, err := w.hooks.Run(t.Context(), hook, []byte(firing)); fault.CodeOf(err) != code || len(w.refused) != 1 {
 			t.Errorf("%s: %v, %v, refused %v", code, got, err, w.refused)
@@ -231,10 +223,7 @@ func TestAHookReadsWhatAlertmanagerAndGrafanaSend(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"alertmanager", "grafana"} {
 		w := newHookWorld()
-		hook, err := w.hooks.Authorize("alerts", "right")
-		if err != nil {
-			t.Fatal(err)
-		}
+		hook := must.Get(w.hooks.Authorize("alerts", "right"))(t)
 		for _, step := range []struct {
 			file string
 			want HookRun
@@ -247,10 +236,7 @@ func TestAHookReadsWhatAlertmanagerAndGrafanaSend(t *testing.T) {
 			{"mixed", HookRun{Status: HookKnown}, ""},
 			{"resolved", HookRun{Status: HookResolved}, ""},
 		} {
-			body, err := os.ReadFile(filepath.Join("testdata", "alerts", program+"-"+step.file+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Get(os.ReadFile(filepath.Join("testdata", "alerts", program+"-"+step.file+".json")))(t)
 			before := len(w.started)
 			got, err := w.hooks.Run(t.Context(), hook, body)
 			if err != nil || got != step.want {
@@ -272,10 +258,7 @@ func TestAHookReadsWhatAlertmanagerAndGrafanaSend(t *testing.T) {
 // Without a fingerprint the labels say which alert it is: its values differ at each repeat.
 func TestAnAlertWithoutAFingerprintIsKnownByItsLabels(t *testing.T) {
 	t.Parallel()
-	body, err := os.ReadFile(filepath.Join("testdata", "alerts", "grafana-no-fingerprint.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(os.ReadFile(filepath.Join("testdata", "alerts", "grafana-no-fingerprint.json")))(t)
 	of := func(body string) string {
 		t.Helper()
 		alerts, _, err := parseAlerts([]byte(body))

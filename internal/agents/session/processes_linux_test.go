@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/testkit/testusers"
 )
 
@@ -39,10 +40,7 @@ func usersOfTests(t *testing.T, count int) sandbox.Users {
 // folder.
 func (w *world) withUsers(t *testing.T, users sandbox.Users) {
 	t.Helper()
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Open("/proc/self/exe"))(t)
 	defer func() { _ = self.Close() }()
 	claude := filepath.Join(w.dir, "bin", "claude")
 	left := filepath.Join(w.dir, "left")
@@ -59,9 +57,7 @@ func (w *world) withUsers(t *testing.T, users sandbox.Users) {
 		t.Fatal(err)
 	}
 	_, err = io.Copy(program, self)
-	if err := errors.Join(err, program.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, program.Close()))
 	w.withDoors(tells)
 	users.Leavings = []string{left}
 	s := &w.runner.Settings
@@ -131,9 +127,7 @@ func TestSessionsOfTwoStateFoldersNeverShareAUser(t *testing.T) {
 				if len(second.records) > 0 {
 					t.Errorf("recorded %+v", second.records)
 				}
-				if _, err := NewSupervisor(second.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
-					t.Errorf("after the first has ended: %v", err)
-				}
+				second.supervised(t, Spec{Tier: 1})
 				return
 			}
 			if refused != nil || len(beside) != 1 || beside[0].State != sessions.StateSucceeded ||
@@ -155,23 +149,14 @@ func TestWhatAKilledSupervisorLeftOfAUserIsRemoved(t *testing.T) {
 	a := users.Accounts[0]
 	id := "01ABCDEFGHJKMNPQRSTVWXYZ01"
 	folder := w.runner.Settings.Folders.sessionFolder(id)
-	if err := a.As(func() error {
+	must.Do(t, a.As(func() error {
 		return errors.Join(os.Mkdir(folder, 0o700), os.Mkdir(filepath.Join(folder, "closed"), 0o000))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := w.runner.Settings.Folders.takeLock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
+	l := must.Get(w.runner.Settings.Folders.takeLock())(t)
 	// as a kill leaves it
-	if err := errors.Join(l.writeContent(lockContent{Session: id, Folder: folder, UID: a.UID, GID: a.GID}),
-		l.file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1}); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(l.writeContent(lockContent{Session: id, Folder: folder, UID: a.UID, GID: a.GID}),
+		l.file.Close()))
+	w.supervised(t, Spec{Tier: 1})
 	w.clean(t)
 }
 
@@ -228,13 +213,8 @@ func TestWhatAnAgentHidesIsGoneBeforeTheEndIsRecorded(t *testing.T) {
 func TestTheNextSessionWaitsForWhatAKilledSupervisorLeft(t *testing.T) {
 	w := newWorld(t, "good")
 	cmd := exec.Command("/proc/self/exe", "supervise", w.dir, "hides-and-hangs") //nolint:gosec // this binary
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for said := ""; !strings.Contains(said, "hidden"); {
 		if !lines.Scan() {
@@ -245,12 +225,10 @@ func TestTheNextSessionWaitsForWhatAKilledSupervisorLeft(t *testing.T) {
 	for len(w.hidden()) == 0 { // it forks before it is the process to find
 		time.Sleep(time.Millisecond)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	var left atomic.Int32
-	_, err = NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1, Admit: func(context.Context, string) error {
+	_, err := NewSupervisor(w.runner).Run(t.Context(), Spec{Tier: 1, Admit: func(context.Context, string) error {
 		left.Store(int32(len(w.hidden()))) //nolint:gosec // a handful
 		return nil
 	}})
@@ -278,9 +256,7 @@ func TestNoSessionStartsBesideProcessesOfTheLast(t *testing.T) {
 		t.Errorf("recorded %+v", w.records)
 	}
 	_ = other.Close()
-	if _, err := s.Run(t.Context(), Spec{Tier: 1}); err != nil {
-		t.Error(err)
-	}
+	must.Get(s.Run(t.Context(), Spec{Tier: 1}))(t)
 }
 
 func TestAKilledReaperFailsTheSession(t *testing.T) {
@@ -302,20 +278,11 @@ func TestAConcealedProcessKeepsItsEnvironmentFromItsUser(t *testing.T) {
 			user = 65534
 			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
 		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
+		must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 		var info syscall.Stat_t
-		if err := syscall.Stat(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "environ"), &info); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Stat(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "environ"), &info))
 		if (info.Uid != user) != concealed {
 			t.Errorf("%s: the environment belongs to user %d, the process is of %d", act, info.Uid, user)
 		}

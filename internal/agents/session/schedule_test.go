@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/cadence"
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // clock is moved by the test. Callers that wait on it report the duration in naps.
@@ -66,11 +67,7 @@ type scheduled struct {
 
 func hourly(t *testing.T) cadence.Cadence {
 	t.Helper()
-	c, err := cadence.Parse("1h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(cadence.Parse("1h"))(t)
 }
 
 func newScheduled(t *testing.T, act string, change func(*scheduled)) *scheduled {
@@ -119,13 +116,8 @@ func (s *scheduled) wake(d time.Duration) {
 // starts returns the records, oldest first: the minute of each start and its state, once nothing runs.
 func (s *scheduled) starts() string {
 	s.Helper()
-	if err := s.schedule.Supervisor.Wait(s.Context()); err != nil {
-		s.Fatal(err)
-	}
-	records, err := s.Sessions(s.Context(), sessions.Query{Limit: 200})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, s.schedule.Supervisor.Wait(s.Context()))
+	records := must.Get(s.Sessions(s.Context(), sessions.Query{Limit: 200}))(s)
 	var out []string
 	for _, r := range slices.Backward(records) {
 		out = append(out, r.StartedAt.Format("15:04")+" "+string(r.State))
@@ -206,11 +198,7 @@ func TestARestartNeitherRepeatsNorSkips(t *testing.T) {
 
 func TestSessionsStartByACronExpression(t *testing.T) {
 	s := newScheduled(t, "good", func(s *scheduled) {
-		cron, err := cadence.Parse("30 14,15 * * 5 Europe/Berlin")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.schedule.Cadence = cron
+		s.schedule.Cadence = must.Get(cadence.Parse("30 14,15 * * 5 Europe/Berlin"))(t)
 	})
 	s.want("")
 	s.dueAt("13:30")
@@ -229,18 +217,14 @@ func TestASlotIsSkippedWhileAnotherSessionRuns(t *testing.T) {
 	s.wake(time.Hour)
 	s.dueAt("15:00")
 	id, _ := s.schedule.Supervisor.Current()
-	if err := s.schedule.Supervisor.Stop(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.schedule.Supervisor.Stop(t.Context(), id))
 	s.want("11:00 succeeded, 12:00 cancelled, 13:00 skipped, 14:00 skipped")
 	if r := s.records[2]; !strings.Contains(r.Reason, id) || r.Cause != sessions.CauseBusy ||
 		r.Trigger != sessions.TriggerSchedule || r.EndedAt.IsZero() ||
 		r.Turns != 0 {
 		t.Errorf("recorded %+v", r)
 	}
-	if !strings.Contains(s.log.String(), "skipped") {
-		t.Errorf("the log says %s", s.log.String())
-	}
+	must.Contain(t, s.log.String(), "skipped")
 }
 
 func TestTwoServersOnOneFolderShareASchedule(t *testing.T) {
@@ -277,9 +261,7 @@ func TestASessionThatCannotRunIsRecordedAndTheScheduleGoesOn(t *testing.T) {
 	s.want("12:00 failed")
 	s.wake(time.Hour)
 	s.want("12:00 failed, 13:00 failed")
-	if !strings.Contains(s.records[0].Reason, "CLAUDEOPS_CLAUDE_BIN") {
-		t.Errorf("recorded %+v", s.records[0])
-	}
+	must.Contain(t, s.records[0].Reason, "CLAUDEOPS_CLAUDE_BIN")
 }
 
 func TestASessionThatIsRefusedIsSkippedAndOnTheRecord(t *testing.T) {
@@ -371,10 +353,7 @@ func TestASessionThatIsNotAdmittedDoesNotStart(t *testing.T) {
 func TestWhatASessionHasDoneIsRecordedWhileItRuns(t *testing.T) {
 	w := newWorld(t, "hang")
 	s := NewSupervisor(w.runner)
-	id, err := s.Start(t.Context(), Spec{Tier: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(s.Start(t.Context(), Spec{Tier: 1}))(t)
 	w.until(t, "ready")
 	for r, err := w.Session(t.Context(), id); r.Turns != 1; r, err = w.Session(t.Context(), id) { // right after the event
 		if err != nil || r.State != sessions.StateRunning {

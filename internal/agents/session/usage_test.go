@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // oneTurn is the usage of the messages of these tests: at opus-5.5's price 0.0295 USD.
@@ -23,9 +24,7 @@ func TestAnEstimateIsWhatTheClientSaysItself(t *testing.T) {
 	} {
 		m := newMeter()
 		var used tokens
-		if err := used.UnmarshalJSON([]byte(oneTurn)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, used.UnmarshalJSON([]byte(oneTurn)))
 		for i := range 3 {
 			m.see(fmt.Sprint(i), model, used)
 		}
@@ -125,9 +124,7 @@ func TestRetriesAreToldByTheirAnswers(t *testing.T) {
 	}
 	want := "the model's API answered with no answer, 2 times; status 529 (overloaded), 2 times; status 429 " +
 		"(rate_limit), once"
-	if got := r.summaryText(); got != want {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, r.summaryText(), want)
 	for i := range 2 * maxAnswers {
 		r.add(fmt.Sprint(i))
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/agents/stdioproxy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // client is one that has started a connector, with doors that a test plays by hand.
@@ -59,19 +60,10 @@ func start(t *testing.T, o stdioproxy.Options) *client {
 // pair is a connection of two sockets, which can be closed by halves.
 func pair(t *testing.T) (*net.TCPConn, net.Conn) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = l.Close() }()
-	ours, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours := must.Get(new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String()))(t)
+	theirs := must.Get(l.Accept())(t)
 	t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })
 	return ours.(*net.TCPConn), theirs //nolint:forcetypeassert,errcheck // it is one
 }
@@ -85,11 +77,7 @@ func (c *client) say(line string) {
 
 func (c *client) hears() string {
 	c.t.Helper()
-	line, err := c.out.ReadString('\n')
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return strings.TrimSuffix(line, "\n")
+	return strings.TrimSuffix(must.Get(c.out.ReadString('\n'))(c.t), "\n")
 }
 
 // far is the door's end of a connection.
@@ -202,9 +190,7 @@ func TestWhatIsUnderWayWhenTheDoorGoesIsAnsweredOrSentAgain(t *testing.T) {
 	d.gets(listTools)
 	d.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{}}`, replay.ID)) // its answer is discarded
 	d.says(`{"jsonrpc":"2.0","id":"a","result":{"tools":[]}}`)
-	if got := c.hears(); !strings.Contains(got, `"tools"`) {
-		t.Errorf("heard %s", got)
-	}
+	must.Contain(t, c.hears(), `"tools"`)
 	c.say(createPR) // goes on as before
 	d.gets(createPR)
 }
@@ -249,19 +235,21 @@ func TestADoorThatRefusesOrStaysAwayEndsTheConnector(t *testing.T) {
 func TestTheEndOfTheClientIsPassedOnAndAnswersStillCome(t *testing.T) {
 	c, d := begin(t, stdioproxy.Options{})
 	c.say(createPR)
-	if err := c.in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.in.Close())
 	d.gets(createPR)
+	endsAfterItsAnswer(t, c, d)
+}
+
+// endsAfterItsAnswer holds that a client's end is passed on, and that the answer to createPR comes all the same.
+func endsAfterItsAnswer(t *testing.T, c *client, d far) {
+	t.Helper()
 	if _, err := d.lines.ReadString('\n'); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want the end", err)
 	}
 	d.says(`{"jsonrpc":"2.0","id":7,"result":{}}`)
 	_ = d.Close()
 	c.hears()
-	if err := <-c.ended; err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	must.Do(t, <-c.ended)
 }
 
 func TestASignalEndsTheConnectorAfterTheAnswers(t *testing.T) {
@@ -269,20 +257,10 @@ func TestASignalEndsTheConnectorAfterTheAnswers(t *testing.T) {
 	c.say(createPR)
 	d.gets(createPR)
 	c.stop()
-	if _, err := d.lines.ReadString('\n'); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v, want the end", err)
-	}
-	d.says(`{"jsonrpc":"2.0","id":7,"result":{}}`)
-	_ = d.Close()
-	c.hears()
-	if err := <-c.ended; err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	endsAfterItsAnswer(t, c, d)
 	c, _ = begin(t, stdioproxy.Options{End: time.Hour}) // nothing under way, and a door that does not close
 	c.stop()
-	if err := <-c.ended; err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	must.Do(t, <-c.ended)
 }
 
 func TestMessagesOfFullSizeAndBeyondPassThrough(t *testing.T) {
@@ -309,9 +287,7 @@ func TestTheRestOfALongMessageIsNotSentToAnotherDoor(t *testing.T) {
 		c.say(strings.Repeat("x", 4*stdioproxy.MaxMessage))
 		c.say(listTools)
 	}()
-	if _, err := io.CopyN(io.Discard, d.lines, stdioproxy.MaxMessage/2); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.CopyN(io.Discard, d.lines, stdioproxy.MaxMessage/2))(t)
 	_ = d.Close()
 	d = c.door()
 	if _, err := d.lines.ReadString('\n'); err != nil { // initialize
@@ -341,9 +317,7 @@ func TestAClientThatDoesNotReadHoldsTheDoorBackAndNotTheOtherDirection(t *testin
 	if n := <-full; n == 1_000_000 {
 		t.Error("a client that does not read holds nobody back")
 	}
-	if got := c.hears(); got != note {
-		t.Errorf("heard %.200q", got)
-	}
+	must.Equal(t, c.hears(), note)
 }
 
 func TestArgumentsThatCannotBeUsed(t *testing.T) {

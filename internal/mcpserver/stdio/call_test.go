@@ -2,12 +2,11 @@ package stdio
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 )
@@ -29,9 +28,7 @@ func TestPingIsAnsweredWhileEveryWorkerIsBusy(t *testing.T) {
 		t.Errorf("want the answer to ping first, got %s", first.line)
 	}
 	close(g.release)
-	if rest := c.endInput(); len(rest) != 3 {
-		t.Errorf("want three answers, got %q", lines(rest))
-	}
+	wantCount(t, c.endInput(), 3)
 }
 
 func TestARunningCallIsCancelledAndNotAnswered(t *testing.T) {
@@ -41,9 +38,7 @@ func TestARunningCallIsCancelledAndNotAnswered(t *testing.T) {
 	<-g.started
 	c.send(cancelLine(`"b"`)) // another id
 	c.send(cancelLine(`"a"`))
-	if cause := <-g.ended; !errors.Is(cause, ErrCancelledByClient) {
-		t.Errorf("want ErrCancelledByClient as the cause, got %v", cause)
-	}
+	g.wantEnded(t, ErrCancelledByClient)
 	c.send(pingLine)
 	if rest := c.endInput(); len(rest) != 1 || string(rest[0].ID) != `"ping"` {
 		t.Errorf("want the answer to ping only, got %q", lines(rest))
@@ -60,9 +55,7 @@ func TestACallThatIgnoresItsCancellationIsNotAnsweredEither(t *testing.T) {
 	c.send(pingLine)
 	c.next()
 	close(g.release)
-	if rest := c.endInput(); len(rest) != 0 {
-		t.Errorf("want no answer, got %q", lines(rest))
-	}
+	wantCount(t, c.endInput(), 0)
 }
 
 func TestANumberDoesNotCancelTheStringOfItsDigits(t *testing.T) {
@@ -101,12 +94,8 @@ func TestAQueuedCallIsCancelledBeforeItStarts(t *testing.T) {
 	for tag := range g.started {
 		tags = append(tags, tag)
 	}
-	if diff := cmp.Diff([]string{"first", "third"}, tags); diff != "" {
-		t.Errorf("started: %s", diff)
-	}
-	if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonCancelled || all[0].ID != "2" || all[0].Tool != "gate" {
-		t.Errorf("want a report of the cancelled call, got %+v", all)
-	}
+	must.Equal(t, tags, []string{"first", "third"})
+	seen.wantOne(t, ReasonCancelled, "2", "gate")
 }
 
 func TestCancellingAQueuedCallMakesRoomInTheQueue(t *testing.T) {
@@ -123,9 +112,7 @@ func TestCancellingAQueuedCallMakesRoomInTheQueue(t *testing.T) {
 		t.Errorf("want no refusal, got %s", m.line)
 	}
 	close(g.release)
-	if rest := c.endInput(); len(rest) != 2 {
-		t.Errorf("want the answers to 1 and 2, got %q", lines(rest))
-	}
+	wantCount(t, c.endInput(), 2)
 }
 
 // A cancellation right behind its call meets it queued, starting or running: never an answer, and the call is either
@@ -209,63 +196,43 @@ func TestAFullQueueAnswersThatTheServerIsBusy(t *testing.T) {
 				t.Fatalf("want busy, got %s", m.line)
 			}
 			close(g.release)
-			if rest := c.endInput(); len(rest) != tt.fits {
-				t.Errorf("want %d answers, got %q", tt.fits, lines(rest))
-			}
-			if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonBusy || all[0].Tool != "gate" {
-				t.Errorf("want one report, got %+v", all)
-			}
+			wantCount(t, c.endInput(), tt.fits)
+			seen.wantOne(t, ReasonBusy, "", "gate")
 		})
 	}
 }
 
 const readLine = `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"x://a"}}`
 
-func TestAResourceThatIsSlowHoldsNothingUpAndIsCancelled(t *testing.T) {
+func TestAResourceOrPromptThatIsSlowHoldsNothingUpAndIsCancelled(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan struct{})
+	slow := func(ctx context.Context) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return ctx.Err()
+	}
 	srv := newServer(newGate())
 	srv.AddResourceTemplate(mcp.NewResourceTemplate("x://{a}", "x"),
 		func(ctx context.Context, _ mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
-			close(began)
-			<-ctx.Done()
-			close(ended)
-			return nil, ctx.Err()
+			return nil, slow(ctx)
 		})
+	srv.AddPrompt(mcp.NewPrompt("ask"),
+		func(ctx context.Context, _ mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, slow(ctx) })
 	c := start(t, t.Context(), srv, Options{})
-	c.send(readLine)
-	<-began
-	c.send(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
-	if got := c.next(); string(got.ID) != "8" {
-		t.Errorf("answered first: %s", got.line)
+	for id, line := range map[string]string{
+		"7": readLine, "9": `{"jsonrpc":"2.0","id":9,"method":"prompts/get","params":{"name":"ask"}}`,
+	} {
+		c.send(line)
+		<-began
+		c.send(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+		if got := c.next(); string(got.ID) != "8" {
+			t.Errorf("answered first: %s", got.line)
+		}
+		c.send(cancelLine(id))
+		<-ended
 	}
-	c.send(cancelLine("7"))
-	<-ended
-	if rest := c.endInput(); len(rest) != 0 {
-		t.Errorf("a cancelled read is answered: %v", lines(rest))
-	}
-}
-
-func TestAPromptThatIsSlowHoldsNothingUpAndIsCancelled(t *testing.T) {
-	began, ended := make(chan struct{}), make(chan struct{})
-	srv := newServer(newGate())
-	srv.AddPrompt(mcp.NewPrompt("ask"), func(ctx context.Context, _ mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-		close(began)
-		<-ctx.Done()
-		close(ended)
-		return nil, ctx.Err()
-	})
-	c := start(t, t.Context(), srv, Options{})
-	c.send(`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"ask"}}`)
-	<-began
-	c.send(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
-	if got := c.next(); string(got.ID) != "8" {
-		t.Errorf("answered first: %s", got.line)
-	}
-	c.send(cancelLine("7"))
-	<-ended
-	if rest := c.endInput(); len(rest) != 0 {
-		t.Errorf("a cancelled prompt is answered: %v", lines(rest))
-	}
+	wantCount(t, c.endInput(), 0)
 }
 
 func TestAHandlerOfAResourceSaysWhatItsClientGets(t *testing.T) {

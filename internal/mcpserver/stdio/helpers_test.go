@@ -11,9 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // message is a line of output as a client sees it.
@@ -55,9 +58,7 @@ func decodeMessage(t testing.TB, line string) message {
 func serveAll(t testing.TB, srv *server.MCPServer, opts Options, input string) []message {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Serve(t.Context(), strings.NewReader(input), &out, srv, opts); err != nil {
-		t.Fatalf("Serve: %v", err)
-	}
+	must.Do(t, Serve(t.Context(), strings.NewReader(input), &out, srv, opts))
 	return decodeAll(t, out.String())
 }
 
@@ -68,9 +69,7 @@ func serveUntil(t testing.TB, srv *server.MCPServer, opts Options, input, said s
 	in, more := io.Pipe()
 	out := &watched{text: []byte(said), seen: func() { _ = more.Close() }}
 	go func() { _, _ = io.WriteString(more, input+"\n") }()
-	if err := Serve(t.Context(), in, out, srv, opts); err != nil {
-		t.Fatalf("Serve: %v", err)
-	}
+	must.Do(t, Serve(t.Context(), in, out, srv, opts))
 	return decodeAll(t, out.String())
 }
 
@@ -121,6 +120,30 @@ func lines(messages []message) []string {
 	return all
 }
 
+// wantCount holds that there are so many messages.
+func wantCount(t testing.TB, messages []message, want int) {
+	t.Helper()
+	if len(messages) != want {
+		t.Errorf("want %d messages, got %q", want, lines(messages))
+	}
+}
+
+// wantReason holds that a message is a refusal for the reason.
+func wantReason(t testing.TB, m message, reason string) {
+	t.Helper()
+	if m.Error == nil || m.Error.Data["reason"] != reason {
+		t.Errorf("want a refusal for the reason %s, got %s", reason, m.line)
+	}
+}
+
+// wantTook holds how long something took by the clock of synctest.
+func wantTook(t testing.TB, begin time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(begin); took != want {
+		t.Errorf("it took %v, want %v", took, want)
+	}
+}
+
 // client talks to a running Serve over pipes.
 type client struct {
 	t      testing.TB
@@ -147,9 +170,7 @@ func start(t testing.TB, ctx context.Context, srv *server.MCPServer, opts Option
 
 func (c *client) send(line string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		c.t.Fatalf("send: %v", err)
-	}
+	must.Get(io.WriteString(c.in, line+"\n"))(c.t)
 }
 
 func (c *client) next() message {
@@ -174,11 +195,7 @@ func (c *client) finish() ([]message, error) {
 func (c *client) endInput() []message {
 	c.t.Helper()
 	_ = c.in.Close()
-	rest, err := c.finish()
-	if err != nil {
-		c.t.Fatalf("Serve: %v", err)
-	}
-	return rest
+	return must.Get(c.finish())(c.t)
 }
 
 // gate is a tool that reports its start and then waits to be released.
@@ -205,6 +222,14 @@ func (g *gate) handle(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallTool
 	}
 	g.ended <- context.Cause(ctx)
 	return mcp.NewToolResultText("released"), nil
+}
+
+// wantEnded holds that a call that was under way has ended for the cause.
+func (g *gate) wantEnded(t testing.TB, want error) {
+	t.Helper()
+	if cause := <-g.ended; !errors.Is(cause, want) {
+		t.Errorf("want %v as the cause, got %v", want, cause)
+	}
 }
 
 // argument is an argument of the call, or fallback.
@@ -274,6 +299,15 @@ func (r *rejections) hook(_ context.Context, rejection Rejection) {
 	r.all = append(r.all, rejection)
 }
 
+// wantOne holds that one message was refused, for the reason; id and tool count if they are given.
+func (r *rejections) wantOne(t testing.TB, reason Reason, id, tool string) {
+	t.Helper()
+	all := r.list()
+	if len(all) != 1 || all[0].Reason != reason || id != "" && all[0].ID != id || tool != "" && all[0].Tool != tool {
+		t.Errorf("want one report of %s, id %q, tool %q, got %+v", reason, id, tool, all)
+	}
+}
+
 func (r *rejections) list() []Rejection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -307,9 +341,7 @@ func benchmark(b *testing.B, line func(id int) string) {
 	go func() { done <- Serve(b.Context(), in, answers, srv, Options{}) }()
 	b.ReportAllocs()
 	for id := range b.N {
-		if _, err := io.WriteString(inWrite, line(id)+"\n"); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(io.WriteString(inWrite, line(id)+"\n"))(b)
 		<-answers.each
 	}
 	_ = inWrite.Close()
@@ -363,9 +395,7 @@ func BenchmarkServeHostile(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(line)))
 			for b.Loop() {
-				if err := Serve(b.Context(), strings.NewReader(line), io.Discard, srv, Options{}); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, Serve(b.Context(), strings.NewReader(line), io.Discard, srv, Options{}))
 			}
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // hostile lines must each get exactly the answer of their row, one report, and leave the session alive.
@@ -262,9 +264,7 @@ func FuzzServe(f *testing.F) {
 		const limit = 4096
 		var out bytes.Buffer
 		opts := Options{MaxMessage: limit, Workers: 2, QueueLimit: 4}
-		if err := Serve(t.Context(), bytes.NewReader(input), &out, srv, opts); err != nil {
-			t.Fatalf("Serve: %v", err)
-		}
+		must.Do(t, Serve(t.Context(), bytes.NewReader(input), &out, srv, opts))
 		answers := map[string]int{}
 		for line := range strings.Lines(out.String()) {
 			text, whole := strings.CutSuffix(line, "\n")
@@ -455,18 +455,12 @@ func TestTrailingID(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := trailingID([]byte(tt.tail)).raw; got != tt.want {
-				t.Errorf("want %q, got %q", tt.want, got)
-			}
+			must.Equal(t, trailingID([]byte(tt.tail)).raw, tt.want)
 		})
 	}
 }
 
 func TestShortenKeepsCharactersWhole(t *testing.T) {
-	if got := shorten(strings.Repeat("é", 100)); got != strings.Repeat("é", 64) {
-		t.Errorf("got %q", got)
-	}
-	if got := shorten("x" + strings.Repeat("é", 100)); got != "x"+strings.Repeat("é", 63) {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, shorten(strings.Repeat("é", 100)), strings.Repeat("é", 64))
+	must.Equal(t, shorten("x"+strings.Repeat("é", 100)), "x"+strings.Repeat("é", 63))
 }

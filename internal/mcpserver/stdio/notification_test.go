@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/claudeops/claudeops/internal/base/mcpio"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestProgressComesBeforeTheAnswerOfItsCall(t *testing.T) {
@@ -82,9 +83,7 @@ func TestWhatAHandlerSendsAfterItsReturnIsDropped(t *testing.T) {
 		c.next()
 		close(late)
 		synctest.Wait()
-		if rest := c.endInput(); len(rest) != 0 {
-			t.Errorf("want nothing after the answer, got %q", lines(rest))
-		}
+		wantCount(t, c.endInput(), 0)
 	})
 }
 
@@ -94,9 +93,7 @@ func TestNotificationsToAllClientsAreWritten(t *testing.T) {
 	c.send(initializeLine)
 	c.next()
 	srv.SendNotificationToAllClients("notifications/message", map[string]any{"data": "x"})
-	if m := c.next(); m.Method != "notifications/message" {
-		t.Errorf("want the notification, got %s", m.line)
-	}
+	must.Equal(t, c.next().Method, "notifications/message")
 	c.endInput()
 }
 
@@ -111,21 +108,15 @@ func TestAnOpenSubscriptionNeitherTakesAWorkerNorDelaysTheEnd(t *testing.T) {
 	c := start(t, t.Context(), srv, Options{Workers: 1})
 	for i := range maxStreams {
 		c.send(fmt.Sprintf(listen, i))
-		if ack := c.next(); ack.Method != "notifications/subscriptions/acknowledged" {
-			t.Fatalf("want the acknowledgement, got %s", ack.line)
-		}
+		must.Equal(t, c.next().Method, "notifications/subscriptions/acknowledged")
 	}
 	c.send(fmt.Sprintf(listen, 99))
-	if m := c.next(); m.Error == nil || m.Error.Data["reason"] != "busy" {
-		t.Errorf("want a refusal of one stream too many, got %s", m.line)
-	}
+	wantReason(t, c.next(), "busy")
 	c.send(callTool("50", "echo", `{}`))
 	if m := c.next(); string(m.ID) != "50" || m.Error != nil {
 		t.Errorf("want the result of the call, got %s", m.line)
 	}
-	if rest := c.endInput(); len(rest) != maxStreams {
-		t.Errorf("want every stream answered at the end, got %q", lines(rest))
-	}
+	wantCount(t, c.endInput(), maxStreams)
 }
 
 // mcp-go can also address the session by its id; such a notification keeps its place before the answer too.
@@ -158,9 +149,7 @@ func TestACancelledCallSendsNoMoreNotifications(t *testing.T) {
 	c.send(callTool("1", "late", `{}`))
 	<-started
 	c.send(cancelLine("1"))
-	if rest := c.endInput(); len(rest) != 0 {
-		t.Errorf("want silence, got %q", lines(rest))
-	}
+	wantCount(t, c.endInput(), 0)
 }
 
 func TestANotificationThatCannotBeEncodedIsLeftOut(t *testing.T) {

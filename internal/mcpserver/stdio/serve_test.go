@@ -14,11 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/claudeops/claudeops/internal/base/mcpio"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestTheLegacyEraIsServed(t *testing.T) {
@@ -39,12 +39,8 @@ func TestTheLegacyEraIsServed(t *testing.T) {
 			if err := json.Unmarshal(byID(t, got, "0").Result, &hello); err != nil || hello.ProtocolVersion != want {
 				t.Errorf("want version %s, got %s", want, byID(t, got, "0").line)
 			}
-			if list := byID(t, got, "1"); !strings.Contains(list.line, `"name":"echo"`) {
-				t.Errorf("tools/list: %s", list.line)
-			}
-			if echo := byID(t, got, "2"); !strings.Contains(echo.line, `"text":"hi"`) {
-				t.Errorf("tools/call: %s", echo.line)
-			}
+			must.Contain(t, byID(t, got, "1").line, `"name":"echo"`)
+			must.Contain(t, byID(t, got, "2").line, `"text":"hi"`)
 			if ping := byID(t, got, `"ping"`); string(ping.Result) != "{}" {
 				t.Errorf("ping: %s", ping.line)
 			}
@@ -72,9 +68,7 @@ func TestTheModernEraIsServedWithoutAHandshake(t *testing.T) {
 		!strings.Contains(discover.line, `"supportedVersions"`) {
 		t.Errorf("server/discover: %s", discover.line)
 	}
-	if list := byID(t, got, "2"); !strings.Contains(list.line, `"resultType":"complete"`) {
-		t.Errorf("tools/list: %s", list.line)
-	}
+	must.Contain(t, byID(t, got, "2").line, `"resultType":"complete"`)
 	if call := byID(t, got, "3"); call.Error != nil {
 		t.Errorf("tools/call: %s", call.line)
 	}
@@ -110,9 +104,7 @@ func TestInlineRequestsAreAnsweredInOrder(t *testing.T) {
 	for _, m := range serveAll(t, newServer(nil), Options{}, input.String()) {
 		got = append(got, string(m.ID))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, got, want)
 }
 
 func TestInputThatEndsAtOnceGetsAllItsAnswers(t *testing.T) {
@@ -129,9 +121,7 @@ func TestInputThatEndsAtOnceGetsAllItsAnswers(t *testing.T) {
 }
 
 func TestEmptyInputEndsCleanly(t *testing.T) {
-	if got := serveAll(t, newServer(nil), Options{}, ""); len(got) != 0 {
-		t.Errorf("want no output, got %q", lines(got))
-	}
+	wantCount(t, serveAll(t, newServer(nil), Options{}, ""), 0)
 }
 
 func TestOutputIsNotEscapedForHTML(t *testing.T) {
@@ -140,9 +130,7 @@ func TestOutputIsNotEscapedForHTML(t *testing.T) {
 	if !strings.Contains(answer.line, `a < b && c > d`) {
 		t.Errorf("want <, & and > as they are, got %s", answer.line)
 	}
-	if !strings.Contains(answer.line, `\u2028`) {
-		t.Errorf("a line separator must stay escaped, got %s", answer.line)
-	}
+	must.Contain(t, answer.line, `\u2028`)
 }
 
 func TestAHandlerSeesTheArgumentsAsTheyWereSent(t *testing.T) {
@@ -153,9 +141,7 @@ func TestAHandlerSeesTheArgumentsAsTheyWereSent(t *testing.T) {
 			arguments + between + `,"_meta":{}}}`
 		got := serveAll(t, newServer(nil), Options{}, " "+line+"\r\n")
 		var result struct{ Content []struct{ Text string } }
-		if err := json.Unmarshal(byID(t, got, "1").Result, &result); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(byID(t, got, "1").Result, &result))
 		if want := "0 " + arguments; len(result.Content) != 1 || result.Content[0].Text != want {
 			t.Errorf("want %q, got %+v", want, result.Content)
 		}
@@ -181,9 +167,7 @@ func TestFailuresInsideShowNothingToTheClient(t *testing.T) {
 			if tool == "nothing" {
 				return // the handler returned normally; only its result could not be written
 			}
-			if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonInternal || all[0].Tool != tool {
-				t.Errorf("want one report, got %+v", all)
-			}
+			seen.wantOne(t, ReasonInternal, "", tool)
 		})
 	}
 }
@@ -329,21 +313,13 @@ func TestADrainEndsAtItsBound(t *testing.T) {
 		c.send(callTool("2", "echo", `{}`))
 		begin := time.Now()
 		rest := c.endInput()
-		if took := time.Since(begin); took != time.Minute {
-			t.Errorf("want an end after one minute, took %v", took)
-		}
-		if cause := <-g.ended; !errors.Is(cause, errShutdown) {
-			t.Errorf("want ErrShutdown as the cause, got %v", cause)
-		}
+		wantTook(t, begin, time.Minute)
+		g.wantEnded(t, errShutdown)
 		if byID(t, rest, "1").Error != nil {
 			t.Errorf("a handler that returns when cancelled is answered as usual: %q", lines(rest))
 		}
-		if m := byID(t, rest, "2"); m.Error == nil || m.Error.Data["reason"] != "shutdown" {
-			t.Errorf("a call that could not start is refused: %q", lines(rest))
-		}
-		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown || all[0].ID != "2" {
-			t.Errorf("want a report of the call that could not start, got %+v", all)
-		}
+		wantReason(t, byID(t, rest, "2"), "shutdown")
+		seen.wantOne(t, ReasonShutdown, "2", "")
 	})
 }
 
@@ -364,9 +340,7 @@ func TestACallDoesNotStartBetweenTheEndOfTheServerAndThatOfItsContext(t *testing
 		env.to = l.out
 		l.calls.admit(&runningCall{env: env, raw: raw, ctx: ctx, cancel: cancel, connection: newCallConnection(l.connection)})
 		synctest.Wait()
-		if all := seen.list(); len(all) != 1 || all[0].Reason != ReasonShutdown {
-			t.Errorf("want the call refused, got %+v", all)
-		}
+		seen.wantOne(t, ReasonShutdown, "", "")
 	})
 }
 
@@ -380,13 +354,9 @@ func TestAHandlerThatIgnoresItsContextIsLeftBehindAndAnswered(t *testing.T) {
 		c.send(callTool("2", "gate", `{}`))
 		begin := time.Now()
 		rest := c.endInput()
-		if took := time.Since(begin); took != time.Minute+unwindTime {
-			t.Errorf("took %v", took)
-		}
+		wantTook(t, begin, time.Minute+unwindTime)
 		for _, id := range []string{"1", "2"} {
-			if m := byID(t, rest, id); m.Error == nil || m.Error.Data["reason"] != "shutdown" {
-				t.Errorf("want an answer that says the call was cut off, got %s", m.line)
-			}
+			wantReason(t, byID(t, rest, id), "shutdown")
 		}
 		if all := seen.list(); len(all) != 2 {
 			t.Errorf("want both calls reported, got %+v", all)
@@ -408,19 +378,12 @@ func TestShutdownFinishesRunningCallsAndRefusesQueuedOnes(t *testing.T) {
 		c.next()
 		cancel() // in keeps blocking: nothing closes it
 		time.AfterFunc(4*time.Second, func() { close(g.release) })
-		rest, err := c.finish()
-		if err != nil {
-			t.Fatalf("Serve: %v", err)
-		}
+		rest := must.Get(c.finish())(t)
 		if byID(t, rest, "1").Error != nil {
 			t.Errorf("the running call was not finished: %q", lines(rest))
 		}
-		if m := byID(t, rest, "2"); m.Error == nil || m.Error.Data["reason"] != "shutdown" {
-			t.Errorf("the queued call was not refused: %q", lines(rest))
-		}
-		if all := seen.list(); len(all) != 1 || all[0].ID != "2" || all[0].Reason != ReasonShutdown {
-			t.Errorf("want a report of the queued call, got %+v", all)
-		}
+		wantReason(t, byID(t, rest, "2"), "shutdown")
+		seen.wantOne(t, ReasonShutdown, "2", "")
 		_ = c.in.Close()
 	})
 }
@@ -434,15 +397,9 @@ func TestShutdownEndsAtItsBound(t *testing.T) {
 		<-g.started
 		begin := time.Now()
 		cancel()
-		if _, err := c.finish(); err != nil {
-			t.Fatalf("Serve: %v", err)
-		}
-		if took := time.Since(begin); took != 5*time.Second {
-			t.Errorf("took %v", took)
-		}
-		if cause := <-g.ended; !errors.Is(cause, errShutdown) {
-			t.Errorf("want ErrShutdown as the cause, got %v", cause)
-		}
+		must.Get(c.finish())(t)
+		wantTook(t, begin, 5*time.Second)
+		g.wantEnded(t, errShutdown)
 		_ = c.in.Close()
 	})
 }
@@ -457,9 +414,7 @@ func TestASignalDuringADrainShortensIt(t *testing.T) {
 		begin := time.Now()
 		time.AfterFunc(time.Minute, cancel)
 		c.endInput()
-		if took := time.Since(begin); took != time.Minute+5*time.Second {
-			t.Errorf("took %v", took)
-		}
+		wantTook(t, begin, time.Minute+5*time.Second)
 	})
 }
 
@@ -528,9 +483,7 @@ func TestWhenTheClientHasGoneOnlyCallsThatGoOnRegardlessAreAwaited(t *testing.T)
 				if err := <-c.result; err != nil {
 					t.Errorf("want a clean end, got %v", err)
 				}
-				if took := time.Since(begin); took != 30*time.Second {
-					t.Errorf("want Serve to wait for the call that goes on, took %v", took)
-				}
+				wantTook(t, begin, 30*time.Second)
 				if len(obedient.started) != 0 {
 					t.Error("the waiting call was started")
 				}
@@ -551,9 +504,7 @@ func TestAReadThatCanBeInterruptedIsNotLeftBehind(t *testing.T) {
 	reads := &countedReads{File: in, ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Serve(ctx, reads, io.Discard, newServer(nil), Options{}); err != nil {
-		t.Fatalf("Serve: %v", err)
-	}
+	must.Do(t, Serve(ctx, reads, io.Discard, newServer(nil), Options{}))
 	if err := <-reads.ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("want the Read interrupted, got %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // list is a list of sources in a file, and an audit that notes how long the list was at each row.
@@ -35,17 +36,11 @@ func (l *list) Record(_ context.Context, a record.Attempt, _ *record.Proposal, _
 
 func (l *list) operation(t *testing.T, name string, authority operation.Authority) operation.Operation {
 	t.Helper()
-	for _, o := range (SourceActs{
+	return operation.Named(SourceActs{
 		Kernel: operationtest.Kernel(t, authority, l), Audit: func() operation.Audit { return l },
 		File:   func() (sources.File, error) { return l.file, nil },
 		Policy: func() (policy.Policy, error) { return policy.Default(), nil },
-	}).Operations() {
-		if o.Name == name {
-			return o
-		}
-	}
-	t.Fatalf("there is no operation %s", name)
-	return operation.Operation{}
+	}.Operations(), name)
 }
 
 func TestTheListIsChangedOnlyByAPersonWhoMayAndOnTheRecord(t *testing.T) {
@@ -96,9 +91,7 @@ func TestTheListIsChangedOnlyByAPersonWhoMayAndOnTheRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &list{file: sources.File{Path: filepath.Join(t.TempDir(), "sources.yaml")}}
-			if err := l.file.Add(sources.Source{Origin: here}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.file.Add(sources.Source{Origin: here}))
 			l.fails = c.fails
 			_, err := l.operation(t, c.operation, c.authority).Handle(t.Context(), operation.Call{
 				Caller: operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}}, Arguments: []byte(c.arguments),
@@ -131,17 +124,13 @@ func TestTheListHasWhatThePolicyNamesAndWhatWasAllowed(t *testing.T) {
 		view.Empty == "" {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if err := l.file.Add(sources.Source{Origin: "https://example.org", TokenEnv: "OPS_TOKEN"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.file.Add(sources.Source{Origin: "https://example.org", TokenEnv: "OPS_TOKEN"}))
 	out, err = o.Handle(t.Context(), call)
 	if view := o.Shown.View(out); err != nil || strings.Join(view.Table[1], " ") != "https://example.org OPS_TOKEN "+
 		l.file.Path {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if err := os.WriteFile(l.file.Path, []byte("sources: 7"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(l.file.Path, []byte("sources: 7"), 0o600))
 	if _, err := o.Handle(t.Context(), call); fault.CodeOf(err) != fault.Misconfigured {
 		t.Errorf("a broken list: %v", err)
 	}

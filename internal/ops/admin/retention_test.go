@@ -2,12 +2,12 @@ package admin
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
 
@@ -41,14 +41,9 @@ func (o *old) Record(_ context.Context, a record.Attempt, _ *record.Proposal, _ 
 }
 
 // acts are those on the store, at a time, with what is kept in general and of what sessions said.
-func acts(o *old, now time.Time, keep, output time.Duration, dry bool) operation.Operation {
-	kernel := operation.NewKernel(operation.KernelOptions{
-		Authority: operation.Authority{DryRun: dry}, Audit: o, Redact: func(s string) string { return s },
-		Log: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return now }, NewID: func() string { return "id" },
-	})
+func acts(t *testing.T, o *old, now time.Time, keep, output time.Duration, dry bool) operation.Operation {
 	return RetentionActs{
-		Kernel: func() *operation.Kernel { return kernel }, Store: func() RetentionStore { return o },
+		Kernel: operationtest.Kernel(t, operation.Authority{DryRun: dry}, o), Store: func() RetentionStore { return o },
 		Keep: func() time.Duration { return keep }, KeepOutput: func() time.Duration { return output },
 		Output: "session_output",
 		Now:    func() time.Time { return now },
@@ -71,7 +66,7 @@ func TestWhatSessionsSaidGoesFirst(t *testing.T) {
 	} {
 		for _, dry := range []bool{false, true} {
 			o := &old{}
-			out, err := acts(o, now, c.keep, c.keepOutput, dry).Handle(t.Context(), operation.Call{
+			out, err := acts(t, o, now, c.keep, c.keepOutput, dry).Handle(t.Context(), operation.Call{
 				Caller: operation.Caller{Actor: record.Actor{Door: record.DoorCLI}}, Arguments: []byte(`{}`)})
 			answer, _ := out.(RetentionAnswer)
 			if err != nil || !o.before.Equal(ago(c.before)) || !o.output.Equal(ago(c.output)) || o.removed == dry ||
@@ -109,12 +104,9 @@ func TestPruneRemovesWhatIsOldAndRecordsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &old{}
-			prune := acts(o, now, c.keep, 0, c.dry)
-			_, err := prune.Handle(
-				t.Context(),
-				operation.Call{Caller: operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}},
-					Arguments: []byte(c.arguments)},
-			)
+			_, err := acts(t, o, now, c.keep, 0, c.dry).Handle(t.Context(), operation.Call{
+				Caller:    operation.Caller{Actor: record.Actor{Door: c.door, Client: "ann"}},
+				Arguments: []byte(c.arguments)})
 			if fault.CodeOf(err) != c.code || !o.before.Equal(c.before) || o.removed != c.removed || len(o.rows) != c.rows {
 				t.Errorf("%v, %+v", err, o)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // forge is a provider that tells of its access.
@@ -136,10 +137,8 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 	}{
 		"records": {change: func(d *Doctor, _ *forge) { d.Records = sound{errors.New("x")} },
 			want: "records"},
-		"a key": {change: func(d *Doctor,
-			_ *forge) {
-			d.Key = func() ([]byte, error) { return nil, errors.New("x") }
-		}, want: "key of the marks"},
+		"a key": {change: func(d *Doctor, _ *forge) { d.Key = func() ([]byte, error) { return nil, errors.New("x") } },
+			want: "key of the marks"},
 		"a policy": {change: func(d *Doctor, _ *forge) { d.Rules.Problem = "broken" }, want: "policy",
 			says: "broken"},
 		"a malformed list": {change: func(d *Doctor, _ *forge) { d.Rules.ReposProblem = "malformed" },
@@ -150,8 +149,7 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 			says: "must be in both"},
 		"a default provider": {change: func(d *Doctor, _ *forge) { d.Config.Forges.DefaultProvider = "fkae" },
 			want: "default provider"},
-		"a provider half set": {change: func(d *Doctor,
-			_ *forge) {
+		"a provider half set": {change: func(d *Doctor, _ *forge) {
 			d.Config.Forges = config.Load(config.Environment(giteaToken), forges.All()).Forges
 		}, want: "provider gitea"},
 		"a provider that is down": {change: func(_ *Doctor, f *forge) { f.ping = fault.New(fault.Timeout, "with a-secret") },
@@ -161,11 +159,9 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 		"one that is asked about": {ask: []string{"joe/infar"}, want: "repository joe/infar", says: "does not exist"},
 		"one that is not listed": {repos: []string{"joe/infra"}, ask: []string{"joe/x"}, want: "repository joe/x",
 			says: "not on the operator's list"},
-		"a token for reading": {change: func(_ *Doctor,
-			f *forge) {
+		"a token for reading": {change: func(_ *Doctor, f *forge) {
 			f.access.Lacks, f.access.CanPush = []string{"write:repository"}, &no
-		},
-			repos: []string{"joe/infra"}, want: "repository joe/infra", says: "lacks write:repository"},
+		}, repos: []string{"joe/infra"}, want: "repository joe/infra", says: "lacks write:repository"},
 		"a user for reading": {change: func(_ *Doctor, f *forge) { f.access.CanPush = &no }, repos: []string{"joe/infra"},
 			want: "repository joe/infra", says: "may not push"},
 		"an archive": {change: func(_ *Doctor, f *forge) { f.access.Archived = true }, repos: []string{"joe/infra"},
@@ -189,10 +185,8 @@ func TestWhatStopsPullRequestsBlocks(t *testing.T) {
 			if !slices.Contains(blocking, c.want) {
 				t.Fatalf("blocked by %q, want %q: %+v", blocking, c.want, findings)
 			}
-			if !slices.ContainsFunc(findings, func(f Finding) bool {
-				return f.Name == c.want && f.Blocks &&
-					strings.Contains(f.Detail, c.says)
-			}) {
+			says := func(f Finding) bool { return f.Name == c.want && f.Blocks && strings.Contains(f.Detail, c.says) }
+			if !slices.ContainsFunc(findings, says) {
 				t.Errorf("nothing says %q: %+v", c.says, findings)
 			}
 			for _, f := range findings {
@@ -343,11 +337,7 @@ func TestDoctorSaysWhichBoundaryHoldsAndWhyNoBetterOne(t *testing.T) {
 			if f.Status != test.status || f.Blocks {
 				t.Errorf("%+v", f)
 			}
-			for _, want := range test.says {
-				if said := f.Detail + " stops " + f.Stops; !strings.Contains(said, want) {
-					t.Errorf("%q lacks %q", said, want)
-				}
-			}
+			must.Contain(t, f.Detail+" stops "+f.Stops, test.says...)
 		})
 	}
 }
@@ -397,9 +387,7 @@ func TestSignInIsLookedAt(t *testing.T) {
 		"ok sign-in by gitea: its description was read; it can end sessions here",
 		"problem sign-in by company: the provider company cannot be asked",
 	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s", strings.Join(got, "\n"))
-	}
+	must.Equal(t, got, want)
 }
 
 func TestAHookOfAForgeWithoutAWebhookIsTold(t *testing.T) {

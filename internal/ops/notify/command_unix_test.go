@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // fakeApprise writes a program that does what the script says, with $OUT as the folder for what it records.
@@ -20,9 +22,7 @@ func fakeApprise(t *testing.T, script string) (o SenderOptions, out string) {
 	path := filepath.Join(out, "apprise")
 	writeProgram(t, path, "#!/bin/sh\n"+script+"\n")
 	temp := filepath.Join(out, "temp folder")
-	if err := os.Mkdir(temp, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(temp, 0o700))
 	return SenderOptions{Command: CommandOptions{Path: path, Env: []string{"OUT=" + out}, TempDir: temp}}, out
 }
 
@@ -32,28 +32,20 @@ func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o700))
 }
 
 func read(t *testing.T, parts ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(parts...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join(parts...)))(t))
 }
 
-// left returns the sender's leftovers in the folder for temporary files.
-func left(t *testing.T, out string) []os.DirEntry {
+// wantNothingLeft holds that the sender left nothing in the folder for temporary files.
+func wantNothingLeft(t *testing.T, out string) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(out, "temp folder"))
-	if err != nil {
-		t.Fatal(err)
+	if entries := must.Get(os.ReadDir(filepath.Join(out, "temp folder")))(t); len(entries) != 0 {
+		t.Errorf("left behind: %v", entries)
 	}
-	return entries
 }
 
 const notifyURL = "discord://id/" + sentinel
@@ -69,20 +61,14 @@ cp "$f" "$OUT/config"
 ls -l "$f" >"$OUT/file"
 ls -ld "${f%/*}" >"$OUT/folder"`)
 	s := only(t, Settings{AppriseURLs: notifyURL}, o)
-	if err := s.Send(t.Context(), delivery(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Send(t.Context(), delivery(t)))
 	args := strings.Split(strings.TrimSpace(read(t, out, "args")), "\n")
 	if len(args) != 4 || !strings.HasPrefix(args[0], "--config="+out) || args[1] != "--title="+Title(openedMessage()) ||
 		args[2] != "--notification-type=info" || args[3] != "--input-format=text" {
 		t.Errorf("arguments are %q", args)
 	}
-	if got := read(t, out, "stdin"); got != Text(openedMessage()) {
-		t.Errorf("standard input is %q", got)
-	}
-	if got := read(t, out, "config"); got != notifyURL+"\n" {
-		t.Errorf("the configuration is %q", got)
-	}
+	must.Equal(t, read(t, out, "stdin"), Text(openedMessage()))
+	must.Equal(t, read(t, out, "config"), notifyURL+"\n")
 	if got := read(t, out, "file"); !strings.HasPrefix(got, "-rw------- ") {
 		t.Errorf("the configuration file is %s", got)
 	}
@@ -92,9 +78,7 @@ ls -ld "${f%/*}" >"$OUT/folder"`)
 	if got := read(t, out, "env") + strings.Join(args, " "); strings.Contains(got, sentinel) {
 		t.Errorf("the environment or the arguments hold a secret: %s", got)
 	}
-	if entries := left(t, out); len(entries) != 0 {
-		t.Errorf("left behind: %v", entries)
-	}
+	wantNothingLeft(t, out)
 }
 
 func TestExitCodesOfTheCommand(t *testing.T) {
@@ -120,9 +104,7 @@ func TestExitCodesOfTheCommand(t *testing.T) {
 			if !strings.HasPrefix(f.Text, "apprise-discord: ") {
 				t.Errorf("the error does not name the target: %s", f.Text)
 			}
-			if entries := left(t, out); len(entries) != 0 {
-				t.Errorf("left behind: %v", entries)
-			}
+			wantNothingLeft(t, out)
 		})
 	}
 }
@@ -153,9 +135,7 @@ exec 3>"$OUT/alive"
 echo started >&3
 wait`)
 	pipe := filepath.Join(out, "alive")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	rest := make(chan string)
 	go func() {
@@ -177,17 +157,13 @@ wait`)
 	if more := <-rest; more != "" {
 		t.Errorf("a child lived on: %q", more)
 	}
-	if entries := left(t, out); len(entries) != 0 {
-		t.Errorf("left behind: %v", entries)
-	}
+	wantNothingLeft(t, out)
 }
 
 func TestACommandThatFloodsIsNotListenedTo(t *testing.T) {
 	t.Parallel()
 	o, _ := fakeApprise(t, "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2")
-	if err := only(t, Settings{AppriseURLs: notifyURL}, o).Send(t.Context(), delivery(t)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, only(t, Settings{AppriseURLs: notifyURL}, o).Send(t.Context(), delivery(t)))
 }
 
 func TestCommandEnvironmentPassesNoTokens(t *testing.T) {

@@ -11,10 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // steady are options with a clock that the test moves, and no jitter.
@@ -63,9 +62,7 @@ func TestABacklogOfSeveralBatchesIsDeliveredInOrder(t *testing.T) {
 	for i := range n {
 		want = append(want, string(rune('A'+i)))
 	}
-	if diff := cmp.Diff(want, s.took()); diff != "" {
-		t.Errorf("order differs (-want +got):\n%s", diff)
-	}
+	must.Equal(t, s.took(), want)
 }
 
 func TestAfterAFailureTheOthersOfATargetArePutOff(t *testing.T) {
@@ -79,9 +76,7 @@ func TestAfterAFailureTheOthersOfATargetArePutOff(t *testing.T) {
 		t.Errorf("%d attempts at a target that is down", s.attempts())
 	}
 	want := map[int64]float64{1: 10, 2: 5, 3: 10, 4: 15}
-	if diff := cmp.Diff(want, box.waiting(noon())); diff != "" {
-		t.Errorf("due times differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, box.waiting(noon()), want)
 }
 
 func TestATargetThatAsksForPeaceGetsIt(t *testing.T) {
@@ -93,9 +88,7 @@ func TestATargetThatAsksForPeaceGetsIt(t *testing.T) {
 	box.addMessages(t, now, 3, "webhook")
 	deliver(t, New(box, []Sender{s}, steady(&now)), 0, 3)
 	want := map[int64]float64{1: 120, 2: 125, 3: 130}
-	if diff := cmp.Diff(want, box.waiting(noon())); diff != "" {
-		t.Errorf("due times differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, box.waiting(noon()), want)
 }
 
 func TestAMessageThatATargetNeverTakesDoesNotBlockOthers(t *testing.T) {
@@ -112,9 +105,7 @@ func TestAMessageThatATargetNeverTakesDoesNotBlockOthers(t *testing.T) {
 	deliver(t, d, 0, 3)
 	now = now.Add(5 * time.Second)
 	deliver(t, d, 1, 0)
-	if diff := cmp.Diff([]string{"B"}, s.took()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	must.Equal(t, s.took(), []string{"B"})
 }
 
 func TestAPermanentFailureIsGivenUpAtOnceAndHoldsUpNobody(t *testing.T) {
@@ -132,17 +123,10 @@ func TestAPermanentFailureIsGivenUpAtOnceAndHoldsUpNobody(t *testing.T) {
 	box.addMessages(t, now, 2, "webhook")
 	deliver(t, New(box, []Sender{s}, o), 1, 0)
 	want := []record.NoticeSettlement{{GiveUp: true, Error: "webhook (h) answered 400"}, {Delivered: true}}
-	if diff := cmp.Diff(want, box.settled); diff != "" {
-		t.Errorf("settlements differ (-want +got):\n%s", diff)
-	}
-	for _, want := range []string{
+	must.Equal(t, box.settled, want)
+	must.Contain(t, log.String(),
 		`level=ERROR msg="notice given up" notice=1 event=opened target=webhook error="webhook (h) answered 400" age=0s`,
-		`level=INFO msg="notice delivered" notice=2 event=opened target=webhook`,
-	} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log lacks %s:\n%s", want, log.String())
-		}
-	}
+		`level=INFO msg="notice delivered" notice=2 event=opened target=webhook`)
 }
 
 func TestADeadTargetIsGivenUpAfterADay(t *testing.T) {
@@ -194,9 +178,7 @@ func TestNoticesThatCannotBeSentHereWaitForAProcessThatCan(t *testing.T) {
 	}
 	box.addMessages(t, now, 1, "webhook")
 	deliver(t, New(box, []Sender{s}, steady(&now)), 1, 5)
-	if diff := cmp.Diff(map[int64]float64{1: 10, 2: 10, 3: 10, 4: 10, 5: 10}, box.waiting(noon())); diff != "" {
-		t.Errorf("due times differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, box.waiting(noon()), map[int64]float64{1: 10, 2: 10, 3: 10, 4: 10, 5: 10})
 	now = now.Add(maxAge)
 	deliver(t, New(box, []Sender{s}, steady(&now)), 0, 0)
 	if left := box.waiting(noon()); len(left) != 0 {
@@ -245,9 +227,7 @@ func TestWhenTheProgramEndsWhatIsClaimedIsSettled(t *testing.T) {
 	if delivered != 1 || pending != 2 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Deliver gives %d, %d, %v", delivered, pending, err)
 	}
-	if diff := cmp.Diff(map[int64]float64{2: 0, 3: 0}, box.waiting(noon())); diff != "" {
-		t.Errorf("due times differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, box.waiting(noon()), map[int64]float64{2: 0, 3: 0})
 }
 
 func TestAStalledTargetHoldsUpItselfAlone(t *testing.T) {
@@ -312,9 +292,7 @@ func TestWhatWaitsAtTheEndIsSaid(t *testing.T) {
 		box.addMessages(t, time.Now(), 1, "webhook")
 		d.Kick(t.Context())
 		d.Close()
-		if !strings.Contains(log.String(), "notices wait for a later process") {
-			t.Errorf("the log lacks it: %s", log.String())
-		}
+		must.Contain(t, log.String(), "notices wait for a later process")
 	})
 }
 
@@ -438,9 +416,7 @@ func TestARetriedNoticeIsTriedLessAndLessOftenForADay(t *testing.T) {
 		"2h0m0s",
 		"2h0m0s", "2h0m0s", "1h23m50s",
 	}
-	if diff := cmp.Diff(want, waits); diff != "" {
-		t.Errorf("waits differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, waits, want)
 	if age := now.Sub(noon()); age != maxAge {
 		t.Errorf("given up at the age of %s, want %s", age, maxAge)
 	}
@@ -502,9 +478,7 @@ func TestSettlement(t *testing.T) {
 			if tt.wait > 0 {
 				want.RetryAt = now.Add(tt.wait)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("settlement differs (-want +got):\n%s", diff)
-			}
+			must.Equal(t, got, want)
 		})
 	}
 }

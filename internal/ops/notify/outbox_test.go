@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // outbox behaves like the store's: it hands out what is due, keeps it for the length of the lease, and forgets what is
@@ -49,11 +50,7 @@ func (o *outbox) addMessages(t *testing.T, at time.Time, n int, targets ...strin
 	for i := range n {
 		m := openedMessage()
 		m.RequestID = string(rune('A' + i))
-		made, err := notices(m, targets...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.add(t, at, made...)
+		o.add(t, at, must.Get(notices(m, targets...))(t)...)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // sentinel is a secret in every URL of these tests. It must be in no error.
@@ -36,14 +37,13 @@ func only(t *testing.T, s Settings, o SenderOptions) Sender {
 
 func delivery(t *testing.T) Delivery {
 	t.Helper()
-	made, err := notices(openedMessage(), "webhook")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, d, err := decodeNotice(made[0].Payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return deliveryOf(t, openedMessage(), "webhook")
+}
+
+func deliveryOf(t *testing.T, m Message, target string) Delivery {
+	t.Helper()
+	_, d, err := decodeNotice(must.Get(notices(m, target))(t)[0].Payload)
+	must.Do(t, err)
 	return d
 }
 
@@ -116,9 +116,7 @@ func TestAnswersOfAWebhook(t *testing.T) {
 				t.Errorf("failure is %+v, want permanent %t and a wait of %s", f, tt.permanent, tt.wait)
 			}
 			named := "webhook (" + strings.TrimPrefix(server.URL, "http://") + ") answered"
-			if !strings.Contains(f.Text, named) {
-				t.Errorf("the error does not name target and host: %s", f.Text)
-			}
+			must.Contain(t, f.Text, named)
 		})
 	}
 }
@@ -246,15 +244,10 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 		t.Errorf("name %q", s.Name())
 	}
 	d := delivery(t)
-	want, err := marshal(openedMessage())
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(marshal(openedMessage()))(t)
 	var ids []string
 	for range 2 {
-		if err := s.Send(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Send(t.Context(), d))
 		got := <-requests
 		if got.method != http.MethodPost || got.path != "/hook?a=b" ||
 			got.header.Get("Content-Type") != "application/json" {
@@ -263,9 +256,7 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 		if !bytes.Equal(got.body, want) {
 			t.Errorf("body\n%s\nwant\n%s", got.body, want)
 		}
-		if event := got.header.Get("Claudeops-Event"); event != "opened" {
-			t.Errorf("event %q", event)
-		}
+		must.Equal(t, got.header.Get("Claudeops-Event"), "opened")
 		mac := hmac.New(sha256.New, []byte(secret)) // as docs/guides/notifications.md has it
 		fmt.Fprintf(mac, "%d.%s", now.Unix(), got.body)
 		if signed := got.header.Get("Claudeops-Signature"); signed != fmt.Sprintf("v1=%x", mac.Sum(nil)) ||
@@ -282,17 +273,7 @@ func TestWebhookSendsWhatItDocuments(t *testing.T) {
 
 func TestDeliveryIDsDiffer(t *testing.T) {
 	t.Parallel()
-	id := func(m Message, target string) string {
-		made, err := notices(m, target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, d, err := decodeNotice(made[0].Payload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d.ID
-	}
+	id := func(m Message, target string) string { return deliveryOf(t, m, target).ID }
 	base := openedMessage()
 	later, other, merged := base, base, base
 	later.Time = later.Time.Add(time.Millisecond)
@@ -325,12 +306,8 @@ func signedHeader() http.Header {
 func TestSignatureIsTheDocumentedOne(t *testing.T) {
 	t.Parallel()
 	h := signedHeader()
-	if got := h.Get("Claudeops-Signature"); got != vectorSignature {
-		t.Errorf("signature %q, want %q", got, vectorSignature)
-	}
-	if got := h.Get("Claudeops-Timestamp"); got != strconv.Itoa(vectorSeconds) {
-		t.Errorf("timestamp %q", got)
-	}
+	must.Equal(t, h.Get("Claudeops-Signature"), vectorSignature)
+	must.Equal(t, h.Get("Claudeops-Timestamp"), strconv.Itoa(vectorSeconds))
 }
 
 func TestWithoutSecretNothingIsSigned(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // described lists targets as name -> where it goes, for comparison.
@@ -120,9 +120,7 @@ func TestParseTargets(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, problems := ParseTargets(tt.s)
-			if diff := cmp.Diff(tt.want, described(got)); diff != "" {
-				t.Errorf("targets differ (-want +got):\n%s", diff)
-			}
+			must.Equal(t, described(got), tt.want)
 			if len(problems) != len(tt.problems) {
 				t.Fatalf("problems are %q, want %q", problems, tt.problems)
 			}
@@ -154,9 +152,7 @@ func TestTargetsDoNotPrintTheirSecrets(t *testing.T) {
 		}
 	}
 	want := []string{"discord://hunter2/hunter2", "https://example.net/hunter2", "hunter2hunter2hunter2"}
-	if diff := cmp.Diff(want, targets.Secrets()); diff != "" {
-		t.Errorf("Secrets differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, targets.Secrets(), want)
 }
 
 func FuzzParseTargets(f *testing.F) {
@@ -202,25 +198,19 @@ func TestAppriseAPIGetsWhatItsEndpointTakes(t *testing.T) {
 			if s.Name() != tt.target {
 				t.Errorf("name %q, want %q", s.Name(), tt.target)
 			}
-			if err := s.Send(t.Context(), delivery(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Send(t.Context(), delivery(t)))
 			r := <-requests
 			if r.method != http.MethodPost || r.path != tt.path || r.header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s %s %v", r.method, r.path, r.header)
 			}
 			var got map[string]string
-			if err := json.Unmarshal(r.body, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(r.body, &got))
 			m := openedMessage()
 			want := map[string]string{"title": Title(m), "body": Text(m), "type": "info", "format": "text"}
 			if tt.urls != "" {
 				want["urls"] = tt.urls
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("body differs (-want +got):\n%s", diff)
-			}
+			must.Equal(t, got, want)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func listed(paths ...string) (out []gitprovider.ListedFile) {
@@ -43,9 +44,7 @@ func TestPlacesAreFoundAndAPolicyOpensWhatWasChosen(t *testing.T) {
 	for _, p := range found {
 		words = append(words, p.Words())
 	}
-	if got := strings.Join(words, "|"); got != want {
-		t.Errorf("found %s", got)
-	}
+	must.Equal(t, strings.Join(words, "|"), want)
 	if text := places.Describe(found, true); !strings.Contains(text, "playbooks: none") ||
 		strings.Contains(text, "checks: none") {
 		t.Error(text)

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestScopesAreReadStrictly(t *testing.T) {
@@ -112,9 +113,7 @@ func TestASessionInUseIsWrittenOnceAMinute(t *testing.T) {
 	}
 	for range 180 {
 		now = now.Add(time.Second)
-		if _, err := g.Login(context.Background(), id); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(g.Login(context.Background(), id))(t)
 	}
 	if m.touched != 3 {
 		t.Errorf("%d writes", m.touched)
@@ -183,9 +182,7 @@ func TestACallerIsComparedWithWhoTheyWere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := was
 			c.change(&now)
-			if got := fault.CodeOf(now.Still(was, access.Propose)); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			must.Equal(t, fault.CodeOf(now.Still(was, access.Propose)), c.want)
 		})
 	}
 }
@@ -209,9 +206,7 @@ func TestAnAgentsTokenIsAskedAgain(t *testing.T) {
 			c.change(&m.token)
 			g := access.NewGatekeeper(access.Options{Tokens: m, Logins: m, Now: func() time.Time { return now },
 				Random: &bytes.Buffer{}})
-			if got := fault.CodeOf(g.StillAgent(t.Context(), was)); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			must.Equal(t, fault.CodeOf(g.StillAgent(t.Context(), was)), c.want)
 		})
 	}
 }

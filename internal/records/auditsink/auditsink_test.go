@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/auditsink"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"github.com/claudeops/claudeops/internal/testkit/tamper"
 )
 
@@ -92,25 +93,24 @@ func (w *world) close() {
 
 func start(t testing.TB, folder string, addresses ...string) *world {
 	t.Helper()
-	w, err := newWorld(folder, addresses...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newWorld(folder, addresses...))(t)
 	t.Cleanup(w.close)
 	return w
+}
+
+// startNew starts a process whose records are new, and which exports to a file that does not exist yet.
+func startNew(t testing.TB) (w *world, sink string) {
+	t.Helper()
+	sink = filepath.Join(t.TempDir(), "heads")
+	return start(t, t.TempDir(), sink), sink
 }
 
 // noteOnly has the records note no more than the first head, as if a process was killed before it noted the others.
 func (w *world) noteOnly(t testing.TB, first record.Head) {
 	t.Helper()
-	db, err := sql.Open("sqlite", w.store.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", w.store.Path()))(t)
 	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(t.Context(), "UPDATE audit_exports SET seq = ?, hash = ?", first.Seq, first.Hash); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.ExecContext(t.Context(), "UPDATE audit_exports SET seq = ?, hash = ?", first.Seq, first.Hash))(t)
 }
 
 func (w *world) append(id string) error {
@@ -124,9 +124,7 @@ func (w *world) append(id string) error {
 func (w *world) mustAppend(t testing.TB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := w.append(id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.append(id))
 	}
 }
 
@@ -146,6 +144,14 @@ func (w *world) check(t testing.TB, after int64) record.HeadCheck {
 	return checks[0]
 }
 
+// agrees holds that the sink has that many heads, which are those of the audit.
+func (w *world) agrees(t testing.TB, heads int) {
+	t.Helper()
+	if check := w.check(t, 0); check.Heads != heads || check.Result != record.HeadsAgree {
+		t.Errorf("got %+v, want %d heads that agree", check, heads)
+	}
+}
+
 func wantCheck(t testing.TB, got record.HeadCheck, result record.HeadComparison, says string) {
 	t.Helper()
 	if got.Result != result || !strings.Contains(got.Detail, says) {
@@ -155,27 +161,17 @@ func wantCheck(t testing.TB, got record.HeadCheck, result record.HeadComparison,
 
 func (w *world) heads(t testing.TB) []record.Head {
 	t.Helper()
-	heads, err := w.store.Audit.HeadsAfter(context.Background(), 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return heads
+	return must.Get(w.store.Audit.HeadsAfter(context.Background(), 0, 1000))(t)
 }
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func ids(n int) (out []string) {
@@ -186,16 +182,13 @@ func ids(n int) (out []string) {
 }
 
 func TestAFileHasTheHeadOfEachRowAndNothingElse(t *testing.T) {
-	folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-	w := start(t, folder, sink)
+	w, sink := startNew(t)
 	w.mustAppend(t, ids(5)...)
 	want := ""
 	for _, h := range w.heads(t) {
 		want += fmt.Sprintf(`{"seq":%d,"hash":"%s","time":"%s"}`+"\n", h.Seq, h.Hash, h.Time.UTC().Format(time.RFC3339Nano))
 	}
-	if got := read(t, sink); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	must.Equal(t, read(t, sink), want)
 	check := w.check(t, 0)
 	wantCheck(t, check, record.HeadsAgree, "")
 	if check.Heads != 5 || check.LastSeq != 5 {
@@ -213,12 +206,8 @@ func TestASinkThatIsNamedLaterGetsEveryRow(t *testing.T) {
 	w.close()
 	w = start(t, folder, "file:"+sink)
 	wantCheck(t, w.check(t, 0), record.HeadsUnchecked, "nothing was exported")
-	if err := w.exporter.Export(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if check := w.check(t, 0); check.Heads != 1203 || check.Result != record.HeadsAgree {
-		t.Errorf("got %+v", check)
-	}
+	must.Do(t, w.exporter.Export(t.Context()))
+	w.agrees(t, 1203)
 	if check := w.check(t, 1200); check.Heads > 600 || check.Heads < 3 || check.Result != record.HeadsAgree {
 		t.Errorf("of the end: %+v", check)
 	}
@@ -236,24 +225,18 @@ func TestARewrittenAuditShowsInTheFile(t *testing.T) {
 		"nothing, hashed anew": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-			w := start(t, folder, sink)
+			w, sink := startNew(t)
 			w.mustAppend(t, ids(10)...)
 			kept := w.heads(t)
 			w.close()
-			if err := tamper.Rewrite(w.database(), test.remove...); err != nil {
-				t.Fatal(err)
-			}
-			w = start(t, folder, sink)
+			must.Do(t, tamper.Rewrite(w.database(), test.remove...))
+			w = start(t, w.folder, sink)
 			want := record.HeadsDiffer
 			if len(test.remove) == 0 {
 				want = record.HeadsAgree // else this test proves nothing: the same rows give the same hashes
 			}
 			wantCheck(t, w.check(t, 0), want, test.says)
-			byHeads, err := auditsink.Compare(t.Context(), w.store.Audit, "file of heads x", kept)
-			if err != nil {
-				t.Fatal(err)
-			}
+			byHeads := must.Get(auditsink.Compare(t.Context(), w.store.Audit, "file of heads x", kept))(t)
 			wantCheck(t, byHeads, want, test.says)
 			before := read(t, sink)
 			w.mustAppend(t, "later-1", "later-2")
@@ -298,20 +281,16 @@ func TestASinkThatWasShortenedOrAlteredShows(t *testing.T) {
 			"line 1 is none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sink := filepath.Join(t.TempDir(), "heads")
-			w := start(t, t.TempDir(), sink)
+			w, sink := startNew(t)
 			w.mustAppend(t, ids(5)...)
 			write(t, sink, test.change(read(t, sink)))
 			wantCheck(t, w.check(t, 0), record.HeadsDiffer, test.says)
 		})
 	}
 	t.Run("the file is gone", func(t *testing.T) {
-		sink := filepath.Join(t.TempDir(), "heads")
-		w := start(t, t.TempDir(), sink)
+		w, sink := startNew(t)
 		w.mustAppend(t, "r1")
-		if err := os.Remove(sink); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(sink))
 		wantCheck(t, w.check(t, 0), record.HeadsDiffer, "it is gone")
 		if err := os.Mkdir(sink, 0o700); err != nil { // or something else lies in its place
 			t.Fatal(err)
@@ -340,35 +319,28 @@ func lastLines(s string, n int) string {
 
 func TestAWriterThatIsKilledLeavesNoFalseAlarm(t *testing.T) {
 	t.Run("after the row", func(t *testing.T) {
-		folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-		w := start(t, folder, sink)
+		w, sink := startNew(t)
 		w.mustAppend(t, "r1")
 		w.close()
-		w = start(t, folder) // exports nothing, as one that is killed before it could
+		w = start(t, w.folder) // exports nothing, as one that is killed before it could
 		w.mustAppend(t, "r2")
 		w.close()
-		w = start(t, folder, sink)
+		w = start(t, w.folder, sink)
 		wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
 		w.mustAppend(t, "r3")
-		if check := w.check(t, 0); check.Heads != 3 || check.Result != record.HeadsAgree {
-			t.Errorf("got %+v", check)
-		}
+		w.agrees(t, 3)
 	})
 	t.Run("before it was noted", func(t *testing.T) {
-		folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-		w := start(t, folder, sink)
+		w, _ := startNew(t)
 		w.mustAppend(t, "r1", "r2", "r3")
 		w.noteOnly(t, w.heads(t)[0])
 		wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
 		w.mustAppend(t, "r4")
-		if check := w.check(t, 0); check.Heads != 4 || check.Result != record.HeadsAgree {
-			t.Errorf("got %+v", check)
-		}
+		w.agrees(t, 4)
 	})
 	t.Run("within a line", func(t *testing.T) {
 		for _, left := range []int{1, 5, 30, 100} {
-			folder, sink := t.TempDir(), filepath.Join(t.TempDir(), "heads")
-			w := start(t, folder, sink)
+			w, sink := startNew(t)
 			w.mustAppend(t, "r1", "r2")
 			text := read(t, sink)
 			first := strings.Index(text, "\n") + 1
@@ -376,9 +348,7 @@ func TestAWriterThatIsKilledLeavesNoFalseAlarm(t *testing.T) {
 			w.noteOnly(t, w.heads(t)[0])
 			wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
 			w.mustAppend(t, "r3")
-			if check := w.check(t, 0); check.Heads != 3 || check.Result != record.HeadsAgree {
-				t.Errorf("%d bytes: got %+v\n%s", left, check, read(t, sink))
-			}
+			w.agrees(t, 3)
 		}
 	})
 }
@@ -405,12 +375,8 @@ func TestProcessesThatAppendAtOnceExportEachRowOnce(t *testing.T) {
 	}
 	wg.Wait()
 	w := start(t, folder, sink)
-	if check := w.check(t, 0); check.Heads != 3*rows || check.Result != record.HeadsAgree {
-		t.Errorf("got %+v", check)
-	}
-	if n := strings.Count(read(t, sink), "\n"); n != 3*rows {
-		t.Errorf("%d lines", n)
-	}
+	w.agrees(t, 3*rows)
+	must.Equal(t, strings.Count(read(t, sink), "\n"), 3*rows)
 }
 
 func TestKilledProcessesLeaveAFileThatAgrees(t *testing.T) {
@@ -418,21 +384,14 @@ func TestKilledProcessesLeaveAFileThatAgrees(t *testing.T) {
 	start(t, folder).close()
 	for round := range 5 {
 		cmd := child(t, folder, sink, fmt.Sprint(round), "1000000")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		_, _ = io.ReadAtLeast(out, make([]byte, 4096), 4*(round+1)) // some rows
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		w := start(t, folder, sink)
 		wantCheck(t, w.check(t, 0), record.HeadsAgree, "")
-		if err := w.exporter.Export(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.exporter.Export(t.Context()))
 		seq, _, err := w.store.Audit.Head(t.Context())
 		check := w.check(t, 0)
 		wantCheck(t, check, record.HeadsAgree, "")
@@ -502,13 +461,8 @@ func TestASinkOverHTTPGetsWhatItMissed(t *testing.T) {
 	c.answer(0)
 	w = start(t, folder, address)
 	w.mustAppend(t, "r5")
-	if err := w.exporter.Required(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	heads, err := auditsink.ReadHeads(strings.NewReader(c.text()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.exporter.Required(t.Context()))
+	heads := must.Get(auditsink.ReadHeads(strings.NewReader(c.text())))(t)
 	seen := map[int64]bool{}
 	for _, h := range heads {
 		seen[h.Seq] = true
@@ -551,15 +505,9 @@ func TestAppendingDoesNotWaitForASinkOverHTTP(t *testing.T) {
 }
 
 func TestSyslogGetsEachHead(t *testing.T) {
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	udp := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	defer udp.Close()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer tcp.Close()
 	got := make(chan string, 1)
 	go func() {
@@ -572,9 +520,7 @@ func TestSyslogGetsEachHead(t *testing.T) {
 	}()
 	w := start(t, t.TempDir(), "syslog+udp://"+udp.LocalAddr().String(), "syslog+tcp://"+tcp.Addr().String())
 	w.mustAppend(t, "r1")
-	if err := w.exporter.Export(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.exporter.Export(t.Context()))
 	h := w.heads(t)[0]
 	packet := make([]byte, 2048)
 	n, _, err := udp.ReadFrom(packet)

@@ -7,6 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // Each sentence has an actor, a verb, the title, repository and number of the change, and the result.
@@ -57,9 +58,7 @@ func TestAnActIsASentence(t *testing.T) {
 		"somebody tried to use deploy_apply, without writing": {record.Attempt{Door: record.DoorREST, Action: "deploy_apply",
 			Outcome: record.OutcomeDryRun}, record.Context{}},
 	} {
-		if got := c.a.Act(c.c).Sentence(strings.TrimSpace); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		must.Equal(t, c.a.Act(c.c).Sentence(strings.TrimSpace), want)
 	}
 }
 
@@ -120,8 +119,6 @@ func TestAUserOfTheSystemHasTheNameFirstAndIsFoundByIt(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"root (uid )", "root (uid x)", "root (uid 0", "(uid 0)"} {
-		if got := record.RecordedCaller(name); got != name {
-			t.Errorf("%q is looked for as %q", name, got)
-		}
+		must.Equal(t, record.RecordedCaller(name), name)
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"github.com/claudeops/claudeops/internal/testkit/must"
 	"strings"
 	"testing"
 )
@@ -99,9 +100,7 @@ func TestNoProgramLooksLikeAPerson(t *testing.T) {
 		"agent":                        {Door: DoorMCP},
 		"agent (CLAUDEOPS_API_TOKENS)": {Door: DoorMCP, Session: &ActorSession{ID: "1"}, Client: "CLAUDEOPS_API_TOKENS"},
 	} {
-		if got := a.String(); got != label {
-			t.Errorf("%q, want %q", got, label)
-		}
+		must.Equal(t, a.String(), label)
 	}
 	for name, reserved := range map[string]bool{
 		"gitea:boss": true, "GitHub:boss": true, "https://git.example.com": true, "uid 0": true, "UID 0 (root)": true,

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func token(name string) access.Token {
@@ -23,13 +23,10 @@ func token(name string) access.Token {
 func TestTokensAreKeptFoundAndRevoked(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
-	exists, err := s.Access.AnyToken(ctx)
-	wantEqual(t, exists || err != nil, false)
+	wantEqual(t, must.Get(s.Access.AnyToken(ctx))(t), false)
 	wantEqual(t, s.Access.InsertToken(ctx, token("ci")), nil)
-	found, ok, err := s.Access.FindToken(ctx, access.Hash("cops_ci"))
-	wantEqual(t, ok && err == nil, true)
-	wantEqual(t, found, token("ci"))
-	_, ok, err = s.Access.FindToken(ctx, access.Hash("cops_other"))
+	wantEqual(t, found(s.Access.FindToken(ctx, access.Hash("cops_ci")))(t), token("ci"))
+	_, ok, err := s.Access.FindToken(ctx, access.Hash("cops_other"))
 	wantEqual(t, ok || err != nil, false)
 
 	twin := token("ci")
@@ -38,17 +35,12 @@ func TestTokensAreKeptFoundAndRevoked(t *testing.T) {
 	wantCode(t, s.Access.RevokeToken(ctx, "nobody"), fault.NotFound)
 	wantEqual(t, s.Access.RevokeToken(ctx, "ci"), nil)
 	wantCode(t, s.Access.RevokeToken(ctx, "ci"), fault.NotFound)
-	found, _, err = s.Access.FindToken(ctx, access.Hash("cops_ci"))
-	wantEqual(t, err, nil)
-	wantEqual(t, found.RevokedAt, noon())
+	wantEqual(t, found(s.Access.FindToken(ctx, access.Hash("cops_ci")))(t).RevokedAt, noon())
 
 	wantEqual(t, s.Access.InsertToken(ctx, twin), nil) // the name is free again
 	wantEqual(t, s.Access.RevokeToken(ctx, "id-2"), nil)
-	exists, err = s.Access.AnyToken(ctx)
-	wantEqual(t, exists && err == nil, true) // revoked ones count
-	all, err := s.Access.Tokens(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(all), 2)
+	wantEqual(t, must.Get(s.Access.AnyToken(ctx))(t), true) // revoked ones count
+	wantEqual(t, len(must.Get(s.Access.Tokens(ctx))(t)), 2)
 }
 
 func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
@@ -71,9 +63,8 @@ func TestSessionsAreKeptTouchedAndPruned(t *testing.T) {
 	wantEqual(t, []bool{known("old"), known("idle"), known("a"), known("none")}, []bool{false, false, true, false})
 
 	wantEqual(t, s.Access.TouchLogin(ctx, "a", noon().Add(time.Second)), nil)
-	got, _, err := s.Access.FindLogin(ctx, "a")
-	wantEqual(t, err, nil)
-	wantEqual(t, got, access.Login{Hash: "a", TokenHash: "t", CreatedAt: noon(), SeenAt: noon().Add(time.Second)})
+	wantEqual(t, found(s.Access.FindLogin(ctx, "a"))(t),
+		access.Login{Hash: "a", TokenHash: "t", CreatedAt: noon(), SeenAt: noon().Add(time.Second)})
 	wantEqual(t, s.Access.DeleteLogin(ctx, "a"), nil)
 	wantEqual(t, s.Access.DeleteLogin(ctx, "a"), nil)
 	wantEqual(t, s.Access.TouchLogin(ctx, "a", noon()), nil)
@@ -87,23 +78,22 @@ func TestAnIdempotencyKeyStandsForOneBodyOfOneCallerForItsLifetime(t *testing.T)
 	take := func(caller, key, body string) (record.Reply, error) {
 		return s.Replies.TakeKey(ctx, caller, key, body, 24*time.Hour)
 	}
-	must := func(caller, key, body string, want record.Reply) {
+	want := func(caller, key, body string, want record.Reply) {
 		t.Helper()
-		got, err := take(caller, key, body)
-		wantEqual(t, err, nil)
+		got := must.Get(take(caller, key, body))(t)
 		wantEqual(t, got.Status, want.Status)
 		wantEqual(t, string(got.Body), string(want.Body))
 	}
-	must("ann", "k", "b1", record.Reply{})
-	must("ann", "k", "b1", record.Reply{}) // the first one was not answered yet, or failed
+	want("ann", "k", "b1", record.Reply{})
+	want("ann", "k", "b1", record.Reply{}) // the first one was not answered yet, or failed
 	wantEqual(t, s.Replies.KeepReply(ctx, "ann", "k", record.Reply{Status: 201, Body: []byte("made")}), nil)
 	wantEqual(t, s.Replies.KeepReply(ctx, "ann", "k", record.Reply{Status: 200, Body: []byte("reused")}), nil)
-	must("ann", "k", "b1", record.Reply{Status: 201, Body: []byte("made")})
+	want("ann", "k", "b1", record.Reply{Status: 201, Body: []byte("made")})
 	_, err := take("ann", "k", "b2")
 	wantCode(t, err, fault.Conflict)
-	must("joe", "k", "b2", record.Reply{})
+	want("joe", "k", "b2", record.Reply{})
 	c.now = c.now.Add(24 * time.Hour)
-	must("ann", "k", "b2", record.Reply{})
+	want("ann", "k", "b2", record.Reply{})
 }
 
 func TestAnAgentsTokenIsKeptAsItIsAndCountsForNobodysSignIn(t *testing.T) {
@@ -113,11 +103,8 @@ func TestAnAgentsTokenIsKeptAsItIsAndCountsForNobodysSignIn(t *testing.T) {
 	k.Agent, k.Scopes, k.ExpiresAt = true, nil, noon().Add(24*time.Hour)
 	k.DryRun, k.ReadOnly = true, true
 	wantEqual(t, s.Access.InsertToken(ctx, k), nil)
-	got, found, err := s.Access.FindToken(ctx, k.Hash)
-	wantEqual(t, []any{err, found}, []any{nil, true})
-	wantEqual(t, got, k)
-	made, err := s.Access.AnyToken(ctx)
-	wantEqual(t, []any{err, made}, []any{nil, false})
+	wantEqual(t, found(s.Access.FindToken(ctx, k.Hash))(t), k)
+	wantEqual(t, must.Get(s.Access.AnyToken(ctx))(t), false)
 }
 
 func oauthClient(id string, made time.Time) access.Client {
@@ -151,16 +138,8 @@ func oauthGrant(id, client string) access.Grant {
 func granted(t *testing.T, s *Store, id, client string) access.Token {
 	t.Helper()
 	wantEqual(t, s.Access.InsertCode(t.Context(), oauthCode("code-"+id, client), noon()), nil)
-	made, used, err := s.Access.UseCode(
-		t.Context(),
-		"code-"+id,
-		oauthGrant(id, client),
-		func(got access.Token) record.Attempt {
-			return attempt("row-" + got.ID)
-		},
-	)
-	wantEqual(t, []any{used, err}, []any{true, nil})
-	return made
+	row := func(got access.Token) record.Attempt { return attempt("row-" + got.ID) }
+	return found(s.Access.UseCode(t.Context(), "code-"+id, oauthGrant(id, client), row))(t)
 }
 
 func TestClientsAreKeptAndTheOldestWithoutAGrantGoes(t *testing.T) {
@@ -169,17 +148,12 @@ func TestClientsAreKeptAndTheOldestWithoutAGrantGoes(t *testing.T) {
 	for i := range 4 {
 		c := oauthClient(fmt.Sprint("c", i), noon().Add(time.Duration(i)*time.Second))
 		wantEqual(t, s.Access.InsertClient(t.Context(), c, 4), nil)
-		got, found, err := s.Access.FindClient(t.Context(), c.ID)
-		wantEqual(t, []any{found, err}, []any{true, nil})
-		wantEqual(t, got, c)
+		wantEqual(t, found(s.Access.FindClient(t.Context(), c.ID))(t), c)
 	}
 	granted(t, s, "1", "c0") // it has a token
 	wantEqual(t, s.Access.InsertCode(t.Context(), oauthCode("waits", "c1"), noon()), nil)
-	wantEqual(
-		t,
-		s.Access.InsertClient(t.Context(), oauthClient("c4", noon().Add(5*time.Second)), 4, attempt("registered")),
-		nil,
-	)
+	fifth := oauthClient("c4", noon().Add(5*time.Second))
+	wantEqual(t, s.Access.InsertClient(t.Context(), fifth, 4, attempt("registered")), nil)
 	for id, want := range map[string]bool{"c0": true, "c1": true, "c2": false, "c3": true, "c4": true} {
 		_, found, err := s.Access.FindClient(t.Context(), id)
 		wantEqual(t, []any{id, found, err}, []any{id, want, nil})
@@ -189,8 +163,7 @@ func TestClientsAreKeptAndTheOldestWithoutAGrantGoes(t *testing.T) {
 	again := oauthClient("c4", noon().Add(time.Minute)) // as its document says by now
 	again.Name, again.Redirects = "Another name", []string{"https://a.example/"}
 	wantEqual(t, s.Access.InsertClient(t.Context(), again, 5), nil)
-	got, _, err := s.Access.FindClient(t.Context(), "c4")
-	wantEqual(t, []any{got, err}, []any{again, nil})
+	wantEqual(t, found(s.Access.FindClient(t.Context(), "c4"))(t), again)
 }
 
 func TestACodeIsKeptAndMadeATokenOfOnce(t *testing.T) {
@@ -198,42 +171,26 @@ func TestACodeIsKeptAndMadeATokenOfOnce(t *testing.T) {
 	s := openNew(t)
 	c := oauthCode("code", "c")
 	wantEqual(t, s.Access.InsertCode(t.Context(), c, noon(), attempt("allowed")), nil)
-	got, found, err := s.Access.FindCode(t.Context(), "code")
-	wantEqual(t, []any{found, err}, []any{true, nil})
-	wantEqual(t, got, c)
+	wantEqual(t, found(s.Access.FindCode(t.Context(), "code"))(t), c)
 
-	var made, rows atomic.Int64
-	var all sync.WaitGroup
-	for i := range 8 { // at once
-		all.Go(func() {
-			_, used, err := s.Access.UseCode(
-				t.Context(),
-				"code",
-				oauthGrant(fmt.Sprint("t", i), "c"),
-				func(access.Token) record.Attempt {
-					rows.Add(1)
-					return attempt(fmt.Sprint("row", i))
-				},
-			)
-			if err != nil {
-				t.Error(err)
-			}
-			if used {
-				made.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	wantEqual(t, []int64{made.Load(), rows.Load(), verify(t, s, "").Rows}, []int64{1, 1, 2})
-	tokens, err := s.Access.Tokens(t.Context())
-	wantEqual(t, []any{len(tokens), err}, []any{1, nil})
-	got, _, err = s.Access.FindCode(t.Context(), "code")
-	wantEqual(t, []any{got.Token.ID, err}, []any{tokens[0].ID, nil})
+	var rows atomic.Int64
+	made := together(t, 8, func(i int) (bool, error) {
+		row := func(access.Token) record.Attempt {
+			rows.Add(1)
+			return attempt(fmt.Sprint("row", i))
+		}
+		_, used, err := s.Access.UseCode(t.Context(), "code", oauthGrant(fmt.Sprint("t", i), "c"), row)
+		return used, err
+	})
+	wantEqual(t, []int64{made, rows.Load(), verify(t, s, "").Rows}, []int64{1, 1, 2})
+	tokens := must.Get(s.Access.Tokens(t.Context()))(t)
+	wantEqual(t, len(tokens), 1)
+	wantEqual(t, found(s.Access.FindCode(t.Context(), "code"))(t).Token.ID, tokens[0].ID)
 	wantEqual(t, []any{tokens[0].Client, tokens[0].ClientID, tokens[0].Grantor}, []any{"Claude", "c", "grantor"})
 
 	wantEqual(t, s.Access.InsertCode(t.Context(), oauthCode("later", "c"), noon().Add(time.Hour)), nil)
-	_, found, err = s.Access.FindCode(t.Context(), "code")
-	wantEqual(t, []any{found, err}, []any{false, nil}) // it is too old
+	_, ok, err := s.Access.FindCode(t.Context(), "code")
+	wantEqual(t, []any{ok, err}, []any{false, nil}) // it is too old
 }
 
 func TestTwinsGetANumber(t *testing.T) {
@@ -242,10 +199,8 @@ func TestTwinsGetANumber(t *testing.T) {
 	wantEqual(t, granted(t, s, "1", "c").Name, "ann by Claude")
 	wantEqual(t, granted(t, s, "2", "c").Name, "ann by Claude 2")
 	wantEqual(t, granted(t, s, "3", "c").Name, "ann by Claude 3")
-	ended, err := s.Access.EndGrant(t.Context(), "2", attempt("ended"))
-	wantEqual(t, []any{ended, err}, []any{true, nil})
-	ended, err = s.Access.EndGrant(t.Context(), "2", attempt("again"))
-	wantEqual(t, []any{ended, err}, []any{false, nil})
+	wantEqual(t, must.Get(s.Access.EndGrant(t.Context(), "2", attempt("ended")))(t), true)
+	wantEqual(t, must.Get(s.Access.EndGrant(t.Context(), "2", attempt("again")))(t), false)
 	wantEqual(t, granted(t, s, "4", "c").Name, "ann by Claude 2")
 }
 
@@ -259,34 +214,17 @@ func TestKeysOfAGrantAreGivenInPlaceOfTheLastOnesOnce(t *testing.T) {
 		wantEqual(t, []any{err, found && got.ID != "1"}, []any{nil, false})
 		return found
 	}
-	wantEqual(
-		t,
-		[]bool{has("access-1", noon()), has("access-1", noon().Add(time.Hour)), has("", noon()), has("refresh-1", noon())},
-		[]bool{true, false, false, false},
-	)
-	var rotated atomic.Int64
-	var all sync.WaitGroup
-	for i := range 8 { // at once
-		all.Go(func() {
-			yes, err := s.Access.Rotate(t.Context(), "1", "refresh-1", access.Keys{
-				Refresh: fmt.Sprint("r", i), RefreshUntil: noon().Add(time.Hour), Access: fmt.Sprint("a", i),
-				AccessUntil: noon().Add(2 * time.Hour)})
-			if err != nil {
-				t.Error(err)
-			}
-			if yes {
-				rotated.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	wantEqual(t, rotated.Load(), int64(1))
-	g, found, err := s.Access.FindGrant(t.Context(), "family-1")
-	wantEqual(t, []any{found, err, g.ClientID}, []any{true, nil, "c"})
+	wantEqual(t, []bool{has("access-1", noon()), has("access-1", noon().Add(time.Hour)), has("", noon()),
+		has("refresh-1", noon())}, []bool{true, false, false, false})
+	wantEqual(t, together(t, 8, func(i int) (bool, error) {
+		return s.Access.Rotate(t.Context(), "1", "refresh-1", access.Keys{
+			Refresh: fmt.Sprint("r", i), RefreshUntil: noon().Add(time.Hour), Access: fmt.Sprint("a", i),
+			AccessUntil: noon().Add(2 * time.Hour)})
+	}), int64(1))
+	g := found(s.Access.FindGrant(t.Context(), "family-1"))(t)
+	wantEqual(t, g.ClientID, "c")
 	wantEqual(t, []bool{has(g.Access, noon()), has("access-1", noon()), has("access-1", noon().Add(time.Hour))},
 		[]bool{true, true, false})
-	_, err = s.Access.EndGrant(t.Context(), "1")
-	wantEqual(t, err, nil)
-	yes, err := s.Access.Rotate(t.Context(), "1", g.Refresh, access.Keys{Refresh: "x", Access: "x"})
-	wantEqual(t, []any{yes, err}, []any{false, nil})
+	must.Get(s.Access.EndGrant(t.Context(), "1"))(t)
+	wantEqual(t, must.Get(s.Access.Rotate(t.Context(), "1", g.Refresh, access.Keys{Refresh: "x", Access: "x"}))(t), false)
 }

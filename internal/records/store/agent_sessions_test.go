@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func agentSession(id string) sessions.Record {
@@ -28,9 +29,7 @@ func agentSession(id string) sessions.Record {
 func begin(t testing.TB, s *Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := s.AgentSessions.BeginSession(context.Background(), agentSession(id)); err != nil {
-			t.Fatalf("BeginSession: %v (%v)", err, errCause(err))
-		}
+		must.Do(t, s.AgentSessions.BeginSession(context.Background(), agentSession(id)))
 	}
 }
 
@@ -38,20 +37,16 @@ func TestASessionIsKeptAsItWasSaved(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
 	begin(t, s, "a")
-	got, err := s.AgentSessions.Session(ctx, "a")
-	wantEqual(t, err, nil)
-	wantEqual(t, got, agentSession("a"))
+	wantEqual(t, must.Get(s.AgentSessions.Session(ctx, "a"))(t), agentSession("a"))
 
 	ended := agentSession("a")
 	ended.State, ended.EndedAt, ended.Report = sessions.StateSucceeded, noon().Add(time.Minute), "all is well"
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
-	got, err = s.AgentSessions.Session(ctx, "a")
-	wantEqual(t, err, nil)
-	wantEqual(t, got, ended)
+	wantEqual(t, must.Get(s.AgentSessions.Session(ctx, "a"))(t), ended)
 
 	wantCode(t, s.AgentSessions.BeginSession(ctx, agentSession("a")), fault.Internal)
 	wantCode(t, s.AgentSessions.SaveSession(ctx, agentSession("b")), fault.NotFound)
-	_, err = s.AgentSessions.Session(ctx, "b")
+	_, err := s.AgentSessions.Session(ctx, "b")
 	wantCode(t, err, fault.NotFound)
 }
 
@@ -63,8 +58,7 @@ func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
 	}
 	var seen []string
 	for before := ""; ; before = seen[len(seen)-1] {
-		page, err := s.AgentSessions.Sessions(ctx, sessions.Query{Before: before, Limit: 2})
-		wantEqual(t, err, nil)
+		page := must.Get(s.AgentSessions.Sessions(ctx, sessions.Query{Before: before, Limit: 2}))(t)
 		for _, r := range page {
 			seen = append(seen, r.ID)
 		}
@@ -73,9 +67,7 @@ func TestSessionsAreListedPageByPageNewestFirst(t *testing.T) {
 		}
 	}
 	wantEqual(t, seen, []string{"4", "3", "2", "1", "0"})
-	all, err := s.AgentSessions.Sessions(ctx, sessions.Query{})
-	wantEqual(t, err, nil)
-	wantEqual(t, len(all), 5)
+	wantEqual(t, len(must.Get(s.AgentSessions.Sessions(ctx, sessions.Query{}))(t)), 5)
 }
 
 func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
@@ -89,15 +81,9 @@ func TestEventsAreReadFromWhereAReaderLeftOff(t *testing.T) {
 	}
 	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", events[:2]), nil)
 	wantEqual(t, s.AgentSessions.AppendEvents(ctx, "a", events[2:]), nil)
-	got, err := s.AgentSessions.SessionEvents(ctx, "a", 0)
-	wantEqual(t, err, nil)
-	wantEqual(t, got, events)
-	got, err = s.AgentSessions.SessionEvents(ctx, "a", 2)
-	wantEqual(t, err, nil)
-	wantEqual(t, got, events[2:])
-	got, err = s.AgentSessions.SessionEvents(ctx, "b", 0)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(got), 0)
+	wantEqual(t, must.Get(s.AgentSessions.SessionEvents(ctx, "a", 0))(t), events)
+	wantEqual(t, must.Get(s.AgentSessions.SessionEvents(ctx, "a", 2))(t), events[2:])
+	wantEqual(t, len(must.Get(s.AgentSessions.SessionEvents(ctx, "b", 0))(t)), 0)
 	if err := s.AgentSessions.AppendEvents(ctx, "a", events[:1]); err == nil {
 		t.Error("an event was kept twice")
 	}
@@ -118,27 +104,20 @@ func TestEveryAttemptAndProposalKnowsItsSession(t *testing.T) {
 		recordAttempts(t, s, a)
 	}
 	recordAttempts(t, s, attempt("of nobody"))
-	counts, err := s.AgentSessions.SessionCounts(ctx, "mine")
-	wantEqual(t, err, nil)
+	counts := must.Get(s.AgentSessions.SessionCounts(ctx, "mine"))(t)
 	wantEqual(t, counts, sessions.Counts{Opened: 1, Reused: 1, DryRun: 1, Refused: 2, Failed: 1})
 	for _, none := range []string{"other", ""} {
-		counts, err = s.AgentSessions.SessionCounts(ctx, none)
-		wantEqual(t, err, nil)
+		counts = must.Get(s.AgentSessions.SessionCounts(ctx, none))(t)
 		wantEqual(t, counts, sessions.Counts{})
 	}
-	found, err := s.History.Attempts(ctx, record.AttemptQuery{Session: "mine"})
-	wantEqual(t, err, nil)
+	found := must.Get(s.History.Attempts(ctx, record.AttemptQuery{Session: "mine"}))(t)
 	wantEqual(t, []any{len(found), found[0].Session}, []any{6, "mine"})
-	of, err := s.History.AttemptsOf(ctx, "of nobody")
-	wantEqual(t, err, nil)
-	wantEqual(t, of[0].Session, "")
+	wantEqual(t, must.Get(s.History.AttemptsOf(ctx, "of nobody"))(t)[0].Session, "")
 
 	p := proposal("p", "checks/a.md")
 	p.Session = "mine"
 	reserve(t, s, p, 0)
-	kept, err := s.History.Proposal(ctx, "p")
-	wantEqual(t, err, nil)
-	wantEqual(t, kept.Session, "mine")
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "p"))(t).Session, "mine")
 	wantEqual(t, verify(t, s, "").Problem, "")
 }
 
@@ -154,25 +133,16 @@ func TestSessionsOfEndedProcessesAreClosedAsInterrupted(t *testing.T) {
 	a := attempt("r")
 	a.Session, a.Outcome = "lost", record.OutcomeOpened
 	recordAttempts(t, other, a)
-	closed, err := s.AgentSessions.CloseInterrupted(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(closed), 0)
+	wantEqual(t, len(must.Get(s.AgentSessions.CloseInterrupted(ctx))(t)), 0)
 
 	var name string
-	if err := readerOf(s).QueryRow("SELECT process FROM agent_sessions WHERE id = 'lost'").Scan(&name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, readerOf(s).QueryRow("SELECT process FROM agent_sessions WHERE id = 'lost'").Scan(&name))
 	wantEqual(t, other.Close(), nil)
 	waitUntilEnded(t, s, name)
-	closed, err = s.AgentSessions.CloseInterrupted(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, closed, []string{"lost"})
-	lost, err := s.AgentSessions.Session(ctx, "lost")
-	wantEqual(t, err, nil)
+	wantEqual(t, must.Get(s.AgentSessions.CloseInterrupted(ctx))(t), []string{"lost"})
+	lost := must.Get(s.AgentSessions.Session(ctx, "lost"))(t)
 	wantEqual(t, []any{lost.State, lost.EndedAt, lost.Counts.Opened}, []any{sessions.StateInterrupted, noon(), 1})
-	alive, err := s.AgentSessions.Session(ctx, "alive")
-	wantEqual(t, err, nil)
-	wantEqual(t, alive.State, sessions.StateRunning)
+	wantEqual(t, must.Get(s.AgentSessions.Session(ctx, "alive"))(t).State, sessions.StateRunning)
 }
 
 func TestSessionsAreFoundByWhatTheyAre(t *testing.T) {
@@ -245,12 +215,8 @@ func TestTheVersionOfSessionsChangesWithThem(t *testing.T) {
 		wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
 		changed(id + " ended")
 	}
-	last, err := s.AgentSessions.LastSessionEvent(ctx, "a")
-	wantEqual(t, err, nil)
-	wantEqual(t, last, 3)
-	last, err = s.AgentSessions.LastSessionEvent(ctx, "none")
-	wantEqual(t, err, nil)
-	wantEqual(t, last, 0)
+	wantEqual(t, must.Get(s.AgentSessions.LastSessionEvent(ctx, "a"))(t), 3)
+	wantEqual(t, must.Get(s.AgentSessions.LastSessionEvent(ctx, "none"))(t), 0)
 }
 
 func TestASessionIsAskedToStopWhileItRuns(t *testing.T) {
@@ -258,15 +224,11 @@ func TestASessionIsAskedToStopWhileItRuns(t *testing.T) {
 	ctx, s := t.Context(), openNew(t)
 	r := sessions.Record{ID: "one", StartedAt: noon(), Ending: sessions.Ending{State: sessions.StateRunning}}
 	wantEqual(t, s.AgentSessions.BeginSession(ctx, r), nil)
-	asked, err := s.AgentSessions.StopAsked(ctx, "one")
-	wantEqual(t, err, nil)
-	wantEqual(t, asked, false)
+	wantEqual(t, must.Get(s.AgentSessions.StopAsked(ctx, "one"))(t), false)
 	wantCode(t, s.AgentSessions.AskStop(ctx, "two"), fault.NotFound)
 	wantEqual(t, s.AgentSessions.AskStop(ctx, "one"), nil)
 	wantEqual(t, s.AgentSessions.AskStop(ctx, "one"), nil)
-	asked, err = s.AgentSessions.StopAsked(ctx, "one")
-	wantEqual(t, err, nil)
-	wantEqual(t, asked, true)
+	wantEqual(t, must.Get(s.AgentSessions.StopAsked(ctx, "one"))(t), true)
 	r.State = sessions.StateCancelled
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
 	wantCode(t, s.AgentSessions.AskStop(ctx, "one"), fault.NotFound)
@@ -326,15 +288,13 @@ func TestTheJournalKeepsTheNewestEntriesInTheirOrder(t *testing.T) {
 	journal := s.AgentSessions.AppendJournal
 	wantEqual(t, journal(ctx, noting("b"), noon(), []string{"backup: 41 minutes", "nul \x00 and \xff"}), nil)
 	wantEqual(t, journal(ctx, noting("a"), noon().Add(-time.Hour), []string{"backup: 40 minutes"}), nil)
-	all, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
-	wantEqual(t, err, nil)
+	all := must.Get(s.AgentSessions.Journal(ctx, sessions.JournalQuery{}))(t)
 	wantEqual(t, all, []sessions.JournalEntry{
 		{Session: "b", Time: noon(), Text: "nul \x00 and \xff", Actor: noting("b")},
 		{Session: "b", Time: noon(), Text: "backup: 41 minutes", Actor: noting("b")},
 		{Session: "a", Time: noon().Add(-time.Hour), Text: "backup: 40 minutes", Actor: noting("a")},
 	})
-	of, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{Session: "a", Limit: 1})
-	wantEqual(t, err, nil)
+	of := must.Get(s.AgentSessions.Journal(ctx, sessions.JournalQuery{Session: "a", Limit: 1}))(t)
 	wantEqual(t, of, all[2:])
 
 	for i := range sessions.MaxJournal / 20 {
@@ -346,8 +306,7 @@ func TestTheJournalKeepsTheNewestEntriesInTheirOrder(t *testing.T) {
 		}
 		wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting(id), noon(), texts), nil)
 	}
-	all, err = s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
-	wantEqual(t, err, nil)
+	all = must.Get(s.AgentSessions.Journal(ctx, sessions.JournalQuery{}))(t)
 	wantEqual(t, []any{len(all), all[0].Text, all[len(all)-1].Text}, []any{sessions.MaxJournal, "9 19", "0 0"})
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM agent_journal"), sessions.MaxJournal)
 
@@ -401,15 +360,12 @@ func TestWhatSessionsUsedIsSummedByDayAndTier(t *testing.T) {
 			CostSource: source,
 		}}
 	}
-	got, err := s.AgentSessions.UsageByDay(ctx, yesterday)
-	wantEqual(t, err, nil)
-	wantEqual(t, got, []sessions.UsageGroup{
+	wantEqual(t, must.Get(s.AgentSessions.UsageByDay(ctx, yesterday))(t), []sessions.UsageGroup{
 		day(noon(), 2, 1, 1, sessions.CostUnknown), day(yesterday, 1, 2, 5, sessions.CostEstimate),
 		day(yesterday, 3, 1, 0, ""),
 	})
 
-	got, err = s.AgentSessions.UsageOfEnded(ctx)
-	wantEqual(t, err, nil)
+	got := must.Get(s.AgentSessions.UsageOfEnded(ctx))(t)
 	var states []string
 	for _, g := range got {
 		states = append(states, fmt.Sprint(g.State, g.Tier, g.Sessions, g.InputTokens, g.CostSource))
@@ -426,8 +382,7 @@ func TestWhatAnInterruptedSessionUsedCounts(t *testing.T) {
 	r.State = sessions.StateInterrupted
 	wantEqual(t, s.AgentSessions.BeginSession(ctx, agentSession("a")), nil)
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
-	got, err := s.AgentSessions.UsageOfEnded(ctx)
-	wantEqual(t, err, nil)
+	got := must.Get(s.AgentSessions.UsageOfEnded(ctx))(t)
 	wantEqual(t, got, []sessions.UsageGroup{{Tier: 1, State: sessions.StateInterrupted, Sessions: 1, Usage: r.Usage}})
 }
 
@@ -458,8 +413,7 @@ func TestTheEndsOfTheScheduleAreCountedAndChangesReported(t *testing.T) {
 			wantEqual(t, s.AgentSessions.SaveSession(ctx, r), nil)
 		}
 	}
-	got, err := s.AgentSessions.ScheduledSessions(ctx)
-	wantEqual(t, err, nil)
+	got := must.Get(s.AgentSessions.ScheduledSessions(ctx))(t)
 	if got.Last != "" || !got.LastGood.IsZero() || got.Behind(time.Hour, now) {
 		t.Errorf("of an empty store: %+v", got)
 	}
@@ -472,8 +426,7 @@ func TestTheEndsOfTheScheduleAreCountedAndChangesReported(t *testing.T) {
 	run("g", sessions.TriggerSchedule, sessions.StateSkipped, sessions.CauseBusy)
 	run("h", sessions.TriggerSchedule, sessions.StateFailed, sessions.CauseLogin)
 	run("i", sessions.TriggerSchedule, sessions.StateFailed, "")
-	got, err = s.AgentSessions.ScheduledSessions(ctx)
-	wantEqual(t, err, nil)
+	got = must.Get(s.AgentSessions.ScheduledSessions(ctx))(t)
 	wantEqual(t, got.Ended, map[sessions.State]int64{sessions.StateSucceeded: 1, sessions.StateFailed: 2})
 	wantEqual(t, got.Skipped, map[sessions.Cause]int64{sessions.CauseRefused: 4, sessions.CauseBusy: 1})
 	if !got.LastGood.Equal(good) || got.Last != sessions.StateFailed || got.Cause != "" || !got.LastAt.Equal(now) ||
@@ -481,7 +434,5 @@ func TestTheEndsOfTheScheduleAreCountedAndChangesReported(t *testing.T) {
 		t.Errorf("%+v, want a last good one at %s", got, good)
 	}
 	wantEqual(t, told, []string{"a", "b", "c", "g", "h", "i"})
-	counts, err := s.Outbox.NoticeCounts(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, counts.Pending, len(told))
+	wantEqual(t, must.Get(s.Outbox.NoticeCounts(ctx))(t).Pending, len(told))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // varied is the i-th of a mixed lot of attempts.
@@ -36,20 +37,12 @@ func recordVaried(t testing.TB, s *Store, n int) {
 }
 
 func seqs(rows []record.RecordedAttempt) string {
-	var out []string
-	for _, r := range rows {
-		out = append(out, fmt.Sprint(r.Seq))
-	}
-	return strings.Join(out, " ")
+	return strings.Join(each(rows, func(r record.RecordedAttempt) string { return fmt.Sprint(r.Seq) }), " ")
 }
 
 func attempts(t testing.TB, s *Store, q record.AttemptQuery) []record.RecordedAttempt {
 	t.Helper()
-	rows, err := s.History.Attempts(context.Background(), q)
-	if err != nil {
-		t.Fatalf("%v (%v)", err, errCause(err))
-	}
-	return rows
+	return must.Get(s.History.Attempts(context.Background(), q))(t)
 }
 
 func TestAttemptsAreFilteredByWhatTheRecordSays(t *testing.T) {
@@ -127,8 +120,7 @@ func TestAnAttemptSaysWhatBecameOfItsProposal(t *testing.T) {
 	wantEqual(t, seqs(rows), "3 2 1")
 	wantEqual(t, []record.ProposalState{rows[0].State, rows[1].State, rows[2].State},
 		[]record.ProposalState{"", record.StateOpened, record.StateOpened})
-	of, err := s.History.AttemptsOf(ctx, "r1")
-	wantEqual(t, err, nil)
+	of := must.Get(s.History.AttemptsOf(ctx, "r1"))(t)
 	wantEqual(t, seqs(of), "1 2")
 	wantEqual(t, of[1].PrevHash, of[0].Hash)
 }
@@ -145,23 +137,16 @@ func TestAttemptsAreFilteredByTheStateOfTheirPullRequests(t *testing.T) {
 	other := attempt("r4") // refused because of #1
 	other.PRNumber = 1
 	recordAttempts(t, s, other)
-	r := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1})
+	r := recordOf(t, s, pullKey(1))
 	r.State = gitprovider.StateMerged
-	ok, err := s.Pulls.SeePull(t.Context(), r, nil)
-	wantEqual(t, []any{ok, err}, []any{true, nil})
+	wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), r, nil))(t), true)
 	for state, want := range map[record.PullState]string{
 		"": "4 3 2 1", gitprovider.StateMerged: "1", gitprovider.StateOpen: "3 2", gitprovider.StateClosed: "",
 		record.StateGone: "",
 	} {
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state})), want)
 		wantEqual(t, seqs(attempts(t, s, record.AttemptQuery{Pull: state, Search: "disk"})), want)
-		rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Pull: state})
-		wantEqual(t, err, nil)
-		var got []string
-		for _, row := range rows {
-			got = append(got, fmt.Sprint(row.Seq))
-		}
-		wantEqual(t, strings.Join(got, " "), want)
+		wantEqual(t, seqs(must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Pull: state}))(t)), want)
 	}
 }
 
@@ -193,9 +178,7 @@ func BenchmarkAttemptsOf100k(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := s.History.Attempts(context.Background(), q); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(s.History.Attempts(context.Background(), q))(b)
 			}
 		})
 	}
@@ -217,8 +200,7 @@ func TestOfRefusedChangesTheNewestAreKept(t *testing.T) {
 		wantEqual(t, s.Ledger.Record(ctx, refusal(i), nil), nil)
 	}
 	for i, there := range map[int]bool{0: false, more - 1: false, more: true, kept + more - 1: true} {
-		got, err := s.History.Wanted(ctx, fmt.Sprintf("r%05d", i))
-		wantEqual(t, err, nil)
+		got := must.Get(s.History.Wanted(ctx, fmt.Sprintf("r%05d", i)))(t)
 		if (got != nil) != there || there && got.Body.Text != fmt.Sprint(i) {
 			t.Errorf("%d: %+v", i, got)
 		}
@@ -239,8 +221,7 @@ func TestAttemptsAreCountedByDay(t *testing.T) {
 		wantEqual(t, s.Ledger.Record(ctx, a, nil), nil)
 	}
 	for since, want := range map[int]int{-1: 6, 0: 6, 1: 5, 2: 3, 3: 0} {
-		got, err := s.History.RefusalsByGate(ctx, noon().AddDate(0, 0, since))
-		wantEqual(t, err, nil)
+		got := must.Get(s.History.RefusalsByGate(ctx, noon().AddDate(0, 0, since)))(t)
 		total := 0
 		for _, g := range got {
 			wantEqual(t, g.Gate, record.GateScope)
@@ -248,8 +229,7 @@ func TestAttemptsAreCountedByDay(t *testing.T) {
 		}
 		wantEqual(t, total, want)
 	}
-	got, err := s.History.OutcomesByDay(ctx, noon().AddDate(0, 0, 1).Add(11*time.Hour))
-	wantEqual(t, err, nil)
+	got := must.Get(s.History.OutcomesByDay(ctx, noon().AddDate(0, 0, 1).Add(11*time.Hour)))(t)
 	day := noon().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	wantEqual(t, got, []record.OutcomeCount{
 		{Day: day, Outcome: record.OutcomeRefused, Count: 2}, {Day: day, Outcome: record.OutcomeReused, Count: 1},
@@ -273,8 +253,7 @@ func TestEndsOfPullRequestsCountByDay(t *testing.T) {
 		wantEqual(t, s.Ledger.Record(ctx, record.Attempt{Time: noon(), Action: one.action, Outcome: one.outcome,
 			Door: record.DoorWeb, RequestID: one.action}, nil), nil)
 	}
-	got, err := s.History.OutcomesByDay(ctx, noon())
-	wantEqual(t, err, nil)
+	got := must.Get(s.History.OutcomesByDay(ctx, noon()))(t)
 	day := noon().Truncate(24 * time.Hour)
 	wantEqual(t, got, []record.OutcomeCount{{Day: day, Outcome: record.EndedClosed, Count: 2},
 		{Day: day, Outcome: record.EndedMerged, Count: 2}})
@@ -298,8 +277,7 @@ func TestASearchFindsPartsOfTitlesAndPaths(t *testing.T) {
 		"": "dcba", "d": "dcba", "zz": "", "zzz": "", `"`: "dcba", `"""`: "", "_": "b", "%": "a", "s/d.md": "d",
 	} {
 		q := record.AttemptQuery{Search: part}
-		rows, err := s.History.Attempts(ctx, q)
-		wantEqual(t, err, nil)
+		rows := must.Get(s.History.Attempts(ctx, q))(t)
 		got := ""
 		for _, r := range rows {
 			got += r.RequestID
@@ -311,17 +289,11 @@ func TestASearchFindsPartsOfTitlesAndPaths(t *testing.T) {
 			continue
 		}
 		q.Limit, q.Before = 1, rows[0].Seq
-		next, err := s.History.Attempts(ctx, q)
-		wantEqual(t, err, nil)
-		wantEqual(t, next[0].RequestID, want[1:2])
+		wantEqual(t, must.Get(s.History.Attempts(ctx, q))(t)[0].RequestID, want[1:2])
 		q.Gate, q.Repo, q.Outcome = record.GateScope, rows[0].Owner+"/"+rows[0].Repo, rows[0].Outcome
-		next, err = s.History.Attempts(ctx, q)
-		wantEqual(t, err, nil)
-		wantEqual(t, next[0].RequestID, want[1:2])
+		wantEqual(t, must.Get(s.History.Attempts(ctx, q))(t)[0].RequestID, want[1:2])
 		q.Repo = "nobody/nothing"
-		next, err = s.History.Attempts(ctx, q)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(next), 0)
+		wantEqual(t, len(must.Get(s.History.Attempts(ctx, q))(t)), 0)
 	}
 }
 
@@ -331,27 +303,19 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	dry := func(id, digest string, at time.Time) {
 		p := proposal(id)
 		p.State, p.Digest, p.CreatedAt = record.StateDryRun, digest, at
-		if err := s.Ledger.Record(ctx, attempt(id), &p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Ledger.Record(ctx, attempt(id), &p))
 	}
 	dry("old", "d0", noon().Add(-time.Hour))
 	dry("a", "d1", noon())
 	dry("b", "d2", noon().Add(time.Minute))
 	waiting := func() (ids string) {
-		found, err := s.History.WaitingDryRuns(ctx, noon())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range found {
+		for _, p := range must.Get(s.History.WaitingDryRuns(ctx, noon()))(t) {
 			ids += p.ID + " "
 		}
 		return ids
 	}
 	oldest := func(since time.Time) time.Time {
-		at, err := s.History.OldestDryRun(ctx, since)
-		wantEqual(t, err, nil)
-		return at
+		return must.Get(s.History.OldestDryRun(ctx, since))(t)
 	}
 	wantEqual(t, waiting(), "b a ")
 	wantEqual(t, oldest(noon()), noon())
@@ -364,9 +328,7 @@ func TestADryRunWaitsUntilItsChangeIsTakenUp(t *testing.T) {
 	wantEqual(t, oldest(noon().Add(time.Hour)), time.Time{})
 
 	for provider, want := range map[string]bool{p.Provider: true, "gitea": false} {
-		used, err := s.History.Proposed(ctx, provider)
-		wantEqual(t, err, nil)
-		wantEqual(t, used, want)
+		wantEqual(t, must.Get(s.History.Proposed(ctx, provider))(t), want)
 	}
 	repos, err := s.History.Repositories(ctx)
 	if err != nil || len(repos) != 1 || repos[0] != (record.RepoName{Provider: p.Provider, Owner: p.Owner, Name: p.Repo}) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
@@ -44,9 +45,7 @@ func TestABackupHoldsWhatWasThereWhileOthersWrite(t *testing.T) {
 		wantEqual(t, copied, []string{"key"})
 		wantEqual(t, content(t, filepath.Join(folder, "key")), "secret")
 		for path, want := range map[string]fs.FileMode{"": fs.ModeDir | 0o700, databaseName: 0o600, "key": 0o600} {
-			info, err := os.Stat(filepath.Join(folder, path))
-			wantEqual(t, err, nil)
-			wantEqual(t, info.Mode(), want)
+			wantEqual(t, must.Get(os.Stat(filepath.Join(folder, path)))(t).Mode(), want)
 		}
 		restored := open(t, folder, Options{})
 		wantEqual(t, verify(t, restored, report.Head), record.AuditReport{
@@ -66,9 +65,7 @@ func TestABackupIsNotWrittenOverAnything(t *testing.T) {
 	t.Cleanup(func() { _ = l.Close() })
 	dir := t.TempDir()
 	there := write(t, dir, "there", "kept")
-	if err := os.Mkdir(filepath.Join(dir, "running"+partialSuffix), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "running"+partialSuffix), 0o700))
 	for path, want := range map[string]fault.Code{
 		there: fault.Conflict, filepath.Join(dir, "running"): fault.Conflict,
 		filepath.Join(there, "x"): fault.Misconfigured, filepath.Join(dir, "none", "x"): fault.NotFound,
@@ -103,9 +100,5 @@ func TestABackupOfAnAuditThatIsNotWholeIsRefused(t *testing.T) {
 
 func content(t testing.TB, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(must.Get(os.ReadFile(path))(t))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func BenchmarkOpenExisting(b *testing.B) {
@@ -27,13 +28,7 @@ func BenchmarkOpenNew(b *testing.B) {
 
 func openAndClose(b *testing.B, place string) {
 	b.Helper()
-	s, err := openPlace(context.Background(), place, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, must.Get(openPlace(context.Background(), place, Options{}))(b).Close())
 }
 
 func BenchmarkRecord(b *testing.B) {
@@ -165,9 +160,7 @@ func BenchmarkAuditPageOf100k(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := s.Audit.Page(context.Background(), q); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(s.Audit.Page(context.Background(), q))(b)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func agentConnection(id, token string) record.Connection {
@@ -17,15 +18,12 @@ func agentConnection(id, token string) record.Connection {
 
 func connected(t *testing.T, s *Store) []record.Connection {
 	t.Helper()
-	open, err := s.Connections().Connections(context.Background())
-	wantEqual(t, err, nil)
-	return open
+	return must.Get(s.Connections().Connections(context.Background()))(t)
 }
 
 func heed(t *testing.T, s *Store, id string, calls int) (known, cut bool) {
 	t.Helper()
-	all, err := s.Connections().HeedConnections(context.Background(), map[string]int{id: calls})
-	wantEqual(t, err, nil)
+	all := must.Get(s.Connections().HeedConnections(context.Background(), map[string]int{id: calls}))(t)
 	cut, known = all[id]
 	return known, cut
 }
@@ -35,8 +33,7 @@ func TestAConnectionIsListedWhileItIsOpen(t *testing.T) {
 	ctx, place := context.Background(), emptyPlace(t)
 	s, other := open(t, place, Options{Now: noon}), open(t, place, Options{Now: noon})
 	wantEqual(t, len(connected(t, s)), 0)
-	before, err := other.Connections().ConnectionsVersion(ctx)
-	wantEqual(t, err, nil)
+	before := must.Get(other.Connections().ConnectionsVersion(ctx))(t)
 	wantEqual(t, s.Connections().OpenConnection(ctx, agentConnection("a", "laptop")), nil)
 	wantEqual(t, connected(t, other), []record.Connection{agentConnection("a", "laptop")})
 	if after, err := other.Connections().ConnectionsVersion(ctx); err != nil || after == before {
@@ -60,9 +57,7 @@ func TestAPersonCutsAConnectionOff(t *testing.T) {
 	row := attempt("cut")
 	wantCode(t, other.Connections().CutConnection(ctx, "b", "ann", row), fault.NotFound)
 	wantEqual(t, verify(t, s, "").Rows, int64(0))
-	cuts, err := s.Connections().LastCuts(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(cuts), 0)
+	wantEqual(t, len(must.Get(s.Connections().LastCuts(ctx))(t)), 0)
 
 	wantEqual(t, other.Connections().CutConnection(ctx, "a", "ann", row), nil)
 	now = now.Add(time.Minute)
@@ -76,9 +71,7 @@ func TestAPersonCutsAConnectionOff(t *testing.T) {
 
 	wantEqual(t, s.Connections().CloseConnection(ctx, "a"), nil)
 	wantEqual(t, len(connected(t, s)), 0)
-	cuts, err = s.Connections().LastCuts(ctx) // it is known after the end
-	wantEqual(t, err, nil)
-	wantEqual(t, cuts["laptop"].UTC(), noon())
+	wantEqual(t, must.Get(s.Connections().LastCuts(ctx))(t)["laptop"].UTC(), noon()) // it is known after the end
 	wantCode(t, other.Connections().CutConnection(ctx, "a", "ann"), fault.NotFound)
 
 	now = now.Add(2 * keepCut)
@@ -96,17 +89,14 @@ func TestConnectionsOfAKilledProcessAreNotListed(t *testing.T) {
 	}
 	wantEqual(t, other.Connections().CutConnection(ctx, "b", "ann"), nil)
 	const ofConnections = "SELECT process FROM agent_connections ORDER BY id"
-	locks, err := selectOf(ctx, other.db, scanText, ofConnections)
-	wantEqual(t, err, nil)
+	locks := must.Get(selectOf(ctx, other.db, scanText, ofConnections))(t)
 	wantEqual(t, s.Close(), nil)
 	for _, lock := range locks {
 		waitUntilEnded(t, other, lock)
 	}
 	wantCode(t, other.Connections().CutConnection(ctx, "a", "ann"), fault.NotFound)
 	wantEqual(t, len(connected(t, other)), 0)
-	cuts, err := other.Connections().LastCuts(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, cuts["laptop"].UTC(), noon())
+	wantEqual(t, must.Get(other.Connections().LastCuts(ctx))(t)["laptop"].UTC(), noon())
 	known, _ := heed(t, other, "a", 0) // so that one that lives after all is recorded again
 	wantEqual(t, known, false)
 }
@@ -122,9 +112,7 @@ func TestACutHoldsForTheWholeSessionAtOnce(t *testing.T) {
 	}
 	cut := func(id, session string) bool {
 		t.Helper()
-		is, err := s.Connections().IsCut(ctx, id, session)
-		wantEqual(t, err, nil)
-		return is
+		return must.Get(s.Connections().IsCut(ctx, id, session))(t)
 	}
 	wantEqual(t, []bool{cut("a", "s1"), cut("d", ""), cut("unknown", "")}, []bool{false, false, false})
 	wantEqual(t, other.Connections().CutConnection(ctx, "a", "ann", attempt("cut a")), nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // vectorHash is the output of sha256sum for testdata/audit-vector.txt.
@@ -37,10 +38,7 @@ func vectorAttempt() record.Attempt {
 
 func TestTheEncodingIsTheDocumentedOne(t *testing.T) {
 	t.Parallel()
-	want, err := os.ReadFile("testdata/audit-vector.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile("testdata/audit-vector.txt"))(t)
 	row := newAuditRow(2, strings.Repeat("0123456789abcdef", 4), vectorAttempt())
 	wantEqual(t, string(row.hashedText()), string(want))
 	wantEqual(t, row.Hash, vectorHash)
@@ -101,9 +99,7 @@ func TestWhatIsCutStaysDifferent(t *testing.T) {
 	}
 	copied := record.Attempt{Paths: lists(maxPaths+2, "a")}
 	var stored textList
-	if err := stored.Scan(encodePaths(copied.Paths, boundsOf(""))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stored.Scan(encodePaths(copied.Paths, boundsOf(""))))
 	tests["a copy of the mark of a list"] = [2]record.Attempt{copied, {Paths: stored}}
 	for name, pair := range tests {
 		if newAuditRow(1, genesisHash, pair[0]).Hash == newAuditRow(1, genesisHash, pair[1]).Hash {
@@ -132,9 +128,7 @@ func FuzzAuditEncoding(f *testing.F) {
 			}
 		}
 		back := auditRow{columns: rowA.columns}
-		if err := back.decodeColumns(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, back.decodeColumns())
 		if max(len(s1), len(s2), len(s3)) <= maxWord {
 			wantEqual(t, back.Attempt, a)
 		}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // testDatabase names the variable with the URL of a PostgreSQL server for tests, as an administrator.
@@ -69,11 +71,7 @@ func changed(t testing.TB, text string, change func(*url.URL)) string {
 // connect is one connection that has nothing to do with ours, as another program would make one.
 func connect(t testing.TB, text string) *sql.DB {
 	t.Helper()
-	config, err := pgx.ParseConfig(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*must.Get(pgx.ParseConfig(text))(t))
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -232,13 +230,8 @@ func readerOf(s *Store) *sql.DB { return s.db.conn.engine.(*postgresEngine).read
 // holdWriteLock begins a transaction of another program that keeps ours from writing until release is called.
 func holdWriteLock(t testing.TB, s *Store) (release func()) {
 	t.Helper()
-	tx, err := raw(t, s).Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(writeLock, applicationID); err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(raw(t, s).Begin())(t)
+	must.Get(tx.Exec(writeLock, applicationID))(t)
 	return func() { _ = tx.Rollback() }
 }
 
@@ -277,9 +270,7 @@ func runEngineChild(_ context.Context, part string, _ []string) error {
 
 func versionAt(t testing.TB, place string) (version int) {
 	t.Helper()
-	if err := rawPlace(t, place).QueryRow("SELECT MAX(version_id) FROM " + versionTable).Scan(&version); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rawPlace(t, place).QueryRow("SELECT MAX(version_id) FROM "+versionTable).Scan(&version))
 	return version
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The tests of this package run on the engine that this file or engine_postgres_test.go names; the build tag chooses.
@@ -48,17 +50,10 @@ func emptyPlace(t testing.TB) string {
 			emptyDatabase.data, emptyDatabase.err = os.ReadFile(s.Path())
 		}
 	})
+	must.Do(t, emptyDatabase.err)
 	dir := newPlace(t)
-	err := emptyDatabase.err
-	if err == nil {
-		err = os.Mkdir(dir, dirMode)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, databaseName), emptyDatabase.data, fileMode)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, dirMode))
+	must.Do(t, os.WriteFile(filepath.Join(dir, databaseName), emptyDatabase.data, fileMode))
 	return dir
 }
 
@@ -133,41 +128,30 @@ func runEngineChild(ctx context.Context, part string, args []string) error {
 
 func versionAt(t testing.TB, place string) (version int) {
 	t.Helper()
-	if err := rawFile(t, filepath.Join(place, databaseName)).QueryRow("PRAGMA user_version").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rawFile(t, filepath.Join(place, databaseName)).QueryRow("PRAGMA user_version").Scan(&version))
 	return version
 }
 
 // freePages is how many pages of the file hold nothing.
 func freePages(t testing.TB, s *Store) (n int) {
 	t.Helper()
-	if err := raw(t, s).QueryRow("PRAGMA freelist_count").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, raw(t, s).QueryRow("PRAGMA freelist_count").Scan(&n))
 	return n
 }
 
 func write(t testing.TB, dir, name, content string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
 // overwrite puts n bytes of rubbish at the offset.
 func overwrite(t testing.TB, path string, offset int64, n int) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 	defer func() { _ = f.Close() }()
-	if _, err := f.WriteAt(bytes.Repeat([]byte{0xa5}, n), offset); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(bytes.Repeat([]byte{0xa5}, n), offset))(t)
 }
 
 // snapshot is the content of the database file in dir.
@@ -181,10 +165,7 @@ func snapshot(dir string) []byte {
 
 func rawFile(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", path))(t)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -194,12 +175,8 @@ func rawFile(t testing.TB, path string) *sql.DB {
 func change(t testing.TB, dir string, statements ...string) {
 	t.Helper()
 	s := open(t, dir, Options{})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	db := rawFile(t, s.Path())
 	mustExec(t, db, statements...)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 }

@@ -5,22 +5,20 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestPositionGrowsWithEveryRecord(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), openNew(t)
-	before, err := s.History.Position(ctx)
-	wantEqual(t, err, nil)
+	before := must.Get(s.History.Position(ctx))(t)
 	recordAttempts(t, s, attempt("1"))
-	after, err := s.History.Position(ctx)
-	wantEqual(t, err, nil)
+	after := must.Get(s.History.Position(ctx))(t)
 	if after <= before {
 		t.Fatalf("position %d after %d", after, before)
 	}
@@ -39,21 +37,17 @@ func TestByDigestReturnsTheNewestFirstAndLiveReservationsToo(t *testing.T) {
 		finish(t, s, id, opened(i+1))
 	}
 	reserve(t, s, proposal("reserved", "checks/b.md"), 99)
-	got, err := s.History.ByDigest(context.Background(), "same")
-	wantEqual(t, err, nil)
+	got := must.Get(s.History.ByDigest(context.Background(), "same"))(t)
 	if len(got) != maxByDigest || got[0].PRNumber != maxByDigest+3 || got[maxByDigest-1].PRNumber != 4 ||
 		len(got[0].Files) != 1 {
 		t.Fatalf("got %d, first %+v", len(got), got[0])
 	}
-	got, err = s.History.ByDigest(context.Background(), "d-reserved")
-	wantEqual(t, err, nil)
+	got = must.Get(s.History.ByDigest(context.Background(), "d-reserved"))(t)
 	if len(got) != 1 || got[0].State != record.StateReserved {
 		t.Fatalf("got %+v", got)
 	}
 	finish(t, s, "reserved", record.Progress{State: record.StateFailed})
-	got, err = s.History.ByDigest(context.Background(), "d-reserved")
-	wantEqual(t, err, nil)
-	wantEqual(t, len(got), 0)
+	wantEqual(t, len(must.Get(s.History.ByDigest(context.Background(), "d-reserved"))(t)), 0)
 }
 
 func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
@@ -72,13 +66,9 @@ func TestUnfinishedListsWhatHoldsPathsOldestFirst(t *testing.T) {
 	wantEqual(t, s.Ledger.Advance(ctx, "committed", record.Progress{State: record.StateCommitted}), nil)
 	wantEqual(t, s.Ledger.Advance(ctx, "unsettled", record.Progress{State: record.StateUnsettled}), nil)
 	finish(t, s, "failed", record.Progress{State: record.StateFailed})
-	left, err := s.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
-	var ids []string
-	for _, p := range left {
-		ids = append(ids, fmt.Sprintf("%s %s %d", p.ID, p.State, len(p.Files)))
-	}
-	wantEqual(t, ids, []string{"old reserved 2", "committed committed 2", "unsettled unsettled 2", "young reserved 2"})
+	left := each(must.Get(s.History.Unfinished(ctx))(t),
+		func(p record.Proposal) string { return fmt.Sprintf("%s %s %d", p.ID, p.State, len(p.Files)) })
+	wantEqual(t, left, []string{"old reserved 2", "committed committed 2", "unsettled unsettled 2", "young reserved 2"})
 }
 
 func TestPathsOfAPullRequest(t *testing.T) {
@@ -89,13 +79,9 @@ func TestPathsOfAPullRequest(t *testing.T) {
 	finish(t, s, "1", opened(1))
 	finish(t, s, "2", record.Progress{State: record.StateFailed, PRNumber: 2})
 	for number, want := range map[int][]string{1: {"checks/Z.md", "checks/a.md", "checks/b.md"}, 2: nil, 3: nil} {
-		got, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", number)
-		wantEqual(t, err, nil)
-		wantEqual(t, got, want)
+		wantEqual(t, must.Get(s.History.PathsOf(ctx, "local", "demo", "home-cluster", number))(t), want)
 	}
-	got, err := s.History.PathsOf(ctx, "local", "demo", "other", 1)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(got), 0)
+	wantEqual(t, len(must.Get(s.History.PathsOf(ctx, "local", "demo", "other", 1))(t)), 0)
 }
 
 func TestUsageCountsEachPullRequestOnce(t *testing.T) {
@@ -106,8 +92,7 @@ func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 		finish(t, s, id, record.Progress{State: record.StateOpened, Commit: "head-" + id, PRNumber: number})
 	}
 	open("before", 1)
-	seen, err := s.History.Position(t.Context())
-	wantEqual(t, err, nil)
+	seen := must.Get(s.History.Position(t.Context()))(t)
 	open("after", 2)
 	for _, id := range []string{"reserved", "committed", "unsettled", "failed"} {
 		reserve(t, s, proposal(id, "checks/"+id+".md"), 0)
@@ -133,8 +118,7 @@ func TestUsageCountsEachPullRequestOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := record.Claim{Seen: seen, Open: c.listed, Within: time.Hour}
-			got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster", claim)
-			wantEqual(t, err, nil)
+			got := must.Get(s.History.Usage(t.Context(), "local", "demo", "home-cluster", claim))(t)
 			wantEqual(t, []int{got.Open, got.Pending, len(got.Made)}, []int{c.open, c.pending, 2})
 		})
 	}
@@ -159,9 +143,8 @@ func TestUsageSaysWhenPullRequestsWereMade(t *testing.T) {
 		c.now = c.now.Add(time.Minute)
 	}
 	for since, want := range map[time.Duration]int{-time.Hour: 3, 0: 3, time.Minute: 2, 2*time.Minute + time.Second: 0} {
-		got, err := s.History.Usage(t.Context(), "local", "demo", "home-cluster",
-			record.Claim{Seen: 99, Within: c.now.Sub(noon().Add(since))})
-		wantEqual(t, err, nil)
+		got := must.Get(s.History.Usage(t.Context(), "local", "demo", "home-cluster",
+			record.Claim{Seen: 99, Within: c.now.Sub(noon().Add(since))}))(t)
 		if len(got.Made) != want || want > 0 && !got.Made[want-1].Equal(noon().Add(2*time.Minute)) {
 			t.Errorf("since noon and %s: got %v, want %d", since, got.Made, want)
 		}
@@ -189,21 +172,8 @@ const places = 3
 
 func TestSixteenProcessesNeverPassACap(t *testing.T) {
 	t.Parallel()
-	const processes, rounds = 16, 6
-	place := emptyPlace(t)
-	wins := make([]string, processes)
-	var wg sync.WaitGroup
-	for i := range processes {
-		wg.Go(func() {
-			out, err := child(t, "race-for-places", place, fmt.Sprint(i), fmt.Sprint(rounds)).Output()
-			if err != nil {
-				t.Errorf("process %d: %v", i, err)
-			}
-			wins[i] = string(out)
-		})
-	}
-	wg.Wait()
-	all := strings.Join(wins, "")
+	const rounds = 6
+	all := processes(t, "race-for-places", emptyPlace(t), fmt.Sprint(rounds))
 	for round := range rounds {
 		if n := strings.Count(all, fmt.Sprintf("won %d\n", round)); n != places {
 			t.Errorf("in round %d %d processes got one of %d places", round, n, places)

@@ -2,13 +2,13 @@ package store
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAHookClaimsAnAlertOnceInItsWindow(t *testing.T) {
@@ -25,36 +25,27 @@ func TestAHookClaimsAnAlertOnceInItsWindow(t *testing.T) {
 					Message: fmt.Sprint(session, fresh)}
 			}})
 	}
-	want := func(got []string, err error, fresh ...string) {
+	want := func(hook string, alerts, fresh []string) {
 		t.Helper()
-		wantEqual(t, err, nil)
-		if len(got)+len(fresh) > 0 {
+		if got := must.Get(claim(hook, alerts...))(t); len(got)+len(fresh) > 0 {
 			wantEqual(t, got, fresh)
 		}
 	}
-	got, err := claim("a", "x", "y")
-	want(got, err, "x", "y")
-	got, err = claim("a", "x")
-	want(got, err)
-	got, err = claim("a", "x", "z")
-	want(got, err, "z")
+	want("a", []string{"x", "y"}, []string{"x", "y"})
+	want("a", []string{"x"}, nil)
+	want("a", []string{"x", "z"}, []string{"z"})
 	dropped := sessions.HookClaim{Hook: "a", Session: "s3"} // that of z
 	wantEqual(t, s.AgentSessions.DropHook(t.Context(), dropped), nil)
-	got, err = claim("a", "x", "z")
-	want(got, err, "z")
-	_, err = claim("a", "new") // the third session of the hour
+	want("a", []string{"x", "z"}, []string{"z"})
+	_, err := claim("a", "new") // the third session of the hour
 	wantCode(t, err, fault.LimitReached)
-	got, err = claim("b", "x") // another hook
-	want(got, err, "x")
+	want("b", []string{"x"}, []string{"x"}) // another hook
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 4)
 	c.now = c.now.Add(61 * time.Minute)
-	got, err = claim("a", "new", "x")
-	want(got, err, "new")
+	want("a", []string{"new", "x"}, []string{"new"})
 	c.now = c.now.Add(time.Hour)
-	got, err = claim("a", "x")
-	want(got, err, "x")
-	_, err = s.Pauses().Pause(t.Context(), record.Pause{Why: "frozen", By: "ann"}, false, attempt("pause"))
-	wantEqual(t, err, nil)
+	want("a", []string{"x"}, []string{"x"})
+	must.Get(s.Pauses().Pause(t.Context(), record.Pause{Why: "frozen", By: "ann"}, false, attempt("pause")))(t)
 	c.now = c.now.Add(3 * time.Hour)
 	before := count(t, s, "SELECT COUNT(*) FROM audit")
 	_, err = claim("a", "x")
@@ -76,36 +67,22 @@ func TestAnActAtAForgeIsClaimedOnce(t *testing.T) {
 				return record.Attempt{Action: record.ActionStartSession, Outcome: record.OutcomeDone, Message: session}
 			}})
 	}
-	var both sync.WaitGroup
-	started := make(chan string, 40)
-	for i := range 40 {
-		both.Go(func() {
-			fresh, err := claim(stores[i%2], fmt.Sprint("s", i), "comment 1", "issue")
-			if err != nil {
-				t.Error(err)
-			}
-			if len(fresh) > 0 {
-				started <- fresh[0]
-			}
-		})
-	}
-	both.Wait()
-	wantEqual(t, len(started), 1)
+	wantEqual(t, together(t, 40, func(i int) (bool, error) {
+		fresh, err := claim(stores[i%2], fmt.Sprint("s", i), "comment 1", "issue")
+		return len(fresh) > 0, err
+	}), int64(1))
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM audit"), 1)
-	fresh, err := claim(stores[0], "other", "comment 2", "issue") // within the window
-	wantEqual(t, err, nil)
-	wantEqual(t, len(fresh), 0)
+	fresh := must.Get(claim(stores[0], "other", "comment 2", "issue"))(t)
+	wantEqual(t, len(fresh), 0) // within the window
 	c.now = c.now.Add(2 * time.Hour)
 	for _, act := range []string{"comment 1", "comment 2"} { // sent again
-		fresh, err = claim(stores[1], "late", act, "issue")
-		wantEqual(t, err, nil)
+		fresh = must.Get(claim(stores[1], "late", act, "issue"))(t)
 		wantEqual(t, len(fresh), 0)
 	}
 	frozen := record.Pause{Owner: "joe", Repo: "infra", Why: "frozen", By: "ann"}
-	_, err = stores[0].Pauses().Pause(t.Context(), frozen, false, attempt("pause"))
-	wantEqual(t, err, nil)
+	must.Get(stores[0].Pauses().Pause(t.Context(), frozen, false, attempt("pause")))(t)
 	before := count(t, stores[0], "SELECT COUNT(*) FROM audit")
-	_, err = claim(stores[1], "paused", "comment 3", "issue")
+	_, err := claim(stores[1], "paused", "comment 3", "issue")
 	wantCode(t, err, fault.Paused)
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM audit"), before)
 	wantEqual(t, count(t, stores[0], "SELECT COUNT(*) FROM webhook_deliveries"), 2)
@@ -122,9 +99,7 @@ func TestAnActWhoseSessionDidNotBeginIsNewAgain(t *testing.T) {
 		}}
 	claimed := func(want int) {
 		t.Helper()
-		fresh, err := s.AgentSessions.ClaimHook(t.Context(), claim)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(fresh), want)
+		wantEqual(t, len(must.Get(s.AgentSessions.ClaimHook(t.Context(), claim))(t)), want)
 	}
 	claimed(1)
 	claimed(0)

@@ -3,13 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func opened(number int) record.Progress {
@@ -19,9 +19,7 @@ func opened(number int) record.Progress {
 
 func finish(t testing.TB, s *Store, id string, to record.Progress) {
 	t.Helper()
-	if err := s.Ledger.Finish(context.Background(), id, to, attempt(id)); err != nil {
-		t.Fatalf("Finish: %v (%v)", err, errCause(err))
-	}
+	must.Do(t, s.Ledger.Finish(context.Background(), id, to, attempt(id)))
 }
 
 func TestAProposalIsKeptAsItWas(t *testing.T) {
@@ -30,15 +28,12 @@ func TestAProposalIsKeptAsItWas(t *testing.T) {
 	want := proposal("1", "checks/b.md", "checks/a.md")
 	want.Caller = "evil\x00\xff\\client"
 	want.Files[1] = gitprovider.FileChange{Path: "checks/b.md", Action: gitprovider.ActionDelete}
-	if taken := reserve(t, s, want, 0); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
-	got, err := s.History.Proposal(context.Background(), "1")
-	wantEqual(t, err, nil)
+	wantFree(t, s, want, 0)
+	got := must.Get(s.History.Proposal(context.Background(), "1"))(t)
 	want.Holder = got.Holder // the store's to set
 	wantEqual(t, got, want)
 
-	_, err = s.History.Proposal(context.Background(), "2")
+	_, err := s.History.Proposal(context.Background(), "2")
 	wantCode(t, err, fault.NotFound)
 }
 
@@ -51,14 +46,10 @@ func TestAProposalIsDatedByItsReservation(t *testing.T) {
 	c.now = c.now.Add(time.Minute)
 	reserve(t, s, first, 0)
 	c.now = c.now.Add(time.Minute)
-	left, err := s.History.Proposal(t.Context(), "first")
-	wantEqual(t, err, nil)
-	ok, err := s.Ledger.Supersede(t.Context(), left, next, attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
+	left := must.Get(s.History.Proposal(t.Context(), "first"))(t)
+	wantEqual(t, must.Get(s.Ledger.Supersede(t.Context(), left, next, attempt("1")))(t), true)
 	for id, want := range map[string]time.Time{"first": noon().Add(time.Minute), "next": noon().Add(2 * time.Minute)} {
-		got, err := s.History.Proposal(t.Context(), id)
-		wantEqual(t, err, nil)
-		wantEqual(t, got.CreatedAt.UTC(), want)
+		wantEqual(t, must.Get(s.History.Proposal(t.Context(), id))(t).CreatedAt.UTC(), want)
 	}
 }
 
@@ -66,8 +57,8 @@ func TestReserve(t *testing.T) {
 	t.Parallel()
 	first := proposal("1", "checks/a.md", "checks/b.md")
 	tests := map[string]struct {
-		settle func(t *testing.T, s *Store) // what happens to the first proposal before the second
-		change func(*record.Proposal)       // what is special about the second
+		settle []record.Progress      // what happens to the first proposal before the second
+		change func(*record.Proposal) // what is special about the second
 		paths  []string
 		seen   record.Position
 		taken  bool
@@ -84,38 +75,33 @@ func TestReserve(t *testing.T) {
 		"another base of the same repository is taken": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
 			change: func(p *record.Proposal) { p.Base = "release" }},
 		"a committed proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
-			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateCommitted}), nil)
-			}},
+			settle: []record.Progress{{State: record.StateCommitted}}},
 		"an unsettled proposal still holds its paths": {paths: []string{"checks/a.md"}, seen: 99, taken: true,
-			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
-			}},
+			settle: []record.Progress{{State: record.StateUnsettled}}},
 		"an unsettled proposal that is settled frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
-			settle: func(t *testing.T, s *Store) {
-				wantEqual(t, s.Ledger.Advance(context.Background(), "1", record.Progress{State: record.StateUnsettled}), nil)
-				finish(t, s, "1", record.Progress{State: record.StateFailed})
-			}},
+			settle: []record.Progress{{State: record.StateUnsettled}, {State: record.StateFailed}}},
 		"a failed proposal frees its paths": {paths: []string{"checks/a.md"}, seen: 0,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", record.Progress{State: record.StateFailed}) }},
+			settle: []record.Progress{{State: record.StateFailed}}},
 		"a proposal opened after the caller looked is returned": {paths: []string{"checks/a.md"}, seen: 0, taken: true,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+			settle: []record.Progress{opened(7)}},
 		"a proposal opened before the caller looked is the provider's matter": {paths: []string{"checks/a.md"}, seen: 1,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+			settle: []record.Progress{opened(7)}},
 		"a proposal opened on other paths after the caller looked does not matter": {paths: []string{"checks/c.md"},
-			seen: 0, settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) }},
+			seen: 0, settle: []record.Progress{opened(7)}},
 		"a proposal opened elsewhere after the caller looked does not matter": {paths: []string{"checks/a.md"}, seen: 0,
-			settle: func(t *testing.T, s *Store) { finish(t, s, "1", opened(7)) },
+			settle: []record.Progress{opened(7)},
 			change: func(p *record.Proposal) { p.Repo = "other" }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t)
-			if taken := reserve(t, s, first, 0); taken != nil {
-				t.Fatalf("the first was taken by %+v", taken)
-			}
-			if test.settle != nil {
-				test.settle(t, s)
+			wantFree(t, s, first, 0)
+			for _, to := range test.settle {
+				if to.State == record.StateOpened || to.State == record.StateFailed {
+					finish(t, s, "1", to)
+				} else {
+					advance(t, s, "1", to)
+				}
 			}
 			second := proposal("2", test.paths...)
 			if test.change != nil {
@@ -132,9 +118,7 @@ func TestReserve(t *testing.T) {
 				return
 			}
 			wantEqual(t, []int{recorded, held}, []int{0, 0})
-			want, err := s.History.Proposal(context.Background(), "1")
-			wantEqual(t, err, nil)
-			wantEqual(t, *taken, want)
+			wantEqual(t, *taken, must.Get(s.History.Proposal(context.Background(), "1"))(t))
 		})
 	}
 }
@@ -143,13 +127,9 @@ func TestPathsThatDifferInLetterCaseAreOneForReservations(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
 	reserve(t, s, proposal("1", "checks/A.md"), 0)
-	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken == nil || taken.ID != "1" {
-		t.Fatalf("while reserved, taken: %+v", taken)
-	}
+	wantTaken(t, s, proposal("2", "checks/a.md"), 0, "1")
 	finish(t, s, "1", opened(1))
-	if taken := reserve(t, s, proposal("3", "CHECKS/a.md"), 0); taken == nil || taken.ID != "1" {
-		t.Fatalf("after it was opened, taken: %+v", taken)
-	}
+	wantTaken(t, s, proposal("3", "CHECKS/a.md"), 0, "1")
 }
 
 func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
@@ -158,8 +138,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 	former, first, second := open(t, place, Options{}), open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, former, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, former.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c1"}), nil)
-	left, err := first.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
+	left := must.Get(first.History.Proposal(ctx, "1"))(t)
 	if left.Holder == "" || left.Abandoned {
 		t.Fatalf("handed out: %+v", left)
 	}
@@ -170,8 +149,7 @@ func TestOnlyOneAdoptsWhatWasLeftAndTheFormerHolderIsFenced(t *testing.T) {
 			t.Fatalf("adoption %d: %t, %v", i, ok, err)
 		}
 	}
-	adopted, err := second.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
+	adopted := must.Get(second.History.Proposal(ctx, "1"))(t)
 	if adopted.Holder == left.Holder || adopted.State != record.StateCommitted {
 		t.Fatalf("adopted: %+v", adopted)
 	}
@@ -205,9 +183,7 @@ func TestAdvanceAndFinishKeepWhatIsLeftOut(t *testing.T) {
 		wantEqual(t, s.Ledger.Advance(ctx, "1", step), nil)
 	}
 	finish(t, s, "1", record.Progress{State: record.StateOpened, PRNumber: 3, PRURL: "u"})
-	got, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, got.Progress, record.Progress{
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t).Progress, record.Progress{
 		State: record.StateOpened, Branch: "claude-ops/check/x", Commit: "c0ffee", PRNumber: 3, PRURL: "u",
 	})
 }
@@ -219,9 +195,7 @@ func TestFinishReleasesPathsAndRecordsTheAttempt(t *testing.T) {
 	reserve(t, s, proposal("2", "checks/c.md"), 0)
 	finish(t, s, "1", opened(1))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
-	row, err := s.Audit.Entry(context.Background(), "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, row.Attempt, attempt("1"))
+	wantEqual(t, must.Get(s.Audit.Entry(context.Background(), "1"))(t).Attempt, attempt("1"))
 }
 
 func TestSettledProposalsAreLeftAlone(t *testing.T) {
@@ -276,12 +250,8 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 	p := proposal("1", "checks/a.md")
 	wantEqual(t, s.Ledger.Record(ctx, attempt("1"), &p), nil)
 	p.State = record.StateDryRun
-	got, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, got, p)
-	if taken := reserve(t, s, proposal("2", "checks/a.md"), 0); taken != nil {
-		t.Fatalf("a dry run took the path: %+v", taken)
-	}
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t), p)
+	wantFree(t, s, proposal("2", "checks/a.md"), 0)
 
 	wantCode(t, s.Ledger.Record(ctx, attempt("1"), &p), fault.Internal) // the id is taken
 	wantEqual(t, verify(t, s, "").Rows, int64(1))
@@ -290,35 +260,26 @@ func TestRecordOfADryRunKeepsItsProposal(t *testing.T) {
 func TestASuccessorTakesThePathsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, ctx := openNew(t), context.Background()
-	if taken := reserve(t, s, proposal("1", "checks/a.md"), 0); taken != nil {
-		t.Fatal(taken)
-	}
+	wantFree(t, s, proposal("1", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled, Commit: "c0ffee"}), nil)
-	left, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
+	left := must.Get(s.History.Proposal(ctx, "1"))(t)
 
 	stale := left
 	stale.State = record.StateReserved
-	ok, err := s.Ledger.Supersede(ctx, stale, proposal("2", "checks/a.md"), attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
+	wantEqual(t, must.Get(s.Ledger.Supersede(ctx, stale, proposal("2", "checks/a.md"), attempt("1")))(t), false)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 0)
 
-	ok, err = s.Ledger.Supersede(ctx, left, proposal("2", "checks/a.md"), attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "true <nil>")
+	wantEqual(t, must.Get(s.Ledger.Supersede(ctx, left, proposal("2", "checks/a.md"), attempt("1")))(t), true)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
-	former, err := s.History.Proposal(ctx, "1")
-	wantEqual(t, err, nil)
-	wantEqual(t, former.State, record.StateFailed)
-	unfinished, err := s.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "1"))(t).State, record.StateFailed)
+	unfinished := must.Get(s.History.Unfinished(ctx))(t)
 	if len(unfinished) != 1 || unfinished[0].ID != "2" || unfinished[0].State != record.StateReserved ||
 		unfinished[0].Abandoned {
 		t.Errorf("unfinished: %+v", unfinished)
 	}
 	wantCode(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted}), fault.Conflict)
 	wantEqual(t, s.Ledger.Advance(ctx, "2", record.Progress{State: record.StateCommitted}), nil)
-	ok, err = s.Ledger.Supersede(ctx, left, proposal("3", "checks/a.md"), attempt("1"))
-	wantEqual(t, fmt.Sprint(ok, err), "false <nil>")
+	wantEqual(t, must.Get(s.Ledger.Supersede(ctx, left, proposal("3", "checks/a.md"), attempt("1")))(t), false)
 }
 
 func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
@@ -326,26 +287,10 @@ func TestOneOfManySuccessorsTakesThePaths(t *testing.T) {
 	s, ctx := openNew(t), context.Background()
 	reserve(t, s, proposal("left", "checks/a.md"), 0)
 	wantEqual(t, s.Ledger.Advance(ctx, "left", record.Progress{State: record.StateUnsettled}), nil)
-	left, err := s.History.Proposal(ctx, "left")
-	wantEqual(t, err, nil)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	took := 0
-	for i := range 8 {
-		all.Go(func() {
-			ok, err := s.Ledger.Supersede(ctx, left, proposal(fmt.Sprint(i), "checks/a.md"), attempt("left"))
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			}
-			if ok {
-				took++
-			}
-		})
-	}
-	all.Wait()
-	wantEqual(t, took, 1)
+	left := must.Get(s.History.Proposal(ctx, "left"))(t)
+	wantEqual(t, together(t, 8, func(i int) (bool, error) {
+		return s.Ledger.Supersede(ctx, left, proposal(fmt.Sprint(i), "checks/a.md"), attempt("left"))
+	}), int64(1))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 1)
 }
 
@@ -356,15 +301,13 @@ func TestWhatWeHaveBegunToUndoIsRemembered(t *testing.T) {
 	p := proposal("1", "checks/a.md")
 	reserve(t, s, p, 0)
 	for _, id := range []string{"1", "none"} {
-		undone, err := s.History.Undone(ctx, id)
-		wantEqual(t, fmt.Sprint(undone, err), "false <nil>")
+		wantEqual(t, must.Get(s.History.Undone(ctx, id))(t), false)
 	}
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateCommitted, Undone: true}), nil)
 	c.now = c.now.Add(time.Hour)
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
 	finish(t, s, "1", record.Progress{State: record.StateFailed})
-	undone, err := s.History.Undone(ctx, "1")
-	wantEqual(t, fmt.Sprint(undone, err), "true <nil>")
+	wantEqual(t, must.Get(s.History.Undone(ctx, "1"))(t), true)
 	for _, row := range []struct {
 		repo  string
 		since time.Time
@@ -389,29 +332,12 @@ func TestAnswersAreKeptAndHoldTheirPullRequest(t *testing.T) {
 			Line: 3, Quote: "checks/a.md:3: How often?"}}
 		return p
 	}
-	taken, err := s.Ledger.Reserve(ctx, answering("one"), record.Claim{})
-	wantEqual(t, err, nil)
-	if taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
-	for _, next := range []record.Proposal{answering("two"), func() record.Proposal {
-		p := proposal("three", "checks/a.md")
-		p.Revises = 7
-		return p
-	}()} {
-		taken, err = s.Ledger.Reserve(ctx, next, record.Claim{})
-		wantEqual(t, err, nil)
-		if taken == nil || taken.ID != "one" {
-			t.Errorf("%s: taken by %+v", next.ID, taken)
-		}
-	}
-	got, err := s.History.Proposal(ctx, "one")
-	wantEqual(t, err, nil)
-	wantEqual(t, got.Answers, answering("one").Answers)
+	wantFree(t, s, answering("one"), 0)
+	wantTaken(t, s, answering("two"), 0, "one")
+	revision := proposal("three", "checks/a.md")
+	revision.Revises = 7
+	wantTaken(t, s, revision, 0, "one")
+	wantEqual(t, must.Get(s.History.Proposal(ctx, "one"))(t).Answers, answering("one").Answers)
 	wantEqual(t, s.Ledger.Finish(ctx, "one", record.Progress{State: record.StateOpened, PRNumber: 7}, attempt("one")), nil)
-	taken, err = s.Ledger.Reserve(ctx, answering("four"), record.Claim{})
-	wantEqual(t, err, nil)
-	if taken == nil || taken.ID != "one" {
-		t.Errorf("a caller that has not seen the answer: taken by %+v", taken)
-	}
+	wantTaken(t, s, answering("four"), 0, "one") // its caller has not seen the answer
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const demoRepo = "demo/home-cluster"
@@ -24,11 +25,7 @@ func pull(branch string) gitprovider.PullRequest {
 
 func insert(t testing.TB, s *Store, repo string, pr gitprovider.PullRequest) gitprovider.PullRequest {
 	t.Helper()
-	got, err := s.LocalPulls.InsertPR(context.Background(), repo, pr)
-	if err != nil {
-		t.Fatalf("InsertPR: %v (%v)", err, errCause(err))
-	}
-	return got
+	return must.Get(s.LocalPulls.InsertPR(context.Background(), repo, pr))(t)
 }
 
 func closePR(pr *gitprovider.PullRequest) error {
@@ -95,13 +92,9 @@ func TestPRsAreListedByState(t *testing.T) {
 		"": "[1 2 3 4 5 6 7 8 9 10 11 12]", gitprovider.StateOpen: "[1 3 4 5 6 7 8 9 10 11 12]",
 		gitprovider.StateClosed: "[2]", gitprovider.StateMerged: "[]",
 	} {
-		prs, err := s.LocalPulls.PRs(ctx, demoRepo, state)
-		wantEqual(t, err, nil)
-		got := []int{}
-		for _, pr := range prs {
-			got = append(got, pr.Number)
-		}
-		wantEqual(t, fmt.Sprint(got), want)
+		numbers := each(must.Get(s.LocalPulls.PRs(ctx, demoRepo, state))(t),
+			func(pr gitprovider.PullRequest) int { return pr.Number })
+		wantEqual(t, fmt.Sprint(numbers), want)
 	}
 }
 
@@ -111,12 +104,11 @@ func TestUpdatePRRecordsWhatTheCallbackLeaves(t *testing.T) {
 	want := insert(t, s, demoRepo, pull("a"))
 	want.Title, want.Labels, want.Paths = "New", nil, []string{"x", "y\\z"}
 	want.State, want.ClosedAt = gitprovider.StateMerged, noon().Add(time.Minute)
-	err := s.LocalPulls.UpdatePR(ctx, demoRepo, 1, func(pr *gitprovider.PullRequest) error {
+	must.Do(t, s.LocalPulls.UpdatePR(ctx, demoRepo, 1, func(pr *gitprovider.PullRequest) error {
 		*pr = want
 		pr.Number = 99
 		return nil
-	})
-	wantEqual(t, err, nil)
+	}))
 	got, _, err := s.LocalPulls.PR(ctx, demoRepo, 1)
 	wantEqual(t, err, nil)
 	wantEqual(t, got, want)

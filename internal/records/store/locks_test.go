@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // abandoned lists the unfinished proposals and whether they are abandoned, as s hands them out.
@@ -20,10 +20,7 @@ func abandoned(t testing.TB, s *Store) map[string]bool {
 
 func abandonedBy(ctx context.Context, t testing.TB, s *Store) map[string]bool {
 	t.Helper()
-	left, err := s.History.Unfinished(ctx)
-	if err != nil {
-		t.Fatalf("Unfinished: %v (%v)", err, errCause(err))
-	}
+	left := must.Get(s.History.Unfinished(ctx))(t)
 	out := map[string]bool{}
 	for _, p := range left {
 		out[p.ID] = p.Abandoned
@@ -35,16 +32,11 @@ func abandonedBy(ctx context.Context, t testing.TB, s *Store) map[string]bool {
 func holder(t testing.TB, place, id string) (cmd *exec.Cmd, name string) {
 	t.Helper()
 	cmd = child(t, "hold", place, id)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
 	if _, err := cmd.StdinPipe(); err != nil { // never written to: it keeps the child waiting
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
 		t.Fatalf("the child ended by itself: %v", cmd.Wait())
@@ -54,9 +46,7 @@ func holder(t testing.TB, place, id string) (cmd *exec.Cmd, name string) {
 
 func kill(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Fatalf("the child was not killed: %v", err)
 	}
@@ -73,24 +63,13 @@ func TestTheProposalOfAKilledProcessIsAbandonedAtOnce(t *testing.T) {
 	kill(t, first)
 	waitUntilEnded(t, s, firstName)
 	wantEqual(t, abandoned(t, s), map[string]bool{"first": true, "second": false})
-	taken := reserve(t, s, proposal("mine", "checks/first.md"), 0)
-	if taken == nil || taken.ID != "first" || !taken.Abandoned {
-		t.Fatalf("taken by %+v", taken)
-	}
-	byDigest, err := s.History.ByDigest(context.Background(), "d-first")
-	wantEqual(t, err, nil)
-	byID, err := s.History.Proposal(context.Background(), "first")
-	wantEqual(t, err, nil)
+	wantEqual(t, wantTaken(t, s, proposal("mine", "checks/first.md"), 0, "first").Abandoned, true)
+	byDigest := must.Get(s.History.ByDigest(context.Background(), "d-first"))(t)
+	byID := must.Get(s.History.Proposal(context.Background(), "first"))(t)
 	wantEqual(t, []bool{byDigest[0].Abandoned, byID.Abandoned}, []bool{true, true})
-	taken = reserve(t, s, proposal("mine", "checks/second.md"), 0)
-	if taken == nil || taken.ID != "second" || taken.Abandoned {
-		t.Fatalf("taken by %+v", taken)
-	}
-
+	wantEqual(t, wantTaken(t, s, proposal("mine", "checks/second.md"), 0, "second").Abandoned, false)
 	finish(t, s, "first", record.Progress{State: record.StateFailed})
-	byID, err = s.History.Proposal(context.Background(), "first")
-	wantEqual(t, err, nil)
-	wantEqual(t, byID.Abandoned, false) // it is settled
+	wantEqual(t, must.Get(s.History.Proposal(context.Background(), "first"))(t).Abandoned, false) // it is settled
 	kill(t, second)
 }
 
@@ -121,9 +100,7 @@ func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
 		waitUntilEnded(t, s, name)
 	}
 	wantEqual(t, abandoned(t, s), map[string]bool{"reserved": true, "unsettled": true})
-	all, err := s.db.proposals(ctx, "ORDER BY id")
-	wantEqual(t, err, nil)
-	for _, p := range all {
+	for _, p := range must.Get(s.db.proposals(ctx, "ORDER BY id"))(t) {
 		wantEqual(t, p.Abandoned, p.ID != "failed") // that one is settled
 	}
 }
@@ -131,9 +108,7 @@ func TestAStoreThatIsClosedLeavesItsProposalsAbandoned(t *testing.T) {
 // nameIn is the name of the lock under which the proposal was made.
 func nameIn(t testing.TB, s *Store, id string) (name string) {
 	t.Helper()
-	if err := readerOf(s).QueryRow("SELECT process FROM proposals WHERE id = $1", id).Scan(&name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, readerOf(s).QueryRow("SELECT process FROM proposals WHERE id = $1", id).Scan(&name))
 	return name
 }
 
@@ -167,10 +142,7 @@ func TestWhoAdoptsHoldsANewLock(t *testing.T) {
 	wantEqual(t, s.Ledger.Advance(ctx, "1", record.Progress{State: record.StateUnsettled}), nil)
 	first := nameIn(t, s, "1")
 	for _, adopter := range []*Store{s, other} { // who left it unsettled may adopt it, too
-		left, err := adopter.History.Unfinished(ctx)
-		wantEqual(t, err, nil)
-		ok, err := adopter.Ledger.Adopt(ctx, left[0])
-		wantEqual(t, []any{ok, err}, []any{true, nil})
+		wantEqual(t, must.Get(adopter.Ledger.Adopt(ctx, must.Get(adopter.History.Unfinished(ctx))(t)[0]))(t), true)
 		wantEqual(t, nameIn(t, s, "1") == first, false)
 		wantEqual(t, abandoned(t, s), map[string]bool{"1": false})
 		wantEqual(t, abandoned(t, other), map[string]bool{"1": false})
@@ -185,21 +157,11 @@ func TestAProposalWhoseProcessCameBackIsLeftToIt(t *testing.T) {
 	ctx, place := t.Context(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	left, err := other.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
+	left := must.Get(other.History.Unfinished(ctx))(t)
 	left[0].Abandoned = true // as it was seen a moment ago
-	ok, err := other.Ledger.Adopt(ctx, left[0])
-	wantEqual(t, []any{ok, err}, []any{false, nil})
-	ok, err = other.Ledger.Supersede(ctx, left[0], proposal("2", "checks/a.md"), attempt("1"))
-	wantEqual(t, []any{ok, err}, []any{false, nil})
+	wantEqual(t, must.Get(other.Ledger.Adopt(ctx, left[0]))(t), false)
+	wantEqual(t, must.Get(other.Ledger.Supersede(ctx, left[0], proposal("2", "checks/a.md"), attempt("1")))(t), false)
 	finish(t, s, "1", opened(1))
-}
-
-// A call whose context has ended fails as one does that finds the disk full: nothing is recorded.
-func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
@@ -207,13 +169,13 @@ func TestAReservationWhoseEndWentUnrecordedIsAbandoned(t *testing.T) {
 	ctx := context.Background()
 	for name, giveUp := range map[string]func(*Store) error{
 		"when it could not be marked as unsettled": func(s *Store) error {
-			return s.Ledger.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled})
+			return s.Ledger.Advance(cancelled(), "lost", record.Progress{State: record.StateUnsettled})
 		},
 		"when its failure could not be recorded": func(s *Store) error {
-			return s.Ledger.Finish(ended(), "lost", record.Progress{State: record.StateFailed}, attempt("lost"))
+			return s.Ledger.Finish(cancelled(), "lost", record.Progress{State: record.StateFailed}, attempt("lost"))
 		},
 		"when its pull request could not be recorded": func(s *Store) error {
-			return s.Ledger.Finish(ended(), "lost", record.Progress{State: record.StateOpened, PRNumber: 1}, attempt("lost"))
+			return s.Ledger.Finish(cancelled(), "lost", record.Progress{State: record.StateOpened, PRNumber: 1}, attempt("lost"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,34 +204,19 @@ func TestWhoGaveUpIsFencedOnceAnotherHasAdopted(t *testing.T) {
 	place := emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("lost", "checks/lost.md"), 0)
-	if s.Ledger.Advance(ended(), "lost", record.Progress{State: record.StateUnsettled}) == nil {
+	if s.Ledger.Advance(cancelled(), "lost", record.Progress{State: record.StateUnsettled}) == nil {
 		t.Fatal("the call did not fail")
 	}
-	left, err := other.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
-	ok, err := other.Ledger.Adopt(ctx, left[0])
-	wantEqual(t, []any{ok, err}, []any{true, nil})
+	wantEqual(t, must.Get(other.Ledger.Adopt(ctx, must.Get(other.History.Unfinished(ctx))(t)[0]))(t), true)
 	wantCode(t, s.Ledger.Advance(ctx, "lost", record.Progress{State: record.StateUnsettled}), "conflict")
 }
 
 func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 	t.Parallel()
-	const processes, rounds = 16, 6
+	const rounds = 6
 	place := emptyPlace(t)
-	wins := make([]string, processes)
-	var wg sync.WaitGroup
-	for i := range processes {
-		wg.Go(func() {
-			out, err := child(t, "race", place, fmt.Sprint(i), fmt.Sprint(rounds)).Output()
-			if err != nil {
-				t.Errorf("process %d: %v", i, err)
-			}
-			wins[i] = string(out)
-		})
-	}
-	wg.Wait()
+	all := processes(t, "race", place, fmt.Sprint(rounds))
 	s := open(t, place, Options{})
-	all := strings.Join(wins, "")
 	for round := range rounds {
 		if n := strings.Count(all, fmt.Sprintf("won %d\n", round)); n != 1 {
 			t.Errorf("round %d was won %d times", round, n)
@@ -277,7 +224,7 @@ func TestSixteenProcessesReserveTheSamePaths(t *testing.T) {
 	}
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposals"), rounds)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 2*rounds)
-	if got := verify(t, s, ""); !got.OK() || got.Rows != processes*rounds {
+	if got := verify(t, s, ""); !got.OK() || got.Rows != 16*rounds {
 		t.Fatalf("got %+v", got)
 	}
 }
@@ -288,13 +235,8 @@ func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
 	reported := 0
 	for kill := range 5 {
 		cmd := child(t, "finish-forever", place)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for range 3 + 7*kill {
 			if !lines.Scan() {
@@ -302,15 +244,11 @@ func TestAKilledProcessLeavesNothingHalfDone(t *testing.T) {
 			}
 			reported++
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		for lines.Scan() {
 			reported++
 		}
-		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
-			t.Fatalf("the child was not killed: %v", err)
-		}
+		_ = cmd.Wait()
 		checkNothingHalfDone(t, place, reported)
 	}
 }
@@ -335,23 +273,13 @@ func checkNothingHalfDone(t *testing.T, place string, reported int) {
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM reservations"), 2*reserved)
 	wantEqual(t, count(t, s, `SELECT COUNT(*) FROM reservations r JOIN proposals p ON p.id = r.proposal_id
 		WHERE p.state = 'reserved'`), 2*reserved)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 }
 
 func TestSixteenProcessesOpenAnEmptyPlaceAtOnce(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			if out, err := child(t, "race", place, fmt.Sprint(i), "1").Output(); err != nil {
-				t.Errorf("process %d: %v %s", i, err, out)
-			}
-		})
-	}
-	wg.Wait()
+	processes(t, "race", place, "1")
 	if got := verify(t, open(t, place, Options{}), ""); !got.OK() || got.Rows != 16 {
 		t.Fatalf("got %+v", got)
 	}

@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestMain runs a child's part when a test started this binary again; see below.
@@ -54,10 +58,7 @@ func open(t testing.TB, place string, opts Options) *Store {
 	if opts.Readers == 0 {
 		opts.Readers = 1
 	}
-	s, err := openPlace(context.Background(), place, opts)
-	if err != nil {
-		t.Fatalf("Open: %v (%v)", err, fault.From(err).Cause)
-	}
+	s := must.Get(openPlace(context.Background(), place, opts))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -130,34 +131,111 @@ func attempt(id string) record.Attempt {
 func recordAttempts(t testing.TB, s *Store, attempts ...record.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
-		if err := s.Ledger.Record(context.Background(), a, nil); err != nil {
-			t.Fatalf("Record: %v (%v)", err, fault.From(err).Cause)
-		}
+		must.Do(t, s.Ledger.Record(context.Background(), a, nil))
 	}
 }
 
 func reserve(t testing.TB, s *Store, p record.Proposal, seen record.Position) *record.Proposal {
 	t.Helper()
-	taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen})
-	if err != nil {
-		t.Fatalf("Reserve: %v (%v)", err, fault.From(err).Cause)
+	return must.Get(s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: seen}))(t)
+}
+
+// together makes n calls at once, and returns how many of them did what only one may do.
+func together(t *testing.T, n int, call func(i int) (did bool, err error)) (all int64) {
+	t.Helper()
+	var did atomic.Int64
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() {
+			yes, err := call(i)
+			if err != nil {
+				t.Errorf("call %d: %v (cause %v)", i, err, errCause(err))
+			}
+			if yes {
+				did.Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	return did.Load()
+}
+
+// processes runs a part in sixteen processes at once, which differ by a number, and returns what they say.
+func processes(t *testing.T, part, place string, more ...string) string {
+	t.Helper()
+	const many = 16
+	said := make(chan string, many)
+	together(t, many, func(i int) (bool, error) {
+		out, err := child(t, part, append([]string{place, fmt.Sprint(i)}, more...)...).Output()
+		said <- string(out)
+		return false, err
+	})
+	close(said)
+	var all strings.Builder
+	for out := range said {
+		all.WriteString(out)
+	}
+	return all.String()
+}
+
+// each returns something of each row.
+func each[T, V any](rows []T, of func(T) V) (out []V) {
+	for _, row := range rows {
+		out = append(out, of(row))
+	}
+	return out
+}
+
+func numberOf(r record.PullRecord) int { return r.Number }
+
+// cancelled is a context that has ended: a call with it records nothing, as one that finds the disk full.
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// found returns what a search has found; the test ends if it found nothing.
+func found[T any](value T, ok bool, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil || !ok {
+			t.Fatalf("found %t, %v (cause %v)", ok, err, errCause(err))
+		}
+		return value
+	}
+}
+
+// wantFree reserves the paths of a proposal, which are free.
+func wantFree(t testing.TB, s *Store, p record.Proposal, seen record.Position) {
+	t.Helper()
+	if taken := reserve(t, s, p, seen); taken != nil {
+		t.Fatalf("%s: taken by %+v", p.ID, taken)
+	}
+}
+
+// wantTaken tries to reserve the paths of a proposal, of which another one holds some.
+func wantTaken(t testing.TB, s *Store, p record.Proposal, seen record.Position, by string) *record.Proposal {
+	t.Helper()
+	taken := reserve(t, s, p, seen)
+	if taken == nil || taken.ID != by {
+		t.Fatalf("%s: taken by %+v, want by %s", p.ID, taken, by)
 	}
 	return taken
 }
 
 func verify(t testing.TB, s *Store, expectHead string) record.AuditReport {
 	t.Helper()
-	report, err := s.Audit.Verify(context.Background(), expectHead)
-	if err != nil {
-		t.Fatalf("VerifyAudit: %v (%v)", err, fault.From(err).Cause)
-	}
-	return report
+	return must.Get(s.Audit.Verify(context.Background(), expectHead))(t)
 }
 
-func wantCode(t testing.TB, err error, code fault.Code) {
+func wantCode(t testing.TB, err error, code fault.Code, words ...string) {
 	t.Helper()
 	if fault.CodeOf(err) != code {
 		t.Fatalf("got error %v (cause %v), want the code %q", err, errCause(err), code)
+	}
+	if err != nil {
+		must.Contain(t, err.Error(), words...)
 	}
 }
 
@@ -184,17 +262,14 @@ func appendMany(t testing.TB, s *Store, n int) {
 // recordTogether appends rows in one transaction, which costs one sync instead of n.
 func recordTogether(t testing.TB, s *Store, n int, row func(i int) record.Attempt) {
 	t.Helper()
-	err := s.db.writeTx(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
+	must.Do(t, s.db.writeTx(context.Background(), func(ctx context.Context, tx *sql.Tx) error {
 		for i := range n {
 			if _, err := s.db.appendAudit(ctx, tx, row(i)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // childFlag, as the first argument, makes this test binary run one of the parts below instead of the tests.
@@ -203,10 +278,7 @@ const childFlag = "-store-child"
 // child is a command that runs a part in a process of its own.
 func child(t testing.TB, part string, args ...string) *exec.Cmd {
 	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(os.Executable())(t)
 	if _, err := os.Stat("/proc/self/exe"); err == nil {
 		binary = "/proc/self/exe" // works for another user too, who may not look into the folder of the binary
 	}

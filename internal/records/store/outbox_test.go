@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const testLease = time.Minute
@@ -25,18 +26,13 @@ func post(t testing.TB, s *Store, payloads ...string) {
 	for i, p := range payloads {
 		notices[i] = notice(p)
 	}
-	if err := s.Ledger.Record(context.Background(), attempt("n"), nil, notices...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ledger.Record(context.Background(), attempt("n"), nil, notices...))
 }
 
 // claim returns the payloads that are claimed at the time.
 func claim(t testing.TB, s *Store, now time.Time, limit int) string {
 	t.Helper()
-	claimed, err := s.Outbox.ClaimNotices(context.Background(), now, testLease, limit)
-	if err != nil {
-		t.Fatalf("ClaimNotices: %v (%v)", err, errCause(err))
-	}
+	claimed := must.Get(s.Outbox.ClaimNotices(context.Background(), now, testLease, limit))(t)
 	var payloads []string
 	for _, n := range claimed {
 		payloads = append(payloads, fmt.Sprintf("%s/%d", n.Payload, n.Attempts))
@@ -55,8 +51,7 @@ func TestANoticeIsKeptAsItWas(t *testing.T) {
 	wantEqual(t, s.Ledger.Record(context.Background(), attempt("1"), nil,
 		record.Notice{Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}")},
 		record.Notice{Event: "odd\x00", Payload: []byte("{}")}), nil)
-	got, err := s.Outbox.ClaimNotices(context.Background(), noon(), testLease, 5)
-	wantEqual(t, err, nil)
+	got := must.Get(s.Outbox.ClaimNotices(context.Background(), noon(), testLease, 5))(t)
 	wantEqual(t, got, []record.PendingNotice{
 		{ID: 1, Event: record.EventRefused, Payload: []byte("{\"a\":\"\\u0000\x00\xff\"}"), CreatedAt: noon()},
 		{ID: 2, Event: "odd\x00", Payload: []byte("{}"), CreatedAt: noon()},
@@ -124,9 +119,7 @@ func TestSettledNotices(t *testing.T) {
 				settle(t, s, 1, settlement)
 			}
 			wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices WHERE state = '"+test.state+"'"), 1)
-			counts, err := s.Outbox.NoticeCounts(context.Background())
-			wantEqual(t, err, nil)
-			wantEqual(t, counts, test.counts)
+			wantEqual(t, must.Get(s.Outbox.NoticeCounts(context.Background()))(t), test.counts)
 			wantEqual(t, claim(t, s, noon().Add(time.Hour-time.Microsecond), 5), "")
 			again := ""
 			if test.state == pending {
@@ -152,8 +145,7 @@ func TestTheErrorOfANoticeIsCut(t *testing.T) {
 	s := openNew(t)
 	post(t, s, "a")
 	settle(t, s, 1, record.NoticeSettlement{RetryAt: noon(), Error: "\x00" + strings.Repeat("ü", 1000)})
-	counts, err := s.Outbox.NoticeCounts(context.Background())
-	wantEqual(t, err, nil)
+	counts := must.Get(s.Outbox.NoticeCounts(context.Background()))(t)
 	wantEqual(t, counts.LastError, "\x00"+strings.Repeat("ü", 249))
 }
 
@@ -188,9 +180,7 @@ func TestAClaimOfNothingWritesNothing(t *testing.T) {
 	defer holdWriteLock(t, s)() // a claim that writes would wait for it
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	claimed, err := s.Outbox.ClaimNotices(ctx, noon(), testLease, 5)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(claimed), 0)
+	wantEqual(t, len(must.Get(s.Outbox.ClaimNotices(ctx, noon(), testLease, 5))(t)), 0)
 }
 
 func TestManyClaimantsGetEachNoticeOnce(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // ending is a place at which changes are wanted by several agents, in several repositories, and end in all ways.
@@ -91,8 +92,7 @@ func (e *ending) see(s *Store) string {
 	if e.IntN(3) == 0 {
 		seen.ReviewedAt = e.clock.now.Add(-time.Duration(e.IntN(3000)) * time.Minute)
 	}
-	_, err = s.Pulls.SeePull(e.Context(), seen, nil)
-	wantEqual(e.T, err, nil)
+	must.Get(s.Pulls.SeePull(e.Context(), seen, nil))(e.T)
 	if e.IntN(5) == 0 { // as adoption by a root does
 		wantEqual(e.T, s.db.exec(e.Context(), "UPDATE pulls SET provider = 'local:other' WHERE number = $1", seen.Number), nil)
 	}
@@ -206,8 +206,7 @@ func (e *ending) check(after string) {
 		}
 	}
 	for _, by := range record.OutcomesBys() {
-		got, err := e.stores[e.IntN(2)].History.Outcomes(e.Context(), since.Add(3*time.Hour), by)
-		wantEqual(e.T, err, nil)
+		got := must.Get(e.stores[e.IntN(2)].History.Outcomes(e.Context(), since.Add(3*time.Hour), by))(e.T)
 		want := record.OutcomeReport{Since: since, By: by, Total: e.naive("", changes), Groups: []record.OutcomeSum{}}
 		groups := map[string][]wanted{}
 		for _, w := range changes {
@@ -267,8 +266,7 @@ func TestCostsOfOutcomes(t *testing.T) {
 		seen, _, err := s.Pulls.FindPull(t.Context(), key)
 		wantEqual(t, err, nil)
 		seen.State, seen.EndedAt = gitprovider.StateMerged, noon()
-		_, err = s.Pulls.SeePull(t.Context(), seen, nil)
-		wantEqual(t, err, nil)
+		must.Get(s.Pulls.SeePull(t.Context(), seen, nil))(t)
 	}
 	session("one", 1, 3)
 	session("two", 2, 1)
@@ -281,8 +279,7 @@ func TestCostsOfOutcomes(t *testing.T) {
 		record.ByAgent: {"ann": {3, 1}, "bob": {1, 1}}, record.ByRepository: {"demo/mail": {2, 1}, "demo/web": {2, 1}},
 		record.ByTier: {"1": {3, 0}, "2": {1.5, 1.5 / 4}}, record.BySession: {"one": {3, 1}, "two": {1, 1}, "idle": {0.5, 0}},
 	} {
-		got, err := s.History.Outcomes(context.Background(), noon(), by)
-		wantEqual(t, err, nil)
+		got := must.Get(s.History.Outcomes(context.Background(), noon(), by))(t)
 		wantEqual(t, [2]float64{got.Total.CostUSD, got.Total.CostPerMerge}, [2]float64{4.5, 4.5 / 4})
 		wantEqual(t, len(got.Groups), len(want))
 		for _, g := range got.Groups {

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func pauseRow() record.Attempt {
@@ -18,9 +19,7 @@ func pauseRow() record.Attempt {
 
 func mustPause(t *testing.T, s *Store, p record.Pause) {
 	t.Helper()
-	if _, err := s.Pauses().Pause(t.Context(), p, false, pauseRow()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Pauses().Pause(t.Context(), p, false, pauseRow()))(t)
 }
 
 func TestEachClaimIsRefusedWhereAPersonHasPaused(t *testing.T) {
@@ -94,10 +93,8 @@ func TestEachClaimIsRefusedWhereAPersonHasPaused(t *testing.T) {
 			if !refused("a proposal") {
 				return
 			}
-			if _, err := s.Pauses().Resume(t.Context(), "", "",
-				func([]record.Pause) record.Attempt { return pauseRow() }); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Pauses().Resume(t.Context(), "", "",
+				func([]record.Pause) record.Attempt { return pauseRow() }))(t)
 			for name := range claims {
 				if refused(name) {
 					claimed(name, "")
@@ -117,8 +114,7 @@ func TestAPauseSaysWhenToComeBackAndEnds(t *testing.T) {
 		!strings.Contains(e.Next, "2026") && !strings.Contains(e.Next, now.Add(time.Hour).Format(time.RFC3339)) {
 		t.Errorf("%+v", e)
 	}
-	list, err := s.Pauses().Pauses(t.Context())
-	wantEqual(t, err, nil)
+	list := must.Get(s.Pauses().Pauses(t.Context()))(t)
 	wantEqual(t, len(list), 2)
 	wantEqual(t, list[0].Scope()+" "+list[1].Scope(), "everything demo/home")
 	now = now.Add(time.Hour)
@@ -128,11 +124,9 @@ func TestAPauseSaysWhenToComeBackAndEnds(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	row := func([]record.Pause) record.Attempt { return pauseRow() }
-	_, err = s.Pauses().Resume(t.Context(), "demo", "other", row)
+	_, err := s.Pauses().Resume(t.Context(), "demo", "other", row)
 	wantCode(t, err, fault.NotFound)
-	ended, err := s.Pauses().Resume(t.Context(), "demo", "HOME", row)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(ended), 1)
+	wantEqual(t, len(must.Get(s.Pauses().Resume(t.Context(), "demo", "HOME", row))(t)), 1)
 	_, err = s.Pauses().Resume(t.Context(), "", "", row)
 	wantCode(t, err, fault.NotFound)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pauses"), 0)
@@ -166,20 +160,15 @@ func TestNoClaimFollowsAPause(t *testing.T) {
 		}
 		go func() { claims.Wait(); close(begun); refused.Wait(); close(done) }()
 		<-begun
-		p, err := s.Pauses().Pause(t.Context(), record.Pause{Why: "x", By: "ann"}, false, pauseRow())
-		wantEqual(t, err, nil)
-		left, err := s.Pauses().Underway(t.Context(), p)
-		wantEqual(t, err, nil)
+		p := must.Get(s.Pauses().Pause(t.Context(), record.Pause{Why: "x", By: "ann"}, false, pauseRow()))(t)
+		left := must.Get(s.Pauses().Underway(t.Context(), p))(t)
 		<-done
 		wantEqual(t, len(held), left.Writes) // later ones were refused
 		for len(held) > 0 {
 			(<-held)()
 		}
-		left, err = s.Pauses().Underway(t.Context(), p)
-		wantEqual(t, err, nil)
-		wantEqual(t, left.Writes, 0)
-		_, err = s.Pauses().Resume(t.Context(), "", "", func([]record.Pause) record.Attempt { return pauseRow() })
-		wantEqual(t, err, nil)
+		wantEqual(t, must.Get(s.Pauses().Underway(t.Context(), p))(t).Writes, 0)
+		must.Get(s.Pauses().Resume(t.Context(), "", "", func([]record.Pause) record.Attempt { return pauseRow() }))(t)
 	}
 }
 
@@ -188,15 +177,8 @@ func TestAPauseStopsSessionsOnRequest(t *testing.T) {
 	r := sessions.Record{ID: "s", Ending: sessions.Ending{State: sessions.StateRunning}}
 	wantEqual(t, s.AgentSessions.BeginSession(t.Context(), r), nil)
 	mustPause(t, s, record.Pause{Why: "x"})
-	asked, err := s.AgentSessions.StopAsked(t.Context(), "s")
-	wantEqual(t, err, nil)
-	wantEqual(t, asked, false)
-	p, err := s.Pauses().Pause(t.Context(), record.Pause{Why: "x"}, true, pauseRow())
-	wantEqual(t, err, nil)
-	asked, err = s.AgentSessions.StopAsked(t.Context(), "s")
-	wantEqual(t, err, nil)
-	wantEqual(t, asked, true)
-	left, err := s.Pauses().Underway(t.Context(), p)
-	wantEqual(t, err, nil)
-	wantEqual(t, left, record.Underway{Sessions: 1})
+	wantEqual(t, must.Get(s.AgentSessions.StopAsked(t.Context(), "s"))(t), false)
+	p := must.Get(s.Pauses().Pause(t.Context(), record.Pause{Why: "x"}, true, pauseRow()))(t)
+	wantEqual(t, must.Get(s.AgentSessions.StopAsked(t.Context(), "s"))(t), true)
+	wantEqual(t, must.Get(s.Pauses().Underway(t.Context(), p))(t), record.Underway{Sessions: 1})
 }

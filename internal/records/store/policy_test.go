@@ -6,17 +6,14 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // policies returns the policies that the rows of the audit have, oldest first.
-func policies(t *testing.T, s *Store) (out []string) {
+func policies(t *testing.T, s *Store) []string {
 	t.Helper()
-	rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Ascending: true})
-	wantEqual(t, err, nil)
-	for _, row := range rows {
-		out = append(out, row.Policy)
-	}
-	return out
+	rows := must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Ascending: true}))(t)
+	return each(rows, func(row record.RecordedAttempt) string { return row.Policy })
 }
 
 // No caller of the store has to think of the policy. A row that knows which one judged it keeps that.
@@ -59,9 +56,7 @@ func TestAProposalKeepsThePolicyOfItsBeginning(t *testing.T) {
 	wantEqual(t, s.Ledger.Record(t.Context(), attempt("3"), &dry), nil)
 	policy = "second"
 	for id, want := range map[string]string{"1": "first", "2": "brought", "3": "first"} {
-		p, err := s.History.Proposal(t.Context(), id)
-		wantEqual(t, err, nil)
-		wantEqual(t, fmt.Sprint(id, p.Policy), id+want)
+		wantEqual(t, fmt.Sprint(id, must.Get(s.History.Proposal(t.Context(), id))(t).Policy), id+want)
 	}
 }
 

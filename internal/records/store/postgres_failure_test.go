@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // These need no server, so they run on every engine.
@@ -68,8 +69,7 @@ func TestWhatTheURLSaysIsHeeded(t *testing.T) {
 	p := config.RuntimeParams
 	wantEqual(t, []string{p["search_path"], p["lock_timeout"], p["application_name"]},
 		[]string{"claudeops", "7", "claudeops"})
-	config, err = parseURL("postgres://h1:6,h2:7/d?sslmode=prefer", 1500*time.Millisecond)
-	wantEqual(t, err, nil)
+	config = must.Get(parseURL("postgres://h1:6,h2:7/d?sslmode=prefer", 1500*time.Millisecond))(t)
 	wantEqual(t, nameOf(config), "h1:6,h2:7/d")
 	wantEqual(t, []any{config.RuntimeParams["lock_timeout"], config.ConnectTimeout}, []any{"1500", connectTimeout})
 }
@@ -85,10 +85,7 @@ func TestWithAURLTheFolderIsNotUsed(t *testing.T) {
 
 func TestWhatPassesByItselfIsToBeTriedAgainAndWhatDoesNotIsMisconfigured(t *testing.T) {
 	t.Parallel()
-	config, err := parseURL("postgres://joe:the-password@db.example.org:5433/ops", time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(parseURL("postgres://joe:the-password@db.example.org:5433/ops", time.Second))(t)
 	e := &postgresEngine{config: config}
 	server := func(code string) error {
 		return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code, Message: "as the server has it"})
@@ -150,10 +147,7 @@ func TestAServerThatIsBeingStartedIsToBeTriedAgain(t *testing.T) {
 // listen answers each connection with an error of a server.
 func listen(t *testing.T, refusal string) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func sessionOf(s *Store) *sessionLocks { return s.db.conn.locks.(*sessionLocks) }
@@ -63,9 +64,7 @@ func TestASessionThatEndsIsMadeAgainAndTakesAllItHeld(t *testing.T) {
 	wantEqual(t, err, nil)
 	wantEqual(t, len(closed), 0)
 	wantEqual(t, other.ScriptRuns().SettleScriptRuns(ctx, nil), nil) // has none to make a row of
-	open, err := other.Connections().Connections(ctx)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(open), 1)
+	wantEqual(t, len(must.Get(other.Connections().Connections(ctx))(t)), 1)
 	finish(t, s, "1", opened(1))
 	wantEqual(t, other.Close(), nil)
 	var users []string // by which a newer program knows that this one is here
@@ -100,10 +99,7 @@ func TestAStoreWhoseWorkWasTakenOverIsFencedOff(t *testing.T) {
 	ctx, place := t.Context(), emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	left, err := other.History.Unfinished(ctx)
-	wantEqual(t, err, nil)
-	ok, err := other.Ledger.Adopt(ctx, left[0])
-	wantEqual(t, []any{ok, err}, []any{true, nil})
+	wantEqual(t, must.Get(other.Ledger.Adopt(ctx, must.Get(other.History.Unfinished(ctx))(t)[0]))(t), true)
 	wantCode(t, s.Ledger.Finish(ctx, "1", opened(1), attempt("late")), fault.Conflict)
 	finish(t, other, "1", record.Progress{State: record.StateFailed})
 }
@@ -115,9 +111,7 @@ func TestNothingIsWrittenIntoTheTablesOfANewerProgram(t *testing.T) {
 	mustExec(t, raw(t, s), "INSERT INTO "+versionTable+" (version_id, is_applied) VALUES (99, true)")
 	err := s.Ledger.Record(t.Context(), attempt("2"), nil)
 	wantCode(t, err, fault.Misconfigured)
-	if !strings.Contains(err.Error(), "a newer claudeops") {
-		t.Error(err)
-	}
+	must.Contain(t, err.Error(), "a newer claudeops")
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM audit"), 1)
 	l := sessionOf(s)
 	mustExec(t, raw(t, s), fmt.Sprintf("SELECT pg_terminate_backend(%d, 10000)", l.self.pid))
@@ -200,9 +194,7 @@ func TestACancelledReservationEndsNoOtherLock(t *testing.T) {
 	place := emptyPlace(t)
 	s, other := open(t, place, Options{}), open(t, place, Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := s.Ledger.Reserve(ctx, proposal("2", "checks/b.md"), record.Claim{})
+	_, err := s.Ledger.Reserve(cancelled(), proposal("2", "checks/b.md"), record.Claim{})
 	wantCode(t, err, fault.Timeout)
 	wantEqual(t, abandoned(t, other), map[string]bool{"1": false})
 	session := sessionOf(s).conn
@@ -235,11 +227,7 @@ func TestANameThatIsTakenIsAFault(t *testing.T) {
 // openUnclosed is open for a store that the test closes.
 func openUnclosed(t *testing.T, place string) *Store {
 	t.Helper()
-	s, err := openPlace(t.Context(), place, Options{Readers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(openPlace(t.Context(), place, Options{Readers: 1}))(t)
 }
 
 // proxy is between a store and the server. It can freeze what passes, as a partition does, and refuse connections.
@@ -261,9 +249,7 @@ func newProxy(t *testing.T) *proxy {
 	}
 	p := &proxy{server: u.Host, frozen: make(chan struct{})}
 	close(p.frozen)
-	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	p.listener = must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(p.close)
 	go p.serve()
 	return p

@@ -21,6 +21,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
@@ -66,10 +67,7 @@ func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openPlace(context.Background(), test.place(t), Options{})
-			wantCode(t, err, fault.Misconfigured)
-			if !strings.Contains(err.Error(), test.message) {
-				t.Errorf("the message does not say %q: %v (%v)", test.message, err, errCause(err))
-			}
+			wantCode(t, err, fault.Misconfigured, test.message)
 			wantNoSecret(t, err, passwordOf(t), "not-the-password")
 		})
 	}
@@ -123,17 +121,13 @@ func TestADatabaseThatCannotHoldAllTextIsRefused(t *testing.T) {
 	t.Cleanup(func() { mustExec(t, admin, "DROP DATABASE "+name) })
 	_, err := openPlace(t.Context(), changed(t, os.Getenv(testDatabase), func(u *url.URL) { u.Path = "/" + name }),
 		Options{})
-	wantCode(t, err, fault.Misconfigured)
-	if !strings.Contains(err.Error(), "has the encoding LATIN1") {
-		t.Fatalf("got %v", err)
-	}
+	wantCode(t, err, fault.Misconfigured, "has the encoding LATIN1")
 }
 
 func TestTheNameOfAStoreShowsNeitherUserNorPassword(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	u, err := url.Parse(place)
-	wantEqual(t, err, nil)
+	u := must.Get(url.Parse(place))(t)
 	want := u.Host + u.Path
 	wantEqual(t, open(t, place, Options{}).Path(), want)
 	wantEqual(t, newAt(place, Options{}).Path(), want)
@@ -190,8 +184,7 @@ func TestTheServersOwnSettingsDoNotWeakenTheStore(t *testing.T) {
 		mustExec(t, rawPlace(t, place), fmt.Sprintf("ALTER ROLE claudeops_admin SET %s = '%s'", name, value))
 		t.Cleanup(func() { mustExec(t, rawPlace(t, os.Getenv(testDatabase)), "ALTER ROLE claudeops_admin RESET "+name) })
 	}
-	tx, err := open(t, place, Options{}).db.conn.beginWrite(t.Context(), t.Context())
-	wantEqual(t, err, nil)
+	tx := must.Get(open(t, place, Options{}).db.conn.beginWrite(t.Context(), t.Context()))(t)
 	defer func() { _ = tx.Rollback() }()
 	var commit, isolation string
 	const query = "SELECT current_setting('synchronous_commit'), current_setting('transaction_isolation')"
@@ -228,20 +221,14 @@ func TestAStateFolderThatHasHadPostgreSQLStaysWithIt(t *testing.T) {
 		}
 		return err
 	}
-	if err := opened(Options{DatabaseURL: place}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, opened(Options{DatabaseURL: place}))
 	wantCode(t, opened(Options{}), fault.Misconfigured)
 	for _, o := range []Options{{DatabaseURL: place}, {Kind: KindSQLite}, {}} {
-		if err := opened(o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, opened(o))
 	}
 	wantCode(t, opened(Options{DatabaseURL: place}), fault.Misconfigured)
 	for _, o := range []Options{{DatabaseURL: place, Kind: KindPostgreSQL}, {DatabaseURL: place}} {
-		if err := opened(o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, opened(o))
 	}
 }
 
@@ -285,9 +272,7 @@ func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 			}
 		})
 	}
-	if _, err := raw(t, s).Exec(insert + forged("4", lastHash) + " FROM audit WHERE seq = 3"); err != nil {
-		t.Fatalf("a row that follows must be accepted, or this test proves nothing: %v", err)
-	}
+	must.Get(raw(t, s).Exec(insert + forged("4", lastHash) + " FROM audit WHERE seq = 3"))(t)
 }
 
 func TestNoTemporaryTableStandsInForTheAudit(t *testing.T) {
@@ -319,8 +304,7 @@ func grants(schema, role string) []string {
 func TestAUserThatDoesNotOwnTheTablesCanWorkAndCannotUnguardTheAudit(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)
-	u, err := url.Parse(place)
-	wantEqual(t, err, nil)
+	u := must.Get(url.Parse(place))(t)
 	schema, role, admin := u.Query().Get("search_path"), "r_"+
 		u.Query().Get("search_path"), connect(t, os.Getenv(testDatabase))
 	mustExec(t, admin, "CREATE ROLE "+role+" LOGIN PASSWORD 'user-password'")
@@ -328,11 +312,8 @@ func TestAUserThatDoesNotOwnTheTablesCanWorkAndCannotUnguardTheAudit(t *testing.
 	asUser := changed(t, place, func(u *url.URL) { u.User = url.UserPassword(role, "user-password") })
 
 	mustExec(t, admin, grants(schema, role)[0])
-	_, err = openPlace(t.Context(), asUser, Options{}) // there is nothing yet, and it may not make it
-	wantCode(t, err, fault.Misconfigured)
-	if !strings.Contains(err.Error(), "denies the user") || !strings.Contains(err.Error(), "docs/explain/records.md") {
-		t.Fatalf("got %v", err)
-	}
+	_, err := openPlace(t.Context(), asUser, Options{}) // there is nothing yet, and it may not make it
+	wantCode(t, err, fault.Misconfigured, "denies the user", "docs/explain/records.md")
 	open(t, place, Options{})
 	mustExec(t, admin, "SET search_path = "+schema)
 	mustExec(t, admin, grants(schema, role)...)
@@ -381,10 +362,7 @@ func TestAPoolerOfSessionsIsAsGoodAsTheServer(t *testing.T) {
 
 func TestAPoolerOfTransactionsIsRefusedByItsName(t *testing.T) {
 	_, err := openPlace(t.Context(), throughPgbouncer(t, "transaction"), Options{})
-	wantCode(t, err, fault.Misconfigured)
-	if !strings.Contains(err.Error(), "a pooler in transaction mode") {
-		t.Errorf("got %v (%v)", err, errCause(err))
-	}
+	wantCode(t, err, fault.Misconfigured, "a pooler in transaction mode")
 }
 
 // throughPgbouncer is an empty place whose address is that of a pooler of its own.
@@ -406,17 +384,13 @@ func throughPgbouncer(t *testing.T, mode string) string {
 		config: fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
 			"unix_socket_dir =\nauth_type = plain\nauth_file = %s\npool_mode = %s\n", u.Port(), port, users, mode),
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	cmd := exec.Command("pgbouncer", "-q", config)
 	if os.Getuid() == 0 { // as root it does not start
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody(t)}
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v; e2e/postgres.sh installs pgbouncer", err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // the kill is its error
@@ -448,13 +422,6 @@ func freePort(t *testing.T) int {
 
 func nobody(t *testing.T) *syscall.Credential {
 	t.Helper()
-	u, err := accounts.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uid := must.Get(strconv.ParseUint(must.Get(accounts.Lookup("nobody"))(t).Uid, 10, 32))(t)
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 }

@@ -9,30 +9,29 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // openedPull records a proposal that became the pull request with the number.
 func openedPull(t testing.TB, s *Store, number int) record.PullKey {
 	t.Helper()
 	id := fmt.Sprintf("p%d", number)
-	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, proposal(id, "checks/"+id+".md"), 1<<40)
 	to := record.Progress{State: record.StateOpened, Branch: "claude-ops/check/" + id, Commit: "c0ffee", PRNumber: number,
 		PRURL: "https://x/" + id}
 	a := attempt(id)
 	a.Outcome, a.Code = record.OutcomeOpened, ""
 	wantEqual(t, s.Ledger.Finish(context.Background(), id, to, a), nil)
+	return pullKey(number)
+}
+
+func pullKey(number int) record.PullKey {
 	return record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: number}
 }
 
 func recordOf(t testing.TB, s *Store, key record.PullKey) record.PullRecord {
 	t.Helper()
-	record, ok, err := s.Pulls.FindPull(context.Background(), key)
-	if err != nil || !ok {
-		t.Fatalf("%v is not found: %v (%v)", key, err, errCause(err))
-	}
-	return record
+	return found(s.Pulls.FindPull(context.Background(), key))(t)
 }
 
 // seenMerged is the record of a look that found the pull request merged, and what goes with it.
@@ -57,9 +56,7 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 	shouted.Owner, shouted.Repo = "DEMO", "Home-Cluster"
 	wantEqual(t, recordOf(t, s, shouted).PullKey, key)
 
-	if taken := reserve(t, s, proposal("failed", "checks/f.md"), 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, proposal("failed", "checks/f.md"), 1<<40)
 	wantEqual(t, s.Ledger.Finish(t.Context(), "failed", record.Progress{State: record.StateFailed}, attempt("failed")),
 		nil)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM pulls"), 1)
@@ -72,9 +69,8 @@ func TestAnOpenedPullRequestHasARecordAndAFailedProposalHasNone(t *testing.T) {
 			t.Errorf("%v is found, %v", other, err)
 		}
 	}
-	records, err := s.Pulls.PullRecords(t.Context(),
-		[]record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key})
-	wantEqual(t, err, nil)
+	records := must.Get(s.Pulls.PullRecords(t.Context(),
+		[]record.PullKey{key, {Provider: "local", Owner: "x", Repo: "y", Number: 1}, key}))(t)
 	wantEqual(t, records, map[record.PullKey]record.PullRecord{key: recordOf(t, s, key)})
 }
 
@@ -83,15 +79,14 @@ func TestManyPullRequestsAreLookedUpAtOnce(t *testing.T) {
 	s := openNew(t)
 	var keys []record.PullKey
 	for n := 1; n <= 2*keysAtOnce+3; n++ {
-		key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: n}
+		key := pullKey(n)
 		if n%4 != 0 { // these were not opened
 			openedPull(t, s, n)
 		}
 		keys = append(keys, key)
 	}
 	for count := range len(keys) + 1 {
-		records, err := s.Pulls.PullRecords(t.Context(), keys[:count])
-		wantEqual(t, err, nil)
+		records := must.Get(s.Pulls.PullRecords(t.Context(), keys[:count]))(t)
 		want := map[record.PullKey]record.PullRecord{}
 		for _, key := range keys[:count] {
 			if key.Number%4 != 0 {
@@ -108,19 +103,11 @@ func TestOpenPullRequestsAreListedTheOldestFirst(t *testing.T) {
 	for _, number := range []int{3, 1, 2, 4} {
 		openedPull(t, s, number)
 	}
-	closed := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 2})
+	closed := recordOf(t, s, pullKey(2))
 	closed.State = gitprovider.StateClosed
-	if ok, err := s.Pulls.SeePull(ctx, closed, nil); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	wantEqual(t, must.Get(s.Pulls.SeePull(ctx, closed, nil))(t), true)
 	for limit, want := range map[int][]int{10: {1, 3, 4}, 2: {1, 3}} {
-		open, err := s.Pulls.OpenPulls(ctx, limit)
-		wantEqual(t, err, nil)
-		var numbers []int
-		for _, p := range open {
-			numbers = append(numbers, p.Number)
-		}
-		wantEqual(t, numbers, want)
+		wantEqual(t, each(must.Get(s.Pulls.OpenPulls(ctx, limit))(t), numberOf), want)
 	}
 }
 
@@ -130,15 +117,14 @@ func TestALookThatIsOlderThanTheRecordChangesNothing(t *testing.T) {
 	first := recordOf(t, s, openedPull(t, s, 7))
 	rows := verify(t, s, "").Rows
 	now, a := seenMerged(first)
-	ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("m"))
-	wantEqual(t, []any{ok, err}, []any{true, nil})
+	wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), now, a, notice("m")))(t), true)
 	kept := recordOf(t, s, first.PullKey)
 	now.Version = 2
 	wantEqual(t, kept, now)
 
 	for name, late := range map[string]record.PullRecord{"still open": first, "merged as well": now} {
 		late.Version = first.Version
-		ok, err = s.Pulls.SeePull(t.Context(), late, a, notice("again"))
+		ok, err := s.Pulls.SeePull(t.Context(), late, a, notice("again"))
 		if ok || err != nil {
 			t.Errorf("%s: recorded %t, %v", name, ok, err)
 		}
@@ -154,27 +140,10 @@ func TestTenProcessesThatSeeTheSameMergeRecordItOnce(t *testing.T) {
 	s := open(t, place, Options{})
 	key := openedPull(t, s, 7)
 	rows := verify(t, s, "").Rows
-	done := make(chan string)
-	for range 10 {
-		go func() {
-			out, err := child(t, "see-merged", place).Output()
-			if err != nil {
-				out = append(out, err.Error()...)
-			}
-			done <- string(out)
-		}()
-	}
-	wins := 0
-	for range 10 {
-		switch out := <-done; out {
-		case "recorded\n":
-			wins++
-		case "late\n":
-		default:
-			t.Errorf("a process said %q", out)
-		}
-	}
-	wantEqual(t, wins, 1)
+	wantEqual(t, together(t, 10, func(int) (bool, error) {
+		out, err := child(t, "see-merged", place).Output()
+		return string(out) == "recorded\n", err
+	}), int64(1))
 	wantEqual(t, verify(t, s, "").Rows, rows+1)
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM notices"), 1)
 	wantEqual(t, recordOf(t, s, key).State, gitprovider.StateMerged)
@@ -188,7 +157,7 @@ func childSeeMerged(ctx context.Context, place string) error {
 		return err
 	}
 	for {
-		r, ok, err := s.Pulls.FindPull(ctx, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 7})
+		r, ok, err := s.Pulls.FindPull(ctx, pullKey(7))
 		if err != nil || !ok {
 			return fmt.Errorf("found %t, %w", ok, err)
 		}
@@ -216,8 +185,7 @@ func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
 			if pollFirst {
 				now, a := seenMerged(r)
 				now.EndedBy = ""
-				ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("told"))
-				wantEqual(t, []any{ok, err}, []any{true, nil})
+				wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), now, a, notice("told")))(t), true)
 			}
 			rows := verify(t, s, "").Rows
 			end := record.PullRecord{PullKey: r.PullKey, State: gitprovider.StateMerged, SeenBy: record.DoorCLI, EndedAt: noon(),
@@ -231,8 +199,7 @@ func TestPeopleAreToldOfAnEndOnceWhoeverIsFaster(t *testing.T) {
 			wantEqual(t, []any{got.State, got.EndedBy, got.EndedAt}, []any{gitprovider.StateMerged, "bob", noon()})
 
 			now, a := seenMerged(r) // a look from before the end was recorded
-			ok, err := s.Pulls.SeePull(t.Context(), now, a, notice("again"))
-			wantEqual(t, []any{ok, err}, []any{false, nil})
+			wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), now, a, notice("again")))(t), false)
 		})
 	}
 }
@@ -244,8 +211,7 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	see := func(number int, state gitprovider.State, tried, changed time.Time) {
 		r := recordOf(t, s, openedPull(t, s, number))
 		r.State, r.TriedAt, r.UpdatedAt = state, tried, changed
-		ok, err := s.Pulls.SeePull(t.Context(), r, nil)
-		wantEqual(t, []any{ok, err}, []any{true, nil})
+		wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), r, nil))(t), true)
 	}
 	ago := func(d time.Duration) time.Time { return noon().Add(-d) }
 	see(1, gitprovider.StateOpen, ago(time.Minute), noon())
@@ -256,19 +222,14 @@ func TestTheDueAreThoseThatNobodyTriedForLongest(t *testing.T) {
 	see(6, record.StateGone, ago(2*time.Hour), ago(48*time.Hour))
 	see(7, gitprovider.StateClosed, ago(99*time.Hour), ago(31*24*time.Hour))
 	see(8, gitprovider.StateOpen, ago(-time.Hour), noon())
-	due := func(limit int) (numbers []int) {
+	due := func(limit int) []int {
 		t.Helper()
-		records, err := s.Pulls.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit)
-		wantEqual(t, err, nil)
-		for _, r := range records {
-			numbers = append(numbers, r.Number)
-		}
-		return numbers
+		records := must.Get(s.Pulls.DuePulls(t.Context(), "local", ago(10*time.Minute), ago(24*time.Hour), limit))(t)
+		return each(records, numberOf)
 	}
 	wantEqual(t, due(9), []int{3, 5, 2, 8})
 	wantEqual(t, due(2), []int{3, 5})
-	wantEqual(t, s.Pulls.TriedPull(t.Context(), record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster",
-		Number: 3}), nil)
+	wantEqual(t, s.Pulls.TriedPull(t.Context(), pullKey(3)), nil)
 	wantEqual(t, due(9), []int{5, 2, 8})
 	others, err := s.Pulls.DuePulls(t.Context(), "github", noon(), noon(), 9)
 	wantEqual(t, []any{len(others), err}, []any{0, nil})
@@ -278,36 +239,27 @@ func TestOneOfManyClaimsARound(t *testing.T) {
 	t.Parallel()
 	c := &clock{noon()}
 	s := openWith(t, Options{Now: c.Now})
-	claims := func() (n int) {
+	claims := func() int64 {
 		t.Helper()
-		won := make(chan bool)
-		for range 8 {
-			go func() {
-				mine, next, err := s.JobClaims.ClaimRound(context.Background(), "poll", time.Minute)
-				if err != nil || !next.Equal(c.now.Add(time.Minute)) {
-					t.Error(next, err)
-				}
-				won <- mine
-			}()
-		}
-		for range 8 {
-			if <-won {
-				n++
+		return together(t, 8, func(int) (bool, error) {
+			mine, next, err := s.JobClaims.ClaimRound(context.Background(), "poll", time.Minute)
+			if !next.Equal(c.now.Add(time.Minute)) {
+				t.Error(next)
 			}
-		}
-		return n
+			return mine, err
+		})
 	}
-	wantEqual(t, claims(), 1)
-	wantEqual(t, claims(), 0)
+	wantEqual(t, claims(), int64(1))
+	wantEqual(t, claims(), int64(0))
 	mine, _, err := s.JobClaims.ClaimRound(t.Context(), "other", time.Minute)
 	wantEqual(t, []any{mine, err}, []any{true, nil})
 	c.now = noon().Add(time.Minute - time.Second)
 	mine, next, err := s.JobClaims.ClaimRound(t.Context(), "poll", time.Minute)
 	wantEqual(t, []any{mine, next, err}, []any{false, noon().Add(time.Minute), nil})
 	c.now = noon().Add(time.Minute)
-	wantEqual(t, claims(), 1)
+	wantEqual(t, claims(), int64(1))
 	c.now = noon().Add(-time.Hour) // the clock was wrong
-	wantEqual(t, claims(), 1)
+	wantEqual(t, claims(), int64(1))
 }
 
 func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
@@ -316,8 +268,7 @@ func TestADeliveryIsFreshOnceWithinBounds(t *testing.T) {
 	s := openWith(t, Options{Now: c.Now})
 	take := func(provider, id string, want bool) {
 		t.Helper()
-		fresh, err := s.JobClaims.TakeDelivery(t.Context(), provider, id)
-		wantEqual(t, []any{fresh, err}, []any{want, nil})
+		wantEqual(t, must.Get(s.JobClaims.TakeDelivery(t.Context(), provider, id))(t), want)
 	}
 	take("github", "a", true)
 	take("github", "a", false)
@@ -345,21 +296,14 @@ func TestRecentPullsAreTheOpenOnesAndThoseThatEndedLately(t *testing.T) {
 		openedPull(t, s, number)
 	}
 	end := func(number int, at time.Time) {
-		r, a := seenMerged(recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster",
-			Number: number}))
+		r, a := seenMerged(recordOf(t, s, pullKey(number)))
 		r.EndedAt, r.UpdatedAt = at, at
-		ok, err := s.Pulls.SeePull(ctx, r, a)
-		wantEqual(t, []any{ok, err}, []any{true, nil})
+		wantEqual(t, must.Get(s.Pulls.SeePull(ctx, r, a))(t), true)
 	}
 	end(1, noon().Add(-20*24*time.Hour))
 	end(3, noon().Add(-time.Hour))
-	numbers := func(limit int) (out []int) {
-		recent, err := s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit)
-		wantEqual(t, err, nil)
-		for _, r := range recent {
-			out = append(out, r.Number)
-		}
-		return out
+	numbers := func(limit int) []int {
+		return each(must.Get(s.Pulls.RecentPulls(ctx, noon().Add(-14*24*time.Hour), limit))(t), numberOf)
 	}
 	wantEqual(t, numbers(10), []int{2, 4, 3})
 	wantEqual(t, numbers(2), []int{2, 4})
@@ -416,9 +360,7 @@ func TestPathsOfManyPullRequestsAreRememberedAtOnce(t *testing.T) {
 func TestWhatCannotBeRememberedIsNoFailure(t *testing.T) {
 	t.Parallel()
 	l := newAt(emptyPlace(t), Options{})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	m, ctx := l.PullPaths("gitea"), context.Background()
 	m.RememberPaths(ctx, gitprovider.RepoRef{Owner: "joe", Name: "infra"}, 7, "aaa", []string{"checks/a.md"})
 	if _, ok := m.PathsAt(ctx, gitprovider.RepoRef{Owner: "joe", Name: "infra"}, 7, "aaa"); ok {
@@ -435,67 +377,42 @@ func rooted(t testing.TB, place, root string) *Store {
 // opens records that a proposal became the pull request with the number.
 func opens(t testing.TB, s *Store, id string, number int, commit string) {
 	t.Helper()
-	if taken := reserve(t, s, proposal(id, "checks/"+id+".md"), 99); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, proposal(id, "checks/"+id+".md"), 99)
 	finish(t, s, id, record.Progress{State: record.StateOpened, Branch: "b-" + id, Commit: commit, PRNumber: number})
 	pr := gitprovider.PullRequest{Title: id, Branch: "b-" + id, Base: "main", HeadCommit: commit}
-	made, err := s.LocalPulls.InsertPR(t.Context(), "demo/home-cluster", pr)
-	wantEqual(t, err, nil)
-	wantEqual(t, made.Number, number)
+	wantEqual(t, must.Get(s.LocalPulls.InsertPR(t.Context(), "demo/home-cluster", pr))(t).Number, number)
 }
 
 // seen is everything that a store hands out of which something is decided.
-func seen(t testing.TB, s *Store, id, digest string) (out []int) {
+func seen(t testing.TB, s *Store, id, digest string) []int {
 	t.Helper()
-	ctx := context.Background()
-	num := func(n int, err error) {
-		t.Helper()
-		wantEqual(t, err, nil)
-		out = append(out, n)
-	}
-	prs, err := s.LocalPulls.PRs(ctx, "demo/home-cluster", "")
-	num(len(prs), err)
-	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1}
-	_, found, err := s.Pulls.FindPull(ctx, key)
-	num(asInt(found), err)
-	keys, err := s.Pulls.OpenPullsOf(ctx, "local", "demo", "home-cluster", "b-"+id)
-	num(len(keys), err)
-	pulls, err := s.Pulls.OpenPulls(ctx, 10)
-	num(len(pulls), err)
-	records, err := s.Pulls.PullRecords(ctx, []record.PullKey{key})
-	num(len(records), err)
-	pulls, err = s.Pulls.DuePulls(ctx, "local", noon().Add(time.Hour), noon().Add(time.Hour), 10)
-	num(len(pulls), err)
-	pulls, err = s.Pulls.RecentPulls(ctx, noon().Add(-time.Hour), 10)
-	num(len(pulls), err)
+	const provider, owner, repo = "local", "demo", "home-cluster"
+	ctx, key, later := context.Background(), pullKey(1), noon().Add(time.Hour)
+	_, known, err := s.Pulls.FindPull(ctx, key)
+	must.Do(t, err)
 	most, _, err := s.Pulls.OpenPullCounts(ctx, 10)
-	num(len(most), err)
+	must.Do(t, err)
 	_, err = s.History.Proposal(ctx, id)
-	num(asInt(err == nil), nil)
-	proposals, err := s.History.ByDigest(ctx, digest)
-	num(len(proposals), err)
-	proposals, err = s.History.MadeOf(ctx, "local", "demo", "home-cluster", 1)
-	num(len(proposals), err)
-	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 1)
-	num(len(paths), err)
-	usage, err := s.History.Usage(ctx, "local", "demo", "home-cluster", record.Claim{Within: time.Hour})
-	num(len(usage.Made), err)
-	repos, err := s.History.Repositories(ctx)
-	num(len(repos), err)
-	proposed, err := s.History.Proposed(ctx, "local")
-	num(asInt(proposed), err)
-	return out
+	return []int{
+		asInt(known), len(most), asInt(err == nil),
+		len(must.Get(s.LocalPulls.PRs(ctx, "demo/home-cluster", ""))(t)),
+		len(must.Get(s.Pulls.OpenPullsOf(ctx, provider, owner, repo, "b-"+id))(t)),
+		len(must.Get(s.Pulls.OpenPulls(ctx, 10))(t)),
+		len(must.Get(s.Pulls.PullRecords(ctx, []record.PullKey{key}))(t)),
+		len(must.Get(s.Pulls.DuePulls(ctx, provider, later, later, 10))(t)),
+		len(must.Get(s.Pulls.RecentPulls(ctx, noon().Add(-time.Hour), 10))(t)),
+		len(must.Get(s.History.ByDigest(ctx, digest))(t)),
+		len(must.Get(s.History.MadeOf(ctx, provider, owner, repo, 1))(t)),
+		len(must.Get(s.History.PathsOf(ctx, provider, owner, repo, 1))(t)),
+		len(must.Get(s.History.Usage(ctx, provider, owner, repo, record.Claim{Within: time.Hour}))(t).Made),
+		len(must.Get(s.History.Repositories(ctx))(t)),
+		asInt(must.Get(s.History.Proposed(ctx, provider))(t)),
+	}
 }
 
 func asInt(yes bool) int { return number01(yes) }
 
-func repeat(n int) (out []int) {
-	for range 15 {
-		out = append(out, n)
-	}
-	return out
-}
+func repeat(n int) []int { return slices.Repeat([]int{n}, 15) }
 
 func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	t.Parallel()
@@ -509,14 +426,10 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 
 	reserve(t, a, proposal("held", "checks/held.md"), 99)
 	for _, other := range []*Store{b, none} {
-		left, err := other.History.Unfinished(ctx)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(left), 0)
+		wantEqual(t, len(must.Get(other.History.Unfinished(ctx))(t)), 0)
 	}
-	if taken := reserve(t, b, proposal("own", "checks/held.md"), 99); taken != nil {
-		t.Errorf("another root's file is taken by %+v", taken)
-	}
-	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 1}
+	wantFree(t, b, proposal("own", "checks/held.md"), 99) // another root's file
+	key := pullKey(1)
 	wantEqual(t, a.Ledger.LiftCooldown(ctx, key, attempt("lift")), nil)
 	by, _, err := b.History.CooldownLifted(ctx, key)
 	wantEqual(t, []any{by, err}, []any{"", nil})
@@ -529,9 +442,7 @@ func TestWhatIsRecordedOfARootIsNothingToAnother(t *testing.T) {
 	wantEqual(t, []any{rows[0].Provider, err}, []any{"local", nil})
 	rows, err = b.Audit.Page(ctx, record.AuditQuery{RequestID: "one"})
 	wantEqual(t, []any{rows[0].Provider, err}, []any{"local:aaaaaaaaaaaaaaaa", nil})
-	attempts, err := b.History.Attempts(ctx, record.AttemptQuery{Provider: "local"})
-	wantEqual(t, err, nil)
-	for _, row := range attempts {
+	for _, row := range must.Get(b.History.Attempts(ctx, record.AttemptQuery{Provider: "local"}))(t) {
 		if row.RequestID == "one" {
 			t.Error("the other root's attempt is listed as its own")
 		}
@@ -552,14 +463,11 @@ func TestWhoRevisesStandsBehindThePullRequestFromTheStart(t *testing.T) {
 	revision.Actor, revision.Revises = record.OSUser("1001", "jim").At(record.DoorMCP), 7
 	stands := func() bool {
 		t.Helper()
-		all, err := s.Pulls.Starters(t.Context(), key)
-		wantEqual(t, err, nil)
+		all := must.Get(s.Pulls.Starters(t.Context(), key))(t)
 		return slices.ContainsFunc(all, func(a record.Actor) bool { return a.Person != nil && a.Person.Subject == "1001" })
 	}
 	wantEqual(t, stands(), false)
-	if taken := reserve(t, s, revision, 99); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, revision, 99)
 	for _, state := range []record.ProposalState{"", record.StateCommitted, record.StateUnsettled} {
 		if state != "" {
 			wantEqual(t, s.Ledger.Advance(t.Context(), "revision", record.Progress{State: state}), nil)
@@ -584,12 +492,10 @@ func madePull(id string, outcome record.Outcome, number int, uid string) record.
 func TestNobodyStandsBehindAPullRequestWhoseOpeningIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	key := record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 9}
+	key := pullKey(9)
 	behind := func(want int) {
 		t.Helper()
-		all, err := s.Pulls.Starters(t.Context(), key)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(all), want)
+		wantEqual(t, len(must.Get(s.Pulls.Starters(t.Context(), key))(t)), want)
 	}
 	recordAttempts(t, s, madePull("again", record.OutcomeReused, 9, "1001"),
 		madePull("revised", record.OutcomeRevised, 9, "1002"))

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // refusedMerge is a refusal that its caller may repeat as often as they like.
@@ -26,12 +26,6 @@ func repeatsOf(t *testing.T, s *Store, a record.Attempt, times int) {
 	for range times {
 		wantEqual(t, s.Ledger.Record(t.Context(), a, nil), nil)
 	}
-}
-
-func cancelled() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 func TestACountThatCannotBeRecordedIsRecordedLater(t *testing.T) {
@@ -97,8 +91,7 @@ func TestRefusalsAreOfOneKindOnlyIfTheyAreAlike(t *testing.T) {
 		repeatsOf(t, s, refusedMerge("joe", "infra", fmt.Sprint("reason ", i)), 1)
 	}
 	wantEqual(t, s.Ledger.FlushRepeats(t.Context(), true), nil)
-	rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Limit: 100})
-	wantEqual(t, err, nil)
+	rows := must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Limit: 100}))(t)
 	told := slices.ContainsFunc(rows, func(r record.RecordedAttempt) bool {
 		return strings.Contains(r.Message, "4 more refusals for further reasons")
 	})
@@ -121,8 +114,7 @@ func TestManyMistakesHideNothingThatIsForbidden(t *testing.T) {
 	more.PRNumber, more.Code = 2000, fault.NotFound
 	repeatsOf(t, s, more, 1)
 	wantEqual(t, s.Ledger.FlushRepeats(t.Context(), true), nil)
-	rows, err := s.Audit.Page(t.Context(), record.AuditQuery{Limit: 100})
-	wantEqual(t, err, nil)
+	rows := must.Get(s.Audit.Page(t.Context(), record.AuditQuery{Limit: 100}))(t)
 	told := slices.ContainsFunc(rows, func(r record.RecordedAttempt) bool {
 		return r.PRNumber == 7 && r.Code == fault.Forbidden && r.Message == own.Message
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func pruneAttempt(removed []record.Pruned) record.Attempt {
@@ -29,29 +30,19 @@ func aged(t testing.TB) *Store {
 		p.CreatedAt = c.now
 		return p
 	}
-	finish := func(id string, to record.Progress) {
-		if err := s.Ledger.Finish(ctx, id, to, attempt(id)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, id := range []string{"opened", "failed", "held", "reviewed"} {
 		reserve(t, s, old(id), 0)
 	}
-	finish("opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
-	finish("failed", record.Progress{State: record.StateFailed})
-	pr, err := s.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main",
-		State: gitprovider.StateOpen})
-	wantEqual(t, err, nil)
-	finish("reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
+	finish(t, s, "opened", record.Progress{State: record.StateOpened, PRNumber: 1, PRURL: "u"})
+	finish(t, s, "failed", record.Progress{State: record.StateFailed})
+	pr := must.Get(s.LocalPulls.InsertPR(ctx, "demo/home-cluster", gitprovider.PullRequest{Branch: "b", Base: "main",
+		State: gitprovider.StateOpen}))(t)
+	finish(t, s, "reviewed", record.Progress{State: record.StateOpened, PRNumber: pr.Number, PRURL: "u"})
 	// no local pull request has that number
-	_, err = raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'")
-	wantEqual(t, err, nil)
+	must.Get(raw(t, s).Exec("UPDATE proposals SET pr_number = 9 WHERE id = 'opened'"))(t)
 	dry := old("dry")
-	if err := s.Ledger.Record(ctx, attempt("dry"), &dry, notice("pending")); err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Replies.TakeKey(ctx, "c", "k", "h", 1000*time.Hour)
-	wantEqual(t, err, nil)
+	must.Do(t, s.Ledger.Record(ctx, attempt("dry"), &dry, notice("pending")))
+	must.Get(s.Replies.TakeKey(ctx, "c", "k", "h", 1000*time.Hour))(t)
 	wantEqual(t, s.Access.InsertLogin(ctx, access.Login{Hash: "h", TokenHash: "t", CreatedAt: c.now, SeenAt: c.now}, c.now,
 		c.now), nil)
 	begin(t, s, "ended", "running")
@@ -86,31 +77,23 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 		{Kind: "web_sessions", Rows: 1},
 		{Kind: "session_output", Rows: 1}, {Kind: "journal", Rows: 1}, {Kind: "refused_changes", Rows: 0},
 		{Kind: "script_runs", Rows: 1}}
-	counted, err := s.Retention.CountPrunable(ctx, before)
-	wantEqual(t, err, nil)
-	wantEqual(t, counted, want)
+	wantEqual(t, must.Get(s.Retention.CountPrunable(ctx, before))(t), want)
 	rows := verify(t, s, "").Rows
-	removed, err := s.Retention.Prune(ctx, before, pruneAttempt)
-	wantEqual(t, err, nil)
-	wantEqual(t, removed, want)
+	wantEqual(t, must.Get(s.Retention.Prune(ctx, before, pruneAttempt))(t), want)
 
 	for id, gone := range map[string]bool{
 		"opened": true, "failed": true, "dry": true, "held": false, "reviewed": false, "young": false,
 	} {
-		p, err := s.History.Proposal(ctx, id)
-		wantEqual(t, err, nil)
+		p := must.Get(s.History.Proposal(ctx, id))(t)
 		if p.PrunedAt.IsZero() == gone || (p.Body == "") != gone || (p.Files[0].Content == "") != gone ||
 			p.Files[0].Path != "checks/"+id+".md" || p.Digest != "d-"+id || p.Title == "" {
 			t.Errorf("%s: %+v", id, p)
 		}
 	}
 	for id, left := range map[string]int{"ended": 1, "running": 2} {
-		events, err := s.AgentSessions.SessionEvents(ctx, id, 0)
-		wantEqual(t, err, nil)
-		wantEqual(t, len(events), left)
+		wantEqual(t, len(must.Get(s.AgentSessions.SessionEvents(ctx, id, 0))(t)), left)
 	}
-	noted, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
-	wantEqual(t, err, nil)
+	noted := must.Get(s.AgentSessions.Journal(ctx, sessions.JournalQuery{}))(t)
 	wantEqual(t, []any{len(noted), noted[0].Text}, []any{1, "young"})
 	report := verify(t, s, "")
 	wantEqual(t, []any{report.OK(), report.Rows}, []any{true, rows + 1}) // nothing went, and the removal is on the record
@@ -120,24 +103,16 @@ func TestPruningRemovesWhatIsOldAndNothingThatIsNeeded(t *testing.T) {
 func TestWhatWasPrunedIsStillRecognised(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), aged(t)
-	_, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
-	wantEqual(t, err, nil)
-	found, err := s.History.ByDigest(ctx, "d-opened")
-	wantEqual(t, err, nil)
+	must.Get(s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt))(t)
+	found := must.Get(s.History.ByDigest(ctx, "d-opened"))(t)
 	if len(found) != 1 || found[0].PRNumber != 9 {
 		t.Errorf("an identical change is not recognised: %+v", found)
 	}
-	paths, err := s.History.PathsOf(ctx, "local", "demo", "home-cluster", 9)
-	wantEqual(t, err, nil)
+	paths := must.Get(s.History.PathsOf(ctx, "local", "demo", "home-cluster", 9))(t)
 	wantEqual(t, paths, []string{"checks/opened.md"})
-	if taken := reserve(t, s, proposal("again", "checks/opened.md"), 0); taken == nil || taken.ID != "opened" {
-		t.Errorf("its path is not held against a caller who saw nothing: %+v", taken)
-	}
-	if taken := reserve(t, s, proposal("other", "checks/held.md"), 0); taken == nil || taken.ID != "held" {
-		t.Errorf("a reservation went: %+v", taken)
-	}
-	waiting, err := s.History.WaitingDryRuns(ctx, noon().AddDate(0, 0, -200))
-	wantEqual(t, err, nil)
+	wantTaken(t, s, proposal("again", "checks/opened.md"), 0, "opened")
+	wantTaken(t, s, proposal("other", "checks/held.md"), 0, "held")
+	waiting := must.Get(s.History.WaitingDryRuns(ctx, noon().AddDate(0, 0, -200)))(t)
 	if len(waiting) != 1 || waiting[0].ID != "young" {
 		t.Errorf("a dry run without contents waits for a person: %+v", waiting)
 	}
@@ -147,12 +122,9 @@ func TestPruningTwiceRemovesNothingMoreAndLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	ctx, s := context.Background(), aged(t)
 	before := noon().AddDate(0, 0, -90)
-	_, err := s.Retention.Prune(ctx, before, pruneAttempt)
-	wantEqual(t, err, nil)
+	must.Get(s.Retention.Prune(ctx, before, pruneAttempt))(t)
 	rows := verify(t, s, "").Rows
-	removed, err := s.Retention.Prune(ctx, before, pruneAttempt)
-	wantEqual(t, err, nil)
-	for _, r := range removed {
+	for _, r := range must.Get(s.Retention.Prune(ctx, before, pruneAttempt))(t) {
 		wantEqual(t, r.Rows, int64(0))
 	}
 	wantEqual(t, verify(t, s, "").Rows, rows)
@@ -165,12 +137,9 @@ func TestManyAreRemovedInSeveralSteps(t *testing.T) {
 	for i := range many {
 		p := proposal(fmt.Sprintf("p%d", i), "checks/a.md")
 		p.CreatedAt = noon().AddDate(0, 0, -100)
-		if err := s.Ledger.Record(ctx, attempt(p.ID), &p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Ledger.Record(ctx, attempt(p.ID), &p))
 	}
-	removed, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt)
-	wantEqual(t, err, nil)
+	removed := must.Get(s.Retention.Prune(ctx, noon().AddDate(0, 0, -90), pruneAttempt))(t)
 	wantEqual(t, removed[0].Rows, int64(many))
 	wantEqual(t, count(t, s, "SELECT COUNT(*) FROM proposal_files WHERE LENGTH(content) > 0"), 0)
 }
@@ -188,15 +157,10 @@ func TestRemovingWhatSessionsSaidShrinksTheFile(t *testing.T) {
 	ended.State, ended.Report = sessions.StateSucceeded, "all is well"
 	wantEqual(t, s.AgentSessions.SaveSession(ctx, ended), nil)
 	wantEqual(t, s.AgentSessions.AppendJournal(ctx, noting("long"), noon().AddDate(0, 0, -40), []string{"a note"}), nil)
-	removed, err := s.Retention.Prune(ctx, noon().AddDate(0, 0, -30), pruneAttempt, KindSessionOutput)
-	wantEqual(t, err, nil)
+	removed := must.Get(s.Retention.Prune(ctx, noon().AddDate(0, 0, -30), pruneAttempt, KindSessionOutput))(t)
 	wantEqual(t, removed, []record.Pruned{{Kind: KindSessionOutput, Rows: 200}})
-	kept, err := s.AgentSessions.Session(ctx, "long")
-	wantEqual(t, err, nil)
-	wantEqual(t, kept.Report, "all is well")
-	notes, err := s.AgentSessions.Journal(ctx, sessions.JournalQuery{})
-	wantEqual(t, err, nil)
-	wantEqual(t, len(notes), 1)
+	wantEqual(t, must.Get(s.AgentSessions.Session(ctx, "long"))(t).Report, "all is well")
+	wantEqual(t, len(must.Get(s.AgentSessions.Journal(ctx, sessions.JournalQuery{}))(t)), 1)
 	if free := freePages(t, s); free != 0 {
 		t.Errorf("%d pages of the file are free, and stay in it", free)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // scriptRun is a run of a year ago.
@@ -35,15 +36,12 @@ func TestARunOfAScriptIsKeptAsItWasSaved(t *testing.T) {
 	runs := s.ScriptRuns()
 	run := scriptRun("run-1")
 	wantEqual(t, runs.BeginScriptRun(ctx, run), nil)
-	got, err := runs.ScriptRun(ctx, "run-1")
-	wantEqual(t, err, nil)
-	wantEqual(t, got, run)
+	wantEqual(t, must.Get(runs.ScriptRun(ctx, "run-1"))(t), run)
 	run.State = record.ScriptEnded
 	run.Ending = record.ScriptEnding{ExitCode: 3, Duration: time.Second,
 		Stdout: strings.Repeat("é", record.MaxScriptOutput), Stderr: "<&\u2028", Truncated: true, TimedOut: true}
 	wantEqual(t, runs.EndScriptRun(ctx, run), nil)
-	got, err = runs.ScriptRun(ctx, "run-1")
-	wantEqual(t, err, nil)
+	got := must.Get(runs.ScriptRun(ctx, "run-1"))(t)
 	if len(got.Ending.Stdout) > record.MaxScriptOutput+200 || !strings.HasPrefix(got.Ending.Stdout, "éé") {
 		t.Errorf("%d bytes are kept", len(got.Ending.Stdout))
 	}
@@ -66,9 +64,7 @@ func TestRunsOfScriptsArePaged(t *testing.T) {
 		wantEqual(t, s.ScriptRuns().BeginScriptRun(ctx, run), nil)
 	}
 	ids := func(q record.ScriptRunQuery) (out []string) {
-		runs, err := s.ScriptRuns().ScriptRuns(ctx, q)
-		wantEqual(t, err, nil)
-		for _, r := range runs {
+		for _, r := range must.Get(s.ScriptRuns().ScriptRuns(ctx, q))(t) {
 			out = append(out, r.ID)
 		}
 		return out
@@ -95,8 +91,7 @@ func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
 	wantEqual(t, s.Ledger.Record(ctx, attempt("known"), nil), nil)
 	for range 2 { // the second time there is nothing to do
 		wantEqual(t, runs.SettleScriptRuns(ctx, interrupted), nil)
-		rows, err := s.Audit.Page(ctx, record.AuditQuery{Ascending: true})
-		wantEqual(t, err, nil)
+		rows := must.Get(s.Audit.Page(ctx, record.AuditQuery{Ascending: true}))(t)
 		wantEqual(t, len(rows), 3)
 		wantEqual(t, []string{rows[1].RequestID, rows[1].Message, rows[2].RequestID, rows[2].Message},
 			[]string{"ended", "ended", "killed", "interrupted"})
@@ -105,9 +100,7 @@ func TestRunsThatTheAuditLacksGetTheirRow(t *testing.T) {
 		"killed": record.ScriptInterrupted, "ended": record.ScriptEnded, "known": record.ScriptEnded,
 		"young": record.ScriptRunning,
 	} {
-		got, err := runs.ScriptRun(ctx, id)
-		wantEqual(t, err, nil)
-		wantEqual(t, got.State, want)
+		wantEqual(t, must.Get(runs.ScriptRun(ctx, id))(t).State, want)
 	}
 	wantEqual(t, verify(t, s, "").OK(), true)
 }
@@ -117,10 +110,8 @@ func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	place := t.TempDir()
-	gone, err := Open(ctx, place, Options{})
-	wantEqual(t, err, nil)
-	lives, err := Open(ctx, place, Options{})
-	wantEqual(t, err, nil)
+	gone := must.Get(Open(ctx, place, Options{}))(t)
+	lives := must.Get(Open(ctx, place, Options{}))(t)
 	t.Cleanup(func() { _ = lives.Close() })
 	killed, ended, goesOn := scriptRun("killed"), scriptRun("ended"), scriptRun("goes-on")
 	for _, r := range []*record.ScriptRun{&killed, &ended, &goesOn} {
@@ -135,18 +126,15 @@ func TestARunWhoseProcessIsGoneIsInterruptedAtOnce(t *testing.T) {
 		t.Helper()
 		wantEqual(t, lives.ScriptRuns().SettleScriptRuns(ctx, interrupted), nil)
 		for id, state := range want {
-			got, err := lives.ScriptRuns().ScriptRun(ctx, id)
-			wantEqual(t, err, nil)
-			wantEqual(t, got.State, state)
+			wantEqual(t, must.Get(lives.ScriptRuns().ScriptRun(ctx, id))(t).State, state)
 		}
 	}
 	looks(map[string]record.ScriptRunState{"killed": record.ScriptRunning, "goes-on": record.ScriptRunning})
 	wantEqual(t, gone.Close(), nil) // releases what the kernel releases when a process is killed
 	looks(map[string]record.ScriptRunState{"killed": record.ScriptInterrupted, "ended": record.ScriptEnded,
 		"goes-on": record.ScriptRunning})
-	rows, err := lives.Audit.Page(ctx, record.AuditQuery{})
-	wantEqual(t, err, nil)
-	wantEqual(t, len(rows), 1) // the process that ended a run writes its row itself
+	// The process that ended a run writes its row itself.
+	wantEqual(t, len(must.Get(lives.Audit.Page(ctx, record.AuditQuery{}))(t)), 1)
 	goesOn.State = record.ScriptEnded
 	wantEqual(t, lives.ScriptRuns().EndScriptRun(ctx, goesOn), nil)
 	looks(map[string]record.ScriptRunState{"goes-on": record.ScriptEnded})

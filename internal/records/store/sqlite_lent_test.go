@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // connectionsOf returns how many connections a store has: those of the pool that writes, and those that only read.
@@ -23,10 +25,7 @@ func wantConnections(t *testing.T, s *Store, writing, reading int) {
 
 func writeNothing(t *testing.T, s *Store) {
 	t.Helper()
-	err := s.db.writeTx(context.Background(), func(context.Context, *sql.Tx) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.db.writeTx(context.Background(), func(context.Context, *sql.Tx) error { return nil }))
 }
 
 func TestWhatReadsAndWritesInTurnHasOneConnection(t *testing.T) {

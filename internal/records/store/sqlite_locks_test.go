@@ -9,16 +9,13 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // lockFilesIn lists the files of the processes.
 func lockFilesIn(t testing.TB, place string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(place, locksFolder, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return must.Get(filepath.Glob(filepath.Join(place, locksFolder, "*")))(t)
 }
 
 func TestAReservationHasALockFileUntilItEnds(t *testing.T) {
@@ -42,13 +39,9 @@ func TestAReservationHasALockFileUntilItEnds(t *testing.T) {
 	reserve(t, s, proposal("2", "checks/b.md"), 0)
 	wantEqual(t, lockFilesIn(t, place), files("a", "b"))
 	for path, want := range map[string]fs.FileMode{"owners": fs.ModeDir | 0o700, "owners/a.lock": 0o600} {
-		info, err := os.Stat(filepath.Join(place, path))
-		wantEqual(t, err, nil)
-		wantEqual(t, info.Mode(), want)
+		wantEqual(t, must.Get(os.Stat(filepath.Join(place, path)))(t).Mode(), want)
 	}
-	if taken := reserve(t, s, proposal("3", "checks/a.md"), 0); taken == nil {
-		t.Fatal("not taken")
-	}
+	wantTaken(t, s, proposal("3", "checks/a.md"), 0, "1")
 	wantEqual(t, lockFilesIn(t, place), files("a", "b"))
 	finish(t, s, "1", record.Progress{State: record.StateFailed})
 	wantEqual(t, lockFilesIn(t, place), files("b"))
@@ -68,9 +61,7 @@ func TestTheFileOfAKilledProcessIsRemovedByWhoeverFindsIt(t *testing.T) {
 			cmd, process := holder(t, place, "killed")
 			left := filepath.Join(place, locksFolder, process+lockSuffix)
 			kill(t, cmd)
-			if _, err := os.Stat(left); err != nil {
-				t.Fatalf("a killed process cleans nothing up: %v", err)
-			}
+			must.Get(os.Stat(left))(t)
 			find(t, s)
 			if _, err := os.Stat(left); err == nil {
 				t.Fatal("it is still there")
@@ -101,9 +92,7 @@ func TestANameThatIsNoFilesNameIsLeftAlone(t *testing.T) {
 	outside := write(t, place, "x"+lockSuffix, "precious")
 	mustExec(t, raw(t, s), "UPDATE proposals SET process = '../x'")
 	wantEqual(t, abandoned(t, s), map[string]bool{"1": false})
-	if _, err := os.Stat(outside); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.Stat(outside))(t)
 }
 
 func TestAFileThatWasTakenForALeftOneBeforeItWasLockedIsNoSignOfLife(t *testing.T) {
@@ -111,11 +100,8 @@ func TestAFileThatWasTakenForALeftOneBeforeItWasLockedIsNoSignOfLife(t *testing.
 	s := open(t, newPlace(t), Options{})
 	reserve(t, s, proposal("1", "checks/a.md"), 0) // makes the folder
 	files := s.db.conn.locks.(*fileLocks)
-	file, err := os.OpenFile(files.path("new"), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
-	wantEqual(t, err, nil)
+	file := must.Get(os.OpenFile(files.path("new"), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode))(t)
 	defer func() { _ = file.Close() }()
-	ended, err := files.hasEnded("new")
-	wantEqual(t, []any{ended, err}, []any{true, nil})
-	locked, err := lockNew(file)
-	wantEqual(t, []any{locked, err}, []any{false, nil})
+	wantEqual(t, must.Get(files.hasEnded("new"))(t), true)
+	wantEqual(t, must.Get(lockNew(file))(t), false)
 }

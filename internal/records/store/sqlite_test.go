@@ -18,6 +18,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
@@ -41,7 +42,7 @@ func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
 				processesFolder: fs.ModeDir | 0o700, processesFolder + "/PROCESS": 0o600,
 			}
 			got := map[string]fs.FileMode{}
-			err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+			must.Do(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 				if err != nil {
 					return err
 				}
@@ -51,10 +52,7 @@ func TestOpenMakesFolderAndFilesThatOnlyTheOwnerReads(t *testing.T) {
 				}
 				got[path] = info.Mode()
 				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 			wantEqual(t, got, want)
 		})
 	}
@@ -64,9 +62,7 @@ func TestOpenTakesAnyFolderName(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a b?c=d%41#e&_pragma=query_only(1)")
 	recordAttempts(t, open(t, dir, Options{}), attempt("1"))
-	if _, err := os.Stat(filepath.Join(dir, databaseName)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.Stat(filepath.Join(dir, databaseName)))(t)
 }
 
 func TestConnectionsAreSetUp(t *testing.T) {
@@ -105,9 +101,7 @@ func TestOpenToReadMakesNothing(t *testing.T) {
 		t.Fatal("the folder was made")
 	}
 	recordAttempts(t, open(t, dir, Options{}), attempt("1"))
-	if got := verify(t, open(t, dir, Options{MustExist: true}), ""); got.Rows != 1 {
-		t.Fatalf("got %+v", got)
-	}
+	must.Equal(t, verify(t, open(t, dir, Options{MustExist: true}), "").Rows, 1)
 }
 
 func TestOpenAgainRestoresWALAfterARestoredBackup(t *testing.T) {
@@ -125,10 +119,7 @@ func TestOpenFinishesAMigrationThatWasNotStamped(t *testing.T) {
 	dir := t.TempDir()
 	change(t, dir, "PRAGMA user_version = 0")
 	s := open(t, dir, Options{})
-	newest, err := newestVersion(migrations, sqliteMigrations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	newest := must.Get(newestVersion(migrations, sqliteMigrations))(t)
 	if got := count(t, s, "PRAGMA user_version"); int64(got) != newest {
 		t.Fatalf("schema %d, want %d", got, newest)
 	}
@@ -156,9 +147,7 @@ func TestTheDiskIsTouchedAtTheFirstCallOnly(t *testing.T) {
 		t.Fatal("the folder was made before the first call")
 	}
 	wantEqual(t, s.Ledger.Record(context.Background(), attempt("1"), nil), nil)
-	if _, err := os.Stat(s.Path()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.Stat(s.Path()))(t)
 }
 
 func TestAStoreThatIsClosedUnusedMakesNothing(t *testing.T) {
@@ -179,9 +168,7 @@ func TestAfterAFailureToOpenTheNextCallTriesAgain(t *testing.T) {
 	for range 2 {
 		wantCode(t, s.Ping(context.Background()), fault.Misconfigured)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	wantEqual(t, s.Ping(context.Background()), nil)
 }
 
@@ -212,9 +199,7 @@ func TestOpenGivesUpOnWhatItCannotUse(t *testing.T) {
 			return dir
 		}, "is empty"},
 		"the database is a folder": {func(t *testing.T, dir string) string {
-			if err := os.Mkdir(filepath.Join(dir, databaseName), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Join(dir, databaseName), 0o700))
 			return dir
 		}, "is not a file"},
 		"the database is gone but its journal is not": {func(t *testing.T, dir string) string {
@@ -274,10 +259,7 @@ func TestOpenOfALockedDatabaseEnds(t *testing.T) {
 		"INSERT INTO local_prs VALUES ('r', 1, '', '', '', '', '', '', 'open', '[]', '[]', 0, 0)")
 
 	_, err := Open(context.Background(), dir, Options{BusyTimeout: time.Millisecond})
-	wantCode(t, err, fault.Timeout)
-	if !strings.Contains(err.Error(), "stayed locked") {
-		t.Errorf("got %v", err)
-	}
+	wantCode(t, err, fault.Timeout, "stayed locked")
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
@@ -288,31 +270,21 @@ func TestOpenOfALockedDatabaseEnds(t *testing.T) {
 func TestCallsAfterTheFileIsReplacedAreRefused(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	if err := os.Rename(s.Path(), s.Path()+".old"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(s.Path(), s.Path()+".old"))
 	err := s.Ledger.Record(context.Background(), attempt("1"), nil)
-	wantCode(t, err, fault.Internal)
-	if !strings.Contains(err.Error(), "restart claudeops") {
-		t.Fatalf("got %v", err)
-	}
+	wantCode(t, err, fault.Internal, "restart claudeops")
 	wantCode(t, s.Ping(context.Background()), fault.Internal)
 }
 
 func TestADiskThatIsFullIsNamed(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	if _, err := writerOf(s).Exec("PRAGMA max_page_count = 1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writerOf(s).Exec("PRAGMA max_page_count = 1"))(t)
 	var err error
 	for i := 0; i < 1000 && err == nil; i++ {
 		err = s.Ledger.Record(context.Background(), attempt(fmt.Sprint(i)), nil)
 	}
-	wantCode(t, err, fault.Internal)
-	if !strings.Contains(err.Error(), "is full; free some space") {
-		t.Fatalf("got %v", err)
-	}
+	wantCode(t, err, fault.Internal, "is full; free some space")
 	if got := verify(t, s, ""); !got.OK() {
 		t.Fatalf("got %+v", got)
 	}
@@ -326,13 +298,8 @@ func TestDamageFoundLaterAsksForABackup(t *testing.T) {
 	}
 	verify(t, s, "")
 	path := s.Path()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
+	info := must.Get(os.Stat(path))(t)
 	middle := info.Size() * 3 / 4 / 4096 * 4096 // the tables' definitions stay readable
 	overwrite(t, path, middle, int(info.Size()-middle))
 	s = open(t, filepath.Dir(path), Options{})
@@ -426,9 +393,7 @@ func TestTheDatabaseRefusesToChangeTheAudit(t *testing.T) {
 			}
 		})
 	}
-	if _, err := raw(t, s).Exec("INSERT" + insert + forged("4", lastHash) + " FROM audit WHERE seq = 3"); err != nil {
-		t.Fatalf("a row that follows must be accepted, or this test proves nothing: %v", err)
-	}
+	must.Get(raw(t, s).Exec("INSERT" + insert + forged("4", lastHash) + " FROM audit WHERE seq = 3"))(t)
 }
 
 func TestKeptStatementsAnswerAsOnesThatAreCompiledAnew(t *testing.T) {
@@ -439,18 +404,15 @@ func TestKeptStatementsAnswerAsOnesThatAreCompiledAnew(t *testing.T) {
 	db.SetMaxOpenConns(1)
 	one := func(query string, args ...any) (n int) {
 		t.Helper()
-		if err := db.QueryRow(query, args...).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.QueryRow(query, args...).Scan(&n))
 		return n
 	}
 
 	t.Run("the same query while its rows are read", func(t *testing.T) {
 		const query = "SELECT seq FROM audit WHERE seq >= $1 ORDER BY seq"
-		tx, err := db.Begin()
-		wantEqual(t, err, nil)
+		tx := must.Get(db.Begin())(t)
 		var got []string
-		err = queryRows(t.Context(), tx, func(rows *sql.Rows) error {
+		must.Do(t, queryRows(t.Context(), tx, func(rows *sql.Rows) error {
 			var outer int
 			if err := rows.Scan(&outer); err != nil {
 				return err
@@ -461,8 +423,7 @@ func TestKeptStatementsAnswerAsOnesThatAreCompiledAnew(t *testing.T) {
 				got = append(got, fmt.Sprint(outer, inner))
 				return err
 			}, query, outer)
-		}, query, 4)
-		wantEqual(t, err, nil)
+		}, query, 4))
 		wantEqual(t, got, []string{"4 4", "4 5", "5 5"})
 		wantEqual(t, tx.Rollback(), nil)
 	})
@@ -523,8 +484,7 @@ func TestPagesOfChangesAreReadInTheirOrder(t *testing.T) {
 	for _, tab := range append([]record.Tab{""}, record.Tabs()...) {
 		for _, repo := range []string{"", "demo/home-cluster"} {
 			query, args := s.db.attemptClauses(record.AttemptQuery{Tab: tab, Changes: true, Repo: repo})
-			rows, err := readerOf(s).Query("EXPLAIN QUERY PLAN "+query, args...)
-			wantEqual(t, err, nil)
+			rows := must.Get(readerOf(s).Query("EXPLAIN QUERY PLAN "+query, args...))(t)
 			defer rows.Close()
 			for rows.Next() {
 				var id, parent, unused int

@@ -5,6 +5,8 @@ package store
 import (
 	"context"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestWhatIsFreeIsTakenHoweverLateTheCallIs has calls come when they have no time left to wait. Each of them could be
@@ -14,8 +16,6 @@ func TestWhatIsFreeIsTakenHoweverLateTheCallIs(t *testing.T) {
 	s.db.turns.patience, s.db.readers.patience = 0, 0
 	for range 20 {
 		writeNothing(t, s)
-		if err := s.Ping(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Ping(context.Background()))
 	}
 }

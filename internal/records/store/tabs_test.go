@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/sessions"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // sawPull records what a look at an open pull request found.
@@ -20,9 +21,7 @@ func sawPull(t testing.TB, s *Store, key record.PullKey, look func(*record.PullR
 	t.Helper()
 	seen := recordOf(t, s, key)
 	look(&seen)
-	if ok, err := s.Pulls.SeePull(t.Context(), seen, nil); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	wantEqual(t, must.Get(s.Pulls.SeePull(t.Context(), seen, nil))(t), true)
 }
 
 func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
@@ -43,15 +42,14 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		sawPull(t, s, openedPull(t, s, number), look)
 	}
 	revise(t, s, 8)
-	eighth := recordOf(t, s, record.PullKey{Provider: "local", Owner: "demo", Repo: "home-cluster", Number: 8})
+	eighth := recordOf(t, s, pullKey(8))
 	wantEqual(t, eighth.RevisedAt, noon())
 
 	open := record.PullTotals{
 		record.StandingReview: 2, record.StandingReady: 1, record.StandingFailed: 1, record.StandingRunning: 1,
 		record.StandingAgent: 1,
 	}
-	totals, err := s.Pulls.PullTotals(t.Context(), false)
-	wantEqual(t, err, nil)
+	totals := must.Get(s.Pulls.PullTotals(t.Context(), false))(t)
 	wantEqual(t, totals, open)
 	wantEqual(t, totals.Waiting(), int64(5))
 	found, err := s.Pulls.StandingPulls(t.Context(), []record.NextActor{record.StandingReview, record.StandingReady}, 1)
@@ -59,9 +57,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	wantEqual(t, len(found), 2)
 	wantEqual(t, []int{found[0].Number, found[1].Number}, []int{1, 2})
 	open["merged"], open["closed"] = 1, 1
-	totals, err = s.Pulls.PullTotals(t.Context(), true)
-	wantEqual(t, err, nil)
-	wantEqual(t, totals, open)
+	wantEqual(t, must.Get(s.Pulls.PullTotals(t.Context(), true))(t), open)
 
 	refused := attempt("refused") // as attempt is
 	recordAttempts(t, s, refused)
@@ -74,9 +70,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 	}
 	promoted := proposal("real", "checks/real.md")
 	promoted.Digest = "promoted"
-	if taken := reserve(t, s, promoted, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, promoted, 1<<40)
 	wantEqual(t, s.Ledger.Finish(t.Context(), "real", record.Progress{State: record.StateFailed}, failedAttempt("real")),
 		nil)
 	for tab, want := range map[record.Tab]string{
@@ -88,9 +82,7 @@ func TestPullRequestsAreCountedAndFoundByWhoIsToAct(t *testing.T) {
 		if sorted(got) != sorted(want) {
 			t.Errorf("%q: %s, want %s", tab, got, want)
 		}
-		counts, err := s.History.FrameCounts(t.Context())
-		wantEqual(t, err, nil)
-		wantEqual(t, counts.Tabs[tab], int64(len(strings.Fields(want))))
+		wantEqual(t, must.Get(s.History.FrameCounts(t.Context()))(t).Tabs[tab], int64(len(strings.Fields(want))))
 	}
 	for _, search := range []string{"#8", "8"} {
 		wantEqual(t, ids(attempts(t, s, record.AttemptQuery{Search: search})), "revision")
@@ -108,8 +100,7 @@ func TestTheNumberOfATabIsHowManyRowsItHas(t *testing.T) {
 	s := openNew(t)
 	want := func(after, all string) {
 		t.Helper()
-		counts, err := s.History.FrameCounts(t.Context())
-		wantEqual(t, err, nil)
+		counts := must.Get(s.History.FrameCounts(t.Context()))(t)
 		rows := attempts(t, s, record.AttemptQuery{Changes: true})
 		if got := ids(rows); got != all || counts.Tabs[""] != int64(len(rows)) {
 			t.Errorf("after %s: %s, and %d counted; want %s", after, got, counts.Tabs[""], all)
@@ -123,18 +114,14 @@ func TestTheNumberOfATabIsHowManyRowsItHas(t *testing.T) {
 	want("a dry run", "dry")
 	promoted := proposal("promoted", "checks/dry.md")
 	promoted.Digest = "same"
-	if taken := reserve(t, s, promoted, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, promoted, 1<<40)
 	a.RequestID, a.Action, a.Outcome, a.PRNumber = "promoted", record.ActionPromote, record.OutcomeOpened, 3
 	wantEqual(t, s.Ledger.Finish(t.Context(), "promoted", record.Progress{State: record.StateOpened, PRNumber: 3}, a), nil)
 	want("its promotion", "promoted")
 
 	left := proposal("left", "checks/left.md")
 	left.Digest = "left"
-	if taken := reserve(t, s, left, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, left, 1<<40)
 	wantEqual(t, s.Ledger.Advance(t.Context(), "left", record.Progress{State: record.StateUnsettled}), nil)
 	a = failedAttempt("left")
 	recordAttempts(t, s, a)
@@ -154,11 +141,7 @@ func failedAttempt(id string) record.Attempt {
 }
 
 func ids(rows []record.RecordedAttempt) string {
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.RequestID)
-	}
-	return strings.Join(out, " ")
+	return strings.Join(each(rows, func(r record.RecordedAttempt) string { return r.RequestID }), " ")
 }
 
 func sorted(words string) string {
@@ -172,9 +155,7 @@ func revise(t testing.TB, s *Store, number int) {
 	t.Helper()
 	p := proposal("revision", "checks/more.md")
 	p.Revises = number
-	if taken := reserve(t, s, p, 1<<40); taken != nil {
-		t.Fatalf("taken by %+v", taken)
-	}
+	wantFree(t, s, p, 1<<40)
 	a := attempt("revision")
 	a.Outcome, a.PRNumber = record.OutcomeRevised, number
 	to := record.Progress{State: record.StateOpened, Branch: "b", Commit: "beef", PRNumber: number, PRURL: "https://x"}
@@ -206,24 +187,19 @@ func TestTheAuditIsFilteredByWhatPeopleLookFor(t *testing.T) {
 		"of a number that no has":  {record.AuditQuery{Number: 99}, ""},
 		"of an action of a person": {record.AuditQuery{Action: "token.create", Caller: "ben"}, ""},
 	} {
-		rows, err := s.Audit.Page(t.Context(), c.q)
-		wantEqual(t, err, nil)
+		rows := must.Get(s.Audit.Page(t.Context(), c.q))(t)
 		if got := seqs(rows); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 	for limit, want := range map[int][]string{10: {"anna", "ben", "watcher"}, 2: {"anna", "ben"}} {
-		callers, err := s.Audit.Callers(t.Context(), limit)
-		wantEqual(t, err, nil)
-		wantEqual(t, callers, want)
+		wantEqual(t, must.Get(s.Audit.Callers(t.Context(), limit))(t), want)
 	}
 }
 
 func TestNobodyIsInAnEmptyAudit(t *testing.T) {
 	t.Parallel()
-	callers, err := openNew(t).Audit.Callers(t.Context(), 10)
-	wantEqual(t, err, nil)
-	wantEqual(t, len(callers), 0)
+	wantEqual(t, len(must.Get(openNew(t).Audit.Callers(t.Context(), 10))(t)), 0)
 }
 
 func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
@@ -247,9 +223,7 @@ func TestRefusalsAreCountedByTheirCodes(t *testing.T) {
 		-7 * 24 * time.Hour: {{Code: fault.ScopeDenied, Count: 3}, {Code: fault.DuplicatePR, Count: 2},
 			{Code: fault.CooldownActive, Count: 1}, {Code: fault.TierDenied, Count: 1}},
 	} {
-		got, err := s.History.RefusalsByCode(t.Context(), noon().Add(since))
-		wantEqual(t, err, nil)
-		wantEqual(t, got, want)
+		wantEqual(t, must.Get(s.History.RefusalsByCode(t.Context(), noon().Add(since)))(t), want)
 	}
 }
 
@@ -264,12 +238,10 @@ func TestSessionsThatEndedBadlyAreCountedAndListed(t *testing.T) {
 	old := sessions.Record{ID: "0", StartedAt: noon().AddDate(0, 0, -9),
 		Ending: sessions.Ending{State: sessions.StateFailed}}
 	wantEqual(t, s.AgentSessions.BeginSession(t.Context(), old), nil)
-	counts, err := s.AgentSessions.Endings(t.Context(), noon().AddDate(0, 0, -6))
-	wantEqual(t, err, nil)
+	counts := must.Get(s.AgentSessions.Endings(t.Context(), noon().AddDate(0, 0, -6)))(t)
 	wantEqual(t, counts, map[sessions.State]int{sessions.StateSucceeded: 1, sessions.StateLimit: 1,
 		sessions.StateFailed: 1, sessions.StateCancelled: 1})
-	bad, err := s.AgentSessions.Sessions(t.Context(), sessions.Query{Bad: true})
-	wantEqual(t, err, nil)
+	bad := must.Get(s.AgentSessions.Sessions(t.Context(), sessions.Query{Bad: true}))(t)
 	var ids []string
 	for _, r := range bad {
 		wantEqual(t, r.State.Bad(), true)
@@ -346,9 +318,7 @@ func (r *recounted) restart(i int) {
 	if s := r.stores[i]; s != nil {
 		wantEqual(r.T, s.Close(), nil)
 	}
-	s, err := openPlace(context.Background(), r.place, Options{Now: r.clock.Now})
-	wantEqual(r.T, err, nil)
-	r.stores[i] = s
+	r.stores[i] = must.Get(openPlace(context.Background(), r.place, Options{Now: r.clock.Now}))(r.T)
 }
 
 // change records something, and says what.
@@ -374,9 +344,8 @@ func (r *recounted) change() string {
 		return r.look(s)
 	case 10:
 		r.clock.now = r.clock.now.Add(time.Duration(r.IntN(10)) * 24 * time.Hour / 4)
-		_, err := s.Retention.Prune(r.Context(), r.clock.now.AddDate(0, 0, -20),
-			func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-		wantEqual(r.T, err, nil)
+		must.Get(s.Retention.Prune(r.Context(), r.clock.now.AddDate(0, 0, -20),
+			func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} }))(r.T)
 		return "time and retention"
 	}
 	if r.IntN(2) == 0 {
@@ -395,9 +364,7 @@ func (r *recounted) change() string {
 func (r *recounted) propose(s *Store, id string) string {
 	p, a := proposal(id), attempt(id)
 	p.Digest = fmt.Sprint("d", r.IntN(6))
-	if taken := reserve(r.T, s, p, 1<<40); taken != nil {
-		r.Fatalf("taken by %+v", taken)
-	}
+	wantFree(r.T, s, p, 1<<40)
 	a.Code, a.Verdicts, a.Time = "", nil, r.clock.now
 	switch r.IntN(6) {
 	case 4:
@@ -459,16 +426,14 @@ func (r *recounted) look(s *Store) string {
 	seen.State, seen.Approvals, seen.ChangesRequested = states[r.IntN(len(states))], r.IntN(2), r.IntN(2)
 	seen.Checks = []gitprovider.ChecksState{"", "pending", "success", "failure"}[r.IntN(4)]
 	seen.AskedAt = r.clock.now
-	_, err = s.Pulls.SeePull(r.Context(), seen, nil)
-	wantEqual(r.T, err, nil)
+	must.Get(s.Pulls.SeePull(r.Context(), seen, nil))(r.T)
 	return "a look at a pull request"
 }
 
 // lines are the rows of a query, in order.
 func (r *recounted) lines(query string, args ...any) string {
 	var out []string
-	rows, err := readerOf(r.stores[0]).Query(query, args...)
-	wantEqual(r.T, err, nil)
+	rows := must.Get(readerOf(r.stores[0]).Query(query, args...))(r.T)
 	defer rows.Close()
 	for rows.Next() {
 		var name, count string
@@ -509,8 +474,7 @@ func (r *recounted) check(after string) {
 	counted := r.lines("SELECT code, COUNT(*) FROM attempts WHERE outcome = 'refused' AND time_us >= $1 GROUP BY 1",
 		micros(since))
 	for i, s := range r.stores {
-		found, err := s.History.RefusalsByCode(r.Context(), since)
-		wantEqual(r.T, err, nil)
+		found := must.Get(s.History.RefusalsByCode(r.Context(), since))(r.T)
 		var kept []string
 		for _, c := range found {
 			kept = append(kept, fmt.Sprintf("%s=%d", c.Code, c.Count))
@@ -527,8 +491,7 @@ func (r *recounted) check(after string) {
 func (r *recounted) checkTabs(after string) {
 	r.Helper()
 	s := r.stores[0]
-	counts, err := s.History.FrameCounts(r.Context())
-	wantEqual(r.T, err, nil)
+	counts := must.Get(s.History.FrameCounts(r.Context()))(r.T)
 	for _, tab := range record.Tabs() {
 		listed := attempts(r.T, s, record.AttemptQuery{Tab: tab, Limit: 200})
 		found := attempts(r.T, s, record.AttemptQuery{Tab: tab, Limit: 200, Repo: "demo/home-cluster"})

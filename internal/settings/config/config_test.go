@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func load(env map[string]string) config.Config {
@@ -47,9 +48,7 @@ func TestTheTierIsOneUnlessConfigurationClearlySaysOtherwise(t *testing.T) {
 			t.Errorf("CLAUDEOPS_TIER=%q: tier %d, warnings %q", value, c.Permissions.Tier, c.Warnings)
 		}
 	}
-	if c := load(nil); c.Permissions.Tier != 1 {
-		t.Errorf("unset: tier %d", c.Permissions.Tier)
-	}
+	must.Equal(t, load(nil).Permissions.Tier, 1)
 }
 
 func TestASwitchThatCannotBeReadIsOn(t *testing.T) {
@@ -109,9 +108,7 @@ func TestEachSettingIsShownWithItsSourceAndNoSecret(t *testing.T) {
 	folder := t.TempDir()
 	token, empty, missing := filepath.Join(folder, "token"), filepath.Join(folder, "empty"), filepath.Join(folder, "none")
 	for file, text := range map[string]string{token: "s3cret-of-github\n", empty: "\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	shown := map[string]config.Setting{}
 	for _, s := range config.Show(placesOf(
@@ -199,14 +196,10 @@ func TestAMalformedAllowlistIsAProblemAndNotAnEmptyList(t *testing.T) {
 
 func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("from-a-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("from-a-file\n"), 0o600))
 	stored := filepath.Join(t.TempDir(), "git-credentials")
-	if err := os.WriteFile(stored, []byte("https://bot:stored-1@a.example.org\nhttps://bot:stored-2@b.example.org\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(stored, []byte("https://bot:stored-1@a.example.org\nhttps://bot:stored-2@b.example.org\n"),
+		0o600))
 	c := load(map[string]string{
 		"GITHUB_TOKEN": "from-a-variable", "GITEA_TOKEN_FILE": file, "CLAUDEOPS_API_TOKENS": "one-token,two-token",
 		"CLAUDEOPS_WEBHOOK_URL_FILE": "/does/not/exist", "CLAUDEOPS_APPRISE_URLS": "${CLAUDEOPS_APPRISE_URLS}",
@@ -240,13 +233,9 @@ func TestSecretsComeFromVariablesAndFiles(t *testing.T) {
 func TestAFileOfASecretThatCannotBeReadIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"empty": "\n", "good": "a-value", "large": strings.Repeat("x", 70_000)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "folder"), 0o700))
 	var names []string
 	for _, v := range config.Variables(forges.All()) {
 		if v.Secret {
@@ -295,12 +284,8 @@ func TestAWarningNeverRepeatsAWholeValue(t *testing.T) {
 func environmentFile(t *testing.T, text string, mode fs.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "environment")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Do(t, os.Chmod(path, mode))
 	return path
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forge"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAForgeIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
@@ -77,9 +78,7 @@ func TestAGitHubAppIsUsableOrSaysWhichVariableIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	file, empty := filepath.Join(dir, "key.pem"), filepath.Join(dir, "empty")
 	for path, text := range map[string]string{file: appKey() + "\n", empty: ""} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	cases := map[string]struct {
 		env     map[string]string
@@ -140,9 +139,7 @@ func TestAnAppIsTakenBeforeATokenAndBothAreSecrets(t *testing.T) {
 
 func TestTheFileOfATokenIsKnown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("t0ken\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("t0ken\n"), 0o600))
 	c := load(map[string]string{"GITHUB_TOKEN_FILE": file, "GITEA_URL": "https://git.example", "GITEA_TOKEN": "other",
 		"GITEA_TOKEN_FILE": file})
 	all := c.Forges.All
@@ -154,9 +151,7 @@ func TestTheFileOfATokenIsKnown(t *testing.T) {
 func TestSecretsOfWebhooksAreKeptAndShortOnesAreNotUsed(t *testing.T) {
 	const good, short = "sixteen-letters!", "fifteen-letters"
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(good+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(good+"\n"), 0o600))
 	for name, row := range map[string]struct {
 		env    map[string]string
 		github string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestTheKeyIsMadeOnceAndKept(t *testing.T) {
@@ -48,9 +49,7 @@ func TestAFileThatHoldsNoKeyIsAnErrorAndIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "mark.key")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			_, err := config.LoadMarkKey(dir)
 			if fault.CodeOf(err) != fault.Misconfigured || !strings.Contains(err.Error(), "mark.key") {
 				t.Errorf("got %v", err)
@@ -64,9 +63,7 @@ func TestAFileThatHoldsNoKeyIsAnErrorAndIsLeft(t *testing.T) {
 
 func TestAFolderThatCannotBeMadeIsAnErrorThatNamesIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	if _, err := config.LoadMarkKey(file); fault.CodeOf(err) != fault.Misconfigured || !strings.Contains(err.Error(),
 		file) {
 		t.Errorf("got %v", err)

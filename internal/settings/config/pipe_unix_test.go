@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // Readers of settings neither wait for a named pipe nor read a device, which never ends. They report it at once.
@@ -37,9 +38,7 @@ func TestWhatIsNotAFileIsReportedAtOnce(t *testing.T) {
 			t.Run(c.at+" is "+kind, func(t *testing.T) {
 				folder := t.TempDir()
 				name := filepath.Join(folder, c.at)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), put(name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), put(name)))
 				done := make(chan struct{})
 				go func() { defer close(done); c.read(t, folder, name) }()
 				select {
@@ -72,9 +71,7 @@ func readsSecrets(t *testing.T, folder, name string) {
 	if text != "" || !errors.Is(err, files.ErrNotRegular) {
 		t.Errorf("loaded %q, %v", text, err)
 	}
-	if text := files.NewSecretFile(name, "first", nil).Reread(); text != "first" {
-		t.Errorf("read again %q", text)
-	}
+	must.Equal(t, files.NewSecretFile(name, "first", nil).Reread(), "first")
 }
 
 func readsPolicy(t *testing.T, _, name string) {
@@ -104,9 +101,7 @@ func readsRepositories(t *testing.T, _, name string) {
 
 func readsOffers(t *testing.T, folder, _ string) {
 	repos := config.Repos{Dir: filepath.Join(folder, "repos")}
-	if err := os.MkdirAll(filepath.Join(repos.Dir, "repo", ".git"), 0o700); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(repos.Dir, "repo", ".git"), 0o700))
 	offers := repos.Offers()
 	if len(offers.Repositories) != 1 {
 		t.Errorf("%+v", offers)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
 	"github.com/claudeops/claudeops/internal/settings/config"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // notTheOperators are variables that are read and are not the operator's to set for us: they are a machine's, or a
@@ -34,19 +35,13 @@ func readers() []string {
 // readVariables maps each variable that the source of this package reads to whether it is read as a secret.
 func readVariables(t *testing.T) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	found := map[string]bool{}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 		for _, declared := range parsed.Decls {
 			if f, ok := declared.(*ast.FuncDecl); ok {
 				collectReads(t, f, found)
@@ -80,10 +75,7 @@ func collectReads(t *testing.T, f *ast.FuncDecl, found map[string]bool) {
 			}
 			return true
 		}
-		name, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		name := must.Get(strconv.Unquote(literal.Value))(t)
 		found[name] = found[name] || method.Sel.Name == "secret" || method.Sel.Name == "variableOrFile"
 		return true
 	})

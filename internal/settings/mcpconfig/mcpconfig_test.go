@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/settings/mcpconfig"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const ours = `{"type":"stdio","command":"/app/claudeops","args":["mcp-server"],"env":{"GITHUB_TOKEN":"${GITHUB_TOKEN:-}"}}`
@@ -35,9 +36,7 @@ func assertOnlyOurs(t *testing.T, r mcpconfig.Result) {
 	if len(r.Servers) != 1 {
 		t.Errorf("servers were added: %+v", r.Servers[1:])
 	}
-	if got := string(r.Config()["mcpServers"]["claudeops"]); got != ours {
-		t.Errorf("our entry became %s", got)
-	}
+	must.Equal(t, string(r.Config()["mcpServers"]["claudeops"]), ours)
 }
 
 func TestAContributionThatIsNotAdmittedIsRefusedWithTheReason(t *testing.T) {
@@ -189,13 +188,9 @@ func TestAnAdmittedServerIsWrittenAnew(t *testing.T) {
 	}
 	servers := r.Config()["mcpServers"]
 	want := `{"type":"stdio","command":"/srv/tool","args":["--t=${GRAFANA_TOKEN:-x}","$HOME"],"env":{"A":"b","DATABASE_URL":"","GITHUB_TOKEN":""}}`
-	if got := string(servers["prog"]); got != want {
-		t.Errorf("got %s, want our variables empty: %s", got, want)
-	}
+	must.Equal(t, string(servers["prog"]), want)
 	want = `{"type":"sse","url":"http://127.0.0.1:8/mcp?a=1&b=2","headers":{"Authorization":"Bearer ${GRAFANA_TOKEN}"}}`
-	if got := string(servers["web"]); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	must.Equal(t, string(servers["web"]), want)
 }
 
 func TestOfTwoServersWithOneNameTheFirstFolderKeepsIt(t *testing.T) {

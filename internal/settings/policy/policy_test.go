@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/settings/policy"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const full = `version: 1
@@ -45,10 +46,7 @@ pins:
 `
 
 func TestAFullPolicyIsRead(t *testing.T) {
-	p, err := policy.Parse("rules.yaml", []byte(full))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Parse("rules.yaml", []byte(full)))(t)
 	if !p.Scope.Check("services/web.yaml").Allowed || p.Scope.Check("services/secret/x.md").Allowed ||
 		p.Scope.Check("playbooks/x.md").Allowed {
 		t.Error("the scope is not the file's")
@@ -192,9 +190,7 @@ func TestLoad(t *testing.T) {
 		t.Error("a folder was read as a policy")
 	}
 	big := filepath.Join(dir, "big.yaml")
-	if err := os.WriteFile(big, []byte(strings.Repeat("#\n", 600_000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(big, []byte(strings.Repeat("#\n", 600_000)), 0o600))
 	if _, err := policy.Load(big); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a huge file gave %v", err)
 	}
@@ -213,11 +209,7 @@ func TestTheEmbeddedDefaultIsTheDesignsRules(t *testing.T) {
 func TestAllowsRepo(t *testing.T) {
 	parse := func(entries ...string) (out []policy.RepoPattern) {
 		for _, e := range entries {
-			p, err := policy.ParseRepoPattern(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, p)
+			out = append(out, must.Get(policy.ParseRepoPattern(e))(t))
 		}
 		return out
 	}
@@ -272,14 +264,8 @@ func TestAllowsBase(t *testing.T) {
 }
 
 func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
-	a, err := policy.Parse("a.yaml", []byte("version: 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := policy.Parse("a.yaml", []byte("# comment\nversion: 1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(policy.Parse("a.yaml", []byte("version: 1\n")))(t)
+	b := must.Get(policy.Parse("a.yaml", []byte("# comment\nversion: 1\n")))(t)
 	for _, same := range []string{
 		"# said otherwise\nversion: 1\ncaps:\n  open_prs: 1\nlabels:\n- \"agents\"\n",
 		"labels: ['agents']\nversion: 0x1\ncaps: {\"open_prs\": 1}\n",
@@ -290,28 +276,20 @@ func TestHashFollowsTheRulesAndNotTheFile(t *testing.T) {
 			t.Errorf("%q: %s and %s, %v", same, one.Hash(), other.Hash(), otherErr)
 		}
 	}
-	c, err := policy.Parse("a.yaml", []byte("version: 1\ncaps: {open_prs: 1}\n"))
-	if err != nil {
-		t.Fatal(err)
+	for _, rule := range []string{"caps: {open_prs: 1}", "duplicates: any", "retention: {session_transcripts: 0}",
+		"stale: {remind_after: 0}", "facts: {destroy: refuse}"} {
+		other := must.Get(policy.Parse("a.yaml", []byte("version: 1\n"+rule+"\n")))(t)
+		if other.Hash() == a.Hash() {
+			t.Errorf("%s is not in the hash", rule)
+		}
 	}
-	d, err := policy.Parse("a.yaml", []byte("version: 1\nduplicates: any\n"))
-	if err != nil || d.Hash() == a.Hash() {
-		t.Errorf("the rule on duplicates is not in the hash: %s, %v", d.Hash(), err)
+	never := must.Get(policy.Parse("a.yaml",
+		[]byte("version: 1\nretention: {session_transcripts: 0}\nstale: {remind_after: 0}\n")))(t).View()
+	if never.SessionTranscripts != "0" || never.RemindAfter != "0" || a.View().RemindAfter != "7d" {
+		t.Errorf("shown as %+v", never)
 	}
-	e, err := policy.Parse("a.yaml", []byte("version: 1\nretention: {session_transcripts: 0}\n"))
-	if err != nil || e.Hash() == a.Hash() || e.View().SessionTranscripts != "0" {
-		t.Errorf("the retention is not in the hash: %s, %v", e.Hash(), err)
-	}
-	stale, err := policy.Parse("a.yaml", []byte("version: 1\nstale: {remind_after: 0}\n"))
-	if err != nil || stale.Hash() == a.Hash() || stale.View().RemindAfter != "0" || a.View().RemindAfter != "7d" {
-		t.Errorf("the reminder is not in the hash: %s, %v", stale.Hash(), err)
-	}
-	f, err := policy.Parse("a.yaml", []byte("version: 1\nfacts: {destroy: refuse}\n"))
-	if err != nil || f.Hash() == a.Hash() {
-		t.Errorf("the rules for facts are not in the hash: %s, %v", f.Hash(), err)
-	}
-	if a.Hash() != b.Hash() || a.Hash() == c.Hash() || len(a.Hash()) != 12 {
-		t.Errorf("hashes %s %s %s", a.Hash(), b.Hash(), c.Hash())
+	if a.Hash() != b.Hash() || len(a.Hash()) != 12 {
+		t.Errorf("hashes %s %s", a.Hash(), b.Hash())
 	}
 }
 
@@ -377,9 +355,7 @@ func TestTheRulesAreThoseOfNow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	const roles = "version: 1\nroles: {operator: [{provider: gitea, user: ann}]}\n"
 	write(roles)
@@ -474,7 +450,7 @@ func TestNothingKeepsAPolicyBeyondOneDecision(t *testing.T) {
 	}
 	root := filepath.Join("..", "..", "..")
 	field := regexp.MustCompile(`(?m)^\t\w+\s+\*?policy\.(Policy|Snapshot|Reading)(\s+//.*)?$`)
-	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(filepath.Join(root, "internal"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -484,18 +460,12 @@ func TestNothingKeepsAPolicyBeyondOneDecision(t *testing.T) {
 			t.Errorf("%s keeps %q; ask for the rules when they count", name, strings.TrimSpace(found))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestFactsAreShownUnlessThePolicySaysMore(t *testing.T) {
-	p, err := policy.Parse("a.yaml", []byte("version: 1\nfacts: {destroy: acknowledge, outbound: refuse}\n"+
-		"tiers: {2: {facts: {destroy: refuse, outbound: show}}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(policy.Parse("a.yaml", []byte("version: 1\nfacts: {destroy: acknowledge, outbound: refuse}\n"+
+		"tiers: {2: {facts: {destroy: refuse, outbound: show}}}\n")))(t)
 	for _, c := range []struct {
 		tier  gitprovider.Tier
 		class facts.Class
@@ -509,7 +479,5 @@ func TestFactsAreShownUnlessThePolicySaysMore(t *testing.T) {
 			t.Errorf("tier %s, %s: %s, want %s", c.tier, c.class, got, c.want)
 		}
 	}
-	if got := policy.Default().Facts.For(3, facts.Destroy); got != policy.ShowFact {
-		t.Errorf("by default %s", got)
-	}
+	must.Equal(t, policy.Default().Facts.For(3, facts.Destroy), policy.ShowFact)
 }

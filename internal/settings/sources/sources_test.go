@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/settings/sources"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestTheFormOfAnOrigin(t *testing.T) {
@@ -146,33 +147,25 @@ func TestTheFileOfSources(t *testing.T) {
 	want("at first")
 	a, b := sources.Source{Origin: "https://a.example"}, sources.Source{Origin: "https://b.example", TokenEnv: "B_TOKEN"}
 	for _, s := range []sources.Source{a, b} {
-		if err := file.Add(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, file.Add(s))
 	}
 	want("added", a.Origin, b.Origin)
 	if err := file.Add(b); !errors.Is(err, sources.ErrListed) {
 		t.Errorf("again: %v", err)
 	}
 	b.Private = true
-	if err := file.Add(b); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, file.Add(b))
 	if got, _ := file.Load(); !got[1].Private {
 		t.Errorf("changed: %+v", got)
 	}
-	if err := file.Remove(a.Origin); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, file.Remove(a.Origin))
 	if err := file.Remove(a.Origin); !errors.Is(err, sources.ErrNotListed) {
 		t.Errorf("removed again: %v", err)
 	}
 	want("removed", b.Origin)
 	for _, broken := range []string{"sources: [{origin: x}]", "sauces: []",
 		"sources: [{origin: https://a}, {origin: https://a}]", "{"} {
-		if err := os.WriteFile(file.Path, []byte(broken), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file.Path, []byte(broken), 0o600))
 		if list, err := file.Load(); err == nil || list != nil {
 			t.Errorf("%s: %v, %v", broken, list, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // lend runs do with a store, and gives it back.
@@ -15,9 +16,7 @@ func lend(t *testing.T, r *Reused, image Image, do func(*testing.T, *Lent)) {
 
 func add(t *testing.T, l *Lent, action string) {
 	t.Helper()
-	if err := l.Ledger.Record(t.Context(), record.Attempt{Action: action, Outcome: record.OutcomeDone}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Ledger.Record(t.Context(), record.Attempt{Action: action, Outcome: record.OutcomeDone}, nil))
 }
 
 func wantRows(t *testing.T, l *Lent, want int) {
@@ -39,10 +38,7 @@ func TestWhatOneTestRecordsTheNextOneDoesNotSee(t *testing.T) {
 	lend(t, &r, nil, func(t *testing.T, l *Lent) {
 		first = l
 		add(t, l, "test.one")
-		var err error
-		if one, err = l.Image(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		one = must.Get(l.Image(t.Context()))(t)
 		for range 300 { // more pages than an empty one has
 			add(t, l, "test.more")
 		}
@@ -60,9 +56,7 @@ func TestWhatOneTestRecordsTheNextOneDoesNotSee(t *testing.T) {
 			wantRows(t, l, tt.rows+1)
 		})
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.Close())
 }
 
 func TestAStoreIsLentToOneTestAtATimeAndNotAfterOtherProcesses(t *testing.T) {
@@ -80,7 +74,5 @@ func TestAStoreIsLentToOneTestAtATimeAndNotAfterOtherProcesses(t *testing.T) {
 			t.Error("other processes used it")
 		}
 	})
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.Close())
 }
