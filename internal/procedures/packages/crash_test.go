@@ -111,16 +111,7 @@ func (w world) publishOne(name, version string) error {
 			return err
 		}
 	}
-	archive, err := Pack(dir)
-	if err != nil {
-		return err
-	}
-	packed, err := Unpack(archive)
-	if err != nil {
-		return err
-	}
-	_, err = w.registry.Publish(context.Background(), packed.Manifest, archive, "latest", time.Now())
-	return err
+	return publishFolder(context.Background(), w.registry, "latest", dir, time.Now())
 }
 
 // newCrashBench has four packages in the registry, two of which need the first, and a CLAUDE.md of a person.

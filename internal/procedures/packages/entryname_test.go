@@ -367,9 +367,7 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 		"---\nname: a\n---\n":                                   "",
 		"# Title\n":                                             "Title\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.WriteFiles(t, dir, map[string]string{"a.md": text})
 		root, err := files.OpenDir(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -382,23 +380,15 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 }
 
 func TestASkillThatMayNotBeUsedIsAWarning(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "skills", "disk"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("aam.yaml", "name: disks\nversion: 1.0.0\nauthor: ann\ndescription: Disks\nartifacts:\n  skills:\n"+
-		"    - {name: disk, path: skills/disk, description: Disks}\n")
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
+		"aam.yaml": "name: disks\nversion: 1.0.0\nauthor: ann\ndescription: Disks\nartifacts:\n  skills:\n" +
+			"    - {name: disk, path: skills/disk, description: Disks}\n"})
 	for text, want := range map[string]string{
 		"---\nname: disk\ndescription: Disks\n---\n":       "",
 		"---\nname: disk\ndescription: Use when: x\n---\n": "line 3: ",
 		"# Disk\n": "no front matter",
 	} {
-		write("skills/disk/SKILL.md", text)
+		operationtest.WriteFiles(t, dir, map[string]string{"skills/disk/SKILL.md": text})
 		v := validate(dir, "")
 		if said := strings.Join(v.Warnings, "\n"); !v.valid() || !strings.Contains(said, want) ||
 			strings.Contains(said, "SKILL.md") != (want != "") {

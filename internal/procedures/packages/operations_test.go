@@ -315,47 +315,6 @@ func BenchmarkRegistry(b *testing.B) {
 	})
 }
 
-// BenchmarkDiamonds chooses versions of 500 packages of 50 versions, as a registry has them on disk: each version needs
-// three other packages in a range about its own, so that each package is needed by several, and its highest versions
-// fit only some.
-func BenchmarkDiamonds(b *testing.B) {
-	const packages, versions = 500, 50
-	r := Registry{Name: "dev", Dir: b.TempDir()}
-	lock, err := r.lockPublishing(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer lock.close()
-	for i := range packages {
-		m := Metadata{Name: fmt.Sprintf("p%03d", i)}
-		for v := range versions {
-			p := Published{Version: fmt.Sprintf("1.%d.0", v), Checksum: checksum(nil), Dependencies: map[string]string{}}
-			for _, other := range []int{i + 1, i + 7, 2*i + 1} {
-				if other < packages {
-					p.Dependencies[fmt.Sprintf("p%03d", other)] = fmt.Sprintf(">=1.%d.0,<=1.%d.0", max(0, v-1-(i+other)%4),
-						v+1-(i*other)%2)
-				}
-			}
-			m.Versions = append(m.Versions, p)
-		}
-		if err := lock.writeYAML(metadataPath(Name{Bare: m.Name}), m); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := lock.updateIndex(time.Now()); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("500 of 50", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			choices, err := (&resolver{Registries: []Registry{r}}).Resolve(b.Context(), []Spec{{Name: Name{Bare: "p000"}}})
-			if err != nil || len(choices) != packages {
-				b.Fatal(len(choices), err)
-			}
-		}
-	})
-}
-
 func BenchmarkInstall500(b *testing.B) {
 	bench := newBench(b)
 	specs := make([]string, 0, 500)

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // special are the makers of what can lie where a file is expected. Package files tests all kinds; here it is which
@@ -27,18 +29,8 @@ func special() map[string]func(t *testing.T, name string) {
 // within is the answer of a call that waits for nothing.
 func (b *bench) within(tool, arguments string) (text string) {
 	b.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, text = b.ask(tool, arguments)
-	}()
-	select {
-	case <-done:
-		return text
-	case <-time.After(2 * time.Minute):
-		b.Fatalf("%s waits", tool)
-		return ""
-	}
+	operationtest.InTime(b, 2*time.Minute, tool, func() { _, text = b.ask(tool, arguments) })
+	return text
 }
 
 // Whatever lies where a file or a folder is expected, every call ends at once and names it.

@@ -7,26 +7,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// versions are the installed packages.
-func (b *bench) versions() map[string]string {
+// has holds the installed packages against what they should be.
+func (b *bench) has(want map[string]string) {
 	b.Helper()
 	installed, err := b.service.Installed()
 	if err != nil {
 		b.Fatal(err)
 	}
-	out := map[string]string{}
+	got := map[string]string{}
 	for _, p := range installed {
-		out[p.Name] = p.Version
+		got[p.Name] = p.Version
 		if p.ForOthers {
-			out[p.Name] += " for others"
+			got[p.Name] += " for others"
 		}
 	}
-	return out
-}
-
-func (b *bench) has(want map[string]string) {
-	b.Helper()
-	if diff := cmp.Diff(want, b.versions()); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		b.Errorf("(-want +got):\n%s", diff)
 	}
 }
