@@ -2,7 +2,6 @@ package definitions
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,32 +13,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
-
-// tree is every file below a folder, with its content; links with their targets.
-func tree(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		if e.Type()&fs.ModeSymlink != 0 {
-			out[rel], err = os.Readlink(name)
-			return err
-		}
-		text, err := os.ReadFile(name)
-		out[rel] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 func same(t *testing.T, about string, want, got map[string]string) {
 	t.Helper()
@@ -53,7 +26,7 @@ func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 	f := newForge(t)
 	theirs := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{"settings.json": "{}", "downloads/letter.pdf": "dear", "test.json": "mine"})
-	before := tree(t, theirs)
+	before := operationtest.ReadFiles(t, theirs)
 	config := fmt.Sprintf(`{"registries":[{"name":"settings","url":"%s/registry.json"}]}`, f.URL)
 	b := newBench(t, map[string]string{".fractary/config.json": fmt.Sprintf(`{"cache":{"directory":%q}}`, theirs)},
 		map[string]string{".fractary/config.json": config})
@@ -61,7 +34,7 @@ func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 	b.same("cache_stats", `{}`, map[string]any{"manifests.count": 1.0, "downloads.count": 1.0,
 		"location": filepath.Join(b.settings.Home, ".fractary/cache")})
 	b.same("cache_clear", `{}`, map[string]any{"cleared.manifests": 1.0, "cleared.downloads": 1.0})
-	same(t, "the folder that the project named", before, tree(t, theirs))
+	same(t, "the folder that the project named", before, operationtest.ReadFiles(t, theirs))
 	for _, tool := range []string{"config_get", "cache_stats"} {
 		arguments := map[string]string{"config_get": `{"key":"cache.directory"}`, "cache_stats": `{}`}[tool]
 		if notes := b.notes(tool, arguments); !strings.Contains(notes, "cache.directory of "+b.settings.Project) {
@@ -97,7 +70,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	if _, err := r.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
 		t.Fatal(err)
 	}
-	kept := tree(t, dir)
+	kept := operationtest.ReadFiles(t, dir)
 	if len(kept) != len(strangers)+4 { // the list, the lock, an index and a plugin.json
 		t.Errorf("kept %v", kept)
 	}
@@ -110,7 +83,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 		false); err != nil || got.Indexes != 1 || got.Downloads != 1 {
 		t.Errorf("cleared %+v, %v", got, err)
 	}
-	left := tree(t, dir)
+	left := operationtest.ReadFiles(t, dir)
 	maps.DeleteFunc(left, func(name, _ string) bool { return name == "claudeops/files" || name == "claudeops/lock" })
 	same(t, "what others have", strangers, left)
 }
@@ -145,7 +118,7 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		if err := os.Symlink(to, filepath.Join(cache, link)); err != nil {
 			t.Fatal(err)
 		}
-		before := tree(t, theirs)
+		before := operationtest.ReadFiles(t, theirs)
 		w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
 		w.opts.Registries.cache = newCache(cache, "", false, time.Now)
 		if got, failed := w.search(t, ""); len(failed) > 0 || len(got) != 1 || strings.Contains(got[0], "forged") {
@@ -153,7 +126,7 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		}
 		// may say why not
 		_, _ = newCache(cache, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true}, false)
-		same(t, link, before, tree(t, theirs))
+		same(t, link, before, operationtest.ReadFiles(t, theirs))
 	}
 }
 
@@ -162,16 +135,16 @@ func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
 	b, f := withForge(t, map[string]string{".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0",
 		"fork_of: {name: writer, version: 2.0.0}")}, nil)
 	b.settings.Frozen, b.authority.DryRun = func() bool { return true }, true
-	home, project := tree(t, b.settings.Home), tree(t, b.settings.Project)
+	home, project := operationtest.ReadFiles(t, b.settings.Home), operationtest.ReadFiles(t, b.settings.Project)
 	b.everyTool()
 	if len(f.seen()) == 0 {
 		t.Error("no registry was asked")
 	}
-	same(t, "home", home, tree(t, b.settings.Home))
-	same(t, "project", project, tree(t, b.settings.Project))
+	same(t, "home", home, operationtest.ReadFiles(t, b.settings.Home))
+	same(t, "project", project, operationtest.ReadFiles(t, b.settings.Project))
 	b.settings.Frozen, b.service = nil, nil
 	b.everyTool()
-	if len(tree(t, b.settings.Home)) == len(home) {
+	if len(operationtest.ReadFiles(t, b.settings.Home)) == len(home) {
 		t.Error("where it may be written, nothing is kept")
 	}
 }

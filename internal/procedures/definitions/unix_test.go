@@ -16,19 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// within fails if do takes longer than a call that waits for nothing could, on any machine.
-func within(t *testing.T, about string, do func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	select {
-	case <-done:
-	case <-time.After(30 * time.Second): // less than a call's own limit
-		t.Fatal(about + ": the call waits")
-	}
-}
+// waits is longer than any call takes that waits for nothing, on any machine, and less than a call's own limit.
+const waits = 30 * time.Second
 
 // TestWhatIsNoFileIsSaidAtOnce puts a named pipe, a folder and a link to a device where files are read, and asks every
 // tool.
@@ -90,13 +82,13 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			within(t, about, func() {
+			operationtest.InTime(t, waits, about, func() {
 				text, err := json.Marshal(b.ask(c.tool, c.arguments))
 				if says := c.says; err != nil || kind == "pipe" && !strings.Contains(string(text), says) {
 					t.Errorf("%s: %s, want %q", about, text, says)
 				}
 			})
-			within(t, about, b.everyToolAnyhow)
+			operationtest.InTime(t, waits, about, b.everyToolAnyhow)
 		}
 	}
 }
@@ -135,7 +127,7 @@ func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
 		if o.Name != "fractary_forge_plugin_search" && o.Name != "fractary_forge_agent_info" {
 			continue
 		}
-		within(t, o.Name, func() {
+		operationtest.InTime(t, waits, o.Name, func() {
 			arguments := map[string]string{"fractary_forge_plugin_search": `{"query":"x"}`,
 				"fractary_forge_agent_info": `{"name":"x"}`}[o.Name]
 			if _, err := o.Handle(ctx, operation.Call{Ceiling: operation.UncappedTier,
@@ -144,7 +136,7 @@ func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
 			}
 		})
 	}
-	within(t, "the catalogue", func() {
+	operationtest.InTime(t, waits, "the catalogue", func() {
 		if _, err := b.service.Select(ctx, Selection{}); err == nil {
 			t.Error("the catalogue answered")
 		}

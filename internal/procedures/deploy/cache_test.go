@@ -553,18 +553,10 @@ func emptyPassword(headers []string) bool {
 // filesWith lists the files below a folder that have a text.
 func filesWith(t *testing.T, dir, text string) (out []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(name string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(name)
-		if strings.Contains(string(content), text) {
+	for name, content := range operationtest.ReadFiles(t, dir) {
+		if strings.Contains(content, text) {
 			out = append(out, name)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return out
 }

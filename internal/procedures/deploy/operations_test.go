@@ -4,9 +4,9 @@ import (
 	or "cmp"
 	"context"
 	"encoding/json"
-	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,18 +93,9 @@ func (b *bench) mustOK(tool, arguments string) map[string]any {
 func (b *bench) tree(below ...string) map[string]string {
 	b.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(filepath.Join(append([]string{b.dir}, below...)...),
-		func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			rel, _ := filepath.Rel(b.dir, name)
-			text, err := os.ReadFile(name)
-			out[filepath.ToSlash(rel)] = string(text)
-			return err
-		})
-	if err != nil {
-		b.Fatal(err)
+	from := path.Join(below...)
+	for name, text := range operationtest.ReadFiles(b, filepath.Join(b.dir, from)) {
+		out[path.Join(from, name)] = text
 	}
 	return out
 }

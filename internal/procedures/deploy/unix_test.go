@@ -197,7 +197,7 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 			}
 			for tool, arguments := range map[string]string{ToolPlan: `{}`, ToolDiff: `{}`, ToolStatus: `{}`, ToolDoctor: `{}`,
 				ToolApply: `{"yes":true,"dry_run":true}`} {
-				out := inTime(t, file+", "+kind+", "+tool, func() Envelope[map[string]any] { return b.ask(tool, arguments) })
+				out := b.askInTime(file+", "+kind, tool, arguments)
 				text, _ := json.Marshal(out)
 				if fails := want != "" && !strings.HasSuffix(want, "|"); fails && out.OK && tool != ToolStatus &&
 					tool != ToolDoctor {
@@ -215,17 +215,11 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 	}
 }
 
-func inTime[T any](t *testing.T, what string, f func() T) T {
-	t.Helper()
-	done := make(chan T, 1)
-	go func() { done <- f() }()
-	select {
-	case out := <-done:
-		return out
-	case <-time.After(time.Minute):
-		t.Fatalf("%s: the call waits", what)
-		panic("not reached")
-	}
+// askInTime is ask for a call that waits for nothing.
+func (b *bench) askInTime(what, tool, arguments string) (out Envelope[map[string]any]) {
+	b.Helper()
+	operationtest.InTime(b, time.Minute, what+", "+tool, func() { out = b.ask(tool, arguments) })
+	return out
 }
 
 // The same for what deployments remember: a snapshot, a kept content, the configuration that a person names.
@@ -245,9 +239,7 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ask := func(tool, arguments string) Envelope[map[string]any] {
-			return inTime(t, kind+", "+tool, func() Envelope[map[string]any] { return b.ask(tool, arguments) })
-		}
+		ask := func(tool, arguments string) Envelope[map[string]any] { return b.askInTime(kind, tool, arguments) }
 		operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift"})
 		put("agentpack/state/objects/" + fileset.Hash([]byte("# Rules\n")))
 		if out := ask(ToolRollback, `{"yes":true,"to":"`+first+`"}`); out.OK {
@@ -287,7 +279,7 @@ func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 			if err := make(name); err != nil {
 				t.Fatal(err)
 			}
-			if out := inTime(t, kind, func() Envelope[map[string]any] { return b.ask(ToolPlan, `{}`) }); out.OK {
+			if out := b.askInTime(kind, ToolPlan, `{}`); out.OK {
 				t.Errorf("%s at %q: %+v", kind, inside, out)
 			}
 		}

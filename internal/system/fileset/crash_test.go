@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -137,23 +137,13 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 	}
 	root := filepath.Join(dir, "project", ".claude", "commands")
 	files := map[string]string{}
-	err = filepath.WalkDir(filepath.Join(dir, "project"), func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		if strings.HasPrefix(d.Name(), temporary) {
+	for name, text := range operationtest.ReadFiles(t, filepath.Join(dir, "project")) {
+		if strings.HasPrefix(path.Base(name), temporary) {
 			t.Errorf("%s is left", name)
 		}
-		if IsManifest(d.Name()) {
-			return nil
+		if !IsManifest(path.Base(name)) {
+			files[strings.TrimPrefix(name, ".claude/commands/")] = text
 		}
-		text, err := os.ReadFile(name)
-		rel, _ := filepath.Rel(root, name)
-		files[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	last, err := e.state.Last()
 	if err != nil {

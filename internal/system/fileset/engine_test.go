@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,23 +101,12 @@ func (m *machine) rollback(id string) *Done {
 // files are those of the commands' folder, manifests aside.
 func (m *machine) files() map[string]string {
 	m.t.Helper()
-	out := map[string]string{}
 	root := filepath.Join(m.project, ".claude", "commands")
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && (d.IsDir() || IsManifest(d.Name())) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		rel, _ := filepath.Rel(root, name)
-		out[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
-	if err != nil {
-		m.t.Fatal(err)
+	if !Exists(root) {
+		return map[string]string{}
 	}
+	out := operationtest.ReadFiles(m.t, root)
+	maps.DeleteFunc(out, func(name, _ string) bool { return IsManifest(path.Base(name)) })
 	return out
 }
 
@@ -385,8 +376,13 @@ func TestWhatFailsIsTakenBack(t *testing.T) {
 // tree are all files and folders of the project.
 func (m *machine) tree() map[string]string {
 	m.t.Helper()
+	return treeOf(m.t, m.project)
+}
+
+func treeOf(t testing.TB, dir string) map[string]string {
+	t.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(m.project, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			out[name] = "a folder"
 			return err
@@ -400,7 +396,7 @@ func (m *machine) tree() map[string]string {
 		return err
 	})
 	if err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package fileset
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,7 +98,7 @@ func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
 	}
 	outside := t.TempDir()
 	operationtest.WriteFiles(t, outside, map[string]string{".claude/commands/mine.md": "mine"})
-	before := outsideTree(t, outside)
+	before := treeOf(t, outside)
 	if err := os.RemoveAll(m.project); err != nil {
 		t.Fatal(err)
 	}
@@ -110,24 +109,12 @@ func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
 	if err != nil || !strings.Contains(said, m.project) {
 		t.Errorf("%q, %v", said, err)
 	}
-	if diff := cmp.Diff(before, outsideTree(t, outside)); diff != "" {
+	if diff := cmp.Diff(before, treeOf(t, outside)); diff != "" {
 		t.Errorf("written through the link (-before +after):\n%s", diff)
 	}
 	if j, err := m.state.pending(); j != nil || err != nil {
 		t.Errorf("a journal is left: %v", err)
 	}
-}
-
-func outsideTree(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
-		names = append(names, name)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
 }
 
 func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
