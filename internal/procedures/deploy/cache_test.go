@@ -52,11 +52,7 @@ func commitOf(content string, files int) string {
 
 func testGit(t *testing.T) *Git {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+	return newGit(gitProgram(t), t.TempDir(), t.TempDir(), gitEnv())
 }
 
 func cached(t *testing.T, g *Git) (names []string) {
@@ -255,11 +251,7 @@ func TestACommitIsFetchedOnce(t *testing.T) {
 // A source of the operator's list says what git signs in with at its host, and whether the host may be private.
 func TestGitUsesTheTokenOfASource(t *testing.T) {
 	t.Parallel()
-	url, _ := upstream(t)
-	folder := t.TempDir()
-	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
-		t.Fatal(err)
-	}
+	folder, _, _ := privateUpstream(t)
 	server, elsewhere, leading := newPrivateServer(t, folder), newPrivateServer(t, folder), newPrivateServer(t, folder)
 	leading.redirect = elsewhere.URL
 	for name, test := range map[string]struct {
@@ -359,13 +351,9 @@ const gitToken = "tok-en-0123456789"
 
 func newPrivateServer(t *testing.T, folder string) *privateServer {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &privateServer{}
 	backend := &cgi.Handler{
-		Path: program, Args: []string{"http-backend"},
+		Path: gitProgram(t), Args: []string{"http-backend"},
 		Env: []string{"GIT_PROJECT_ROOT=" + folder, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1",
 			"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}, InheritEnv: []string{"PATH"},
 	}
@@ -390,6 +378,17 @@ func newPrivateServer(t *testing.T, folder string) *privateServer {
 	return s
 }
 
+// privateUpstream is upstream's repository in a folder that a private server serves.
+func privateUpstream(t *testing.T) (folder, url string, commits []string) {
+	t.Helper()
+	folder = t.TempDir()
+	url, commits = upstream(t)
+	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
+		t.Fatal(err)
+	}
+	return folder, url, commits
+}
+
 // privateSetup has a module of a private repository. credentials are the lines of the file; none for no file.
 func privateSetup(t *testing.T, s *privateServer, credentials ...string) Setup {
 	t.Helper()
@@ -411,11 +410,7 @@ func privateSetup(t *testing.T, s *privateServer, credentials ...string) Setup {
 
 func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	t.Parallel()
-	url, _ := upstream(t)
-	folder := t.TempDir()
-	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
-		t.Fatal(err)
-	}
+	folder, _, _ := privateUpstream(t)
 	server := newPrivateServer(t, folder)
 	own := strings.Replace(server.URL, "https://", "https://bot:"+gitToken+"@", 1)
 	wrong := strings.Replace(server.URL, "https://", "https://bot:wrong-token@", 1)
@@ -513,11 +508,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 // TestAPrivateCheckoutIsBroughtForward does what serve does after a merge.
 func TestAPrivateCheckoutIsBroughtForward(t *testing.T) {
 	t.Parallel()
-	url, commits := upstream(t)
-	folder := t.TempDir()
-	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
-		t.Fatal(err)
-	}
+	folder, url, commits := privateUpstream(t)
 	server := newPrivateServer(t, folder)
 	own := strings.Replace(server.URL, "https://", "https://bot:"+gitToken+"@", 1)
 	private := privateSetup(t, server, own)

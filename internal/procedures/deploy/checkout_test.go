@@ -3,7 +3,6 @@ package deploy
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // repo is the configuration's checkout.
@@ -194,22 +194,13 @@ func TestAnUpdateThatWasKilledIsMended(t *testing.T) {
 func (b *bench) afar(text string) string {
 	b.Helper()
 	far := filepath.Join(b.dir, "far")
-	fresh := os.MkdirAll(far, 0o700) == nil
-	git := func(args ...string) string {
-		out, err := exec.Command(b.settings.Git.Path,
-			append([]string{"-C", far, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...).CombinedOutput()
-		if err != nil {
-			b.Fatalf("git %v: %s", args, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	if _, err := os.Stat(filepath.Join(far, ".git")); fresh && err != nil {
-		git("init", "--quiet", "--initial-branch=main")
+	if !fileset.Exists(filepath.Join(far, ".git")) {
+		git(b, b.dir, "init", "--quiet", "--initial-branch=main", far)
 	}
 	b.change("far/fix.md", "---\ndescription: Fix\n---\n"+text+"\n")
-	git("add", ".")
-	git("commit", "--quiet", "-m", text)
-	return git("rev-parse", "HEAD")
+	git(b, far, "add", ".")
+	git(b, far, "commit", "--quiet", "-m", text)
+	return git(b, far, "rev-parse", "HEAD")
 }
 
 // updating has a command of another repository, which is locked to its first commit, and a lock with more than that.

@@ -332,11 +332,7 @@ func TestAPreviewIsAboutTheRepositoriesThatAreDeployed(t *testing.T) {
 func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	module := filepath.Join(f.dir, "forge", "ann", "skills")
-	operationtest.WriteFiles(t, module, map[string]string{"fix.md": "---\ndescription: d\n---\none\n"})
-	git(t, module, "init", "-q", "-b", "main")
-	git(t, module, "add", "-A")
-	git(t, module, "commit", "-q", "-m", "x")
+	module, main := f.repository("forge/ann/skills", map[string]string{"fix.md": "---\ndescription: d\n---\none\n"})
 	repo := filepath.Join(f.dir, "agentpack", "repo")
 	url := "file://" + filepath.ToSlash(module)
 	operationtest.WriteFiles(t, repo,
@@ -354,7 +350,6 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	if err != nil || !p.Concerned || p.Plan.Summary() != (fileset.Summary{Update: 1}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	main := git(t, module, "rev-parse", "main")
 	operationtest.WriteFiles(t, repo,
 		map[string]string{lockName: `{"version":1,"modules":[{"id":"far","type":"command","resolved_source":{"git":{"url":"` +
 			url + `","commit":"` + main + `","subdir":"fix.md"}},"resolved_version":"` + main + `"}]}`})
@@ -367,11 +362,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 func TestAPreviewRefusesWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	secret := filepath.Join(f.dir, "secret")
-	operationtest.WriteFiles(t, secret, map[string]string{"fix.md": "---\ndescription: d\n---\nsecret\n"})
-	git(t, secret, "init", "-q", "-b", "main")
-	git(t, secret, "add", "-A")
-	git(t, secret, "commit", "-q", "-m", "x")
+	secret, _ := f.repository("secret", map[string]string{"fix.md": "---\ndescription: d\n---\nsecret\n"})
 	cases := map[string]struct {
 		files map[string]string
 		code  Code

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -372,25 +371,17 @@ func BenchmarkPlan(b *testing.B) {
 			"true}}}\nmodules:\n")
 	for i := range 1000 {
 		fmt.Fprintf(&config, "- {id: 'skill:s%d', type: skill, tags: [x], source: {local_path: {path: m/s%d}}}\n", i, i)
-		files[fmt.Sprintf("repo/m/s%d/SKILL.md", i)] = fmt.Sprintf("---\nname: s%d\ndescription: d\n---\n", i)
+		files[fmt.Sprintf("agentpack/repo/m/s%d/SKILL.md", i)] = fmt.Sprintf("---\nname: s%d\ndescription: d\n---\n", i)
 		for j := range 9 {
-			files[fmt.Sprintf("repo/m/s%d/f%d.md", i, j)] = strings.Repeat(fmt.Sprintf("line %d %d\n", i, j), 100)
+			files[fmt.Sprintf("agentpack/repo/m/s%d/f%d.md", i, j)] = strings.Repeat(fmt.Sprintf("line %d %d\n", i, j), 100)
 		}
 	}
-	files["repo/"+configName] = config.String()
-	dir := b.TempDir()
-	operationtest.WriteFiles(b, filepath.Join(dir, "agentpack"), files)
-	operationtest.WriteFiles(b, dir, map[string]string{"project/.keep": "", "user/.keep": ""})
-	project := filepath.Join(dir, "project")
+	files["agentpack/repo/"+configName] = config.String()
+	settings := newBench(b, files).settings
+	project := settings.Folder
 	git(b, project, "init", "-q")
 	git(b, project, "config", "gc.auto", "0") // nothing of git's is left running
 	git(b, project, "config", "maintenance.auto", "false")
-	program, err := exec.LookPath("git")
-	if err != nil {
-		b.Fatal(err)
-	}
-	settings := Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project,
-		Git: GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now}
 	service := NewService(settings)
 	plan := func(b *testing.B, want int) {
 		for b.Loop() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -44,10 +43,6 @@ func newBench(t testing.TB, files map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
 	operationtest.WriteFiles(t, dir, files)
 	return &bench{
@@ -56,7 +51,7 @@ func newBench(t testing.TB, files map[string]string) *bench {
 		settings: Settings{
 			Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"),
 			Machine: []string{"Box"},
-			Git:     GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Version: "1.2.3", Now: time.Now,
+			Git:     GitCommand{Path: gitProgram(t), Env: gitEnv()}, Version: "1.2.3", Now: time.Now,
 		},
 	}
 }

@@ -31,21 +31,30 @@ func git(t testing.TB, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// gitProgram is where git is.
+func gitProgram(t testing.TB) string {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// gitEnv is the environment of a git that a service starts.
+func gitEnv() []string { return []string{"PATH=" + os.Getenv("PATH")} }
+
 func setup(t testing.TB, files map[string]string) Setup {
 	t.Helper()
 	dir := t.TempDir()
 	home := filepath.Join(dir, "agentpack")
 	operationtest.WriteFiles(t, filepath.Join(home, "repo"), files)
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
 	return Setup{
 		Home: home, Places: Places{Home: filepath.Join(dir, "user"), Project: filepath.Join(dir, "project")},
 		Machine: []string{"Box"},
 		Origin:  func(context.Context, string) string { return "" },
-		Git:     newGit(program, dir, home, []string{"PATH=" + os.Getenv("PATH")}),
+		Git:     newGit(gitProgram(t), dir, home, gitEnv()),
 	}
 }
 
@@ -191,12 +200,18 @@ func TestGitThatIsMissing(t *testing.T) {
 // private is a repository on this machine that the operator can read, with one prompt. Its address and its commit.
 func (b *bench) private(name string) (url, commit string) {
 	b.Helper()
-	dir := filepath.Join(b.dir, name)
-	operationtest.WriteFiles(b, dir, map[string]string{"ask.md": "the secret of " + name + "\n"})
+	dir, commit := b.repository(name, map[string]string{"ask.md": "the secret of " + name + "\n"})
+	return "file://" + filepath.ToSlash(dir), commit
+}
+
+// repository makes a repository of the files, and returns its folder and its commit.
+func (b *bench) repository(name string, files map[string]string) (dir, commit string) {
+	b.Helper()
+	dir = operationtest.WriteFiles(b, filepath.Join(b.dir, name), files)
 	git(b, dir, "init", "-q", "-b", "main")
 	git(b, dir, "add", "-A")
 	git(b, dir, "commit", "-q", "-m", "x")
-	return "file://" + filepath.ToSlash(dir), git(b, dir, "rev-parse", "HEAD")
+	return dir, git(b, dir, "rev-parse", "HEAD")
 }
 
 func (b *bench) allow(origins ...string) {
@@ -435,7 +450,7 @@ func TestSkillsOfEveryScriptHaveFoldersOfTheirOwn(t *testing.T) {
 		"skill:a b": "a b", "skill:日本": "日本", "skill: a": "skill__a", "skill:a ": "skill_a_", "skill:a.": "skill_a_",
 		"skill:a:b": "skill_a_b", "skill:a/b": "skill_a_b",
 		"skill:.git": "skill__git", "skill:-x": "skill_-x", "skill:a\u200bb": "skill_a_b", "skill:a\x01": "skill_a_",
-		"skill:a?": "skill_a_", "skill:..": "skill___",
+		"skill:a?": "skill_a_", "skill:..": "skill___", "skill:../../x": "skill_______x", "skill:/x": "skill__x", "look": "look",
 	} {
 		if got := skillName(id); got != want {
 			t.Errorf("%q: %q, want %q", id, got, want)

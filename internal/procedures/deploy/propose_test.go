@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,10 +37,7 @@ func proposing(t *testing.T, files map[string]string) (*bench, *[]Proposal) {
 
 func (b *bench) git(args ...string) {
 	b.Helper()
-	cmd := exec.Command(b.settings.Git.Path, append([]string{"-C", filepath.Join(b.dir, "agentpack", "repo")}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("git %v: %v\n%s", args, err, out)
-	}
+	git(b, filepath.Join(b.dir, "agentpack", "repo"), args...)
 }
 
 // change writes a file of the project or the user; "" removes it.
@@ -208,14 +204,7 @@ func TestAProposalIsAboutOneRepository(t *testing.T) {
 	b.change("agentpack/repo/"+configName, strings.Replace(files["agentpack/repo/"+configName],
 		"source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", ref: main, subdir: fix.md}}`,
 		1))
-	far := filepath.Join(b.dir, "far")
-	if err := os.Mkdir(far, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	b.change("far/fix.md", "---\ndescription: Fix\n---\nFix it from afar.\n")
-	git(t, far, "init", "--quiet", "--initial-branch=main")
-	git(t, far, "add", ".")
-	git(t, far, "commit", "--quiet", "-m", "x")
+	b.afar("Fix it from afar.")
 	b.mustOK(ToolApply, `{"yes":true}`)
 	b.change("project/.claude/commands/fix.md", "---\ndescription: Fix\n---\nFix it here.\n")
 	b.change("project/AGENTS.md", "# Other rules\n")

@@ -57,11 +57,7 @@ const patience = time.Minute // far more than any of it takes
 
 func silentGit(t *testing.T) *Git {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+	g := testGit(t)
 	g.limits.ask, g.limits.fetch = time.Second, time.Second
 	return g
 }
