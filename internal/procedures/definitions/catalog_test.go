@@ -444,50 +444,6 @@ func TestDiffComparesWithTheForkedVersion(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	fork, err := c.Fork(t.Context(), "orphan")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Diff(t.Context(), fork); codeOf(err) != AgentNotFound {
-		t.Errorf("without an upstream: %v", err)
-	}
-}
-
-func TestWhatIsNoForkIsSaid(t *testing.T) {
-	t.Parallel()
-	c := forks(t)
-	for name, want := range map[string]Code{"plain": ValidationError, "gone": AgentNotFound} {
-		if _, err := c.Fork(t.Context(), name); codeOf(err) != want {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestPluginsOfProjectAndUser(t *testing.T) {
-	t.Parallel()
-	c := catalog(t, map[string]string{
-		".fractary/plugins/faber/plugin.json":  `{"name":"@org/faber","version":"1.0.0","agents":["writer"],"tools":[{"name":"print"}]}`,
-		".fractary/plugins/bare/plugin.json":   `{"version":"0.1.0"}`,
-		".fractary/plugins/broken/plugin.json": `{`,
-		".fractary/plugins/empty/README.md":    "",
-	}, map[string]string{".fractary/registry/plugins/faber/plugin.json": `{"name":"@org/faber","version":"0.9.0"}`})
-	plugins, problems, err := c.Plugins("")
-	if err != nil || len(problems) != 1 {
-		t.Fatal(problems, err)
-	}
-	var got []string
-	for _, p := range plugins {
-		got = append(got, string(p.Scope)+" "+p.Manifest.Name+"@"+p.Manifest.Version)
-	}
-	if diff := cmp.Diff([]string{"local @org/faber@1.0.0", "global @org/faber@0.9.0", "local bare@0.1.0"},
-		got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if !plugins[0].matchesName("faber") || !plugins[0].matchesName("@org/faber") ||
-		plugins[0].Manifest.Agents[0].Name != "writer" ||
-		plugins[0].Manifest.Tools[0].Name != "print" {
-		t.Errorf("%+v", plugins[0])
-	}
 }
 
 func TestPluginsInTheFormOfClaudeCodeAreListed(t *testing.T) {

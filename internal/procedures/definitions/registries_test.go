@@ -371,36 +371,6 @@ func TestARegistryMayBeAFolder(t *testing.T) {
 	}
 }
 
-func TestTheCacheIsClearedByKindAndAge(t *testing.T) {
-	t.Parallel()
-	f := newForge(t)
-	w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
-	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
-		t.Fatal(err)
-	}
-	cache := w.opts.Registries.cache
-	w.now = w.now.Add(48 * time.Hour)
-	for _, c := range []struct {
-		what CacheClearing
-		want Cleared
-	}{
-		{CacheClearing{Indexes: true, OlderThan: 72 * time.Hour}, Cleared{}},
-		{CacheClearing{Indexes: true, OlderThan: 24 * time.Hour}, Cleared{Indexes: 1}},
-		{CacheClearing{Indexes: true, Downloads: true}, Cleared{Downloads: 1}},
-		{CacheClearing{Indexes: true, Downloads: true}, Cleared{}},
-	} {
-		pretended, err := cache.clear(c.what, true)
-		got, err2 := cache.clear(c.what, false)
-		if err != nil || err2 != nil || pretended != got {
-			t.Errorf("%+v: pretended %+v, did %+v, %v, %v", c.what, pretended, got, err, err2)
-		}
-		got.Bytes = 0
-		if got != c.want {
-			t.Errorf("%+v: %+v, want %+v", c.what, got, c.want)
-		}
-	}
-}
-
 func TestTheOlderPlaceOfTheCacheIsRead(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)

@@ -3,6 +3,7 @@ package scripts
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +79,7 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		"scripts/Agent/wide.sh":   "\xff\xfe#\x00!\x00/\x00b\x00i\x00n\x00/\x00s\x00h\x00\n\x00",
 		"scripts/Agent/marked.sh": "\ufeff#!/bin/sh\n", "scripts/Agent/marked.py": "\ufeff#!/usr/bin/python3\n",
 		"scripts/Agent/ruby.rb": "#!/usr/bin/ruby\n", "scripts/Agent/README.md": "# words\n",
+		"scripts/Agent/a.py": "print(1)\n", "scripts/Agent/b.js": "1\n", "scripts/Agent/c.sh": "ls\n",
 	})
 	agent := filepath.Join(dir, "scripts", "Agent")
 	if err := os.Chmod(filepath.Join(agent, "open.sh"), 0o757); err != nil {
@@ -106,7 +108,8 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		"perl.pl is for perl; scripts of PowerShell", "zsh is for zsh", "odd is for an unknown program",
 		"wide.sh begins with the byte order mark of UTF-16",
 		"marked.sh begins with the byte order mark of UTF-8", "notes is a link that leads out",
-		"dangling is a link to a file that does not exist",
+		"dangling is a link to a file that does not exist", "a.py has no first line such as #!/bin/sh",
+		"b.js has no first line such as #!/bin/sh", "c.sh has no first line such as #!/bin/sh",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("nothing says %q:\n%s", want, got)
@@ -116,21 +119,6 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		if strings.Contains(got, not) {
 			t.Errorf("%s is not a script that was asked for:\n%s", not, got)
 		}
-	}
-}
-
-func TestAScriptWithoutAFirstLineIsSkippedAndNamed(t *testing.T) {
-	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"scripts/Agent/a.py": "print(1)\n",
-		"scripts/Agent/b.js": "1\n", "scripts/Agent/c.sh": "ls\n", "scripts/Agent/d.txt": "no script\n"})
-	found, skipped := discoverAll(settings(t, dir, ""))
-	got := whys(skipped)
-	for _, name := range []string{"a.py", "b.js", "c.sh"} {
-		if !strings.Contains(got, name+" has no first line such as #!/bin/sh") {
-			t.Errorf("%s is not named: %s", name, got)
-		}
-	}
-	if len(found) > 0 || len(skipped) != 3 {
-		t.Errorf("%v\n%s", names(found), got)
 	}
 }
 
@@ -186,10 +174,14 @@ func TestSettingsAreChecked(t *testing.T) {
 	s := settings(t, "/w", `
 agent_scripts_dir: ops
 working_dir: sub
+write: [out, /srv/x/../y, ~/cache, "~"]
 timeout_seconds: 5
 output_cap_bytes: 0
 scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, output_cap_bytes: 10}}
 `)
+	if want := []string{"/w/sub/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) || s.Boundary != BoundaryAuto {
+		t.Errorf("%v, %q", s.Write, s.Boundary)
+	}
 	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", s)
 	}
@@ -208,6 +200,7 @@ scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, ou
 		"timeout_seconds: -1": "timeout_seconds must be", "output_cap_bytes: 999999999": "output_cap_bytes must be",
 		"at_once: 100": "at_once must be", "boundary: user": "boundary must be none or landlock",
 		"scripts: {a: {tier: 1}}": "scripts.a.tier must be", "scripts: {a: {tier: 4}}": "scripts.a.tier must be",
+		"scripts: {a: {tier: 0}}": "scripts.a.tier must be", "scripts: {a: {tier: -1, read_only: true}}": "scripts.a.tier must be",
 		"[": "line 1",
 	} {
 		if _, err := ParseSettings([]byte(text), "/"); err == nil || !strings.Contains(err.Error(), want) {

@@ -502,17 +502,6 @@ func TestWithoutSettingsTheBoundaryIsWhatTheSystemCanKeep(t *testing.T) {
 	}
 }
 
-func TestWhatScriptsMayChangeComesFromTheSettings(t *testing.T) {
-	s := settings(t, "/srv/scripts", "write: [out, /srv/x/../y, ~/cache, \"~\"]\n")
-	if want := []string{"/srv/scripts/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) ||
-		s.Boundary != BoundaryAuto {
-		t.Errorf("%v, %q", s.Write, s.Boundary)
-	}
-	if _, err := ParseSettings([]byte("boundary: user"), "/work"); err == nil {
-		t.Error("a boundary that does not exist was taken")
-	}
-}
-
 // BenchmarkListing lists 1,000 scripts: the first time each is read, later only what has changed.
 func BenchmarkListing(b *testing.B) {
 	files := map[string]string{}

@@ -14,9 +14,7 @@ import (
 // atOnce returns the result of a look that waits for nothing.
 func atOnce(t *testing.T, s Settings) (names string, why string) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	operationtest.InTime(t, 2*time.Minute, "looking for scripts", func() {
 		found, skipped := discoverAll(s)
 		for _, f := range found {
 			names += f.Name + " "
@@ -24,14 +22,8 @@ func atOnce(t *testing.T, s Settings) (names string, why string) {
 		for _, s := range skipped {
 			why += s.Path + " " + s.Why + "\n"
 		}
-	}()
-	select {
-	case <-done:
-		return names, why
-	case <-time.After(2 * time.Minute):
-		t.Fatal("looking for scripts waits")
-		return "", ""
-	}
+	})
+	return names, why
 }
 
 func must(t *testing.T, errs ...error) {
