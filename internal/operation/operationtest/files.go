@@ -36,6 +36,16 @@ func ReadFiles(t testing.TB, dir string) map[string]string {
 	return out
 }
 
+// Must ends the test at the first error.
+func Must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // InTime makes a call that should wait for nothing. It fails the test if the call is still waiting when the time is over.
 func InTime(t testing.TB, limit time.Duration, what string, call func()) {
 	t.Helper()

@@ -76,9 +76,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	}
 	list := filepath.Join(dir, "claudeops", cacheListName)
 	more := kept["claudeops/files"] + "../r.json\n../../x\n/etc/passwd\nregistries/x.json\nnotes.txt\n"
-	if err := os.WriteFile(list, []byte(more), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(list, []byte(more), 0o600))
 	if got, err := newCache(dir, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true},
 		false); err != nil || got.Indexes != 1 || got.Downloads != 1 {
 		t.Errorf("cleared %+v, %v", got, err)
@@ -108,16 +106,12 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 				time.Now().UnixMilli())}) + "/file"
 		}
 		cache := filepath.Join(dir, "cache")
-		if err := os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700))
 		to, err := filepath.Rel(filepath.Dir(filepath.Join(cache, link)), target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(to, filepath.Join(cache, link)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(to, filepath.Join(cache, link)))
 		before := operationtest.ReadFiles(t, theirs)
 		w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
 		w.opts.Registries.cache = newCache(cache, "", false, time.Now)
@@ -157,13 +151,9 @@ func TestTheCacheIsBoundedAndTheOldestGoes(t *testing.T) {
 	keep := func(c *Cache, i, size int) string {
 		content := []byte(fmt.Sprintf("%*d", size, i))
 		sum := checksumOf(content)
-		if err := c.keepDownload(sum, content); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, c.keepDownload(sum, content))
 		at := time.Unix(int64(1e9+i), 0)
-		if err := os.Chtimes(filepath.Join(dir, "claudeops", downloadName(sum)), at, at); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(filepath.Join(dir, "claudeops", downloadName(sum)), at, at))
 		return sum
 	}
 	var sums []string

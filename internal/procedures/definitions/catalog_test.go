@@ -126,9 +126,7 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 		"inside.yaml": "../../elsewhere/inside.yaml",
 		"whole.yaml":  filepath.Join(c.opts.Project, "elsewhere", "whole.yaml"), // an absolute one that stays
 	} {
-		if err := os.Symlink(target, filepath.Join(agents, link)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(target, filepath.Join(agents, link)))
 	}
 	if diff := cmp.Diff([]string{"local inside@1.0.0", "local own@1.0.0", "local whole@1.0.0"},
 		listed(t, c, Agent, "")); diff != "" {

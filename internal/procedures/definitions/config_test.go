@@ -65,9 +65,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	same(load(filepath.Join(outside, "f.json")), filepath.Join(outside, "f.json"), "other true")
 	for to, name := range map[string]string{filepath.Join(project, "other.json"): "in",
 		filepath.Join(outside, "f.json"): "out"} {
-		if err := os.Symlink(to, filepath.Join(map[string]string{"in": outside, "out": project}[name], name)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(to, filepath.Join(map[string]string{"in": outside, "out": project}[name], name)))
 	}
 	same(load(filepath.Join(outside, "in")), users, filepath.Join(outside, "in"), "other false")
 	if _, err := loadConfig(ConfigOptions{File: "out", Project: project, Home: home}); codeOf(err) != ConfigError {
@@ -482,9 +480,7 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 	top := t.TempDir()
 	operationtest.WriteFiles(t, top, map[string]string{"r/in.json": `{"name":"p"}`, "r/deep/in.json": `{"name":"p"}`,
 		"out.json": `{"name":"secret"}`})
-	if err := os.Symlink("../out.json", filepath.Join(top, "r", "link.json")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink("../out.json", filepath.Join(top, "r", "link.json")))
 	for address, fine := range map[string]bool{
 		"in.json": true, "./deep/in.json": true, filepath.Join(top, "r/in.json"): true, "file://" + top + "/r/in.json": true,
 		"../out.json": false, filepath.Join(top, "out.json"): false, "file://" + top + "/out.json": false, "link.json": false,
@@ -501,15 +497,9 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Rename(filepath.Join(top, "out.json"), filepath.Join(top, "registry.json")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(top, "r", "registry.json")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../registry.json", filepath.Join(top, "r", "registry.json")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Rename(filepath.Join(top, "out.json"), filepath.Join(top, "registry.json")))
+	operationtest.Must(t, os.Remove(filepath.Join(top, "r", "registry.json")))
+	operationtest.Must(t, os.Symlink("../registry.json", filepath.Join(top, "r", "registry.json")))
 	w := newWorld(t, nil, map[string]any{"name": "r", "url": filepath.Join(top, "r")})
 	if _, failed := w.search(t, ""); len(failed) != 1 {
 		t.Errorf("an index that is a link out of the folder: %v", failed)
@@ -539,25 +529,19 @@ func TestTheConfigurationOfTheProjectIsNoLinkOutOfIt(t *testing.T) {
 	for _, link := range []string{".fractary/config.json", ".fractary/config.yaml", ".fractary"} {
 		b := newBench(t, nil, nil)
 		name := filepath.Join(b.settings.Project, link)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		target := filepath.Join(secret, "config.json")
 		if link == ".fractary" {
 			target = secret
 		}
-		if err := os.Symlink(target, name); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(target, name))
 		answer, err := json.Marshal(b.ask("config_get", `{"key":"private"}`))
 		if err != nil || strings.Contains(string(answer), "treasure") || !strings.Contains(string(answer), "CONFIG_ERROR") {
 			t.Errorf("%s: %s", link, answer)
 		}
 	}
 	b := newBench(t, nil, map[string]string{".fractary/x": ""})
-	if err := os.Symlink(filepath.Join(secret, "config.json"),
-		filepath.Join(b.settings.Home, ".fractary/config.json")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(secret, "config.json"),
+		filepath.Join(b.settings.Home, ".fractary/config.json")))
 	b.same("config_get", `{"key":"private"}`, map[string]any{"value": "treasure"})
 }

@@ -55,9 +55,7 @@ func (b *bench) toolset() operation.Toolset {
 func (b *bench) ask(tool, arguments string) (out map[string]any) {
 	b.Helper()
 	_, text, _ := operationtest.Ask(b, b.toolset(), "", arguments, "fractary_forge_"+tool)
-	if err := json.Unmarshal(text, &out); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, json.Unmarshal(text, &out))
 	return out
 }
 

@@ -64,12 +64,8 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 			if kind == "folder" && isFolder {
 				continue
 			}
-			if err := os.RemoveAll(name); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.RemoveAll(name))
+			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 			var err error
 			switch kind {
 			case "pipe":

@@ -176,9 +176,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 		t.Errorf("what is in use was removed, or what was refused is left: %v", left)
 	}
 	for i, ago := range map[int]time.Duration{0: time.Hour, 1: 3 * time.Hour, 2: 2 * time.Hour} {
-		if err := os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)))
 	}
 	if _, err := g.Folder(t.Context(), s, commits[3]); err != nil {
 		t.Fatal(err)
@@ -208,9 +206,7 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 	for name, at := range map[string]time.Time{"aa/.new-1": old, "aa/.new-2": time.Now(), ".checkout-1": old,
 		".checkout-2": time.Now()} {
 		operationtest.WriteFiles(t, filepath.Join(g.cache, name), map[string]string{"files/x": "x"})
-		if err := os.Chtimes(filepath.Join(g.cache, name), at, at); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(filepath.Join(g.cache, name), at, at))
 	}
 	if _, err := g.Folder(t.Context(), s, commit); err != nil {
 		t.Fatal(err)
@@ -383,9 +379,7 @@ func privateUpstream(t *testing.T) (folder, url string, commits []string) {
 	t.Helper()
 	folder = t.TempDir()
 	url, commits = upstream(t)
-	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")))
 	return folder, url, commits
 }
 
@@ -394,16 +388,12 @@ func privateSetup(t *testing.T, s *privateServer, credentials ...string) Setup {
 	t.Helper()
 	setup := setup(t, gitModule(s.URL+"/repo/.git", ""))
 	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	operationtest.Must(t, os.WriteFile(authority, certificate, 0o600))
 	setup.Git.git.Env = append(setup.Git.git.Env, "GIT_SSL_CAINFO="+authority)
 	if credentials != nil {
 		setup.Git.credentials = filepath.Join(t.TempDir(), "git credentials")
-		if err := os.WriteFile(setup.Git.credentials, []byte(strings.Join(credentials, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(setup.Git.credentials, []byte(strings.Join(credentials, "\n")+"\n"), 0o600))
 	}
 	return setup
 }
@@ -449,9 +439,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 		var learned []string
 		s.Git.learnStored(func(secrets ...string) { learned = append(learned, secrets...) })
 		for _, second := range []string{own, wrong} {
-			if err := os.WriteFile(s.Git.credentials, []byte(second+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.WriteFile(s.Git.credentials, []byte(second+"\n"), 0o600))
 			_, _ = desiredTexts(t, s) // without the right one it fails, which does not matter here
 			_, _ = desiredTexts(t, s)
 		}
@@ -484,9 +472,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	}
 	t.Run("a file that others may read", func(t *testing.T) {
 		s := privateSetup(t, server, own)
-		if err := os.Chmod(s.Git.credentials, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chmod(s.Git.credentials, 0o644))
 		if _, err := desiredTexts(t, s); codeOf(err) != GitFailed || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("%v", err)
 		}

@@ -38,9 +38,7 @@ func TestAnUpdateBringsTheCheckoutForward(t *testing.T) {
 	}
 	operationtest.WriteFiles(t, f.work, map[string]string{"modules/old.md": "x"})
 	f.commit("main", map[string]string{"modules/deep/new.md": "new\n", "modules/fix.md": "changed\n"})
-	if err := os.Remove(filepath.Join(f.work, "modules", "old.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(filepath.Join(f.work, "modules", "old.md")))
 	head := f.commit("main", map[string]string{"last.md": "x"})
 	done, err := f.service.Update(t.Context())
 	files, at, status := f.inTheCheckout()
@@ -224,9 +222,7 @@ func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
 		len(shown["changes"].([]any)) == 0 {
 		t.Errorf("%v (-want +got):\n%s", shown, diff)
 	}
-	if diff := cmp.Diff(before, b.tree("agentpack", "repo")); diff != "" {
-		t.Errorf("looking has written:\n%s", diff)
-	}
+	b.unchanged("looking has written", before, "agentpack", "repo")
 	if done := b.mustOK(NameUpdate, `{"yes":true}`); done["written"] != true {
 		t.Errorf("%v", done)
 	}
@@ -274,9 +270,7 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 		Note        string
 		Modules     []map[string]any
 	}
-	if err := json.Unmarshal(text, &lock); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal(text, &lock))
 	ids := []any{}
 	for _, m := range lock.Modules {
 		ids = append(ids, m["id"])

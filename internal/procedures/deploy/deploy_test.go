@@ -222,12 +222,8 @@ func desired(t *testing.T, targets map[fileset.TargetName]TargetConf, modules ..
 	t.Helper()
 	d := fileset.NewDesired(fileset.Agentpack, "repo", "/p")
 	for name, conf := range targets {
-		if err := conf.normalize(name); err != nil {
-			t.Fatal(err)
-		}
-		if err := render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil, &broken{}); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, conf.normalize(name))
+		operationtest.Must(t, render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil, &broken{}))
 	}
 	out := map[string]string{}
 	for key, f := range d.Files {

@@ -86,9 +86,7 @@ func TestExplainSaysWhichModuleAndOverlayGiveALine(t *testing.T) {
 			t.Errorf("%s: %+v", arguments, out.Errors)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, "project", "AGENTS.md"), []byte("mine\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(filepath.Join(b.dir, "project", "AGENTS.md"), []byte("mine\n"), 0o600))
 	drifted := b.mustOK(NameExplain, `{"path":"AGENTS.md"}`)["files"].([]any)[0].(map[string]any)
 	if drifted["drift"] != "modified" || len(drifted["parts"].([]any)) != 2 {
 		t.Errorf("%v", drifted)
@@ -285,9 +283,7 @@ func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	if after := f.tree("project"); len(after) != len(before) || after["project/AGENTS.md"] != "a person's\n" {
 		t.Errorf("a preview has changed something: %v", after)
 	}
-	if err := os.Remove(filepath.Join(f.dir, "project", ".claude", "commands", "fix.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(filepath.Join(f.dir, "project", ".claude", "commands", "fix.md")))
 	same, err := f.preview(git(t, f.work, "rev-parse", "origin/main"))
 	if err != nil || len(same.Plan.Changes) != 1 || len(same.Pending) != 1 {
 		t.Errorf("what is missing already: %+v, %v", same, err)

@@ -53,9 +53,7 @@ func nextTime(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "time")
 	var first time.Time
 	for {
-		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(name, []byte("x"), 0o600))
 		info, err := os.Stat(name)
 		if err != nil {
 			t.Fatal(err)
@@ -94,27 +92,17 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(name, []byte(text), 0o644))
+		operationtest.Must(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
 	}
 	other := filepath.Join(b.dir, "other.md")
 	same(filepath.Join(skills, "s1", "a.md"), "A 1\n")
 	same(filepath.Join(b.dir, "agentpack", "repo", "m", "s2", "a.md"), "A 2\n")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"other.md": "c 3\n",
 		"project/.claude/skills/s4/a.md": "longer than before\n"})
-	if err := os.Rename(other, filepath.Join(skills, "s3", "a.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(skills, "s5", "a.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(skills, "s6", "a.md"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Rename(other, filepath.Join(skills, "s3", "a.md")))
+	operationtest.Must(t, os.Remove(filepath.Join(skills, "s5", "a.md")))
+	operationtest.Must(t, os.Chmod(filepath.Join(skills, "s6", "a.md"), 0o755))
 	want := []string{"update s1/a.md", "update s2/a.md", "update s3/a.md", "update s4/a.md", "create s5/a.md",
 		"update s6/a.md"}
 	for name, s := range map[string]*Service{"in the same process": service, "in another one": NewService(b.settings)} {
@@ -154,17 +142,13 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	changed[len(changed)-1] ^= 1
 	for what, text := range map[string][]byte{"empty": {}, "cut": sound[:len(sound)/2], "changed": changed,
 		"other": []byte("claudeops hashes 2\n"), "the mark alone": []byte("claudeops hashes 1\n")} {
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(name, text, 0o600))
 		if got := changesOf(t, NewService(b.settings)); got != nil {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
 	// Wrong hashes under a sound checksum: a plan may be deceived, what is written is not.
-	if err := os.WriteFile(name, lying(sound), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(name, lying(sound), 0o600))
 	if err := os.Remove(filepath.Join(filepath.Dir(name), "unchanged")); err != nil && runtime.GOOS == "linux" {
 		t.Fatal(err)
 	}
@@ -176,9 +160,7 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	if _, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil || done != nil {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-		t.Errorf("%s", diff)
-	}
+	b.unchanged("what was deployed", before, "project")
 }
 
 // lying is a file of hashes in which each is wrong.
@@ -241,9 +223,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 	}
 	must := func(f func(name string) error) func(*testing.T, string) {
 		return func(t *testing.T, name string) {
-			if err := f(name); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, f(name))
 		}
 	}
 	for name, c := range map[string]struct {

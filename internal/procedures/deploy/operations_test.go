@@ -65,9 +65,7 @@ func (b *bench) toolset() operation.Toolset {
 func (b *bench) ask(tool, arguments string) (out Envelope[map[string]any]) {
 	b.Helper()
 	_, text, cause := operationtest.Ask(b, b.toolset(), or.Or(b.door, record.DoorMCP), arguments, tool)
-	if err := json.Unmarshal(text, &out); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, json.Unmarshal(text, &out))
 	if out.OK != (len(out.Errors) == 0) || out.OK != (cause == nil) || out.SchemaVersion != 1 || out.Version != "1.2.3" {
 		b.Errorf("%s", text)
 	}
@@ -93,6 +91,14 @@ func (b *bench) tree(below ...string) map[string]string {
 		out[path.Join(from, name)] = text
 	}
 	return out
+}
+
+// unchanged holds the files against what they were.
+func (b *bench) unchanged(about string, before map[string]string, below ...string) {
+	b.Helper()
+	if diff := cmp.Diff(before, b.tree(below...)); diff != "" {
+		b.Errorf("%s (-before +after):\n%s", about, diff)
+	}
 }
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil).toolset()) }
@@ -281,9 +287,7 @@ func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
 				got.Errors[0].Details["next_actions"] == nil {
 				t.Errorf("%+v", got.Errors)
 			}
-			if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-				t.Errorf("(-before +after):\n%s", diff)
-			}
+			b.unchanged("a refusal has written", before, "project")
 			if snapshots, _ := filepath.Glob(filepath.Join(b.dir, "agentpack/state/snapshots/*")); len(snapshots) > 0 {
 				t.Errorf("%v", snapshots)
 			}

@@ -165,16 +165,12 @@ func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 	for _, link := range []string{"m", "m/AGENTS.md"} {
 		name := filepath.Join(s.Home, "repo", filepath.FromSlash(link))
 		_ = os.RemoveAll(filepath.Join(s.Home, "repo", "m"))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		target := outside
 		if link != "m" {
 			target = filepath.Join(outside, "AGENTS.md")
 		}
-		if err := os.Symlink(target, name); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(target, name))
 		if got, err := desiredTexts(t, s); codeOf(err) != ConfigInvalid {
 			t.Errorf("%s: %v, %v", link, got, err)
 		}
@@ -252,9 +248,7 @@ func TestAnAgentReadsNoConfigurationOfItsOwn(t *testing.T) {
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"project/mine/" + configName: moduleOf(url, "")})
-	if err := os.Symlink(filepath.Join(b.dir, "project", "mine"), filepath.Join(b.dir, "project", "link")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "project", "mine"), filepath.Join(b.dir, "project", "link")))
 	own := filepath.Join(b.dir, "project", "mine")
 	for name, door := range b.callers() {
 		for _, repo := range []string{own, "mine", "link", own + "/../mine",
@@ -290,9 +284,7 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	dir := filepath.Join(b.dir, "project", "mine")
-	if err := os.Symlink(filepath.Join(b.dir, "secret"), filepath.Join(b.dir, "project", "way")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "secret"), filepath.Join(b.dir, "project", "way")))
 	plan := func(address, more string) Envelope[map[string]any] {
 		t.Helper()
 		b.rows = nil
@@ -494,9 +486,7 @@ func TestALinkOutOfTheHomeSaysWhatToSet(t *testing.T) {
 		"dotfiles/claude/.keep": "",
 	})
 	for _, name := range []string{"codex", "claude"} {
-		if err := os.Symlink(filepath.Join(b.dir, "dotfiles", name), filepath.Join(b.dir, "user", "."+name)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "dotfiles", name), filepath.Join(b.dir, "user", "."+name)))
 	}
 	said := func(target string) string {
 		out := b.ask("plan", `{"target":"`+target+`"}`)

@@ -130,9 +130,7 @@ func TestDriftIsProposedToWhereItComesFrom(t *testing.T) {
 			if diff := cmp.Diff(c.want, inShort((*got)[0])); diff != "" || out["number"] != 7.0 {
 				t.Errorf("%v (-want +got):\n%s", out, diff)
 			}
-			if diff := cmp.Diff(before, b.tree()); diff != "" {
-				t.Errorf("proposing has changed files:\n%s", diff)
-			}
+			b.unchanged("proposing has changed files", before)
 			if len(b.rows) != 1 {
 				t.Errorf("%+v: the use case records what it judges, and nobody else", b.rows)
 			}

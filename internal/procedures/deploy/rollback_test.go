@@ -40,9 +40,7 @@ func TestARollbackOfTheUsersFolders(t *testing.T) {
 	if got := b.tree("user")["user/.codex/AGENTS.md"]; got != "# Rules\n" {
 		t.Errorf("the user's file: %q", got)
 	}
-	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-		t.Errorf("the other project (-before +after):\n%s", diff)
-	}
+	b.unchanged("the other project", before, "project")
 	if got := b.tree("other"); got["other/AGENTS.md"] != "" {
 		t.Errorf("what was not there then: %q", got["other/AGENTS.md"])
 	}
@@ -57,12 +55,8 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
-	if err := os.RemoveAll(s.Project()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, s.Project()); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(s.Project()))
+	operationtest.Must(t, os.Symlink(outside, s.Project()))
 	if _, _, err := s.Rollback(t.Context(), done.ID, ""); codeOf(err) != PermissionDenied {
 		t.Errorf("rollback: %v", err)
 	}
@@ -88,9 +82,7 @@ func TestADryRunOfARollbackSaysWhatItWouldChange(t *testing.T) {
 		data["summary"].(map[string]any)["delete"] != 2.0 {
 		t.Errorf("%v", data)
 	}
-	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	b.unchanged("a dry run has written", before, "project")
 }
 
 // The plan of a rollback is shown line by line.
@@ -158,9 +150,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 	if err != nil || counted.Snapshots != 7 || counted.Kept != 6 || counted.Objects == 0 || counted.Bytes == 0 {
 		t.Errorf("%+v, %v", counted, err)
 	}
-	if diff := cmp.Diff(before, b.tree("agentpack")); diff != "" {
-		t.Errorf("a dry run has removed something:\n%s", diff)
-	}
+	b.unchanged("a dry run has removed something", before, "agentpack")
 	pruned, err := s.Prune(t.Context(), 4, false)
 	if counted.DryRun = false; err != nil || pruned != counted {
 		t.Errorf("%+v, %v", pruned, err)
@@ -216,9 +206,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 	if _, err := NewService(b.settings).Prune(t.Context(), 1, false); codeOfFault(err) != notAllowed {
 		t.Errorf("read-only: %v", err)
 	}
-	if diff := cmp.Diff(before, b.tree("agentpack")); diff != "" {
-		t.Errorf("%s", diff)
-	}
+	b.unchanged("something was pruned", before, "agentpack")
 }
 
 func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
@@ -228,9 +216,7 @@ func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
 		"agentpack/cache/git/aa/new/x": "1", "agentpack/cache/git/.checkout-1/git/HEAD": "x"})
 	old := time.Now().Add(-40 * 24 * time.Hour)
 	for _, name := range []string{"aa/old", ".checkout-1"} {
-		if err := os.Chtimes(filepath.Join(b.dir, "agentpack", "cache", "git", name), old, old); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(filepath.Join(b.dir, "agentpack", "cache", "git", name), old, old))
 	}
 	out, err := NewService(b.settings).Prune(t.Context(), 1, false)
 	if files := b.tree("agentpack", "cache"); err != nil || out.Commits != 2 || len(files) != 1 ||

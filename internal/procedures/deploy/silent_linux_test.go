@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
@@ -119,9 +120,7 @@ func TestNoGitOutlivesAKilledServer(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DEPLOY_ASK_UNTIL_KILLED=http://"+address+"/x")
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, cmd.Start())
 	select {
 	case <-accepted:
 	case <-time.After(patience):
@@ -130,9 +129,7 @@ func TestNoGitOutlivesAKilledServer(t *testing.T) {
 	if len(speaking(t, address)) == 0 {
 		t.Error("no git runs")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		left := speaking(t, address)

@@ -188,13 +188,9 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 		for kind, make := range strange() {
 			b := newBench(t, life())
 			name := filepath.Join(b.dir, filepath.FromSlash(file))
-			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
 			_ = os.Remove(name)
-			if err := make(name); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, make(name))
 			for tool, arguments := range map[string]string{ToolPlan: `{}`, ToolDiff: `{}`, ToolStatus: `{}`, ToolDoctor: `{}`,
 				ToolApply: `{"yes":true,"dry_run":true}`} {
 				out := b.askInTime(file+", "+kind, tool, arguments)
@@ -232,12 +228,8 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 		put := func(file string) {
 			t.Helper()
 			name := filepath.Join(b.dir, filepath.FromSlash(file))
-			if err := os.RemoveAll(name); err != nil {
-				t.Fatal(err)
-			}
-			if err := make(name); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.RemoveAll(name))
+			operationtest.Must(t, make(name))
 		}
 		ask := func(tool, arguments string) Envelope[map[string]any] { return b.askInTime(kind, tool, arguments) }
 		operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift"})
@@ -273,12 +265,8 @@ func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 			operationtest.WriteFiles(t, b.dir,
 				map[string]string{"agentpack/repo/" + configName: moduleOf(url, ", ref: "+commit)})
 			name := filepath.Join(b.dir, "agentpack", "cache", "git", fileset.Hash([]byte(url)), commit, inside)
-			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := make(name); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+			operationtest.Must(t, make(name))
 			if out := b.askInTime(kind, ToolPlan, `{}`); out.OK {
 				t.Errorf("%s at %q: %+v", kind, inside, out)
 			}

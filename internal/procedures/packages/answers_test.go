@@ -41,12 +41,8 @@ func (b *bench) full(name, version string, more string) {
 		"skills/pdf/scripts/run.sh": "#!/bin/sh\n",
 		"prompts/ask.md":            "Ask $1\n", "instructions/rules.md": "Be kind.\n\n",
 	})
-	if err := os.Chmod(filepath.Join(dir, "skills/pdf/scripts/run.sh"), 0o755); err != nil {
-		b.Fatal(err)
-	}
-	if err := publishFolder(b.Context(), b.registry, "latest", dir, b.settings.Now()); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, os.Chmod(filepath.Join(dir, "skills/pdf/scripts/run.sh"), 0o755))
+	operationtest.Must(b, publishFolder(b.Context(), b.registry, "latest", dir, b.settings.Now()))
 }
 
 // file is the content of a file of the project.
@@ -69,9 +65,7 @@ func (b *bench) emptyFolders() {
 	b.Helper()
 	for _, name := range []string{filepath.Join(b.settings.Home, ".codex"),
 		filepath.Join(b.settings.Project, ".github", "prompts"), filepath.Join(b.settings.Project, ".claude", "agents")} {
-		if err := os.MkdirAll(name, 0o755); err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, os.MkdirAll(name, 0o755))
 	}
 }
 
@@ -128,9 +122,7 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 	b.same("uninstall", `{"package_name":"@ops/all"}`,
 		map[string]any{"dependents_warning": []any{"top"}, "files_removed": 29.0})
 	b.same("uninstall", `{"package_name":"top"}`, map[string]any{"dependents_warning": []any{}})
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("the tree is not what it was (-before +after):\n%s", diff)
-	}
+	b.unchanged("the tree is not what it was", before)
 	if len(b.rows) != 6 || b.rows[0].Outcome != record.OutcomeDone || b.rows[0].Paths[0] != b.settings.Project {
 		t.Errorf("rows %+v", b.rows)
 	}
@@ -156,9 +148,7 @@ func TestADryRunWritesNothingAndSaysTheSame(t *testing.T) {
 		b.same("registry_add", `{"name":"more","url":"."}`, map[string]any{"name": "more", "dry_run": true})
 	})
 	b.same("create_package", `{"path":"skills"}`, map[string]any{"total_artifacts": 1.0, "dry_run": true})
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("something was written:\n%s", diff)
-	}
+	b.unchanged("something was written", before)
 	if index, err := b.registry.Index(); err != nil || len(index.Packages) != 1 {
 		t.Errorf("%+v, %v", index, err)
 	}
@@ -180,12 +170,8 @@ func TestFilesOfPeopleAreNeverReplacedOrRemoved(t *testing.T) {
 			!strings.Contains(fmt.Sprint(part(answer, "failed.0.message")), filepath.FromSlash(name)) {
 			t.Errorf("%s: %v", name, answer)
 		}
-		if diff := cmp.Diff(before, b.tree()); diff != "" {
-			t.Errorf("%s: something was written:\n%s", name, diff)
-		}
-		if err := os.Remove(filepath.Join(b.settings.Project, name)); err != nil {
-			t.Fatal(err)
-		}
+		b.unchanged(name+": something was written", before)
+		operationtest.Must(t, os.Remove(filepath.Join(b.settings.Project, name)))
 		_ = os.Remove(filepath.Join(b.settings.Project, filepath.Dir(name)))
 	}
 	b.put("CLAUDE.md", "# Mine\n")
@@ -241,9 +227,7 @@ func TestTwoPackagesThatWantOneNameAreRefusedWithBoth(t *testing.T) {
 		"failed.0.details.packages": []any{"one", "two"}, "failed.0.hint": "uninstall one of the two",
 	})
 	b.fails("install", `{"packages":["two"],"platform":"nowhere"}`, InvalidArgument, "cursor, claude, copilot, codex, agents")
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("something was written:\n%s", diff)
-	}
+	b.unchanged("something was written", before)
 	b.same("install", `{"packages":["two"],"platform":"cursor"}`, map[string]any{"installed.0.name": "two"})
 }
 
@@ -278,16 +262,12 @@ func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
 	b.same("install", `{"packages":["lib@^1.0.0"],"no_deploy":true}`, map[string]any{"already_installed": []any{"lib"}})
 	b.fails("install", `{"packages":[]}`, InvalidArgument, "packages")
 	b.fails("uninstall", `{"package_name":"gone"}`, PackageNotInstalled, "gone")
-	if err := os.RemoveAll(filepath.Join(b.settings.Project, ".aam")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(filepath.Join(b.settings.Project, ".aam")))
 	before := b.tree()
 	b.fails("install", `{"packages":["good"]}`, NotInitialized, ".aam")
 	b.same("list", `{}`, map[string]any{"result": []any{}})
 	b.fails("uninstall", `{"package_name":"good"}`, PackageNotInstalled, "good")
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("something was written:\n%s", diff)
-	}
+	b.unchanged("something was written", before)
 }
 
 func TestChecksumsAreVerified(t *testing.T) {
@@ -378,9 +358,7 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 	}
 	b.door = record.DoorCLI
 	b.fails("registry_add", `{"name":"../x","url":"."}`, InvalidArgument, "name")
-	if err := os.RemoveAll(more); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(more))
 	b.fails("search", `{"query":"pdf"}`, RegistryUnreachable, `"more"`)
 	b.same("registry_list", `{}`, map[string]any{"result.1.accessible": false})
 	b.same("doctor", `{}`, map[string]any{"healthy": false})
@@ -423,9 +401,7 @@ func TestSettingsHaveCheckedValuesAndTrueSources(t *testing.T) {
 	if !strings.Contains(text, "default_platform, active_platforms, registries") {
 		t.Errorf("the valid keys are not named: %s", text)
 	}
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("something was written:\n%s", diff)
-	}
+	b.unchanged("something was written", before)
 	operationtest.WriteFiles(t, b.settings.Home,
 		map[string]string{".aam/config.yaml": "# mine\nunknown: 1\nauthor:\n  name: ann # me\n"})
 	b.same("config_set", `{"key":"author.email","value":"a@example.com"}`, nil)

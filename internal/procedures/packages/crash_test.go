@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
@@ -124,9 +125,7 @@ func newCrashBench(t testing.TB) *bench {
 	b.emptyFolders()
 	for i := range 4 {
 		for _, version := range []string{"1.0.0", "1.1.0"} {
-			if err := worldIn(filepath.Dir(b.settings.Project)).publishOne(fmt.Sprintf("p%d", i), version); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, worldIn(filepath.Dir(b.settings.Project)).publishOne(fmt.Sprintf("p%d", i), version))
 		}
 	}
 	return b
@@ -169,9 +168,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			b := newCrashBench(t)
 			platforms := b.platforms()
 			if c.first != nil {
-				if err := c.first.do(b.service); err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, c.first.do(b.service))
 			}
 			before := b.tree()
 			reached := 0
@@ -327,9 +324,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	killed := 0
 	for i := range rounds {
 		child := b.child(seed + uint64(i))
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, child.Start())
 		time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // the moment of the kill
 		_ = child.Process.Kill()
 		if err := child.Wait(); err != nil && child.ProcessState.ExitCode() > 0 {
@@ -341,9 +336,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		if _, err := b.service.Install(t.Context(), Order{Packages: []string{"p3"}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := worldIn(filepath.Dir(b.settings.Project)).publishOne("p3", fmt.Sprintf("2.%d.0", i)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, worldIn(filepath.Dir(b.settings.Project)).publishOne("p3", fmt.Sprintf("2.%d.0", i)))
 		b.sound()
 		b.indexIsTrue()
 		if t.Failed() {

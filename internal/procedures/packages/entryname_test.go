@@ -78,9 +78,7 @@ func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.put("skills/look/SKILL.md", "# Look\n")
-		if err := prepare(b.settings.Project); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, prepare(b.settings.Project))
 		b.same("create_package", `{"name":"mine"}`, map[string]any{"artifacts_included": map[string]any{"skills": 1.0}})
 		b.same("validate", `{}`, map[string]any{"valid": true})
 		b.same("publish", `{}`, map[string]any{"notes.0": "git's own .git in the folder was left out"})
@@ -125,9 +123,7 @@ func TestWhatCannotBePackedIsSaidBeforeItIsPublished(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.put("skills/look/SKILL.md", "# Look\n")
-		if err := prepare(b); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, prepare(b))
 		b.fails("create_package", `{"name":"mine"}`, ManifestInvalid, name)
 		b.put(manifestName, manifestOf("mine", "1.0.0"))
 		answer, text := b.ask("validate", `{}`)
@@ -146,9 +142,7 @@ func TestPackRefusesFilesThatGiveRights(t *testing.T) {
 	for _, mode := range []os.FileMode{os.ModeSetuid, os.ModeSetgid, os.ModeSticky} {
 		dir := folderOfPackage(t, "p", "1.0.0")
 		name := filepath.Join(dir, "skills/look/run.sh")
-		if err := os.Chmod(name, 0o755|mode); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chmod(name, 0o755|mode))
 		if info, err := os.Stat(name); err != nil || info.Mode()&mode == 0 {
 			continue // systems keep the last of them from files of ordinary users
 		}
@@ -253,9 +247,7 @@ func zipped(t *testing.T, text []byte, front ...byte) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, zip.Close())
 	return out.Bytes()
 }
 

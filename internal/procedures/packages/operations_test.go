@@ -81,9 +81,7 @@ func (b *bench) ask(tool, arguments string) (out map[string]any, said string) {
 	b.Helper()
 	set := b.toolset()
 	answer, text, _ := operationtest.Ask(b, set, b.door, arguments, "aam_"+tool, "packages_"+tool)
-	if err := json.Unmarshal(text, &out); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, json.Unmarshal(text, &out))
 	return out, set.Form.Text(answer)
 }
 
@@ -140,6 +138,14 @@ func (b *bench) tree() map[string]string {
 		}
 	}
 	return out
+}
+
+// unchanged holds the tree against what it was.
+func (b *bench) unchanged(about string, before map[string]string) {
+	b.Helper()
+	if diff := cmp.Diff(before, b.tree()); diff != "" {
+		b.Errorf("%s (-before +after):\n%s", about, diff)
+	}
 }
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t).toolset()) }
@@ -237,9 +243,7 @@ func TestToolsThatWriteNeedTierThreeAndLeave(t *testing.T) {
 		if listed != 7 && name != "not enabled" {
 			t.Errorf("%s: %d tools are listed", name, listed)
 		}
-		if diff := cmp.Diff(before, b.tree()); diff != "" {
-			t.Errorf("%s: something was written:\n%s", name, diff)
-		}
+		b.unchanged(name+": something was written", before)
 	}
 }
 
@@ -269,17 +273,11 @@ func manyPackages(b *testing.B, count int) Registry {
 			}
 			m.Versions = append(m.Versions, p)
 		}
-		if err := lock.writeYAML(metadataPath(Name{Bare: m.Name}), m); err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, lock.writeYAML(metadataPath(Name{Bare: m.Name}), m))
 	}
-	if err := lock.updateIndex(time.Now()); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, lock.updateIndex(time.Now()))
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(r.Dir, "index.yaml"), old, old); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, os.Chtimes(filepath.Join(r.Dir, "index.yaml"), old, old))
 	return r
 }
 
@@ -321,9 +319,7 @@ func BenchmarkInstall500(b *testing.B) {
 	w := worldIn(filepath.Dir(bench.settings.Project))
 	for i := range 500 {
 		name := fmt.Sprintf("skill-%03d", i)
-		if err := w.publishOne(name, "1.0.0"); err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, w.publishOne(name, "1.0.0"))
 		specs = append(specs, name)
 	}
 	for b.Loop() {

@@ -29,9 +29,7 @@ func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 		Keywords          []string
 		Scores            map[string]int // by the query
 	}
-	if err := json.Unmarshal(text, &packages); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal(text, &packages))
 	compared := 0
 	for _, p := range packages {
 		for query, want := range p.Scores {
@@ -113,9 +111,7 @@ func (b *bench) publishAllKinds() {
 		".git/config": "x", "node_modules/a/b.js": "x", "dist/x": "x", "build/y": "x", "venv/z": "x",
 		"__pycache__/c.pyc": "x",
 	})
-	if err := publishFolder(b.Context(), b.registry, "latest", dir, time.Now()); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, publishFolder(b.Context(), b.registry, "latest", dir, time.Now()))
 }
 
 // outlineOf is a document with the types of its values, as the original's was written down.
@@ -187,9 +183,7 @@ func (b *bench) sameRegistry(files []string, shapes map[string]any) {
 			continue
 		}
 		var document map[string]any
-		if err := yaml.Unmarshal(text, &document); err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, yaml.Unmarshal(text, &document))
 		if list, ok := document["packages"].([]any); ok { // the one that both have
 			document["packages"] = slices.DeleteFunc(list,
 				func(e any) bool { return e.(map[string]any)["name"] != "@ops/all-kinds" })

@@ -43,9 +43,7 @@ func folderOfPackage(t testing.TB, name, version string, dependencies ...string)
 
 func publish(t testing.TB, r Registry, tag, name, version string, dependencies ...string) {
 	t.Helper()
-	if err := tryPublish(t, r, tag, name, version, dependencies...); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, tryPublish(t, r, tag, name, version, dependencies...))
 }
 
 func tryPublish(t testing.TB, r Registry, tag, name, version string, dependencies ...string) error {
@@ -73,16 +71,12 @@ func TestPackIsReproducible(t *testing.T) {
 	dir := folderOfPackage(t, "a", "1.0.0")
 	operationtest.WriteFiles(t, dir, map[string]string{".git/config": "x", "node_modules/x.js": "x", "old.aam": "x",
 		"skills/look/dist/x": "x", ".aam/x": "x"})
-	if err := os.Chmod(filepath.Join(dir, "skills/look/run.sh"), 0o744); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chmod(filepath.Join(dir, "skills/look/run.sh"), 0o744))
 	first, err := Pack(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(filepath.Join(dir, manifestName), time.Now(), time.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chtimes(filepath.Join(dir, manifestName), time.Now(), time.Now().Add(-time.Hour)))
 	second, err := Pack(dir)
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("two archives of the same files differ: %v", err)
@@ -99,9 +93,7 @@ func TestPackIsReproducible(t *testing.T) {
 		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	if _, err := Pack(dir); codeOfError(err) != ManifestInvalid || !strings.Contains(err.Error(), "link") {
 		t.Errorf("a link: %v", err)
 	}
@@ -119,21 +111,15 @@ func archiveOf(t testing.TB, entries ...tar.Header) []byte {
 			content = manifestOf("a", "1.0.0")
 			h.Size = int64(len(content))
 		}
-		if err := out.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, out.WriteHeader(&h))
 		if h.Typeflag == tar.TypeReg {
 			if _, err := out.Write([]byte(content)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, out.Close())
+	operationtest.Must(t, zip.Close())
 	return b.Bytes()
 }
 
@@ -212,9 +198,7 @@ func TestPublishAndReadBack(t *testing.T) {
 		cmp.Diff([]string{"skill"}, index.Packages[0].ArtifactTypes) != "" {
 		t.Errorf("%+v, %v", index, err)
 	}
-	if err := os.WriteFile(filepath.Join(r.Dir, "packages/s--p/versions/1.0.0.aam"), []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(filepath.Join(r.Dir, "packages/s--p/versions/1.0.0.aam"), []byte("x"), 0o644))
 	if _, err := r.Archive(Name{"s", "p"}, m.Versions[0]); codeOfError(err) != IntegrityError {
 		t.Errorf("an archive that was changed: %v", err)
 	}

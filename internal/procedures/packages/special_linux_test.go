@@ -14,15 +14,9 @@ import (
 // special are the makers of what can lie where a file is expected. Package files tests all kinds; here it is which
 // files are read by it.
 func special() map[string]func(t *testing.T, name string) {
-	must := func(t *testing.T, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	return map[string]func(t *testing.T, name string){
-		"a named pipe":       func(t *testing.T, name string) { must(t, syscall.Mkfifo(name, 0o600)) },
-		"a link to a device": func(t *testing.T, name string) { must(t, os.Symlink("/dev/zero", name)) },
+		"a named pipe":       func(t *testing.T, name string) { operationtest.Must(t, syscall.Mkfifo(name, 0o600)) },
+		"a link to a device": func(t *testing.T, name string) { operationtest.Must(t, os.Symlink("/dev/zero", name)) },
 	}
 }
 
@@ -71,9 +65,7 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 				b.put(manifestName, manifestOf("mine", "1.0.0"))
 				b.put("skills/look/SKILL.md", "x")
 				path := filepath.Join(b.settings.Project, name)
-				if err := os.RemoveAll(path); err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, os.RemoveAll(path))
 				make(t, path)
 				text := b.within(c.tool, c.arguments)
 				says := c.says
@@ -102,12 +94,8 @@ func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
 				b.full("p", "1.0.0", "")
 				b.same("install", `{"packages":["p"]}`, map[string]any{"installed.0.name": "p"})
 				path := filepath.Join(b.settings.Project, name)
-				if err := os.RemoveAll(path); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, os.RemoveAll(path))
+				operationtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o750))
 				make(t, path)
 				for _, call := range [][2]string{{"doctor", `{}`}, {"list", `{}`}, {"info", `{"package_name":"p"}`},
 					{"install", `{"packages":["p"],"force":true}`}, {"uninstall", `{"package_name":"p"}`}} {

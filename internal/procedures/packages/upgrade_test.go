@@ -54,9 +54,7 @@ func TestOutdatedSaysWhatAnUpgradeComesTo(t *testing.T) {
 		map[string]any{"name": "mailer", "installed": "1.0.0", "wanted": "1.0.1", "newest": "1.0.1", "registry": "dev",
 			"for_others": false},
 	}, "notes": nil})
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("outdated has written:\n%s", diff)
-	}
+	b.unchanged("outdated has written", before)
 }
 
 func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
@@ -69,9 +67,7 @@ func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
 		map[string]any{"name": "charts", "from": "1.0.0", "to": "1.1.0", "source": "dev"},
 	}
 	b.same("upgrade", `{}`, map[string]any{"upgraded": want, "dry_run": true})
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("a dry run has written:\n%s", diff)
-	}
+	b.unchanged("a dry run has written", before)
 	b.authority.DryRun = false
 	b.same("upgrade", `{}`, map[string]any{"upgraded": want, "failed": []any{},
 		"notes.0": "nothing needs these any more: lines; claudeops packages autoremove removes them"})

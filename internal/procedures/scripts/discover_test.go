@@ -82,19 +82,11 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		"scripts/Agent/a.py": "print(1)\n", "scripts/Agent/b.js": "1\n", "scripts/Agent/c.sh": "ls\n",
 	})
 	agent := filepath.Join(dir, "scripts", "Agent")
-	if err := os.Chmod(filepath.Join(agent, "open.sh"), 0o757); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "evil.ps1"), filepath.Join(agent, "evil.ps1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chmod(filepath.Join(agent, "open.sh"), 0o757))
+	operationtest.Must(t, os.Symlink(filepath.Join(outside, "evil.ps1"), filepath.Join(agent, "evil.ps1")))
+	operationtest.Must(t, os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")))
 	for link, to := range map[string]string{"notes": filepath.Join(outside, "evil.ps1"), "dangling": "nowhere"} {
-		if err := os.Symlink(to, filepath.Join(agent, link)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(to, filepath.Join(agent, link)))
 	}
 	found, skipped := discoverAll(settings(t, dir, "{extra_tools: {gone: nowhere.sh, words: plain.txt}, deny: [ruby]}"))
 	if diff := cmp.Diff([]string{"link sh", "marked python3", "same_name sh"}, names(found)); diff != "" {

@@ -91,9 +91,7 @@ func (b *bench) run(ctx context.Context, settings, tool, arguments string) Resul
 			var args map[string]any
 			decoder := json.NewDecoder(strings.NewReader(arguments))
 			decoder.UseNumber()
-			if err := decoder.Decode(&args); err != nil {
-				b.t.Fatal(err)
-			}
+			operationtest.Must(b.t, decoder.Decode(&args))
 			return tell(r.Run(ctx, script, args, Hooks{}))
 		}
 	}
@@ -279,9 +277,7 @@ func TestAScriptWithTooManyProcessesIsEnded(t *testing.T) {
 func TestSoManyRunAtOnce(t *testing.T) {
 	b := newBench(t, map[string]string{"wait.sh": "#!/bin/sh\n# @noparams\n: > began\ncat fifo\n"})
 	fifo := filepath.Join(b.dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, syscall.Mkfifo(fifo, 0o600))
 	r, s := b.runner("at_once: 1")
 	found, _ := discoverAll(s)
 	first := make(chan Result, 1)
@@ -321,9 +317,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	b.path = os.Getenv("PATH")
 	r, s := b.runner("")
 	found, _ := discoverAll(s)
-	if err := os.RemoveAll(filepath.Join(b.dir, defaultFolder)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(filepath.Join(b.dir, defaultFolder)))
 	if got := tell(r.Run(t.Context(), found[1], nil, Hooks{})); found[1].Name != "gone" && found[0].Name != "gone" ||
 		got.ExitCode != exitNotFound && got.ExitCode == 0 {
 		t.Errorf("%+v", got)
@@ -540,9 +534,7 @@ func BenchmarkRun(b *testing.B) {
 	})
 	b.Run("directly", func(b *testing.B) {
 		for b.Loop() {
-			if err := exec.CommandContext(b.Context(), "sh", found[0].Path).Run(); err != nil {
-				b.Fatal(err)
-			}
+			operationtest.Must(b, exec.CommandContext(b.Context(), "sh", found[0].Path).Run())
 		}
 	})
 }

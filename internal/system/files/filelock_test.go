@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -21,9 +22,7 @@ func TestLockWaitsForTheOneBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = second.Close() })
-	if err := files.Lock(t.Context(), first, true); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, files.Lock(t.Context(), first, true))
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := files.Lock(ended, second, false); !errors.Is(err, context.Canceled) {
@@ -31,9 +30,7 @@ func TestLockWaitsForTheOneBefore(t *testing.T) {
 	}
 	got := make(chan error)
 	go func() { got <- files.Lock(t.Context(), second, true) }()
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, first.Close())
 	if err := <-got; err != nil {
 		t.Errorf("after the first was closed: %v", err)
 	}

@@ -86,9 +86,7 @@ func startDeploying(t *testing.T, dir, times string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "begun\n" {
 		t.Fatal(line, err)
 	}
@@ -112,9 +110,7 @@ func TestProcessesKilledAtRandomMoments(t *testing.T) {
 	for range crashRounds(t) {
 		cmd := startDeploying(t, dir, "")
 		time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		if checkAfterKill(t, dir) {
 			mended++

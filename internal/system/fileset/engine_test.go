@@ -53,10 +53,8 @@ func (m *machine) want(commands map[string]string) *Desired {
 	d.AddRoot(ClaudeCode, root, m.project, true)
 	for name, text := range commands {
 		name, executable := strings.CutSuffix(name, "*")
-		if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable},
-			"m"); err != nil {
-			m.t.Fatal(err)
-		}
+		operationtest.Must(m.t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable},
+			"m"))
 	}
 	return d
 }
@@ -145,9 +143,7 @@ func TestPlanApplyAndPlanAgain(t *testing.T) {
 	if got := describePlan(m.plan(next)); got != "update a.md managed_update, update mine.md managed_update" {
 		t.Error(got)
 	}
-	if err := os.Chmod(filepath.Join(m.project, ".claude/commands/a.md"), 0o664); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chmod(filepath.Join(m.project, ".claude/commands/a.md"), 0o664))
 	m.deploy(next)
 	m.has(map[string]string{"a.md": "1b", "b/c.sh": "2", "mine.md": "mine", "same.md": "same"})
 	if info, err := os.Stat(filepath.Join(m.project, ".claude/commands/a.md")); err != nil || info.Mode().Perm() != 0o664 {
@@ -184,9 +180,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/dir.md/x": "x"})
 	root := filepath.Join(m.project, ".claude", "commands")
-	if err := os.Symlink("/etc/passwd", filepath.Join(root, "link.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink("/etc/passwd", filepath.Join(root, "link.md")))
 	for name, want := range map[string]string{"dir.md": "is a folder", "link.md": "is a symbolic link"} {
 		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{name: "x"}))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -194,12 +188,8 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		}
 	}
 	outside := t.TempDir()
-	if err := os.RemoveAll(root); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, root); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(root))
+	operationtest.Must(t, os.Symlink(outside, root))
 	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"a.md": "x"}),
 		Approval{}); codeOf(err) != PermissionDenied {
 		t.Error("a folder that is a link to elsewhere was written")
@@ -401,6 +391,14 @@ func treeOf(t testing.TB, dir string) map[string]string {
 	return out
 }
 
+// unchanged holds the project against what it was.
+func (m *machine) unchanged(about string, before map[string]string) {
+	m.t.Helper()
+	if diff := cmp.Diff(before, m.tree()); diff != "" {
+		m.t.Errorf("%s (-before +after):\n%s", about, diff)
+	}
+}
+
 func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, nil)
@@ -410,9 +408,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 		d := NewDesired("packages", m.project, m.project, ClaudeCode)
 		d.AddRoot(ClaudeCode, root, m.project, true)
 		for name, text := range files {
-			if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text))}, "pkg"); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text))}, "pkg"))
 		}
 		return d
 	}
@@ -424,9 +420,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	if err := apply(packages(map[string]string{"a.md": "theirs"})); codeOf(err) != DesiredStateConflict {
 		t.Errorf("a file of another owner: %v", err)
 	}
-	if err := apply(packages(map[string]string{"p.md": "p"})); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, apply(packages(map[string]string{"p.md": "p"})))
 	if _, err := m.engine().Plan(t.Context(),
 		m.want(map[string]string{"p.md": "x"})); codeOf(err) != DesiredStateConflict {
 		t.Errorf("the other way: %v", err)
@@ -439,9 +433,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	}
 	first := m.deploy(map[string]string{"b.md": "2"})
 	m.deploy(map[string]string{"c.md": "3"})
-	if err := apply(packages(map[string]string{"q.md": "q"})); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, apply(packages(map[string]string{"q.md": "q"})))
 	other := filepath.Join(filepath.Dir(m.project), "other")
 	operationtest.WriteFiles(t, other, map[string]string{"x": ""})
 	elsewhere := *m
@@ -454,9 +446,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	if err != nil || len(owned) != 1 || owned[0].Path != filepath.Join(root, "q.md") {
 		t.Errorf("%+v, %v", owned, err)
 	}
-	if err := apply(NewDesired("packages", m.project, m.project, TargetNames()...)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, apply(NewDesired("packages", m.project, m.project, TargetNames()...)))
 	m.has(map[string]string{"b.md": "2"})
 	elsewhere.deploy(nil)
 	elsewhere.has(map[string]string{})
@@ -475,9 +465,7 @@ func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
 			"]" {
 		t.Errorf("%v", err)
 	}
-	if diff := cmp.Diff(before, m.tree()); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	m.unchanged("what waits for a confirmation is written", before)
 	p := m.plan(map[string]string{"new.md": "x"})
 	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/new.md": "another's"})
 	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"new.md": "x"}),
@@ -577,9 +565,7 @@ func TestACallEndsWithItsTime(t *testing.T) {
 			t.Errorf("%s: left to the next call: %v, %v", name, j, err)
 		}
 		end()
-		if diff := cmp.Diff(before, m.tree()); diff != "" {
-			t.Errorf("%s (-before +after):\n%s", name, diff)
-		}
+		m.unchanged(name, before)
 	}
 }
 
@@ -587,9 +573,7 @@ func TestACallEndsWithItsTime(t *testing.T) {
 func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{"real/.keep": ""})
-	if err := os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")))
 	done := m.deploy(map[string]string{"a.md": "1", "more/b.md": "2"})
 	for name, want := range map[string]string{"a.md": "1", "more/b.md": "2"} {
 		if got, err := os.ReadFile(filepath.Join(m.project, "real", "commands", name)); string(got) != want {
@@ -609,9 +593,7 @@ func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
 func TestAFileWhereAFolderHasToBe(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/x": "a person's"})
-	if err := os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")))
 	for _, name := range []string{"x/a.md", "y/a.md"} {
 		before := m.tree()
 		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}))
@@ -619,8 +601,6 @@ func TestAFileWhereAFolderHasToBe(t *testing.T) {
 		if !errors.As(err, &e) || e.Code != DesiredStateConflict || e.Details["reason_code"] != "path_in_the_way" {
 			t.Errorf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(before, m.tree()); diff != "" {
-			t.Errorf("%s (-before +after):\n%s", name, diff)
-		}
+		m.unchanged(name, before)
 	}
 }

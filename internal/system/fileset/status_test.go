@@ -17,9 +17,7 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1", "c.md": "1"})
 	root := filepath.Join(m.project, ".claude", "commands")
 	operationtest.WriteFiles(t, root, map[string]string{"a.md": "changed", "new/x.md": "x"})
-	if err := os.Remove(filepath.Join(root, "b.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(filepath.Join(root, "b.md")))
 	kinds := func(d *Desired) map[string]DriftKind {
 		t.Helper()
 		list, _, err := m.engine().Status(t.Context(), d)
@@ -37,9 +35,7 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "b.md": Missing, "new/x.md": Extra}, kinds(d)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := os.Remove(ManifestPath(root, ClaudeCode)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(ManifestPath(root, ClaudeCode)))
 	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d)); diff != "" {
 		t.Errorf("without a manifest (-want +got):\n%s", diff)
 	}
@@ -93,9 +89,7 @@ func (m *machine) wantOf(module string, commands map[string]string) *Desired {
 	d.Modules, d.KeepChanged = []string{module}, true
 	d.AddRoot(ClaudeCode, m.project, m.project, false)
 	for name, text := range commands {
-		if err := d.Add(ClaudeCode, m.project, name, TreeFile{Content: Bytes([]byte(text))}, module); err != nil {
-			m.t.Fatal(err)
-		}
+		operationtest.Must(m.t, d.Add(ClaudeCode, m.project, name, TreeFile{Content: Bytes([]byte(text))}, module))
 	}
 	return d
 }

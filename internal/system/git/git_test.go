@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -386,9 +387,7 @@ func TestAGitThatComesAndGoes(t *testing.T) {
 	says("first")
 	t.Setenv("PATH", filepath.Dir(second.Program))
 	says("first")
-	if err := os.Remove(first.Program); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(first.Program))
 	_, _ = r.Run(t.Context(), Call{}, Limits{}) // finds that it is gone
 	says("second")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
@@ -38,9 +39,7 @@ func newRig(t *testing.T, change func(*identity.Settings)) *rig {
 	if change != nil {
 		change(&s)
 	}
-	if err := s.Check(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, s.Check())
 	r.asks = identity.New(s, identity.Options{Redirect: redirect, Now: clock})
 	return r
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func scripted(script string) Command {
@@ -160,9 +162,7 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 		t.Fatal(err)
 	}
 	s.said = bufio.NewReader(out)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, s.cmd.Start())
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	for seen := ""; !strings.Contains(seen, "started\n") || !strings.Contains(seen, "ready\n"); {
 		line, err := s.said.ReadString('\n')
@@ -207,9 +207,7 @@ func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
 			if s.free(t) {
 				t.Error("the lock is free while the tree runs")
 			}
-			if err := s.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, s.cmd.Process.Kill())
 			until(t, "the lock is free", func() bool { return s.free(t) })
 			// The reaper's own command line does not have the word.
 			if left := named(s.word); len(left) > 0 {

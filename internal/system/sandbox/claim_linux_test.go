@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/testusers"
 )
 
@@ -112,9 +113,7 @@ func TestAClaimLastsAsLongAsItsFileIsKept(t *testing.T) {
 	c := mustClaim(t, u)
 	keeper := exec.Command("/bin/sleep", "1000") //nolint:noctx // it is killed below
 	keeper.ExtraFiles = c.Keeps()
-	if err := keeper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, keeper.Start())
 	release(t, c)
 	if c, err := u.Claim(); !errors.Is(err, ErrAllClaimed) {
 		t.Errorf("%+v, %v", c, err)
@@ -131,9 +130,7 @@ func TestTheUserThatRestedLongestIsClaimedFirst(t *testing.T) {
 	u := testUsers(t, 3)
 	age := func(i int, ago time.Duration) {
 		at := time.Now().Add(-ago)
-		if err := os.Chtimes(u.claimPath(u.Accounts[i]), at, at); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(u.claimPath(u.Accounts[i]), at, at))
 	}
 	for range u.Accounts {
 		release(t, mustClaim(t, u))
@@ -173,9 +170,7 @@ func TestClaimsNeedAFolderThatOnlyRootCanWrite(t *testing.T) {
 		"nowhere": func(u *Users) error { u.Folder = "/proc/claims"; return nil },
 	} {
 		u := testUsers(t, 1)
-		if err := spoil(&u); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, spoil(&u))
 		if err := u.Usable(); err == nil {
 			t.Errorf("%s: it is usable", name)
 		}
@@ -199,9 +194,7 @@ echo ready; exec sleep 1000
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, cmd.Start())
 	if n, err := out.Read(make([]byte, 5)); n != 5 || err != nil {
 		t.Fatalf("it said %d bytes, %v", n, err)
 	}

@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func TestTheStrongestBoundaryThatHoldsIsChosen(t *testing.T) {
@@ -149,16 +152,10 @@ func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"a/b/secret", "a/c", "d"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600))
+	operationtest.Must(t, os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")))
 	tests := []struct {
 		name, of string
 		hidden   []string
@@ -198,10 +195,7 @@ func TestCarvingIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range mostPaths + 10 {
-		if err := os.WriteFile(filepath.Join(root, "f"+strings.Repeat("x", i%50)+string(rune('a'+i%26))+filepath.Base(root)+
-			strings.Repeat("y", i/50)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(filepath.Join(root, fmt.Sprint("f", i)), nil, 0o600))
 	}
 	if n := len(carve(root, []string{filepath.Join(root, "hidden")})); n > mostPaths {
 		t.Errorf("%d paths", n)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
@@ -190,9 +191,7 @@ func TestSecretsAreMadeOnceAndKept(t *testing.T) {
 	}
 	own := filepath.Join(folder, "github_token")
 	first[own] = "an-own-token"
-	if err := os.WriteFile(own, []byte(first[own]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(own, []byte(first[own]), 0o600))
 	if said := makeSecrets(t, folder); said != "" {
 		t.Errorf("the second run says %q", said)
 	}
@@ -232,9 +231,7 @@ func TestTheImageHasWhatTheAgentsFilesName(t *testing.T) {
 			Command string `json:"command"`
 		} `json:"mcpServers"`
 	}
-	if err := json.Unmarshal([]byte(read(t, ".claude/mcp.json")), &mcp); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(read(t, ".claude/mcp.json")), &mcp))
 	binary := mcp.Servers["claudeops"].Command
 	got := map[string]string{}
 	for _, c := range final.Each("COPY") {
@@ -359,17 +356,13 @@ func TestTheImagesCLIIsTheOneThatIsTested(t *testing.T) {
 	var tested, image lockfile
 	for name, into := range map[string]*lockfile{"e2e/package-lock.json": &tested,
 		"deploy/claude/package-lock.json": &image} {
-		if err := json.Unmarshal([]byte(read(t, name)), into); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, json.Unmarshal([]byte(read(t, name)), into))
 	}
 	const cli = "node_modules/@anthropic-ai/claude-code"
 	var manifest struct {
 		Dependencies map[string]string `json:"dependencies"`
 	}
-	if err := json.Unmarshal([]byte(read(t, "deploy/claude/package.json")), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(read(t, "deploy/claude/package.json")), &manifest))
 	if got, want := manifest.Dependencies["@anthropic-ai/claude-code"], tested.Packages[cli]["version"]; len(
 		manifest.Dependencies) != 1 || got != want {
 		t.Errorf("the image installs %q, the tests drive %v", manifest.Dependencies, want)

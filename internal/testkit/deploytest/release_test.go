@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
@@ -58,9 +59,7 @@ func TestTheEntryOfTheRegistryIsValidAndTrue(t *testing.T) {
 	}
 	text := read(t, "server.json")
 	var whole any
-	if err := errors.Join(json.Unmarshal([]byte(text), &entry), json.Unmarshal([]byte(text), &whole)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(text), &entry), json.Unmarshal([]byte(text), &whole))
 	if err := schema(t, "server.schema.json").Validate(asJSON(t, whole)); err != nil {
 		t.Error(err)
 	}
@@ -104,10 +103,8 @@ func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 	var market struct {
 		Plugins []struct{ Name, Source, Description string }
 	}
-	if err := errors.Join(json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
-		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
+		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market))
 	var servers struct {
 		Servers map[string]struct {
 			AlwaysLoad bool
@@ -190,9 +187,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 		var workflow struct {
 			Permissions map[string]string `yaml:"permissions"`
 		}
-		if err := yaml.Unmarshal(text, &workflow); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, yaml.Unmarshal(text, &workflow))
 		for what, right := range workflow.Permissions {
 			if what != "contents" || right != "read" {
 				t.Errorf("%s gives every job %s: %s", file, what, right)
@@ -207,9 +202,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 func TestManifestsOfKubernetesAreValid(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "*", "*.yaml"))
 	more, moreErr := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "overlays", "*", "*.yaml"))
-	if err := errors.Join(err, moreErr); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err, moreErr)
 	valid, count := schema(t, "kubernetes.schema.json"), 0
 	for _, file := range append(files, more...) {
 		if filepath.Base(file) == "kustomization.yaml" {
@@ -264,9 +257,7 @@ func TestThePodHasThePlacesAndTheSecretsOfTheImage(t *testing.T) {
 	var manifest struct {
 		Spec struct{ Template struct{ Spec podSpec } }
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/deployment.yaml")), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/deployment.yaml")), &manifest))
 	pod := manifest.Spec.Template.Spec
 	if len(pod.Containers) != 1 {
 		t.Fatalf("%d containers", len(pod.Containers))
@@ -324,9 +315,7 @@ func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
 					text = strings.Replace(text, c.from, c.to, 1)
 				}
 				path := filepath.Join(dir, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 			}
 			script, err := filepath.Abs(filepath.Join("..", "..", "..", "deploy", "packages", "release.sh"))
 			if err != nil {
