@@ -2,6 +2,7 @@ package textscan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -158,7 +159,8 @@ func TestTheSearchEndsWithItsContext(t *testing.T) {
 		}
 		for _, at := range []int{0, looks / 2, looks - 1} {
 			ctx := &countedContext{Context: t.Context(), left: at}
-			if _, err := s.Secrets(ctx, "a.md", text); err == nil || ctx.left < -2 {
+			_, err := s.Secrets(ctx, "a.md", text)
+			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "a.md") || ctx.left < -2 {
 				t.Errorf("%s: ended at look %d of %d: %v, and looked %d times more", name, at, looks, err, -ctx.left-1)
 			}
 		}

@@ -36,6 +36,14 @@ func ReadFiles(t testing.TB, dir string) map[string]string {
 	return out
 }
 
+// ReadFile returns the content of a file.
+func ReadFile(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name) // #nosec G304: of a test
+	Must(t, err)
+	return text
+}
+
 // Must ends the test at the first error.
 func Must(t testing.TB, errs ...error) {
 	t.Helper()

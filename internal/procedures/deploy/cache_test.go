@@ -406,10 +406,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	wrong := strings.Replace(server.URL, "https://", "https://bot:wrong-token@", 1)
 	t.Run("with the token", func(t *testing.T) {
 		s := privateSetup(t, server, "https://bot:other@example.org", own)
-		before, err := os.ReadFile(s.Git.credentials)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := operationtest.ReadFile(t, s.Git.credentials)
 		got, err := desiredTexts(t, s)
 		if diff := cmp.Diff(map[string]string{".github/prompts/ask.prompt.md": "two"}, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -260,10 +260,7 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 			`","subdir":"fix.md"}},"resolved_version":"`+first+`","sha256":"x"}]}`)
 	second := b.afar("two")
 	b.mustOK(NameUpdate, `{"yes":true}`)
-	text, err := os.ReadFile(filepath.Join(b.dir, "agentpack", "repo", lockName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := operationtest.ReadFile(t, filepath.Join(b.dir, "agentpack", "repo", lockName))
 	var lock struct {
 		Version     int
 		GeneratedAt string `json:"generated_at"`

@@ -134,10 +134,7 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 		t.Fatalf("%v", got)
 	}
 	name := filepath.Join(b.dir, "agentpack", "cache", "hashes")
-	sound, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sound := operationtest.ReadFile(t, name)
 	changed := append([]byte{}, sound...)
 	changed[len(changed)-1] ^= 1
 	for what, text := range map[string][]byte{"empty": {}, "cut": sound[:len(sound)/2], "changed": changed,

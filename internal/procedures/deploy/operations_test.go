@@ -129,10 +129,7 @@ func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 		t.Errorf("%d tools", len(tools))
 	}
 	for _, o := range tools {
-		text, err := os.ReadFile(filepath.Join("testdata", "contract", o.Name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := operationtest.ReadFile(t, filepath.Join("testdata", "contract", o.Name+".json"))
 		ours, err := set.Schema(o, "input")
 		if err != nil {
 			t.Fatal(err)

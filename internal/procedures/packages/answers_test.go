@@ -275,10 +275,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 	b := newBench(t)
 	publish(t, b.registry, "latest", "p", "1.0.0")
 	name := filepath.Join(b.registry.Dir, "packages/p/metadata.yaml")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := operationtest.ReadFile(t, name)
 	m, err := b.registry.readMetadata(Name{Bare: "p"})
 	if err != nil {
 		t.Fatal(err)

@@ -20,10 +20,7 @@ import (
 // (spazyCZ/agent-package-manager c3bf9a35, run on 22 November 2026).
 func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/peer_scores.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := operationtest.ReadFile(t, "testdata/peer_scores.json")
 	var packages []struct {
 		Name, Description string
 		Keywords          []string

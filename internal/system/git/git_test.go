@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/base/trust"
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/processtree"
 )
 
@@ -387,7 +386,9 @@ func TestAGitThatComesAndGoes(t *testing.T) {
 	says("first")
 	t.Setenv("PATH", filepath.Dir(second.Program))
 	says("first")
-	operationtest.Must(t, os.Remove(first.Program))
+	if err := os.Remove(first.Program); err != nil {
+		t.Fatal(err)
+	}
 	_, _ = r.Run(t.Context(), Call{}, Limits{}) // finds that it is gone
 	says("second")
 }

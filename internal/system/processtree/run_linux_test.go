@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func scripted(script string) Command {
@@ -162,7 +160,9 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 		t.Fatal(err)
 	}
 	s.said = bufio.NewReader(out)
-	operationtest.Must(t, s.cmd.Start())
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	for seen := ""; !strings.Contains(seen, "started\n") || !strings.Contains(seen, "ready\n"); {
 		line, err := s.said.ReadString('\n')
@@ -207,7 +207,9 @@ func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
 			if s.free(t) {
 				t.Error("the lock is free while the tree runs")
 			}
-			operationtest.Must(t, s.cmd.Process.Kill())
+			if err := s.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
 			until(t, "the lock is free", func() bool { return s.free(t) })
 			// The reaper's own command line does not have the word.
 			if left := named(s.word); len(left) > 0 {

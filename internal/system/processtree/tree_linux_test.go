@@ -14,8 +14,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // escapes are scripts that try to leave something behind. $0 is the word by which the test finds their processes; each
@@ -199,7 +197,9 @@ func TestWhatIsAskedMayFinish(t *testing.T) {
 func TestAReaperThatIsStoppedGoesOn(t *testing.T) {
 	t.Parallel()
 	s := begin(t, escapes()["an empty environment"], Options{Grace: time.Minute})
-	operationtest.Must(t, s.tree.reaper.Process.Signal(syscall.SIGSTOP))
+	if err := s.tree.reaper.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	if end := s.tree.End(); end.ReaperLost || len(end.Remaining) > 0 {
 		t.Errorf("ended as %+v", end)
 	}

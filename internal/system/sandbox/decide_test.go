@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func TestTheStrongestBoundaryThatHoldsIsChosen(t *testing.T) {
@@ -146,16 +144,26 @@ func TestLandlockOfRootLacksAUser(t *testing.T) {
 	}
 }
 
+// must ends the test at the first error. Tests here start their own program often, which imports little for that.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"a/b/secret", "a/c", "d"} {
-		operationtest.Must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	operationtest.Must(t, os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600))
-	operationtest.Must(t, os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")))
+	must(t, os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600))
+	must(t, os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")))
 	tests := []struct {
 		name, of string
 		hidden   []string
@@ -195,7 +203,7 @@ func TestCarvingIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range mostPaths + 10 {
-		operationtest.Must(t, os.WriteFile(filepath.Join(root, fmt.Sprint("f", i)), nil, 0o600))
+		must(t, os.WriteFile(filepath.Join(root, fmt.Sprint("f", i)), nil, 0o600))
 	}
 	if n := len(carve(root, []string{filepath.Join(root, "hidden")})); n > mostPaths {
 		t.Errorf("%d paths", n)

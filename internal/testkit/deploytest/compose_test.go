@@ -30,7 +30,7 @@ func TestTheFilesOfDeploymentNameEveryVariable(t *testing.T) {
 		"compose.yaml": withLines(read(t, "compose.yaml"), ": ", handed),
 		".env.example": withLines(read(t, ".env.example"), "=", set),
 	} {
-		operationtest.Golden(t, filepath.Join("..", "..", "..", name), []byte(text))
+		operationtest.Golden(t, filepath.Join(top, name), []byte(text))
 	}
 }
 

@@ -20,12 +20,11 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
+const top = "../../.."
+
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := operationtest.ReadFile(t, filepath.Join(top, filepath.FromSlash(name)))
 	return string(text)
 }
 
@@ -150,7 +149,7 @@ func TestThePageNamesEveryPlaceAndVersion(t *testing.T) {
 // makeSecrets runs deploy/secrets.sh for a folder.
 func makeSecrets(t *testing.T, folder string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "sh", filepath.Join("..", "..", "..", "deploy", "secrets.sh"),
+	out, err := exec.CommandContext(t.Context(), "sh", filepath.Join(top, "deploy", "secrets.sh"),
 		folder).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -168,10 +167,7 @@ func TestSecretsAreMadeOnceAndKept(t *testing.T) {
 	first := map[string]string{}
 	for _, v := range secrets() {
 		file := filepath.Join(folder, secretFile(v))
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := operationtest.ReadFile(t, file)
 		mode := fs.FileMode(0o644)
 		if os.Geteuid() == 0 { // then it belongs to the server's user in the container, and is read by no other
 			mode = 0o400
@@ -336,7 +332,7 @@ func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
 			t.Errorf("%s is needed, and .dockerignore keeps it out", name)
 		}
 	}
-	entries, err := os.ReadDir(filepath.Join("..", "..", ".."))
+	entries, err := os.ReadDir(top)
 	if err != nil {
 		t.Fatal(err)
 	}

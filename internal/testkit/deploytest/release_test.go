@@ -129,7 +129,7 @@ func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 // The image of a release is that of the Dockerfile, but for where its programs come from.
 func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 	cmd := exec.Command("sed", "-f", filepath.Join("deploy", "packages", "dockerfile.sed"), "Dockerfile")
-	cmd.Dir = filepath.Join("..", "..", "..")
+	cmd.Dir = top
 	text, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 	var files []string
 	for _, folder := range []string{".github", ".gitea"} {
-		found, err := filepath.Glob(filepath.Join("..", "..", "..", folder, "workflows", "*.yml"))
+		found, err := filepath.Glob(filepath.Join(top, folder, "workflows", "*.yml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,10 +174,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 	}
 	pinned := regexp.MustCompile(`^(https://github\.com/)?[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := operationtest.ReadFile(t, file)
 		uses := regexp.MustCompile(`(?m)uses: *(.+)$`).FindAllStringSubmatch(string(text), -1)
 		for _, use := range uses {
 			if !pinned.MatchString(use[1]) {
@@ -200,8 +197,8 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 }
 
 func TestManifestsOfKubernetesAreValid(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "*", "*.yaml"))
-	more, moreErr := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "overlays", "*", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(top, "deploy", "kubernetes", "*", "*.yaml"))
+	more, moreErr := filepath.Glob(filepath.Join(top, "deploy", "kubernetes", "overlays", "*", "*.yaml"))
 	operationtest.Must(t, err, moreErr)
 	valid, count := schema(t, "kubernetes.schema.json"), 0
 	for _, file := range append(files, more...) {
@@ -317,7 +314,7 @@ func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
 				path := filepath.Join(dir, file)
 				operationtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 			}
-			script, err := filepath.Abs(filepath.Join("..", "..", "..", "deploy", "packages", "release.sh"))
+			script, err := filepath.Abs(filepath.Join(top, "deploy", "packages", "release.sh"))
 			if err != nil {
 				t.Fatal(err)
 			}
