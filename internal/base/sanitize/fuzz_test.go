@@ -245,9 +245,7 @@ func parseRendered(t *testing.T, source string, markdown goldmark.Markdown) rend
 	}
 	document, err := html.Parse(strings.NewReader("<!DOCTYPE html><html><head></head><body>" + b.String() +
 		"</body></html>"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	body := document.LastChild.LastChild
 	var r rendered
 	for c := body.FirstChild; c != nil; c = c.NextSibling {

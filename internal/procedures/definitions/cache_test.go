@@ -108,9 +108,7 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		cache := filepath.Join(dir, "cache")
 		operationtest.Must(t, os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700))
 		to, err := filepath.Rel(filepath.Dir(filepath.Join(cache, link)), target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		operationtest.Must(t, os.Symlink(to, filepath.Join(cache, link)))
 		before := operationtest.ReadFiles(t, theirs)
 		w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})

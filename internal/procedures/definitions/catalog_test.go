@@ -52,9 +52,7 @@ func catalog(t testing.TB, project, home map[string]string) *Catalog {
 func listed(t testing.TB, c *Catalog, kind Kind, source Source) []string {
 	t.Helper()
 	list, _, err := c.List(t.Context(), kind, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	out := []string{}
 	for _, s := range list {
 		out = append(out, fmt.Sprintf("%s %s@%s", s.Source, s.Name, s.Version))
@@ -192,9 +190,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 			"config: {b: 2, c: 3}"), "system_prompt: Do it.\n", "", 1),
 	})
 	merged, err := c.Info(t.Context(), Agent, Reference{Name: "child"}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	d := merged.Definition
 	got := map[string]any{
 		"chain": merged.Chain, "tools": d.Tools, "tags": d.Tags, "prompt": d.Prompt, "author": d.Author, "extends": d.Extends,
@@ -391,9 +387,7 @@ func TestForksInEverySpelling(t *testing.T) {
 	t.Parallel()
 	c := forks(t)
 	list, err := c.Forks(t.Context(), Agent, Tool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	type line struct {
 		Name, From, Current, Created, Merged string
 		Updated, Breaking                    bool

@@ -28,9 +28,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	load := func(file string) []string {
 		t.Helper()
 		c, err := loadConfig(ConfigOptions{File: file, Project: project, Home: home})
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		out := append([]string{}, c.Sources...)
 		for _, r := range c.Registries {
 			out = append(out, fmt.Sprint(r.Name, " ", r.isQueried()))
@@ -101,9 +99,7 @@ func TestConfigGet(t *testing.T) {
 	home := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
 	c, err := loadConfig(ConfigOptions{Home: home})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for key, want := range map[string]any{
 		"registries.0.url": "x", "registries.0.priority": "100", "cache.directory": filepath.Join(home, ".fractary/cache"),
 		"custom.none": nil, "resolution.local": true,
@@ -307,9 +303,7 @@ func loaded(t *testing.T, admitted sources.List, operators, projects string) (li
 	home := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": operators})
 	project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": projects})
 	c, err := loadConfig(ConfigOptions{Home: home, Project: project, Sources: admitted})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for _, r := range c.Registries {
 		lines = append(lines, fmt.Sprintf("%s %s priority %d ttl %d token %q asked %t", r.Name, r.Type, r.Priority, r.TTL,
 			r.TokenEnv, r.isQueried()))

@@ -96,9 +96,7 @@ func newWorld(t testing.TB, tokens map[string]string, registries ...map[string]a
 	t.Helper()
 	w := &world{now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
 	text, err := json.Marshal(map[string]any{"registries": registries})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	project, home := t.TempDir(), t.TempDir()
 	operationtest.WriteFiles(t, home, map[string]string{".fractary/config.json": string(text)})
 	if w.config, err = loadConfig(ConfigOptions{Project: project, Home: home}); err != nil {

@@ -75,9 +75,7 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 			case "device":
 				err = os.Symlink("/dev/zero", name)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, err)
 			operationtest.InTime(t, waits, about, func() {
 				text, err := json.Marshal(b.ask(c.tool, c.arguments))
 				if says := c.says; err != nil || kind == "pipe" && !strings.Contains(string(text), says) {

@@ -58,9 +58,7 @@ func testGit(t *testing.T) *Git {
 func cached(t *testing.T, g *Git) (names []string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(g.cache, "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return names
 }
 
@@ -163,9 +161,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 	var folders []string
 	for i := range 3 {
 		folder, err := g.Folder(t.Context(), s, commits[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		folders = append(folders, folder)
 	}
 	if _, err := g.Folder(t.Context(), s, commits[3]); codeOf(err) != GitFailed ||

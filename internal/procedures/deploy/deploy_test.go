@@ -42,9 +42,7 @@ modules:
 func TestConfigSelectsModules(t *testing.T) {
 	t.Parallel()
 	c, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{configName: configuration}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for profile, want := range map[string][]string{
 		"default": {"command:fix", "instructions:a", "instructions:b"},
 		"more":    {"instructions:a", "instructions:b", "skill:look"},
@@ -197,9 +195,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, err := files.OpenDir(operationtest.WriteFiles(t, t.TempDir(), c.files))
-			if err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, err)
 			defer func() { _ = root.Close() }()
 			got, err := overlaid(t.Context(), root, m, fileset.Tree{"SKILL.md": {Content: fileset.Bytes([]byte("upstream\n"))}},
 				levelsIn(root, "box", "p"), fakePatch)

@@ -101,9 +101,7 @@ func explained(t *testing.T, data map[string]any) string {
 	if err == nil {
 		err = json.Unmarshal(text, &of)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return inLines(of)
 }
 
@@ -410,9 +408,7 @@ func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
 	where := func(owner string) (out []string) {
 		t.Helper()
 		list, err := NewService(b.settings).WhereIs(t.Context(), "gitea", owner, "procedures", proposed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		for _, w := range list {
 			out = append(out, fmt.Sprintf("%s %s %s: %s", w.Target, w.File, w.Path[len(b.dir):], w.Has))
 		}

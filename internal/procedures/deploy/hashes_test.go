@@ -37,9 +37,7 @@ func manyFiles() map[string]string {
 func changesOf(t *testing.T, s *Service) (out []string) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), Request{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for _, c := range p.Changes {
 		out = append(out, string(c.Op)+" "+filepath.Base(filepath.Dir(c.Path))+"/"+filepath.Base(c.Path))
 	}
@@ -55,9 +53,7 @@ func nextTime(t *testing.T) {
 	for {
 		operationtest.Must(t, os.WriteFile(name, []byte("x"), 0o600))
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		if now := info.ModTime(); first.IsZero() {
 			first = now
 		} else if now.After(first) {
@@ -89,9 +85,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	same := func(name, text string) { // the same size and the same time of change
 		t.Helper()
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		operationtest.Must(t, os.WriteFile(name, []byte(text), 0o644))
 		operationtest.Must(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
 	}
@@ -208,9 +202,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			if err == nil {
 				err = os.Chtimes(name, info.ModTime(), info.ModTime())
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, err)
 		}
 	}
 	write := func(text string) func(*testing.T, string) {

@@ -40,9 +40,7 @@ func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, 
 func newBench(t testing.TB, files map[string]string) *bench {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
 	operationtest.WriteFiles(t, dir, files)
 	return &bench{
@@ -131,9 +129,7 @@ func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 	for _, o := range tools {
 		text := operationtest.ReadFile(t, filepath.Join("testdata", "contract", o.Name+".json"))
 		ours, err := set.Schema(o, "input")
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		var want, got any
 		if json.Unmarshal(text, &want) != nil || json.Unmarshal(ours, &got) != nil {
 			t.Fatal(o.Name)

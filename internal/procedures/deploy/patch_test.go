@@ -294,9 +294,7 @@ func FuzzOverlay(f *testing.F) {
 			return // no name of a file
 		}
 		root, err := files.OpenDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		defer func() { _ = root.Close() }()
 		base := fileset.Tree{"SKILL.md": {Content: fileset.Bytes([]byte("a\n"))}}
 		got, err := overlaid(t.Context(), root, m, base, levelsIn(root, "box", "p"), fakePatch)

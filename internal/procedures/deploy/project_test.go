@@ -35,9 +35,7 @@ func git(t testing.TB, dir string, args ...string) string {
 func gitProgram(t testing.TB) string {
 	t.Helper()
 	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return program
 }
 
@@ -88,9 +86,7 @@ func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
 	out := map[string]string{}
 	for key, f := range d.Files {
 		rel, err := filepath.Rel(s.Places.Project, key.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		out[rel] = string(bytesOf(f.Content))
 	}
 	return out, nil
@@ -214,9 +210,7 @@ func (b *bench) allow(origins ...string) {
 	list := sources.List{}
 	for _, origin := range origins {
 		o, err := sources.OriginOf(origin)
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 		list = append(list, sources.Source{Origin: o})
 	}
 	b.settings.Sources = func() sources.List { return list }
@@ -226,9 +220,7 @@ func (b *bench) allow(origins ...string) {
 func (b *bench) fetched() []string {
 	b.Helper()
 	found, err := filepath.Glob(filepath.Join(b.dir, "agentpack", "cache", "git", "*", "*"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	return found
 }
 

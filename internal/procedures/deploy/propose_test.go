@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/access"
 )
 
@@ -49,9 +50,7 @@ func (b *bench) change(name, text string) {
 	} else {
 		err = os.WriteFile(full, []byte(text), 0o600)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 }
 
 // inShort is a proposal's repository and files.

@@ -51,9 +51,7 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 	b := newBench(t, life())
 	s := NewService(b.settings)
 	_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
 	operationtest.Must(t, os.RemoveAll(s.Project()))
 	operationtest.Must(t, os.Symlink(outside, s.Project()))
@@ -91,17 +89,13 @@ func TestThePlanOfARollbackHasItsLines(t *testing.T) {
 	b := newBench(t, commandText("before"))
 	s := NewService(b.settings)
 	_, first, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	operationtest.WriteFiles(t, b.dir, commandText("after"))
 	if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
 		t.Fatal(err)
 	}
 	p, err := s.PlanRollback(t.Context(), first.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	files, _, err := Diff(p)
 	if err != nil || len(files) != 1 || !strings.Contains(*files[0].Unified, "-after") ||
 		!strings.Contains(*files[0].Unified, "+before") {
@@ -135,9 +129,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 				map[string]string{"project/.claude/commands/fix.md": fmt.Sprintf("drift %d\n", i)})
 		}
 		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		if i == 0 {
 			moments[0].id = done.Previous
 		}
@@ -190,9 +182,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 		}
 	}
 	ids, err := s.engine.State().IDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	name := "agentpack/state/snapshots/" + ids[2] + ".json"
 	text := b.tree("agentpack")[name]
 	operationtest.WriteFiles(t, b.dir, map[string]string{name: "{"})

@@ -20,9 +20,7 @@ import (
 func silent(t *testing.T) (address string, accepted chan net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	accepted = make(chan net.Conn, 100)
 	go func() {
@@ -42,9 +40,7 @@ func silent(t *testing.T) (address string, accepted chan net.Conn) {
 func speaking(t *testing.T, text string) (found []string) {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for _, name := range names {
 		line, err := os.ReadFile(name)
 		if err == nil && bytes.Contains(line, []byte(text)) {

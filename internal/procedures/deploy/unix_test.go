@@ -69,9 +69,7 @@ func (b *bench) limited(bytesOfFiles uint64, to string) string {
 	b.Helper()
 	text, err := json.Marshal(limitedProcess{bytesOfFiles, b.settings.Home, b.settings.UserHome, b.settings.Folder,
 		b.settings.Git.Path, b.settings.Git.Env, to})
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DEPLOY_LIMITED="+string(text))
 	var problems bytes.Buffer
@@ -118,9 +116,7 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 		}
 	}
 	_, first, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	deployed := b.withoutState()
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/m/s1/big.md": "small now\n"})
 	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {

@@ -277,9 +277,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 	name := filepath.Join(b.registry.Dir, "packages/p/metadata.yaml")
 	text := operationtest.ReadFile(t, name)
 	m, err := b.registry.readMetadata(Name{Bare: "p"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	none := strings.Replace(string(text), m.Versions[0].Checksum, `""`, 1)
 	operationtest.WriteFiles(t, b.registry.Dir, map[string]string{"packages/p/metadata.yaml": none})
 	b.same("install", `{"packages":["p"]}`, map[string]any{"failed.0.code": "AAM_INTEGRITY_ERROR", "installed": []any{}})

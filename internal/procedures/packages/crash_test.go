@@ -236,9 +236,7 @@ func (b *bench) sound() {
 		b.Error(".aam/.tmp is left")
 	}
 	lock, err := (workspace{b.settings.Project}).Lock()
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	var want, got []string
 	for name, locked := range lock.Packages {
 		want = append(want, name)
@@ -274,21 +272,15 @@ func (b *bench) sound() {
 func (b *bench) indexIsTrue() {
 	b.Helper()
 	index, err := b.registry.Index()
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	if len(index.Packages) != 4 {
 		b.Errorf("the index has %d packages", len(index.Packages))
 	}
 	for _, e := range index.Packages {
 		n, err := parseName(e.Name)
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 		m, err := b.registry.readMetadata(n)
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 		if m.latest() != e.Latest {
 			b.Errorf("the index says that %s is at %s, and its metadata %s", e.Name, e.Latest, m.latest())
 		}
@@ -312,9 +304,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	rounds := 8
 	if text := os.Getenv(roundsVariable); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		rounds = n
 	}
 	b := newCrashBench(t)

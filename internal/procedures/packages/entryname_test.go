@@ -95,17 +95,11 @@ func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 func (b *bench) published(name, version string) *Packed {
 	b.Helper()
 	n, err := parseName(name)
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	m, err := b.registry.readMetadata(n)
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	packed, err := b.registry.Archive(n, *m.findVersion(version))
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	return packed
 }
 
@@ -227,9 +221,7 @@ func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
 func unzipped(t *testing.T, archive []byte) []byte {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	var out bytes.Buffer
 	if _, err := out.ReadFrom(zip); err != nil {
 		t.Fatal(err)
@@ -361,9 +353,7 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 	} {
 		operationtest.WriteFiles(t, dir, map[string]string{"a.md": text})
 		root, err := files.OpenDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		if got := aboutFile(root, "a.md"); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}

@@ -133,9 +133,7 @@ func (b *bench) tree() map[string]string {
 			out[filepath.ToSlash(rel)] = info.Mode().String() + " " + string(text)
 			return err
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 	}
 	return out
 }
@@ -253,9 +251,7 @@ func manyPackages(b *testing.B, count int) Registry {
 	b.Helper()
 	r := Registry{Name: "dev", Dir: b.TempDir()}
 	lock, err := r.lockPublishing(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	defer lock.close()
 	for i := range count {
 		m := Metadata{

@@ -63,9 +63,7 @@ func FuzzReadManifest(f *testing.F) {
 			}
 		}
 		again, err := m.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		if _, problems, _ := readManifest(again); len(problems) > 0 {
 			t.Errorf("written and read again: %q", problems)
 		}
@@ -148,9 +146,7 @@ func TestLayoutsAreThoseOfTheOriginal(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &peer)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	b := newBench(t)
 	b.publishAllKinds()
 	var names []string

@@ -73,18 +73,14 @@ func TestPackIsReproducible(t *testing.T) {
 		"skills/look/dist/x": "x", ".aam/x": "x"})
 	operationtest.Must(t, os.Chmod(filepath.Join(dir, "skills/look/run.sh"), 0o744))
 	first, err := Pack(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	operationtest.Must(t, os.Chtimes(filepath.Join(dir, manifestName), time.Now(), time.Now().Add(-time.Hour)))
 	second, err := Pack(dir)
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("two archives of the same files differ: %v", err)
 	}
 	packed, err := Unpack(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	var got []string
 	for _, f := range packed.Files {
 		got = append(got, fmt.Sprintf("%s %v", f.Name, f.Executable))
@@ -168,9 +164,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	publish(t, r, "latest", "@s/p", "1.0.0")
 	publish(t, r, "beta", "@s/p", "1.1.0-beta.1", "other", "^1.0.0")
 	m, err := r.readMetadata(Name{"s", "p"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if diff := cmp.Diff(map[string]string{"latest": "1.0.0", "beta": "1.1.0-beta.1"}, m.DistTags); diff != "" ||
 		len(m.Versions) != 2 {
 		t.Errorf("%+v\n%s", m, diff)

@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // has holds the installed packages against what they should be.
 func (b *bench) has(want map[string]string) {
 	b.Helper()
 	installed, err := b.service.Installed()
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	got := map[string]string{}
 	for _, p := range installed {
 		got[p.Name] = p.Version
@@ -158,9 +158,7 @@ func TestConstraints(t *testing.T) {
 		check := func(versions string, want bool) {
 			for _, text := range strings.Fields(versions) {
 				v, err := parseVersion(text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, err)
 				if parsed.Admits(v) != want {
 					t.Errorf("%s admits %s: %v, want %v", constraint, text, !want, want)
 				}

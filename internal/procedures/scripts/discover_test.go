@@ -20,9 +20,7 @@ import (
 func settings(t testing.TB, dir, text string) Settings {
 	t.Helper()
 	s, err := ParseSettings([]byte(text), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return s
 }
 
@@ -251,9 +249,7 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 		"UTF-32 LE": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "UTF-32 BE": utf32.UTF32(utf32.BigEndian, utf32.UseBOM),
 	} {
 		encoded, err := e.NewEncoder().String(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{defaultFolder + "/size.ps1": encoded})
 		found, skipped := discoverAll(DefaultSettings(dir))
 		if len(found) != 1 || len(skipped) > 0 {
@@ -270,9 +266,7 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 func TestATextThatIsNoneTakesPlainWords(t *testing.T) {
 	wide, err := unicode.UTF16(unicode.LittleEndian,
 		unicode.IgnoreBOM).NewEncoder().String("param([Parameter(Mandatory)]$Name)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	got, problem := readDescription(PowerShell, []byte(wide))
 	_, takesWords := got.Schema()["properties"].(map[string]any)["args"]
 	if problem != "" || !takesWords || !strings.Contains(got.Note, "UTF-16 without a byte order mark") ||

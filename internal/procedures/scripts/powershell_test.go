@@ -10,6 +10,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func pointer(f float64) *float64 { return &f }
@@ -469,9 +471,7 @@ func FuzzPatternInTheSchema(f *testing.F) {
 			return
 		}
 		there, err := regexp2.Compile(translated, regexp2.ECMAScript|regexp2.Unicode)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		there.MatchTimeout = patternTime
 		matches, err := there.MatchString(value)
 		if err == nil && matches == p.refuses(value) {

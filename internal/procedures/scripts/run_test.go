@@ -283,9 +283,7 @@ func TestSoManyRunAtOnce(t *testing.T) {
 	first := make(chan Result, 1)
 	go func() { first <- tell(r.Run(t.Context(), found[0], nil, Hooks{})) }()
 	end, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the first one's reader
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	waited, cancel := make(chan struct{}), context.CancelFunc(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	second := make(chan Result, 1)

@@ -14,13 +14,9 @@ func TestLockWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "lock")
 	first, err := files.OpenLock(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	second, err := files.OpenLock(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	t.Cleanup(func() { _ = second.Close() })
 	operationtest.Must(t, files.Lock(t.Context(), first, true))
 	ended, end := context.WithCancel(t.Context())

@@ -55,9 +55,7 @@ func opened(t *testing.T) (dir string, d *files.Dir) {
 	t.Helper()
 	dir, _ = made(t)
 	d, err := files.OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return dir, d
 }
@@ -144,9 +142,7 @@ func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
 		})
 	}
 	f, err := files.OpenFolderUnlinked(filepath.Join(dir, "folder"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	_ = f.Close()
 }
 
@@ -197,9 +193,7 @@ func TestAnAbsoluteLinkIsJudgedByWhereItEnds(t *testing.T) {
 		operationtest.Must(t, os.Symlink(target, filepath.Join(top, name)))
 	}
 	dir, err := files.OpenDir(top)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	defer func() { _ = dir.Close() }()
 	for way, read := range map[string]func(folder string) error{
 		"read":  func(folder string) error { _, _, err := dir.Read(folder+"/a", 10); return err },
@@ -227,9 +221,7 @@ func TestAnAbsoluteLinkIsJudgedByWhereItEnds(t *testing.T) {
 func TestNothingButAFolderIsOpenedAsOne(t *testing.T) {
 	dir, _ := made(t)
 	root, err := files.OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	defer root.Close()
 	operationtest.Must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
 	operationtest.Must(t, os.Mkdir(filepath.Join(dir, "folder", "inner"), 0o700))
@@ -322,9 +314,7 @@ func TestModesAreExact(t *testing.T) {
 
 func TestATemporaryFolderIsPrivate(t *testing.T) {
 	temp, err := files.MakeTemporary(t.TempDir(), "ours-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	path, err := temp.Write("file", []byte("x"))
 	if err != nil || filepath.Dir(path) != temp.Path {
 		t.Errorf("%s, %v", path, err)

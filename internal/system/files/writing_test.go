@@ -21,9 +21,7 @@ func written(t *testing.T) (dir string, w *files.Writing) {
 	t.Helper()
 	dir, _ = made(t)
 	w, err := files.OpenWriting(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	t.Cleanup(func() { _ = w.Close() })
 	return dir, w
 }
@@ -44,9 +42,7 @@ func TestAFolderBelowKeepsToItself(t *testing.T) {
 		t.Error("Stat followed a link that leads out")
 	}
 	inner, err := d.Folder("folder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	defer inner.Close()
 	if _, err := inner.Stat("../plain"); err == nil {
 		t.Error("a folder let what is above it be seen")
@@ -199,9 +195,7 @@ func TestWhatIsMadeAndRemovedBelowAFolder(t *testing.T) {
 		}
 	}
 	inner, err := w.Folder("folder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	defer inner.Close()
 	if inner.Replace("../plain", nil, 0o600) == nil {
 		t.Error("a folder let what is above it be written")
@@ -275,9 +269,7 @@ func TestADirHasNoWayToWrite(t *testing.T) {
 	}
 	_, d := opened(t)
 	f, _, err := d.Open("plain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	defer f.Close()
 	if _, err := f.Write([]byte("x")); err == nil {
 		t.Error("a file of a Dir was written")

@@ -83,9 +83,7 @@ func startDeploying(t *testing.T, dir, times string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "DEPLOY_UNTIL_KILLED="+dir, "DEPLOY_TIMES="+times)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	operationtest.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "begun\n" {
 		t.Fatal(line, err)
@@ -128,9 +126,7 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 	t.Helper()
 	e := NewEngine(filepath.Join(dir, "agentpack"), time.Now)
 	said, err := e.mend(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	root := filepath.Join(dir, "project", ".claude", "commands")
 	files := map[string]string{}
 	for name, text := range operationtest.ReadFiles(t, filepath.Join(dir, "project")) {
@@ -142,9 +138,7 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 		}
 	}
 	last, err := e.state.Last()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if files["other.md"] != "a person's" {
 		t.Errorf("a person's file: %q", files["other.md"])
 	}

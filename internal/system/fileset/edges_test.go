@@ -277,9 +277,7 @@ func TestWhatIsStagedTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := files.OpenWriting(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	defer func() { _ = root.Close() }()
 	tree := Tree{"a/b.md": TreeFile{Content: Bytes([]byte("b"))},
 		"run.sh": TreeFile{Content: Bytes([]byte("r")), Executable: true}}

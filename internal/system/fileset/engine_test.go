@@ -62,23 +62,17 @@ func (m *machine) want(commands map[string]string) *Desired {
 func (m *machine) plan(commands map[string]string) *Plan {
 	m.t.Helper()
 	p, err := m.engine().Plan(m.t.Context(), m.want(commands))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return p
 }
 
 func (m *machine) deploy(commands map[string]string) *Done {
 	m.t.Helper()
 	_, done, err := m.engine().Apply(m.t.Context(), m.want(commands), Approval{Adopt: true})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	if done == nil { // nothing to do: the last one is current
 		last, err := m.state.Last()
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		operationtest.Must(m.t, err)
 		return &Done{Snapshot: last}
 	}
 	if len(done.Changed) > 0 {
@@ -90,9 +84,7 @@ func (m *machine) deploy(commands map[string]string) *Done {
 func (m *machine) rollback(id string) *Done {
 	m.t.Helper()
 	done, _, err := m.engine().Rollback(m.t.Context(), id, m.reach(), "")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return done
 }
 
@@ -385,9 +377,7 @@ func treeOf(t testing.TB, dir string) map[string]string {
 		out[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return out
 }
 

@@ -110,9 +110,7 @@ func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
 	m.deploy(map[string]string{"a.md": "2", "mine.md": "theirs", "c.md": "2"})
 	before := m.tree()
 	p, err := m.engine().PlanRollback(t.Context(), first.ID, m.reach())
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if got := describePlan(
 		p); got != "update a.md managed_update, create b.md, delete c.md, update mine.md managed_update" ||
 		p.Summary() != (Summary{1, 2, 1}) {
@@ -141,9 +139,7 @@ func (m *machine) prune(keep int) (left []string) {
 	p := pruning{state: m.state}
 	operationtest.Must(m.t, p.removeSnapshots(keep))
 	left, err := m.state.IDs()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return left
 }
 
@@ -264,9 +260,7 @@ func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
 		},
 		"deployed by a version that noted less": func(m *machine) {
 			ids, err := m.state.IDs()
-			if err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, err)
 			for i, id := range ids {
 				file := filepath.Join(m.state.dir, "snapshots", id+".json")
 				text, err := os.ReadFile(file)

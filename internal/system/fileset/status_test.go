@@ -21,9 +21,7 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	kinds := func(d *Desired) map[string]DriftKind {
 		t.Helper()
 		list, _, err := m.engine().Status(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		out := map[string]DriftKind{}
 		for _, item := range list {
 			rel, _ := filepath.Rel(root, item.Path)
@@ -62,9 +60,7 @@ func TestDriftThatBecameWhatIsWantedIsNoneAfterTheNextDeployment(t *testing.T) {
 	drift := func() []Drift {
 		t.Helper()
 		list, _, err := m.engine().Status(t.Context(), wanted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		return list
 	}
 	if list := drift(); len(list) != 1 {
@@ -97,9 +93,7 @@ func (m *machine) wantOf(module string, commands map[string]string) *Desired {
 func (m *machine) apply(d *Desired) *Plan {
 	m.t.Helper()
 	p, _, err := m.engine().Apply(m.t.Context(), d, Approval{})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return p
 }
 

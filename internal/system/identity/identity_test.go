@@ -48,13 +48,9 @@ func newRig(t *testing.T, change func(*identity.Settings)) *rig {
 func (r *rig) code(t *testing.T, f identity.Flow) string {
 	t.Helper()
 	address, err := r.asks.Begin(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	resp, err := http.DefaultTransport.RoundTrip(request(t, address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	_ = resp.Body.Close()
 	back, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil || !strings.HasPrefix(back.String(), redirect+"gitea?") || back.Query().Get("state") != f.State {
@@ -66,18 +62,14 @@ func (r *rig) code(t *testing.T, f identity.Flow) string {
 func request(t *testing.T, address string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return req
 }
 
 func flow(t *testing.T) identity.Flow {
 	t.Helper()
 	f, err := identity.NewFlow(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return f
 }
 
@@ -266,9 +258,7 @@ func TestTheProviderIsTheOnlyHostThatIsAsked(t *testing.T) {
 	r.Does(fakeoidc.Wrong{Issuer: far}) // its other addresses are of 127.0.0.1, which is not configured
 	f := flow(t)
 	address, err := asks.Begin(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if _, _, err = asks.Finish(t.Context(), f, "code"); fault.CodeOf(err) != fault.UpstreamError ||
 		!strings.Contains(err.Error(), "CLAUDEOPS_SIGN_IN_GITEA_HOSTS") {
 		t.Errorf("%s: %v", address, err)

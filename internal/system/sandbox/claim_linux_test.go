@@ -31,9 +31,7 @@ func testUsers(t *testing.T, count int) Users {
 func mustClaim(t *testing.T, u Users) *Claim {
 	t.Helper()
 	c, err := u.Claim()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -187,9 +185,7 @@ echo ready; exec sleep 1000
 	cmd := exec.Command("/bin/sh", "-c", script, folder)                                                                          //nolint:noctx // it is killed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(a.UID), Gid: uint32(a.GID)}, Setsid: true} //nolint:gosec // more than 0
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, cmd.Start())
 	if n, err := out.Read(make([]byte, 5)); n != 5 || err != nil {
 		t.Fatalf("it said %d bytes, %v", n, err)
@@ -283,9 +279,7 @@ func TestFilesAreThoseOfTheAccount(t *testing.T) {
 	a := &Account{Name: "agent", UID: agentID, GID: agentID}
 	owner := func(path string) (int, int) {
 		info, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := info.Sys().(*syscall.Stat_t)
 		return int(s.Uid), int(s.Gid)
 	}

@@ -114,9 +114,7 @@ func TestTheStrongestBoundaryThatHoldsIsChosen(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got, _, _ := strings.Cut(b.String(), ", lacking"); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -148,17 +146,13 @@ func TestLandlockOfRootLacksAUser(t *testing.T) {
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
 func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, dir := range []string{"a/b/secret", "a/c", "d"} {
 		must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
@@ -199,9 +193,7 @@ func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 
 func TestCarvingIsBounded(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range mostPaths + 10 {
 		must(t, os.WriteFile(filepath.Join(root, fmt.Sprint("f", i)), nil, 0o600))
 	}

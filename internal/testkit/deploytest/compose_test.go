@@ -146,9 +146,7 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 	}
 	// The example sets the values that apply without it.
 	with, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	without := composed(t)
 	for name, service := range with.Services {
 		if !maps.Equal(service.Environment, without.Services[name].Environment) ||

@@ -31,9 +31,7 @@ func read(t *testing.T, name string) string {
 func stages(t *testing.T) (build, cli, final deploytest.Stage) {
 	t.Helper()
 	all, err := deploytest.ParseDockerfile(read(t, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if len(all) != 3 || all[0].Name != "build" || all[1].Name != "cli" {
 		t.Fatalf("the stages are %+v", all)
 	}
@@ -44,9 +42,7 @@ func stages(t *testing.T) (build, cli, final deploytest.Stage) {
 func composed(t *testing.T) deploytest.Compose {
 	t.Helper()
 	c, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return c
 }
 
@@ -94,9 +90,7 @@ func TestADockerfileIsRead(t *testing.T) {
 	all, err := deploytest.ParseDockerfile(
 		"ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n",
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if len(all) != 2 || all[0].Base != "x:1" || all[0].Name != "one" || all[0].Last("RUN").Args != "a && b" {
 		t.Fatalf("got %+v", all)
 	}
@@ -333,9 +327,7 @@ func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(top)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".go") && ignored(e.Name()) {
 			t.Errorf("%s is source, and .dockerignore keeps it out", e.Name())

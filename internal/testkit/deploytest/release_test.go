@@ -26,9 +26,7 @@ import (
 func schema(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return compiled
 }
 
@@ -36,13 +34,9 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 func asJSON(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return out
 }
 
@@ -131,9 +125,7 @@ func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 	cmd := exec.Command("sed", "-f", filepath.Join("deploy", "packages", "dockerfile.sed"), "Dockerfile")
 	cmd.Dir = top
 	text, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	all, err := deploytest.ParseDockerfile(string(text))
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%d stages, %v:\n%s", len(all), err, text)
@@ -164,9 +156,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 	var files []string
 	for _, folder := range []string{".github", ".gitea"} {
 		found, err := filepath.Glob(filepath.Join(top, folder, "workflows", "*.yml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		files = append(files, found...)
 	}
 	if len(files) != 4 {
@@ -206,9 +196,7 @@ func TestManifestsOfKubernetesAreValid(t *testing.T) {
 			continue
 		}
 		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		decoder := yaml.NewDecoder(f)
 		for {
 			var manifest any
@@ -315,9 +303,7 @@ func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
 				operationtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 			}
 			script, err := filepath.Abs(filepath.Join(top, "deploy", "packages", "release.sh"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, err)
 			cmd := exec.Command("bash", script, c.tag)
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()

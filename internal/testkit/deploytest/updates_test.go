@@ -136,9 +136,7 @@ func TestTheLibraryOfCIsTheOneThatSQLiteNames(t *testing.T) {
 		t.Fatalf("%v: %q", err, out)
 	}
 	named, err := exec.Command("go", "mod", "edit", "-json", file).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	var sqlite struct {
 		Require []struct{ Path, Version string }
 	}
