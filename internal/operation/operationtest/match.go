@@ -241,3 +241,13 @@ type nobody struct{}
 func (nobody) Record(context.Context, record.Attempt, *record.Proposal, ...record.Notice) error {
 	return nil
 }
+
+// Judged compares what a kind of files says of a file with what its first problem should say, and where (0 for no
+// place); says is "" for a sound file.
+func Judged(t testing.TB, about string, problems []gitprovider.FileProblem, says string, line, column int) {
+	t.Helper()
+	if says == "" && len(problems) > 0 || says != "" && (len(problems) == 0 ||
+		!strings.Contains(problems[0].Message, says) || problems[0].Line != line || problems[0].Column != column) {
+		t.Errorf("%s: %+v, want %q at %d:%d", about, problems, says, line, column)
+	}
+}

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
@@ -26,6 +24,8 @@ const waits = 30 * time.Second
 // tool.
 func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
+	kinds := operationtest.Special()
+	kinds["a folder"] = func(name string) error { return os.Mkdir(name, 0o755) }
 	for _, c := range []struct{ at, tool, arguments, says string }{
 		{"project/.fractary/config.json", "config_get", `{"key":"x"}`, "CONFIG_ERROR"},
 		{"project/.fractary/config.yaml", "agent_list", `{}`, "CONFIG_ERROR"},
@@ -49,8 +49,8 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 		{"home/.fractary/cache/claudeops/files", "cache_stats", `{}`, "PERMISSION_DENIED"},
 		{"home/.fractary/cache/web.json", "plugin_search", `{"query":"x"}`, ""},
 	} {
-		for _, kind := range []string{"pipe", "folder", "device"} {
-			about := c.at + " as a " + kind
+		for kind, make := range kinds {
+			about := c.at + " as " + kind
 			b := newBench(t, map[string]string{".fractary/x": "",
 				".fractary/agents/mine/agent.yaml": agentYAML("mine", "1.0.0")}, map[string]string{
 				".fractary/config.json":                  `{"registries":[{"name":"r","url":"../r"},{"name":"web","url":"http://127.0.0.1:1/x"}]}`,
@@ -61,24 +61,13 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 			name := strings.Replace(strings.Replace(c.at, "project/", b.settings.Project+"/", 1), "home/", b.settings.Home+"/",
 				1)
 			isFolder := !strings.Contains(filepath.Base(name)[1:], ".") && filepath.Base(name) != "files"
-			if kind == "folder" && isFolder {
+			if kind == "a folder" && isFolder {
 				continue
 			}
-			operationtest.Must(t, os.RemoveAll(name))
-			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
-			var err error
-			switch kind {
-			case "pipe":
-				err = unix.Mkfifo(name, 0o600)
-			case "folder":
-				err = os.Mkdir(name, 0o755)
-			case "device":
-				err = os.Symlink("/dev/zero", name)
-			}
-			operationtest.Must(t, err)
+			operationtest.Must(t, os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), make(name))
 			operationtest.InTime(t, waits, about, func() {
 				text, err := json.Marshal(b.ask(c.tool, c.arguments))
-				if says := c.says; err != nil || kind == "pipe" && !strings.Contains(string(text), says) {
+				if says := c.says; err != nil || kind == "a named pipe" && !strings.Contains(string(text), says) {
 					t.Errorf("%s: %s, want %q", about, text, says)
 				}
 			})

@@ -55,6 +55,14 @@ func testGit(t *testing.T) *Git {
 	return newGit(gitProgram(t), t.TempDir(), t.TempDir(), gitEnv())
 }
 
+// folderOf is the folder with the files of a commit.
+func folderOf(t *testing.T, g *Git, s *GitSource, commit string) string {
+	t.Helper()
+	folder, err := g.Folder(t.Context(), s, commit)
+	operationtest.Must(t, err)
+	return folder
+}
+
 func cached(t *testing.T, g *Git) (names []string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(g.cache, "*", "*"))
@@ -160,9 +168,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 	g.now = func() time.Time { return clock }
 	var folders []string
 	for i := range 3 {
-		folder, err := g.Folder(t.Context(), s, commits[i])
-		operationtest.Must(t, err)
-		folders = append(folders, folder)
+		folders = append(folders, folderOf(t, g, s, commits[i]))
 	}
 	if _, err := g.Folder(t.Context(), s, commits[3]); codeOf(err) != GitFailed ||
 		!strings.Contains(err.Error(), "all of it was used in the last 15 minutes") {
@@ -174,18 +180,12 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 	for i, ago := range map[int]time.Duration{0: time.Hour, 1: 3 * time.Hour, 2: 2 * time.Hour} {
 		operationtest.Must(t, os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)))
 	}
-	if _, err := g.Folder(t.Context(), s, commits[3]); err != nil {
-		t.Fatal(err)
-	}
+	folderOf(t, g, s, commits[3])
 	if fileset.Exists(folders[1]) || !fileset.Exists(folders[0]) || !fileset.Exists(folders[2]) {
 		t.Errorf("the one that was used least recently goes: %v", cached(t, g))
 	}
-	if _, err := g.Folder(t.Context(), s, commits[0]); err != nil { // is used now
-		t.Fatal(err)
-	}
-	if _, err := g.Folder(t.Context(), s, commits[4]); err != nil {
-		t.Fatal(err)
-	}
+	folderOf(t, g, s, commits[0]) // is used now
+	folderOf(t, g, s, commits[4])
 	if !fileset.Exists(folders[0]) || fileset.Exists(folders[2]) {
 		t.Errorf("the next: %v", cached(t, g))
 	}
@@ -204,9 +204,7 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 		operationtest.WriteFiles(t, filepath.Join(g.cache, name), map[string]string{"files/x": "x"})
 		operationtest.Must(t, os.Chtimes(filepath.Join(g.cache, name), at, at))
 	}
-	if _, err := g.Folder(t.Context(), s, commit); err != nil {
-		t.Fatal(err)
-	}
+	folderOf(t, g, s, commit)
 	for name, want := range map[string]bool{"aa/.new-1": false, "aa/.new-2": true, ".checkout-1": false,
 		".checkout-2": true} {
 		if fileset.Exists(filepath.Join(g.cache, name)) != want {

@@ -534,14 +534,7 @@ func TestOnlyASoundConfigurationMayBeProposed(t *testing.T) {
 		"no profile":          {configName, "version: 1\n", "default", 0},
 		"a wrong target":      {configName, sound + "targets: {emacs: {}}\n", "emacs", 0},
 	} {
-		problems := FileKind().Validate(c.path, "", c.content)
-		switch {
-		case c.says == "" && len(problems) > 0:
-			t.Errorf("%s: %v", name, problems)
-		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) ||
-			problems[0].Line != c.line):
-			t.Errorf("%s: %+v", name, problems)
-		}
+		operationtest.Judged(t, name, FileKind().Validate(c.path, "", c.content), c.says, c.line, 0)
 	}
 }
 

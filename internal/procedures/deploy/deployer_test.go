@@ -181,9 +181,7 @@ func TestAMergeThatWouldReplaceAPersonsFileWaits(t *testing.T) {
 	if list, err := w.deploying().Snapshots(1); err != nil || len(list) != 0 {
 		t.Errorf("something was deployed: %v, %v", list, err)
 	}
-	if _, _, err := w.deploying().Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, w.deploying(), fileset.Approval{Adopt: true})
 	w.sees("two", "", "refused conflict", "done")
 }
 

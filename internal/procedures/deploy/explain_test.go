@@ -259,9 +259,7 @@ func (f *forge) preview(commit string) (Preview, error) {
 func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	if _, _, err := f.service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, f.service, fileset.Approval{})
 	operationtest.WriteFiles(t, f.dir, map[string]string{"project/AGENTS.md": "a person's\n"})
 	head := f.commit("proposal", map[string]string{
 		"modules/fix.md": "---\ndescription: Fix\n---\nFix it well.\n", "modules/rules/AGENTS.md": "# Rules\n",
@@ -332,9 +330,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	operationtest.WriteFiles(t, repo,
 		map[string]string{configName: "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {claude_code: {}}\n" +
 			"modules: [{id: far, type: command, tags: [base], source: {git: {url: '" + url + "', subdir: fix.md}}}]\n"})
-	if _, _, err := f.service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, f.service, fileset.Approval{})
 	git(t, module, "checkout", "-q", "-b", "proposal")
 	operationtest.WriteFiles(t, module, map[string]string{"fix.md": "---\ndescription: d\n---\ntwo\n"})
 	git(t, module, "commit", "-q", "-am", "x")

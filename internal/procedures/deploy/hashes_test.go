@@ -70,9 +70,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) } // so that the files of the test count as settled
 	service := NewService(b.settings)
-	if _, _, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, service, fileset.Approval{})
 	if got := changesOf(t, service); got != nil {
 		t.Fatalf("%v", got)
 	}
@@ -121,9 +119,7 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	b := newBench(t, manyFiles())
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) }
-	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, NewService(b.settings), fileset.Approval{})
 	if got := changesOf(t, NewService(b.settings)); got != nil {
 		t.Fatalf("%v", got)
 	}
@@ -274,9 +270,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			// so that the files of the test count as settled
 			b.settings.Now = func() time.Time { return time.Now().Add(time.Hour) }
 			service := NewService(b.settings)
-			if _, _, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-				t.Fatal(err)
-			}
+			apply(t, service, fileset.Approval{})
 			for range 3 {
 				if got := planned(t, service.Plan); len(got) > 0 {
 					t.Fatalf("%v", got)

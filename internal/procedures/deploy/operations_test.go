@@ -54,6 +54,14 @@ func newBench(t testing.TB, files map[string]string) *bench {
 	}
 }
 
+// apply deploys what the repository has, and returns what was done.
+func apply(t *testing.T, s *Service, approval fileset.Approval) *fileset.Done {
+	t.Helper()
+	_, done, err := s.Apply(t.Context(), Request{}, approval, false)
+	operationtest.Must(t, err)
+	return done
+}
+
 func (b *bench) toolset() operation.Toolset {
 	service := NewService(b.settings)
 	return Toolset("1.2.3", operationtest.Kernel(b, b.authority, b), func() *Service { return service }, b.propose)

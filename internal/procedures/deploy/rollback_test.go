@@ -22,17 +22,10 @@ func TestARollbackOfTheUsersFolders(t *testing.T) {
 	here := NewService(b.settings)
 	b.settings.Folder = filepath.Join(b.dir, "other")
 	there := NewService(b.settings)
-	apply := func(s *Service) *fileset.Done {
-		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-		if err != nil || done == nil {
-			t.Fatal(err)
-		}
-		return done
-	}
-	first := apply(here)
-	apply(there)
+	first := apply(t, here, fileset.Approval{})
+	apply(t, there, fileset.Approval{})
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/modules/a/AGENTS.md": "# Newer rules\n"})
-	apply(there)
+	apply(t, there, fileset.Approval{})
 	before := b.tree("project")
 	if _, _, err := there.Rollback(t.Context(), first.ID, ""); err != nil {
 		t.Fatal(err)
@@ -50,8 +43,7 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, life())
 	s := NewService(b.settings)
-	_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-	operationtest.Must(t, err)
+	done := apply(t, s, fileset.Approval{})
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
 	operationtest.Must(t, os.RemoveAll(s.Project()))
 	operationtest.Must(t, os.Symlink(outside, s.Project()))
@@ -88,12 +80,9 @@ func TestThePlanOfARollbackHasItsLines(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, commandText("before"))
 	s := NewService(b.settings)
-	_, first, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-	operationtest.Must(t, err)
+	first := apply(t, s, fileset.Approval{})
 	operationtest.WriteFiles(t, b.dir, commandText("after"))
-	if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, s, fileset.Approval{})
 	p, err := s.PlanRollback(t.Context(), first.ID)
 	operationtest.Must(t, err)
 	files, _, err := Diff(p)
@@ -128,8 +117,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 			operationtest.WriteFiles(t, b.dir,
 				map[string]string{"project/.claude/commands/fix.md": fmt.Sprintf("drift %d\n", i)})
 		}
-		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
-		operationtest.Must(t, err)
+		done := apply(t, s, fileset.Approval{Adopt: true})
 		if i == 0 {
 			moments[0].id = done.Previous
 		}
@@ -177,9 +165,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 	s := NewService(b.settings)
 	for i := range 3 {
 		operationtest.WriteFiles(t, b.dir, commandText(fmt.Sprint(i)))
-		if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-			t.Fatal(err)
-		}
+		apply(t, s, fileset.Approval{})
 	}
 	ids, err := s.engine.State().IDs()
 	operationtest.Must(t, err)

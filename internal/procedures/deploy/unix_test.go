@@ -115,13 +115,10 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 			t.Fatalf("%d bytes: something was changed (-before +after):\n%s", limit, diff)
 		}
 	}
-	_, first, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
-	operationtest.Must(t, err)
+	first := apply(t, NewService(b.settings), fileset.Approval{Adopt: true})
 	deployed := b.withoutState()
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/m/s1/big.md": "small now\n"})
-	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, NewService(b.settings), fileset.Approval{})
 	before = b.withoutState()
 	for _, limit := range []uint64{0, 4 << 10, 100 << 10, 199 << 10} {
 		said := b.limited(limit, first.ID)
@@ -150,15 +147,6 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 	}
 }
 
-// strange are things that may lie where a file or a folder is read. Package files tests all kinds; here it is which
-// files are read by it.
-func strange() map[string]func(name string) error {
-	return map[string]func(name string) error{
-		"a named pipe": func(name string) error { return unix.Mkfifo(name, 0o600) },
-		"a device":     func(name string) error { return os.Symlink("/dev/zero", name) },
-	}
-}
-
 // Whatever lies where a file is read, every call ends at once, and says what is wrong, or leaves the file out with a
 // warning.
 func TestNoFileIsWaitedFor(t *testing.T) {
@@ -181,12 +169,10 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 		"project/.git/config":                                           "",
 		"project/.git/HEAD":                                             "",
 	} {
-		for kind, make := range strange() {
+		for kind, make := range operationtest.Special() {
 			b := newBench(t, life())
 			name := filepath.Join(b.dir, filepath.FromSlash(file))
-			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
-			_ = os.Remove(name)
-			operationtest.Must(t, make(name))
+			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700), os.RemoveAll(name), make(name))
 			for tool, arguments := range map[string]string{ToolPlan: `{}`, ToolDiff: `{}`, ToolStatus: `{}`, ToolDoctor: `{}`,
 				ToolApply: `{"yes":true,"dry_run":true}`} {
 				out := b.askInTime(file+", "+kind, tool, arguments)
@@ -217,7 +203,7 @@ func (b *bench) askInTime(what, tool, arguments string) (out Envelope[map[string
 // The same for what deployments remember: a snapshot, a kept content, the configuration that a person names.
 func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	for kind, make := range strange() {
+	for kind, make := range operationtest.Special() {
 		b := newBench(t, life())
 		first, _ := b.mustOK(ToolApply, `{"yes":true}`)["snapshot_id"].(string)
 		second, _ := b.mustOK(ToolApply, `{"yes":true,"profile":"more"}`)["snapshot_id"].(string)
@@ -254,7 +240,7 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 
 func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	for kind, make := range strange() {
+	for kind, make := range operationtest.Special() {
 		for _, inside := range []string{"", "ask.md"} {
 			b := newBench(t, nil)
 			url, commit := b.private("far")

@@ -4,21 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
-
-// special are the makers of what can lie where a file is expected. Package files tests all kinds; here it is which
-// files are read by it.
-func special() map[string]func(t *testing.T, name string) {
-	return map[string]func(t *testing.T, name string){
-		"a named pipe":       func(t *testing.T, name string) { operationtest.Must(t, syscall.Mkfifo(name, 0o600)) },
-		"a link to a device": func(t *testing.T, name string) { operationtest.Must(t, os.Symlink("/dev/zero", name)) },
-	}
-}
 
 // within is the answer of a call that waits for nothing.
 func (b *bench) within(tool, arguments string) (text string) {
@@ -58,15 +48,14 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 		"CLAUDE.md":           {tool: "install", arguments: `{"packages":["p"]}`, says: "CLAUDE.md"},
 	} {
 		name, _, _ = strings.Cut(name, " ")
-		for kind, make := range special() {
+		for kind, make := range operationtest.Special() {
 			t.Run(c.tool+" "+name+" "+kind, func(t *testing.T) {
 				b := newBench(t)
 				b.full("p", "1.0.0", "")
 				b.put(manifestName, manifestOf("mine", "1.0.0"))
 				b.put("skills/look/SKILL.md", "x")
 				path := filepath.Join(b.settings.Project, name)
-				operationtest.Must(t, os.RemoveAll(path))
-				make(t, path)
+				operationtest.Must(t, os.RemoveAll(path), make(path))
 				text := b.within(c.tool, c.arguments)
 				says := c.says
 				if says == "" {
@@ -88,15 +77,13 @@ func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".claude/skills/pdf/SKILL.md", ".aam/packages/p/skills/pdf/SKILL.md",
 		".aam/packages/p/aam.yaml", ".aam/packages/p", ".aam/.tmp/transaction.json", ".claude/skills/pdf"} {
-		for kind, make := range special() {
+		for kind, make := range operationtest.Special() {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				b := newBench(t)
 				b.full("p", "1.0.0", "")
 				b.same("install", `{"packages":["p"]}`, map[string]any{"installed.0.name": "p"})
 				path := filepath.Join(b.settings.Project, name)
-				operationtest.Must(t, os.RemoveAll(path))
-				operationtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o750))
-				make(t, path)
+				operationtest.Must(t, os.RemoveAll(path), os.MkdirAll(filepath.Dir(path), 0o750), make(path))
 				for _, call := range [][2]string{{"doctor", `{}`}, {"list", `{}`}, {"info", `{"package_name":"p"}`},
 					{"install", `{"packages":["p"],"force":true}`}, {"uninstall", `{"package_name":"p"}`}} {
 					b.within(call[0], call[1])
