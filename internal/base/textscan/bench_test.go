@@ -211,25 +211,3 @@ func BenchmarkLoadRules(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkRedact(b *testing.B) {
-	s := NewScanner([]string{fakeToken(), fakeGitHub()})
-	line := "GET https://git.example.com/api/v1/repos/joe/home-cluster/pulls?state=open&limit=50%20 failed: 502"
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Redact(line)
-	}
-}
-
-func BenchmarkHidden(b *testing.B) {
-	for _, size := range []int{4096, 1 << 20} {
-		text := prose(size)
-		b.Run(map[int]string{4096: "4 KB", 1 << 20: "1 MiB"}[size], func(b *testing.B) {
-			b.SetBytes(int64(size))
-			b.ReportAllocs()
-			for b.Loop() {
-				Hidden(text)
-			}
-		})
-	}
-}
