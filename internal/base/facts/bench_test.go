@@ -1,12 +1,12 @@
 package facts_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/base/facts"
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // benchSize is the size of the texts that are read, in bytes.
@@ -45,7 +45,10 @@ func guides(b *testing.B) string {
 	var prose strings.Builder
 	for prose.Len() < benchSize {
 		for _, name := range docs {
-			text := operationtest.ReadFile(b, name)
+			text, err := os.ReadFile(name)
+			if err != nil {
+				b.Fatal(err)
+			}
 			prose.Write(text)
 		}
 	}

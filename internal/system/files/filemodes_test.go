@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
@@ -21,14 +20,14 @@ func place(t *testing.T) (folder, file string) {
 	chmod(t, dir, 0o755)
 	folder = filepath.Join(dir, "state")
 	file = filepath.Join(folder, "mark.key")
-	operationtest.Must(t, os.Mkdir(folder, 0o700))
-	operationtest.Must(t, os.WriteFile(file, []byte("x"), 0o600))
+	must(t, os.Mkdir(folder, 0o700))
+	must(t, os.WriteFile(file, []byte("x"), 0o600))
 	return folder, file
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	operationtest.Must(t, os.Chmod(path, mode))
+	must(t, os.Chmod(path, mode))
 }
 
 func TestWhatAnotherUserCouldChange(t *testing.T) {
@@ -98,7 +97,7 @@ func TestWhatIsInAFolderAndBehindALink(t *testing.T) {
 		t.Errorf("the folder alone: %v", got)
 	}
 	link := filepath.Join(t.TempDir(), "policy.yaml")
-	operationtest.Must(t, os.Symlink(file, link))
+	must(t, os.Symlink(file, link))
 	if got := files.FindModeProblems(anybody, []files.ModeSubject{{What: "the policy", Path: link}}); len(got) != 1 ||
 		got[0].Path != file {
 		t.Errorf("behind a link: %v", got)

@@ -14,38 +14,43 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
 )
 
 // within fails if f takes longer than a call that waits for nothing could, on any machine.
 func within(t *testing.T, f func()) {
 	t.Helper()
-	operationtest.InTime(t, time.Minute, t.Name(), f)
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("it waits")
+	}
 }
 
 func made(t *testing.T) (dir string, root *os.Root) {
 	t.Helper()
 	top := t.TempDir()
 	dir = filepath.Join(top, "root")
-	operationtest.Must(t, os.Mkdir(dir, 0o700))
-	operationtest.Must(t, os.WriteFile(filepath.Join(top, "outside"), []byte("secret"), 0o600))
-	operationtest.Must(t, os.WriteFile(filepath.Join(dir, "plain"), []byte("0123456789"), 0o600))
-	operationtest.Must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
-	operationtest.Must(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(top, "outside"), []byte("secret"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "plain"), []byte("0123456789"), 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	must(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	for link, to := range map[string]string{
 		"inside": "plain", "out": "../outside", "absolute": filepath.Join(top, "outside"), "to-pipe": "pipe",
 		"device": "/dev/zero", "dangling": "nothing", "loop": "loop",
 	} {
-		operationtest.Must(t, os.Symlink(to, filepath.Join(dir, link)))
+		must(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	operationtest.Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	t.Chdir(dir) // the path of a socket is short
-	operationtest.Must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: "socket"}))
+	must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: "socket"}))
 	root, err = os.OpenRoot(dir)
-	operationtest.Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { _ = root.Close() })
 	return dir, root
 }
@@ -55,7 +60,7 @@ func opened(t *testing.T) (dir string, d *files.Dir) {
 	t.Helper()
 	dir, _ = made(t)
 	d, err := files.OpenDir(dir)
-	operationtest.Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return dir, d
 }
@@ -117,7 +122,7 @@ func TestWhatIsReadAtAPath(t *testing.T) {
 
 func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
 	dir, _ := made(t)
-	operationtest.Must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
 	for name, want := range map[string]error{
 		"plain": nil, "to-folder/../plain": nil, "inside": files.ErrNotRegular, "out": files.ErrNotRegular,
 		"absolute": files.ErrNotRegular, "folder": files.ErrNotRegular,
@@ -142,16 +147,16 @@ func TestWhatIsReadAtAPathThatIsNoLink(t *testing.T) {
 		})
 	}
 	f, err := files.OpenFolderUnlinked(filepath.Join(dir, "folder"))
-	operationtest.Must(t, err)
+	must(t, err)
 	_ = f.Close()
 }
 
 func TestFoldersThatAreListed(t *testing.T) {
 	dir, d := opened(t)
 	for _, name := range []string{"c", "a", "b"} {
-		operationtest.Must(t, os.Mkdir(filepath.Join(dir, "folder", name), 0o700))
+		must(t, os.Mkdir(filepath.Join(dir, "folder", name), 0o700))
 	}
-	operationtest.Must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
 	for _, c := range []struct {
 		name     string
 		limit    int
@@ -186,14 +191,14 @@ func TestAnAbsoluteLinkIsJudgedByWhereItEnds(t *testing.T) {
 	t.Parallel()
 	top, outside := t.TempDir(), t.TempDir()
 	for _, dir := range []string{top, outside} {
-		operationtest.Must(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
-		operationtest.Must(t, os.WriteFile(filepath.Join(dir, "real", "a"), []byte("text"), 0o600))
+		must(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, "real", "a"), []byte("text"), 0o600))
 	}
 	for name, target := range map[string]string{"in": filepath.Join(top, "real"), "out": filepath.Join(outside, "real")} {
-		operationtest.Must(t, os.Symlink(target, filepath.Join(top, name)))
+		must(t, os.Symlink(target, filepath.Join(top, name)))
 	}
 	dir, err := files.OpenDir(top)
-	operationtest.Must(t, err)
+	must(t, err)
 	defer func() { _ = dir.Close() }()
 	for way, read := range map[string]func(folder string) error{
 		"read":  func(folder string) error { _, _, err := dir.Read(folder+"/a", 10); return err },
@@ -221,10 +226,10 @@ func TestAnAbsoluteLinkIsJudgedByWhereItEnds(t *testing.T) {
 func TestNothingButAFolderIsOpenedAsOne(t *testing.T) {
 	dir, _ := made(t)
 	root, err := files.OpenDir(dir)
-	operationtest.Must(t, err)
+	must(t, err)
 	defer root.Close()
-	operationtest.Must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
-	operationtest.Must(t, os.Mkdir(filepath.Join(dir, "folder", "inner"), 0o700))
+	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must(t, os.Mkdir(filepath.Join(dir, "folder", "inner"), 0o700))
 	for name, want := range map[string]error{"pipe": files.ErrNotFolder, "to-pipe": files.ErrNotFolder,
 		"plain": files.ErrNotFolder, "nothing": fs.ErrNotExist, "out": nil, "socket": nil, "device": nil, "dangling": nil,
 		"loop": nil, "": nil} {
@@ -292,7 +297,7 @@ func TestModesAreExact(t *testing.T) {
 	old := unix.Umask(0o077)
 	t.Cleanup(func() { unix.Umask(old) })
 	shared := filepath.Join(dir, "shared")
-	operationtest.Must(t, files.Mkdir(shared, 0o750), files.Create(filepath.Join(shared, "file"), []byte("x"), 0o640),
+	must(t, files.Mkdir(shared, 0o750), files.Create(filepath.Join(shared, "file"), []byte("x"), 0o640),
 		files.Replace(filepath.Join(shared, "other"), nil, 0o644))
 	for name, want := range map[string]fs.FileMode{"": fs.ModeDir | 0o750, "file": 0o640, "other": 0o644} {
 		if info, err := files.Stat(filepath.Join(shared, name)); err != nil || info.Mode() != want {
@@ -314,7 +319,7 @@ func TestModesAreExact(t *testing.T) {
 
 func TestATemporaryFolderIsPrivate(t *testing.T) {
 	temp, err := files.MakeTemporary(t.TempDir(), "ours-")
-	operationtest.Must(t, err)
+	must(t, err)
 	path, err := temp.Write("file", []byte("x"))
 	if err != nil || filepath.Dir(path) != temp.Path {
 		t.Errorf("%s, %v", path, err)
@@ -335,7 +340,7 @@ func TestATemporaryFolderIsPrivate(t *testing.T) {
 func TestPathsWithoutLinks(t *testing.T) {
 	dir, _ := made(t)
 	dir = files.Resolve(dir)
-	operationtest.Must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
+	must(t, os.Symlink("folder", filepath.Join(dir, "to-folder")))
 	for path, want := range map[string]string{
 		"plain": "plain", "inside": "plain", "to-folder/x/y": "folder/x/y", "to-folder/../plain": "plain",
 		"nothing/x": "nothing/x", "dangling": "dangling", "out": "../outside", "loop": "loop",
@@ -349,7 +354,7 @@ func TestPathsWithoutLinks(t *testing.T) {
 func TestPatternsCountBelowTheFolderOnly(t *testing.T) {
 	top := filepath.Join(t.TempDir(), `odd[x]*\`)
 	for _, name := range []string{"a/one.git", "b/two", "a.git"} {
-		operationtest.Must(t, os.MkdirAll(filepath.Join(top, name), 0o700))
+		must(t, os.MkdirAll(filepath.Join(top, name), 0o700))
 	}
 	if got := files.Glob(top, "*/*.git"); !slices.Equal(got, []string{filepath.Join(top, "a", "one.git")}) {
 		t.Errorf("%q", got)
@@ -376,7 +381,7 @@ func TestAFolderAsAFileSystem(t *testing.T) {
 
 func TestFilesWithTwoNames(t *testing.T) {
 	dir, _ := made(t)
-	operationtest.Must(t, os.Link(filepath.Join(dir, "..", "outside"), filepath.Join(dir, "twice")))
+	must(t, os.Link(filepath.Join(dir, "..", "outside"), filepath.Join(dir, "twice")))
 	for name, want := range map[string]bool{"plain": false, "twice": true} {
 		if info, err := files.Stat(filepath.Join(dir, name)); err != nil || files.HardLinked(info) != want {
 			t.Errorf("%s: %v", name, err)
