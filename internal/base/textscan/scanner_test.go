@@ -260,7 +260,8 @@ const (
 	lower36   = "0123456789abcdefghijklmnopqrstuvwxyz"
 )
 
-// credentials that rules of our own know, beside those of TestTokensWithAPrefixAreFound and of passwordForms, each made up at run time, and what is nearly one.
+// credentials that rules of our own know, beside those of TestTokensWithAPrefixAreFound and of passwordForms, each made
+// up at run time, and what is nearly one.
 func TestKindsOfOurOwn(t *testing.T) {
 	t.Parallel()
 	b64 := base64.StdEncoding.EncodeToString

@@ -54,7 +54,8 @@ func Must(t testing.TB, errs ...error) {
 	}
 }
 
-// InTime makes a call that should wait for nothing. It fails the test if the call is still waiting when the time is over.
+// InTime makes a call that should wait for nothing. It fails the test if the call is still waiting when the time is
+// over.
 func InTime(t testing.TB, limit time.Duration, what string, call func()) {
 	t.Helper()
 	done := make(chan struct{})

@@ -242,8 +242,8 @@ func (nobody) Record(context.Context, record.Attempt, *record.Proposal, ...recor
 	return nil
 }
 
-// Judged compares what a kind of files says of a file with what its first problem should say, and where (0 for no
-// place); says is "" for a sound file.
+// Judged compares the problems that a kind of files finds in a file with what the first one should say, and where (0
+// for no place); says is "" for a sound file.
 func Judged(t testing.TB, about string, problems []gitprovider.FileProblem, says string, line, column int) {
 	t.Helper()
 	if says == "" && len(problems) > 0 || says != "" && (len(problems) == 0 ||

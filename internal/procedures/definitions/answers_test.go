@@ -163,14 +163,16 @@ func TestPlugins(t *testing.T) {
 		map[string]string{".fractary/registry/plugins/other/plugin.json": `{"name":"@org/other","version":"1.0.0"}`,
 			".fractary/registry/plugins/faber/plugin.json": `{"name":"@org/faber","version":"0.9.0"}`})
 	faber := filepath.Join(b.settings.Project, ".fractary/plugins/faber")
-	if notes := b.notes("plugin_list", `{}`); strings.Count(notes, "plugin.json") != 1 || !strings.Contains(notes, "broken") {
+	if notes := b.notes("plugin_list", `{}`); strings.Count(notes, "plugin.json") != 1 ||
+		!strings.Contains(notes, "broken") {
 		t.Errorf("notes %s", notes)
 	}
 	b.same("plugin_list", `{}`, map[string]any{
-		"total": 4.0, "plugins.3.name": "bare", "plugins.1.name": "@org/faber", "plugins.1.version": "0.9.0", "plugins.0.name": "@org/faber", "plugins.0.version": "1.5.0", "plugins.0.scope": "local",
+		"total": 4.0, "plugins.3.name": "bare", "plugins.1.name": "@org/faber", "plugins.1.version": "0.9.0",
+		"plugins.0.name": "@org/faber", "plugins.0.version": "1.5.0", "plugins.0.scope": "local",
 		"plugins.0.path":      faber,
-		"plugins.0.hasUpdate": true, "plugins.0.latestVersion": "2.0.0", "plugins.2.name": "@org/other", "plugins.2.scope": "global",
-		"plugins.2.hasUpdate": nil,
+		"plugins.0.hasUpdate": true, "plugins.0.latestVersion": "2.0.0",
+		"plugins.2.name": "@org/other", "plugins.2.scope": "global", "plugins.2.hasUpdate": nil,
 	})
 	b.same("plugin_list", `{"scope":"global"}`, map[string]any{"total": 2.0, "plugins.1.name": "@org/other"})
 	b.same("plugin_list", `{"outdated":true}`, map[string]any{"total": 2.0, "plugins.0.name": "@org/faber"})

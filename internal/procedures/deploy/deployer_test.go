@@ -187,7 +187,8 @@ func TestAMergeThatWouldReplaceAPersonsFileWaits(t *testing.T) {
 
 func TestAMergeWaitsForACheckoutThatAPersonHasChanged(t *testing.T) {
 	w := newWorld(t)
-	operationtest.WriteFiles(t, w.dir, map[string]string{"agentpack/repo/modules/fix.md": mergedCommand("mine, not committed")})
+	operationtest.WriteFiles(t, w.dir,
+		map[string]string{"agentpack/repo/modules/fix.md": mergedCommand("mine, not committed")})
 	w.merged(1, merging("two"))
 	w.sees("", "files that no commit has", "refused conflict")
 	text, err := os.ReadFile(filepath.Join(w.repo(), "modules", "fix.md"))

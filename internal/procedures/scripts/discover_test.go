@@ -169,7 +169,8 @@ timeout_seconds: 5
 output_cap_bytes: 0
 scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, output_cap_bytes: 10}}
 `)
-	if want := []string{"/w/sub/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) || s.Boundary != BoundaryAuto {
+	if want := []string{"/w/sub/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) ||
+		s.Boundary != BoundaryAuto {
 		t.Errorf("%v, %q", s.Write, s.Boundary)
 	}
 	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != defaultOutputCap {
