@@ -251,3 +251,11 @@ func Judged(t testing.TB, about string, problems []gitprovider.FileProblem, says
 		t.Errorf("%s: %+v, want %q at %d:%d", about, problems, says, line, column)
 	}
 }
+
+// Same compares what a test got with what it wants.
+func Same(t testing.TB, about string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", about, diff)
+	}
+}

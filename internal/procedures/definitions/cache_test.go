@@ -9,17 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
-
-func same(t *testing.T, about string, want, got map[string]string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", about, diff)
-	}
-}
 
 func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 	t.Parallel()
@@ -34,7 +25,7 @@ func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 	b.same("cache_stats", `{}`, map[string]any{"manifests.count": 1.0, "downloads.count": 1.0,
 		"location": filepath.Join(b.settings.Home, ".fractary/cache")})
 	b.same("cache_clear", `{}`, map[string]any{"cleared.manifests": 1.0, "cleared.downloads": 1.0})
-	same(t, "the folder that the project named", before, operationtest.ReadFiles(t, theirs))
+	operationtest.Same(t, "the folder that the project named", before, operationtest.ReadFiles(t, theirs))
 	for _, tool := range []string{"config_get", "cache_stats"} {
 		arguments := map[string]string{"config_get": `{"key":"cache.directory"}`, "cache_stats": `{}`}[tool]
 		if notes := b.notes(tool, arguments); !strings.Contains(notes, "cache.directory of "+b.settings.Project) {
@@ -83,7 +74,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	}
 	left := operationtest.ReadFiles(t, dir)
 	maps.DeleteFunc(left, func(name, _ string) bool { return name == "claudeops/files" || name == "claudeops/lock" })
-	same(t, "what others have", strangers, left)
+	operationtest.Same(t, "what others have", strangers, left)
 }
 
 func TestTheCacheFollowsNoLink(t *testing.T) {
@@ -118,7 +109,7 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		}
 		// may say why not
 		_, _ = newCache(cache, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true}, false)
-		same(t, link, before, operationtest.ReadFiles(t, theirs))
+		operationtest.Same(t, link, before, operationtest.ReadFiles(t, theirs))
 	}
 }
 
@@ -132,8 +123,8 @@ func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
 	if len(f.seen()) == 0 {
 		t.Error("no registry was asked")
 	}
-	same(t, "home", home, operationtest.ReadFiles(t, b.settings.Home))
-	same(t, "project", project, operationtest.ReadFiles(t, b.settings.Project))
+	operationtest.Same(t, "home", home, operationtest.ReadFiles(t, b.settings.Home))
+	operationtest.Same(t, "project", project, operationtest.ReadFiles(t, b.settings.Project))
 	b.settings.Frozen, b.service = nil, nil
 	b.everyTool()
 	if len(operationtest.ReadFiles(t, b.settings.Home)) == len(home) {

@@ -85,12 +85,8 @@ func TestListFindsEveryLayout(t *testing.T) {
 		"local both@2.0.0", "local flat@1.0.0", "local folder@1.3.0", "local org:colon@1.0.0",
 		"global shared@1.10.0", "global shared@1.9.0", "global shared@1.0.0", "local short@1.1.0", "local text@1.2.0",
 	}
-	if diff := cmp.Diff(want, listed(t, c, Agent, "")); diff != "" {
-		t.Errorf("agents (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"local print@1.0.0"}, listed(t, c, Tool, "")); diff != "" {
-		t.Errorf("tools (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "agents", want, listed(t, c, Agent, ""))
+	operationtest.Same(t, "tools", []string{"local print@1.0.0"}, listed(t, c, Tool, ""))
 	_, problems, err := c.List(t.Context(), Agent, Local)
 	if err != nil || len(problems) != 1 || !strings.HasSuffix(problems[0].File, "broken.yaml") {
 		t.Errorf("problems: %v, %v", problems, err)
@@ -203,9 +199,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 		"prompt": "Be kind.", "author": "Ann", "extends": "parent@^1.0.0", "version": "1.0.0",
 		"config": map[string]any{"a": int64(1), "b": int64(2), "c": int64(3)},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("merged (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "merged", want, got)
 }
 
 func TestDefinitionsGoByTheNameThatTheirFileSays(t *testing.T) {
@@ -215,9 +209,7 @@ func TestDefinitionsGoByTheNameThatTheirFileSays(t *testing.T) {
 		".fractary/agents/twin.yaml": agentYAML("said", "1.0.0"), ".fractary/agents/own.yaml": agentYAML("own", "2.0.0"),
 	}, map[string]string{".fractary/registry/agents/folder@1.2.0/agent.yaml": agentYAML("shared", "1.2.0")})
 	want := []string{"local odd@1.0.0", "local own@2.0.0", "local said@1.0.0", "local said@1.0.0", "global shared@1.2.0"}
-	if diff := cmp.Diff(want, listed(t, c, Agent, "")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "agents", want, listed(t, c, Agent, ""))
 	for _, name := range []string{"said", "file", "own", "shared", "folder@^1.0.0", "shared@1.x"} {
 		if _, err := c.Info(t.Context(), Agent, ParseReference(name), ""); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -404,9 +396,7 @@ func TestForksInEverySpelling(t *testing.T) {
 		{"key", "base@1.0.0", "2.0.0", "2026-01-02T03:04:05Z", "2026-02-02T03:04:05Z", true, true},
 		{"orphan", "nobody@1.0.0", "", "", "", false, false},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "forks", want, got)
 }
 
 func TestDiffComparesWithTheForkedVersion(t *testing.T) {
@@ -432,9 +422,7 @@ func TestDiffComparesWithTheForkedVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, want, got)
 	}
 }
 

@@ -37,9 +37,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	}
 	same := func(got []string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		operationtest.Same(t, "the configuration", want, got)
 	}
 	if got := load(""); len(got) != 0 {
 		t.Errorf("without a file: %v", got)
@@ -362,9 +360,7 @@ func TestAFileOfTheProjectChoosesAmongTheOperatorsRegistries(t *testing.T) {
 		{"the cache", `{"registries":[],"cache":{"directory":"/somewhere"}}`, nil, "cache.directory of"},
 	} {
 		got, config := loaded(t, admitted, operators, c.projects)
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		operationtest.Same(t, c.name, c.want, got)
 		if ignored := strings.Join(config.Ignored, "\n"); (c.ignored == "") != (ignored == "") ||
 			!strings.Contains(ignored, c.ignored) {
 			t.Errorf("%s: ignored %q, want %q", c.name, ignored, c.ignored)

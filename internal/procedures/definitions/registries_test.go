@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
@@ -127,9 +125,7 @@ func TestSearchAsksEveryRegistryAndNamesTheOneThatIsDown(t *testing.T) {
 	for query, want := range map[string][]string{"FABER": {"up @org/faber@2.0.0"}, "flow": {"up @org/faber@2.0.0"},
 		"nothing": {}} {
 		got, failed := w.search(t, query)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", query, diff)
-		}
+		operationtest.Same(t, query, want, got)
 		if len(failed) != 1 || codeOf(failed[0]) != NetworkError || !strings.Contains(failed[0].Error(), `"down"`) {
 			t.Errorf("%s: failed %v", query, failed)
 		}
@@ -196,9 +192,7 @@ func TestAnIndexIsAskedForAgainWhenItIsStale(t *testing.T) {
 	w.search(t, "x")
 	w.now = w.now.Add(59 * time.Second)
 	w.search(t, "x")
-	if diff := cmp.Diff([]string{"GET /registry.json"}, f.seen()); diff != "" {
-		t.Errorf("while it is fresh (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "while it is fresh", []string{"GET /registry.json"}, f.seen())
 	w.now = w.now.Add(2 * time.Second)
 	if got, failed := w.search(t, "faber"); len(got) != 1 || len(failed) > 0 || len(f.seen()) != 1 {
 		t.Errorf("unchanged: %v, %v", got, failed)
@@ -274,9 +268,7 @@ func TestATokenGoesToItsOwnHostAlone(t *testing.T) {
 	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"GET /faber-2.json"}, other.seen()); diff != "" {
-		t.Errorf("the other host got (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the other host got", []string{"GET /faber-2.json"}, other.seen())
 	for name, c := range map[string]struct {
 		tokens map[string]string
 		want   Code
@@ -307,9 +299,7 @@ func TestARedirectToAnotherHostHasNoToken(t *testing.T) {
 		if got, failed := w.search(t, "faber"); len(got) != 1 || len(failed) > 0 {
 			t.Errorf("%v, %v", got, failed)
 		}
-		if diff := cmp.Diff([]string{"GET /registry.json"}, target.seen()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		operationtest.Same(t, "a host that the operator has named got", []string{"GET /registry.json"}, target.seen())
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
@@ -148,9 +146,7 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			operationtest.Same(t, "problems", c.want, got)
 		})
 	}
 }

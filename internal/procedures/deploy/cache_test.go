@@ -434,9 +434,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 			_, _ = desiredTexts(t, s) // without the right one it fails, which does not matter here
 			_, _ = desiredTexts(t, s)
 		}
-		if diff := cmp.Diff([]string{gitToken, "wrong-token"}, learned); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		operationtest.Same(t, "what was learned", []string{gitToken, "wrong-token"}, learned)
 	})
 	for name, lines := range map[string][]string{
 		"no file": nil, "a token of another host": {"https://bot:" + gitToken + "@example.org"},

@@ -116,9 +116,7 @@ func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
 					delete(before, at)
 				}
 			}
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("the checkout was changed (-before +after):\n%s", diff)
-			}
+			operationtest.Same(t, "the checkout was changed", before, after)
 			if _, err := os.Stat(filepath.Join(f.dir, "run")); err == nil {
 				t.Error("a program was run")
 			}

@@ -273,9 +273,7 @@ func TestRenderEachTarget(t *testing.T) {
 		"vscode": {VSCode, TargetConf{}, map[string]string{"/p/.github/copilot-instructions.md": both,
 			"/p/.github/prompts/ask.prompt.md": "ask"}},
 	} {
-		if diff := cmp.Diff(c.want, desired(t, map[fileset.TargetName]TargetConf{c.target: c.conf}, modules...)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, c.want, desired(t, map[fileset.TargetName]TargetConf{c.target: c.conf}, modules...))
 	}
 	d := fileset.NewDesired(fileset.Agentpack, "repo", "/p")
 	conf := TargetConf{Scope: "project"}

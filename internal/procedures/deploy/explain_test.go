@@ -422,9 +422,7 @@ func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
 		"cursor modules/b/AGENTS.md /project/.cursor/rules/" + fsKey("instructions:b") + ".mdc: as proposed",
 		"vscode modules/b/AGENTS.md /project/.github/copilot-instructions.md: as proposed",
 	}
-	if diff := cmp.Diff(want, where("joe")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "where it is", want, where("joe"))
 	if got := where("ann"); len(got) != 0 {
 		t.Errorf("another repository: %v", got)
 	}

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
@@ -98,9 +96,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	want := []string{"update s1/a.md", "update s2/a.md", "update s3/a.md", "update s4/a.md", "create s5/a.md",
 		"update s6/a.md"}
 	for name, s := range map[string]*Service{"in the same process": service, "in another one": NewService(b.settings)} {
-		if diff := cmp.Diff(want, changesOf(t, s)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, want, changesOf(t, s))
 		if _, list, _, err := s.Status(t.Context(), Request{}); err != nil || len(list) != 4 {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
@@ -296,9 +292,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			}
 			for where, s := range map[string]*Service{"the same process": service, "another process": another,
 				"a new process": NewService(b.settings)} {
-				if diff := cmp.Diff(want, planned(t, s.Plan)); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", where, diff)
-				}
+				operationtest.Same(t, where, want, planned(t, s.Plan))
 			}
 		})
 	}

@@ -102,9 +102,7 @@ func (b *bench) tree(below ...string) map[string]string {
 // unchanged holds the files against what they were.
 func (b *bench) unchanged(about string, before map[string]string, below ...string) {
 	b.Helper()
-	if diff := cmp.Diff(before, b.tree(below...)); diff != "" {
-		b.Errorf("%s (-before +after):\n%s", about, diff)
-	}
+	operationtest.Same(b, about, before, b.tree(below...))
 }
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil).toolset()) }

@@ -138,9 +138,7 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 		delete(files, "agentpack/repo/m/s1/big.md")
 		delete(files, "project/.claude/skills/.agentpack.manifest.claude_code.json")
 	}
-	if diff := cmp.Diff(deployed, after); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the files", deployed, after)
 	if left, err := filepath.Glob(filepath.Join(b.dir, "project", ".claude", "skills", "*",
 		".agentpack-new-"+"*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)

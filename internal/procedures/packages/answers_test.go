@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 )
@@ -100,9 +98,7 @@ func TestInstallIntoEveryPlatformAndUninstallLeavesNothing(t *testing.T) {
 		".agents/skills/pdf/SKILL.md":                "---\nname: pdf\ndescription: Reads PDFs\n---\n# PDF 1.0.0\n",
 		".agents/skills/pdf/scripts/run.sh":          "#!/bin/sh\n",
 	} {
-		if diff := cmp.Diff(want, b.file(name)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, want, b.file(name))
 	}
 	if info, err := os.Stat(filepath.Join(b.settings.Project, ".claude/skills/pdf/scripts/run.sh")); err != nil ||
 		info.Mode()&0o100 == 0 {

@@ -141,9 +141,7 @@ func (b *bench) tree() map[string]string {
 // unchanged holds the tree against what it was.
 func (b *bench) unchanged(about string, before map[string]string) {
 	b.Helper()
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		b.Errorf("%s (-before +after):\n%s", about, diff)
-	}
+	operationtest.Same(b, about, before, b.tree())
 }
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t).toolset()) }

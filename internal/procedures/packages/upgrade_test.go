@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
@@ -21,9 +19,7 @@ func (b *bench) has(want map[string]string) {
 			got[p.Name] += " for others"
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		b.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(b, "installed", want, got)
 }
 
 // upgradable has report, which needs charts, and mailer, both installed at their first versions, and newer ones.

@@ -87,9 +87,7 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		operationtest.Must(t, os.Symlink(to, filepath.Join(agent, link)))
 	}
 	found, skipped := discoverAll(settings(t, dir, "{extra_tools: {gone: nowhere.sh, words: plain.txt}, deny: [ruby]}"))
-	if diff := cmp.Diff([]string{"link sh", "marked python3", "same_name sh"}, names(found)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "scripts", []string{"link sh", "marked python3", "same_name sh"}, names(found))
 	got := whys(skipped)
 	for _, want := range []string{
 		"open.sh can be written by every user", "evil.ps1 is a link that leads out",
@@ -230,9 +228,7 @@ func TestParseHeader(t *testing.T) {
 				"`@param name type required|optional description`; give its argument as plain words.",
 		}},
 	} {
-		if diff := cmp.Diff(c.want, ParseHeader(c.text), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, c.want, ParseHeader(c.text), cmpopts.EquateEmpty())
 	}
 }
 
@@ -258,9 +254,7 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 		}
 		want := Description{Synopsis: "Größe",
 			Parameters: []Parameter{{Name: "Name", Type: String, Required: true, Values: []string{"groß", "klein"}}}}
-		if diff := cmp.Diff(want, found[0].Description); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, want, found[0].Description)
 	}
 }
 

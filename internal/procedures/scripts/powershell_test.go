@@ -106,9 +106,7 @@ func TestParsePowerShellReadsTheHelp(t *testing.T) {
 		{Name: "Action", Type: String, Description: "What to do: - show"},
 		{Name: "Head", Type: Integer, Description: "Lines at the top. None for all."},
 	}}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the description", want, got, cmpopts.EquateEmpty())
 	if got := parsePowerShell("# .SYNOPSIS\n# In lines.\nparam($a)"); got.Synopsis != "In lines." {
 		t.Errorf("help in lines: %+v", got)
 	}
@@ -139,9 +137,7 @@ func TestSchemaOfParameters(t *testing.T) {
 				"description": "Needed in the parameter set s."},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the schema", want, got)
 }
 
 func FuzzParsePowerShell(f *testing.F) {

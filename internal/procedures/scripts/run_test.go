@@ -408,9 +408,7 @@ func TestPowerShellGetsItsArgumentsAsTheyAre(t *testing.T) {
 				Wrapper: string(powerShellWrapper),
 				Path:    filepath.Join(b.dir, defaultFolder, file), Named: c.named, Plain: c.plain,
 			}
-			if diff := cmp.Diff(want, called); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			operationtest.Same(t, "the call", want, called)
 		})
 	}
 	if got := b.run(t.Context(), "", "git_search", `{"Action":"blame"}`); got.ExitCode != exitInvalid ||

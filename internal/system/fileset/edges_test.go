@@ -232,9 +232,7 @@ func TestARollbackLeavesThePersonsFolders(t *testing.T) {
 	delete(before, filepath.Join(m.project, ".claude/commands/.agentpack.manifest.claude_code.json"))
 	after := m.tree()
 	delete(after, filepath.Join(m.project, ".claude/commands/.agentpack.manifest.claude_code.json"))
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	operationtest.Same(t, "the tree", before, after)
 	for fails := range 30 {
 		before, e, n := m.tree(), m.engine(), 0
 		e.fails = func(step string) error {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
@@ -95,9 +93,7 @@ func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
 	if err != nil || !strings.Contains(said, m.project) {
 		t.Errorf("%q, %v", said, err)
 	}
-	if diff := cmp.Diff(before, treeOf(t, outside)); diff != "" {
-		t.Errorf("written through the link (-before +after):\n%s", diff)
-	}
+	operationtest.Same(t, "written through the link", before, treeOf(t, outside))
 	if j, err := m.state.pending(); j != nil || err != nil {
 		t.Errorf("a journal is left: %v", err)
 	}
@@ -246,9 +242,7 @@ func TestEachProjectHasASnapshotFromBefore(t *testing.T) {
 	before := []map[string]string{a.tree(), b.tree()}
 	third.rollback(done.Previous)
 	third.has(map[string]string{"mine.md": "a person's"})
-	if diff := cmp.Diff(before, []map[string]string{a.tree(), b.tree()}); diff != "" {
-		t.Errorf("the other projects (-before +after):\n%s", diff)
-	}
+	operationtest.Same(t, "the other projects", before, []map[string]string{a.tree(), b.tree()})
 }
 
 func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {

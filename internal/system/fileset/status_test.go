@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
@@ -30,13 +28,9 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 		return out
 	}
 	d := m.want(map[string]string{"a.md": "newer", "d.md": "not deployed yet"})
-	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "b.md": Missing, "new/x.md": Extra}, kinds(d)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "drift", map[string]DriftKind{"a.md": Modified, "b.md": Missing, "new/x.md": Extra}, kinds(d))
 	operationtest.Must(t, os.Remove(ManifestPath(root, ClaudeCode)))
-	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d)); diff != "" {
-		t.Errorf("without a manifest (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "without a manifest", map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d))
 	if h := health(newDisk(m.project), RootDir{ClaudeCode, root, m.project, true}); !h.Exists || !h.Writable ||
 		len(h.Issues) > 0 {
 		t.Errorf("%+v", h)
