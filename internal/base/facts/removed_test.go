@@ -25,16 +25,20 @@ func TestWhatIsRemovedIsASafeguardIfItIsAboutAnAct(t *testing.T) {
 		"Do not restart it unless the owner agrees.": "Prose is plain unless the term is known.",
 	} {
 		for text, want := range map[string]bool{fires: true, near: false} {
-			found := facts.Read([]facts.File{{Path: "a.md", Old: "# T\n\n" + text + "\n\nEnd.\n", New: "# T\n\nEnd.\n"}}, nil)
-			if got := found.Counts[facts.Weakens] > 0; got != want {
-				t.Errorf("%q removed: %v", text, found.Facts)
+			if got := brings(facts.Weakens, "# T\n\n"+text+"\n\nEnd.\n", "# T\n\nEnd.\n"); got != want {
+				t.Errorf("%q removed: %t", text, got)
 			}
 		}
 	}
 }
 
-// An exception is how a prohibition goes while its line stays.
-func TestAProhibitionThatGetsAnExceptionIsWeakened(t *testing.T) {
+// brings reports whether a change has a fact of a class.
+func brings(class facts.Class, old, now string) bool {
+	return facts.Read([]facts.File{{Path: "a.md", Old: old, New: now}}, nil).Counts[class] > 0
+}
+
+// An exception, or another title of its list, is how a prohibition goes while its line stays.
+func TestAProhibitionIsWeakenedWhileItsLineStays(t *testing.T) {
 	for change, want := range map[[2]string]bool{
 		{"Never delete the volume.", "Never delete the volume without consent."}:                             true,
 		{"- **Never** push to main.", "- **Never** push to main."}:                                           false,
@@ -44,21 +48,11 @@ func TestAProhibitionThatGetsAnExceptionIsWeakened(t *testing.T) {
 		{"Never delete the volume.", "Never delete the volume, even for a person."}:                          false,
 		{"Never use capitals.", "Never use capitals without a reason."}:                                      false,
 		{"Never delete the volume.", "Never trust an alert until it is red."}:                                false,
+		{"**Never:**\n\n- Skip the review.", "**Always:**\n\n- Skip the review."}:                            true,
+		{"**Never:**\n\n- Skip the review.", "**Never do this:**\n\n- Skip the review."}:                     false,
 	} {
-		found := facts.Read([]facts.File{{Path: "a.md", Old: "# T\n\n" + change[0] + "\n\nEnd.\n",
-			New: "# T\n\n" + change[1] + "\n\nEnd.\n"}}, nil)
-		if got := found.Counts[facts.Weakens] > 0; got != want {
-			t.Errorf("%q: %v", change, found.Facts)
-		}
-	}
-}
-
-func TestAProhibitionIsRemovedWithTheTitleOfItsList(t *testing.T) {
-	for title, want := range map[string]bool{"**Always:**": true, "**Never do this:**": false} {
-		found := facts.Read([]facts.File{{Path: "a.md", Old: "# T\n\n**Never:**\n\n- Skip the review.\n\nEnd.\n",
-			New: "# T\n\n" + title + "\n\n- Skip the review.\n\nEnd.\n"}}, nil)
-		if got := found.Counts[facts.Weakens] > 0; got != want {
-			t.Errorf("%q: %v", title, found.Facts)
+		if got := brings(facts.Weakens, "# T\n\n"+change[0]+"\n\nEnd.\n", "# T\n\n"+change[1]+"\n\nEnd.\n"); got != want {
+			t.Errorf("%q: %t", change, got)
 		}
 	}
 }
@@ -66,10 +60,9 @@ func TestAProhibitionIsRemovedWithTheTitleOfItsList(t *testing.T) {
 // A tool of a server has credentials of its own, which no command has.
 func TestAToolOfAServerWidensWhatRunsAnyCommand(t *testing.T) {
 	for tools, want := range map[string]bool{"Bash, mcp__prod__drop": true, "Bash, Read": false} {
-		found := facts.Read([]facts.File{{Path: "a.md", Old: "---\nname: a\nallowed-tools: Bash\n---\n# T\n",
-			New: "---\nname: a\nallowed-tools: " + tools + "\n---\n# T\n"}}, nil)
-		if got := found.Counts[facts.Rights] > 0; got != want {
-			t.Errorf("%q: %v", tools, found.Facts)
+		if got := brings(facts.Rights, "---\nname: a\nallowed-tools: Bash\n---\n# T\n",
+			"---\nname: a\nallowed-tools: "+tools+"\n---\n# T\n"); got != want {
+			t.Errorf("%q: %t", tools, got)
 		}
 	}
 }

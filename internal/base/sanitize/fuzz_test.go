@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/sanitize"
 	"github.com/claudeops/claudeops/internal/base/textscan"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // footer has the form of prflow's.
@@ -38,10 +38,7 @@ func FuzzBody(f *testing.F) {
 	}
 	files, _ := filepath.Glob("testdata/ordinary/*.md")
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		raw := operationtest.ReadFile(f, file)
 		f.Add(string(raw))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -248,9 +245,7 @@ func parseRendered(t *testing.T, source string, markdown goldmark.Markdown) rend
 	}
 	document, err := html.Parse(strings.NewReader("<!DOCTYPE html><html><head></head><body>" + b.String() +
 		"</body></html>"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	body := document.LastChild.LastChild
 	var r rendered
 	for c := body.FirstChild; c != nil; c = c.NextSibling {

@@ -1,7 +1,6 @@
 package sanitize_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,10 +20,7 @@ func TestOrdinaryBodiesStayAsTheyAre(t *testing.T) {
 		files = append(files, found...)
 	}
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := operationtest.ReadFile(t, file)
 		text := strings.TrimRight(string(raw), " \t\r\n")
 		got, warnings := sanitize.Rules{}.Body(text)
 		if got != text || len(warnings) > 0 {
@@ -72,19 +68,13 @@ func TestThePolicyMayAllow(t *testing.T) {
 
 // docs/reference/outgoing-text.md is the tables that TestTheDocumentedCases runs: `make golden` writes it.
 func TestThePageOfOutgoingTextIsWhatIsRun(t *testing.T) {
-	cases, err := os.ReadFile("testdata/cases.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cases := operationtest.ReadFile(t, "testdata/cases.md")
 	operationtest.Golden(t, "../../../docs/reference/outgoing-text.md", cases)
 }
 
 // TestTheDocumentedCases runs the tables of testdata/cases.md.
 func TestTheDocumentedCases(t *testing.T) {
-	raw, err := os.ReadFile("testdata/cases.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := operationtest.ReadFile(t, "testdata/cases.md")
 	rules := sanitize.Rules{Mentions: []string{"bob"}}
 	rewrite, rows := rules.Body, 0
 	for line := range strings.Lines(string(raw)) {

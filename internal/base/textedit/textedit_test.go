@@ -174,13 +174,6 @@ func TestOfATextWithChangesFromItsBeginningToItsEndTheChangedLinesAreCounted(t *
 	}
 }
 
-func BenchmarkMissing(b *testing.B) {
-	big := strings.Repeat("the same line again and again\n", 9000)
-	for b.Loop() {
-		_, _ = Apply(big, []Edit{{strings.Repeat("the same line again and again\n", 4000) + "x", ""}}, nil)
-	}
-}
-
 func FuzzApply(f *testing.F) {
 	f.Add(text, "Look", "See")
 	f.Fuzz(func(t *testing.T, text, before, after string) {

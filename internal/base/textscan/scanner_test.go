@@ -5,7 +5,6 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -196,16 +195,6 @@ func TestSecretsNeverHoldsTheSecret(t *testing.T) {
 	}
 }
 
-func TestSecretsStopsWhenTheCallIsCancelled(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := NewScanner(nil).Secrets(ctx, "checks/a.md", "text")
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "checks/a.md") {
-		t.Errorf("error %v, want a cancellation that names the text", err)
-	}
-}
-
 func TestScannerIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	s := NewScanner([]string{fakeToken()})
@@ -271,7 +260,8 @@ const (
 	lower36   = "0123456789abcdefghijklmnopqrstuvwxyz"
 )
 
-// credentials that rules of our own know, each made up at run time, and what is nearly one.
+// credentials that rules of our own know, beside those of TestTokensWithAPrefixAreFound and of passwordForms, each made
+// up at run time, and what is nearly one.
 func TestKindsOfOurOwn(t *testing.T) {
 	t.Parallel()
 	b64 := base64.StdEncoding.EncodeToString
@@ -304,12 +294,10 @@ func TestKindsOfOurOwn(t *testing.T) {
 		{"telegram-bot-token", "bot" + "\n" + noise("123456789", 10, 418) + ":AA" + noise(base64url, 33, 419)},
 		{"telegram-bot-token", "https://api.telegram.org/bot" + noise("123456789", 10, 418) + ":AA" +
 			noise(base64url, 33, 419) + "/getMe"},
-		{"docker-token", "docker login -u joe -p dckr" + "_pat_" + noise(base64url, 27, 420)},
 		{"docker-token", "dckr" + "_oat_" + noise(base64url, 32, 421)},
 		{"docker-config-auth", `{"auths": {"ghcr.io": {"auth": "` + b64([]byte("joe:"+password)) + `"}}}`},
 		{"tailscale-key", "tailscale up --auth-key=tskey-auth-" + noise(alnum, 12, 422) + "CNTRL-" +
 			noise(alnum, 32, 423)},
-		{"tailscale-key", "tskey-api-" + noise(alnum, 12, 424) + "CNTRL-" + noise(alnum, 32, 425)},
 		{"tailscale-key", "tskey-client-" + noise(alnum, 12, 426) + "CNTRL-" + noise(alnum, 32, 427)},
 		{"netrc-password", "machine git.example.com login joe password " + password},
 		{"netrc-password", "machine git.example.com\n  login joe\n  password " + password},
@@ -337,16 +325,8 @@ func TestKindsOfOurOwn(t *testing.T) {
 		{"password-hash", "joe:{SHA}" + noise(alnum, 27, 434) + "="},
 		{"password-hash", "userPassword: {SSHA}" + noise(alnum, 32, 435)},
 		{"service-token", "sk-" + "or-v1-" + noise(hexDigits, 64, 500)},
-		{"service-token", "GROQ: gsk" + "_" + noise(alnum, 52, 501)},
-		{"service-token", "r8" + "_" + noise(alnum, 37, 502)},
 		{"service-token", "(ntn" + "_" + noise(digits, 11, 503) + noise(alnum, 35, 503) + ")"},
-		{"service-token", "figd" + "_" + noise(base64url, 40, 504)},
-		{"service-token", "sbp" + "_" + noise(hexDigits, 40, 505)},
-		{"service-token", "rnd" + "_" + noise(alnum, 32, 506)},
-		{"service-token", "NRAK" + "-" + noise(strings.ToUpper(alnum[10:36])+digits, 27, 507)},
-		{"service-token", "xai" + "-" + noise(alnum, 80, 508)},
 		{"service-token", "sntrys" + "_eyJ" + noise(alnum, 80, 509)},
-		{"service-token", "GOCSPX" + "-" + noise(base64url, 28, 510)},
 		{"service-token", "whsec" + "_" + noise(alnum, 32, 511)},
 		{"cluster-token", "K10" + noise(hexDigits, 64, 512) + "::server:" + noise(hexDigits, 32, 513)},
 		{"cluster-token", "docker swarm join --token SWMTKN" + "-1-" + noise(lower36, 50, 514) + "-" +
@@ -375,13 +355,6 @@ func TestKindsOfOurOwn(t *testing.T) {
 		{"otp-secret", "otpauth://totp/a:b?issuer=c&sec" + "ret=" + noise("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 32, 534)},
 		{"signed-url", "https://a.blob.core.windows.net/c?sv=2022-11-02&sig=" + noise(alnum, 43, 535) + "%3D"},
 		{"command-password", "mysql -u root -p" + password + " app"},
-		{"command-password", "mysqldump -h db -p'" + password + "' app"},
-		{"command-password", "redis-cli -h cache -a " + password + " ping"},
-		{"command-password", "sshpass -p " + password + " ssh root@host"},
-		{"command-password", "docker login -u joe -p " + password + " registry.example.com"},
-		{"command-password", "ipmitool -I lanplus -H bmc -U admin -P " + password + " power status"},
-		{"command-password", "requirepass " + password},
-		{"named-password", "password: Xk29dKq" + "P0z!Rt"},
 		{"named-password", "DB_PASSWORD=Tr0ub" + "4dor&Zq8"},
 		{"named-password", `"password": "g7` + dollar + `kQ2pLz` + `9!mW"`},
 		{"named-password", "**Password:** Xk29dKq" + "P0z!Rt"},

@@ -241,3 +241,21 @@ type nobody struct{}
 func (nobody) Record(context.Context, record.Attempt, *record.Proposal, ...record.Notice) error {
 	return nil
 }
+
+// Judged compares the problems that a kind of files finds in a file with what the first one should say, and where (0
+// for no place); says is "" for a sound file.
+func Judged(t testing.TB, about string, problems []gitprovider.FileProblem, says string, line, column int) {
+	t.Helper()
+	if says == "" && len(problems) > 0 || says != "" && (len(problems) == 0 ||
+		!strings.Contains(problems[0].Message, says) || problems[0].Line != line || problems[0].Column != column) {
+		t.Errorf("%s: %+v, want %q at %d:%d", about, problems, says, line, column)
+	}
+}
+
+// Same compares what a test got with what it wants.
+func Same(t testing.TB, about string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", about, diff)
+	}
+}

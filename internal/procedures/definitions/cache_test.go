@@ -2,7 +2,6 @@ package definitions
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,50 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
-
-// tree is every file below a folder, with its content; links with their targets.
-func tree(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		if e.Type()&fs.ModeSymlink != 0 {
-			out[rel], err = os.Readlink(name)
-			return err
-		}
-		text, err := os.ReadFile(name)
-		out[rel] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func same(t *testing.T, about string, want, got map[string]string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", about, diff)
-	}
-}
 
 func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
 	theirs := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{"settings.json": "{}", "downloads/letter.pdf": "dear", "test.json": "mine"})
-	before := tree(t, theirs)
+	before := operationtest.ReadFiles(t, theirs)
 	config := fmt.Sprintf(`{"registries":[{"name":"settings","url":"%s/registry.json"}]}`, f.URL)
 	b := newBench(t, map[string]string{".fractary/config.json": fmt.Sprintf(`{"cache":{"directory":%q}}`, theirs)},
 		map[string]string{".fractary/config.json": config})
@@ -61,7 +25,7 @@ func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
 	b.same("cache_stats", `{}`, map[string]any{"manifests.count": 1.0, "downloads.count": 1.0,
 		"location": filepath.Join(b.settings.Home, ".fractary/cache")})
 	b.same("cache_clear", `{}`, map[string]any{"cleared.manifests": 1.0, "cleared.downloads": 1.0})
-	same(t, "the folder that the project named", before, tree(t, theirs))
+	operationtest.Same(t, "the folder that the project named", before, operationtest.ReadFiles(t, theirs))
 	for _, tool := range []string{"config_get", "cache_stats"} {
 		arguments := map[string]string{"config_get": `{"key":"cache.directory"}`, "cache_stats": `{}`}[tool]
 		if notes := b.notes(tool, arguments); !strings.Contains(notes, "cache.directory of "+b.settings.Project) {
@@ -97,22 +61,20 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	if _, err := r.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
 		t.Fatal(err)
 	}
-	kept := tree(t, dir)
+	kept := operationtest.ReadFiles(t, dir)
 	if len(kept) != len(strangers)+4 { // the list, the lock, an index and a plugin.json
 		t.Errorf("kept %v", kept)
 	}
 	list := filepath.Join(dir, "claudeops", cacheListName)
 	more := kept["claudeops/files"] + "../r.json\n../../x\n/etc/passwd\nregistries/x.json\nnotes.txt\n"
-	if err := os.WriteFile(list, []byte(more), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(list, []byte(more), 0o600))
 	if got, err := newCache(dir, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true},
 		false); err != nil || got.Indexes != 1 || got.Downloads != 1 {
 		t.Errorf("cleared %+v, %v", got, err)
 	}
-	left := tree(t, dir)
+	left := operationtest.ReadFiles(t, dir)
 	maps.DeleteFunc(left, func(name, _ string) bool { return name == "claudeops/files" || name == "claudeops/lock" })
-	same(t, "what others have", strangers, left)
+	operationtest.Same(t, "what others have", strangers, left)
 }
 
 func TestTheCacheFollowsNoLink(t *testing.T) {
@@ -135,17 +97,11 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 				time.Now().UnixMilli())}) + "/file"
 		}
 		cache := filepath.Join(dir, "cache")
-		if err := os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700))
 		to, err := filepath.Rel(filepath.Dir(filepath.Join(cache, link)), target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(to, filepath.Join(cache, link)); err != nil {
-			t.Fatal(err)
-		}
-		before := tree(t, theirs)
+		operationtest.Must(t, err)
+		operationtest.Must(t, os.Symlink(to, filepath.Join(cache, link)))
+		before := operationtest.ReadFiles(t, theirs)
 		w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
 		w.opts.Registries.cache = newCache(cache, "", false, time.Now)
 		if got, failed := w.search(t, ""); len(failed) > 0 || len(got) != 1 || strings.Contains(got[0], "forged") {
@@ -153,7 +109,7 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 		}
 		// may say why not
 		_, _ = newCache(cache, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true}, false)
-		same(t, link, before, tree(t, theirs))
+		operationtest.Same(t, link, before, operationtest.ReadFiles(t, theirs))
 	}
 }
 
@@ -162,16 +118,16 @@ func TestACallThatReadsWritesNothingWhereNothingMayBeWritten(t *testing.T) {
 	b, f := withForge(t, map[string]string{".fractary/agents/mine.yaml": agentYAML("mine", "1.0.0",
 		"fork_of: {name: writer, version: 2.0.0}")}, nil)
 	b.settings.Frozen, b.authority.DryRun = func() bool { return true }, true
-	home, project := tree(t, b.settings.Home), tree(t, b.settings.Project)
+	home, project := operationtest.ReadFiles(t, b.settings.Home), operationtest.ReadFiles(t, b.settings.Project)
 	b.everyTool()
 	if len(f.seen()) == 0 {
 		t.Error("no registry was asked")
 	}
-	same(t, "home", home, tree(t, b.settings.Home))
-	same(t, "project", project, tree(t, b.settings.Project))
+	operationtest.Same(t, "home", home, operationtest.ReadFiles(t, b.settings.Home))
+	operationtest.Same(t, "project", project, operationtest.ReadFiles(t, b.settings.Project))
 	b.settings.Frozen, b.service = nil, nil
 	b.everyTool()
-	if len(tree(t, b.settings.Home)) == len(home) {
+	if len(operationtest.ReadFiles(t, b.settings.Home)) == len(home) {
 		t.Error("where it may be written, nothing is kept")
 	}
 }
@@ -184,13 +140,9 @@ func TestTheCacheIsBoundedAndTheOldestGoes(t *testing.T) {
 	keep := func(c *Cache, i, size int) string {
 		content := []byte(fmt.Sprintf("%*d", size, i))
 		sum := checksumOf(content)
-		if err := c.keepDownload(sum, content); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, c.keepDownload(sum, content))
 		at := time.Unix(int64(1e9+i), 0)
-		if err := os.Chtimes(filepath.Join(dir, "claudeops", downloadName(sum)), at, at); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(filepath.Join(dir, "claudeops", downloadName(sum)), at, at))
 		return sum
 	}
 	var sums []string

@@ -52,9 +52,7 @@ func catalog(t testing.TB, project, home map[string]string) *Catalog {
 func listed(t testing.TB, c *Catalog, kind Kind, source Source) []string {
 	t.Helper()
 	list, _, err := c.List(t.Context(), kind, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	out := []string{}
 	for _, s := range list {
 		out = append(out, fmt.Sprintf("%s %s@%s", s.Source, s.Name, s.Version))
@@ -87,12 +85,8 @@ func TestListFindsEveryLayout(t *testing.T) {
 		"local both@2.0.0", "local flat@1.0.0", "local folder@1.3.0", "local org:colon@1.0.0",
 		"global shared@1.10.0", "global shared@1.9.0", "global shared@1.0.0", "local short@1.1.0", "local text@1.2.0",
 	}
-	if diff := cmp.Diff(want, listed(t, c, Agent, "")); diff != "" {
-		t.Errorf("agents (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"local print@1.0.0"}, listed(t, c, Tool, "")); diff != "" {
-		t.Errorf("tools (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "agents", want, listed(t, c, Agent, ""))
+	operationtest.Same(t, "tools", []string{"local print@1.0.0"}, listed(t, c, Tool, ""))
 	_, problems, err := c.List(t.Context(), Agent, Local)
 	if err != nil || len(problems) != 1 || !strings.HasSuffix(problems[0].File, "broken.yaml") {
 		t.Errorf("problems: %v, %v", problems, err)
@@ -126,9 +120,7 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 		"inside.yaml": "../../elsewhere/inside.yaml",
 		"whole.yaml":  filepath.Join(c.opts.Project, "elsewhere", "whole.yaml"), // an absolute one that stays
 	} {
-		if err := os.Symlink(target, filepath.Join(agents, link)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(target, filepath.Join(agents, link)))
 	}
 	if diff := cmp.Diff([]string{"local inside@1.0.0", "local own@1.0.0", "local whole@1.0.0"},
 		listed(t, c, Agent, "")); diff != "" {
@@ -194,9 +186,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 			"config: {b: 2, c: 3}"), "system_prompt: Do it.\n", "", 1),
 	})
 	merged, err := c.Info(t.Context(), Agent, Reference{Name: "child"}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	d := merged.Definition
 	got := map[string]any{
 		"chain": merged.Chain, "tools": d.Tools, "tags": d.Tags, "prompt": d.Prompt, "author": d.Author, "extends": d.Extends,
@@ -209,9 +199,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 		"prompt": "Be kind.", "author": "Ann", "extends": "parent@^1.0.0", "version": "1.0.0",
 		"config": map[string]any{"a": int64(1), "b": int64(2), "c": int64(3)},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("merged (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "merged", want, got)
 }
 
 func TestDefinitionsGoByTheNameThatTheirFileSays(t *testing.T) {
@@ -221,9 +209,7 @@ func TestDefinitionsGoByTheNameThatTheirFileSays(t *testing.T) {
 		".fractary/agents/twin.yaml": agentYAML("said", "1.0.0"), ".fractary/agents/own.yaml": agentYAML("own", "2.0.0"),
 	}, map[string]string{".fractary/registry/agents/folder@1.2.0/agent.yaml": agentYAML("shared", "1.2.0")})
 	want := []string{"local odd@1.0.0", "local own@2.0.0", "local said@1.0.0", "local said@1.0.0", "global shared@1.2.0"}
-	if diff := cmp.Diff(want, listed(t, c, Agent, "")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "agents", want, listed(t, c, Agent, ""))
 	for _, name := range []string{"said", "file", "own", "shared", "folder@^1.0.0", "shared@1.x"} {
 		if _, err := c.Info(t.Context(), Agent, ParseReference(name), ""); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -393,9 +379,7 @@ func TestForksInEverySpelling(t *testing.T) {
 	t.Parallel()
 	c := forks(t)
 	list, err := c.Forks(t.Context(), Agent, Tool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	type line struct {
 		Name, From, Current, Created, Merged string
 		Updated, Breaking                    bool
@@ -412,9 +396,7 @@ func TestForksInEverySpelling(t *testing.T) {
 		{"key", "base@1.0.0", "2.0.0", "2026-01-02T03:04:05Z", "2026-02-02T03:04:05Z", true, true},
 		{"orphan", "nobody@1.0.0", "", "", "", false, false},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "forks", want, got)
 }
 
 func TestDiffComparesWithTheForkedVersion(t *testing.T) {
@@ -440,53 +422,7 @@ func TestDiffComparesWithTheForkedVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-	fork, err := c.Fork(t.Context(), "orphan")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Diff(t.Context(), fork); codeOf(err) != AgentNotFound {
-		t.Errorf("without an upstream: %v", err)
-	}
-}
-
-func TestWhatIsNoForkIsSaid(t *testing.T) {
-	t.Parallel()
-	c := forks(t)
-	for name, want := range map[string]Code{"plain": ValidationError, "gone": AgentNotFound} {
-		if _, err := c.Fork(t.Context(), name); codeOf(err) != want {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestPluginsOfProjectAndUser(t *testing.T) {
-	t.Parallel()
-	c := catalog(t, map[string]string{
-		".fractary/plugins/faber/plugin.json":  `{"name":"@org/faber","version":"1.0.0","agents":["writer"],"tools":[{"name":"print"}]}`,
-		".fractary/plugins/bare/plugin.json":   `{"version":"0.1.0"}`,
-		".fractary/plugins/broken/plugin.json": `{`,
-		".fractary/plugins/empty/README.md":    "",
-	}, map[string]string{".fractary/registry/plugins/faber/plugin.json": `{"name":"@org/faber","version":"0.9.0"}`})
-	plugins, problems, err := c.Plugins("")
-	if err != nil || len(problems) != 1 {
-		t.Fatal(problems, err)
-	}
-	var got []string
-	for _, p := range plugins {
-		got = append(got, string(p.Scope)+" "+p.Manifest.Name+"@"+p.Manifest.Version)
-	}
-	if diff := cmp.Diff([]string{"local @org/faber@1.0.0", "global @org/faber@0.9.0", "local bare@0.1.0"},
-		got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if !plugins[0].matchesName("faber") || !plugins[0].matchesName("@org/faber") ||
-		plugins[0].Manifest.Agents[0].Name != "writer" ||
-		plugins[0].Manifest.Tools[0].Name != "print" {
-		t.Errorf("%+v", plugins[0])
+		operationtest.Same(t, name, want, got)
 	}
 }
 

@@ -28,9 +28,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	load := func(file string) []string {
 		t.Helper()
 		c, err := loadConfig(ConfigOptions{File: file, Project: project, Home: home})
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		out := append([]string{}, c.Sources...)
 		for _, r := range c.Registries {
 			out = append(out, fmt.Sprint(r.Name, " ", r.isQueried()))
@@ -39,9 +37,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	}
 	same := func(got []string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		operationtest.Same(t, "the configuration", want, got)
 	}
 	if got := load(""); len(got) != 0 {
 		t.Errorf("without a file: %v", got)
@@ -65,9 +61,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	same(load(filepath.Join(outside, "f.json")), filepath.Join(outside, "f.json"), "other true")
 	for to, name := range map[string]string{filepath.Join(project, "other.json"): "in",
 		filepath.Join(outside, "f.json"): "out"} {
-		if err := os.Symlink(to, filepath.Join(map[string]string{"in": outside, "out": project}[name], name)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(to, filepath.Join(map[string]string{"in": outside, "out": project}[name], name)))
 	}
 	same(load(filepath.Join(outside, "in")), users, filepath.Join(outside, "in"), "other false")
 	if _, err := loadConfig(ConfigOptions{File: "out", Project: project, Home: home}); codeOf(err) != ConfigError {
@@ -103,9 +97,7 @@ func TestConfigGet(t *testing.T) {
 	home := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
 	c, err := loadConfig(ConfigOptions{Home: home})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for key, want := range map[string]any{
 		"registries.0.url": "x", "registries.0.priority": "100", "cache.directory": filepath.Join(home, ".fractary/cache"),
 		"custom.none": nil, "resolution.local": true,
@@ -309,9 +301,7 @@ func loaded(t *testing.T, admitted sources.List, operators, projects string) (li
 	home := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": operators})
 	project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": projects})
 	c, err := loadConfig(ConfigOptions{Home: home, Project: project, Sources: admitted})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for _, r := range c.Registries {
 		lines = append(lines, fmt.Sprintf("%s %s priority %d ttl %d token %q asked %t", r.Name, r.Type, r.Priority, r.TTL,
 			r.TokenEnv, r.isQueried()))
@@ -370,9 +360,7 @@ func TestAFileOfTheProjectChoosesAmongTheOperatorsRegistries(t *testing.T) {
 		{"the cache", `{"registries":[],"cache":{"directory":"/somewhere"}}`, nil, "cache.directory of"},
 	} {
 		got, config := loaded(t, admitted, operators, c.projects)
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		operationtest.Same(t, c.name, c.want, got)
 		if ignored := strings.Join(config.Ignored, "\n"); (c.ignored == "") != (ignored == "") ||
 			!strings.Contains(ignored, c.ignored) {
 			t.Errorf("%s: ignored %q, want %q", c.name, ignored, c.ignored)
@@ -482,9 +470,7 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 	top := t.TempDir()
 	operationtest.WriteFiles(t, top, map[string]string{"r/in.json": `{"name":"p"}`, "r/deep/in.json": `{"name":"p"}`,
 		"out.json": `{"name":"secret"}`})
-	if err := os.Symlink("../out.json", filepath.Join(top, "r", "link.json")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink("../out.json", filepath.Join(top, "r", "link.json")))
 	for address, fine := range map[string]bool{
 		"in.json": true, "./deep/in.json": true, filepath.Join(top, "r/in.json"): true, "file://" + top + "/r/in.json": true,
 		"../out.json": false, filepath.Join(top, "out.json"): false, "file://" + top + "/out.json": false, "link.json": false,
@@ -501,15 +487,9 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Rename(filepath.Join(top, "out.json"), filepath.Join(top, "registry.json")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(top, "r", "registry.json")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../registry.json", filepath.Join(top, "r", "registry.json")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Rename(filepath.Join(top, "out.json"), filepath.Join(top, "registry.json")))
+	operationtest.Must(t, os.Remove(filepath.Join(top, "r", "registry.json")))
+	operationtest.Must(t, os.Symlink("../registry.json", filepath.Join(top, "r", "registry.json")))
 	w := newWorld(t, nil, map[string]any{"name": "r", "url": filepath.Join(top, "r")})
 	if _, failed := w.search(t, ""); len(failed) != 1 {
 		t.Errorf("an index that is a link out of the folder: %v", failed)
@@ -539,25 +519,19 @@ func TestTheConfigurationOfTheProjectIsNoLinkOutOfIt(t *testing.T) {
 	for _, link := range []string{".fractary/config.json", ".fractary/config.yaml", ".fractary"} {
 		b := newBench(t, nil, nil)
 		name := filepath.Join(b.settings.Project, link)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		target := filepath.Join(secret, "config.json")
 		if link == ".fractary" {
 			target = secret
 		}
-		if err := os.Symlink(target, name); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(target, name))
 		answer, err := json.Marshal(b.ask("config_get", `{"key":"private"}`))
 		if err != nil || strings.Contains(string(answer), "treasure") || !strings.Contains(string(answer), "CONFIG_ERROR") {
 			t.Errorf("%s: %s", link, answer)
 		}
 	}
 	b := newBench(t, nil, map[string]string{".fractary/x": ""})
-	if err := os.Symlink(filepath.Join(secret, "config.json"),
-		filepath.Join(b.settings.Home, ".fractary/config.json")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(secret, "config.json"),
+		filepath.Join(b.settings.Home, ".fractary/config.json")))
 	b.same("config_get", `{"key":"private"}`, map[string]any{"value": "treasure"})
 }

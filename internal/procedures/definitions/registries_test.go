@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
@@ -96,9 +94,7 @@ func newWorld(t testing.TB, tokens map[string]string, registries ...map[string]a
 	t.Helper()
 	w := &world{now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
 	text, err := json.Marshal(map[string]any{"registries": registries})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	project, home := t.TempDir(), t.TempDir()
 	operationtest.WriteFiles(t, home, map[string]string{".fractary/config.json": string(text)})
 	if w.config, err = loadConfig(ConfigOptions{Project: project, Home: home}); err != nil {
@@ -129,9 +125,7 @@ func TestSearchAsksEveryRegistryAndNamesTheOneThatIsDown(t *testing.T) {
 	for query, want := range map[string][]string{"FABER": {"up @org/faber@2.0.0"}, "flow": {"up @org/faber@2.0.0"},
 		"nothing": {}} {
 		got, failed := w.search(t, query)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", query, diff)
-		}
+		operationtest.Same(t, query, want, got)
 		if len(failed) != 1 || codeOf(failed[0]) != NetworkError || !strings.Contains(failed[0].Error(), `"down"`) {
 			t.Errorf("%s: failed %v", query, failed)
 		}
@@ -198,9 +192,7 @@ func TestAnIndexIsAskedForAgainWhenItIsStale(t *testing.T) {
 	w.search(t, "x")
 	w.now = w.now.Add(59 * time.Second)
 	w.search(t, "x")
-	if diff := cmp.Diff([]string{"GET /registry.json"}, f.seen()); diff != "" {
-		t.Errorf("while it is fresh (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "while it is fresh", []string{"GET /registry.json"}, f.seen())
 	w.now = w.now.Add(2 * time.Second)
 	if got, failed := w.search(t, "faber"); len(got) != 1 || len(failed) > 0 || len(f.seen()) != 1 {
 		t.Errorf("unchanged: %v, %v", got, failed)
@@ -276,9 +268,7 @@ func TestATokenGoesToItsOwnHostAlone(t *testing.T) {
 	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"GET /faber-2.json"}, other.seen()); diff != "" {
-		t.Errorf("the other host got (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the other host got", []string{"GET /faber-2.json"}, other.seen())
 	for name, c := range map[string]struct {
 		tokens map[string]string
 		want   Code
@@ -309,9 +299,7 @@ func TestARedirectToAnotherHostHasNoToken(t *testing.T) {
 		if got, failed := w.search(t, "faber"); len(got) != 1 || len(failed) > 0 {
 			t.Errorf("%v, %v", got, failed)
 		}
-		if diff := cmp.Diff([]string{"GET /registry.json"}, target.seen()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		operationtest.Same(t, "a host that the operator has named got", []string{"GET /registry.json"}, target.seen())
 	}
 }
 
@@ -368,36 +356,6 @@ func TestARegistryMayBeAFolder(t *testing.T) {
 	w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
 	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); codeOf(err) != PermissionDenied {
 		t.Errorf("a registry elsewhere that names a file here: %v", err)
-	}
-}
-
-func TestTheCacheIsClearedByKindAndAge(t *testing.T) {
-	t.Parallel()
-	f := newForge(t)
-	w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
-	if _, err := w.opts.Registries.Plugin(t.Context(), Reference{Name: "@org/faber"}); err != nil {
-		t.Fatal(err)
-	}
-	cache := w.opts.Registries.cache
-	w.now = w.now.Add(48 * time.Hour)
-	for _, c := range []struct {
-		what CacheClearing
-		want Cleared
-	}{
-		{CacheClearing{Indexes: true, OlderThan: 72 * time.Hour}, Cleared{}},
-		{CacheClearing{Indexes: true, OlderThan: 24 * time.Hour}, Cleared{Indexes: 1}},
-		{CacheClearing{Indexes: true, Downloads: true}, Cleared{Downloads: 1}},
-		{CacheClearing{Indexes: true, Downloads: true}, Cleared{}},
-	} {
-		pretended, err := cache.clear(c.what, true)
-		got, err2 := cache.clear(c.what, false)
-		if err != nil || err2 != nil || pretended != got {
-			t.Errorf("%+v: pretended %+v, did %+v, %v, %v", c.what, pretended, got, err, err2)
-		}
-		got.Bytes = 0
-		if got != c.want {
-			t.Errorf("%+v: %+v, want %+v", c.what, got, c.want)
-		}
 	}
 }
 

@@ -13,27 +13,19 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// within fails if do takes longer than a call that waits for nothing could, on any machine.
-func within(t *testing.T, about string, do func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	select {
-	case <-done:
-	case <-time.After(30 * time.Second): // less than a call's own limit
-		t.Fatal(about + ": the call waits")
-	}
-}
+// waits is longer than any call takes that waits for nothing, on any machine, and less than a call's own limit.
+const waits = 30 * time.Second
 
 // TestWhatIsNoFileIsSaidAtOnce puts a named pipe, a folder and a link to a device where files are read, and asks every
 // tool.
 func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
+	kinds := operationtest.Special()
+	kinds["a folder"] = func(name string) error { return os.Mkdir(name, 0o755) }
 	for _, c := range []struct{ at, tool, arguments, says string }{
 		{"project/.fractary/config.json", "config_get", `{"key":"x"}`, "CONFIG_ERROR"},
 		{"project/.fractary/config.yaml", "agent_list", `{}`, "CONFIG_ERROR"},
@@ -57,8 +49,8 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 		{"home/.fractary/cache/claudeops/files", "cache_stats", `{}`, "PERMISSION_DENIED"},
 		{"home/.fractary/cache/web.json", "plugin_search", `{"query":"x"}`, ""},
 	} {
-		for _, kind := range []string{"pipe", "folder", "device"} {
-			about := c.at + " as a " + kind
+		for kind, make := range kinds {
+			about := c.at + " as " + kind
 			b := newBench(t, map[string]string{".fractary/x": "",
 				".fractary/agents/mine/agent.yaml": agentYAML("mine", "1.0.0")}, map[string]string{
 				".fractary/config.json":                  `{"registries":[{"name":"r","url":"../r"},{"name":"web","url":"http://127.0.0.1:1/x"}]}`,
@@ -69,34 +61,17 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 			name := strings.Replace(strings.Replace(c.at, "project/", b.settings.Project+"/", 1), "home/", b.settings.Home+"/",
 				1)
 			isFolder := !strings.Contains(filepath.Base(name)[1:], ".") && filepath.Base(name) != "files"
-			if kind == "folder" && isFolder {
+			if kind == "a folder" && isFolder {
 				continue
 			}
-			if err := os.RemoveAll(name); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			var err error
-			switch kind {
-			case "pipe":
-				err = unix.Mkfifo(name, 0o600)
-			case "folder":
-				err = os.Mkdir(name, 0o755)
-			case "device":
-				err = os.Symlink("/dev/zero", name)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			within(t, about, func() {
+			operationtest.Must(t, os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), make(name))
+			operationtest.InTime(t, waits, about, func() {
 				text, err := json.Marshal(b.ask(c.tool, c.arguments))
-				if says := c.says; err != nil || kind == "pipe" && !strings.Contains(string(text), says) {
+				if says := c.says; err != nil || kind == "a named pipe" && !strings.Contains(string(text), says) {
 					t.Errorf("%s: %s, want %q", about, text, says)
 				}
 			})
-			within(t, about, b.everyToolAnyhow)
+			operationtest.InTime(t, waits, about, b.everyToolAnyhow)
 		}
 	}
 }
@@ -135,7 +110,7 @@ func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
 		if o.Name != "fractary_forge_plugin_search" && o.Name != "fractary_forge_agent_info" {
 			continue
 		}
-		within(t, o.Name, func() {
+		operationtest.InTime(t, waits, o.Name, func() {
 			arguments := map[string]string{"fractary_forge_plugin_search": `{"query":"x"}`,
 				"fractary_forge_agent_info": `{"name":"x"}`}[o.Name]
 			if _, err := o.Handle(ctx, operation.Call{Ceiling: operation.UncappedTier,
@@ -144,7 +119,7 @@ func TestTheLimitOfACallHoldsWhateverItWaitsFor(t *testing.T) {
 			}
 		})
 	}
-	within(t, "the catalogue", func() {
+	operationtest.InTime(t, waits, "the catalogue", func() {
 		if _, err := b.service.Select(ctx, Selection{}); err == nil {
 			t.Error("the catalogue answered")
 		}

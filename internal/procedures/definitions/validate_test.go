@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func problemsOf(t *testing.T, kind Kind, name, content string) []string {
@@ -146,9 +146,7 @@ func TestProblemsNameTheirPlace(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			operationtest.Same(t, "problems", c.want, got)
 		})
 	}
 }
@@ -182,34 +180,23 @@ func FuzzValidate(f *testing.F) {
 
 func TestOnlySoundDefinitionsMayBeProposed(t *testing.T) {
 	t.Parallel()
-	kind := FileKind()
 	for name, c := range map[string]struct {
 		path, content, says string
-		line                int
+		line, column        int
 	}{
-		"a flat agent":           {".fractary/agents/a.yaml", agentYAML("a", "1.0.0"), "", 0},
-		"an agent in its folder": {".fractary/agents/a/agent.md", agentMarkdown("a", "1.0.0", "Do it.\n"), "", 0},
-		"a tool":                 {".fractary/tools/t/tool.yml", toolYAML("t", "1.0.0"), "", 0},
-		"an unknown field":       {".fractary/agents/a.yaml", agentYAML("a", "1.0.0", "extra: 1"), "", 0},
+		"a flat agent":           {".fractary/agents/a.yaml", agentYAML("a", "1.0.0"), "", 0, 0},
+		"an agent in its folder": {".fractary/agents/a/agent.md", agentMarkdown("a", "1.0.0", "Do it.\n"), "", 0, 0},
+		"a tool":                 {".fractary/tools/t/tool.yml", toolYAML("t", "1.0.0"), "", 0, 0},
+		"an unknown field":       {".fractary/agents/a.yaml", agentYAML("a", "1.0.0", "extra: 1"), "", 0, 0},
 		"a wrong provider": {".fractary/agents/a.yaml",
-			strings.Replace(agentYAML("a", "1.0.0"), "anthropic", "nobody", 1), "llm.provider", 4},
-		"no YAML":            {".fractary/agents/a.yaml", "name: a\n\tb", "tab", 2},
-		"an agent as a tool": {".fractary/tools/a.yaml", agentYAML("a", "1.0.0"), "parameters", 1},
-		"a script":           {".fractary/agents/a/run.sh", "#!/bin/sh\n", "none of the files", 0},
-		"a note beside":      {".fractary/agents/a/notes.md", "# x\n", "none of the files", 0},
-		"too deep":           {".fractary/agents/a/b/agent.md", agentMarkdown("a", "1.0.0", "x"), "none of the files", 0},
+			strings.Replace(agentYAML("a", "1.0.0"), "anthropic", "nobody", 1), "llm.provider", 4, 17},
+		"no YAML":            {".fractary/agents/a.yaml", "name: a\n\tb", "tab", 2, 1},
+		"an agent as a tool": {".fractary/tools/a.yaml", agentYAML("a", "1.0.0"), "parameters", 1, 1},
+		"a script":           {".fractary/agents/a/run.sh", "#!/bin/sh\n", "none of the files", 0, 0},
+		"a note beside":      {".fractary/agents/a/notes.md", "# x\n", "none of the files", 0, 0},
+		"too deep":           {".fractary/agents/a/b/agent.md", agentMarkdown("a", "1.0.0", "x"), "none of the files", 0, 0},
 	} {
-		problems := kind.Validate(c.path, "", c.content)
-		if c.says == "" {
-			if len(problems) > 0 {
-				t.Errorf("%s: %v", name, problems)
-			}
-			continue
-		}
-		if len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) || c.line > 0 &&
-			(problems[0].Line != c.line || problems[0].Column < 1) {
-			t.Errorf("%s: %+v", name, problems)
-		}
+		operationtest.Judged(t, name, FileKind().Validate(c.path, "", c.content), c.says, c.line, c.column)
 	}
 }
 

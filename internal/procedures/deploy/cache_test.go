@@ -52,19 +52,21 @@ func commitOf(content string, files int) string {
 
 func testGit(t *testing.T) *Git {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+	return newGit(gitProgram(t), t.TempDir(), t.TempDir(), gitEnv())
+}
+
+// folderOf is the folder with the files of a commit.
+func folderOf(t *testing.T, g *Git, s *GitSource, commit string) string {
+	t.Helper()
+	folder, err := g.Folder(t.Context(), s, commit)
+	operationtest.Must(t, err)
+	return folder
 }
 
 func cached(t *testing.T, g *Git) (names []string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(g.cache, "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return names
 }
 
@@ -166,11 +168,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 	g.now = func() time.Time { return clock }
 	var folders []string
 	for i := range 3 {
-		folder, err := g.Folder(t.Context(), s, commits[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		folders = append(folders, folder)
+		folders = append(folders, folderOf(t, g, s, commits[i]))
 	}
 	if _, err := g.Folder(t.Context(), s, commits[3]); codeOf(err) != GitFailed ||
 		!strings.Contains(err.Error(), "all of it was used in the last 15 minutes") {
@@ -180,22 +178,14 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 		t.Errorf("what is in use was removed, or what was refused is left: %v", left)
 	}
 	for i, ago := range map[int]time.Duration{0: time.Hour, 1: 3 * time.Hour, 2: 2 * time.Hour} {
-		if err := os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)))
 	}
-	if _, err := g.Folder(t.Context(), s, commits[3]); err != nil {
-		t.Fatal(err)
-	}
+	folderOf(t, g, s, commits[3])
 	if fileset.Exists(folders[1]) || !fileset.Exists(folders[0]) || !fileset.Exists(folders[2]) {
 		t.Errorf("the one that was used least recently goes: %v", cached(t, g))
 	}
-	if _, err := g.Folder(t.Context(), s, commits[0]); err != nil { // is used now
-		t.Fatal(err)
-	}
-	if _, err := g.Folder(t.Context(), s, commits[4]); err != nil {
-		t.Fatal(err)
-	}
+	folderOf(t, g, s, commits[0]) // is used now
+	folderOf(t, g, s, commits[4])
 	if !fileset.Exists(folders[0]) || fileset.Exists(folders[2]) {
 		t.Errorf("the next: %v", cached(t, g))
 	}
@@ -212,13 +202,9 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 	for name, at := range map[string]time.Time{"aa/.new-1": old, "aa/.new-2": time.Now(), ".checkout-1": old,
 		".checkout-2": time.Now()} {
 		operationtest.WriteFiles(t, filepath.Join(g.cache, name), map[string]string{"files/x": "x"})
-		if err := os.Chtimes(filepath.Join(g.cache, name), at, at); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(filepath.Join(g.cache, name), at, at))
 	}
-	if _, err := g.Folder(t.Context(), s, commit); err != nil {
-		t.Fatal(err)
-	}
+	folderOf(t, g, s, commit)
 	for name, want := range map[string]bool{"aa/.new-1": false, "aa/.new-2": true, ".checkout-1": false,
 		".checkout-2": true} {
 		if fileset.Exists(filepath.Join(g.cache, name)) != want {
@@ -255,11 +241,7 @@ func TestACommitIsFetchedOnce(t *testing.T) {
 // A source of the operator's list says what git signs in with at its host, and whether the host may be private.
 func TestGitUsesTheTokenOfASource(t *testing.T) {
 	t.Parallel()
-	url, _ := upstream(t)
-	folder := t.TempDir()
-	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
-		t.Fatal(err)
-	}
+	folder, _, _ := privateUpstream(t)
 	server, elsewhere, leading := newPrivateServer(t, folder), newPrivateServer(t, folder), newPrivateServer(t, folder)
 	leading.redirect = elsewhere.URL
 	for name, test := range map[string]struct {
@@ -359,13 +341,9 @@ const gitToken = "tok-en-0123456789"
 
 func newPrivateServer(t *testing.T, folder string) *privateServer {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &privateServer{}
 	backend := &cgi.Handler{
-		Path: program, Args: []string{"http-backend"},
+		Path: gitProgram(t), Args: []string{"http-backend"},
 		Env: []string{"GIT_PROJECT_ROOT=" + folder, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1",
 			"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}, InheritEnv: []string{"PATH"},
 	}
@@ -390,41 +368,39 @@ func newPrivateServer(t *testing.T, folder string) *privateServer {
 	return s
 }
 
+// privateUpstream is upstream's repository in a folder that a private server serves.
+func privateUpstream(t *testing.T) (folder, url string, commits []string) {
+	t.Helper()
+	folder = t.TempDir()
+	url, commits = upstream(t)
+	operationtest.Must(t, os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")))
+	return folder, url, commits
+}
+
 // privateSetup has a module of a private repository. credentials are the lines of the file; none for no file.
 func privateSetup(t *testing.T, s *privateServer, credentials ...string) Setup {
 	t.Helper()
 	setup := setup(t, gitModule(s.URL+"/repo/.git", ""))
 	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	operationtest.Must(t, os.WriteFile(authority, certificate, 0o600))
 	setup.Git.git.Env = append(setup.Git.git.Env, "GIT_SSL_CAINFO="+authority)
 	if credentials != nil {
 		setup.Git.credentials = filepath.Join(t.TempDir(), "git credentials")
-		if err := os.WriteFile(setup.Git.credentials, []byte(strings.Join(credentials, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(setup.Git.credentials, []byte(strings.Join(credentials, "\n")+"\n"), 0o600))
 	}
 	return setup
 }
 
 func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	t.Parallel()
-	url, _ := upstream(t)
-	folder := t.TempDir()
-	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
-		t.Fatal(err)
-	}
+	folder, _, _ := privateUpstream(t)
 	server := newPrivateServer(t, folder)
 	own := strings.Replace(server.URL, "https://", "https://bot:"+gitToken+"@", 1)
 	wrong := strings.Replace(server.URL, "https://", "https://bot:wrong-token@", 1)
 	t.Run("with the token", func(t *testing.T) {
 		s := privateSetup(t, server, "https://bot:other@example.org", own)
-		before, err := os.ReadFile(s.Git.credentials)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := operationtest.ReadFile(t, s.Git.credentials)
 		got, err := desiredTexts(t, s)
 		if diff := cmp.Diff(map[string]string{".github/prompts/ask.prompt.md": "two"}, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -454,15 +430,11 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 		var learned []string
 		s.Git.learnStored(func(secrets ...string) { learned = append(learned, secrets...) })
 		for _, second := range []string{own, wrong} {
-			if err := os.WriteFile(s.Git.credentials, []byte(second+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.WriteFile(s.Git.credentials, []byte(second+"\n"), 0o600))
 			_, _ = desiredTexts(t, s) // without the right one it fails, which does not matter here
 			_, _ = desiredTexts(t, s)
 		}
-		if diff := cmp.Diff([]string{gitToken, "wrong-token"}, learned); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		operationtest.Same(t, "what was learned", []string{gitToken, "wrong-token"}, learned)
 	})
 	for name, lines := range map[string][]string{
 		"no file": nil, "a token of another host": {"https://bot:" + gitToken + "@example.org"},
@@ -489,9 +461,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	}
 	t.Run("a file that others may read", func(t *testing.T) {
 		s := privateSetup(t, server, own)
-		if err := os.Chmod(s.Git.credentials, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chmod(s.Git.credentials, 0o644))
 		if _, err := desiredTexts(t, s); codeOf(err) != GitFailed || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("%v", err)
 		}
@@ -513,11 +483,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 // TestAPrivateCheckoutIsBroughtForward does what serve does after a merge.
 func TestAPrivateCheckoutIsBroughtForward(t *testing.T) {
 	t.Parallel()
-	url, commits := upstream(t)
-	folder := t.TempDir()
-	if err := os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")); err != nil {
-		t.Fatal(err)
-	}
+	folder, url, commits := privateUpstream(t)
 	server := newPrivateServer(t, folder)
 	own := strings.Replace(server.URL, "https://", "https://bot:"+gitToken+"@", 1)
 	private := privateSetup(t, server, own)
@@ -553,18 +519,10 @@ func emptyPassword(headers []string) bool {
 // filesWith lists the files below a folder that have a text.
 func filesWith(t *testing.T, dir, text string) (out []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(name string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(name)
-		if strings.Contains(string(content), text) {
+	for name, content := range operationtest.ReadFiles(t, dir) {
+		if strings.Contains(content, text) {
 			out = append(out, name)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return out
 }

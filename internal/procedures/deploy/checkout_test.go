@@ -3,7 +3,6 @@ package deploy
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
 // repo is the configuration's checkout.
@@ -38,9 +38,7 @@ func TestAnUpdateBringsTheCheckoutForward(t *testing.T) {
 	}
 	operationtest.WriteFiles(t, f.work, map[string]string{"modules/old.md": "x"})
 	f.commit("main", map[string]string{"modules/deep/new.md": "new\n", "modules/fix.md": "changed\n"})
-	if err := os.Remove(filepath.Join(f.work, "modules", "old.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(filepath.Join(f.work, "modules", "old.md")))
 	head := f.commit("main", map[string]string{"last.md": "x"})
 	done, err := f.service.Update(t.Context())
 	files, at, status := f.inTheCheckout()
@@ -118,9 +116,7 @@ func TestAnUpdateNeverTouchesWhatAPersonHasInTheCheckout(t *testing.T) {
 					delete(before, at)
 				}
 			}
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("the checkout was changed (-before +after):\n%s", diff)
-			}
+			operationtest.Same(t, "the checkout was changed", before, after)
 			if _, err := os.Stat(filepath.Join(f.dir, "run")); err == nil {
 				t.Error("a program was run")
 			}
@@ -194,22 +190,13 @@ func TestAnUpdateThatWasKilledIsMended(t *testing.T) {
 func (b *bench) afar(text string) string {
 	b.Helper()
 	far := filepath.Join(b.dir, "far")
-	fresh := os.MkdirAll(far, 0o700) == nil
-	git := func(args ...string) string {
-		out, err := exec.Command(b.settings.Git.Path,
-			append([]string{"-C", far, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...).CombinedOutput()
-		if err != nil {
-			b.Fatalf("git %v: %s", args, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	if _, err := os.Stat(filepath.Join(far, ".git")); fresh && err != nil {
-		git("init", "--quiet", "--initial-branch=main")
+	if !fileset.Exists(filepath.Join(far, ".git")) {
+		git(b, b.dir, "init", "--quiet", "--initial-branch=main", far)
 	}
 	b.change("far/fix.md", "---\ndescription: Fix\n---\n"+text+"\n")
-	git("add", ".")
-	git("commit", "--quiet", "-m", text)
-	return git("rev-parse", "HEAD")
+	git(b, far, "add", ".")
+	git(b, far, "commit", "--quiet", "-m", text)
+	return git(b, far, "rev-parse", "HEAD")
 }
 
 // updating has a command of another repository, which is locked to its first commit, and a lock with more than that.
@@ -233,9 +220,7 @@ func TestUpdateShowsThePlanBeforeItLocks(t *testing.T) {
 		len(shown["changes"].([]any)) == 0 {
 		t.Errorf("%v (-want +got):\n%s", shown, diff)
 	}
-	if diff := cmp.Diff(before, b.tree("agentpack", "repo")); diff != "" {
-		t.Errorf("looking has written:\n%s", diff)
-	}
+	b.unchanged("looking has written", before, "agentpack", "repo")
 	if done := b.mustOK(NameUpdate, `{"yes":true}`); done["written"] != true {
 		t.Errorf("%v", done)
 	}
@@ -273,19 +258,14 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 			`","subdir":"fix.md"}},"resolved_version":"`+first+`","sha256":"x"}]}`)
 	second := b.afar("two")
 	b.mustOK(NameUpdate, `{"yes":true}`)
-	text, err := os.ReadFile(filepath.Join(b.dir, "agentpack", "repo", lockName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := operationtest.ReadFile(t, filepath.Join(b.dir, "agentpack", "repo", lockName))
 	var lock struct {
 		Version     int
 		GeneratedAt string `json:"generated_at"`
 		Note        string
 		Modules     []map[string]any
 	}
-	if err := json.Unmarshal(text, &lock); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal(text, &lock))
 	ids := []any{}
 	for _, m := range lock.Modules {
 		ids = append(ids, m["id"])

@@ -86,9 +86,7 @@ func TestExplainSaysWhichModuleAndOverlayGiveALine(t *testing.T) {
 			t.Errorf("%s: %+v", arguments, out.Errors)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, "project", "AGENTS.md"), []byte("mine\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(filepath.Join(b.dir, "project", "AGENTS.md"), []byte("mine\n"), 0o600))
 	drifted := b.mustOK(NameExplain, `{"path":"AGENTS.md"}`)["files"].([]any)[0].(map[string]any)
 	if drifted["drift"] != "modified" || len(drifted["parts"].([]any)) != 2 {
 		t.Errorf("%v", drifted)
@@ -103,9 +101,7 @@ func explained(t *testing.T, data map[string]any) string {
 	if err == nil {
 		err = json.Unmarshal(text, &of)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return inLines(of)
 }
 
@@ -263,9 +259,7 @@ func (f *forge) preview(commit string) (Preview, error) {
 func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	if _, _, err := f.service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, f.service, fileset.Approval{})
 	operationtest.WriteFiles(t, f.dir, map[string]string{"project/AGENTS.md": "a person's\n"})
 	head := f.commit("proposal", map[string]string{
 		"modules/fix.md": "---\ndescription: Fix\n---\nFix it well.\n", "modules/rules/AGENTS.md": "# Rules\n",
@@ -285,9 +279,7 @@ func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	if after := f.tree("project"); len(after) != len(before) || after["project/AGENTS.md"] != "a person's\n" {
 		t.Errorf("a preview has changed something: %v", after)
 	}
-	if err := os.Remove(filepath.Join(f.dir, "project", ".claude", "commands", "fix.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(filepath.Join(f.dir, "project", ".claude", "commands", "fix.md")))
 	same, err := f.preview(git(t, f.work, "rev-parse", "origin/main"))
 	if err != nil || len(same.Plan.Changes) != 1 || len(same.Pending) != 1 {
 		t.Errorf("what is missing already: %+v, %v", same, err)
@@ -332,19 +324,13 @@ func TestAPreviewIsAboutTheRepositoriesThatAreDeployed(t *testing.T) {
 func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	module := filepath.Join(f.dir, "forge", "ann", "skills")
-	operationtest.WriteFiles(t, module, map[string]string{"fix.md": "---\ndescription: d\n---\none\n"})
-	git(t, module, "init", "-q", "-b", "main")
-	git(t, module, "add", "-A")
-	git(t, module, "commit", "-q", "-m", "x")
+	module, main := f.repository("forge/ann/skills", map[string]string{"fix.md": "---\ndescription: d\n---\none\n"})
 	repo := filepath.Join(f.dir, "agentpack", "repo")
 	url := "file://" + filepath.ToSlash(module)
 	operationtest.WriteFiles(t, repo,
 		map[string]string{configName: "version: 1\nprofiles: {default: {include_tags: [base]}}\ntargets: {claude_code: {}}\n" +
 			"modules: [{id: far, type: command, tags: [base], source: {git: {url: '" + url + "', subdir: fix.md}}}]\n"})
-	if _, _, err := f.service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, f.service, fileset.Approval{})
 	git(t, module, "checkout", "-q", "-b", "proposal")
 	operationtest.WriteFiles(t, module, map[string]string{"fix.md": "---\ndescription: d\n---\ntwo\n"})
 	git(t, module, "commit", "-q", "-am", "x")
@@ -354,7 +340,6 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 	if err != nil || !p.Concerned || p.Plan.Summary() != (fileset.Summary{Update: 1}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	main := git(t, module, "rev-parse", "main")
 	operationtest.WriteFiles(t, repo,
 		map[string]string{lockName: `{"version":1,"modules":[{"id":"far","type":"command","resolved_source":{"git":{"url":"` +
 			url + `","commit":"` + main + `","subdir":"fix.md"}},"resolved_version":"` + main + `"}]}`})
@@ -367,11 +352,7 @@ func TestAPreviewOfAModuleOfAnotherRepository(t *testing.T) {
 func TestAPreviewRefusesWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	f := newForge(t)
-	secret := filepath.Join(f.dir, "secret")
-	operationtest.WriteFiles(t, secret, map[string]string{"fix.md": "---\ndescription: d\n---\nsecret\n"})
-	git(t, secret, "init", "-q", "-b", "main")
-	git(t, secret, "add", "-A")
-	git(t, secret, "commit", "-q", "-m", "x")
+	secret, _ := f.repository("secret", map[string]string{"fix.md": "---\ndescription: d\n---\nsecret\n"})
 	cases := map[string]struct {
 		files map[string]string
 		code  Code
@@ -423,9 +404,7 @@ func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
 	where := func(owner string) (out []string) {
 		t.Helper()
 		list, err := NewService(b.settings).WhereIs(t.Context(), "gitea", owner, "procedures", proposed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		for _, w := range list {
 			out = append(out, fmt.Sprintf("%s %s %s: %s", w.Target, w.File, w.Path[len(b.dir):], w.Has))
 		}
@@ -443,9 +422,7 @@ func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
 		"cursor modules/b/AGENTS.md /project/.cursor/rules/" + fsKey("instructions:b") + ".mdc: as proposed",
 		"vscode modules/b/AGENTS.md /project/.github/copilot-instructions.md: as proposed",
 	}
-	if diff := cmp.Diff(want, where("joe")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "where it is", want, where("joe"))
 	if got := where("ann"); len(got) != 0 {
 		t.Errorf("another repository: %v", got)
 	}

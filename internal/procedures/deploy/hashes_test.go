@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
@@ -38,9 +35,7 @@ func manyFiles() map[string]string {
 func changesOf(t *testing.T, s *Service) (out []string) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), Request{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for _, c := range p.Changes {
 		out = append(out, string(c.Op)+" "+filepath.Base(filepath.Dir(c.Path))+"/"+filepath.Base(c.Path))
 	}
@@ -54,13 +49,9 @@ func nextTime(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "time")
 	var first time.Time
 	for {
-		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(name, []byte("x"), 0o600))
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		if now := info.ModTime(); first.IsZero() {
 			first = now
 		} else if now.After(first) {
@@ -77,9 +68,7 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) } // so that the files of the test count as settled
 	service := NewService(b.settings)
-	if _, _, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, service, fileset.Approval{})
 	if got := changesOf(t, service); got != nil {
 		t.Fatalf("%v", got)
 	}
@@ -92,36 +81,22 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	same := func(name, text string) { // the same size and the same time of change
 		t.Helper()
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
+		operationtest.Must(t, os.WriteFile(name, []byte(text), 0o644))
+		operationtest.Must(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
 	}
 	other := filepath.Join(b.dir, "other.md")
 	same(filepath.Join(skills, "s1", "a.md"), "A 1\n")
 	same(filepath.Join(b.dir, "agentpack", "repo", "m", "s2", "a.md"), "A 2\n")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"other.md": "c 3\n",
 		"project/.claude/skills/s4/a.md": "longer than before\n"})
-	if err := os.Rename(other, filepath.Join(skills, "s3", "a.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(skills, "s5", "a.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(skills, "s6", "a.md"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Rename(other, filepath.Join(skills, "s3", "a.md")))
+	operationtest.Must(t, os.Remove(filepath.Join(skills, "s5", "a.md")))
+	operationtest.Must(t, os.Chmod(filepath.Join(skills, "s6", "a.md"), 0o755))
 	want := []string{"update s1/a.md", "update s2/a.md", "update s3/a.md", "update s4/a.md", "create s5/a.md",
 		"update s6/a.md"}
 	for name, s := range map[string]*Service{"in the same process": service, "in another one": NewService(b.settings)} {
-		if diff := cmp.Diff(want, changesOf(t, s)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, want, changesOf(t, s))
 		if _, list, _, err := s.Status(t.Context(), Request{}); err != nil || len(list) != 4 {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
@@ -140,32 +115,23 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	b := newBench(t, manyFiles())
 	clock := time.Now
 	b.settings.Now = func() time.Time { return clock().Add(time.Hour) }
-	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, NewService(b.settings), fileset.Approval{})
 	if got := changesOf(t, NewService(b.settings)); got != nil {
 		t.Fatalf("%v", got)
 	}
 	name := filepath.Join(b.dir, "agentpack", "cache", "hashes")
-	sound, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sound := operationtest.ReadFile(t, name)
 	changed := append([]byte{}, sound...)
 	changed[len(changed)-1] ^= 1
 	for what, text := range map[string][]byte{"empty": {}, "cut": sound[:len(sound)/2], "changed": changed,
 		"other": []byte("claudeops hashes 2\n"), "the mark alone": []byte("claudeops hashes 1\n")} {
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.WriteFile(name, text, 0o600))
 		if got := changesOf(t, NewService(b.settings)); got != nil {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
 	// Wrong hashes under a sound checksum: a plan may be deceived, what is written is not.
-	if err := os.WriteFile(name, lying(sound), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(name, lying(sound), 0o600))
 	if err := os.Remove(filepath.Join(filepath.Dir(name), "unchanged")); err != nil && runtime.GOOS == "linux" {
 		t.Fatal(err)
 	}
@@ -177,9 +143,7 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	if _, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil || done != nil {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-		t.Errorf("%s", diff)
-	}
+	b.unchanged("what was deployed", before, "project")
 }
 
 // lying is a file of hashes in which each is wrong.
@@ -230,9 +194,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			if err == nil {
 				err = os.Chtimes(name, info.ModTime(), info.ModTime())
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, err)
 		}
 	}
 	write := func(text string) func(*testing.T, string) {
@@ -242,9 +204,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 	}
 	must := func(f func(name string) error) func(*testing.T, string) {
 		return func(t *testing.T, name string) {
-			if err := f(name); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, f(name))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -306,9 +266,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			// so that the files of the test count as settled
 			b.settings.Now = func() time.Time { return time.Now().Add(time.Hour) }
 			service := NewService(b.settings)
-			if _, _, err := service.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-				t.Fatal(err)
-			}
+			apply(t, service, fileset.Approval{})
 			for range 3 {
 				if got := planned(t, service.Plan); len(got) > 0 {
 					t.Fatalf("%v", got)
@@ -334,9 +292,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			}
 			for where, s := range map[string]*Service{"the same process": service, "another process": another,
 				"a new process": NewService(b.settings)} {
-				if diff := cmp.Diff(want, planned(t, s.Plan)); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", where, diff)
-				}
+				operationtest.Same(t, where, want, planned(t, s.Plan))
 			}
 		})
 	}
@@ -372,25 +328,17 @@ func BenchmarkPlan(b *testing.B) {
 			"true}}}\nmodules:\n")
 	for i := range 1000 {
 		fmt.Fprintf(&config, "- {id: 'skill:s%d', type: skill, tags: [x], source: {local_path: {path: m/s%d}}}\n", i, i)
-		files[fmt.Sprintf("repo/m/s%d/SKILL.md", i)] = fmt.Sprintf("---\nname: s%d\ndescription: d\n---\n", i)
+		files[fmt.Sprintf("agentpack/repo/m/s%d/SKILL.md", i)] = fmt.Sprintf("---\nname: s%d\ndescription: d\n---\n", i)
 		for j := range 9 {
-			files[fmt.Sprintf("repo/m/s%d/f%d.md", i, j)] = strings.Repeat(fmt.Sprintf("line %d %d\n", i, j), 100)
+			files[fmt.Sprintf("agentpack/repo/m/s%d/f%d.md", i, j)] = strings.Repeat(fmt.Sprintf("line %d %d\n", i, j), 100)
 		}
 	}
-	files["repo/"+configName] = config.String()
-	dir := b.TempDir()
-	operationtest.WriteFiles(b, filepath.Join(dir, "agentpack"), files)
-	operationtest.WriteFiles(b, dir, map[string]string{"project/.keep": "", "user/.keep": ""})
-	project := filepath.Join(dir, "project")
+	files["agentpack/repo/"+configName] = config.String()
+	settings := newBench(b, files).settings
+	project := settings.Folder
 	git(b, project, "init", "-q")
 	git(b, project, "config", "gc.auto", "0") // nothing of git's is left running
 	git(b, project, "config", "maintenance.auto", "false")
-	program, err := exec.LookPath("git")
-	if err != nil {
-		b.Fatal(err)
-	}
-	settings := Settings{Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: project,
-		Git: GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Now: time.Now}
 	service := NewService(settings)
 	plan := func(b *testing.B, want int) {
 		for b.Loop() {

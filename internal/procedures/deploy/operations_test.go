@@ -4,9 +4,8 @@ import (
 	or "cmp"
 	"context"
 	"encoding/json"
-	"io/fs"
 	"os"
-	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,13 +40,7 @@ func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, 
 func newBench(t testing.TB, files map[string]string) *bench {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
 	operationtest.WriteFiles(t, dir, files)
 	return &bench{
@@ -56,9 +49,17 @@ func newBench(t testing.TB, files map[string]string) *bench {
 		settings: Settings{
 			Home: filepath.Join(dir, "agentpack"), UserHome: filepath.Join(dir, "user"), Folder: filepath.Join(dir, "project"),
 			Machine: []string{"Box"},
-			Git:     GitCommand{Path: program, Env: []string{"PATH=" + os.Getenv("PATH")}}, Version: "1.2.3", Now: time.Now,
+			Git:     GitCommand{Path: gitProgram(t), Env: gitEnv()}, Version: "1.2.3", Now: time.Now,
 		},
 	}
+}
+
+// apply deploys what the repository has, and returns what was done.
+func apply(t *testing.T, s *Service, approval fileset.Approval) *fileset.Done {
+	t.Helper()
+	_, done, err := s.Apply(t.Context(), Request{}, approval, false)
+	operationtest.Must(t, err)
+	return done
 }
 
 func (b *bench) toolset() operation.Toolset {
@@ -70,9 +71,7 @@ func (b *bench) toolset() operation.Toolset {
 func (b *bench) ask(tool, arguments string) (out Envelope[map[string]any]) {
 	b.Helper()
 	_, text, cause := operationtest.Ask(b, b.toolset(), or.Or(b.door, record.DoorMCP), arguments, tool)
-	if err := json.Unmarshal(text, &out); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, json.Unmarshal(text, &out))
 	if out.OK != (len(out.Errors) == 0) || out.OK != (cause == nil) || out.SchemaVersion != 1 || out.Version != "1.2.3" {
 		b.Errorf("%s", text)
 	}
@@ -93,20 +92,17 @@ func (b *bench) mustOK(tool, arguments string) map[string]any {
 func (b *bench) tree(below ...string) map[string]string {
 	b.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(filepath.Join(append([]string{b.dir}, below...)...),
-		func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			rel, _ := filepath.Rel(b.dir, name)
-			text, err := os.ReadFile(name)
-			out[filepath.ToSlash(rel)] = string(text)
-			return err
-		})
-	if err != nil {
-		b.Fatal(err)
+	from := path.Join(below...)
+	for name, text := range operationtest.ReadFiles(b, filepath.Join(b.dir, from)) {
+		out[path.Join(from, name)] = text
 	}
 	return out
+}
+
+// unchanged holds the files against what they were.
+func (b *bench) unchanged(about string, before map[string]string, below ...string) {
+	b.Helper()
+	operationtest.Same(b, about, before, b.tree(below...))
 }
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t, nil).toolset()) }
@@ -137,14 +133,9 @@ func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 		t.Errorf("%d tools", len(tools))
 	}
 	for _, o := range tools {
-		text, err := os.ReadFile(filepath.Join("testdata", "contract", o.Name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := operationtest.ReadFile(t, filepath.Join("testdata", "contract", o.Name+".json"))
 		ours, err := set.Schema(o, "input")
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		var want, got any
 		if json.Unmarshal(text, &want) != nil || json.Unmarshal(ours, &got) != nil {
 			t.Fatal(o.Name)
@@ -295,9 +286,7 @@ func TestRefusalsWriteNothingAndAreRecorded(t *testing.T) {
 				got.Errors[0].Details["next_actions"] == nil {
 				t.Errorf("%+v", got.Errors)
 			}
-			if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-				t.Errorf("(-before +after):\n%s", diff)
-			}
+			b.unchanged("a refusal has written", before, "project")
 			if snapshots, _ := filepath.Glob(filepath.Join(b.dir, "agentpack/state/snapshots/*")); len(snapshots) > 0 {
 				t.Errorf("%v", snapshots)
 			}

@@ -88,15 +88,11 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 	}
 	operationtest.WriteFiles(t, dir, befores)
 	operationtest.WriteFiles(t, dir, afters)
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, "-c", "core.autocrlf=false", "diff", "--no-index", "--text", "--no-color",
+	cmd := exec.Command("git", "-c", "core.autocrlf=false", "diff", "--no-index", "--text", "--no-color",
 		"--no-ext-diff", "before", "after")
 	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}
 	out, _ := cmd.Output() // it says by its code that there are differences
-	g := newGit(program, dir, dir, []string{"PATH=" + os.Getenv("PATH")})
+	g := testGit(t)
 	var group errgroup.Group
 	group.SetLimit(4)
 	patches := bytes.Split(out, []byte("\ndiff --git a/before/"))
@@ -125,7 +121,7 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 				t.Errorf("%s: %v, %s (-want +got):\n%s", name, err, failure, cmp.Diff(after, got))
 			}
 			got, failure, err = g.Patch(t.Context(), "SKILL.md", other, text)
-			want, applied := byGit(t, program, other, text)
+			want, applied := byGit(t, other, text)
 			if err != nil || applied != (failure == "") || applied && got != want {
 				t.Errorf("%s, edited meanwhile: %v, %q, git applies it: %t (-want +got):\n%s", name, err, failure, applied,
 					cmp.Diff(want, got))
@@ -139,10 +135,10 @@ func TestPatchesComeOutAsGitHasThem(t *testing.T) {
 }
 
 // byGit returns the result of git apply on a file.
-func byGit(t *testing.T, program, before, patch string) (after string, applied bool) {
+func byGit(t *testing.T, before, patch string) (after string, applied bool) {
 	t.Helper()
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"SKILL.md": before})
-	cmd := exec.Command(program, "apply", "--whitespace=nowarn", "-")
+	cmd := exec.Command("git", "apply", "--whitespace=nowarn", "-")
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(patch)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES=" +
 		filepath.Dir(dir)}
@@ -157,10 +153,6 @@ func byGit(t *testing.T, program, before, patch string) (after string, applied b
 // TestPatchesOfEachForm are patches as people and programs write them.
 func TestPatchesOfEachForm(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const before = "one\n-- two\nthree\nfour\nfive\nsix\nseven\n"
 	for name, c := range map[string]struct {
 		rel, before, patch string
@@ -208,13 +200,13 @@ func TestPatchesOfEachForm(t *testing.T) {
 				c.before = before
 			}
 			text := "--- a/" + c.rel + "\n+++ b/" + c.rel + "\n" + c.patch
-			g := newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
 			o := overlay{dir: "o", patches: []patchFile{{file: "o/x.patch", rel: c.rel, text: text}}}
 			why := o.patches[0].bad()
 			var got fileset.Tree
+			var err error
 			if why == "" {
 				if got, err = o.apply(t.Context(), "m", fileset.Tree{c.rel: {Content: fileset.Bytes([]byte(c.before))}},
-					g.Patch); err != nil {
+					testGit(t).Patch); err != nil {
 					e := errorOf(err)
 					why = err.Error() + fmt.Sprint(e.Details["stderr"])
 				}
@@ -232,10 +224,6 @@ func TestPatchesOfEachForm(t *testing.T) {
 // TestPatchesOfNamesThatGitQuotes lets git write patches of files with such names, and has each name known again.
 func TestPatchesOfNamesThatGitQuotes(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"plain.md", "a b.md", "Über uns.md", "手順/確認.md", "🙂.md", `"quoted".md`, `back\slash.md`,
 		"a\ttab.md", "a\nline.md", "\a\b\f\v\r.md", "'.md", "a\" b.md", "\u0301.md"} {
 		dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{name: "a\n"})
@@ -245,8 +233,9 @@ func TestPatchesOfNamesThatGitQuotes(t *testing.T) {
 			if args[0] == "diff" {
 				operationtest.WriteFiles(t, dir, map[string]string{name: "b\n"})
 			}
-			cmd := exec.Command(program, args...)
+			cmd := exec.Command("git", args...)
 			cmd.Dir, cmd.Env = dir, env
+			var err error
 			if out, err = cmd.Output(); err != nil {
 				t.Fatal(err)
 			}
@@ -305,9 +294,7 @@ func FuzzOverlay(f *testing.F) {
 			return // no name of a file
 		}
 		root, err := files.OpenDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		defer func() { _ = root.Close() }()
 		base := fileset.Tree{"SKILL.md": {Content: fileset.Bytes([]byte("a\n"))}}
 		got, err := overlaid(t.Context(), root, m, base, levelsIn(root, "box", "p"), fakePatch)
@@ -330,10 +317,7 @@ func FuzzOverlay(f *testing.F) {
 
 // FuzzPatchByGit hands git what the check lets through: whatever a patch says, it changes the one file that it is for.
 func FuzzPatchByGit(f *testing.F) {
-	program, err := exec.LookPath("git")
-	if err != nil {
-		f.Fatal(err)
-	}
+	program := gitProgram(f)
 	f.Add("--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -1 +1 @@\n-a\n+b\n")
 	f.Add("--- a/m/SKILL.md\n+++ b/m/SKILL.md\n@@ -1 +1,2 @@\n a\n+b\n\\ No newline at end of file\n")
 	for _, seed := range patchSeeds() {
@@ -349,7 +333,7 @@ func FuzzPatchByGit(f *testing.F) {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
 		operationtest.WriteFiles(t, temp, map[string]string{"y": "outside\n", "home/.keep": ""})
-		g := newGit(program, filepath.Join(temp, "home"), filepath.Join(temp, "home"), []string{"PATH=" + os.Getenv("PATH")})
+		g := newGit(program, filepath.Join(temp, "home"), filepath.Join(temp, "home"), gitEnv())
 		after, failure, err := g.Patch(t.Context(), "m/SKILL.md", "a\n", text)
 		if err != nil && after != "" || failure != "" && after != "" {
 			t.Errorf("%q, %q, %v", after, failure, err)

@@ -31,21 +31,28 @@ func git(t testing.TB, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// gitProgram is where git is.
+func gitProgram(t testing.TB) string {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	operationtest.Must(t, err)
+	return program
+}
+
+// gitEnv is the environment of a git that a service starts.
+func gitEnv() []string { return []string{"PATH=" + os.Getenv("PATH")} }
+
 func setup(t testing.TB, files map[string]string) Setup {
 	t.Helper()
 	dir := t.TempDir()
 	home := filepath.Join(dir, "agentpack")
 	operationtest.WriteFiles(t, filepath.Join(home, "repo"), files)
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
 	return Setup{
 		Home: home, Places: Places{Home: filepath.Join(dir, "user"), Project: filepath.Join(dir, "project")},
 		Machine: []string{"Box"},
 		Origin:  func(context.Context, string) string { return "" },
-		Git:     newGit(program, dir, home, []string{"PATH=" + os.Getenv("PATH")}),
+		Git:     newGit(gitProgram(t), dir, home, gitEnv()),
 	}
 }
 
@@ -79,9 +86,7 @@ func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
 	out := map[string]string{}
 	for key, f := range d.Files {
 		rel, err := filepath.Rel(s.Places.Project, key.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		out[rel] = string(bytesOf(f.Content))
 	}
 	return out, nil
@@ -156,16 +161,12 @@ func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 	for _, link := range []string{"m", "m/AGENTS.md"} {
 		name := filepath.Join(s.Home, "repo", filepath.FromSlash(link))
 		_ = os.RemoveAll(filepath.Join(s.Home, "repo", "m"))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		target := outside
 		if link != "m" {
 			target = filepath.Join(outside, "AGENTS.md")
 		}
-		if err := os.Symlink(target, name); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(target, name))
 		if got, err := desiredTexts(t, s); codeOf(err) != ConfigInvalid {
 			t.Errorf("%s: %v, %v", link, got, err)
 		}
@@ -191,21 +192,25 @@ func TestGitThatIsMissing(t *testing.T) {
 // private is a repository on this machine that the operator can read, with one prompt. Its address and its commit.
 func (b *bench) private(name string) (url, commit string) {
 	b.Helper()
-	dir := filepath.Join(b.dir, name)
-	operationtest.WriteFiles(b, dir, map[string]string{"ask.md": "the secret of " + name + "\n"})
+	dir, commit := b.repository(name, map[string]string{"ask.md": "the secret of " + name + "\n"})
+	return "file://" + filepath.ToSlash(dir), commit
+}
+
+// repository makes a repository of the files, and returns its folder and its commit.
+func (b *bench) repository(name string, files map[string]string) (dir, commit string) {
+	b.Helper()
+	dir = operationtest.WriteFiles(b, filepath.Join(b.dir, name), files)
 	git(b, dir, "init", "-q", "-b", "main")
 	git(b, dir, "add", "-A")
 	git(b, dir, "commit", "-q", "-m", "x")
-	return "file://" + filepath.ToSlash(dir), git(b, dir, "rev-parse", "HEAD")
+	return dir, git(b, dir, "rev-parse", "HEAD")
 }
 
 func (b *bench) allow(origins ...string) {
 	list := sources.List{}
 	for _, origin := range origins {
 		o, err := sources.OriginOf(origin)
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 		list = append(list, sources.Source{Origin: o})
 	}
 	b.settings.Sources = func() sources.List { return list }
@@ -215,9 +220,7 @@ func (b *bench) allow(origins ...string) {
 func (b *bench) fetched() []string {
 	b.Helper()
 	found, err := filepath.Glob(filepath.Join(b.dir, "agentpack", "cache", "git", "*", "*"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	return found
 }
 
@@ -237,9 +240,7 @@ func TestAnAgentReadsNoConfigurationOfItsOwn(t *testing.T) {
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"project/mine/" + configName: moduleOf(url, "")})
-	if err := os.Symlink(filepath.Join(b.dir, "project", "mine"), filepath.Join(b.dir, "project", "link")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "project", "mine"), filepath.Join(b.dir, "project", "link")))
 	own := filepath.Join(b.dir, "project", "mine")
 	for name, door := range b.callers() {
 		for _, repo := range []string{own, "mine", "link", own + "/../mine",
@@ -275,9 +276,7 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	dir := filepath.Join(b.dir, "project", "mine")
-	if err := os.Symlink(filepath.Join(b.dir, "secret"), filepath.Join(b.dir, "project", "way")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "secret"), filepath.Join(b.dir, "project", "way")))
 	plan := func(address, more string) Envelope[map[string]any] {
 		t.Helper()
 		b.rows = nil
@@ -435,7 +434,8 @@ func TestSkillsOfEveryScriptHaveFoldersOfTheirOwn(t *testing.T) {
 		"skill:a b": "a b", "skill:日本": "日本", "skill: a": "skill__a", "skill:a ": "skill_a_", "skill:a.": "skill_a_",
 		"skill:a:b": "skill_a_b", "skill:a/b": "skill_a_b",
 		"skill:.git": "skill__git", "skill:-x": "skill_-x", "skill:a\u200bb": "skill_a_b", "skill:a\x01": "skill_a_",
-		"skill:a?": "skill_a_", "skill:..": "skill___",
+		"skill:a?": "skill_a_", "skill:..": "skill___", "skill:../../x": "skill_______x", "skill:/x": "skill__x",
+		"look": "look",
 	} {
 		if got := skillName(id); got != want {
 			t.Errorf("%q: %q, want %q", id, got, want)
@@ -479,9 +479,7 @@ func TestALinkOutOfTheHomeSaysWhatToSet(t *testing.T) {
 		"dotfiles/claude/.keep": "",
 	})
 	for _, name := range []string{"codex", "claude"} {
-		if err := os.Symlink(filepath.Join(b.dir, "dotfiles", name), filepath.Join(b.dir, "user", "."+name)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "dotfiles", name), filepath.Join(b.dir, "user", "."+name)))
 	}
 	said := func(target string) string {
 		out := b.ask("plan", `{"target":"`+target+`"}`)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/access"
 )
 
@@ -38,10 +38,7 @@ func proposing(t *testing.T, files map[string]string) (*bench, *[]Proposal) {
 
 func (b *bench) git(args ...string) {
 	b.Helper()
-	cmd := exec.Command(b.settings.Git.Path, append([]string{"-C", filepath.Join(b.dir, "agentpack", "repo")}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("git %v: %v\n%s", args, err, out)
-	}
+	git(b, filepath.Join(b.dir, "agentpack", "repo"), args...)
 }
 
 // change writes a file of the project or the user; "" removes it.
@@ -53,9 +50,7 @@ func (b *bench) change(name, text string) {
 	} else {
 		err = os.WriteFile(full, []byte(text), 0o600)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 }
 
 // inShort is a proposal's repository and files.
@@ -134,9 +129,7 @@ func TestDriftIsProposedToWhereItComesFrom(t *testing.T) {
 			if diff := cmp.Diff(c.want, inShort((*got)[0])); diff != "" || out["number"] != 7.0 {
 				t.Errorf("%v (-want +got):\n%s", out, diff)
 			}
-			if diff := cmp.Diff(before, b.tree()); diff != "" {
-				t.Errorf("proposing has changed files:\n%s", diff)
-			}
+			b.unchanged("proposing has changed files", before)
 			if len(b.rows) != 1 {
 				t.Errorf("%+v: the use case records what it judges, and nobody else", b.rows)
 			}
@@ -208,14 +201,7 @@ func TestAProposalIsAboutOneRepository(t *testing.T) {
 	b.change("agentpack/repo/"+configName, strings.Replace(files["agentpack/repo/"+configName],
 		"source: {local_path: {path: modules/fix.md}}", `source: {git: {url: "`+b.dir+`/far", ref: main, subdir: fix.md}}`,
 		1))
-	far := filepath.Join(b.dir, "far")
-	if err := os.Mkdir(far, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	b.change("far/fix.md", "---\ndescription: Fix\n---\nFix it from afar.\n")
-	git(t, far, "init", "--quiet", "--initial-branch=main")
-	git(t, far, "add", ".")
-	git(t, far, "commit", "--quiet", "-m", "x")
+	b.afar("Fix it from afar.")
 	b.mustOK(ToolApply, `{"yes":true}`)
 	b.change("project/.claude/commands/fix.md", "---\ndescription: Fix\n---\nFix it here.\n")
 	b.change("project/AGENTS.md", "# Other rules\n")

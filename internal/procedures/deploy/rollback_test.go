@@ -22,17 +22,10 @@ func TestARollbackOfTheUsersFolders(t *testing.T) {
 	here := NewService(b.settings)
 	b.settings.Folder = filepath.Join(b.dir, "other")
 	there := NewService(b.settings)
-	apply := func(s *Service) *fileset.Done {
-		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-		if err != nil || done == nil {
-			t.Fatal(err)
-		}
-		return done
-	}
-	first := apply(here)
-	apply(there)
+	first := apply(t, here, fileset.Approval{})
+	apply(t, there, fileset.Approval{})
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/modules/a/AGENTS.md": "# Newer rules\n"})
-	apply(there)
+	apply(t, there, fileset.Approval{})
 	before := b.tree("project")
 	if _, _, err := there.Rollback(t.Context(), first.ID, ""); err != nil {
 		t.Fatal(err)
@@ -40,9 +33,7 @@ func TestARollbackOfTheUsersFolders(t *testing.T) {
 	if got := b.tree("user")["user/.codex/AGENTS.md"]; got != "# Rules\n" {
 		t.Errorf("the user's file: %q", got)
 	}
-	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-		t.Errorf("the other project (-before +after):\n%s", diff)
-	}
+	b.unchanged("the other project", before, "project")
 	if got := b.tree("other"); got["other/AGENTS.md"] != "" {
 		t.Errorf("what was not there then: %q", got["other/AGENTS.md"])
 	}
@@ -52,17 +43,10 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, life())
 	s := NewService(b.settings)
-	_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := apply(t, s, fileset.Approval{})
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
-	if err := os.RemoveAll(s.Project()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, s.Project()); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(s.Project()))
+	operationtest.Must(t, os.Symlink(outside, s.Project()))
 	if _, _, err := s.Rollback(t.Context(), done.ID, ""); codeOf(err) != PermissionDenied {
 		t.Errorf("rollback: %v", err)
 	}
@@ -88,9 +72,7 @@ func TestADryRunOfARollbackSaysWhatItWouldChange(t *testing.T) {
 		data["summary"].(map[string]any)["delete"] != 2.0 {
 		t.Errorf("%v", data)
 	}
-	if diff := cmp.Diff(before, b.tree("project")); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	b.unchanged("a dry run has written", before, "project")
 }
 
 // The plan of a rollback is shown line by line.
@@ -98,18 +80,11 @@ func TestThePlanOfARollbackHasItsLines(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, commandText("before"))
 	s := NewService(b.settings)
-	_, first, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := apply(t, s, fileset.Approval{})
 	operationtest.WriteFiles(t, b.dir, commandText("after"))
-	if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, s, fileset.Approval{})
 	p, err := s.PlanRollback(t.Context(), first.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	files, _, err := Diff(p)
 	if err != nil || len(files) != 1 || !strings.Contains(*files[0].Unified, "-after") ||
 		!strings.Contains(*files[0].Unified, "+before") {
@@ -135,16 +110,16 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 		id    string
 		files map[string]string
 	}
-	var moments []moment
+	moments := []moment{{"", map[string]string{"project/.keep": "", "project/.claude/commands/fix.md": "a person's\n"}}}
 	for i := range 12 {
 		operationtest.WriteFiles(t, b.dir, commandText(fmt.Sprint(i)))
 		if i%3 == 2 {
 			operationtest.WriteFiles(t, b.dir,
 				map[string]string{"project/.claude/commands/fix.md": fmt.Sprintf("drift %d\n", i)})
 		}
-		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
-		if err != nil {
-			t.Fatal(err)
+		done := apply(t, s, fileset.Approval{Adopt: true})
+		if i == 0 {
+			moments[0].id = done.Previous
 		}
 		files := b.tree("project")
 		delete(files, "project/.claude/commands/.agentpack.manifest.claude_code.json")
@@ -155,9 +130,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 	if err != nil || counted.Snapshots != 7 || counted.Kept != 6 || counted.Objects == 0 || counted.Bytes == 0 {
 		t.Errorf("%+v, %v", counted, err)
 	}
-	if diff := cmp.Diff(before, b.tree("agentpack")); diff != "" {
-		t.Errorf("a dry run has removed something:\n%s", diff)
-	}
+	b.unchanged("a dry run has removed something", before, "agentpack")
 	pruned, err := s.Prune(t.Context(), 4, false)
 	if counted.DryRun = false; err != nil || pruned != counted {
 		t.Errorf("%+v, %v", pruned, err)
@@ -168,7 +141,7 @@ func TestWhatIsLeftAfterPruningCanBeRolledBackTo(t *testing.T) {
 	}
 	for i, m := range moments {
 		_, _, err := s.Rollback(t.Context(), m.id, "")
-		if gone := i > 0 && i < 8; gone {
+		if gone := i > 1 && i < 9; gone {
 			if codeOf(err) != SnapshotNotFound {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -192,14 +165,10 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 	s := NewService(b.settings)
 	for i := range 3 {
 		operationtest.WriteFiles(t, b.dir, commandText(fmt.Sprint(i)))
-		if _, _, err := s.Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-			t.Fatal(err)
-		}
+		apply(t, s, fileset.Approval{})
 	}
 	ids, err := s.engine.State().IDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	name := "agentpack/state/snapshots/" + ids[2] + ".json"
 	text := b.tree("agentpack")[name]
 	operationtest.WriteFiles(t, b.dir, map[string]string{name: "{"})
@@ -213,9 +182,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 	if _, err := NewService(b.settings).Prune(t.Context(), 1, false); codeOfFault(err) != notAllowed {
 		t.Errorf("read-only: %v", err)
 	}
-	if diff := cmp.Diff(before, b.tree("agentpack")); diff != "" {
-		t.Errorf("%s", diff)
-	}
+	b.unchanged("something was pruned", before, "agentpack")
 }
 
 func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
@@ -225,41 +192,11 @@ func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
 		"agentpack/cache/git/aa/new/x": "1", "agentpack/cache/git/.checkout-1/git/HEAD": "x"})
 	old := time.Now().Add(-40 * 24 * time.Hour)
 	for _, name := range []string{"aa/old", ".checkout-1"} {
-		if err := os.Chtimes(filepath.Join(b.dir, "agentpack", "cache", "git", name), old, old); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chtimes(filepath.Join(b.dir, "agentpack", "cache", "git", name), old, old))
 	}
 	out, err := NewService(b.settings).Prune(t.Context(), 1, false)
 	if files := b.tree("agentpack", "cache"); err != nil || out.Commits != 2 || len(files) != 1 ||
 		files["agentpack/cache/git/aa/new/x"] != "1" {
 		t.Errorf("%+v, %v, %v", out, err, files)
-	}
-}
-
-// Pruning leaves what gives a person's file back.
-func TestPruningLeavesTheWayBack(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, commandText("0"))
-	operationtest.WriteFiles(t, b.dir, map[string]string{"project/.claude/commands/fix.md": "a person's\n"})
-	s := NewService(b.settings)
-	first := ""
-	for i := range 6 {
-		operationtest.WriteFiles(t, b.dir, commandText(strings.Repeat("x", i+1)))
-		_, done, err := s.Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == "" {
-			first = done.Previous
-		}
-	}
-	if _, err := s.Prune(t.Context(), 1, false); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.Rollback(t.Context(), first, ""); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.tree("project")["project/.claude/commands/fix.md"]; got != "a person's\n" {
-		t.Errorf("%q", got)
 	}
 }

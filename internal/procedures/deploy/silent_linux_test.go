@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
@@ -19,9 +20,7 @@ import (
 func silent(t *testing.T) (address string, accepted chan net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	accepted = make(chan net.Conn, 100)
 	go func() {
@@ -41,9 +40,7 @@ func silent(t *testing.T) (address string, accepted chan net.Conn) {
 func speaking(t *testing.T, text string) (found []string) {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	for _, name := range names {
 		line, err := os.ReadFile(name)
 		if err == nil && bytes.Contains(line, []byte(text)) {
@@ -57,11 +54,7 @@ const patience = time.Minute // far more than any of it takes
 
 func silentGit(t *testing.T) *Git {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := newGit(program, t.TempDir(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH")})
+	g := testGit(t)
 	g.limits.ask, g.limits.fetch = time.Second, time.Second
 	return g
 }
@@ -123,9 +116,7 @@ func TestNoGitOutlivesAKilledServer(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DEPLOY_ASK_UNTIL_KILLED=http://"+address+"/x")
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, cmd.Start())
 	select {
 	case <-accepted:
 	case <-time.After(patience):
@@ -134,9 +125,7 @@ func TestNoGitOutlivesAKilledServer(t *testing.T) {
 	if len(speaking(t, address)) == 0 {
 		t.Error("no git runs")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		left := speaking(t, address)

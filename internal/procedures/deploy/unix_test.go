@@ -69,9 +69,7 @@ func (b *bench) limited(bytesOfFiles uint64, to string) string {
 	b.Helper()
 	text, err := json.Marshal(limitedProcess{bytesOfFiles, b.settings.Home, b.settings.UserHome, b.settings.Folder,
 		b.settings.Git.Path, b.settings.Git.Env, to})
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DEPLOY_LIMITED="+string(text))
 	var problems bytes.Buffer
@@ -117,15 +115,10 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 			t.Fatalf("%d bytes: something was changed (-before +after):\n%s", limit, diff)
 		}
 	}
-	_, first, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{Adopt: true}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := apply(t, NewService(b.settings), fileset.Approval{Adopt: true})
 	deployed := b.withoutState()
 	operationtest.WriteFiles(t, b.dir, map[string]string{"agentpack/repo/m/s1/big.md": "small now\n"})
-	if _, _, err := NewService(b.settings).Apply(t.Context(), Request{}, fileset.Approval{}, false); err != nil {
-		t.Fatal(err)
-	}
+	apply(t, NewService(b.settings), fileset.Approval{})
 	before = b.withoutState()
 	for _, limit := range []uint64{0, 4 << 10, 100 << 10, 199 << 10} {
 		said := b.limited(limit, first.ID)
@@ -145,21 +138,10 @@ func TestADiskThatIsFullChangesNothing(t *testing.T) {
 		delete(files, "agentpack/repo/m/s1/big.md")
 		delete(files, "project/.claude/skills/.agentpack.manifest.claude_code.json")
 	}
-	if diff := cmp.Diff(deployed, after); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the files", deployed, after)
 	if left, err := filepath.Glob(filepath.Join(b.dir, "project", ".claude", "skills", "*",
 		".agentpack-new-"+"*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
-	}
-}
-
-// strange are things that may lie where a file or a folder is read. Package files tests all kinds; here it is which
-// files are read by it.
-func strange() map[string]func(name string) error {
-	return map[string]func(name string) error{
-		"a named pipe": func(name string) error { return unix.Mkfifo(name, 0o600) },
-		"a device":     func(name string) error { return os.Symlink("/dev/zero", name) },
 	}
 }
 
@@ -185,19 +167,13 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 		"project/.git/config":                                           "",
 		"project/.git/HEAD":                                             "",
 	} {
-		for kind, make := range strange() {
+		for kind, make := range operationtest.Special() {
 			b := newBench(t, life())
 			name := filepath.Join(b.dir, filepath.FromSlash(file))
-			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			_ = os.Remove(name)
-			if err := make(name); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700), os.RemoveAll(name), make(name))
 			for tool, arguments := range map[string]string{ToolPlan: `{}`, ToolDiff: `{}`, ToolStatus: `{}`, ToolDoctor: `{}`,
 				ToolApply: `{"yes":true,"dry_run":true}`} {
-				out := inTime(t, file+", "+kind+", "+tool, func() Envelope[map[string]any] { return b.ask(tool, arguments) })
+				out := b.askInTime(file+", "+kind, tool, arguments)
 				text, _ := json.Marshal(out)
 				if fails := want != "" && !strings.HasSuffix(want, "|"); fails && out.OK && tool != ToolStatus &&
 					tool != ToolDoctor {
@@ -215,39 +191,27 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 	}
 }
 
-func inTime[T any](t *testing.T, what string, f func() T) T {
-	t.Helper()
-	done := make(chan T, 1)
-	go func() { done <- f() }()
-	select {
-	case out := <-done:
-		return out
-	case <-time.After(time.Minute):
-		t.Fatalf("%s: the call waits", what)
-		panic("not reached")
-	}
+// askInTime is ask for a call that waits for nothing.
+func (b *bench) askInTime(what, tool, arguments string) (out Envelope[map[string]any]) {
+	b.Helper()
+	operationtest.InTime(b, time.Minute, what+", "+tool, func() { out = b.ask(tool, arguments) })
+	return out
 }
 
 // The same for what deployments remember: a snapshot, a kept content, the configuration that a person names.
 func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	for kind, make := range strange() {
+	for kind, make := range operationtest.Special() {
 		b := newBench(t, life())
 		first, _ := b.mustOK(ToolApply, `{"yes":true}`)["snapshot_id"].(string)
 		second, _ := b.mustOK(ToolApply, `{"yes":true,"profile":"more"}`)["snapshot_id"].(string)
 		put := func(file string) {
 			t.Helper()
 			name := filepath.Join(b.dir, filepath.FromSlash(file))
-			if err := os.RemoveAll(name); err != nil {
-				t.Fatal(err)
-			}
-			if err := make(name); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, os.RemoveAll(name))
+			operationtest.Must(t, make(name))
 		}
-		ask := func(tool, arguments string) Envelope[map[string]any] {
-			return inTime(t, kind+", "+tool, func() Envelope[map[string]any] { return b.ask(tool, arguments) })
-		}
+		ask := func(tool, arguments string) Envelope[map[string]any] { return b.askInTime(kind, tool, arguments) }
 		operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift"})
 		put("agentpack/state/objects/" + fileset.Hash([]byte("# Rules\n")))
 		if out := ask(ToolRollback, `{"yes":true,"to":"`+first+`"}`); out.OK {
@@ -274,20 +238,16 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 
 func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	for kind, make := range strange() {
+	for kind, make := range operationtest.Special() {
 		for _, inside := range []string{"", "ask.md"} {
 			b := newBench(t, nil)
 			url, commit := b.private("far")
 			operationtest.WriteFiles(t, b.dir,
 				map[string]string{"agentpack/repo/" + configName: moduleOf(url, ", ref: "+commit)})
 			name := filepath.Join(b.dir, "agentpack", "cache", "git", fileset.Hash([]byte(url)), commit, inside)
-			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := make(name); err != nil {
-				t.Fatal(err)
-			}
-			if out := inTime(t, kind, func() Envelope[map[string]any] { return b.ask(ToolPlan, `{}`) }); out.OK {
+			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+			operationtest.Must(t, make(name))
+			if out := b.askInTime(kind, ToolPlan, `{}`); out.OK {
 				t.Errorf("%s at %q: %+v", kind, inside, out)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 )
 
@@ -111,16 +112,7 @@ func (w world) publishOne(name, version string) error {
 			return err
 		}
 	}
-	archive, err := Pack(dir)
-	if err != nil {
-		return err
-	}
-	packed, err := Unpack(archive)
-	if err != nil {
-		return err
-	}
-	_, err = w.registry.Publish(context.Background(), packed.Manifest, archive, "latest", time.Now())
-	return err
+	return publishFolder(context.Background(), w.registry, "latest", dir, time.Now())
 }
 
 // newCrashBench has four packages in the registry, two of which need the first, and a CLAUDE.md of a person.
@@ -133,9 +125,7 @@ func newCrashBench(t testing.TB) *bench {
 	b.emptyFolders()
 	for i := range 4 {
 		for _, version := range []string{"1.0.0", "1.1.0"} {
-			if err := worldIn(filepath.Dir(b.settings.Project)).publishOne(fmt.Sprintf("p%d", i), version); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, worldIn(filepath.Dir(b.settings.Project)).publishOne(fmt.Sprintf("p%d", i), version))
 		}
 	}
 	return b
@@ -178,9 +168,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			b := newCrashBench(t)
 			platforms := b.platforms()
 			if c.first != nil {
-				if err := c.first.do(b.service); err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, c.first.do(b.service))
 			}
 			before := b.tree()
 			reached := 0
@@ -248,9 +236,7 @@ func (b *bench) sound() {
 		b.Error(".aam/.tmp is left")
 	}
 	lock, err := (workspace{b.settings.Project}).Lock()
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	var want, got []string
 	for name, locked := range lock.Packages {
 		want = append(want, name)
@@ -286,21 +272,15 @@ func (b *bench) sound() {
 func (b *bench) indexIsTrue() {
 	b.Helper()
 	index, err := b.registry.Index()
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	if len(index.Packages) != 4 {
 		b.Errorf("the index has %d packages", len(index.Packages))
 	}
 	for _, e := range index.Packages {
 		n, err := parseName(e.Name)
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 		m, err := b.registry.readMetadata(n)
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 		if m.latest() != e.Latest {
 			b.Errorf("the index says that %s is at %s, and its metadata %s", e.Name, e.Latest, m.latest())
 		}
@@ -324,9 +304,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	rounds := 8
 	if text := os.Getenv(roundsVariable); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		rounds = n
 	}
 	b := newCrashBench(t)
@@ -336,9 +314,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	killed := 0
 	for i := range rounds {
 		child := b.child(seed + uint64(i))
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, child.Start())
 		time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // the moment of the kill
 		_ = child.Process.Kill()
 		if err := child.Wait(); err != nil && child.ProcessState.ExitCode() > 0 {
@@ -350,9 +326,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		if _, err := b.service.Install(t.Context(), Order{Packages: []string{"p3"}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := worldIn(filepath.Dir(b.settings.Project)).publishOne("p3", fmt.Sprintf("2.%d.0", i)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, worldIn(filepath.Dir(b.settings.Project)).publishOne("p3", fmt.Sprintf("2.%d.0", i)))
 		b.sound()
 		b.indexIsTrue()
 		if t.Failed() {

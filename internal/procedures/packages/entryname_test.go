@@ -78,9 +78,7 @@ func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.put("skills/look/SKILL.md", "# Look\n")
-		if err := prepare(b.settings.Project); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, prepare(b.settings.Project))
 		b.same("create_package", `{"name":"mine"}`, map[string]any{"artifacts_included": map[string]any{"skills": 1.0}})
 		b.same("validate", `{}`, map[string]any{"valid": true})
 		b.same("publish", `{}`, map[string]any{"notes.0": "git's own .git in the folder was left out"})
@@ -97,17 +95,11 @@ func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 func (b *bench) published(name, version string) *Packed {
 	b.Helper()
 	n, err := parseName(name)
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	m, err := b.registry.readMetadata(n)
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	packed, err := b.registry.Archive(n, *m.findVersion(version))
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	return packed
 }
 
@@ -125,9 +117,7 @@ func TestWhatCannotBePackedIsSaidBeforeItIsPublished(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.put("skills/look/SKILL.md", "# Look\n")
-		if err := prepare(b); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, prepare(b))
 		b.fails("create_package", `{"name":"mine"}`, ManifestInvalid, name)
 		b.put(manifestName, manifestOf("mine", "1.0.0"))
 		answer, text := b.ask("validate", `{}`)
@@ -146,9 +136,7 @@ func TestPackRefusesFilesThatGiveRights(t *testing.T) {
 	for _, mode := range []os.FileMode{os.ModeSetuid, os.ModeSetgid, os.ModeSticky} {
 		dir := folderOfPackage(t, "p", "1.0.0")
 		name := filepath.Join(dir, "skills/look/run.sh")
-		if err := os.Chmod(name, 0o755|mode); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Chmod(name, 0o755|mode))
 		if info, err := os.Stat(name); err != nil || info.Mode()&mode == 0 {
 			continue // systems keep the last of them from files of ordinary users
 		}
@@ -233,9 +221,7 @@ func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
 func unzipped(t *testing.T, archive []byte) []byte {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	var out bytes.Buffer
 	if _, err := out.ReadFrom(zip); err != nil {
 		t.Fatal(err)
@@ -253,9 +239,7 @@ func zipped(t *testing.T, text []byte, front ...byte) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, zip.Close())
 	return out.Bytes()
 }
 
@@ -347,14 +331,7 @@ func TestOnlySoundManifestsMayBeProposed(t *testing.T) {
 		"a way out":   {strings.Replace(sound, "skills/disk", "../disk", 1), "leads out", 0},
 		"no artifact": {"name: a\nversion: 1.0.0\n", "artifacts:", 0},
 	} {
-		problems := FileKind().Validate("aam.yaml", "", c.content)
-		switch {
-		case c.says == "" && len(problems) > 0:
-			t.Errorf("%s: %v", name, problems)
-		case c.says != "" && (len(problems) == 0 || !strings.Contains(problems[0].Message, c.says) ||
-			problems[0].Line != c.line):
-			t.Errorf("%s: %+v", name, problems)
-		}
+		operationtest.Judged(t, name, FileKind().Validate("aam.yaml", "", c.content), c.says, c.line, 0)
 	}
 }
 
@@ -367,13 +344,9 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 		"---\nname: a\n---\n":                                   "",
 		"# Title\n":                                             "Title\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.WriteFiles(t, dir, map[string]string{"a.md": text})
 		root, err := files.OpenDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		if got := aboutFile(root, "a.md"); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
@@ -382,23 +355,15 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 }
 
 func TestASkillThatMayNotBeUsedIsAWarning(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "skills", "disk"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("aam.yaml", "name: disks\nversion: 1.0.0\nauthor: ann\ndescription: Disks\nartifacts:\n  skills:\n"+
-		"    - {name: disk, path: skills/disk, description: Disks}\n")
+	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{
+		"aam.yaml": "name: disks\nversion: 1.0.0\nauthor: ann\ndescription: Disks\nartifacts:\n  skills:\n" +
+			"    - {name: disk, path: skills/disk, description: Disks}\n"})
 	for text, want := range map[string]string{
 		"---\nname: disk\ndescription: Disks\n---\n":       "",
 		"---\nname: disk\ndescription: Use when: x\n---\n": "line 3: ",
 		"# Disk\n": "no front matter",
 	} {
-		write("skills/disk/SKILL.md", text)
+		operationtest.WriteFiles(t, dir, map[string]string{"skills/disk/SKILL.md": text})
 		v := validate(dir, "")
 		if said := strings.Join(v.Warnings, "\n"); !v.valid() || !strings.Contains(said, want) ||
 			strings.Contains(said, "SKILL.md") != (want != "") {

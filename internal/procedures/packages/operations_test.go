@@ -81,9 +81,7 @@ func (b *bench) ask(tool, arguments string) (out map[string]any, said string) {
 	b.Helper()
 	set := b.toolset()
 	answer, text, _ := operationtest.Ask(b, set, b.door, arguments, "aam_"+tool, "packages_"+tool)
-	if err := json.Unmarshal(text, &out); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, json.Unmarshal(text, &out))
 	return out, set.Form.Text(answer)
 }
 
@@ -135,11 +133,15 @@ func (b *bench) tree() map[string]string {
 			out[filepath.ToSlash(rel)] = info.Mode().String() + " " + string(text)
 			return err
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, err)
 	}
 	return out
+}
+
+// unchanged holds the tree against what it was.
+func (b *bench) unchanged(about string, before map[string]string) {
+	b.Helper()
+	operationtest.Same(b, about, before, b.tree())
 }
 
 func TestSchemas(t *testing.T) { operationtest.Schemas(t, newBench(t).toolset()) }
@@ -237,9 +239,7 @@ func TestToolsThatWriteNeedTierThreeAndLeave(t *testing.T) {
 		if listed != 7 && name != "not enabled" {
 			t.Errorf("%s: %d tools are listed", name, listed)
 		}
-		if diff := cmp.Diff(before, b.tree()); diff != "" {
-			t.Errorf("%s: something was written:\n%s", name, diff)
-		}
+		b.unchanged(name+": something was written", before)
 	}
 }
 
@@ -249,9 +249,7 @@ func manyPackages(b *testing.B, count int) Registry {
 	b.Helper()
 	r := Registry{Name: "dev", Dir: b.TempDir()}
 	lock, err := r.lockPublishing(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, err)
 	defer lock.close()
 	for i := range count {
 		m := Metadata{
@@ -269,17 +267,11 @@ func manyPackages(b *testing.B, count int) Registry {
 			}
 			m.Versions = append(m.Versions, p)
 		}
-		if err := lock.writeYAML(metadataPath(Name{Bare: m.Name}), m); err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, lock.writeYAML(metadataPath(Name{Bare: m.Name}), m))
 	}
-	if err := lock.updateIndex(time.Now()); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, lock.updateIndex(time.Now()))
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(r.Dir, "index.yaml"), old, old); err != nil {
-		b.Fatal(err)
-	}
+	operationtest.Must(b, os.Chtimes(filepath.Join(r.Dir, "index.yaml"), old, old))
 	return r
 }
 
@@ -315,56 +307,13 @@ func BenchmarkRegistry(b *testing.B) {
 	})
 }
 
-// BenchmarkDiamonds chooses versions of 500 packages of 50 versions, as a registry has them on disk: each version needs
-// three other packages in a range about its own, so that each package is needed by several, and its highest versions
-// fit only some.
-func BenchmarkDiamonds(b *testing.B) {
-	const packages, versions = 500, 50
-	r := Registry{Name: "dev", Dir: b.TempDir()}
-	lock, err := r.lockPublishing(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer lock.close()
-	for i := range packages {
-		m := Metadata{Name: fmt.Sprintf("p%03d", i)}
-		for v := range versions {
-			p := Published{Version: fmt.Sprintf("1.%d.0", v), Checksum: checksum(nil), Dependencies: map[string]string{}}
-			for _, other := range []int{i + 1, i + 7, 2*i + 1} {
-				if other < packages {
-					p.Dependencies[fmt.Sprintf("p%03d", other)] = fmt.Sprintf(">=1.%d.0,<=1.%d.0", max(0, v-1-(i+other)%4),
-						v+1-(i*other)%2)
-				}
-			}
-			m.Versions = append(m.Versions, p)
-		}
-		if err := lock.writeYAML(metadataPath(Name{Bare: m.Name}), m); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := lock.updateIndex(time.Now()); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("500 of 50", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			choices, err := (&resolver{Registries: []Registry{r}}).Resolve(b.Context(), []Spec{{Name: Name{Bare: "p000"}}})
-			if err != nil || len(choices) != packages {
-				b.Fatal(len(choices), err)
-			}
-		}
-	})
-}
-
 func BenchmarkInstall500(b *testing.B) {
 	bench := newBench(b)
 	specs := make([]string, 0, 500)
 	w := worldIn(filepath.Dir(bench.settings.Project))
 	for i := range 500 {
 		name := fmt.Sprintf("skill-%03d", i)
-		if err := w.publishOne(name, "1.0.0"); err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, w.publishOne(name, "1.0.0"))
 		specs = append(specs, name)
 	}
 	for b.Loop() {

@@ -20,18 +20,13 @@ import (
 // (spazyCZ/agent-package-manager c3bf9a35, run on 22 November 2026).
 func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/peer_scores.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := operationtest.ReadFile(t, "testdata/peer_scores.json")
 	var packages []struct {
 		Name, Description string
 		Keywords          []string
 		Scores            map[string]int // by the query
 	}
-	if err := json.Unmarshal(text, &packages); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal(text, &packages))
 	compared := 0
 	for _, p := range packages {
 		for query, want := range p.Scores {
@@ -68,9 +63,7 @@ func FuzzReadManifest(f *testing.F) {
 			}
 		}
 		again, err := m.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		if _, problems, _ := readManifest(again); len(problems) > 0 {
 			t.Errorf("written and read again: %q", problems)
 		}
@@ -93,9 +86,12 @@ func FuzzParseConstraint(f *testing.F) {
 	})
 }
 
-// allKinds is the package that was given to the original, too, and what it leaves out of archives.
-func allKinds(t *testing.T) string {
-	return operationtest.WriteFiles(t, t.TempDir(), map[string]string{
+// publishAllKinds publishes the package that was given to the original, too, with what it leaves out of archives, and
+// another that it needs.
+func (b *bench) publishAllKinds() {
+	b.Helper()
+	publish(b, b.registry, "latest", "base", "1.0.0")
+	dir := operationtest.WriteFiles(b, b.TempDir(), map[string]string{
 		"aam.yaml": "name: \"@ops/all-kinds\"\nversion: 1.0.0\ndescription: Every kind of artifact\nauthor: Ann\nkeywords: " +
 			"[ops]\nartifacts:\n" +
 			"  skills: [{name: weigh, path: skills/weigh/, description: Weigh}]\n  agents: [{name: watch, path: " +
@@ -110,6 +106,7 @@ func allKinds(t *testing.T) string {
 		".git/config": "x", "node_modules/a/b.js": "x", "dist/x": "x", "build/y": "x", "venv/z": "x",
 		"__pycache__/c.pyc": "x",
 	})
+	operationtest.Must(b, publishFolder(b.Context(), b.registry, "latest", dir, time.Now()))
 }
 
 // outlineOf is a document with the types of its values, as the original's was written down.
@@ -149,35 +146,20 @@ func TestLayoutsAreThoseOfTheOriginal(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &peer)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	b := newBench(t)
-	if err := worldIn(filepath.Dir(b.settings.Project)).publishOne("base", "1.0.0"); err != nil {
-		t.Fatal(err)
-	}
-	archive, err := Pack(allKinds(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	packed, err := Unpack(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.publishAllKinds()
 	var names []string
-	for _, f := range packed.Files {
+	for _, f := range b.published("@ops/all-kinds", "1.0.0").Files {
 		names = append(names, f.Name)
 	}
 	slices.Sort(names)
 	if diff := cmp.Diff(peer.Archive, names); diff != "" {
 		t.Errorf("the archive (-original +here):\n%s", diff)
 	}
-	if _, err := b.registry.Publish(t.Context(), packed.Manifest, archive, "latest", time.Now()); err != nil {
-		t.Fatal(err)
-	}
 	b.sameRegistry(peer.Registry, peer.Shapes)
 	for platform, want := range peer.Platforms {
-		t.Run(platform, func(t *testing.T) { samePlatform(t, platform, archive, want, peer.Home) })
+		t.Run(platform, func(t *testing.T) { samePlatform(t, platform, want, peer.Home) })
 	}
 }
 
@@ -194,9 +176,7 @@ func (b *bench) sameRegistry(files []string, shapes map[string]any) {
 			continue
 		}
 		var document map[string]any
-		if err := yaml.Unmarshal(text, &document); err != nil {
-			b.Fatal(err)
-		}
+		operationtest.Must(b, yaml.Unmarshal(text, &document))
 		if list, ok := document["packages"].([]any); ok { // the one that both have
 			document["packages"] = slices.DeleteFunc(list,
 				func(e any) bool { return e.(map[string]any)["name"] != "@ops/all-kinds" })
@@ -229,23 +209,9 @@ func firstPackage(document map[string]any) map[string]any {
 	return entry
 }
 
-func samePlatform(t *testing.T, platform string, archive []byte, want, home map[string]string) {
+func samePlatform(t *testing.T, platform string, want, home map[string]string) {
 	b := newBench(t)
-	base, err := Pack(operationtest.WriteFiles(t, t.TempDir(), map[string]string{
-		"aam.yaml": "name: base\nversion: 1.0.0\ndescription: x\nartifacts: {skills: [{name: base, path: s/, description: x}]}\n", "s/SKILL.md": "x",
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range [][]byte{base, archive} {
-		packed, err := Unpack(one)
-		if err == nil {
-			_, err = b.registry.Publish(t.Context(), packed.Manifest, one, "latest", time.Now())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	b.publishAllKinds()
 	if _, err := b.service.Install(t.Context(), Order{Packages: []string{"@ops/all-kinds"}, Platform: platform,
 		Person: true}); err != nil {
 		t.Fatal(err)

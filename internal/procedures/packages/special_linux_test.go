@@ -4,41 +4,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-)
 
-// special are the makers of what can lie where a file is expected. Package files tests all kinds; here it is which
-// files are read by it.
-func special() map[string]func(t *testing.T, name string) {
-	must := func(t *testing.T, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return map[string]func(t *testing.T, name string){
-		"a named pipe":       func(t *testing.T, name string) { must(t, syscall.Mkfifo(name, 0o600)) },
-		"a link to a device": func(t *testing.T, name string) { must(t, os.Symlink("/dev/zero", name)) },
-	}
-}
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
+)
 
 // within is the answer of a call that waits for nothing.
 func (b *bench) within(tool, arguments string) (text string) {
 	b.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, text = b.ask(tool, arguments)
-	}()
-	select {
-	case <-done:
-		return text
-	case <-time.After(2 * time.Minute):
-		b.Fatalf("%s waits", tool)
-		return ""
-	}
+	operationtest.InTime(b, 2*time.Minute, tool, func() { _, text = b.ask(tool, arguments) })
+	return text
 }
 
 // Whatever lies where a file or a folder is expected, every call ends at once and names it.
@@ -72,17 +48,14 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 		"CLAUDE.md":           {tool: "install", arguments: `{"packages":["p"]}`, says: "CLAUDE.md"},
 	} {
 		name, _, _ = strings.Cut(name, " ")
-		for kind, make := range special() {
+		for kind, make := range operationtest.Special() {
 			t.Run(c.tool+" "+name+" "+kind, func(t *testing.T) {
 				b := newBench(t)
 				b.full("p", "1.0.0", "")
 				b.put(manifestName, manifestOf("mine", "1.0.0"))
 				b.put("skills/look/SKILL.md", "x")
 				path := filepath.Join(b.settings.Project, name)
-				if err := os.RemoveAll(path); err != nil {
-					t.Fatal(err)
-				}
-				make(t, path)
+				operationtest.Must(t, os.RemoveAll(path), make(path))
 				text := b.within(c.tool, c.arguments)
 				says := c.says
 				if says == "" {
@@ -104,19 +77,13 @@ func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".claude/skills/pdf/SKILL.md", ".aam/packages/p/skills/pdf/SKILL.md",
 		".aam/packages/p/aam.yaml", ".aam/packages/p", ".aam/.tmp/transaction.json", ".claude/skills/pdf"} {
-		for kind, make := range special() {
+		for kind, make := range operationtest.Special() {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				b := newBench(t)
 				b.full("p", "1.0.0", "")
 				b.same("install", `{"packages":["p"]}`, map[string]any{"installed.0.name": "p"})
 				path := filepath.Join(b.settings.Project, name)
-				if err := os.RemoveAll(path); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-					t.Fatal(err)
-				}
-				make(t, path)
+				operationtest.Must(t, os.RemoveAll(path), os.MkdirAll(filepath.Dir(path), 0o750), make(path))
 				for _, call := range [][2]string{{"doctor", `{}`}, {"list", `{}`}, {"info", `{"package_name":"p"}`},
 					{"install", `{"packages":["p"],"force":true}`}, {"uninstall", `{"package_name":"p"}`}} {
 					b.within(call[0], call[1])

@@ -23,7 +23,7 @@ func doors() []record.Door {
 // notUsed holds that a registry named x is listed and neither read nor written, whatever is asked.
 func (b *bench) notUsed(outside, why string) {
 	b.Helper()
-	before := filesBelow(b, outside)
+	before := operationtest.ReadFiles(b, outside)
 	b.same("registry_list", `{}`, map[string]any{"result.0.name": "x", "result.0.accessible": false,
 		"result.0.is_default": false})
 	for tool, arguments := range map[string]string{
@@ -43,7 +43,7 @@ func (b *bench) notUsed(outside, why string) {
 		!strings.Contains(fmt.Sprint(shelf.Problems), why) {
 		b.Errorf("the page shows %+v, %v", shelf, err)
 	}
-	if diff := cmp.Diff(before, filesBelow(b, outside)); diff != "" {
+	if diff := cmp.Diff(before, operationtest.ReadFiles(b, outside)); diff != "" {
 		b.Errorf("it was written:\n%s", diff)
 	}
 }
@@ -58,11 +58,13 @@ func TestARegistryThatOnlyAProjectNamesIsNotUsedOutsideOfIt(t *testing.T) {
 		b.put("skills/look/SKILL.md", "x")
 		publish(t, Registry{Name: "x", Dir: operationtest.WriteFiles(t, outside, map[string]string{".keep": ""})}, "latest",
 			"p", "1.0.0")
-		if err := os.Symlink(outside, filepath.Join(b.settings.Project, ".aam", "link")); err != nil {
-			t.Fatal(err)
+		operationtest.Must(t, os.Symlink(outside, filepath.Join(b.settings.Project, ".aam", "link")))
+		urls := []string{outside, "file://" + outside, "~/someone's", "../home/someone's", ".aam/link",
+			".aam/link/../link", "https://example.com/r"}
+		if door != record.DoorMCP {
+			urls = urls[:1] // the address is judged alike at each door
 		}
-		for _, url := range []string{outside, "file://" + outside, "~/someone's", "../home/someone's", ".aam/link",
-			".aam/link/../link", "https://example.com/r"} {
+		for _, url := range urls {
 			b.put(".aam/config.yaml",
 				fmt.Sprintf("active_platforms: [claude]\nregistries: [{name: x, url: %q, default: true}]\n", url))
 			b.notUsed(outside, "sources allow")
@@ -122,9 +124,7 @@ func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
 	b.put(manifestName, manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
 	elsewhere := t.TempDir()
-	if err := os.Symlink(elsewhere, filepath.Join(outside, "link")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(elsewhere, filepath.Join(outside, "link")))
 	publish(t, Registry{Name: "x", Dir: elsewhere}, "latest", "p", "1.0.0")
 	list = sources.List{{Origin: "file://" + outside}}
 	b.put(".aam/config.yaml", fmt.Sprintf("registries: [{name: x, url: %q}]\n", filepath.Join(outside, "link")))
@@ -146,10 +146,8 @@ func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
 	for name, to := range map[string]string{".lock": filepath.Join(precious, "keys"),
 		".unfinished": filepath.Join(precious, "keys"), "packages": filepath.Join(outside, "packages"),
 		"index.yaml": filepath.Join(outside, "index.yaml")} {
-		before := filesBelow(t, outside)
-		if err := os.Symlink(to, filepath.Join(reg, name)); err != nil {
-			t.Fatal(err)
-		}
+		before := operationtest.ReadFiles(t, outside)
+		operationtest.Must(t, os.Symlink(to, filepath.Join(reg, name)))
 		b.ask("publish", `{}`)
 		if answer, text := b.ask("search", `{"query":"p"}`); part(answer, "result.0.name") == "p" {
 			t.Errorf("%s: %s", name, text)
@@ -157,12 +155,10 @@ func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(precious, "keys")); err != nil || string(text) != "ssh-ed25519 AAAA\n" {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
-		if diff := cmp.Diff(before, filesBelow(t, outside)); diff != "" {
+		if diff := cmp.Diff(before, operationtest.ReadFiles(t, outside)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
-		if err := os.RemoveAll(reg); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.RemoveAll(reg))
 		operationtest.WriteFiles(t, reg, map[string]string{".keep": ""})
 	}
 }
@@ -224,14 +220,12 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 		b.own("security: {require_signature: true, on_signature_failure: error}\n")
 		other := operationtest.WriteFiles(t, filepath.Join(b.settings.Home, "other"),
 			map[string]string{manifestName: manifestOf("other", "1.0.0"), "prompts/a.md": "x"})
-		before := filesBelow(t, b.settings.Home)
+		before := operationtest.ReadFiles(t, b.settings.Home)
 		for _, path := range []string{other, "~/other", "../home/other", "~", filepath.Join(other, manifestName)} {
 			b.fails("validate", fmt.Sprintf(`{"path":%q}`, path), PermissionDenied, "does not lie in the project")
 			b.fails("create_package", fmt.Sprintf(`{"path":%q}`, path), PermissionDenied, "does not lie in the project")
 		}
-		if err := os.Symlink(other, filepath.Join(b.settings.Project, "link")); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(other, filepath.Join(b.settings.Project, "link")))
 		b.fails("validate", `{"path":"link"}`, PermissionDenied, "does not lie in the project")
 		for key, value := range map[string]string{
 			"security.require_checksum": "false", "security.require_signature": "false", "security.on_signature_failure": "warn",
@@ -240,7 +234,7 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 			b.fails("config_set", fmt.Sprintf(`{"key":%q,"value":%q}`, key, value), PermissionDenied, "person")
 		}
 		b.fails("config_set", `{"key":"registries","value":"/x"}`, InvalidArgument, "")
-		if diff := cmp.Diff(before, filesBelow(t, b.settings.Home)); diff != "" {
+		if diff := cmp.Diff(before, operationtest.ReadFiles(t, b.settings.Home)); diff != "" {
 			t.Errorf("%s: something was written:\n%s", door, diff)
 		}
 		b.same("config_set", `{"key":"security.require_checksum","value":"true"}`, map[string]any{"value": true})
@@ -264,9 +258,7 @@ func TestAPackageIsInstalledThroughALinkThatStays(t *testing.T) {
 		if whole {
 			target = filepath.Join(b.settings.Project, target)
 		}
-		if err := os.Symlink(target, filepath.Join(b.settings.Project, ".claude")); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(target, filepath.Join(b.settings.Project, ".claude")))
 		b.same("install", `{"packages":["all"]}`, map[string]any{"installed.0.name": "all"})
 		if got := b.file("real/skills/pdf/SKILL.md"); got == "" {
 			t.Errorf("%s: the skill is not there", target)
@@ -333,7 +325,7 @@ func TestAChangeThatAProjectBringsPutsNothingOutside(t *testing.T) {
 	}
 	b.ask("install", `{"packages":["all"]}`)
 	brought := newBench(t)
-	for name, text := range filesBelow(t, b.settings.Project) {
+	for name, text := range operationtest.ReadFiles(t, b.settings.Project) {
 		brought.put(name, text)
 	}
 	publish(t, brought.registry, "latest", "q", "1.0.0")
@@ -344,23 +336,4 @@ func TestAChangeThatAProjectBringsPutsNothingOutside(t *testing.T) {
 	if fileset.Exists(filepath.Join(brought.settings.Home, ".codex")) {
 		t.Error("it put something into the home")
 	}
-}
-
-// filesBelow are the files below a folder, by name.
-func filesBelow(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		rel, _ := filepath.Rel(dir, name)
-		out[rel] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }

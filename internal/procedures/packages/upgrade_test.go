@@ -4,31 +4,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
-// versions are the installed packages.
-func (b *bench) versions() map[string]string {
-	b.Helper()
-	installed, err := b.service.Installed()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out := map[string]string{}
-	for _, p := range installed {
-		out[p.Name] = p.Version
-		if p.ForOthers {
-			out[p.Name] += " for others"
-		}
-	}
-	return out
-}
-
+// has holds the installed packages against what they should be.
 func (b *bench) has(want map[string]string) {
 	b.Helper()
-	if diff := cmp.Diff(want, b.versions()); diff != "" {
-		b.Errorf("(-want +got):\n%s", diff)
+	installed, err := b.service.Installed()
+	operationtest.Must(b, err)
+	got := map[string]string{}
+	for _, p := range installed {
+		got[p.Name] = p.Version
+		if p.ForOthers {
+			got[p.Name] += " for others"
+		}
 	}
+	operationtest.Same(b, "installed", want, got)
 }
 
 // upgradable has report, which needs charts, and mailer, both installed at their first versions, and newer ones.
@@ -59,9 +50,7 @@ func TestOutdatedSaysWhatAnUpgradeComesTo(t *testing.T) {
 		map[string]any{"name": "mailer", "installed": "1.0.0", "wanted": "1.0.1", "newest": "1.0.1", "registry": "dev",
 			"for_others": false},
 	}, "notes": nil})
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("outdated has written:\n%s", diff)
-	}
+	b.unchanged("outdated has written", before)
 }
 
 func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
@@ -74,9 +63,7 @@ func TestUpgradeTakesAllToTheNewestThatGoTogether(t *testing.T) {
 		map[string]any{"name": "charts", "from": "1.0.0", "to": "1.1.0", "source": "dev"},
 	}
 	b.same("upgrade", `{}`, map[string]any{"upgraded": want, "dry_run": true})
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("a dry run has written:\n%s", diff)
-	}
+	b.unchanged("a dry run has written", before)
 	b.authority.DryRun = false
 	b.same("upgrade", `{}`, map[string]any{"upgraded": want, "failed": []any{},
 		"notes.0": "nothing needs these any more: lines; claudeops packages autoremove removes them"})
@@ -167,9 +154,7 @@ func TestConstraints(t *testing.T) {
 		check := func(versions string, want bool) {
 			for _, text := range strings.Fields(versions) {
 				v, err := parseVersion(text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, err)
 				if parsed.Admits(v) != want {
 					t.Errorf("%s admits %s: %v, want %v", constraint, text, !want, want)
 				}

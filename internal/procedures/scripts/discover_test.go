@@ -3,6 +3,7 @@ package scripts
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,9 +20,7 @@ import (
 func settings(t testing.TB, dir, text string) Settings {
 	t.Helper()
 	s, err := ParseSettings([]byte(text), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return s
 }
 
@@ -78,26 +77,17 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		"scripts/Agent/wide.sh":   "\xff\xfe#\x00!\x00/\x00b\x00i\x00n\x00/\x00s\x00h\x00\n\x00",
 		"scripts/Agent/marked.sh": "\ufeff#!/bin/sh\n", "scripts/Agent/marked.py": "\ufeff#!/usr/bin/python3\n",
 		"scripts/Agent/ruby.rb": "#!/usr/bin/ruby\n", "scripts/Agent/README.md": "# words\n",
+		"scripts/Agent/a.py": "print(1)\n", "scripts/Agent/b.js": "1\n", "scripts/Agent/c.sh": "ls\n",
 	})
 	agent := filepath.Join(dir, "scripts", "Agent")
-	if err := os.Chmod(filepath.Join(agent, "open.sh"), 0o757); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "evil.ps1"), filepath.Join(agent, "evil.ps1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chmod(filepath.Join(agent, "open.sh"), 0o757))
+	operationtest.Must(t, os.Symlink(filepath.Join(outside, "evil.ps1"), filepath.Join(agent, "evil.ps1")))
+	operationtest.Must(t, os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")))
 	for link, to := range map[string]string{"notes": filepath.Join(outside, "evil.ps1"), "dangling": "nowhere"} {
-		if err := os.Symlink(to, filepath.Join(agent, link)); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.Symlink(to, filepath.Join(agent, link)))
 	}
 	found, skipped := discoverAll(settings(t, dir, "{extra_tools: {gone: nowhere.sh, words: plain.txt}, deny: [ruby]}"))
-	if diff := cmp.Diff([]string{"link sh", "marked python3", "same_name sh"}, names(found)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "scripts", []string{"link sh", "marked python3", "same_name sh"}, names(found))
 	got := whys(skipped)
 	for _, want := range []string{
 		"open.sh can be written by every user", "evil.ps1 is a link that leads out",
@@ -106,7 +96,8 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		"perl.pl is for perl; scripts of PowerShell", "zsh is for zsh", "odd is for an unknown program",
 		"wide.sh begins with the byte order mark of UTF-16",
 		"marked.sh begins with the byte order mark of UTF-8", "notes is a link that leads out",
-		"dangling is a link to a file that does not exist",
+		"dangling is a link to a file that does not exist", "a.py has no first line such as #!/bin/sh",
+		"b.js has no first line such as #!/bin/sh", "c.sh has no first line such as #!/bin/sh",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("nothing says %q:\n%s", want, got)
@@ -116,21 +107,6 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		if strings.Contains(got, not) {
 			t.Errorf("%s is not a script that was asked for:\n%s", not, got)
 		}
-	}
-}
-
-func TestAScriptWithoutAFirstLineIsSkippedAndNamed(t *testing.T) {
-	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{"scripts/Agent/a.py": "print(1)\n",
-		"scripts/Agent/b.js": "1\n", "scripts/Agent/c.sh": "ls\n", "scripts/Agent/d.txt": "no script\n"})
-	found, skipped := discoverAll(settings(t, dir, ""))
-	got := whys(skipped)
-	for _, name := range []string{"a.py", "b.js", "c.sh"} {
-		if !strings.Contains(got, name+" has no first line such as #!/bin/sh") {
-			t.Errorf("%s is not named: %s", name, got)
-		}
-	}
-	if len(found) > 0 || len(skipped) != 3 {
-		t.Errorf("%v\n%s", names(found), got)
 	}
 }
 
@@ -186,10 +162,15 @@ func TestSettingsAreChecked(t *testing.T) {
 	s := settings(t, "/w", `
 agent_scripts_dir: ops
 working_dir: sub
+write: [out, /srv/x/../y, ~/cache, "~"]
 timeout_seconds: 5
 output_cap_bytes: 0
 scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, output_cap_bytes: 10}}
 `)
+	if want := []string{"/w/sub/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) ||
+		s.Boundary != BoundaryAuto {
+		t.Errorf("%v, %q", s.Write, s.Boundary)
+	}
 	if s.Folder != "ops" || s.WorkingDir != "/w/sub" || s.Timeout.Seconds() != 5 || s.OutputCap != defaultOutputCap {
 		t.Errorf("%+v", s)
 	}
@@ -208,6 +189,7 @@ scripts: {Git-Search: {read_only: true, timeout_seconds: 9}, clean: {tier: 3, ou
 		"timeout_seconds: -1": "timeout_seconds must be", "output_cap_bytes: 999999999": "output_cap_bytes must be",
 		"at_once: 100": "at_once must be", "boundary: user": "boundary must be none or landlock",
 		"scripts: {a: {tier: 1}}": "scripts.a.tier must be", "scripts: {a: {tier: 4}}": "scripts.a.tier must be",
+		"scripts: {a: {tier: 0}}": "scripts.a.tier must be", "scripts: {a: {tier: -1, read_only: true}}": "scripts.a.tier must be",
 		"[": "line 1",
 	} {
 		if _, err := ParseSettings([]byte(text), "/"); err == nil || !strings.Contains(err.Error(), want) {
@@ -246,9 +228,7 @@ func TestParseHeader(t *testing.T) {
 				"`@param name type required|optional description`; give its argument as plain words.",
 		}},
 	} {
-		if diff := cmp.Diff(c.want, ParseHeader(c.text), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, c.want, ParseHeader(c.text), cmpopts.EquateEmpty())
 	}
 }
 
@@ -266,9 +246,7 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 		"UTF-32 LE": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "UTF-32 BE": utf32.UTF32(utf32.BigEndian, utf32.UseBOM),
 	} {
 		encoded, err := e.NewEncoder().String(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{defaultFolder + "/size.ps1": encoded})
 		found, skipped := discoverAll(DefaultSettings(dir))
 		if len(found) != 1 || len(skipped) > 0 {
@@ -276,18 +254,14 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 		}
 		want := Description{Synopsis: "Größe",
 			Parameters: []Parameter{{Name: "Name", Type: String, Required: true, Values: []string{"groß", "klein"}}}}
-		if diff := cmp.Diff(want, found[0].Description); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		operationtest.Same(t, name, want, found[0].Description)
 	}
 }
 
 func TestATextThatIsNoneTakesPlainWords(t *testing.T) {
 	wide, err := unicode.UTF16(unicode.LittleEndian,
 		unicode.IgnoreBOM).NewEncoder().String("param([Parameter(Mandatory)]$Name)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	got, problem := readDescription(PowerShell, []byte(wide))
 	_, takesWords := got.Schema()["properties"].(map[string]any)["args"]
 	if problem != "" || !takesWords || !strings.Contains(got.Note, "UTF-16 without a byte order mark") ||

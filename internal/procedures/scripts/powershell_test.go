@@ -10,6 +10,8 @@ import (
 	"github.com/dlclark/regexp2/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 func pointer(f float64) *float64 { return &f }
@@ -104,9 +106,7 @@ func TestParsePowerShellReadsTheHelp(t *testing.T) {
 		{Name: "Action", Type: String, Description: "What to do: - show"},
 		{Name: "Head", Type: Integer, Description: "Lines at the top. None for all."},
 	}}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the description", want, got, cmpopts.EquateEmpty())
 	if got := parsePowerShell("# .SYNOPSIS\n# In lines.\nparam($a)"); got.Synopsis != "In lines." {
 		t.Errorf("help in lines: %+v", got)
 	}
@@ -137,9 +137,7 @@ func TestSchemaOfParameters(t *testing.T) {
 				"description": "Needed in the parameter set s."},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "the schema", want, got)
 }
 
 func FuzzParsePowerShell(f *testing.F) {
@@ -230,40 +228,11 @@ func realParameters() map[string]realScript {
 				"0,\r\n\t[int]$TailLines = 0,\r\n\t[switch]$LineNumbers,\r\n\t[string]$Pattern\r\n)\r\n",
 			"Path string!\nHeadLines integer = 0\nTailLines integer = 0\nLineNumbers switch\nPattern string",
 		},
-		"FieldWorks scripts/Agent/Invoke-InContainer.ps1": {
-			"param(\n  [string]$ContainerName,\n  [Parameter(Mandatory=$true)]\n  [ValidateSet('test-vsenv', 'build', " +
-				"'clean')]\n  [string]$Script,\n  [string[]]$Arguments = @()\n)",
-			"ContainerName string\nScript string! of test-vsenv|build|clean\nArguments string[] = []",
-		},
-		"FieldWorks scripts/Agent/Invoke-AgentTask.ps1": {
-			"param([Parameter(Mandatory=$true)][ValidateSet('Build','Clean','Test')][string]$Action,\n [string]$Configuration " +
-				"= 'Debug', [string]$Platform = 'x64', [string]$WorktreePath)",
-			"Action string! of Build|Clean|Test\nConfiguration string = \"Debug\"\nPlatform string = \"x64\"\nWorktreePath string",
-		},
-		"FieldWorks scripts/Agent/Copilot-Apply.ps1": {
-			"param(\n  [Parameter(Mandatory = $true)][string]$Plan,\n  [string]$Folders\n)", "Plan string!\nFolders string",
-		},
-		"FieldWorks scripts/Agent/Copilot-Plan.ps1": {"param(\n  [string]$DetectJson,\n  [string]$Out,\n  " +
-			"[string]$Base\n)", "DetectJson string\nOut string\nBase string"},
-		"FieldWorks scripts/Agent/Test-ContainerEnv.ps1": {"[CmdletBinding()]\nparam(\n  [string]$ContainerName\n)",
-			"ContainerName string"},
 		"FieldWorks scripts/Agent/Jira-Beads-FromSelection.ps1": {
 			"param(\n  [string]$Jql = 'project = X AND status != Done AND assignee = currentUser()',\n  " +
 				"[string]$SelectionFile = \"\",\n  [string]$OutputFile = \"\"\n)",
 			"Jql string = \"project = X AND status != Done AND assignee = currentUser()\"\nSelectionFile string = " +
 				"\"\"\nOutputFile string = \"\"",
-		},
-		"FieldWorks scripts/Agent/Run-AvaloniaPreview.ps1": {
-			"param(\n  [string]$Module = \"lexical-edit-preview\",\n  [ValidateSet(\"empty\", \"sample\")]\n  [string]$Data = " +
-				"\"empty\",\n  [ValidateSet(\"Debug\", \"Release\")]\n  [string]$Configuration = \"Debug\",\n  " +
-				"[switch]$BuildOnly\n)",
-			"Module string = \"lexical-edit-preview\"\nData string = \"empty\" of empty|sample\nConfiguration string = " +
-				"\"Debug\" of Debug|Release\nBuildOnly switch",
-		},
-		"FieldWorks scripts/Agent/Copy-LocalLcm.ps1": {
-			"[CmdletBinding()]\nparam(\n  [Parameter()]\n  [string]$LcmRoot,\n  [string]$FwOutputDir,\n  " +
-				"[string]$Configuration = 'Debug',\n  [switch]$BuildLcm,\n  [switch]$SkipConfirm\n)",
-			"LcmRoot string\nFwOutputDir string\nConfiguration string = \"Debug\"\nBuildLcm switch\nSkipConfirm switch",
 		},
 		"FieldWorks scripts/Agent/Invoke-CppTest.ps1": {
 			"param(\n [ValidateSet('Build','Run','BuildAndRun')] [string]$Action = 'BuildAndRun',\n " +
@@ -278,14 +247,6 @@ func realParameters() map[string]realScript {
 				"UseLocalClone switch = true\nLocalCloneRoot string = \"C:\\\\fw-local\"\nTimeoutSeconds integer = " +
 				"300\nTestArguments string[]\nLogPath string\nNoDocker switch\nSyncLocalClone switch\nWorktreePath string",
 		},
-		"FieldWorks scripts/Agent/Compare-InstallerSnapshots.ps1": {
-			"[CmdletBinding()]\nparam(\n [Parameter(Mandatory = $true)]\n [string]$BeforeSnapshotPath,\n\n " +
-				"[Parameter(Mandatory = $true)]\n [string]$AfterSnapshotPath,\n\n [Parameter(Mandatory = $false)]\n " +
-				"[string]$ReportPath,\n\n [Parameter(Mandatory = $false)]\n [int]$MaxListItems = 200,\n\n [Parameter(Mandatory = " +
-				"$false)]\n [switch]$FailOnDifferences\n)",
-			"BeforeSnapshotPath string!\nAfterSnapshotPath string!\nReportPath string\nMaxListItems integer = " +
-				"200\nFailOnDifferences switch",
-		},
 		"FieldWorks scripts/Agent/Collect-InstallerSnapshot.ps1": {
 			"param(\n [Parameter(Mandatory)][string]$OutputPath,\n [string]$Name = 'snapshot',\n [string[]]$RegistryRoots = " +
 				"@(\n  'HKLM:\\A',\n  'HKLM:\\B',\n  'HKCU:\\C'\n ),\n [string[]]$FileRoots = @(\n  '$env:ProgramFiles\\A', " +
@@ -297,16 +258,6 @@ func realParameters() map[string]realScript {
 				"[\"$env:ProgramFiles\\\\A\",\"$env:ProgramFiles(x86)\\\\B\",\"c\",\"d\",\"e\",\"f\",\"g\"]\n" +
 				"DependencyRoots string[] = [\"a\",\"b\",\"c\"]\nUninstallNamePatterns string[] = " +
 				"[\"*a*\",\"*b*\",\"*c*\"]\nDependencyNamePatterns string[] = [\"a*\",\"b*\",\"c*\"]\nMaxFileCount integer = 20000",
-		},
-		"FieldWorks scripts/Agent/Invoke-Installer.ps1": {
-			"[CmdletBinding(SupportsShouldProcess = $true)]\nparam(\n [ValidateSet('Auto','Bundle','Msi')]\n " +
-				"[string]$InstallerType = 'Auto',\n [ValidateSet('Debug','Release')]\n [string]$Configuration = 'Debug',\n " +
-				"[ValidateSet('x64','x86')]\n [string]$Platform = 'x64',\n" +
-				" [ValidateSet('Wix3','Wix6')]\n [string]$InstallerToolset = 'Wix3',\n [int]$ScreenshotDurationSeconds = 20,\n " +
-				"[int]$ScreenshotIntervalSeconds = 2,\n [int]$TimeoutSeconds = 0\n)",
-			"InstallerType string = \"Auto\" of Auto|Bundle|Msi\nConfiguration string = \"Debug\" of Debug|Release\nPlatform " +
-				"string = \"x64\" of x64|x86\nInstallerToolset string = \"Wix3\" of Wix3|Wix6\n" +
-				"ScreenshotDurationSeconds integer = 20\nScreenshotIntervalSeconds integer = 2\nTimeoutSeconds integer = 0",
 		},
 		"FieldWorks scripts/Agent/New-HyperVTestVm.ps1": {
 			"param(\n [Parameter(Mandatory=$true)]\n [string]$VMName,\n [ValidateSet('Windows 11','Windows 10')]\n " +
@@ -338,29 +289,11 @@ func realParameters() map[string]realScript {
 				"[bool]$EnsureHyperVAdministrators = $true,\n [switch]$ValidateOnly,\n [switch]$NoElevate\n)",
 			"UserName string\nEnsureHyperVAdministrators boolean = true\nValidateOnly switch\nNoElevate switch",
 		},
-		"FieldWorks Build/Agent/token-hygiene.ps1": {"param(\n  [switch] $List,\n  [switch] $Advisory\n)",
-			"List switch\nAdvisory switch"},
 		"FieldWorks .specify/scripts/powershell/create-new-feature.ps1": {
 			"#!/usr/bin/env pwsh\n# Make a feature.\n[CmdletBinding()]\nparam(\n [switch]$Json,\n [string]$ShortName,\n " +
 				"[int]$Number = 0,\n [switch]$Help,\n [Parameter(Position = 0, ValueFromRemainingArguments = $true)]\n " +
 				"[string[]]$FeatureDescription\n)",
 			"Json switch\nShortName string\nNumber integer = 0\nHelp switch\nFeatureDescription string[]",
-		},
-		"FieldWorks build.ps1": {
-			"[CmdletBinding()]\nparam(\n [string]$Configuration = \"Debug\",\n [ValidateSet('x64')]\n [string]$Platform = " +
-				"\"x64\",\n [string]$Project = \"FieldWorks.proj\",\n [string]$Verbosity = \"minimal\",\n [bool]$NodeReuse = " +
-				"$true,\n [string[]]$MsBuildArgs = @(),\n [ValidateSet('Wix3', 'Wix6')]\n [string]$InstallerToolset = 'Wix3',\n " +
-				"[int]$TailLines\n)",
-			"Configuration string = \"Debug\"\nPlatform string = \"x64\" of x64\nProject string = " +
-				"\"FieldWorks.proj\"\nVerbosity string = \"minimal\"\nNodeReuse boolean = true\nMsBuildArgs string[] = " +
-				"[]\nInstallerToolset string = \"Wix3\" of Wix3|Wix6\nTailLines integer",
-		},
-		"FieldWorks test.ps1": {
-			"param(\n [ValidateSet('quiet','minimal','normal','detailed','q','m','n','d')]\n [string]$Verbosity = 'normal',\n " +
-				"[ValidateSet('user','agent','unknown')]\n [string]$StartedBy = 'unknown',\n [string]$TestFilter = \"\",\n " +
-				"[switch]$Coverage\n)",
-			"Verbosity string = \"normal\" of quiet|minimal|normal|detailed|q|m|n|d\nStartedBy string = \"unknown\" of " +
-				"user|agent|unknown\nTestFilter string = \"\"\nCoverage switch",
 		},
 		"arcade eng/common/build.ps1": {
 			"[CmdletBinding(PositionalBinding=$false)]\nParam(\n  [string][Alias('c')]$configuration = \"Debug\",\n  " +
@@ -369,12 +302,6 @@ func realParameters() map[string]realScript {
 				"[Parameter(ValueFromRemainingArguments=$true)][String[]]$properties\n)",
 			"configuration string = \"Debug\" alias c\nplatform string = null\nverbosity string = \"minimal\" alias " +
 				"v\nwarnAsError boolean = true\nnodeReuse boolean = true\nrestore switch alias r\nproperties string[]",
-		},
-		"arcade eng/common/post-build/redact-logs.ps1": {
-			"[CmdletBinding(PositionalBinding=$False)]\nparam(\n  [Parameter(Mandatory=$true, Position=0)][string] " +
-				"$InputPath,\n  [Parameter(Mandatory=$false)][string] $DotnetPath,\n  " +
-				"[Parameter(ValueFromRemainingArguments=$true)][String[]]$tokensToRedact\n)\n",
-			"InputPath string!\nDotnetPath string\ntokensToRedact string[]",
 		},
 		"PowerShell tools/UpdateDotnetRuntime.ps1": {
 			"# Copyright (c) some, and others.\n\n[CmdletBinding()]\nparam (\n    [Parameter()]\n    " +
@@ -540,9 +467,7 @@ func FuzzPatternInTheSchema(f *testing.F) {
 			return
 		}
 		there, err := regexp2.Compile(translated, regexp2.ECMAScript|regexp2.Unicode)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		there.MatchTimeout = patternTime
 		matches, err := there.MatchString(value)
 		if err == nil && matches == p.refuses(value) {

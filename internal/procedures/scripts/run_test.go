@@ -91,9 +91,7 @@ func (b *bench) run(ctx context.Context, settings, tool, arguments string) Resul
 			var args map[string]any
 			decoder := json.NewDecoder(strings.NewReader(arguments))
 			decoder.UseNumber()
-			if err := decoder.Decode(&args); err != nil {
-				b.t.Fatal(err)
-			}
+			operationtest.Must(b.t, decoder.Decode(&args))
 			return tell(r.Run(ctx, script, args, Hooks{}))
 		}
 	}
@@ -279,17 +277,13 @@ func TestAScriptWithTooManyProcessesIsEnded(t *testing.T) {
 func TestSoManyRunAtOnce(t *testing.T) {
 	b := newBench(t, map[string]string{"wait.sh": "#!/bin/sh\n# @noparams\n: > began\ncat fifo\n"})
 	fifo := filepath.Join(b.dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, syscall.Mkfifo(fifo, 0o600))
 	r, s := b.runner("at_once: 1")
 	found, _ := discoverAll(s)
 	first := make(chan Result, 1)
 	go func() { first <- tell(r.Run(t.Context(), found[0], nil, Hooks{})) }()
 	end, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the first one's reader
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	waited, cancel := make(chan struct{}), context.CancelFunc(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	second := make(chan Result, 1)
@@ -321,9 +315,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	b.path = os.Getenv("PATH")
 	r, s := b.runner("")
 	found, _ := discoverAll(s)
-	if err := os.RemoveAll(filepath.Join(b.dir, defaultFolder)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(filepath.Join(b.dir, defaultFolder)))
 	if got := tell(r.Run(t.Context(), found[1], nil, Hooks{})); found[1].Name != "gone" && found[0].Name != "gone" ||
 		got.ExitCode != exitNotFound && got.ExitCode == 0 {
 		t.Errorf("%+v", got)
@@ -416,9 +408,7 @@ func TestPowerShellGetsItsArgumentsAsTheyAre(t *testing.T) {
 				Wrapper: string(powerShellWrapper),
 				Path:    filepath.Join(b.dir, defaultFolder, file), Named: c.named, Plain: c.plain,
 			}
-			if diff := cmp.Diff(want, called); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			operationtest.Same(t, "the call", want, called)
 		})
 	}
 	if got := b.run(t.Context(), "", "git_search", `{"Action":"blame"}`); got.ExitCode != exitInvalid ||
@@ -502,17 +492,6 @@ func TestWithoutSettingsTheBoundaryIsWhatTheSystemCanKeep(t *testing.T) {
 	}
 }
 
-func TestWhatScriptsMayChangeComesFromTheSettings(t *testing.T) {
-	s := settings(t, "/srv/scripts", "write: [out, /srv/x/../y, ~/cache, \"~\"]\n")
-	if want := []string{"/srv/scripts/out", "/srv/y", "~/cache", "~"}; !slices.Equal(s.Write, want) ||
-		s.Boundary != BoundaryAuto {
-		t.Errorf("%v, %q", s.Write, s.Boundary)
-	}
-	if _, err := ParseSettings([]byte("boundary: user"), "/work"); err == nil {
-		t.Error("a boundary that does not exist was taken")
-	}
-}
-
 // BenchmarkListing lists 1,000 scripts: the first time each is read, later only what has changed.
 func BenchmarkListing(b *testing.B) {
 	files := map[string]string{}
@@ -551,9 +530,7 @@ func BenchmarkRun(b *testing.B) {
 	})
 	b.Run("directly", func(b *testing.B) {
 		for b.Loop() {
-			if err := exec.CommandContext(b.Context(), "sh", found[0].Path).Run(); err != nil {
-				b.Fatal(err)
-			}
+			operationtest.Must(b, exec.CommandContext(b.Context(), "sh", found[0].Path).Run())
 		}
 	})
 }

@@ -14,9 +14,7 @@ import (
 // atOnce returns the result of a look that waits for nothing.
 func atOnce(t *testing.T, s Settings) (names string, why string) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	operationtest.InTime(t, 2*time.Minute, "looking for scripts", func() {
 		found, skipped := discoverAll(s)
 		for _, f := range found {
 			names += f.Name + " "
@@ -24,31 +22,16 @@ func atOnce(t *testing.T, s Settings) (names string, why string) {
 		for _, s := range skipped {
 			why += s.Path + " " + s.Why + "\n"
 		}
-	}()
-	select {
-	case <-done:
-		return names, why
-	case <-time.After(2 * time.Minute):
-		t.Fatal("looking for scripts waits")
-		return "", ""
-	}
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
+	return names, why
 }
 
 // Whatever lies where a script is looked for, the look ends, and the others are offered.
 func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{defaultFolder + "/good.sh": "#!/bin/sh\n"})
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, syscall.Mkfifo(at(defaultFolder+"/pipe.sh"), 0o600), syscall.Mkfifo(at(defaultFolder+"/pipe.ps1"), 0o600),
-		syscall.Mkfifo(at("build.ps1"), 0o600),
+	operationtest.Must(t, syscall.Mkfifo(at(defaultFolder+"/pipe.sh"), 0o600),
+		syscall.Mkfifo(at(defaultFolder+"/pipe.ps1"), 0o600), syscall.Mkfifo(at("build.ps1"), 0o600),
 		os.Symlink("/dev/zero", at(defaultFolder+"/zero.ps1")), os.Mkdir(at("test.ps1"), 0o750),
 		syscall.Mkfifo(at("extra"), 0o600), os.Symlink("extra", at("link")))
 	s := DefaultSettings(dir)
@@ -79,8 +62,8 @@ func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 		map[string]string{"Agent/secret.sh": "#!/bin/sh\n", "other.sh": "#!/bin/sh\n"})
 	for link, to := range map[string]string{"scripts": outside, defaultFolder: filepath.Join(outside, "Agent")} {
 		dir := t.TempDir()
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o750), os.Symlink(to, filepath.Join(dir, link)),
-			os.Symlink(outside, filepath.Join(dir, "tools")))
+		operationtest.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o750),
+			os.Symlink(to, filepath.Join(dir, link)), os.Symlink(outside, filepath.Join(dir, "tools")))
 		s := DefaultSettings(dir)
 		s.Extra = map[string]string{"other": filepath.Join(dir, "tools", "other.sh")}
 		names, why := atOnce(t, s)
@@ -97,7 +80,8 @@ func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 		if to == "tools" {
 			to = filepath.Join(dir, to)
 		}
-		must(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750), os.Symlink(to, filepath.Join(dir, defaultFolder)))
+		operationtest.Must(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750),
+			os.Symlink(to, filepath.Join(dir, defaultFolder)))
 		if names, why := atOnce(t, DefaultSettings(dir)); names != "a " {
 			t.Errorf("a link within, %s: %s\n%s", to, names, why)
 		}

@@ -181,9 +181,7 @@ func TestADefaultAccessListOpensWhatIsMadeLater(t *testing.T) {
 		t.Errorf("read only: %v", got)
 	}
 	inner := filepath.Join(folder, "inner")
-	if err := os.Mkdir(inner, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(inner, 0o755))
 	chmod(t, folder, 0o755) // otherwise no user can reach it
 	setList(t, inner, "default", access{group: 5, mask: 7, other: 5, u: only(anAgent, 7)})
 	if got := look(); len(got) != 1 || got[0].Path != inner || !strings.Contains(got[0].Why, "setfacl -x d:u:54321") {

@@ -13,17 +13,11 @@ func TestLockWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "lock")
 	first, err := files.OpenLock(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := files.OpenLock(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = second.Close() })
-	if err := files.Lock(t.Context(), first, true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, files.Lock(t.Context(), first, true))
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := files.Lock(ended, second, false); !errors.Is(err, context.Canceled) {
@@ -31,13 +25,21 @@ func TestLockWaitsForTheOneBefore(t *testing.T) {
 	}
 	got := make(chan error)
 	go func() { got <- files.Lock(t.Context(), second, true) }()
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	if err := <-got; err != nil {
 		t.Errorf("after the first was closed: %v", err)
 	}
 	if err := files.Lock(ended, second, true); err != nil {
 		t.Errorf("a free lock is not tried when the context has ended: %v", err)
+	}
+}
+
+// must ends the test at the first error.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -20,20 +20,14 @@ func place(t *testing.T) (folder, file string) {
 	chmod(t, dir, 0o755)
 	folder = filepath.Join(dir, "state")
 	file = filepath.Join(folder, "mark.key")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(folder, 0o700))
+	must(t, os.WriteFile(file, []byte("x"), 0o600))
 	return folder, file
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, mode))
 }
 
 func TestWhatAnotherUserCouldChange(t *testing.T) {
@@ -103,9 +97,7 @@ func TestWhatIsInAFolderAndBehindALink(t *testing.T) {
 		t.Errorf("the folder alone: %v", got)
 	}
 	link := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(file, link))
 	if got := files.FindModeProblems(anybody, []files.ModeSubject{{What: "the policy", Path: link}}); len(got) != 1 ||
 		got[0].Path != file {
 		t.Errorf("behind a link: %v", got)

@@ -55,9 +55,7 @@ func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
 		t.Error("a file was made of nothing")
 	}
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if _, err := files.LoadSecret(filepath.Join(file, "state"), "token",
 		func() (string, error) { return "x", nil }); err == nil {
 		t.Error("a folder below a file was made")
@@ -66,9 +64,7 @@ func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestAFileThatChangesIsReadAgain(t *testing.T) {
@@ -88,16 +84,12 @@ func TestAFileThatChangesIsReadAgain(t *testing.T) {
 
 	other := path + ".new"
 	write(t, other, "third\n")
-	if err := os.Rename(other, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(other, path))
 	want("replaced", "third")
 
 	write(t, path, "")
 	want("emptied for a moment", "third")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	want("gone for a moment", "third")
 	write(t, path, strings.Repeat("x", files.MaxSecretSize+1))
 	want("too large", "third")
@@ -115,9 +107,7 @@ func TestAChangeThatLeavesNoTraceIsSeenWhenAskedFor(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	put := func(text string) {
 		write(t, path, text)
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, at, at))
 	}
 	put("token-1")
 	f := files.NewSecretFile(path, "token-1", nil)

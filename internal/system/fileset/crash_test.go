@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,12 +83,8 @@ func startDeploying(t *testing.T, dir, times string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "DEPLOY_UNTIL_KILLED="+dir, "DEPLOY_TIMES="+times)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
+	operationtest.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "begun\n" {
 		t.Fatal(line, err)
 	}
@@ -112,9 +108,7 @@ func TestProcessesKilledAtRandomMoments(t *testing.T) {
 	for range crashRounds(t) {
 		cmd := startDeploying(t, dir, "")
 		time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		if checkAfterKill(t, dir) {
 			mended++
@@ -132,33 +126,19 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 	t.Helper()
 	e := NewEngine(filepath.Join(dir, "agentpack"), time.Now)
 	said, err := e.mend(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	root := filepath.Join(dir, "project", ".claude", "commands")
 	files := map[string]string{}
-	err = filepath.WalkDir(filepath.Join(dir, "project"), func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		if strings.HasPrefix(d.Name(), temporary) {
+	for name, text := range operationtest.ReadFiles(t, filepath.Join(dir, "project")) {
+		if strings.HasPrefix(path.Base(name), temporary) {
 			t.Errorf("%s is left", name)
 		}
-		if IsManifest(d.Name()) {
-			return nil
+		if !IsManifest(path.Base(name)) {
+			files[strings.TrimPrefix(name, ".claude/commands/")] = text
 		}
-		text, err := os.ReadFile(name)
-		rel, _ := filepath.Rel(root, name)
-		files[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	last, err := e.state.Last()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if files["other.md"] != "a person's" {
 		t.Errorf("a person's file: %q", files["other.md"])
 	}

@@ -39,9 +39,7 @@ func TestPathsThatCannotBothBe(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]string{{"a.md", "A.md"}, {"a", "A/b"}, {"x/Y", "X/y"}, {"a/b", "a"}, {"a", "a/b"}} {
 		d := NewDesired(Agentpack, "repo", "/p", Codex)
-		if err := d.Add(Codex, "/p", pair[0], TreeFile{Content: Bytes([]byte("1"))}, "m1"); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, d.Add(Codex, "/p", pair[0], TreeFile{Content: Bytes([]byte("1"))}, "m1"))
 		if err := d.Add(Codex, "/p", pair[1], TreeFile{Content: Bytes([]byte("1"))},
 			"m2"); codeOf(err) != DesiredStateConflict {
 			t.Errorf("%v: %v", pair, err)
@@ -77,9 +75,7 @@ func TestReadOnlyFilesAreReplacedAndStayReadOnly(t *testing.T) {
 	m := newMachine(t, nil)
 	first := m.deploy(map[string]string{"a.md": "1"})
 	name := filepath.Join(m.project, ".claude/commands/a.md")
-	if err := os.Chmod(name, 0o444); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chmod(name, 0o444))
 	m.deploy(map[string]string{"a.md": "2"})
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o444 {
 		t.Errorf("%v, %v", info.Mode(), err)
@@ -105,9 +101,7 @@ func TestAFolderThatCannotBeWrittenChangesNothing(t *testing.T) {
 	if !errors.As(err, &coded) || coded.Code != PermissionDenied {
 		t.Errorf("%v", err)
 	}
-	if diff := cmp.Diff(before, m.tree()); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	m.unchanged("what failed has written", before)
 }
 
 func FuzzPathsStayBelowTheirFolder(f *testing.F) {
@@ -160,9 +154,7 @@ func codeOf(err error) Code {
 func folderMachine(t *testing.T) (m *machine, elsewhere string) {
 	m = newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 	for _, dir := range []string{".codex", ".github/prompts", ".claude/commands/empty"} {
-		if err := os.MkdirAll(filepath.Join(m.project, filepath.FromSlash(dir)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.MkdirAll(filepath.Join(m.project, filepath.FromSlash(dir)), 0o755))
 	}
 	return m, filepath.Join(filepath.Dir(m.project), "other", "codex")
 }
@@ -174,13 +166,9 @@ func installed(t *testing.T, m *machine, owner Owner, elsewhere string) *Desired
 	d.AddRoot(Codex, elsewhere, elsewhere, false)
 	for _, name := range []string{".codex/skills/s/SKILL.md", ".codex/AGENTS.md", ".github/prompts/p.md",
 		".claude/commands/empty/in/it.md", "new/deep/x.md", "new/y.md"} {
-		if err := d.Add(Codex, m.project, name, TreeFile{Content: Bytes([]byte(name))}, "m"); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, d.Add(Codex, m.project, name, TreeFile{Content: Bytes([]byte(name))}, "m"))
 	}
-	if err := d.Add(Codex, elsewhere, "prompts/p.md", TreeFile{Content: Bytes([]byte("p"))}, "m"); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, d.Add(Codex, elsewhere, "prompts/p.md", TreeFile{Content: Bytes([]byte("p"))}, "m"))
 	return d
 }
 
@@ -244,9 +232,7 @@ func TestARollbackLeavesThePersonsFolders(t *testing.T) {
 	delete(before, filepath.Join(m.project, ".claude/commands/.agentpack.manifest.claude_code.json"))
 	after := m.tree()
 	delete(after, filepath.Join(m.project, ".claude/commands/.agentpack.manifest.claude_code.json"))
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	operationtest.Same(t, "the tree", before, after)
 	for fails := range 30 {
 		before, e, n := m.tree(), m.engine(), 0
 		e.fails = func(step string) error {
@@ -289,9 +275,7 @@ func TestWhatIsStagedTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := files.OpenWriting(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	defer func() { _ = root.Close() }()
 	tree := Tree{"a/b.md": TreeFile{Content: Bytes([]byte("b"))},
 		"run.sh": TreeFile{Content: Bytes([]byte("r")), Executable: true}}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,10 +53,8 @@ func (m *machine) want(commands map[string]string) *Desired {
 	d.AddRoot(ClaudeCode, root, m.project, true)
 	for name, text := range commands {
 		name, executable := strings.CutSuffix(name, "*")
-		if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable},
-			"m"); err != nil {
-			m.t.Fatal(err)
-		}
+		operationtest.Must(m.t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable},
+			"m"))
 	}
 	return d
 }
@@ -62,23 +62,17 @@ func (m *machine) want(commands map[string]string) *Desired {
 func (m *machine) plan(commands map[string]string) *Plan {
 	m.t.Helper()
 	p, err := m.engine().Plan(m.t.Context(), m.want(commands))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return p
 }
 
 func (m *machine) deploy(commands map[string]string) *Done {
 	m.t.Helper()
 	_, done, err := m.engine().Apply(m.t.Context(), m.want(commands), Approval{Adopt: true})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	if done == nil { // nothing to do: the last one is current
 		last, err := m.state.Last()
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		operationtest.Must(m.t, err)
 		return &Done{Snapshot: last}
 	}
 	if len(done.Changed) > 0 {
@@ -90,32 +84,19 @@ func (m *machine) deploy(commands map[string]string) *Done {
 func (m *machine) rollback(id string) *Done {
 	m.t.Helper()
 	done, _, err := m.engine().Rollback(m.t.Context(), id, m.reach(), "")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return done
 }
 
 // files are those of the commands' folder, manifests aside.
 func (m *machine) files() map[string]string {
 	m.t.Helper()
-	out := map[string]string{}
 	root := filepath.Join(m.project, ".claude", "commands")
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && (d.IsDir() || IsManifest(d.Name())) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		rel, _ := filepath.Rel(root, name)
-		out[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
-	if err != nil {
-		m.t.Fatal(err)
+	if !Exists(root) {
+		return map[string]string{}
 	}
+	out := operationtest.ReadFiles(m.t, root)
+	maps.DeleteFunc(out, func(name, _ string) bool { return IsManifest(path.Base(name)) })
 	return out
 }
 
@@ -154,9 +135,7 @@ func TestPlanApplyAndPlanAgain(t *testing.T) {
 	if got := describePlan(m.plan(next)); got != "update a.md managed_update, update mine.md managed_update" {
 		t.Error(got)
 	}
-	if err := os.Chmod(filepath.Join(m.project, ".claude/commands/a.md"), 0o664); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chmod(filepath.Join(m.project, ".claude/commands/a.md"), 0o664))
 	m.deploy(next)
 	m.has(map[string]string{"a.md": "1b", "b/c.sh": "2", "mine.md": "mine", "same.md": "same"})
 	if info, err := os.Stat(filepath.Join(m.project, ".claude/commands/a.md")); err != nil || info.Mode().Perm() != 0o664 {
@@ -193,9 +172,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/dir.md/x": "x"})
 	root := filepath.Join(m.project, ".claude", "commands")
-	if err := os.Symlink("/etc/passwd", filepath.Join(root, "link.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink("/etc/passwd", filepath.Join(root, "link.md")))
 	for name, want := range map[string]string{"dir.md": "is a folder", "link.md": "is a symbolic link"} {
 		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{name: "x"}))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -203,12 +180,8 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		}
 	}
 	outside := t.TempDir()
-	if err := os.RemoveAll(root); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, root); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.RemoveAll(root))
+	operationtest.Must(t, os.Symlink(outside, root))
 	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"a.md": "x"}),
 		Approval{}); codeOf(err) != PermissionDenied {
 		t.Error("a folder that is a link to elsewhere was written")
@@ -385,8 +358,13 @@ func TestWhatFailsIsTakenBack(t *testing.T) {
 // tree are all files and folders of the project.
 func (m *machine) tree() map[string]string {
 	m.t.Helper()
+	return treeOf(m.t, m.project)
+}
+
+func treeOf(t testing.TB, dir string) map[string]string {
+	t.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(m.project, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			out[name] = "a folder"
 			return err
@@ -399,10 +377,16 @@ func (m *machine) tree() map[string]string {
 		out[name] = string(text)
 		return err
 	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return out
+}
+
+// unchanged holds the project against what it was.
+func (m *machine) unchanged(about string, before map[string]string) {
+	m.t.Helper()
+	if diff := cmp.Diff(before, m.tree()); diff != "" {
+		m.t.Errorf("%s (-before +after):\n%s", about, diff)
+	}
 }
 
 func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
@@ -414,9 +398,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 		d := NewDesired("packages", m.project, m.project, ClaudeCode)
 		d.AddRoot(ClaudeCode, root, m.project, true)
 		for name, text := range files {
-			if err := d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text))}, "pkg"); err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text))}, "pkg"))
 		}
 		return d
 	}
@@ -428,9 +410,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	if err := apply(packages(map[string]string{"a.md": "theirs"})); codeOf(err) != DesiredStateConflict {
 		t.Errorf("a file of another owner: %v", err)
 	}
-	if err := apply(packages(map[string]string{"p.md": "p"})); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, apply(packages(map[string]string{"p.md": "p"})))
 	if _, err := m.engine().Plan(t.Context(),
 		m.want(map[string]string{"p.md": "x"})); codeOf(err) != DesiredStateConflict {
 		t.Errorf("the other way: %v", err)
@@ -443,9 +423,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	}
 	first := m.deploy(map[string]string{"b.md": "2"})
 	m.deploy(map[string]string{"c.md": "3"})
-	if err := apply(packages(map[string]string{"q.md": "q"})); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, apply(packages(map[string]string{"q.md": "q"})))
 	other := filepath.Join(filepath.Dir(m.project), "other")
 	operationtest.WriteFiles(t, other, map[string]string{"x": ""})
 	elsewhere := *m
@@ -458,9 +436,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	if err != nil || len(owned) != 1 || owned[0].Path != filepath.Join(root, "q.md") {
 		t.Errorf("%+v, %v", owned, err)
 	}
-	if err := apply(NewDesired("packages", m.project, m.project, TargetNames()...)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, apply(NewDesired("packages", m.project, m.project, TargetNames()...)))
 	m.has(map[string]string{"b.md": "2"})
 	elsewhere.deploy(nil)
 	elsewhere.has(map[string]string{})
@@ -479,9 +455,7 @@ func TestAdoptionIsAskedForAndNothingIsWritten(t *testing.T) {
 			"]" {
 		t.Errorf("%v", err)
 	}
-	if diff := cmp.Diff(before, m.tree()); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	m.unchanged("what waits for a confirmation is written", before)
 	p := m.plan(map[string]string{"new.md": "x"})
 	operationtest.WriteFiles(t, m.project, map[string]string{".claude/commands/new.md": "another's"})
 	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"new.md": "x"}),
@@ -581,9 +555,7 @@ func TestACallEndsWithItsTime(t *testing.T) {
 			t.Errorf("%s: left to the next call: %v, %v", name, j, err)
 		}
 		end()
-		if diff := cmp.Diff(before, m.tree()); diff != "" {
-			t.Errorf("%s (-before +after):\n%s", name, diff)
-		}
+		m.unchanged(name, before)
 	}
 }
 
@@ -591,9 +563,7 @@ func TestACallEndsWithItsTime(t *testing.T) {
 func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{"real/.keep": ""})
-	if err := os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")))
 	done := m.deploy(map[string]string{"a.md": "1", "more/b.md": "2"})
 	for name, want := range map[string]string{"a.md": "1", "more/b.md": "2"} {
 		if got, err := os.ReadFile(filepath.Join(m.project, "real", "commands", name)); string(got) != want {
@@ -613,9 +583,7 @@ func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
 func TestAFileWhereAFolderHasToBe(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/x": "a person's"})
-	if err := os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")))
 	for _, name := range []string{"x/a.md", "y/a.md"} {
 		before := m.tree()
 		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}))
@@ -623,8 +591,6 @@ func TestAFileWhereAFolderHasToBe(t *testing.T) {
 		if !errors.As(err, &e) || e.Code != DesiredStateConflict || e.Details["reason_code"] != "path_in_the_way" {
 			t.Errorf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(before, m.tree()); diff != "" {
-			t.Errorf("%s (-before +after):\n%s", name, diff)
-		}
+		m.unchanged(name, before)
 	}
 }

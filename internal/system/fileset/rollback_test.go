@@ -3,14 +3,11 @@ package fileset
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
@@ -37,15 +34,11 @@ func TestARollbackLeavesOtherProjectsAlone(t *testing.T) {
 		before := a.tree()
 		b.rollback(first.ID)
 		b.has(map[string]string{"b.md": "1"})
-		if diff := cmp.Diff(before, a.tree()); diff != "" {
-			t.Errorf("the other project (-before +after):\n%s", diff)
-		}
+		a.unchanged("the other project", before)
 	})
 	t.Run("removed", func(t *testing.T) {
 		a, b, first := twoProjects(t)
-		if err := os.RemoveAll(a.project); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.RemoveAll(a.project))
 		b.rollback(first.ID)
 		b.has(map[string]string{"b.md": "1"})
 		if Exists(a.project) {
@@ -55,12 +48,8 @@ func TestARollbackLeavesOtherProjectsAlone(t *testing.T) {
 	t.Run("a link", func(t *testing.T) {
 		a, b, first := twoProjects(t)
 		outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
-		if err := os.RemoveAll(a.project); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(outside, a.project); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, os.RemoveAll(a.project))
+		operationtest.Must(t, os.Symlink(outside, a.project))
 		b.rollback(first.ID)
 		b.has(map[string]string{"b.md": "1"})
 		if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
@@ -81,9 +70,7 @@ func TestARollbackToASnapshotOfAnotherProject(t *testing.T) {
 	}
 	a.rollback(first.ID)
 	a.has(map[string]string{"a.md": "of A"})
-	if diff := cmp.Diff(before, b.tree()); diff != "" {
-		t.Errorf("the snapshot's project (-before +after):\n%s", diff)
-	}
+	b.unchanged("the snapshot's project", before)
 }
 
 // A killed deployment is finished by the next call, of whatever project; but not through a link that its project has
@@ -99,35 +86,17 @@ func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
 	}
 	outside := t.TempDir()
 	operationtest.WriteFiles(t, outside, map[string]string{".claude/commands/mine.md": "mine"})
-	before := outsideTree(t, outside)
-	if err := os.RemoveAll(m.project); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, m.project); err != nil {
-		t.Fatal(err)
-	}
+	before := treeOf(t, outside)
+	operationtest.Must(t, os.RemoveAll(m.project))
+	operationtest.Must(t, os.Symlink(outside, m.project))
 	said, err := m.engine().mend(t.Context())
 	if err != nil || !strings.Contains(said, m.project) {
 		t.Errorf("%q, %v", said, err)
 	}
-	if diff := cmp.Diff(before, outsideTree(t, outside)); diff != "" {
-		t.Errorf("written through the link (-before +after):\n%s", diff)
-	}
+	operationtest.Same(t, "written through the link", before, treeOf(t, outside))
 	if j, err := m.state.pending(); j != nil || err != nil {
 		t.Errorf("a journal is left: %v", err)
 	}
-}
-
-func outsideTree(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
-		names = append(names, name)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
 }
 
 func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
@@ -137,17 +106,13 @@ func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
 	m.deploy(map[string]string{"a.md": "2", "mine.md": "theirs", "c.md": "2"})
 	before := m.tree()
 	p, err := m.engine().PlanRollback(t.Context(), first.ID, m.reach())
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if got := describePlan(
 		p); got != "update a.md managed_update, create b.md, delete c.md, update mine.md managed_update" ||
 		p.Summary() != (Summary{1, 2, 1}) {
 		t.Errorf("%s, %+v", got, p.Summary())
 	}
-	if diff := cmp.Diff(before, m.tree()); diff != "" {
-		t.Errorf("planning has written (-before +after):\n%s", diff)
-	}
+	m.unchanged("planning has written", before)
 	if ids, err := m.state.IDs(); len(ids) != 3 || err != nil {
 		t.Errorf("planning has made a snapshot: %v, %v", ids, err)
 	}
@@ -168,13 +133,9 @@ func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
 func (m *machine) prune(keep int) (left []string) {
 	m.t.Helper()
 	p := pruning{state: m.state}
-	if err := p.removeSnapshots(keep); err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, p.removeSnapshots(keep))
 	left, err := m.state.IDs()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return left
 }
 
@@ -185,9 +146,7 @@ func TestARollbackPastPrunedSnapshotsLeavesNothingOfThem(t *testing.T) {
 	byOthers := func(m *machine) {
 		d := NewDesired("others", "repo", m.project, Cursor)
 		d.AddRoot(Cursor, m.project, m.project, false)
-		if err := d.Add(Cursor, m.project, "theirs.md", TreeFile{Content: Bytes([]byte("x"))}, "m"); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, d.Add(Cursor, m.project, "theirs.md", TreeFile{Content: Bytes([]byte("x"))}, "m"))
 		if _, done, err := m.engine().Apply(t.Context(), d, Approval{}); err != nil || done == nil {
 			t.Fatal(err)
 		}
@@ -237,9 +196,7 @@ func adopted(t *testing.T) (m *machine, mine string) {
 	t.Helper()
 	m = newMachine(t, map[string]string{".claude/commands/mine.md": "a person's", ".claude/commands/same.md": "same"})
 	mine = filepath.Join(m.project, ".claude", "commands", "mine.md")
-	if err := os.Chmod(mine, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Chmod(mine, 0o600))
 	m.deploy(map[string]string{"mine.md*": "1", "same.md": "same", "new.md": "1"})
 	m.deploy(map[string]string{"mine.md": "2", "same.md": "same", "new.md": "2"})
 	return m, mine
@@ -285,9 +242,7 @@ func TestEachProjectHasASnapshotFromBefore(t *testing.T) {
 	before := []map[string]string{a.tree(), b.tree()}
 	third.rollback(done.Previous)
 	third.has(map[string]string{"mine.md": "a person's"})
-	if diff := cmp.Diff(before, []map[string]string{a.tree(), b.tree()}); diff != "" {
-		t.Errorf("the other projects (-before +after):\n%s", diff)
-	}
+	operationtest.Same(t, "the other projects", before, []map[string]string{a.tree(), b.tree()})
 }
 
 func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
@@ -299,9 +254,7 @@ func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
 		},
 		"deployed by a version that noted less": func(m *machine) {
 			ids, err := m.state.IDs()
-			if err != nil {
-				t.Fatal(err)
-			}
+			operationtest.Must(t, err)
 			for i, id := range ids {
 				file := filepath.Join(m.state.dir, "snapshots", id+".json")
 				text, err := os.ReadFile(file)
@@ -313,9 +266,7 @@ func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
 					delete(f.(map[string]any), "original")
 				}
 				text, _ = json.Marshal(snap)
-				if err := os.WriteFile(file, text, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, os.WriteFile(file, text, 0o600))
 				if i == 0 {
 					_ = os.Remove(file)
 				}
@@ -355,9 +306,7 @@ func TestAFileThatWasThereWithTheSameBytesStays(t *testing.T) {
 func TestWhatCannotComeBackIsSaid(t *testing.T) {
 	t.Parallel()
 	m, _ := adopted(t)
-	if err := os.Remove(filepath.Join(m.state.dir, "objects", Hash([]byte("a person's")))); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(filepath.Join(m.state.dir, "objects", Hash([]byte("a person's")))))
 	p := m.plan(nil)
 	if got := describePlan(p); got != "delete mine.md, delete new.md" ||
 		!strings.Contains(strings.Join(p.Warnings, ""), "cannot come back") {

@@ -23,9 +23,7 @@ func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
 	}
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"m/a.md": "a", "m/deep/b.md": "b"})
 	info, err := os.Stat(filepath.Join(dir, "m", "deep", "b.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	id, _ := identify(info)
 	changed := time.Unix(0, max(id.Changed, id.Status))
 	for after, want := range map[time.Duration]bool{0: false, time.Second: false, settled - 1: false,
@@ -121,9 +119,7 @@ func TestAHashIsNotRememberedOfAFileThatWasJustChanged(t *testing.T) {
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"a.md": "one"})
 	name := filepath.Join(dir, "a.md")
 	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	h := NewHashes(dir, time.Now)
 	hash := strings.Repeat("0", 64)
 	h.store(name, info, info.ModTime().Add(time.Second), hash)

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
@@ -17,15 +15,11 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1", "c.md": "1"})
 	root := filepath.Join(m.project, ".claude", "commands")
 	operationtest.WriteFiles(t, root, map[string]string{"a.md": "changed", "new/x.md": "x"})
-	if err := os.Remove(filepath.Join(root, "b.md")); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.Remove(filepath.Join(root, "b.md")))
 	kinds := func(d *Desired) map[string]DriftKind {
 		t.Helper()
 		list, _, err := m.engine().Status(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		out := map[string]DriftKind{}
 		for _, item := range list {
 			rel, _ := filepath.Rel(root, item.Path)
@@ -34,15 +28,9 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 		return out
 	}
 	d := m.want(map[string]string{"a.md": "newer", "d.md": "not deployed yet"})
-	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "b.md": Missing, "new/x.md": Extra}, kinds(d)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if err := os.Remove(ManifestPath(root, ClaudeCode)); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d)); diff != "" {
-		t.Errorf("without a manifest (-want +got):\n%s", diff)
-	}
+	operationtest.Same(t, "drift", map[string]DriftKind{"a.md": Modified, "b.md": Missing, "new/x.md": Extra}, kinds(d))
+	operationtest.Must(t, os.Remove(ManifestPath(root, ClaudeCode)))
+	operationtest.Same(t, "without a manifest", map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d))
 	if h := health(newDisk(m.project), RootDir{ClaudeCode, root, m.project, true}); !h.Exists || !h.Writable ||
 		len(h.Issues) > 0 {
 		t.Errorf("%+v", h)
@@ -66,9 +54,7 @@ func TestDriftThatBecameWhatIsWantedIsNoneAfterTheNextDeployment(t *testing.T) {
 	drift := func() []Drift {
 		t.Helper()
 		list, _, err := m.engine().Status(t.Context(), wanted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		return list
 	}
 	if list := drift(); len(list) != 1 {
@@ -93,9 +79,7 @@ func (m *machine) wantOf(module string, commands map[string]string) *Desired {
 	d.Modules, d.KeepChanged = []string{module}, true
 	d.AddRoot(ClaudeCode, m.project, m.project, false)
 	for name, text := range commands {
-		if err := d.Add(ClaudeCode, m.project, name, TreeFile{Content: Bytes([]byte(text))}, module); err != nil {
-			m.t.Fatal(err)
-		}
+		operationtest.Must(m.t, d.Add(ClaudeCode, m.project, name, TreeFile{Content: Bytes([]byte(text))}, module))
 	}
 	return d
 }
@@ -103,9 +87,7 @@ func (m *machine) wantOf(module string, commands map[string]string) *Desired {
 func (m *machine) apply(d *Desired) *Plan {
 	m.t.Helper()
 	p, _, err := m.engine().Apply(m.t.Context(), d, Approval{})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	operationtest.Must(m.t, err)
 	return p
 }
 

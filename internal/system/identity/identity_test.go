@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
@@ -38,9 +39,7 @@ func newRig(t *testing.T, change func(*identity.Settings)) *rig {
 	if change != nil {
 		change(&s)
 	}
-	if err := s.Check(); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, s.Check())
 	r.asks = identity.New(s, identity.Options{Redirect: redirect, Now: clock})
 	return r
 }
@@ -49,13 +48,9 @@ func newRig(t *testing.T, change func(*identity.Settings)) *rig {
 func (r *rig) code(t *testing.T, f identity.Flow) string {
 	t.Helper()
 	address, err := r.asks.Begin(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	resp, err := http.DefaultTransport.RoundTrip(request(t, address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	_ = resp.Body.Close()
 	back, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil || !strings.HasPrefix(back.String(), redirect+"gitea?") || back.Query().Get("state") != f.State {
@@ -67,18 +62,14 @@ func (r *rig) code(t *testing.T, f identity.Flow) string {
 func request(t *testing.T, address string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return req
 }
 
 func flow(t *testing.T) identity.Flow {
 	t.Helper()
 	f, err := identity.NewFlow(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return f
 }
 
@@ -267,9 +258,7 @@ func TestTheProviderIsTheOnlyHostThatIsAsked(t *testing.T) {
 	r.Does(fakeoidc.Wrong{Issuer: far}) // its other addresses are of 127.0.0.1, which is not configured
 	f := flow(t)
 	address, err := asks.Begin(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if _, _, err = asks.Finish(t.Context(), f, "code"); fault.CodeOf(err) != fault.UpstreamError ||
 		!strings.Contains(err.Error(), "CLAUDEOPS_SIGN_IN_GITEA_HOSTS") {
 		t.Errorf("%s: %v", address, err)

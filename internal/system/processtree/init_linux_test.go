@@ -36,21 +36,14 @@ func orphaned() int {
 
 func TestProcessOneReapsOrphansAndHandsSignalsOn(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(self, "init")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 	}
 	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "reaped\n" {
 		t.Errorf("it said %q, %v", line, err)
 	}

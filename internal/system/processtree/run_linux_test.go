@@ -100,9 +100,7 @@ func TestRunEndsTheWholeTree(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "program"), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folder, "program"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // it is run
 	t.Setenv("PATH", folder)
 	t.Chdir(folder)
 	for name, want := range map[string]string{"program": filepath.Join(folder, "program"),
@@ -132,37 +130,24 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 	s := &supervisor{word: "word-" + rand.Text(), lock: filepath.Join(dir, "lock"), dir: dir}
 	binary := filepath.Join(dir, "supervisor.test")
 	self, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		// No other test may start a process meanwhile: the child would inherit the file opened for writing, and the system
-		// would refuse to run it (ETXTBSY, golang.org/issue/22315).
-		syscall.ForkLock.RLock()
-		err = os.WriteFile(binary, self, 0o755) //nolint:gosec // another user runs it
-		syscall.ForkLock.RUnlock()
-	}
-	if err == nil {
-		err = os.WriteFile(s.lock, nil, 0o666) //nolint:gosec // another user locks it
-	}
-	if err == nil {
-		err = os.Chmod(s.lock, 0o666) //nolint:gosec // see above
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	// No other test may start a process meanwhile: the child would inherit the file opened for writing, and the system
+	// would refuse to run it (ETXTBSY, golang.org/issue/22315).
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(binary, self, 0o755) //nolint:gosec // another user runs it
+	syscall.ForkLock.RUnlock()
+	//nolint:gosec // another user locks it
+	must(t, err, os.WriteFile(s.lock, nil, 0o666), os.Chmod(s.lock, 0o666))
 	s.cmd = exec.Command(binary, "supervise", script, s.word, group, s.lock, grace) //nolint:gosec // the test's own
 	if uid != 0 {
 		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	}
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	s.in, err = s.cmd.StdinPipe()
+	must(t, err)
 	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.said = bufio.NewReader(out)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Start())
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	for seen := ""; !strings.Contains(seen, "started\n") || !strings.Contains(seen, "ready\n"); {
 		line, err := s.said.ReadString('\n')
@@ -177,12 +162,7 @@ func startSupervisor(t *testing.T, script, group, grace string, uid int) *superv
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "processtree-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755) //nolint:gosec // see above
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err, os.Chmod(dir, 0o755)) //nolint:gosec // see above
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -191,9 +171,7 @@ func publicFolder(t *testing.T) string {
 func (s *supervisor) free(t *testing.T) bool {
 	t.Helper()
 	f, err := os.OpenFile(s.lock, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = f.Close() }()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
@@ -207,9 +185,7 @@ func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
 			if s.free(t) {
 				t.Error("the lock is free while the tree runs")
 			}
-			if err := s.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.cmd.Process.Kill())
 			until(t, "the lock is free", func() bool { return s.free(t) })
 			// The reaper's own command line does not have the word.
 			if left := named(s.word); len(left) > 0 {
@@ -231,9 +207,7 @@ func TestAUserWithoutRightsEndsItsTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			work := publicFolder(t)
-			if err := os.Chmod(work, 0o777); err != nil { //nolint:gosec // another user works in it
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(work, 0o777)) //nolint:gosec // another user works in it
 			s := startSupervisor(t, "cd "+work+"\n"+escapes()[name], "", "200ms", nobody)
 			_ = s.in.Close()
 			said, _ := io.ReadAll(s.said)
@@ -278,15 +252,8 @@ func TestWhatCannotBeKilledKeepsTheLock(t *testing.T) {
 		return
 	}
 	text, err := os.ReadFile(program)
-	if err == nil {
-		err = os.WriteFile(strong, text, 0o755) //nolint:gosec // another user runs it
-	}
-	if err == nil {
-		err = os.Chmod(strong, 0o755|os.ModeSetuid) //nolint:gosec // that is the point
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	//nolint:gosec // another user runs it, as root
+	must(t, err, os.WriteFile(strong, text, 0o755), os.Chmod(strong, 0o755|os.ModeSetuid))
 	s := startSupervisor(t, "setsid "+strong+
 		" --reuid 0 --regid 0 --clear-groups sh -c 'echo ready; while :; do sleep 1; done' $0 & sleep 1000",
 		"", "100ms", nobody)

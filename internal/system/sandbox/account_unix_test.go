@@ -12,9 +12,7 @@ import (
 
 func TestAccountsAreFoundByNameAndNumber(t *testing.T) {
 	root, err := user.LookupId("0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for text, want := range map[string][]Account{
 		root.Username: {{Name: root.Username, Home: root.HomeDir}},
 		"48612":       {{Name: "48612", UID: 48612, GID: 48612}},

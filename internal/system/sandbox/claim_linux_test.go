@@ -31,9 +31,7 @@ func testUsers(t *testing.T, count int) Users {
 func mustClaim(t *testing.T, u Users) *Claim {
 	t.Helper()
 	c, err := u.Claim()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -58,10 +56,7 @@ func TestTheRightToSwitchUsersIsEnoughToClaimOne(t *testing.T) {
 		return
 	}
 	w := newWorld(t)
-	parent, err := os.MkdirTemp("/tmp", "claims-")
-	w.try(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(parent) })
-	w.try(t, os.Chmod(parent, 0o755)) //nolint:gosec // as /run is
+	parent := publicFolder(t)
 	claims := filepath.Join(parent, "claims")
 	for _, capabilities := range [][]uintptr{nil, {unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}} {
 		cmd := exec.Command(w.binary, "claim", claims, strconv.Itoa(claimedID)) //nolint:noctx // it ends by itself
@@ -73,7 +68,7 @@ func TestTheRightToSwitchUsersIsEnoughToClaimOne(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(claims)
-	w.try(t, err)
+	must(t, err)
 	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder is of user %d, %v", owner, info.Mode())
 	}
@@ -112,9 +107,7 @@ func TestAClaimLastsAsLongAsItsFileIsKept(t *testing.T) {
 	c := mustClaim(t, u)
 	keeper := exec.Command("/bin/sleep", "1000") //nolint:noctx // it is killed below
 	keeper.ExtraFiles = c.Keeps()
-	if err := keeper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, keeper.Start())
 	release(t, c)
 	if c, err := u.Claim(); !errors.Is(err, ErrAllClaimed) {
 		t.Errorf("%+v, %v", c, err)
@@ -131,9 +124,7 @@ func TestTheUserThatRestedLongestIsClaimedFirst(t *testing.T) {
 	u := testUsers(t, 3)
 	age := func(i int, ago time.Duration) {
 		at := time.Now().Add(-ago)
-		if err := os.Chtimes(u.claimPath(u.Accounts[i]), at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(u.claimPath(u.Accounts[i]), at, at))
 	}
 	for range u.Accounts {
 		release(t, mustClaim(t, u))
@@ -173,9 +164,7 @@ func TestClaimsNeedAFolderThatOnlyRootCanWrite(t *testing.T) {
 		"nowhere": func(u *Users) error { u.Folder = "/proc/claims"; return nil },
 	} {
 		u := testUsers(t, 1)
-		if err := spoil(&u); err != nil {
-			t.Fatal(err)
-		}
+		must(t, spoil(&u))
 		if err := u.Usable(); err == nil {
 			t.Errorf("%s: it is usable", name)
 		}
@@ -196,12 +185,8 @@ echo ready; exec sleep 1000
 	cmd := exec.Command("/bin/sh", "-c", script, folder)                                                                          //nolint:noctx // it is killed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(a.UID), Gid: uint32(a.GID)}, Setsid: true} //nolint:gosec // more than 0
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	if n, err := out.Read(make([]byte, 5)); n != 5 || err != nil {
 		t.Fatalf("it said %d bytes, %v", n, err)
 	}
@@ -211,19 +196,10 @@ echo ready; exec sleep 1000
 // shared is a folder that everybody may write, with things in it that are not the agents'.
 func shared(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "claims-") // others have to find it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	for _, err := range []error{
-		os.Mkdir(dir+"/open", 0o700), os.Mkdir(dir+"/closed", 0o755), os.WriteFile(dir+"/theirs", nil, 0o600), os.WriteFile(dir+"/open/theirs", nil, 0o600), //nolint:gosec // others look
-		os.Chmod(dir+"/open", 0o1777), os.Chmod(dir, 0o1777),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := publicFolder(t)
+	//nolint:gosec // others look
+	must(t, os.Mkdir(dir+"/open", 0o700), os.Mkdir(dir+"/closed", 0o755), os.WriteFile(dir+"/theirs", nil, 0o600),
+		os.WriteFile(dir+"/open/theirs", nil, 0o600), os.Chmod(dir+"/open", 0o1777), os.Chmod(dir, 0o1777))
 	return dir
 }
 
@@ -270,9 +246,9 @@ func TestAUserHasTheCommonGroupBesideItsOwn(t *testing.T) {
 		p := ownUser(0)
 		p.Account.Common = group
 		w.giveTo(t, p.Account)
-		w.try(t, os.WriteFile(w.dir+"/for-agents", []byte("text"), 0o600))
-		w.try(t, os.Chown(w.dir+"/for-agents", 0, common))
-		w.try(t, os.Chmod(w.dir+"/for-agents", 0o640)) //nolint:gosec // for the group
+		must(t, os.WriteFile(w.dir+"/for-agents", []byte("text"), 0o600))
+		must(t, os.Chown(w.dir+"/for-agents", 0, common))
+		must(t, os.Chmod(w.dir+"/for-agents", 0o640)) //nolint:gosec // for the group
 		answer := w.run(t, p, "/bin/sh", "-c", "id -G; cat "+w.dir+"/for-agents")
 		want := fmt.Sprintf("%d\n", agentID)
 		if group != 0 {
@@ -297,20 +273,13 @@ func TestFilesAreThoseOfTheAccount(t *testing.T) {
 	if !needsRoot(t) {
 		return
 	}
-	dir, err := os.MkdirTemp("/tmp", "confine-files-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(dir+"/secret", []byte("x"), 0o600)); err != nil { //nolint:gosec // another user writes there
-		t.Fatal(err)
-	}
+	dir := publicFolder(t)
+	//nolint:gosec // another user writes there
+	must(t, os.Chmod(dir, 0o777), os.WriteFile(dir+"/secret", []byte("x"), 0o600))
 	a := &Account{Name: "agent", UID: agentID, GID: agentID}
 	owner := func(path string) (int, int) {
 		info, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := info.Sys().(*syscall.Stat_t)
 		return int(s.Uid), int(s.Gid)
 	}

@@ -167,11 +167,7 @@ type world struct {
 // newWorld makes them, as the user that the supervisor is run as.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "confine-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := publicFolder(t)
 	w := &world{dir: dir, binary: filepath.Join(dir, "bin", "confine.test")}
 	w.targets = targets{
 		Abstract: filepath.Base(dir), State: dir + "/state", Secrets: dir + "/system/etc/secrets/token",
@@ -179,38 +175,40 @@ func newWorld(t *testing.T) *world {
 		Other:  dir + "/other", Own: dir + "/own", File0: dir + "/targets.json",
 	}
 	for _, folder := range []string{"bin", "state", "other", "own", "system/etc/secrets"} {
-		w.try(t, os.MkdirAll(filepath.Join(dir, folder), 0o755)) //nolint:gosec // another user reads some
+		must(t, os.MkdirAll(filepath.Join(dir, folder), 0o755)) //nolint:gosec // another user reads some
 	}
 	for _, name := range []string{"state/secret", "state/cut", "state/removed", "state/moved", "state/over", "state/modes",
 		"other/ticket", "own/mine",
 		"system/etc/secrets/token", "system/etc/policy.yaml", "targets.json"} {
-		w.try(t, os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("secret"), 0o600))
 	}
-	w.try(t, os.WriteFile(filepath.Join(dir, "system/etc/hostname"), []byte("here\n"), 0o644)) //nolint:gosec // see above
+	must(t, os.WriteFile(filepath.Join(dir, "system/etc/hostname"), []byte("here\n"), 0o644)) //nolint:gosec // see above
 	self, err := os.ReadFile("/proc/self/exe")
-	w.try(t, err)
+	must(t, err)
 	syscall.ForkLock.RLock() // see golang.org/issue/22315
 	err = os.WriteFile(w.binary, self, 0o755)
 	syscall.ForkLock.RUnlock()
-	w.try(t, err)
+	must(t, err)
 	if os.Getuid() == 0 {
-		w.try(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-			w.try(t, err)
+		must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			must(t, err)
 			return os.Lchown(path, supervisorID, supervisorID)
 		}))
 	}
-	w.try(t, os.Chmod(dir, 0o755))     //nolint:gosec // see above
-	w.try(t, os.Chmod(w.File0, 0o644)) //nolint:gosec // see above
-	w.try(t, os.Chmod(w.State, 0o700)) //nolint:gosec // a folder
-	w.try(t, os.Chmod(w.Other, 0o700)) //nolint:gosec // a folder
+	must(t, os.Chmod(w.File0, 0o644)) //nolint:gosec // see above
+	must(t, os.Chmod(w.State, 0o700)) //nolint:gosec // a folder
+	must(t, os.Chmod(w.Other, 0o700)) //nolint:gosec // a folder
 	return w
 }
 
-func (w *world) try(t *testing.T, err error) {
+// publicFolder is a folder that other users may find.
+func publicFolder(t *testing.T) string {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, err := os.MkdirTemp("/tmp", "confine-")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // that is the point
+	return dir
 }
 
 // run has a supervisor run a command, with the rights that claudeops would have: root's tests run it as another user,
@@ -223,7 +221,7 @@ func (w *world) run(t *testing.T, p Profile, command ...string) told {
 	p.Write = append(p.Write, w.Own)
 	p.Devices = append(p.Devices, "/dev/null")
 	given, err := json.Marshal(order{Profile: p, Command: command, Dir: w.Own, Targets: w.targets})
-	w.try(t, err)
+	must(t, err)
 	cmd := exec.Command(w.binary, "supervise") //nolint:noctx // it ends by itself
 	cmd.Stdin, cmd.Env, cmd.Dir = bytes.NewReader(given), []string{"SECRET=in-the-environment"}, "/"
 	if os.Getuid() == 0 {
@@ -274,9 +272,7 @@ func (w *world) attack(t *testing.T, p Profile) (done, refused []string) {
 func listener(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -405,8 +401,8 @@ func TestWithoutLandlockNobodyConnectsToAnAgent(t *testing.T) {
 func (w *world) giveTo(t *testing.T, a *Account) {
 	t.Helper()
 	if a != nil {
-		w.try(t, os.Chown(w.Own, a.UID, a.GID))
-		w.try(t, os.Chown(w.Own+"/mine", a.UID, a.GID))
+		must(t, os.Chown(w.Own, a.UID, a.GID))
+		must(t, os.Chown(w.Own+"/mine", a.UID, a.GID))
 	}
 }
 

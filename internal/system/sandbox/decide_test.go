@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,9 +114,7 @@ func TestTheStrongestBoundaryThatHoldsIsChosen(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got, _, _ := strings.Cut(b.String(), ", lacking"); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -143,22 +142,22 @@ func TestLandlockOfRootLacksAUser(t *testing.T) {
 	}
 }
 
+// must ends the test at the first error. Tests here start their own program often, which imports little for that.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		must(t, err)
+	}
+}
+
 func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, dir := range []string{"a/b/secret", "a/c", "d"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, "a/b/file"), nil, 0o600))
+	must(t, os.Symlink(filepath.Join(root, "a/b/secret"), filepath.Join(root, "a/link")))
 	tests := []struct {
 		name, of string
 		hidden   []string
@@ -194,14 +193,9 @@ func TestCarvingLeavesWhatIsHiddenOut(t *testing.T) {
 
 func TestCarvingIsBounded(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range mostPaths + 10 {
-		if err := os.WriteFile(filepath.Join(root, "f"+strings.Repeat("x", i%50)+string(rune('a'+i%26))+filepath.Base(root)+
-			strings.Repeat("y", i/50)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(root, fmt.Sprint("f", i)), nil, 0o600))
 	}
 	if n := len(carve(root, []string{filepath.Join(root, "hidden")})); n > mostPaths {
 		t.Errorf("%d paths", n)

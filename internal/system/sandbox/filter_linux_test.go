@@ -155,13 +155,9 @@ func TestTheFilterRefusesEveryWayPastThePorts(t *testing.T) {
 			for _, boundary := range []Kind{User, Landlock} {
 				e.Boundary.Kind = boundary
 				vm, err := bpf.NewVM(e.filterProgram())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				answer, err := vm.Run(test.call.bytes())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				let := answer == unix.SECCOMP_RET_ALLOW
 				if want := slices.Contains(strings.Fields(test.in), kind); let != want {
 					t.Errorf("%s, %s, %s: it is let through: %t, want %t", boundary, kind, name, let, want)

@@ -2,7 +2,6 @@ package transport_test
 
 import (
 	"net/netip"
-	"net/url"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/system/transport"
@@ -35,7 +34,7 @@ func TestSame(t *testing.T) {
 		{"https://h.example", "https://h.example.", false},
 		{"https://h.example", "https://www.h.example", false},
 	} {
-		if got := transport.SameOrigin(parsed(t, c.a), parsed(t, c.b)); got != c.want {
+		if got := transport.SameOrigin(mustURL(t, c.a), mustURL(t, c.b)); got != c.want {
 			t.Errorf("%s and %s: %t", c.a, c.b, got)
 		}
 	}
@@ -46,19 +45,10 @@ func TestConfidential(t *testing.T) {
 		"https://h.example": true, "http://localhost:1": true, "http://[::1]:1": true, "HTTPS://h.example": true,
 		"http://h.example": false, "http://127.0.0.1.h.example": false, "ftp://localhost": false, "//localhost": false,
 	} {
-		if got := transport.IsConfidential(parsed(t, address)); got != want {
+		if got := transport.IsConfidential(mustURL(t, address)); got != want {
 			t.Errorf("%s: %t", address, got)
 		}
 	}
-}
-
-func parsed(t *testing.T, address string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 func TestPublic(t *testing.T) {

@@ -30,7 +30,7 @@ func TestTheFilesOfDeploymentNameEveryVariable(t *testing.T) {
 		"compose.yaml": withLines(read(t, "compose.yaml"), ": ", handed),
 		".env.example": withLines(read(t, ".env.example"), "=", set),
 	} {
-		operationtest.Golden(t, filepath.Join("..", "..", "..", name), []byte(text))
+		operationtest.Golden(t, filepath.Join(top, name), []byte(text))
 	}
 }
 
@@ -146,9 +146,7 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 	}
 	// The example sets the values that apply without it.
 	with, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	without := composed(t)
 	for name, service := range with.Services {
 		if !maps.Equal(service.Environment, without.Services[name].Environment) ||

@@ -14,26 +14,24 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
 
+const top = "../../.."
+
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := operationtest.ReadFile(t, filepath.Join(top, filepath.FromSlash(name)))
 	return string(text)
 }
 
 func stages(t *testing.T) (build, cli, final deploytest.Stage) {
 	t.Helper()
 	all, err := deploytest.ParseDockerfile(read(t, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if len(all) != 3 || all[0].Name != "build" || all[1].Name != "cli" {
 		t.Fatalf("the stages are %+v", all)
 	}
@@ -44,9 +42,7 @@ func stages(t *testing.T) (build, cli, final deploytest.Stage) {
 func composed(t *testing.T) deploytest.Compose {
 	t.Helper()
 	c, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return c
 }
 
@@ -94,9 +90,7 @@ func TestADockerfileIsRead(t *testing.T) {
 	all, err := deploytest.ParseDockerfile(
 		"ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n",
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	if len(all) != 2 || all[0].Base != "x:1" || all[0].Name != "one" || all[0].Last("RUN").Args != "a && b" {
 		t.Fatalf("got %+v", all)
 	}
@@ -149,7 +143,7 @@ func TestThePageNamesEveryPlaceAndVersion(t *testing.T) {
 // makeSecrets runs deploy/secrets.sh for a folder.
 func makeSecrets(t *testing.T, folder string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "sh", filepath.Join("..", "..", "..", "deploy", "secrets.sh"),
+	out, err := exec.CommandContext(t.Context(), "sh", filepath.Join(top, "deploy", "secrets.sh"),
 		folder).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -167,10 +161,7 @@ func TestSecretsAreMadeOnceAndKept(t *testing.T) {
 	first := map[string]string{}
 	for _, v := range secrets() {
 		file := filepath.Join(folder, secretFile(v))
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := operationtest.ReadFile(t, file)
 		mode := fs.FileMode(0o644)
 		if os.Geteuid() == 0 { // then it belongs to the server's user in the container, and is read by no other
 			mode = 0o400
@@ -190,9 +181,7 @@ func TestSecretsAreMadeOnceAndKept(t *testing.T) {
 	}
 	own := filepath.Join(folder, "github_token")
 	first[own] = "an-own-token"
-	if err := os.WriteFile(own, []byte(first[own]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, os.WriteFile(own, []byte(first[own]), 0o600))
 	if said := makeSecrets(t, folder); said != "" {
 		t.Errorf("the second run says %q", said)
 	}
@@ -232,9 +221,7 @@ func TestTheImageHasWhatTheAgentsFilesName(t *testing.T) {
 			Command string `json:"command"`
 		} `json:"mcpServers"`
 	}
-	if err := json.Unmarshal([]byte(read(t, ".claude/mcp.json")), &mcp); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(read(t, ".claude/mcp.json")), &mcp))
 	binary := mcp.Servers["claudeops"].Command
 	got := map[string]string{}
 	for _, c := range final.Each("COPY") {
@@ -339,10 +326,8 @@ func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
 			t.Errorf("%s is needed, and .dockerignore keeps it out", name)
 		}
 	}
-	entries, err := os.ReadDir(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries, err := os.ReadDir(top)
+	operationtest.Must(t, err)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".go") && ignored(e.Name()) {
 			t.Errorf("%s is source, and .dockerignore keeps it out", e.Name())
@@ -359,17 +344,13 @@ func TestTheImagesCLIIsTheOneThatIsTested(t *testing.T) {
 	var tested, image lockfile
 	for name, into := range map[string]*lockfile{"e2e/package-lock.json": &tested,
 		"deploy/claude/package-lock.json": &image} {
-		if err := json.Unmarshal([]byte(read(t, name)), into); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, json.Unmarshal([]byte(read(t, name)), into))
 	}
 	const cli = "node_modules/@anthropic-ai/claude-code"
 	var manifest struct {
 		Dependencies map[string]string `json:"dependencies"`
 	}
-	if err := json.Unmarshal([]byte(read(t, "deploy/claude/package.json")), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(read(t, "deploy/claude/package.json")), &manifest))
 	if got, want := manifest.Dependencies["@anthropic-ai/claude-code"], tested.Packages[cli]["version"]; len(
 		manifest.Dependencies) != 1 || got != want {
 		t.Errorf("the image installs %q, the tests drive %v", manifest.Dependencies, want)

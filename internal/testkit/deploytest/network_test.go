@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // peer is one entry of an ingress rule's from. Only labels that must be equal are read; the manifest uses no other.
@@ -46,9 +48,7 @@ func TestTheNetworkPolicyLetsPrometheusInByItsLabel(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/networkpolicy.yaml")), &policy); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/networkpolicy.yaml")), &policy))
 	scraped := map[string]string{"claudeops.dev/scrape": "true"}
 	for _, c := range []struct {
 		namespace string

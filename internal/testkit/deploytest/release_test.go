@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claudeops/claudeops/internal/gitprovider/forges"
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
 )
@@ -25,9 +26,7 @@ import (
 func schema(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return compiled
 }
 
@@ -35,13 +34,9 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 func asJSON(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	return out
 }
 
@@ -58,9 +53,7 @@ func TestTheEntryOfTheRegistryIsValidAndTrue(t *testing.T) {
 	}
 	text := read(t, "server.json")
 	var whole any
-	if err := errors.Join(json.Unmarshal([]byte(text), &entry), json.Unmarshal([]byte(text), &whole)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(text), &entry), json.Unmarshal([]byte(text), &whole))
 	if err := schema(t, "server.schema.json").Validate(asJSON(t, whole)); err != nil {
 		t.Error(err)
 	}
@@ -104,10 +97,8 @@ func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 	var market struct {
 		Plugins []struct{ Name, Source, Description string }
 	}
-	if err := errors.Join(json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
-		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market)); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
+		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market))
 	var servers struct {
 		Servers map[string]struct {
 			AlwaysLoad bool
@@ -132,11 +123,9 @@ func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 // The image of a release is that of the Dockerfile, but for where its programs come from.
 func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 	cmd := exec.Command("sed", "-f", filepath.Join("deploy", "packages", "dockerfile.sed"), "Dockerfile")
-	cmd.Dir = filepath.Join("..", "..", "..")
+	cmd.Dir = top
 	text, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	all, err := deploytest.ParseDockerfile(string(text))
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%d stages, %v:\n%s", len(all), err, text)
@@ -166,10 +155,8 @@ func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 	var files []string
 	for _, folder := range []string{".github", ".gitea"} {
-		found, err := filepath.Glob(filepath.Join("..", "..", "..", folder, "workflows", "*.yml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found, err := filepath.Glob(filepath.Join(top, folder, "workflows", "*.yml"))
+		operationtest.Must(t, err)
 		files = append(files, found...)
 	}
 	if len(files) != 4 {
@@ -177,10 +164,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 	}
 	pinned := regexp.MustCompile(`^(https://github\.com/)?[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := operationtest.ReadFile(t, file)
 		uses := regexp.MustCompile(`(?m)uses: *(.+)$`).FindAllStringSubmatch(string(text), -1)
 		for _, use := range uses {
 			if !pinned.MatchString(use[1]) {
@@ -190,9 +174,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 		var workflow struct {
 			Permissions map[string]string `yaml:"permissions"`
 		}
-		if err := yaml.Unmarshal(text, &workflow); err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, yaml.Unmarshal(text, &workflow))
 		for what, right := range workflow.Permissions {
 			if what != "contents" || right != "read" {
 				t.Errorf("%s gives every job %s: %s", file, what, right)
@@ -205,20 +187,16 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 }
 
 func TestManifestsOfKubernetesAreValid(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "*", "*.yaml"))
-	more, moreErr := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "kubernetes", "overlays", "*", "*.yaml"))
-	if err := errors.Join(err, moreErr); err != nil {
-		t.Fatal(err)
-	}
+	files, err := filepath.Glob(filepath.Join(top, "deploy", "kubernetes", "*", "*.yaml"))
+	more, moreErr := filepath.Glob(filepath.Join(top, "deploy", "kubernetes", "overlays", "*", "*.yaml"))
+	operationtest.Must(t, err, moreErr)
 	valid, count := schema(t, "kubernetes.schema.json"), 0
 	for _, file := range append(files, more...) {
 		if filepath.Base(file) == "kustomization.yaml" {
 			continue
 		}
 		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		operationtest.Must(t, err)
 		decoder := yaml.NewDecoder(f)
 		for {
 			var manifest any
@@ -264,9 +242,7 @@ func TestThePodHasThePlacesAndTheSecretsOfTheImage(t *testing.T) {
 	var manifest struct {
 		Spec struct{ Template struct{ Spec podSpec } }
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/deployment.yaml")), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/deployment.yaml")), &manifest))
 	pod := manifest.Spec.Template.Spec
 	if len(pod.Containers) != 1 {
 		t.Fatalf("%d containers", len(pod.Containers))
@@ -324,14 +300,10 @@ func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
 					text = strings.Replace(text, c.from, c.to, 1)
 				}
 				path := filepath.Join(dir, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				operationtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 			}
-			script, err := filepath.Abs(filepath.Join("..", "..", "..", "deploy", "packages", "release.sh"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			script, err := filepath.Abs(filepath.Join(top, "deploy", "packages", "release.sh"))
+			operationtest.Must(t, err)
 			cmd := exec.Command("bash", script, c.tag)
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()

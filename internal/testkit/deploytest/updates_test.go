@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claudeops/claudeops/internal/operation/operationtest"
 )
 
 // workflowJob is a job of a workflow, as far as its order matters here.
@@ -77,9 +79,7 @@ func TestUpdatesAreLookedForEveryWeek(t *testing.T) {
 			Enabled                          *bool
 		}
 	}
-	if err := json.Unmarshal([]byte(read(t, "renovate.json")), &renovate); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal([]byte(read(t, "renovate.json")), &renovate))
 	var grouped, held []string
 	for _, rule := range renovate.PackageRules {
 		if rule.Enabled != nil && !*rule.Enabled {
@@ -106,9 +106,7 @@ func TestUpdatesAreLookedForEveryWeek(t *testing.T) {
 			Schedule  struct{ Interval string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &dependabot); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &dependabot))
 	seen := map[string]bool{}
 	for _, update := range dependabot.Updates {
 		seen[update.Ecosystem] = update.Schedule.Interval == "weekly"
@@ -138,15 +136,11 @@ func TestTheLibraryOfCIsTheOneThatSQLiteNames(t *testing.T) {
 		t.Fatalf("%v: %q", err, out)
 	}
 	named, err := exec.Command("go", "mod", "edit", "-json", file).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, err)
 	var sqlite struct {
 		Require []struct{ Path, Version string }
 	}
-	if err := json.Unmarshal(named, &sqlite); err != nil {
-		t.Fatal(err)
-	}
+	operationtest.Must(t, json.Unmarshal(named, &sqlite))
 	for _, required := range sqlite.Require {
 		if required.Path == "modernc.org/libc" && required.Version != libc {
 			t.Errorf("modernc.org/libc is %s, and modernc.org/sqlite names %s", libc, required.Version)

@@ -1,7 +1,6 @@
 package secretrules
 
 import (
-	"context"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -123,15 +122,6 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-func TestFindStopsWithItsContext(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := smallSet(t).Find(ctx, "a"); err == nil {
-		t.Error("no error")
-	}
-}
-
 // Characters that only a change of case turns into letters of ASCII hide nothing.
 func TestFindFoldsLetters(t *testing.T) {
 	t.Parallel()
@@ -148,14 +138,4 @@ func TestFindFoldsLetters(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %d", text, found, err, want)
 		}
 	}
-}
-
-// smallSet has one rule.
-func smallSet(t *testing.T) *Set {
-	t.Helper()
-	s, err := Load("[[rules]]\nid = \"x\"\nregex = '''x-[0-9]{8}'''\nkeywords = [\"x-\"]\n", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

@@ -291,33 +291,6 @@ func pinned(refuted bool) (toy, []Wish) {
 	return w, wishesOf("p0 *", "p1 *", "p2 *", "p3 *", "p7 12")
 }
 
-// manyDiamonds is so many packages of so many versions: each needs three others in a range about its own version, so
-// that each is needed by several.
-func manyDiamonds(packages, versions int) (toy, []Wish) {
-	w := toy{}
-	for i := range packages {
-		var p Package
-		for v := 1; v <= versions; v++ {
-			one := Version{Text: strconv.Itoa(v)}
-			for _, j := range []int{i + 1, i + 7, 2*i + 1} {
-				if j >= packages || slices.ContainsFunc(one.Needs, func(n Need) bool { return n.Package == fmt.Sprint("p", j) }) {
-					continue
-				}
-				var in []string
-				for x := max(1, v-(i+j)%4); x <= min(versions, v+1); x++ {
-					if (x+i*j)%5 != 0 {
-						in = append(in, strconv.Itoa(x))
-					}
-				}
-				one.Needs = append(one.Needs, Need{fmt.Sprint("p", j), strings.Join(in, ",")})
-			}
-			p.Versions = append(p.Versions, one)
-		}
-		w[fmt.Sprint("p", i)] = p
-	}
-	return w, wishesOf("p0 *")
-}
-
 func TestAPinIsSolvedOrRefutedAtOnce(t *testing.T) {
 	for _, refuted := range []bool{false, true} {
 		w, wishes := pinned(refuted)
@@ -360,24 +333,4 @@ func pigeons(n int) (toy, []Wish) {
 		wishes = append(wishes, fmt.Sprintf("pigeon%d *", i))
 	}
 	return w, wishesOf(wishes...)
-}
-
-func BenchmarkSolve(b *testing.B) {
-	run := func(name string, w toy, wishes []Wish) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			var refusal *Refusal
-			for b.Loop() {
-				if got, err := Solve(b.Context(), w, wishes); err != nil && !errors.As(err, &refusal) {
-					b.Fatal(got, err)
-				}
-			}
-		})
-	}
-	for _, refuted := range []bool{false, true} {
-		w, wishes := pinned(refuted)
-		run(fmt.Sprintf("8 packages of 12 with a pin, refuted %v", refuted), w, wishes)
-	}
-	w, wishes := manyDiamonds(500, 50)
-	run("500 packages of 50 with diamonds", w, wishes)
 }
