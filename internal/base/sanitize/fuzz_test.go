@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/sanitize"
 	"github.com/claudeops/claudeops/internal/base/textscan"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // footer has the form of prflow's.
@@ -245,7 +246,7 @@ func parseRendered(t *testing.T, source string, markdown goldmark.Markdown) rend
 	}
 	document, err := html.Parse(strings.NewReader("<!DOCTYPE html><html><head></head><body>" + b.String() +
 		"</body></html>"))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	body := document.LastChild.LastChild
 	var r rendered
 	for c := body.FirstChild; c != nil; c = c.NextSibling {

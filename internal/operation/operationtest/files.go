@@ -40,18 +40,10 @@ func ReadFiles(t testing.TB, dir string) map[string]string {
 func ReadFile(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(name) // #nosec G304: of a test
-	Must(t, err)
-	return text
-}
-
-// Must ends the test at the first error.
-func Must(t testing.TB, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err != nil {
+		t.Fatal(err)
 	}
+	return text
 }
 
 // InTime makes a call that should wait for nothing. It fails the test if the call is still waiting when the time is

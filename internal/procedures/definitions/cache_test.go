@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestAFileOfTheProjectDoesNotSayWhereTheCacheIs(t *testing.T) {
@@ -67,7 +68,7 @@ func TestNothingButWhatTheCacheListsIsWrittenOverOrRemoved(t *testing.T) {
 	}
 	list := filepath.Join(dir, "claudeops", cacheListName)
 	more := kept["claudeops/files"] + "../r.json\n../../x\n/etc/passwd\nregistries/x.json\nnotes.txt\n"
-	operationtest.Must(t, os.WriteFile(list, []byte(more), 0o600))
+	must.Do(t, os.WriteFile(list, []byte(more), 0o600))
 	if got, err := newCache(dir, "", false, time.Now).clear(CacheClearing{Indexes: true, Downloads: true},
 		false); err != nil || got.Indexes != 1 || got.Downloads != 1 {
 		t.Errorf("cleared %+v, %v", got, err)
@@ -97,10 +98,10 @@ func TestTheCacheFollowsNoLink(t *testing.T) {
 				time.Now().UnixMilli())}) + "/file"
 		}
 		cache := filepath.Join(dir, "cache")
-		operationtest.Must(t, os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700))
+		must.Do(t, os.MkdirAll(filepath.Join(cache, filepath.Dir(link)), 0o700))
 		to, err := filepath.Rel(filepath.Dir(filepath.Join(cache, link)), target)
-		operationtest.Must(t, err)
-		operationtest.Must(t, os.Symlink(to, filepath.Join(cache, link)))
+		must.Do(t, err)
+		must.Do(t, os.Symlink(to, filepath.Join(cache, link)))
 		before := operationtest.ReadFiles(t, theirs)
 		w := newWorld(t, nil, map[string]any{"name": "r", "url": f.URL + "/registry.json"})
 		w.opts.Registries.cache = newCache(cache, "", false, time.Now)
@@ -140,9 +141,9 @@ func TestTheCacheIsBoundedAndTheOldestGoes(t *testing.T) {
 	keep := func(c *Cache, i, size int) string {
 		content := []byte(fmt.Sprintf("%*d", size, i))
 		sum := checksumOf(content)
-		operationtest.Must(t, c.keepDownload(sum, content))
+		must.Do(t, c.keepDownload(sum, content))
 		at := time.Unix(int64(1e9+i), 0)
-		operationtest.Must(t, os.Chtimes(filepath.Join(dir, "claudeops", downloadName(sum)), at, at))
+		must.Do(t, os.Chtimes(filepath.Join(dir, "claudeops", downloadName(sum)), at, at))
 		return sum
 	}
 	var sums []string

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // agentYAML is a sound agent with more lines.
@@ -52,7 +53,7 @@ func catalog(t testing.TB, project, home map[string]string) *Catalog {
 func listed(t testing.TB, c *Catalog, kind Kind, source Source) []string {
 	t.Helper()
 	list, _, err := c.List(t.Context(), kind, source)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	out := []string{}
 	for _, s := range list {
 		out = append(out, fmt.Sprintf("%s %s@%s", s.Source, s.Name, s.Version))
@@ -120,7 +121,7 @@ func TestLinksThatLeaveAreLeftOut(t *testing.T) {
 		"inside.yaml": "../../elsewhere/inside.yaml",
 		"whole.yaml":  filepath.Join(c.opts.Project, "elsewhere", "whole.yaml"), // an absolute one that stays
 	} {
-		operationtest.Must(t, os.Symlink(target, filepath.Join(agents, link)))
+		must.Do(t, os.Symlink(target, filepath.Join(agents, link)))
 	}
 	if diff := cmp.Diff([]string{"local inside@1.0.0", "local own@1.0.0", "local whole@1.0.0"},
 		listed(t, c, Agent, "")); diff != "" {
@@ -186,7 +187,7 @@ func TestMergeFollowsWhatIsExtended(t *testing.T) {
 			"config: {b: 2, c: 3}"), "system_prompt: Do it.\n", "", 1),
 	})
 	merged, err := c.Info(t.Context(), Agent, Reference{Name: "child"}, "")
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	d := merged.Definition
 	got := map[string]any{
 		"chain": merged.Chain, "tools": d.Tools, "tags": d.Tags, "prompt": d.Prompt, "author": d.Author, "extends": d.Extends,
@@ -379,7 +380,7 @@ func TestForksInEverySpelling(t *testing.T) {
 	t.Parallel()
 	c := forks(t)
 	list, err := c.Forks(t.Context(), Agent, Tool)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	type line struct {
 		Name, From, Current, Created, Merged string
 		Updated, Breaking                    bool

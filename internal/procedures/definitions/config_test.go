@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
@@ -28,7 +29,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	load := func(file string) []string {
 		t.Helper()
 		c, err := loadConfig(ConfigOptions{File: file, Project: project, Home: home})
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		out := append([]string{}, c.Sources...)
 		for _, r := range c.Registries {
 			out = append(out, fmt.Sprint(r.Name, " ", r.isQueried()))
@@ -61,7 +62,7 @@ func TestConfigIsTheOperatorsAndThenTheProjects(t *testing.T) {
 	same(load(filepath.Join(outside, "f.json")), filepath.Join(outside, "f.json"), "other true")
 	for to, name := range map[string]string{filepath.Join(project, "other.json"): "in",
 		filepath.Join(outside, "f.json"): "out"} {
-		operationtest.Must(t, os.Symlink(to, filepath.Join(map[string]string{"in": outside, "out": project}[name], name)))
+		must.Do(t, os.Symlink(to, filepath.Join(map[string]string{"in": outside, "out": project}[name], name)))
 	}
 	same(load(filepath.Join(outside, "in")), users, filepath.Join(outside, "in"), "other false")
 	if _, err := loadConfig(ConfigOptions{File: "out", Project: project, Home: home}); codeOf(err) != ConfigError {
@@ -97,7 +98,7 @@ func TestConfigGet(t *testing.T) {
 	home := operationtest.WriteFiles(t, t.TempDir(),
 		map[string]string{".fractary/config.json": `{"registries":[{"name":"a","url":"x","auth":{"token_env":"T","token":"s3cret"}}],"custom":{"n":1,"none":null}}`})
 	c, err := loadConfig(ConfigOptions{Home: home})
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	for key, want := range map[string]any{
 		"registries.0.url": "x", "registries.0.priority": "100", "cache.directory": filepath.Join(home, ".fractary/cache"),
 		"custom.none": nil, "resolution.local": true,
@@ -301,7 +302,7 @@ func loaded(t *testing.T, admitted sources.List, operators, projects string) (li
 	home := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": operators})
 	project := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".fractary/config.json": projects})
 	c, err := loadConfig(ConfigOptions{Home: home, Project: project, Sources: admitted})
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	for _, r := range c.Registries {
 		lines = append(lines, fmt.Sprintf("%s %s priority %d ttl %d token %q asked %t", r.Name, r.Type, r.Priority, r.TTL,
 			r.TokenEnv, r.isQueried()))
@@ -470,7 +471,7 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 	top := t.TempDir()
 	operationtest.WriteFiles(t, top, map[string]string{"r/in.json": `{"name":"p"}`, "r/deep/in.json": `{"name":"p"}`,
 		"out.json": `{"name":"secret"}`})
-	operationtest.Must(t, os.Symlink("../out.json", filepath.Join(top, "r", "link.json")))
+	must.Do(t, os.Symlink("../out.json", filepath.Join(top, "r", "link.json")))
 	for address, fine := range map[string]bool{
 		"in.json": true, "./deep/in.json": true, filepath.Join(top, "r/in.json"): true, "file://" + top + "/r/in.json": true,
 		"../out.json": false, filepath.Join(top, "out.json"): false, "file://" + top + "/out.json": false, "link.json": false,
@@ -487,9 +488,9 @@ func TestARegistryInAFolderNamesNothingOutsideOfIt(t *testing.T) {
 			}
 		}
 	}
-	operationtest.Must(t, os.Rename(filepath.Join(top, "out.json"), filepath.Join(top, "registry.json")))
-	operationtest.Must(t, os.Remove(filepath.Join(top, "r", "registry.json")))
-	operationtest.Must(t, os.Symlink("../registry.json", filepath.Join(top, "r", "registry.json")))
+	must.Do(t, os.Rename(filepath.Join(top, "out.json"), filepath.Join(top, "registry.json")))
+	must.Do(t, os.Remove(filepath.Join(top, "r", "registry.json")))
+	must.Do(t, os.Symlink("../registry.json", filepath.Join(top, "r", "registry.json")))
 	w := newWorld(t, nil, map[string]any{"name": "r", "url": filepath.Join(top, "r")})
 	if _, failed := w.search(t, ""); len(failed) != 1 {
 		t.Errorf("an index that is a link out of the folder: %v", failed)
@@ -519,19 +520,19 @@ func TestTheConfigurationOfTheProjectIsNoLinkOutOfIt(t *testing.T) {
 	for _, link := range []string{".fractary/config.json", ".fractary/config.yaml", ".fractary"} {
 		b := newBench(t, nil, nil)
 		name := filepath.Join(b.settings.Project, link)
-		operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		target := filepath.Join(secret, "config.json")
 		if link == ".fractary" {
 			target = secret
 		}
-		operationtest.Must(t, os.Symlink(target, name))
+		must.Do(t, os.Symlink(target, name))
 		answer, err := json.Marshal(b.ask("config_get", `{"key":"private"}`))
 		if err != nil || strings.Contains(string(answer), "treasure") || !strings.Contains(string(answer), "CONFIG_ERROR") {
 			t.Errorf("%s: %s", link, answer)
 		}
 	}
 	b := newBench(t, nil, map[string]string{".fractary/x": ""})
-	operationtest.Must(t, os.Symlink(filepath.Join(secret, "config.json"),
+	must.Do(t, os.Symlink(filepath.Join(secret, "config.json"),
 		filepath.Join(b.settings.Home, ".fractary/config.json")))
 	b.same("config_get", `{"key":"private"}`, map[string]any{"value": "treasure"})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // bench is the toolset over a project, a home and perhaps registries, with an audit in memory.
@@ -55,7 +56,7 @@ func (b *bench) toolset() operation.Toolset {
 func (b *bench) ask(tool, arguments string) (out map[string]any) {
 	b.Helper()
 	_, text, _ := operationtest.Ask(b, b.toolset(), "", arguments, "fractary_forge_"+tool)
-	operationtest.Must(b, json.Unmarshal(text, &out))
+	must.Do(b, json.Unmarshal(text, &out))
 	return out
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/trust"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // forge is a registry on loopback with one plugin in two versions.
@@ -94,7 +95,7 @@ func newWorld(t testing.TB, tokens map[string]string, registries ...map[string]a
 	t.Helper()
 	w := &world{now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
 	text, err := json.Marshal(map[string]any{"registries": registries})
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	project, home := t.TempDir(), t.TempDir()
 	operationtest.WriteFiles(t, home, map[string]string{".fractary/config.json": string(text)})
 	if w.config, err = loadConfig(ConfigOptions{Project: project, Home: home}); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // waits is longer than any call takes that waits for nothing, on any machine, and less than a call's own limit.
@@ -64,7 +65,7 @@ func TestWhatIsNoFileIsSaidAtOnce(t *testing.T) {
 			if kind == "a folder" && isFolder {
 				continue
 			}
-			operationtest.Must(t, os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), make(name))
+			must.Do(t, os.RemoveAll(name), os.MkdirAll(filepath.Dir(name), 0o755), make(name))
 			operationtest.InTime(t, waits, about, func() {
 				text, err := json.Marshal(b.ask(c.tool, c.arguments))
 				if says := c.says; err != nil || kind == "a named pipe" && !strings.Contains(string(text), says) {

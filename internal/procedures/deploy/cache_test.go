@@ -24,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // imported is a repository made by git fast-import, and the commit of its branch main.
@@ -59,14 +60,14 @@ func testGit(t *testing.T) *Git {
 func folderOf(t *testing.T, g *Git, s *GitSource, commit string) string {
 	t.Helper()
 	folder, err := g.Folder(t.Context(), s, commit)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return folder
 }
 
 func cached(t *testing.T, g *Git) (names []string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(g.cache, "*", "*"))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return names
 }
 
@@ -178,7 +179,7 @@ func TestTheCacheStaysBelowItsCap(t *testing.T) {
 		t.Errorf("what is in use was removed, or what was refused is left: %v", left)
 	}
 	for i, ago := range map[int]time.Duration{0: time.Hour, 1: 3 * time.Hour, 2: 2 * time.Hour} {
-		operationtest.Must(t, os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)))
+		must.Do(t, os.Chtimes(folders[i], clock.Add(-ago), clock.Add(-ago)))
 	}
 	folderOf(t, g, s, commits[3])
 	if fileset.Exists(folders[1]) || !fileset.Exists(folders[0]) || !fileset.Exists(folders[2]) {
@@ -202,7 +203,7 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 	for name, at := range map[string]time.Time{"aa/.new-1": old, "aa/.new-2": time.Now(), ".checkout-1": old,
 		".checkout-2": time.Now()} {
 		operationtest.WriteFiles(t, filepath.Join(g.cache, name), map[string]string{"files/x": "x"})
-		operationtest.Must(t, os.Chtimes(filepath.Join(g.cache, name), at, at))
+		must.Do(t, os.Chtimes(filepath.Join(g.cache, name), at, at))
 	}
 	folderOf(t, g, s, commit)
 	for name, want := range map[string]bool{"aa/.new-1": false, "aa/.new-2": true, ".checkout-1": false,
@@ -373,7 +374,7 @@ func privateUpstream(t *testing.T) (folder, url string, commits []string) {
 	t.Helper()
 	folder = t.TempDir()
 	url, commits = upstream(t)
-	operationtest.Must(t, os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")))
+	must.Do(t, os.Symlink(strings.TrimPrefix(url, "file://"), filepath.Join(folder, "repo")))
 	return folder, url, commits
 }
 
@@ -383,11 +384,11 @@ func privateSetup(t *testing.T, s *privateServer, credentials ...string) Setup {
 	setup := setup(t, gitModule(s.URL+"/repo/.git", ""))
 	authority := filepath.Join(t.TempDir(), "ca.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	operationtest.Must(t, os.WriteFile(authority, certificate, 0o600))
+	must.Do(t, os.WriteFile(authority, certificate, 0o600))
 	setup.Git.git.Env = append(setup.Git.git.Env, "GIT_SSL_CAINFO="+authority)
 	if credentials != nil {
 		setup.Git.credentials = filepath.Join(t.TempDir(), "git credentials")
-		operationtest.Must(t, os.WriteFile(setup.Git.credentials, []byte(strings.Join(credentials, "\n")+"\n"), 0o600))
+		must.Do(t, os.WriteFile(setup.Git.credentials, []byte(strings.Join(credentials, "\n")+"\n"), 0o600))
 	}
 	return setup
 }
@@ -430,7 +431,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 		var learned []string
 		s.Git.learnStored(func(secrets ...string) { learned = append(learned, secrets...) })
 		for _, second := range []string{own, wrong} {
-			operationtest.Must(t, os.WriteFile(s.Git.credentials, []byte(second+"\n"), 0o600))
+			must.Do(t, os.WriteFile(s.Git.credentials, []byte(second+"\n"), 0o600))
 			_, _ = desiredTexts(t, s) // without the right one it fails, which does not matter here
 			_, _ = desiredTexts(t, s)
 		}
@@ -461,7 +462,7 @@ func TestPrivateRepositoriesOverHTTPS(t *testing.T) {
 	}
 	t.Run("a file that others may read", func(t *testing.T) {
 		s := privateSetup(t, server, own)
-		operationtest.Must(t, os.Chmod(s.Git.credentials, 0o644))
+		must.Do(t, os.Chmod(s.Git.credentials, 0o644))
 		if _, err := desiredTexts(t, s); codeOf(err) != GitFailed || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("%v", err)
 		}

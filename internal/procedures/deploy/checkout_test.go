@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // repo is the configuration's checkout.
@@ -38,7 +39,7 @@ func TestAnUpdateBringsTheCheckoutForward(t *testing.T) {
 	}
 	operationtest.WriteFiles(t, f.work, map[string]string{"modules/old.md": "x"})
 	f.commit("main", map[string]string{"modules/deep/new.md": "new\n", "modules/fix.md": "changed\n"})
-	operationtest.Must(t, os.Remove(filepath.Join(f.work, "modules", "old.md")))
+	must.Do(t, os.Remove(filepath.Join(f.work, "modules", "old.md")))
 	head := f.commit("main", map[string]string{"last.md": "x"})
 	done, err := f.service.Update(t.Context())
 	files, at, status := f.inTheCheckout()
@@ -265,7 +266,7 @@ func TestUpdateKeepsWhatElseTheLockHas(t *testing.T) {
 		Note        string
 		Modules     []map[string]any
 	}
-	operationtest.Must(t, json.Unmarshal(text, &lock))
+	must.Do(t, json.Unmarshal(text, &lock))
 	ids := []any{}
 	for _, m := range lock.Modules {
 		ids = append(ids, m["id"])

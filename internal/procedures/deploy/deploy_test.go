@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/fileset"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const configuration = `
@@ -42,7 +43,7 @@ modules:
 func TestConfigSelectsModules(t *testing.T) {
 	t.Parallel()
 	c, err := LoadConfig(operationtest.WriteFiles(t, t.TempDir(), map[string]string{configName: configuration}))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	for profile, want := range map[string][]string{
 		"default": {"command:fix", "instructions:a", "instructions:b"},
 		"more":    {"instructions:a", "instructions:b", "skill:look"},
@@ -195,7 +196,7 @@ func TestOverlaysFromLowToHigh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, err := files.OpenDir(operationtest.WriteFiles(t, t.TempDir(), c.files))
-			operationtest.Must(t, err)
+			must.Do(t, err)
 			defer func() { _ = root.Close() }()
 			got, err := overlaid(t.Context(), root, m, fileset.Tree{"SKILL.md": {Content: fileset.Bytes([]byte("upstream\n"))}},
 				levelsIn(root, "box", "p"), fakePatch)
@@ -218,8 +219,8 @@ func desired(t *testing.T, targets map[fileset.TargetName]TargetConf, modules ..
 	t.Helper()
 	d := fileset.NewDesired(fileset.Agentpack, "repo", "/p")
 	for name, conf := range targets {
-		operationtest.Must(t, conf.normalize(name))
-		operationtest.Must(t, render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil, &broken{}))
+		must.Do(t, conf.normalize(name))
+		must.Do(t, render(d, name, conf, modules, Places{Home: "/home/u", Project: "/p"}, nil, &broken{}))
 	}
 	out := map[string]string{}
 	for key, f := range d.Files {

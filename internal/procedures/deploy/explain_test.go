@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // layered is a configuration whose skill has a file of each kind of layer, and two modules in one file.
@@ -86,7 +87,7 @@ func TestExplainSaysWhichModuleAndOverlayGiveALine(t *testing.T) {
 			t.Errorf("%s: %+v", arguments, out.Errors)
 		}
 	}
-	operationtest.Must(t, os.WriteFile(filepath.Join(b.dir, "project", "AGENTS.md"), []byte("mine\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(b.dir, "project", "AGENTS.md"), []byte("mine\n"), 0o600))
 	drifted := b.mustOK(NameExplain, `{"path":"AGENTS.md"}`)["files"].([]any)[0].(map[string]any)
 	if drifted["drift"] != "modified" || len(drifted["parts"].([]any)) != 2 {
 		t.Errorf("%v", drifted)
@@ -101,7 +102,7 @@ func explained(t *testing.T, data map[string]any) string {
 	if err == nil {
 		err = json.Unmarshal(text, &of)
 	}
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return inLines(of)
 }
 
@@ -279,7 +280,7 @@ func TestAPreviewSaysWhatAPullRequestWouldChange(t *testing.T) {
 	if after := f.tree("project"); len(after) != len(before) || after["project/AGENTS.md"] != "a person's\n" {
 		t.Errorf("a preview has changed something: %v", after)
 	}
-	operationtest.Must(t, os.Remove(filepath.Join(f.dir, "project", ".claude", "commands", "fix.md")))
+	must.Do(t, os.Remove(filepath.Join(f.dir, "project", ".claude", "commands", "fix.md")))
 	same, err := f.preview(git(t, f.work, "rev-parse", "origin/main"))
 	if err != nil || len(same.Plan.Changes) != 1 || len(same.Pending) != 1 {
 		t.Errorf("what is missing already: %+v, %v", same, err)
@@ -404,7 +405,7 @@ func TestWhereIsSaysWhatTheTargetsHaveOfAProposal(t *testing.T) {
 	where := func(owner string) (out []string) {
 		t.Helper()
 		list, err := NewService(b.settings).WhereIs(t.Context(), "gitea", owner, "procedures", proposed)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		for _, w := range list {
 			out = append(out, fmt.Sprintf("%s %s %s: %s", w.Target, w.File, w.Path[len(b.dir):], w.Has))
 		}

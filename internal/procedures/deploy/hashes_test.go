@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // manyFiles is a configuration of skills with 300 files.
@@ -35,7 +36,7 @@ func manyFiles() map[string]string {
 func changesOf(t *testing.T, s *Service) (out []string) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), Request{})
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	for _, c := range p.Changes {
 		out = append(out, string(c.Op)+" "+filepath.Base(filepath.Dir(c.Path))+"/"+filepath.Base(c.Path))
 	}
@@ -49,9 +50,9 @@ func nextTime(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "time")
 	var first time.Time
 	for {
-		operationtest.Must(t, os.WriteFile(name, []byte("x"), 0o600))
+		must.Do(t, os.WriteFile(name, []byte("x"), 0o600))
 		info, err := os.Stat(name)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		if now := info.ModTime(); first.IsZero() {
 			first = now
 		} else if now.After(first) {
@@ -81,18 +82,18 @@ func TestAPlanBelievesNoHashOfAChangedFile(t *testing.T) {
 	same := func(name, text string) { // the same size and the same time of change
 		t.Helper()
 		info, err := os.Stat(name)
-		operationtest.Must(t, err)
-		operationtest.Must(t, os.WriteFile(name, []byte(text), 0o644))
-		operationtest.Must(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+		must.Do(t, err)
+		must.Do(t, os.WriteFile(name, []byte(text), 0o644))
+		must.Do(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
 	}
 	other := filepath.Join(b.dir, "other.md")
 	same(filepath.Join(skills, "s1", "a.md"), "A 1\n")
 	same(filepath.Join(b.dir, "agentpack", "repo", "m", "s2", "a.md"), "A 2\n")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"other.md": "c 3\n",
 		"project/.claude/skills/s4/a.md": "longer than before\n"})
-	operationtest.Must(t, os.Rename(other, filepath.Join(skills, "s3", "a.md")))
-	operationtest.Must(t, os.Remove(filepath.Join(skills, "s5", "a.md")))
-	operationtest.Must(t, os.Chmod(filepath.Join(skills, "s6", "a.md"), 0o755))
+	must.Do(t, os.Rename(other, filepath.Join(skills, "s3", "a.md")))
+	must.Do(t, os.Remove(filepath.Join(skills, "s5", "a.md")))
+	must.Do(t, os.Chmod(filepath.Join(skills, "s6", "a.md"), 0o755))
 	want := []string{"update s1/a.md", "update s2/a.md", "update s3/a.md", "update s4/a.md", "create s5/a.md",
 		"update s6/a.md"}
 	for name, s := range map[string]*Service{"in the same process": service, "in another one": NewService(b.settings)} {
@@ -125,13 +126,13 @@ func TestHashesThatLieAreHarmless(t *testing.T) {
 	changed[len(changed)-1] ^= 1
 	for what, text := range map[string][]byte{"empty": {}, "cut": sound[:len(sound)/2], "changed": changed,
 		"other": []byte("claudeops hashes 2\n"), "the mark alone": []byte("claudeops hashes 1\n")} {
-		operationtest.Must(t, os.WriteFile(name, text, 0o600))
+		must.Do(t, os.WriteFile(name, text, 0o600))
 		if got := changesOf(t, NewService(b.settings)); got != nil {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
 	// Wrong hashes under a sound checksum: a plan may be deceived, what is written is not.
-	operationtest.Must(t, os.WriteFile(name, lying(sound), 0o600))
+	must.Do(t, os.WriteFile(name, lying(sound), 0o600))
 	if err := os.Remove(filepath.Join(filepath.Dir(name), "unchanged")); err != nil && runtime.GOOS == "linux" {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 			if err == nil {
 				err = os.Chtimes(name, info.ModTime(), info.ModTime())
 			}
-			operationtest.Must(t, err)
+			must.Do(t, err)
 		}
 	}
 	write := func(text string) func(*testing.T, string) {
@@ -204,7 +205,7 @@ func TestAPlanThatIsKnownNoticesEveryChange(t *testing.T) {
 	}
 	must := func(f func(name string) error) func(*testing.T, string) {
 		return func(t *testing.T, name string) {
-			operationtest.Must(t, f(name))
+			must.Do(t, f(name))
 		}
 	}
 	for name, c := range map[string]struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // bench is the toolset over a home and a project, with an audit in memory.
@@ -40,7 +41,7 @@ func (b *bench) Record(_ context.Context, a record.Attempt, _ *record.Proposal, 
 func newBench(t testing.TB, files map[string]string) *bench {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	operationtest.WriteFiles(t, dir, map[string]string{"user/.keep": "", "project/.keep": ""})
 	operationtest.WriteFiles(t, dir, files)
 	return &bench{
@@ -58,7 +59,7 @@ func newBench(t testing.TB, files map[string]string) *bench {
 func apply(t *testing.T, s *Service, approval fileset.Approval) *fileset.Done {
 	t.Helper()
 	_, done, err := s.Apply(t.Context(), Request{}, approval, false)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return done
 }
 
@@ -71,7 +72,7 @@ func (b *bench) toolset() operation.Toolset {
 func (b *bench) ask(tool, arguments string) (out Envelope[map[string]any]) {
 	b.Helper()
 	_, text, cause := operationtest.Ask(b, b.toolset(), or.Or(b.door, record.DoorMCP), arguments, tool)
-	operationtest.Must(b, json.Unmarshal(text, &out))
+	must.Do(b, json.Unmarshal(text, &out))
 	if out.OK != (len(out.Errors) == 0) || out.OK != (cause == nil) || out.SchemaVersion != 1 || out.Version != "1.2.3" {
 		b.Errorf("%s", text)
 	}
@@ -135,7 +136,7 @@ func TestInputSchemasAreTheContractsToTheLetter(t *testing.T) {
 	for _, o := range tools {
 		text := operationtest.ReadFile(t, filepath.Join("testdata", "contract", o.Name+".json"))
 		ours, err := set.Schema(o, "input")
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		var want, got any
 		if json.Unmarshal(text, &want) != nil || json.Unmarshal(ours, &got) != nil {
 			t.Fatal(o.Name)

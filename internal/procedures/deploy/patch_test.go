@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // moduleLines are lines of the kinds that procedures have, with some that look like parts of a patch.
@@ -294,7 +295,7 @@ func FuzzOverlay(f *testing.F) {
 			return // no name of a file
 		}
 		root, err := files.OpenDir(dir)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		defer func() { _ = root.Close() }()
 		base := fileset.Tree{"SKILL.md": {Content: fileset.Bytes([]byte("a\n"))}}
 		got, err := overlaid(t.Context(), root, m, base, levelsIn(root, "box", "p"), fakePatch)

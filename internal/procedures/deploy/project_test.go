@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func git(t testing.TB, dir string, args ...string) string {
@@ -35,7 +36,7 @@ func git(t testing.TB, dir string, args ...string) string {
 func gitProgram(t testing.TB) string {
 	t.Helper()
 	program, err := exec.LookPath("git")
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return program
 }
 
@@ -86,7 +87,7 @@ func desiredTexts(t testing.TB, s Setup) (map[string]string, error) {
 	out := map[string]string{}
 	for key, f := range d.Files {
 		rel, err := filepath.Rel(s.Places.Project, key.Path)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		out[rel] = string(bytesOf(f.Content))
 	}
 	return out, nil
@@ -161,12 +162,12 @@ func TestALinkOutOfTheRepositoryIsNotFollowed(t *testing.T) {
 	for _, link := range []string{"m", "m/AGENTS.md"} {
 		name := filepath.Join(s.Home, "repo", filepath.FromSlash(link))
 		_ = os.RemoveAll(filepath.Join(s.Home, "repo", "m"))
-		operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		target := outside
 		if link != "m" {
 			target = filepath.Join(outside, "AGENTS.md")
 		}
-		operationtest.Must(t, os.Symlink(target, name))
+		must.Do(t, os.Symlink(target, name))
 		if got, err := desiredTexts(t, s); codeOf(err) != ConfigInvalid {
 			t.Errorf("%s: %v, %v", link, got, err)
 		}
@@ -210,7 +211,7 @@ func (b *bench) allow(origins ...string) {
 	list := sources.List{}
 	for _, origin := range origins {
 		o, err := sources.OriginOf(origin)
-		operationtest.Must(b, err)
+		must.Do(b, err)
 		list = append(list, sources.Source{Origin: o})
 	}
 	b.settings.Sources = func() sources.List { return list }
@@ -220,7 +221,7 @@ func (b *bench) allow(origins ...string) {
 func (b *bench) fetched() []string {
 	b.Helper()
 	found, err := filepath.Glob(filepath.Join(b.dir, "agentpack", "cache", "git", "*", "*"))
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	return found
 }
 
@@ -240,7 +241,7 @@ func TestAnAgentReadsNoConfigurationOfItsOwn(t *testing.T) {
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	operationtest.WriteFiles(t, b.dir, map[string]string{"project/mine/" + configName: moduleOf(url, "")})
-	operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "project", "mine"), filepath.Join(b.dir, "project", "link")))
+	must.Do(t, os.Symlink(filepath.Join(b.dir, "project", "mine"), filepath.Join(b.dir, "project", "link")))
 	own := filepath.Join(b.dir, "project", "mine")
 	for name, door := range b.callers() {
 		for _, repo := range []string{own, "mine", "link", own + "/../mine",
@@ -276,7 +277,7 @@ func TestAProjectsConfigurationChoosesAmongSources(t *testing.T) {
 	b := newBench(t, life())
 	url, _ := b.private("secret")
 	dir := filepath.Join(b.dir, "project", "mine")
-	operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "secret"), filepath.Join(b.dir, "project", "way")))
+	must.Do(t, os.Symlink(filepath.Join(b.dir, "secret"), filepath.Join(b.dir, "project", "way")))
 	plan := func(address, more string) Envelope[map[string]any] {
 		t.Helper()
 		b.rows = nil
@@ -479,7 +480,7 @@ func TestALinkOutOfTheHomeSaysWhatToSet(t *testing.T) {
 		"dotfiles/claude/.keep": "",
 	})
 	for _, name := range []string{"codex", "claude"} {
-		operationtest.Must(t, os.Symlink(filepath.Join(b.dir, "dotfiles", name), filepath.Join(b.dir, "user", "."+name)))
+		must.Do(t, os.Symlink(filepath.Join(b.dir, "dotfiles", name), filepath.Join(b.dir, "user", "."+name)))
 	}
 	said := func(target string) string {
 		out := b.ask("plan", `{"target":"`+target+`"}`)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/access"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // proposing is a bench whose configuration is a clone, and which keeps what is proposed.
@@ -50,7 +50,7 @@ func (b *bench) change(name, text string) {
 	} else {
 		err = os.WriteFile(full, []byte(text), 0o600)
 	}
-	operationtest.Must(b, err)
+	must.Do(b, err)
 }
 
 // inShort is a proposal's repository and files.

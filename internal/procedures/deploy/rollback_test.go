@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // The user's folders go back from whatever project they were written.
@@ -45,8 +46,8 @@ func TestAProjectThatHasBecomeALinkIsNotWritten(t *testing.T) {
 	s := NewService(b.settings)
 	done := apply(t, s, fileset.Approval{})
 	outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
-	operationtest.Must(t, os.RemoveAll(s.Project()))
-	operationtest.Must(t, os.Symlink(outside, s.Project()))
+	must.Do(t, os.RemoveAll(s.Project()))
+	must.Do(t, os.Symlink(outside, s.Project()))
 	if _, _, err := s.Rollback(t.Context(), done.ID, ""); codeOf(err) != PermissionDenied {
 		t.Errorf("rollback: %v", err)
 	}
@@ -84,7 +85,7 @@ func TestThePlanOfARollbackHasItsLines(t *testing.T) {
 	operationtest.WriteFiles(t, b.dir, commandText("after"))
 	apply(t, s, fileset.Approval{})
 	p, err := s.PlanRollback(t.Context(), first.ID)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	files, _, err := Diff(p)
 	if err != nil || len(files) != 1 || !strings.Contains(*files[0].Unified, "-after") ||
 		!strings.Contains(*files[0].Unified, "+before") {
@@ -168,7 +169,7 @@ func TestNothingIsPrunedThatIsNotUnderstood(t *testing.T) {
 		apply(t, s, fileset.Approval{})
 	}
 	ids, err := s.engine.State().IDs()
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	name := "agentpack/state/snapshots/" + ids[2] + ".json"
 	text := b.tree("agentpack")[name]
 	operationtest.WriteFiles(t, b.dir, map[string]string{name: "{"})
@@ -192,7 +193,7 @@ func TestCommitsThatNobodyUsesAreRemoved(t *testing.T) {
 		"agentpack/cache/git/aa/new/x": "1", "agentpack/cache/git/.checkout-1/git/HEAD": "x"})
 	old := time.Now().Add(-40 * 24 * time.Hour)
 	for _, name := range []string{"aa/old", ".checkout-1"} {
-		operationtest.Must(t, os.Chtimes(filepath.Join(b.dir, "agentpack", "cache", "git", name), old, old))
+		must.Do(t, os.Chtimes(filepath.Join(b.dir, "agentpack", "cache", "git", name), old, old))
 	}
 	out, err := NewService(b.settings).Prune(t.Context(), 1, false)
 	if files := b.tree("agentpack", "cache"); err != nil || out.Commits != 2 || len(files) != 1 ||

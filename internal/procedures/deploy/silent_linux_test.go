@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // silent is a server that accepts and says nothing. accepted has an entry for each connection.
 func silent(t *testing.T) (address string, accepted chan net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	accepted = make(chan net.Conn, 100)
 	go func() {
@@ -40,7 +40,7 @@ func silent(t *testing.T) (address string, accepted chan net.Conn) {
 func speaking(t *testing.T, text string) (found []string) {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	for _, name := range names {
 		line, err := os.ReadFile(name)
 		if err == nil && bytes.Contains(line, []byte(text)) {
@@ -116,7 +116,7 @@ func TestNoGitOutlivesAKilledServer(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DEPLOY_ASK_UNTIL_KILLED=http://"+address+"/x")
 	cmd.Stderr = os.Stderr
-	operationtest.Must(t, cmd.Start())
+	must.Do(t, cmd.Start())
 	select {
 	case <-accepted:
 	case <-time.After(patience):
@@ -125,7 +125,7 @@ func TestNoGitOutlivesAKilledServer(t *testing.T) {
 	if len(speaking(t, address)) == 0 {
 		t.Error("no git runs")
 	}
-	operationtest.Must(t, cmd.Process.Kill())
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		left := speaking(t, address)

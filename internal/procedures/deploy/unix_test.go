@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // limitedProcess does its work in a process of its own that may write a limited number of bytes, as on a full disk.
@@ -69,7 +70,7 @@ func (b *bench) limited(bytesOfFiles uint64, to string) string {
 	b.Helper()
 	text, err := json.Marshal(limitedProcess{bytesOfFiles, b.settings.Home, b.settings.UserHome, b.settings.Folder,
 		b.settings.Git.Path, b.settings.Git.Env, to})
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "DEPLOY_LIMITED="+string(text))
 	var problems bytes.Buffer
@@ -170,7 +171,7 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 		for kind, make := range operationtest.Special() {
 			b := newBench(t, life())
 			name := filepath.Join(b.dir, filepath.FromSlash(file))
-			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700), os.RemoveAll(name), make(name))
+			must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700), os.RemoveAll(name), make(name))
 			for tool, arguments := range map[string]string{ToolPlan: `{}`, ToolDiff: `{}`, ToolStatus: `{}`, ToolDoctor: `{}`,
 				ToolApply: `{"yes":true,"dry_run":true}`} {
 				out := b.askInTime(file+", "+kind, tool, arguments)
@@ -208,8 +209,8 @@ func TestNoFileOfTheStateIsWaitedFor(t *testing.T) {
 		put := func(file string) {
 			t.Helper()
 			name := filepath.Join(b.dir, filepath.FromSlash(file))
-			operationtest.Must(t, os.RemoveAll(name))
-			operationtest.Must(t, make(name))
+			must.Do(t, os.RemoveAll(name))
+			must.Do(t, make(name))
 		}
 		ask := func(tool, arguments string) Envelope[map[string]any] { return b.askInTime(kind, tool, arguments) }
 		operationtest.WriteFiles(t, b.dir, map[string]string{"project/AGENTS.md": "drift"})
@@ -245,8 +246,8 @@ func TestNoEntryOfTheCacheIsWaitedFor(t *testing.T) {
 			operationtest.WriteFiles(t, b.dir,
 				map[string]string{"agentpack/repo/" + configName: moduleOf(url, ", ref: "+commit)})
 			name := filepath.Join(b.dir, "agentpack", "cache", "git", fileset.Hash([]byte(url)), commit, inside)
-			operationtest.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
-			operationtest.Must(t, make(name))
+			must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
+			must.Do(t, make(name))
 			if out := b.askInTime(kind, ToolPlan, `{}`); out.OK {
 				t.Errorf("%s at %q: %+v", kind, inside, out)
 			}

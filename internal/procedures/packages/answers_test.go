@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const everything = `name: %q
@@ -39,8 +40,8 @@ func (b *bench) full(name, version string, more string) {
 		"skills/pdf/scripts/run.sh": "#!/bin/sh\n",
 		"prompts/ask.md":            "Ask $1\n", "instructions/rules.md": "Be kind.\n\n",
 	})
-	operationtest.Must(b, os.Chmod(filepath.Join(dir, "skills/pdf/scripts/run.sh"), 0o755))
-	operationtest.Must(b, publishFolder(b.Context(), b.registry, "latest", dir, b.settings.Now()))
+	must.Do(b, os.Chmod(filepath.Join(dir, "skills/pdf/scripts/run.sh"), 0o755))
+	must.Do(b, publishFolder(b.Context(), b.registry, "latest", dir, b.settings.Now()))
 }
 
 // file is the content of a file of the project.
@@ -63,7 +64,7 @@ func (b *bench) emptyFolders() {
 	b.Helper()
 	for _, name := range []string{filepath.Join(b.settings.Home, ".codex"),
 		filepath.Join(b.settings.Project, ".github", "prompts"), filepath.Join(b.settings.Project, ".claude", "agents")} {
-		operationtest.Must(b, os.MkdirAll(name, 0o755))
+		must.Do(b, os.MkdirAll(name, 0o755))
 	}
 }
 
@@ -167,7 +168,7 @@ func TestFilesOfPeopleAreNeverReplacedOrRemoved(t *testing.T) {
 			t.Errorf("%s: %v", name, answer)
 		}
 		b.unchanged(name+": something was written", before)
-		operationtest.Must(t, os.Remove(filepath.Join(b.settings.Project, name)))
+		must.Do(t, os.Remove(filepath.Join(b.settings.Project, name)))
 		_ = os.Remove(filepath.Join(b.settings.Project, filepath.Dir(name)))
 	}
 	b.put("CLAUDE.md", "# Mine\n")
@@ -258,7 +259,7 @@ func TestWhatCannotBeInstalledSaysWhy(t *testing.T) {
 	b.same("install", `{"packages":["lib@^1.0.0"],"no_deploy":true}`, map[string]any{"already_installed": []any{"lib"}})
 	b.fails("install", `{"packages":[]}`, InvalidArgument, "packages")
 	b.fails("uninstall", `{"package_name":"gone"}`, PackageNotInstalled, "gone")
-	operationtest.Must(t, os.RemoveAll(filepath.Join(b.settings.Project, ".aam")))
+	must.Do(t, os.RemoveAll(filepath.Join(b.settings.Project, ".aam")))
 	before := b.tree()
 	b.fails("install", `{"packages":["good"]}`, NotInitialized, ".aam")
 	b.same("list", `{}`, map[string]any{"result": []any{}})
@@ -273,7 +274,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 	name := filepath.Join(b.registry.Dir, "packages/p/metadata.yaml")
 	text := operationtest.ReadFile(t, name)
 	m, err := b.registry.readMetadata(Name{Bare: "p"})
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	none := strings.Replace(string(text), m.Versions[0].Checksum, `""`, 1)
 	operationtest.WriteFiles(t, b.registry.Dir, map[string]string{"packages/p/metadata.yaml": none})
 	b.same("install", `{"packages":["p"]}`, map[string]any{"failed.0.code": "AAM_INTEGRITY_ERROR", "installed": []any{}})
@@ -349,7 +350,7 @@ func TestSearchInfoAndRegistries(t *testing.T) {
 	}
 	b.door = record.DoorCLI
 	b.fails("registry_add", `{"name":"../x","url":"."}`, InvalidArgument, "name")
-	operationtest.Must(t, os.RemoveAll(more))
+	must.Do(t, os.RemoveAll(more))
 	b.fails("search", `{"query":"pdf"}`, RegistryUnreachable, `"more"`)
 	b.same("registry_list", `{}`, map[string]any{"result.1.accessible": false})
 	b.same("doctor", `{}`, map[string]any{"healthy": false})

@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // childVariable tells the test's own binary to be a process that is killed: the folder, and what it does there.
@@ -125,7 +125,7 @@ func newCrashBench(t testing.TB) *bench {
 	b.emptyFolders()
 	for i := range 4 {
 		for _, version := range []string{"1.0.0", "1.1.0"} {
-			operationtest.Must(t, worldIn(filepath.Dir(b.settings.Project)).publishOne(fmt.Sprintf("p%d", i), version))
+			must.Do(t, worldIn(filepath.Dir(b.settings.Project)).publishOne(fmt.Sprintf("p%d", i), version))
 		}
 	}
 	return b
@@ -168,7 +168,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 			b := newCrashBench(t)
 			platforms := b.platforms()
 			if c.first != nil {
-				operationtest.Must(t, c.first.do(b.service))
+				must.Do(t, c.first.do(b.service))
 			}
 			before := b.tree()
 			reached := 0
@@ -236,7 +236,7 @@ func (b *bench) sound() {
 		b.Error(".aam/.tmp is left")
 	}
 	lock, err := (workspace{b.settings.Project}).Lock()
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	var want, got []string
 	for name, locked := range lock.Packages {
 		want = append(want, name)
@@ -272,15 +272,15 @@ func (b *bench) sound() {
 func (b *bench) indexIsTrue() {
 	b.Helper()
 	index, err := b.registry.Index()
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	if len(index.Packages) != 4 {
 		b.Errorf("the index has %d packages", len(index.Packages))
 	}
 	for _, e := range index.Packages {
 		n, err := parseName(e.Name)
-		operationtest.Must(b, err)
+		must.Do(b, err)
 		m, err := b.registry.readMetadata(n)
-		operationtest.Must(b, err)
+		must.Do(b, err)
 		if m.latest() != e.Latest {
 			b.Errorf("the index says that %s is at %s, and its metadata %s", e.Name, e.Latest, m.latest())
 		}
@@ -304,7 +304,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	rounds := 8
 	if text := os.Getenv(roundsVariable); text != "" {
 		n, err := strconv.Atoi(text)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		rounds = n
 	}
 	b := newCrashBench(t)
@@ -314,7 +314,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	killed := 0
 	for i := range rounds {
 		child := b.child(seed + uint64(i))
-		operationtest.Must(t, child.Start())
+		must.Do(t, child.Start())
 		time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // the moment of the kill
 		_ = child.Process.Kill()
 		if err := child.Wait(); err != nil && child.ProcessState.ExitCode() > 0 {
@@ -326,7 +326,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		if _, err := b.service.Install(t.Context(), Order{Packages: []string{"p3"}}); err != nil {
 			t.Fatal(err)
 		}
-		operationtest.Must(t, worldIn(filepath.Dir(b.settings.Project)).publishOne("p3", fmt.Sprintf("2.%d.0", i)))
+		must.Do(t, worldIn(filepath.Dir(b.settings.Project)).publishOne("p3", fmt.Sprintf("2.%d.0", i)))
 		b.sound()
 		b.indexIsTrue()
 		if t.Failed() {

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // namesOfGit returns names that git, or a file system, treats as .git.
@@ -78,7 +79,7 @@ func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.put("skills/look/SKILL.md", "# Look\n")
-		operationtest.Must(t, prepare(b.settings.Project))
+		must.Do(t, prepare(b.settings.Project))
 		b.same("create_package", `{"name":"mine"}`, map[string]any{"artifacts_included": map[string]any{"skills": 1.0}})
 		b.same("validate", `{}`, map[string]any{"valid": true})
 		b.same("publish", `{}`, map[string]any{"notes.0": "git's own .git in the folder was left out"})
@@ -95,11 +96,11 @@ func TestAWorkingCopyIsPackedWithoutItsGitFolder(t *testing.T) {
 func (b *bench) published(name, version string) *Packed {
 	b.Helper()
 	n, err := parseName(name)
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	m, err := b.registry.readMetadata(n)
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	packed, err := b.registry.Archive(n, *m.findVersion(version))
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	return packed
 }
 
@@ -117,7 +118,7 @@ func TestWhatCannotBePackedIsSaidBeforeItIsPublished(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.put("skills/look/SKILL.md", "# Look\n")
-		operationtest.Must(t, prepare(b))
+		must.Do(t, prepare(b))
 		b.fails("create_package", `{"name":"mine"}`, ManifestInvalid, name)
 		b.put(manifestName, manifestOf("mine", "1.0.0"))
 		answer, text := b.ask("validate", `{}`)
@@ -136,7 +137,7 @@ func TestPackRefusesFilesThatGiveRights(t *testing.T) {
 	for _, mode := range []os.FileMode{os.ModeSetuid, os.ModeSetgid, os.ModeSticky} {
 		dir := folderOfPackage(t, "p", "1.0.0")
 		name := filepath.Join(dir, "skills/look/run.sh")
-		operationtest.Must(t, os.Chmod(name, 0o755|mode))
+		must.Do(t, os.Chmod(name, 0o755|mode))
 		if info, err := os.Stat(name); err != nil || info.Mode()&mode == 0 {
 			continue // systems keep the last of them from files of ordinary users
 		}
@@ -221,7 +222,7 @@ func TestUnpackRefusesWhatOtherProgramsWouldReadOtherwise(t *testing.T) {
 func unzipped(t *testing.T, archive []byte) []byte {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	var out bytes.Buffer
 	if _, err := out.ReadFrom(zip); err != nil {
 		t.Fatal(err)
@@ -239,7 +240,7 @@ func zipped(t *testing.T, text []byte, front ...byte) []byte {
 			t.Fatal(err)
 		}
 	}
-	operationtest.Must(t, zip.Close())
+	must.Do(t, zip.Close())
 	return out.Bytes()
 }
 
@@ -346,7 +347,7 @@ func TestWhatAnArtifactIsForIsReadByTheOneReader(t *testing.T) {
 	} {
 		operationtest.WriteFiles(t, dir, map[string]string{"a.md": text})
 		root, err := files.OpenDir(dir)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		if got := aboutFile(root, "a.md"); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // bench is the toolset over a project and a home, with a registry named dev and an audit in memory.
@@ -81,7 +82,7 @@ func (b *bench) ask(tool, arguments string) (out map[string]any, said string) {
 	b.Helper()
 	set := b.toolset()
 	answer, text, _ := operationtest.Ask(b, set, b.door, arguments, "aam_"+tool, "packages_"+tool)
-	operationtest.Must(b, json.Unmarshal(text, &out))
+	must.Do(b, json.Unmarshal(text, &out))
 	return out, set.Form.Text(answer)
 }
 
@@ -133,7 +134,7 @@ func (b *bench) tree() map[string]string {
 			out[filepath.ToSlash(rel)] = info.Mode().String() + " " + string(text)
 			return err
 		})
-		operationtest.Must(b, err)
+		must.Do(b, err)
 	}
 	return out
 }
@@ -249,7 +250,7 @@ func manyPackages(b *testing.B, count int) Registry {
 	b.Helper()
 	r := Registry{Name: "dev", Dir: b.TempDir()}
 	lock, err := r.lockPublishing(b.Context())
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	defer lock.close()
 	for i := range count {
 		m := Metadata{
@@ -267,11 +268,11 @@ func manyPackages(b *testing.B, count int) Registry {
 			}
 			m.Versions = append(m.Versions, p)
 		}
-		operationtest.Must(b, lock.writeYAML(metadataPath(Name{Bare: m.Name}), m))
+		must.Do(b, lock.writeYAML(metadataPath(Name{Bare: m.Name}), m))
 	}
-	operationtest.Must(b, lock.updateIndex(time.Now()))
+	must.Do(b, lock.updateIndex(time.Now()))
 	old := time.Now().Add(-time.Hour)
-	operationtest.Must(b, os.Chtimes(filepath.Join(r.Dir, "index.yaml"), old, old))
+	must.Do(b, os.Chtimes(filepath.Join(r.Dir, "index.yaml"), old, old))
 	return r
 }
 
@@ -313,7 +314,7 @@ func BenchmarkInstall500(b *testing.B) {
 	w := worldIn(filepath.Dir(bench.settings.Project))
 	for i := range 500 {
 		name := fmt.Sprintf("skill-%03d", i)
-		operationtest.Must(b, w.publishOne(name, "1.0.0"))
+		must.Do(b, w.publishOne(name, "1.0.0"))
 		specs = append(specs, name)
 	}
 	for b.Loop() {

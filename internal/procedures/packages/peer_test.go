@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // testdata/peer_scores.json holds the answers of the original's score function, by package
@@ -26,7 +27,7 @@ func TestScoresAreThoseOfTheOriginal(t *testing.T) {
 		Keywords          []string
 		Scores            map[string]int // by the query
 	}
-	operationtest.Must(t, json.Unmarshal(text, &packages))
+	must.Do(t, json.Unmarshal(text, &packages))
 	compared := 0
 	for _, p := range packages {
 		for query, want := range p.Scores {
@@ -63,7 +64,7 @@ func FuzzReadManifest(f *testing.F) {
 			}
 		}
 		again, err := m.Marshal()
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		if _, problems, _ := readManifest(again); len(problems) > 0 {
 			t.Errorf("written and read again: %q", problems)
 		}
@@ -106,7 +107,7 @@ func (b *bench) publishAllKinds() {
 		".git/config": "x", "node_modules/a/b.js": "x", "dist/x": "x", "build/y": "x", "venv/z": "x",
 		"__pycache__/c.pyc": "x",
 	})
-	operationtest.Must(b, publishFolder(b.Context(), b.registry, "latest", dir, time.Now()))
+	must.Do(b, publishFolder(b.Context(), b.registry, "latest", dir, time.Now()))
 }
 
 // outlineOf is a document with the types of its values, as the original's was written down.
@@ -146,7 +147,7 @@ func TestLayoutsAreThoseOfTheOriginal(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &peer)
 	}
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	b := newBench(t)
 	b.publishAllKinds()
 	var names []string
@@ -176,7 +177,7 @@ func (b *bench) sameRegistry(files []string, shapes map[string]any) {
 			continue
 		}
 		var document map[string]any
-		operationtest.Must(b, yaml.Unmarshal(text, &document))
+		must.Do(b, yaml.Unmarshal(text, &document))
 		if list, ok := document["packages"].([]any); ok { // the one that both have
 			document["packages"] = slices.DeleteFunc(list,
 				func(e any) bool { return e.(map[string]any)["name"] != "@ops/all-kinds" })

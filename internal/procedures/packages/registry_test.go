@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func manifestOf(name, version string, dependencies ...string) string {
@@ -43,7 +44,7 @@ func folderOfPackage(t testing.TB, name, version string, dependencies ...string)
 
 func publish(t testing.TB, r Registry, tag, name, version string, dependencies ...string) {
 	t.Helper()
-	operationtest.Must(t, tryPublish(t, r, tag, name, version, dependencies...))
+	must.Do(t, tryPublish(t, r, tag, name, version, dependencies...))
 }
 
 func tryPublish(t testing.TB, r Registry, tag, name, version string, dependencies ...string) error {
@@ -71,16 +72,16 @@ func TestPackIsReproducible(t *testing.T) {
 	dir := folderOfPackage(t, "a", "1.0.0")
 	operationtest.WriteFiles(t, dir, map[string]string{".git/config": "x", "node_modules/x.js": "x", "old.aam": "x",
 		"skills/look/dist/x": "x", ".aam/x": "x"})
-	operationtest.Must(t, os.Chmod(filepath.Join(dir, "skills/look/run.sh"), 0o744))
+	must.Do(t, os.Chmod(filepath.Join(dir, "skills/look/run.sh"), 0o744))
 	first, err := Pack(dir)
-	operationtest.Must(t, err)
-	operationtest.Must(t, os.Chtimes(filepath.Join(dir, manifestName), time.Now(), time.Now().Add(-time.Hour)))
+	must.Do(t, err)
+	must.Do(t, os.Chtimes(filepath.Join(dir, manifestName), time.Now(), time.Now().Add(-time.Hour)))
 	second, err := Pack(dir)
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("two archives of the same files differ: %v", err)
 	}
 	packed, err := Unpack(first)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	var got []string
 	for _, f := range packed.Files {
 		got = append(got, fmt.Sprintf("%s %v", f.Name, f.Executable))
@@ -89,7 +90,7 @@ func TestPackIsReproducible(t *testing.T) {
 		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	operationtest.Must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	if _, err := Pack(dir); codeOfError(err) != ManifestInvalid || !strings.Contains(err.Error(), "link") {
 		t.Errorf("a link: %v", err)
 	}
@@ -107,15 +108,15 @@ func archiveOf(t testing.TB, entries ...tar.Header) []byte {
 			content = manifestOf("a", "1.0.0")
 			h.Size = int64(len(content))
 		}
-		operationtest.Must(t, out.WriteHeader(&h))
+		must.Do(t, out.WriteHeader(&h))
 		if h.Typeflag == tar.TypeReg {
 			if _, err := out.Write([]byte(content)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	operationtest.Must(t, out.Close())
-	operationtest.Must(t, zip.Close())
+	must.Do(t, out.Close())
+	must.Do(t, zip.Close())
 	return b.Bytes()
 }
 
@@ -164,7 +165,7 @@ func TestPublishAndReadBack(t *testing.T) {
 	publish(t, r, "latest", "@s/p", "1.0.0")
 	publish(t, r, "beta", "@s/p", "1.1.0-beta.1", "other", "^1.0.0")
 	m, err := r.readMetadata(Name{"s", "p"})
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	if diff := cmp.Diff(map[string]string{"latest": "1.0.0", "beta": "1.1.0-beta.1"}, m.DistTags); diff != "" ||
 		len(m.Versions) != 2 {
 		t.Errorf("%+v\n%s", m, diff)
@@ -192,7 +193,7 @@ func TestPublishAndReadBack(t *testing.T) {
 		cmp.Diff([]string{"skill"}, index.Packages[0].ArtifactTypes) != "" {
 		t.Errorf("%+v, %v", index, err)
 	}
-	operationtest.Must(t, os.WriteFile(filepath.Join(r.Dir, "packages/s--p/versions/1.0.0.aam"), []byte("x"), 0o644))
+	must.Do(t, os.WriteFile(filepath.Join(r.Dir, "packages/s--p/versions/1.0.0.aam"), []byte("x"), 0o644))
 	if _, err := r.Archive(Name{"s", "p"}, m.Versions[0]); codeOfError(err) != IntegrityError {
 		t.Errorf("an archive that was changed: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // within is the answer of a call that waits for nothing.
@@ -55,7 +56,7 @@ func TestWhatIsNoFileEndsEachCall(t *testing.T) {
 				b.put(manifestName, manifestOf("mine", "1.0.0"))
 				b.put("skills/look/SKILL.md", "x")
 				path := filepath.Join(b.settings.Project, name)
-				operationtest.Must(t, os.RemoveAll(path), make(path))
+				must.Do(t, os.RemoveAll(path), make(path))
 				text := b.within(c.tool, c.arguments)
 				says := c.says
 				if says == "" {
@@ -83,7 +84,7 @@ func TestWhatIsNoFileAmongInstalledOnes(t *testing.T) {
 				b.full("p", "1.0.0", "")
 				b.same("install", `{"packages":["p"]}`, map[string]any{"installed.0.name": "p"})
 				path := filepath.Join(b.settings.Project, name)
-				operationtest.Must(t, os.RemoveAll(path), os.MkdirAll(filepath.Dir(path), 0o750), make(path))
+				must.Do(t, os.RemoveAll(path), os.MkdirAll(filepath.Dir(path), 0o750), make(path))
 				for _, call := range [][2]string{{"doctor", `{}`}, {"list", `{}`}, {"info", `{"package_name":"p"}`},
 					{"install", `{"packages":["p"],"force":true}`}, {"uninstall", `{"package_name":"p"}`}} {
 					b.within(call[0], call[1])

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/sources"
 	"github.com/claudeops/claudeops/internal/system/fileset"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // doors are those whose callers take the project's word for nothing.
@@ -58,7 +59,7 @@ func TestARegistryThatOnlyAProjectNamesIsNotUsedOutsideOfIt(t *testing.T) {
 		b.put("skills/look/SKILL.md", "x")
 		publish(t, Registry{Name: "x", Dir: operationtest.WriteFiles(t, outside, map[string]string{".keep": ""})}, "latest",
 			"p", "1.0.0")
-		operationtest.Must(t, os.Symlink(outside, filepath.Join(b.settings.Project, ".aam", "link")))
+		must.Do(t, os.Symlink(outside, filepath.Join(b.settings.Project, ".aam", "link")))
 		urls := []string{outside, "file://" + outside, "~/someone's", "../home/someone's", ".aam/link",
 			".aam/link/../link", "https://example.com/r"}
 		if door != record.DoorMCP {
@@ -124,7 +125,7 @@ func TestWhatAProjectMayNameAsARegistry(t *testing.T) {
 	b.put(manifestName, manifestOf("mine", "1.0.0"))
 	b.put("skills/look/SKILL.md", "x")
 	elsewhere := t.TempDir()
-	operationtest.Must(t, os.Symlink(elsewhere, filepath.Join(outside, "link")))
+	must.Do(t, os.Symlink(elsewhere, filepath.Join(outside, "link")))
 	publish(t, Registry{Name: "x", Dir: elsewhere}, "latest", "p", "1.0.0")
 	list = sources.List{{Origin: "file://" + outside}}
 	b.put(".aam/config.yaml", fmt.Sprintf("registries: [{name: x, url: %q}]\n", filepath.Join(outside, "link")))
@@ -147,7 +148,7 @@ func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
 		".unfinished": filepath.Join(precious, "keys"), "packages": filepath.Join(outside, "packages"),
 		"index.yaml": filepath.Join(outside, "index.yaml")} {
 		before := operationtest.ReadFiles(t, outside)
-		operationtest.Must(t, os.Symlink(to, filepath.Join(reg, name)))
+		must.Do(t, os.Symlink(to, filepath.Join(reg, name)))
 		b.ask("publish", `{}`)
 		if answer, text := b.ask("search", `{"query":"p"}`); part(answer, "result.0.name") == "p" {
 			t.Errorf("%s: %s", name, text)
@@ -158,7 +159,7 @@ func TestARegistryInTheProjectDoesNotLeadOut(t *testing.T) {
 		if diff := cmp.Diff(before, operationtest.ReadFiles(t, outside)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
-		operationtest.Must(t, os.RemoveAll(reg))
+		must.Do(t, os.RemoveAll(reg))
 		operationtest.WriteFiles(t, reg, map[string]string{".keep": ""})
 	}
 }
@@ -225,7 +226,7 @@ func TestCallersNameNothingOutsideOfTheProject(t *testing.T) {
 			b.fails("validate", fmt.Sprintf(`{"path":%q}`, path), PermissionDenied, "does not lie in the project")
 			b.fails("create_package", fmt.Sprintf(`{"path":%q}`, path), PermissionDenied, "does not lie in the project")
 		}
-		operationtest.Must(t, os.Symlink(other, filepath.Join(b.settings.Project, "link")))
+		must.Do(t, os.Symlink(other, filepath.Join(b.settings.Project, "link")))
 		b.fails("validate", `{"path":"link"}`, PermissionDenied, "does not lie in the project")
 		for key, value := range map[string]string{
 			"security.require_checksum": "false", "security.require_signature": "false", "security.on_signature_failure": "warn",
@@ -258,7 +259,7 @@ func TestAPackageIsInstalledThroughALinkThatStays(t *testing.T) {
 		if whole {
 			target = filepath.Join(b.settings.Project, target)
 		}
-		operationtest.Must(t, os.Symlink(target, filepath.Join(b.settings.Project, ".claude")))
+		must.Do(t, os.Symlink(target, filepath.Join(b.settings.Project, ".claude")))
 		b.same("install", `{"packages":["all"]}`, map[string]any{"installed.0.name": "all"})
 		if got := b.file("real/skills/pdf/SKILL.md"); got == "" {
 			t.Errorf("%s: the skill is not there", target)

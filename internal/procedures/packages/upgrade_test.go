@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // has holds the installed packages against what they should be.
 func (b *bench) has(want map[string]string) {
 	b.Helper()
 	installed, err := b.service.Installed()
-	operationtest.Must(b, err)
+	must.Do(b, err)
 	got := map[string]string{}
 	for _, p := range installed {
 		got[p.Name] = p.Version
@@ -154,7 +155,7 @@ func TestConstraints(t *testing.T) {
 		check := func(versions string, want bool) {
 			for _, text := range strings.Fields(versions) {
 				v, err := parseVersion(text)
-				operationtest.Must(t, err)
+				must.Do(t, err)
 				if parsed.Admits(v) != want {
 					t.Errorf("%s admits %s: %v, want %v", constraint, text, !want, want)
 				}

@@ -15,12 +15,13 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func settings(t testing.TB, dir, text string) Settings {
 	t.Helper()
 	s, err := ParseSettings([]byte(text), dir)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return s
 }
 
@@ -80,11 +81,11 @@ func TestDiscoverSaysWhatItLeavesOut(t *testing.T) {
 		"scripts/Agent/a.py": "print(1)\n", "scripts/Agent/b.js": "1\n", "scripts/Agent/c.sh": "ls\n",
 	})
 	agent := filepath.Join(dir, "scripts", "Agent")
-	operationtest.Must(t, os.Chmod(filepath.Join(agent, "open.sh"), 0o757))
-	operationtest.Must(t, os.Symlink(filepath.Join(outside, "evil.ps1"), filepath.Join(agent, "evil.ps1")))
-	operationtest.Must(t, os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")))
+	must.Do(t, os.Chmod(filepath.Join(agent, "open.sh"), 0o757))
+	must.Do(t, os.Symlink(filepath.Join(outside, "evil.ps1"), filepath.Join(agent, "evil.ps1")))
+	must.Do(t, os.Symlink("same-name.sh", filepath.Join(agent, "link.sh")))
 	for link, to := range map[string]string{"notes": filepath.Join(outside, "evil.ps1"), "dangling": "nowhere"} {
-		operationtest.Must(t, os.Symlink(to, filepath.Join(agent, link)))
+		must.Do(t, os.Symlink(to, filepath.Join(agent, link)))
 	}
 	found, skipped := discoverAll(settings(t, dir, "{extra_tools: {gone: nowhere.sh, words: plain.txt}, deny: [ruby]}"))
 	operationtest.Same(t, "scripts", []string{"link sh", "marked python3", "same_name sh"}, names(found))
@@ -246,7 +247,7 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 		"UTF-32 LE": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "UTF-32 BE": utf32.UTF32(utf32.BigEndian, utf32.UseBOM),
 	} {
 		encoded, err := e.NewEncoder().String(text)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{defaultFolder + "/size.ps1": encoded})
 		found, skipped := discoverAll(DefaultSettings(dir))
 		if len(found) != 1 || len(skipped) > 0 {
@@ -261,7 +262,7 @@ func TestScriptsOfPowerShellAreReadInEveryEncoding(t *testing.T) {
 func TestATextThatIsNoneTakesPlainWords(t *testing.T) {
 	wide, err := unicode.UTF16(unicode.LittleEndian,
 		unicode.IgnoreBOM).NewEncoder().String("param([Parameter(Mandatory)]$Name)")
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	got, problem := readDescription(PowerShell, []byte(wide))
 	_, takesWords := got.Schema()["properties"].(map[string]any)["args"]
 	if problem != "" || !takesWords || !strings.Contains(got.Note, "UTF-16 without a byte order mark") ||

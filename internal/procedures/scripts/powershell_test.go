@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func pointer(f float64) *float64 { return &f }
@@ -467,7 +468,7 @@ func FuzzPatternInTheSchema(f *testing.F) {
 			return
 		}
 		there, err := regexp2.Compile(translated, regexp2.ECMAScript|regexp2.Unicode)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		there.MatchTimeout = patternTime
 		matches, err := there.MatchString(value)
 		if err == nil && matches == p.refuses(value) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/processtree"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestMain runs what this binary is started as by the runner: the reaper of a script's processes.
@@ -91,7 +92,7 @@ func (b *bench) run(ctx context.Context, settings, tool, arguments string) Resul
 			var args map[string]any
 			decoder := json.NewDecoder(strings.NewReader(arguments))
 			decoder.UseNumber()
-			operationtest.Must(b.t, decoder.Decode(&args))
+			must.Do(b.t, decoder.Decode(&args))
 			return tell(r.Run(ctx, script, args, Hooks{}))
 		}
 	}
@@ -277,13 +278,13 @@ func TestAScriptWithTooManyProcessesIsEnded(t *testing.T) {
 func TestSoManyRunAtOnce(t *testing.T) {
 	b := newBench(t, map[string]string{"wait.sh": "#!/bin/sh\n# @noparams\n: > began\ncat fifo\n"})
 	fifo := filepath.Join(b.dir, "fifo")
-	operationtest.Must(t, syscall.Mkfifo(fifo, 0o600))
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	r, s := b.runner("at_once: 1")
 	found, _ := discoverAll(s)
 	first := make(chan Result, 1)
 	go func() { first <- tell(r.Run(t.Context(), found[0], nil, Hooks{})) }()
 	end, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the first one's reader
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	waited, cancel := make(chan struct{}), context.CancelFunc(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	second := make(chan Result, 1)
@@ -315,7 +316,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	b.path = os.Getenv("PATH")
 	r, s := b.runner("")
 	found, _ := discoverAll(s)
-	operationtest.Must(t, os.RemoveAll(filepath.Join(b.dir, defaultFolder)))
+	must.Do(t, os.RemoveAll(filepath.Join(b.dir, defaultFolder)))
 	if got := tell(r.Run(t.Context(), found[1], nil, Hooks{})); found[1].Name != "gone" && found[0].Name != "gone" ||
 		got.ExitCode != exitNotFound && got.ExitCode == 0 {
 		t.Errorf("%+v", got)
@@ -530,7 +531,7 @@ func BenchmarkRun(b *testing.B) {
 	})
 	b.Run("directly", func(b *testing.B) {
 		for b.Loop() {
-			operationtest.Must(b, exec.CommandContext(b.Context(), "sh", found[0].Path).Run())
+			must.Do(b, exec.CommandContext(b.Context(), "sh", found[0].Path).Run())
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // atOnce returns the result of a look that waits for nothing.
@@ -30,7 +31,7 @@ func atOnce(t *testing.T, s Settings) (names string, why string) {
 func TestNamedPipesAndDevicesAreNoScripts(t *testing.T) {
 	dir := operationtest.WriteExecutables(t, t.TempDir(), map[string]string{defaultFolder + "/good.sh": "#!/bin/sh\n"})
 	at := func(name string) string { return filepath.Join(dir, name) }
-	operationtest.Must(t, syscall.Mkfifo(at(defaultFolder+"/pipe.sh"), 0o600),
+	must.Do(t, syscall.Mkfifo(at(defaultFolder+"/pipe.sh"), 0o600),
 		syscall.Mkfifo(at(defaultFolder+"/pipe.ps1"), 0o600), syscall.Mkfifo(at("build.ps1"), 0o600),
 		os.Symlink("/dev/zero", at(defaultFolder+"/zero.ps1")), os.Mkdir(at("test.ps1"), 0o750),
 		syscall.Mkfifo(at("extra"), 0o600), os.Symlink("extra", at("link")))
@@ -62,7 +63,7 @@ func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 		map[string]string{"Agent/secret.sh": "#!/bin/sh\n", "other.sh": "#!/bin/sh\n"})
 	for link, to := range map[string]string{"scripts": outside, defaultFolder: filepath.Join(outside, "Agent")} {
 		dir := t.TempDir()
-		operationtest.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o750),
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o750),
 			os.Symlink(to, filepath.Join(dir, link)), os.Symlink(outside, filepath.Join(dir, "tools")))
 		s := DefaultSettings(dir)
 		s.Extra = map[string]string{"other": filepath.Join(dir, "tools", "other.sh")}
@@ -80,7 +81,7 @@ func TestALinkInTheWorkingFolderNamesNoScriptsOutside(t *testing.T) {
 		if to == "tools" {
 			to = filepath.Join(dir, to)
 		}
-		operationtest.Must(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750),
+		must.Do(t, os.Mkdir(filepath.Join(dir, "scripts"), 0o750),
 			os.Symlink(to, filepath.Join(dir, defaultFolder)))
 		if names, why := atOnce(t, DefaultSettings(dir)); names != "a " {
 			t.Errorf("a link within, %s: %s\n%s", to, names, why)

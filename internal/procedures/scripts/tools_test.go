@@ -20,8 +20,8 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // kept holds the records: it is the audit and the records of runs.
@@ -287,7 +287,7 @@ func TestAChangedScriptIsAChangedTool(t *testing.T) {
 	s := newShop(t, "", map[string]string{"a.sh": "#!/bin/sh\n# @noparams\necho one\n"})
 	before := s.tool("a")
 	file := filepath.Join(s.dir, defaultFolder, "a.sh")
-	operationtest.Must(t, os.WriteFile(file, []byte("#!/bin/sh\n# @param word string required\necho two\n"), 0o600))
+	must.Do(t, os.WriteFile(file, []byte("#!/bin/sh\n# @param word string required\necho two\n"), 0o600))
 	if after := s.tool("a"); string(after.Schemas.Input) == string(before.Schemas.Input) ||
 		!strings.Contains(string(after.Schemas.Input), "word") {
 		t.Errorf("schema %s", after.Schemas.Input)
@@ -307,7 +307,7 @@ func TestAChangedScriptIsAChangedTool(t *testing.T) {
 		got.Stdout != "" {
 		t.Errorf("writable by others since: %+v", got)
 	}
-	operationtest.Must(t, os.Remove(file))
+	must.Do(t, os.Remove(file))
 	if got := s.answer(before, operation.Call{Arguments: []byte(`{"word":"x"}`)}); got.ExitCode != exitNotFound ||
 		!strings.Contains(got.Stderr, file+" does not exist any more") {
 		t.Errorf("removed: %+v", got)

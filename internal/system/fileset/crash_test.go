@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestMain lets the tests start this program as a process that deploys until it is killed.
@@ -83,8 +84,8 @@ func startDeploying(t *testing.T, dir, times string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "DEPLOY_UNTIL_KILLED="+dir, "DEPLOY_TIMES="+times)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	operationtest.Must(t, err)
-	operationtest.Must(t, cmd.Start())
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "begun\n" {
 		t.Fatal(line, err)
 	}
@@ -108,7 +109,7 @@ func TestProcessesKilledAtRandomMoments(t *testing.T) {
 	for range crashRounds(t) {
 		cmd := startDeploying(t, dir, "")
 		time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond)
-		operationtest.Must(t, cmd.Process.Kill())
+		must.Do(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		if checkAfterKill(t, dir) {
 			mended++
@@ -126,7 +127,7 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 	t.Helper()
 	e := NewEngine(filepath.Join(dir, "agentpack"), time.Now)
 	said, err := e.mend(t.Context())
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	root := filepath.Join(dir, "project", ".claude", "commands")
 	files := map[string]string{}
 	for name, text := range operationtest.ReadFiles(t, filepath.Join(dir, "project")) {
@@ -138,7 +139,7 @@ func checkAfterKill(t *testing.T, dir string) (mended bool) {
 		}
 	}
 	last, err := e.state.Last()
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	if files["other.md"] != "a person's" {
 		t.Errorf("a person's file: %q", files["other.md"])
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/files"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestNamesThatNotEverySystemCanHave(t *testing.T) {
@@ -39,7 +40,7 @@ func TestPathsThatCannotBothBe(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]string{{"a.md", "A.md"}, {"a", "A/b"}, {"x/Y", "X/y"}, {"a/b", "a"}, {"a", "a/b"}} {
 		d := NewDesired(Agentpack, "repo", "/p", Codex)
-		operationtest.Must(t, d.Add(Codex, "/p", pair[0], TreeFile{Content: Bytes([]byte("1"))}, "m1"))
+		must.Do(t, d.Add(Codex, "/p", pair[0], TreeFile{Content: Bytes([]byte("1"))}, "m1"))
 		if err := d.Add(Codex, "/p", pair[1], TreeFile{Content: Bytes([]byte("1"))},
 			"m2"); codeOf(err) != DesiredStateConflict {
 			t.Errorf("%v: %v", pair, err)
@@ -75,7 +76,7 @@ func TestReadOnlyFilesAreReplacedAndStayReadOnly(t *testing.T) {
 	m := newMachine(t, nil)
 	first := m.deploy(map[string]string{"a.md": "1"})
 	name := filepath.Join(m.project, ".claude/commands/a.md")
-	operationtest.Must(t, os.Chmod(name, 0o444))
+	must.Do(t, os.Chmod(name, 0o444))
 	m.deploy(map[string]string{"a.md": "2"})
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o444 {
 		t.Errorf("%v, %v", info.Mode(), err)
@@ -154,7 +155,7 @@ func codeOf(err error) Code {
 func folderMachine(t *testing.T) (m *machine, elsewhere string) {
 	m = newMachine(t, map[string]string{".claude/commands/mine.md": "mine"})
 	for _, dir := range []string{".codex", ".github/prompts", ".claude/commands/empty"} {
-		operationtest.Must(t, os.MkdirAll(filepath.Join(m.project, filepath.FromSlash(dir)), 0o755))
+		must.Do(t, os.MkdirAll(filepath.Join(m.project, filepath.FromSlash(dir)), 0o755))
 	}
 	return m, filepath.Join(filepath.Dir(m.project), "other", "codex")
 }
@@ -166,9 +167,9 @@ func installed(t *testing.T, m *machine, owner Owner, elsewhere string) *Desired
 	d.AddRoot(Codex, elsewhere, elsewhere, false)
 	for _, name := range []string{".codex/skills/s/SKILL.md", ".codex/AGENTS.md", ".github/prompts/p.md",
 		".claude/commands/empty/in/it.md", "new/deep/x.md", "new/y.md"} {
-		operationtest.Must(t, d.Add(Codex, m.project, name, TreeFile{Content: Bytes([]byte(name))}, "m"))
+		must.Do(t, d.Add(Codex, m.project, name, TreeFile{Content: Bytes([]byte(name))}, "m"))
 	}
-	operationtest.Must(t, d.Add(Codex, elsewhere, "prompts/p.md", TreeFile{Content: Bytes([]byte("p"))}, "m"))
+	must.Do(t, d.Add(Codex, elsewhere, "prompts/p.md", TreeFile{Content: Bytes([]byte("p"))}, "m"))
 	return d
 }
 
@@ -275,7 +276,7 @@ func TestWhatIsStagedTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := files.OpenWriting(dir)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	defer func() { _ = root.Close() }()
 	tree := Tree{"a/b.md": TreeFile{Content: Bytes([]byte("b"))},
 		"run.sh": TreeFile{Content: Bytes([]byte("r")), Executable: true}}

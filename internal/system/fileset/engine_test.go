@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // machine is a home and a project with the state of their deployments.
@@ -53,7 +54,7 @@ func (m *machine) want(commands map[string]string) *Desired {
 	d.AddRoot(ClaudeCode, root, m.project, true)
 	for name, text := range commands {
 		name, executable := strings.CutSuffix(name, "*")
-		operationtest.Must(m.t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable},
+		must.Do(m.t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text)), Executable: executable},
 			"m"))
 	}
 	return d
@@ -62,17 +63,17 @@ func (m *machine) want(commands map[string]string) *Desired {
 func (m *machine) plan(commands map[string]string) *Plan {
 	m.t.Helper()
 	p, err := m.engine().Plan(m.t.Context(), m.want(commands))
-	operationtest.Must(m.t, err)
+	must.Do(m.t, err)
 	return p
 }
 
 func (m *machine) deploy(commands map[string]string) *Done {
 	m.t.Helper()
 	_, done, err := m.engine().Apply(m.t.Context(), m.want(commands), Approval{Adopt: true})
-	operationtest.Must(m.t, err)
+	must.Do(m.t, err)
 	if done == nil { // nothing to do: the last one is current
 		last, err := m.state.Last()
-		operationtest.Must(m.t, err)
+		must.Do(m.t, err)
 		return &Done{Snapshot: last}
 	}
 	if len(done.Changed) > 0 {
@@ -84,7 +85,7 @@ func (m *machine) deploy(commands map[string]string) *Done {
 func (m *machine) rollback(id string) *Done {
 	m.t.Helper()
 	done, _, err := m.engine().Rollback(m.t.Context(), id, m.reach(), "")
-	operationtest.Must(m.t, err)
+	must.Do(m.t, err)
 	return done
 }
 
@@ -135,7 +136,7 @@ func TestPlanApplyAndPlanAgain(t *testing.T) {
 	if got := describePlan(m.plan(next)); got != "update a.md managed_update, update mine.md managed_update" {
 		t.Error(got)
 	}
-	operationtest.Must(t, os.Chmod(filepath.Join(m.project, ".claude/commands/a.md"), 0o664))
+	must.Do(t, os.Chmod(filepath.Join(m.project, ".claude/commands/a.md"), 0o664))
 	m.deploy(next)
 	m.has(map[string]string{"a.md": "1b", "b/c.sh": "2", "mine.md": "mine", "same.md": "same"})
 	if info, err := os.Stat(filepath.Join(m.project, ".claude/commands/a.md")); err != nil || info.Mode().Perm() != 0o664 {
@@ -172,7 +173,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/dir.md/x": "x"})
 	root := filepath.Join(m.project, ".claude", "commands")
-	operationtest.Must(t, os.Symlink("/etc/passwd", filepath.Join(root, "link.md")))
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(root, "link.md")))
 	for name, want := range map[string]string{"dir.md": "is a folder", "link.md": "is a symbolic link"} {
 		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{name: "x"}))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -180,8 +181,8 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		}
 	}
 	outside := t.TempDir()
-	operationtest.Must(t, os.RemoveAll(root))
-	operationtest.Must(t, os.Symlink(outside, root))
+	must.Do(t, os.RemoveAll(root))
+	must.Do(t, os.Symlink(outside, root))
 	if _, _, err := m.engine().Apply(t.Context(), m.want(map[string]string{"a.md": "x"}),
 		Approval{}); codeOf(err) != PermissionDenied {
 		t.Error("a folder that is a link to elsewhere was written")
@@ -377,7 +378,7 @@ func treeOf(t testing.TB, dir string) map[string]string {
 		out[name] = string(text)
 		return err
 	})
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return out
 }
 
@@ -398,7 +399,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 		d := NewDesired("packages", m.project, m.project, ClaudeCode)
 		d.AddRoot(ClaudeCode, root, m.project, true)
 		for name, text := range files {
-			operationtest.Must(t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text))}, "pkg"))
+			must.Do(t, d.Add(ClaudeCode, root, name, TreeFile{Content: Bytes([]byte(text))}, "pkg"))
 		}
 		return d
 	}
@@ -410,7 +411,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	if err := apply(packages(map[string]string{"a.md": "theirs"})); codeOf(err) != DesiredStateConflict {
 		t.Errorf("a file of another owner: %v", err)
 	}
-	operationtest.Must(t, apply(packages(map[string]string{"p.md": "p"})))
+	must.Do(t, apply(packages(map[string]string{"p.md": "p"})))
 	if _, err := m.engine().Plan(t.Context(),
 		m.want(map[string]string{"p.md": "x"})); codeOf(err) != DesiredStateConflict {
 		t.Errorf("the other way: %v", err)
@@ -423,7 +424,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	}
 	first := m.deploy(map[string]string{"b.md": "2"})
 	m.deploy(map[string]string{"c.md": "3"})
-	operationtest.Must(t, apply(packages(map[string]string{"q.md": "q"})))
+	must.Do(t, apply(packages(map[string]string{"q.md": "q"})))
 	other := filepath.Join(filepath.Dir(m.project), "other")
 	operationtest.WriteFiles(t, other, map[string]string{"x": ""})
 	elsewhere := *m
@@ -436,7 +437,7 @@ func TestOwnersAndProjectsAreKeptApart(t *testing.T) {
 	if err != nil || len(owned) != 1 || owned[0].Path != filepath.Join(root, "q.md") {
 		t.Errorf("%+v, %v", owned, err)
 	}
-	operationtest.Must(t, apply(NewDesired("packages", m.project, m.project, TargetNames()...)))
+	must.Do(t, apply(NewDesired("packages", m.project, m.project, TargetNames()...)))
 	m.has(map[string]string{"b.md": "2"})
 	elsewhere.deploy(nil)
 	elsewhere.has(map[string]string{})
@@ -563,7 +564,7 @@ func TestACallEndsWithItsTime(t *testing.T) {
 func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{"real/.keep": ""})
-	operationtest.Must(t, os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")))
+	must.Do(t, os.Symlink(filepath.Join(m.project, "real"), filepath.Join(m.project, ".claude")))
 	done := m.deploy(map[string]string{"a.md": "1", "more/b.md": "2"})
 	for name, want := range map[string]string{"a.md": "1", "more/b.md": "2"} {
 		if got, err := os.ReadFile(filepath.Join(m.project, "real", "commands", name)); string(got) != want {
@@ -583,7 +584,7 @@ func TestAnAbsoluteLinkThatStaysInsideIsFollowed(t *testing.T) {
 func TestAFileWhereAFolderHasToBe(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, map[string]string{".claude/commands/x": "a person's"})
-	operationtest.Must(t, os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")))
+	must.Do(t, os.Symlink("nowhere", filepath.Join(m.project, ".claude/commands/y")))
 	for _, name := range []string{"x/a.md", "y/a.md"} {
 		before := m.tree()
 		_, err := m.engine().Plan(t.Context(), m.want(map[string]string{"b.md": "b", name: "a"}))

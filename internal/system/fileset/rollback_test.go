@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // twoProjects are two projects of one user, with one ledger: in both two things were deployed, in turn.
@@ -38,7 +39,7 @@ func TestARollbackLeavesOtherProjectsAlone(t *testing.T) {
 	})
 	t.Run("removed", func(t *testing.T) {
 		a, b, first := twoProjects(t)
-		operationtest.Must(t, os.RemoveAll(a.project))
+		must.Do(t, os.RemoveAll(a.project))
 		b.rollback(first.ID)
 		b.has(map[string]string{"b.md": "1"})
 		if Exists(a.project) {
@@ -48,8 +49,8 @@ func TestARollbackLeavesOtherProjectsAlone(t *testing.T) {
 	t.Run("a link", func(t *testing.T) {
 		a, b, first := twoProjects(t)
 		outside := operationtest.WriteFiles(t, t.TempDir(), map[string]string{".keep": ""})
-		operationtest.Must(t, os.RemoveAll(a.project))
-		operationtest.Must(t, os.Symlink(outside, a.project))
+		must.Do(t, os.RemoveAll(a.project))
+		must.Do(t, os.Symlink(outside, a.project))
 		b.rollback(first.ID)
 		b.has(map[string]string{"b.md": "1"})
 		if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
@@ -87,8 +88,8 @@ func TestWhatWasCutOffIsNotFinishedThroughALink(t *testing.T) {
 	outside := t.TempDir()
 	operationtest.WriteFiles(t, outside, map[string]string{".claude/commands/mine.md": "mine"})
 	before := treeOf(t, outside)
-	operationtest.Must(t, os.RemoveAll(m.project))
-	operationtest.Must(t, os.Symlink(outside, m.project))
+	must.Do(t, os.RemoveAll(m.project))
+	must.Do(t, os.Symlink(outside, m.project))
 	said, err := m.engine().mend(t.Context())
 	if err != nil || !strings.Contains(said, m.project) {
 		t.Errorf("%q, %v", said, err)
@@ -106,7 +107,7 @@ func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
 	m.deploy(map[string]string{"a.md": "2", "mine.md": "theirs", "c.md": "2"})
 	before := m.tree()
 	p, err := m.engine().PlanRollback(t.Context(), first.ID, m.reach())
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	if got := describePlan(
 		p); got != "update a.md managed_update, create b.md, delete c.md, update mine.md managed_update" ||
 		p.Summary() != (Summary{1, 2, 1}) {
@@ -133,9 +134,9 @@ func TestThePlanOfARollbackIsShownAndHeld(t *testing.T) {
 func (m *machine) prune(keep int) (left []string) {
 	m.t.Helper()
 	p := pruning{state: m.state}
-	operationtest.Must(m.t, p.removeSnapshots(keep))
+	must.Do(m.t, p.removeSnapshots(keep))
 	left, err := m.state.IDs()
-	operationtest.Must(m.t, err)
+	must.Do(m.t, err)
 	return left
 }
 
@@ -146,7 +147,7 @@ func TestARollbackPastPrunedSnapshotsLeavesNothingOfThem(t *testing.T) {
 	byOthers := func(m *machine) {
 		d := NewDesired("others", "repo", m.project, Cursor)
 		d.AddRoot(Cursor, m.project, m.project, false)
-		operationtest.Must(t, d.Add(Cursor, m.project, "theirs.md", TreeFile{Content: Bytes([]byte("x"))}, "m"))
+		must.Do(t, d.Add(Cursor, m.project, "theirs.md", TreeFile{Content: Bytes([]byte("x"))}, "m"))
 		if _, done, err := m.engine().Apply(t.Context(), d, Approval{}); err != nil || done == nil {
 			t.Fatal(err)
 		}
@@ -196,7 +197,7 @@ func adopted(t *testing.T) (m *machine, mine string) {
 	t.Helper()
 	m = newMachine(t, map[string]string{".claude/commands/mine.md": "a person's", ".claude/commands/same.md": "same"})
 	mine = filepath.Join(m.project, ".claude", "commands", "mine.md")
-	operationtest.Must(t, os.Chmod(mine, 0o600))
+	must.Do(t, os.Chmod(mine, 0o600))
 	m.deploy(map[string]string{"mine.md*": "1", "same.md": "same", "new.md": "1"})
 	m.deploy(map[string]string{"mine.md": "2", "same.md": "same", "new.md": "2"})
 	return m, mine
@@ -254,7 +255,7 @@ func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
 		},
 		"deployed by a version that noted less": func(m *machine) {
 			ids, err := m.state.IDs()
-			operationtest.Must(t, err)
+			must.Do(t, err)
 			for i, id := range ids {
 				file := filepath.Join(m.state.dir, "snapshots", id+".json")
 				text, err := os.ReadFile(file)
@@ -266,7 +267,7 @@ func TestAModuleThatGoesGivesBackWhatWasThere(t *testing.T) {
 					delete(f.(map[string]any), "original")
 				}
 				text, _ = json.Marshal(snap)
-				operationtest.Must(t, os.WriteFile(file, text, 0o600))
+				must.Do(t, os.WriteFile(file, text, 0o600))
 				if i == 0 {
 					_ = os.Remove(file)
 				}
@@ -306,7 +307,7 @@ func TestAFileThatWasThereWithTheSameBytesStays(t *testing.T) {
 func TestWhatCannotComeBackIsSaid(t *testing.T) {
 	t.Parallel()
 	m, _ := adopted(t)
-	operationtest.Must(t, os.Remove(filepath.Join(m.state.dir, "objects", Hash([]byte("a person's")))))
+	must.Do(t, os.Remove(filepath.Join(m.state.dir, "objects", Hash([]byte("a person's")))))
 	p := m.plan(nil)
 	if got := describePlan(p); got != "delete mine.md, delete new.md" ||
 		!strings.Contains(strings.Join(p.Warnings, ""), "cannot come back") {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // TestAStatCacheIsOfFilesThatHaveSettled checks each field of a file's stat data, and the rule of git's index: a file
@@ -23,7 +24,7 @@ func TestAStatCacheIsOfFilesThatHaveSettled(t *testing.T) {
 	}
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"m/a.md": "a", "m/deep/b.md": "b"})
 	info, err := os.Stat(filepath.Join(dir, "m", "deep", "b.md"))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	id, _ := identify(info)
 	changed := time.Unix(0, max(id.Changed, id.Status))
 	for after, want := range map[time.Duration]bool{0: false, time.Second: false, settled - 1: false,
@@ -119,7 +120,7 @@ func TestAHashIsNotRememberedOfAFileThatWasJustChanged(t *testing.T) {
 	dir := operationtest.WriteFiles(t, t.TempDir(), map[string]string{"a.md": "one"})
 	name := filepath.Join(dir, "a.md")
 	info, err := os.Stat(name)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	h := NewHashes(dir, time.Now)
 	hash := strings.Repeat("0", 64)
 	h.store(name, info, info.ModTime().Add(time.Second), hash)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func TestDriftOfWhatWasDeployed(t *testing.T) {
@@ -15,11 +16,11 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	m.deploy(map[string]string{"a.md": "1", "b.md": "1", "c.md": "1"})
 	root := filepath.Join(m.project, ".claude", "commands")
 	operationtest.WriteFiles(t, root, map[string]string{"a.md": "changed", "new/x.md": "x"})
-	operationtest.Must(t, os.Remove(filepath.Join(root, "b.md")))
+	must.Do(t, os.Remove(filepath.Join(root, "b.md")))
 	kinds := func(d *Desired) map[string]DriftKind {
 		t.Helper()
 		list, _, err := m.engine().Status(t.Context(), d)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		out := map[string]DriftKind{}
 		for _, item := range list {
 			rel, _ := filepath.Rel(root, item.Path)
@@ -29,7 +30,7 @@ func TestDriftOfWhatWasDeployed(t *testing.T) {
 	}
 	d := m.want(map[string]string{"a.md": "newer", "d.md": "not deployed yet"})
 	operationtest.Same(t, "drift", map[string]DriftKind{"a.md": Modified, "b.md": Missing, "new/x.md": Extra}, kinds(d))
-	operationtest.Must(t, os.Remove(ManifestPath(root, ClaudeCode)))
+	must.Do(t, os.Remove(ManifestPath(root, ClaudeCode)))
 	operationtest.Same(t, "without a manifest", map[string]DriftKind{"a.md": Modified, "d.md": Missing}, kinds(d))
 	if h := health(newDisk(m.project), RootDir{ClaudeCode, root, m.project, true}); !h.Exists || !h.Writable ||
 		len(h.Issues) > 0 {
@@ -54,7 +55,7 @@ func TestDriftThatBecameWhatIsWantedIsNoneAfterTheNextDeployment(t *testing.T) {
 	drift := func() []Drift {
 		t.Helper()
 		list, _, err := m.engine().Status(t.Context(), wanted)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		return list
 	}
 	if list := drift(); len(list) != 1 {
@@ -79,7 +80,7 @@ func (m *machine) wantOf(module string, commands map[string]string) *Desired {
 	d.Modules, d.KeepChanged = []string{module}, true
 	d.AddRoot(ClaudeCode, m.project, m.project, false)
 	for name, text := range commands {
-		operationtest.Must(m.t, d.Add(ClaudeCode, m.project, name, TreeFile{Content: Bytes([]byte(text))}, module))
+		must.Do(m.t, d.Add(ClaudeCode, m.project, name, TreeFile{Content: Bytes([]byte(text))}, module))
 	}
 	return d
 }
@@ -87,7 +88,7 @@ func (m *machine) wantOf(module string, commands map[string]string) *Desired {
 func (m *machine) apply(d *Desired) *Plan {
 	m.t.Helper()
 	p, _, err := m.engine().Apply(m.t.Context(), d, Approval{})
-	operationtest.Must(m.t, err)
+	must.Do(m.t, err)
 	return p
 }
 

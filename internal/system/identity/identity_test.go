@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/system/identity"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const redirect = "https://ops.example/sign-in/callback/"
@@ -39,7 +39,7 @@ func newRig(t *testing.T, change func(*identity.Settings)) *rig {
 	if change != nil {
 		change(&s)
 	}
-	operationtest.Must(t, s.Check())
+	must.Do(t, s.Check())
 	r.asks = identity.New(s, identity.Options{Redirect: redirect, Now: clock})
 	return r
 }
@@ -48,9 +48,9 @@ func newRig(t *testing.T, change func(*identity.Settings)) *rig {
 func (r *rig) code(t *testing.T, f identity.Flow) string {
 	t.Helper()
 	address, err := r.asks.Begin(t.Context(), f)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	resp, err := http.DefaultTransport.RoundTrip(request(t, address))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	_ = resp.Body.Close()
 	back, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil || !strings.HasPrefix(back.String(), redirect+"gitea?") || back.Query().Get("state") != f.State {
@@ -62,14 +62,14 @@ func (r *rig) code(t *testing.T, f identity.Flow) string {
 func request(t *testing.T, address string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return req
 }
 
 func flow(t *testing.T) identity.Flow {
 	t.Helper()
 	f, err := identity.NewFlow(rand.Reader)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return f
 }
 
@@ -258,7 +258,7 @@ func TestTheProviderIsTheOnlyHostThatIsAsked(t *testing.T) {
 	r.Does(fakeoidc.Wrong{Issuer: far}) // its other addresses are of 127.0.0.1, which is not configured
 	f := flow(t)
 	address, err := asks.Begin(t.Context(), f)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	if _, _, err = asks.Finish(t.Context(), f, "code"); fault.CodeOf(err) != fault.UpstreamError ||
 		!strings.Contains(err.Error(), "CLAUDEOPS_SIGN_IN_GITEA_HOSTS") {
 		t.Errorf("%s: %v", address, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // A variable that is added to the code has to be passed on here, otherwise it cannot be set in the container.
@@ -146,7 +147,7 @@ func TestTheExampleHasEveryVariableThatComposeTakes(t *testing.T) {
 	}
 	// The example sets the values that apply without it.
 	with, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(name string) string { return env[name] })
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	without := composed(t)
 	for name, service := range with.Services {
 		if !maps.Equal(service.Environment, without.Services[name].Environment) ||

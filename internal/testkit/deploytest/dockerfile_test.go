@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/system/sandbox"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 const top = "../../.."
@@ -31,7 +32,7 @@ func read(t *testing.T, name string) string {
 func stages(t *testing.T) (build, cli, final deploytest.Stage) {
 	t.Helper()
 	all, err := deploytest.ParseDockerfile(read(t, "Dockerfile"))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	if len(all) != 3 || all[0].Name != "build" || all[1].Name != "cli" {
 		t.Fatalf("the stages are %+v", all)
 	}
@@ -42,7 +43,7 @@ func stages(t *testing.T) (build, cli, final deploytest.Stage) {
 func composed(t *testing.T) deploytest.Compose {
 	t.Helper()
 	c, err := deploytest.ParseCompose(read(t, "compose.yaml"), func(string) string { return "" })
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return c
 }
 
@@ -90,7 +91,7 @@ func TestADockerfileIsRead(t *testing.T) {
 	all, err := deploytest.ParseDockerfile(
 		"ARG B=x:1\nFROM ${B} AS one\nRUN a \\\n  # remark\n  && b\nFROM y\nCOPY --from=one /a /b\nENV A=1 \\\n B=2\nCMD [\"c\"]\n",
 	)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	if len(all) != 2 || all[0].Base != "x:1" || all[0].Name != "one" || all[0].Last("RUN").Args != "a && b" {
 		t.Fatalf("got %+v", all)
 	}
@@ -181,7 +182,7 @@ func TestSecretsAreMadeOnceAndKept(t *testing.T) {
 	}
 	own := filepath.Join(folder, "github_token")
 	first[own] = "an-own-token"
-	operationtest.Must(t, os.WriteFile(own, []byte(first[own]), 0o600))
+	must.Do(t, os.WriteFile(own, []byte(first[own]), 0o600))
 	if said := makeSecrets(t, folder); said != "" {
 		t.Errorf("the second run says %q", said)
 	}
@@ -221,7 +222,7 @@ func TestTheImageHasWhatTheAgentsFilesName(t *testing.T) {
 			Command string `json:"command"`
 		} `json:"mcpServers"`
 	}
-	operationtest.Must(t, json.Unmarshal([]byte(read(t, ".claude/mcp.json")), &mcp))
+	must.Do(t, json.Unmarshal([]byte(read(t, ".claude/mcp.json")), &mcp))
 	binary := mcp.Servers["claudeops"].Command
 	got := map[string]string{}
 	for _, c := range final.Each("COPY") {
@@ -327,7 +328,7 @@ func TestTheBuildSeesWhatItNeedsAndNothingElse(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(top)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".go") && ignored(e.Name()) {
 			t.Errorf("%s is source, and .dockerignore keeps it out", e.Name())
@@ -344,13 +345,13 @@ func TestTheImagesCLIIsTheOneThatIsTested(t *testing.T) {
 	var tested, image lockfile
 	for name, into := range map[string]*lockfile{"e2e/package-lock.json": &tested,
 		"deploy/claude/package-lock.json": &image} {
-		operationtest.Must(t, json.Unmarshal([]byte(read(t, name)), into))
+		must.Do(t, json.Unmarshal([]byte(read(t, name)), into))
 	}
 	const cli = "node_modules/@anthropic-ai/claude-code"
 	var manifest struct {
 		Dependencies map[string]string `json:"dependencies"`
 	}
-	operationtest.Must(t, json.Unmarshal([]byte(read(t, "deploy/claude/package.json")), &manifest))
+	must.Do(t, json.Unmarshal([]byte(read(t, "deploy/claude/package.json")), &manifest))
 	if got, want := manifest.Dependencies["@anthropic-ai/claude-code"], tested.Packages[cli]["version"]; len(
 		manifest.Dependencies) != 1 || got != want {
 		t.Errorf("the image installs %q, the tests drive %v", manifest.Dependencies, want)

@@ -5,7 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // peer is one entry of an ingress rule's from. Only labels that must be equal are read; the manifest uses no other.
@@ -48,7 +48,7 @@ func TestTheNetworkPolicyLetsPrometheusInByItsLabel(t *testing.T) {
 			}
 		}
 	}
-	operationtest.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/networkpolicy.yaml")), &policy))
+	must.Do(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/networkpolicy.yaml")), &policy))
 	scraped := map[string]string{"claudeops.dev/scrape": "true"}
 	for _, c := range []struct {
 		namespace string

@@ -21,12 +21,13 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/settings/config"
 	"github.com/claudeops/claudeops/internal/testkit/deploytest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 func schema(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	compiled, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", name))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return compiled
 }
 
@@ -34,9 +35,9 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 func asJSON(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	return out
 }
 
@@ -53,7 +54,7 @@ func TestTheEntryOfTheRegistryIsValidAndTrue(t *testing.T) {
 	}
 	text := read(t, "server.json")
 	var whole any
-	operationtest.Must(t, json.Unmarshal([]byte(text), &entry), json.Unmarshal([]byte(text), &whole))
+	must.Do(t, json.Unmarshal([]byte(text), &entry), json.Unmarshal([]byte(text), &whole))
 	if err := schema(t, "server.schema.json").Validate(asJSON(t, whole)); err != nil {
 		t.Error(err)
 	}
@@ -97,7 +98,7 @@ func TestThePluginHasTheVersionOfTheSource(t *testing.T) {
 	var market struct {
 		Plugins []struct{ Name, Source, Description string }
 	}
-	operationtest.Must(t, json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
+	must.Do(t, json.Unmarshal([]byte(read(t, folder+".claude-plugin/plugin.json")), &plugin),
 		json.Unmarshal([]byte(read(t, ".claude-plugin/marketplace.json")), &market))
 	var servers struct {
 		Servers map[string]struct {
@@ -125,7 +126,7 @@ func TestTheImageOfAReleaseIsTheSame(t *testing.T) {
 	cmd := exec.Command("sed", "-f", filepath.Join("deploy", "packages", "dockerfile.sed"), "Dockerfile")
 	cmd.Dir = top
 	text, err := cmd.Output()
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	all, err := deploytest.ParseDockerfile(string(text))
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%d stages, %v:\n%s", len(all), err, text)
@@ -156,7 +157,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 	var files []string
 	for _, folder := range []string{".github", ".gitea"} {
 		found, err := filepath.Glob(filepath.Join(top, folder, "workflows", "*.yml"))
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		files = append(files, found...)
 	}
 	if len(files) != 4 {
@@ -174,7 +175,7 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 		var workflow struct {
 			Permissions map[string]string `yaml:"permissions"`
 		}
-		operationtest.Must(t, yaml.Unmarshal(text, &workflow))
+		must.Do(t, yaml.Unmarshal(text, &workflow))
 		for what, right := range workflow.Permissions {
 			if what != "contents" || right != "read" {
 				t.Errorf("%s gives every job %s: %s", file, what, right)
@@ -189,14 +190,14 @@ func TestWorkflowsNameTheirActionsByCommit(t *testing.T) {
 func TestManifestsOfKubernetesAreValid(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(top, "deploy", "kubernetes", "*", "*.yaml"))
 	more, moreErr := filepath.Glob(filepath.Join(top, "deploy", "kubernetes", "overlays", "*", "*.yaml"))
-	operationtest.Must(t, err, moreErr)
+	must.Do(t, err, moreErr)
 	valid, count := schema(t, "kubernetes.schema.json"), 0
 	for _, file := range append(files, more...) {
 		if filepath.Base(file) == "kustomization.yaml" {
 			continue
 		}
 		f, err := os.Open(file)
-		operationtest.Must(t, err)
+		must.Do(t, err)
 		decoder := yaml.NewDecoder(f)
 		for {
 			var manifest any
@@ -242,7 +243,7 @@ func TestThePodHasThePlacesAndTheSecretsOfTheImage(t *testing.T) {
 	var manifest struct {
 		Spec struct{ Template struct{ Spec podSpec } }
 	}
-	operationtest.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/deployment.yaml")), &manifest))
+	must.Do(t, yaml.Unmarshal([]byte(read(t, "deploy/kubernetes/base/deployment.yaml")), &manifest))
 	pod := manifest.Spec.Template.Spec
 	if len(pod.Containers) != 1 {
 		t.Fatalf("%d containers", len(pod.Containers))
@@ -300,10 +301,10 @@ func TestAReleaseWhoseVersionsDifferIsRefused(t *testing.T) {
 					text = strings.Replace(text, c.from, c.to, 1)
 				}
 				path := filepath.Join(dir, file)
-				operationtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
+				must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 			}
 			script, err := filepath.Abs(filepath.Join(top, "deploy", "packages", "release.sh"))
-			operationtest.Must(t, err)
+			must.Do(t, err)
 			cmd := exec.Command("bash", script, c.tag)
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/claudeops/claudeops/internal/operation/operationtest"
+	"github.com/claudeops/claudeops/internal/testkit/must"
 )
 
 // workflowJob is a job of a workflow, as far as its order matters here.
@@ -79,7 +79,7 @@ func TestUpdatesAreLookedForEveryWeek(t *testing.T) {
 			Enabled                          *bool
 		}
 	}
-	operationtest.Must(t, json.Unmarshal([]byte(read(t, "renovate.json")), &renovate))
+	must.Do(t, json.Unmarshal([]byte(read(t, "renovate.json")), &renovate))
 	var grouped, held []string
 	for _, rule := range renovate.PackageRules {
 		if rule.Enabled != nil && !*rule.Enabled {
@@ -106,7 +106,7 @@ func TestUpdatesAreLookedForEveryWeek(t *testing.T) {
 			Schedule  struct{ Interval string }
 		}
 	}
-	operationtest.Must(t, yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &dependabot))
+	must.Do(t, yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &dependabot))
 	seen := map[string]bool{}
 	for _, update := range dependabot.Updates {
 		seen[update.Ecosystem] = update.Schedule.Interval == "weekly"
@@ -136,11 +136,11 @@ func TestTheLibraryOfCIsTheOneThatSQLiteNames(t *testing.T) {
 		t.Fatalf("%v: %q", err, out)
 	}
 	named, err := exec.Command("go", "mod", "edit", "-json", file).Output()
-	operationtest.Must(t, err)
+	must.Do(t, err)
 	var sqlite struct {
 		Require []struct{ Path, Version string }
 	}
-	operationtest.Must(t, json.Unmarshal(named, &sqlite))
+	must.Do(t, json.Unmarshal(named, &sqlite))
 	for _, required := range sqlite.Require {
 		if required.Path == "modernc.org/libc" && required.Version != libc {
 			t.Errorf("modernc.org/libc is %s, and modernc.org/sqlite names %s", libc, required.Version)

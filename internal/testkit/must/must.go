@@ -19,11 +19,13 @@ func Get[T any](value T, err error) func(t testing.TB) T {
 	}
 }
 
-// Do ends the test if there is an error, and reports its cause with it.
-func Do(t testing.TB, err error) {
+// Do ends the test at the first error, and reports its cause with it.
+func Do(t testing.TB, errs ...error) {
 	t.Helper()
-	if err != nil {
-		t.Fatalf("%v (cause: %v)", err, fault.From(err).Cause)
+	for _, err := range errs {
+		if err != nil {
+			t.Fatalf("%v (cause: %v)", err, fault.From(err).Cause)
+		}
 	}
 }
 
