@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -229,7 +228,7 @@ func TestOfALongTextTheBeginningIsKept(t *testing.T) {
 // databaseSize returns the size of the tables and indexes of the records, in bytes of used pages.
 func (b *bench) databaseSize() (size int) {
 	b.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(b.dir, "claudeops.db"))
+	db, err := sql.Open("sqlite", b.store.Path())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,8 +30,17 @@ const ownToken = "own-token-value-0123456789"
 // scanner is shared: its rules take long to load under the race detector.
 var scanner = textscan.NewScanner([]string{ownToken})
 
-// emptyRecords is the database of a store without records.
-var emptyRecords storetest.Template
+// records lends stores to the tests.
+var records storetest.Reused
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := records.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // infra is the repository that requests are about.
 var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
@@ -38,11 +48,11 @@ var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 // bench is a Service over the stateful fake and a real SQLite store, with a clock that the test moves.
 type bench struct {
 	*testing.T
-	fake    *forgetest.Fake
-	store   *store.Store
-	dir     string // state folder
-	clock   *clock
-	options prflow.Options
+	fake     *forgetest.Fake
+	store    *storetest.Lent
+	verified record.AuditReport // of the store's rows so far
+	clock    *clock
+	options  prflow.Options
 }
 
 type clock struct{ now atomic.Int64 }
@@ -58,8 +68,7 @@ func newBench(t *testing.T) *bench {
 	b.fake.AddRepo("joe", "infra", map[string]string{
 		"checks/disk.md": "# Disk\n", "checks/old.md": "# Old\n", "playbooks/a.md": "# A\n", "README.md": "# Infra\n",
 	})
-	b.dir = t.TempDir()
-	s := emptyRecords.Open(t, b.dir, store.Options{Now: b.clock.Now})
+	s := records.Open(t, nil, b.clock.Now)
 	b.store = s
 	var ids atomic.Int64
 	b.options = prflow.Options{
@@ -177,9 +186,9 @@ func (b *bench) attempts() []record.Attempt {
 
 func (b *bench) mustVerify() {
 	b.Helper()
-	report, err := b.store.Audit.Verify(context.Background(), "")
-	if err != nil || !report.OK() {
-		b.Errorf("the audit is not whole: %+v, %v", report, err)
+	var err error
+	if b.verified, err = b.store.Audit.VerifyAfter(context.Background(), b.verified); err != nil || !b.verified.OK() {
+		b.Errorf("the audit is not whole: %+v, %v", b.verified, err)
 	}
 }
 
@@ -210,7 +219,8 @@ func (b *bench) tip(branch string) string {
 // die plays a process that reserves a proposal and ends: a store of its own, closed.
 func (b *bench) die(p record.Proposal) {
 	b.Helper()
-	s, err := store.Open(context.Background(), b.dir, store.Options{Now: b.clock.Now})
+	b.store.Spend()
+	s, err := store.Open(context.Background(), b.store.Dir, store.Options{Now: b.clock.Now})
 	if err != nil {
 		b.Fatal(err)
 	}

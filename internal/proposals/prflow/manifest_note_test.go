@@ -9,7 +9,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 const manifestNow = "# Infra\n\n## Git Provider\n\n- provider: fake\n- owner: joe\n- repo: infra\n- base_branch: " +
@@ -149,15 +148,10 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 		t.Fatal("not broken off")
 	}
 	b.options.Step = nil
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	next, err := store.Open(t.Context(), b.dir, store.Options{Now: b.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = next.Close() })
-	b.store, b.options.Ledger, b.options.History = next, next.Ledger, next.History
+	left, err := b.store.Image(t.Context())
+	b.must(err)
+	b.store = records.Open(t, left, b.clock.Now)
+	b.options.Ledger, b.options.History = b.store.Ledger, b.store.History
 	judgedBy := b.options.Authority.Policy.Hash()
 	b.options.Authority.Policy.Limits.Caps.OpenPRs++
 	if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -32,8 +31,8 @@ func (b *bench) body(number int) string {
 // loseState replaces the store by an empty one, as when the state folder is lost. The key stays.
 func (b *bench) loseState() {
 	b.Helper()
-	s := emptyRecords.Open(b, b.TempDir(), store.Options{Now: b.clock.Now})
-	b.store, b.options.Ledger, b.options.History = s, s.Ledger, s.History
+	b.store, b.verified = records.Open(b, nil, b.clock.Now), record.AuditReport{}
+	b.options.Ledger, b.options.History = b.store.Ledger, b.store.History
 }
 
 func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {

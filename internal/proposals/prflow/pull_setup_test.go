@@ -13,7 +13,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
@@ -230,7 +229,7 @@ func TestALookForOthersThatIsRefusedIsAWarning(t *testing.T) {
 // meetsARival lets a process with records of its own open a pull request on the same file just before ours.
 func (b *bench) meetsARival(content string) {
 	b.Helper()
-	s := emptyRecords.Open(b, b.TempDir(), store.Options{Now: b.clock.Now})
+	s := records.Open(b, nil, b.clock.Now)
 	options := b.options
 	options.Ledger, options.History = s.Ledger, s.History
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {

@@ -12,7 +12,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -244,7 +243,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
 	t.Parallel()
 	b := newLateBench(t)
-	s := emptyRecords.Open(t, b.TempDir(), store.Options{Now: b.clock.Now})
+	s := records.Open(t, nil, b.clock.Now)
 	others := b.options
 	others.Ledger, others.History = s.Ledger, s.History
 	var older prflow.CreateResult

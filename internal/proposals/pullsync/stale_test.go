@@ -62,7 +62,7 @@ func newStaleWorld(t *testing.T) *staleWorld {
 	w.fake.SetClock(w.Now)
 	ref := w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n"})
 	w.people = w.fake.World(t, ref).(*memhost.World)
-	w.store = emptyRecords.Open(t, t.TempDir(), store.Options{Now: w.Now})
+	w.store = records.Open(t, nil, w.Now).Store
 	rules := policy.Default()
 	rules.CloseAfter = 30 * day
 	newID := func() string { return fmt.Sprintf("id-%04d", w.ids.Add(1)) }

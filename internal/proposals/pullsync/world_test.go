@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -99,8 +100,17 @@ func (h *host) read(number int) (gitprovider.Status, error) {
 	return st, nil
 }
 
-// emptyRecords is the database of a store without records.
-var emptyRecords storetest.Template
+// records lends stores to the tests.
+var records storetest.Reused
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := records.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // world is a Follower of the provider github over a real store, with a clock that the test moves.
 type world struct {
@@ -131,9 +141,8 @@ func newWorld(t *testing.T, numbers ...int) *world {
 	t.Helper()
 	w := &world{T: t, host: &host{pulls: map[int]gitprovider.Status{}, fails: map[int]error{}}}
 	w.now.Store(noon().UnixMicro())
-	dir := t.TempDir()
-	s := emptyRecords.Open(t, dir, store.Options{Now: w.Now})
-	w.store = s
+	s := records.Open(t, nil, w.Now)
+	w.store = s.Store
 	for _, number := range numbers {
 		w.open(number)
 	}
