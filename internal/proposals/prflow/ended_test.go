@@ -65,13 +65,21 @@ func TestARevisionOfAPullRequestThatEndedMeanwhileIsAConflict(t *testing.T) {
 	}
 }
 
+// mustHold demands a whole audit, and that so many proposals are left unfinished, and returns those.
+func (b *bench) mustHold(n int) []record.Proposal {
+	b.Helper()
+	left, err := b.store.History.Unfinished(context.Background())
+	if err != nil || len(left) != n {
+		b.Fatalf("still reserved: %+v, %v", left, err)
+	}
+	b.mustVerify()
+	return left
+}
+
 // mustHoldNothing demands that no files are reserved, and a whole audit.
 func (b *bench) mustHoldNothing() {
 	b.Helper()
-	if left, err := b.store.History.Unfinished(context.Background()); err != nil || len(left) > 0 {
-		b.Errorf("still reserved: %+v, %v", left, err)
-	}
-	b.mustVerify()
+	b.mustHold(0)
 }
 
 func TestARevisionThatWasMergedAtOnceIsMade(t *testing.T) {
@@ -233,9 +241,7 @@ func TestARevisionThatEndedWhileItWasLookedAtIsNotRevisedOver(t *testing.T) {
 		}
 	}}
 	head := b.pull(1).HeadCommit
-	result, err := b.create(revising(func(r map[string]any) {
-		r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": "# Another way\n"}}
-	}))
+	result, err := b.create(revising(files(file("checks/inodes.md", "update", "# Another way\n"))))
 	if fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("%+v, %v", result, err)
 	}

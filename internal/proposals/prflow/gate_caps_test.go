@@ -19,10 +19,7 @@ import (
 
 // nth is a request for a file of its own.
 func nth(n string) []byte {
-	return createRequest(func(r map[string]any) {
-		r["title"] = "Check " + n
-		r["files"] = []any{file("checks/"+n+".md", "create", n)}
-	})
+	return createRequest(titled("Check "+n, file("checks/"+n+".md", "create", n)))
 }
 
 // capsVerdict is the ruling of gate 9 in the record of an attempt.
@@ -224,9 +221,7 @@ func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.die(heldProposal(b, "dead", "checks/dead.md"))
-	if err := create(nth("one")); err != nil {
-		t.Fatal(err)
-	}
+	b.must(create(nth("one")))
 	if row := b.attempts()[1]; row.Action != record.ActionSettle || row.RequestID != "dead" {
 		t.Errorf("the audit has %+v", row)
 	}
@@ -254,9 +249,7 @@ func TestAPullRequestThatIsNotRecordedYetCountsOnce(t *testing.T) {
 	b.mustOpen(nth("two"))
 	b.mustRefuse(nth("three"), fault.LimitReached)
 	close(release)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	b.must(<-ended)
 	b.mustRefuse(nth("three"), fault.LimitReached)
 }
 

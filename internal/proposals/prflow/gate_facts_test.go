@@ -200,10 +200,7 @@ func TestAPromotionHasTheFactsThatThePersonHasSeen(t *testing.T) {
 			operation.Call{Caller: person, Ceiling: 2, Arguments: raw})
 		return err
 	}
-	if result, err := b.create(add("checks/other.md", "# Other\n\n```sh\nrm -rf /srv/other\n```\n")); err != nil ||
-		!result.Revised {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	b.mustRevise(add("checks/other.md", "# Other\n\n```sh\nrm -rf /srv/other\n```\n"))
 	b.ask(1, "Once more.")
 	b.fake.Script.ForgetCalls()
 	if err := opens(); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "rm -rf /srv/other") ||

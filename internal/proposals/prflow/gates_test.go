@@ -2,7 +2,6 @@ package prflow_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
@@ -185,15 +183,9 @@ func TestScopeGate(t *testing.T) {
 	})
 }
 
+// Links, submodules and folders in the way are tried there, too.
 func TestBaseTreeGate(t *testing.T) {
 	t.Parallel()
-	kinds := []providertest.File{
-		{Path: "checks/link.md", Kind: gitprovider.KindSymlink, Content: "../README.md"},
-		{Path: "playbooks", Kind: gitprovider.KindSymlink, Content: "checks"},
-		{Path: ".claude-ops/checks", Kind: gitprovider.KindSubmodule, Content: strings.Repeat("a", 40)},
-		{Path: "checks/disk.md", Content: "# Disk\n"},
-		{Path: "CLAUDE-OPS.md/x.md", Content: "a folder where a file should be\n"},
-	}
 	cases := []struct {
 		name string
 		file map[string]any
@@ -205,17 +197,10 @@ func TestBaseTreeGate(t *testing.T) {
 		{"delete of a file that is missing", file("checks/none.md", "delete"), fault.NoChange, "missing"},
 		{"an update that changes nothing", file("checks/disk.md", "update", "# Disk\n"), fault.NoChange, "identical"},
 		{"a create that is on the base already", file("checks/disk.md", "create", "# Disk\n"), fault.NoChange, "identical"},
-		{"a symbolic link as the file", file("checks/link.md", "update", "x"), fault.ScopeDenied, "not-a-file"},
-		{"deleting a symbolic link", file("checks/link.md", "delete"), fault.ScopeDenied, "not-a-file"},
-		{"a symbolic link as the folder", file("playbooks/a.md", "create", "x"), fault.ScopeDenied, "not-a-folder"},
-		{"a submodule as the folder", file(".claude-ops/checks/a.md", "create", "x"), fault.ScopeDenied, "not-a-folder"},
-		{"a folder as the file", file("CLAUDE-OPS.md", "create", "x"), fault.ScopeDenied, "not-a-file"},
-		{"another spelling of a file that exists", file("checks/Disk.md", "create", "x"), fault.Conflict, "path-collision"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
-			b.fake.AddRepoFiles("joe", "infra", kinds...)
 			e, _ := b.mustRefuse(createRequest(files(c.file)), c.code)
 			if got := violationsOf(e); got != string(c.code)+":"+c.rule {
 				t.Errorf("violations %s", got)
@@ -224,15 +209,7 @@ func TestBaseTreeGate(t *testing.T) {
 	}
 }
 
-// encodedOften is text in seven layers of base64.
-func encodedOften() string {
-	text := "text that nobody needs to encode"
-	for range 7 {
-		text = base64.StdEncoding.EncodeToString([]byte(text))
-	}
-	return text
-}
-
+// More hidden characters and ways to write a secret are tried in TestThePageOfAttacksIsWhatWasTried.
 func TestContentGate(t *testing.T) {
 	t.Parallel()
 	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
@@ -244,10 +221,8 @@ func TestContentGate(t *testing.T) {
 		says   string
 	}{
 		{"a bidi override in a file", body("a\nb \u202e c\n"), "hidden-character", "line 2, column 3"},
-		{"a zero-width space in a file", body("x\u200by"), "hidden-character", "line 1, column 2"},
 		{"a bidi override in the title", with("title", "Check \u2066disk"), "hidden-character", "title"},
 		{"a tag character in the body", with("body", "x \U000e0041"), "hidden-character", "body"},
-		{"an escape sequence", body("\x1b[2J"), "hidden-character", "line 1, column 1"},
 		{"a NUL", body("a\x00b"), "binary", "NUL"},
 		{"a secret in a file", body("\n\ntoken: " + token + "\n"), "secret:github-pat", "line 3"},
 		{"a secret in the title", with("title", token), "secret:github-pat", "title"},
@@ -258,8 +233,6 @@ func TestContentGate(t *testing.T) {
 			r["body"] = "ends in " + ownToken[24:]
 			files(file("checks/a.md", "create", "one "+ownToken[:12]), file("checks/b.md", "create", "two "+ownToken[12:24]))(r)
 		}, "secret:own-token", `content of "checks/a.md", the content of "checks/b.md"`},
-		{"a secret in entities", body("gh&#112;_" + token[4:]), "secret:github-pat", "line 1"},
-		{"text that is encoded too often", body(encodedOften()), "secret:encoded-text", "line 1"},
 		{"a file of 256 KiB and one byte", body(strings.Repeat("x\n", 128<<10) + "y"), "file-size", "262145 bytes"},
 	}
 	for _, c := range cases {
@@ -270,13 +243,9 @@ func TestContentGate(t *testing.T) {
 				t.Errorf("violation %+v, want rule %s and %q", e.Violations[0], c.rule, c.says)
 			}
 			kept, err := b.store.History.Wanted(t.Context(), row.RequestID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b.must(err)
 			record, err := json.Marshal([]any{row, kept})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b.must(err)
 			for _, secret := range []string{token, ownToken} {
 				if strings.Contains(fmt.Sprintf("%+v", e), secret) && !strings.Contains(c.name, "path") ||
 					strings.Contains(string(record), secret) {
@@ -350,13 +319,12 @@ func TestRepositoryGate(t *testing.T) {
 	t.Run("a repository that the host knows by a name that is not on the list", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
-		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}},
-			nil, "", nil)
+		b.through(renaming{b.fake})
 		b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
 	})
 	t.Run("an archived repository", func(t *testing.T) {
 		b := newBench(t)
-		b.fake.People.Alter(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, true, false, "main")
+		b.fake.People.Alter(infra, true, false, "main")
 		e, _ := b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
 		if violationsOf(e) != "repo_not_allowed:archived" {
 			t.Errorf("violations %s", violationsOf(e))
@@ -400,14 +368,11 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "body: {required_sections: [Impact]}\nbase_branches: [release]")
-	e, row := b.mustRefuse(createRequest(func(r map[string]any) {
-		r["title"] = strings.Repeat("long ", 20)
-		r["files"] = []any{
-			file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
-			file("checks/none.md", "update", "a\u200bb"),
-			file("checks/y.md", "create", ownToken),
-		}
-	}), fault.ScopeDenied)
+	e, row := b.mustRefuse(createRequest(titled(strings.Repeat("long ", 20),
+		file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
+		file("checks/none.md", "update", "a\u200bb"),
+		file("checks/y.md", "create", ownToken),
+	)), fault.ScopeDenied)
 	want := "scope_denied:not-in-allow-list invalid_argument: invalid_argument:required-section " +
 		"tier_denied:tier-max-files " +
 		"conflict:exists conflict:missing content_denied:hidden-character content_denied:secret:own-token " +
@@ -516,7 +481,7 @@ func TestOnlyWhatAProposalAddsOrAltersIsSearched(t *testing.T) {
 		return map[string]any{"path": "checks/disk.md", "action": "update",
 			"edits": []any{map[string]any{"old": old, "new": text}}}
 	}
-	remove := map[string]any{"path": "checks/disk.md", "action": "delete"}
+	remove := file("checks/disk.md", "delete")
 	for _, tt := range []struct {
 		name  string
 		files []any

@@ -97,6 +97,19 @@ func createRequest(change func(map[string]any)) []byte {
 	if change != nil {
 		change(r)
 	}
+	return encoded(r)
+}
+
+// inInfra is a request about the repository, other than for a proposal.
+func inInfra(change ...func(map[string]any)) []byte {
+	r := map[string]any{"repo_owner": "joe", "repo_name": "infra"}
+	for _, c := range change {
+		c(r)
+	}
+	return encoded(r)
+}
+
+func encoded(r map[string]any) []byte {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -116,6 +129,11 @@ func files(list ...any) func(map[string]any) {
 	return func(r map[string]any) { r["files"] = list }
 }
 
+// titled is another change than that of a good request.
+func titled(title string, list ...any) func(map[string]any) {
+	return func(r map[string]any) { r["title"], r["files"] = title, list }
+}
+
 func with(key string, value any) func(map[string]any) {
 	return func(r map[string]any) { r[key] = value }
 }
@@ -125,6 +143,13 @@ var agent = operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "
 func (b *bench) create(raw []byte) (prflow.CreateResult, error) {
 	b.Helper()
 	return prflow.New(b.options).Create(context.Background(), agent, raw)
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // mustOpen creates and fails the test unless a pull request was opened.
@@ -174,9 +199,7 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.At
 func (b *bench) attempts() []record.Attempt {
 	b.Helper()
 	rows, err := b.store.Audit.Page(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	out := make([]record.Attempt, len(rows))
 	for i, r := range rows {
 		out[i] = r.Attempt
@@ -195,11 +218,9 @@ func (b *bench) mustVerify() {
 // open lists the numbers of the open pull requests at the provider.
 func (b *bench) open() (numbers []int) {
 	b.Helper()
-	prs, err := b.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"},
+	prs, err := b.fake.ListOpen(context.Background(), infra,
 		gitprovider.LabelOurs)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	for _, pr := range prs {
 		numbers = append(numbers, pr.Number)
 	}
@@ -209,10 +230,8 @@ func (b *bench) open() (numbers []int) {
 // tip is the commit of a branch at the provider, or "".
 func (b *bench) tip(branch string) string {
 	b.Helper()
-	tip, err := b.fake.BranchTip(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, branch)
-	if err != nil {
-		b.Fatal(err)
-	}
+	tip, err := b.fake.BranchTip(context.Background(), infra, branch)
+	b.must(err)
 	return tip
 }
 
@@ -221,24 +240,27 @@ func (b *bench) die(p record.Proposal) {
 	b.Helper()
 	b.store.Spend()
 	s, err := store.Open(context.Background(), b.store.Dir, store.Options{Now: b.clock.Now})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	if taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: 99}); err != nil || taken != nil {
 		b.Fatalf("reserve: %v, %v", taken, err)
 	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	b.must(s.Close())
+}
+
+// through has a provider stand before the fake.
+func (b *bench) through(p gitprovider.Provider) {
+	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
+		{Name: "fake", Provider: p, Hosts: []string{"git.example.org"}},
+	}, nil, "", nil)
 }
 
 func (b *bench) world() providertest.World {
-	return b.fake.World(b.T, gitprovider.RepoRef{Owner: "joe", Name: "infra"})
+	return b.fake.World(b.T, infra)
 }
 
-func mustPolicy(t *testing.T, rules string) policy.Policy {
+func mustPolicy(t *testing.T, rules string, kinds ...gitprovider.FileKind) policy.Policy {
 	t.Helper()
-	p, err := policy.Parse("test.yaml", []byte("version: 1\n"+rules+"\n"))
+	p, err := policy.Parse("test.yaml", []byte("version: 1\n"+rules+"\n"), kinds...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,45 +296,27 @@ func prose(n int) string {
 	return strings.Repeat(line, n/len(line)+1)[:n]
 }
 
-// BenchmarkGates is the whole pipeline of a dry run: two files of 4 KB, over an in-memory provider and ledger.
+// BenchmarkGates is the whole pipeline of a dry run: two files of 4 KB, over an in-memory provider and ledger. The
+// search for secrets takes most of the time.
 func BenchmarkGates(b *testing.B) {
-	fake := forgetest.NewFake()
-	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
-	service := prflow.New(prflow.Options{
-		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
-		Ledger:   memory{}, History: noHistory{}, Secrets: scanner,
-		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
-		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
-		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
-		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
-	})
-	raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
-	if _, err := service.Create(b.Context(), agent, raw); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := service.Create(b.Context(), agent, raw); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkGatesWithoutSecrets is the same without the search for secrets, which takes most of the time.
-func BenchmarkGatesWithoutSecrets(b *testing.B) {
-	fake := forgetest.NewFake()
-	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
-	service := prflow.New(prflow.Options{
-		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
-		Ledger:   memory{}, History: noHistory{}, Secrets: noSecrets{},
-		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
-		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
-		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
-		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
-	})
-	raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
-	for b.Loop() {
-		if _, err := service.Create(b.Context(), agent, raw); err != nil {
-			b.Fatal(fmt.Errorf("refused: %w", err))
-		}
+	for name, secrets := range map[string]prflow.Secrets{"with secrets": scanner, "without": noSecrets()} {
+		b.Run(name, func(b *testing.B) {
+			fake := forgetest.NewFake()
+			fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
+			service := prflow.New(prflow.Options{
+				Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
+				Ledger:   memory{}, History: noHistory{}, Secrets: secrets,
+				Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
+				Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
+				Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
+				Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
+			})
+			raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
+			for b.Loop() {
+				if _, err := service.Create(b.Context(), agent, raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

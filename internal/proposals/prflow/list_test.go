@@ -14,32 +14,23 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
 func (b *bench) listing(change ...func(map[string]any)) (prflow.ListResult, error) {
 	b.Helper()
-	r := map[string]any{"repo_owner": "joe", "repo_name": "infra"}
-	for _, c := range change {
-		c(r)
+	fromTheFirst := func(r map[string]any) {
+		if r["after"] == 0 {
+			delete(r, "after")
+		}
 	}
-	if r["after"] == 0 {
-		delete(r, "after")
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return prflow.New(b.options).List(b.Context(), agent, raw)
+	return prflow.New(b.options).List(b.Context(), agent, inInfra(append(change, fromTheFirst)...))
 }
 
 func (b *bench) list(change ...func(map[string]any)) prflow.ListResult {
 	b.Helper()
 	out, err := b.listing(change...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	return out
 }
 
@@ -53,17 +44,10 @@ func numbers(r prflow.ListResult) (out []int) {
 // many opens pull requests of ours, #1 to #n.
 func (b *bench) many(n int) {
 	b.Helper()
-	p, err := policy.Parse("test.yaml", fmt.Appendf(nil, "version: 1\ncaps: {open_prs: %d, creations_per_hour: %d}\n", n+1,
-		n+1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.options.Authority.Policy = p
+	b.options.Authority.Policy = mustPolicy(b.T, fmt.Sprintf("caps: {open_prs: %[1]d, creations_per_hour: %[1]d}", n+1))
 	for i := range n {
-		b.mustOpen(createRequest(func(r map[string]any) {
-			r["title"], r["files"] = fmt.Sprintf("Add check number %d",
-				i), []any{file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i))}
-		}))
+		b.mustOpen(createRequest(titled(fmt.Sprint("Add check number ", i),
+			file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i)))))
 	}
 }
 
@@ -230,14 +214,10 @@ func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	result, err := b.create(createRequest(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	s, ctx := prflow.New(b.options).Reader(), context.Background()
 	p, err := b.options.History.Proposal(ctx, result.RequestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	got, err := s.Compare(ctx, p)
 	if err != nil || got.BaseCommit != p.BaseCommit || got.Diff != result.Preview.Diff {
 		t.Errorf("%+v, %v; the preview was\n%s", got, err, result.Preview.Diff)
@@ -259,21 +239,15 @@ func TestFilesThatTheBaseHasMovedAwayAreTold(t *testing.T) {
 	b.options.Authority.DryRun = true
 	result, err := b.create(createRequest(files(file("checks/old.md", "update", "# Old\n\nnew\n"),
 		file("checks/inodes.md", "create", "# Inodes\n"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	b.options.Authority.DryRun = false
 	p, err := b.options.History.Proposal(t.Context(), result.RequestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	reader := prflow.New(b.options).Reader()
 	if got, err := reader.Compare(t.Context(), p); err != nil || got.Gone != nil {
 		t.Errorf("before: %q, %v", got.Gone, err)
 	}
-	b.world().Merge(b.mustOpen(createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Away", []any{file("checks/old.md", "delete")}
-	})).Number)
+	b.world().Merge(b.mustOpen(createRequest(titled("Away", file("checks/old.md", "delete")))).Number)
 	if got, err := reader.Compare(t.Context(), p); err != nil || strings.Join(got.Gone, " ") != "checks/old.md" {
 		t.Errorf("after: %q, %v", got.Gone, err)
 	}

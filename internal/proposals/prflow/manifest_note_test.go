@@ -59,17 +59,11 @@ func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
 			b := newManifestBench(t)
 			b.options.Authority.DryRun = true
 			shown, err := b.create(c.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b.must(err)
 			b.wantRedirect("the dry run", c.says, shown.Warnings, shown.Preview.Body)
 			b.options.Authority.DryRun = false
 			made := b.mustOpen(c.raw)
-			status, err := b.fake.Status(t.Context(), infra, made.Number)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.wantRedirect("the pull request", c.says, made.Warnings, status.Body)
+			b.wantRedirect("the pull request", c.says, made.Warnings, b.body(made.Number))
 		})
 	}
 }
@@ -114,9 +108,8 @@ func TestAFakeNoteOfTheAgentIsNoneOfOurs(t *testing.T) {
 	t.Parallel()
 	b := newManifestBench(t)
 	made := b.mustOpen(createRequest(with("body", "x\n\nChanges where later proposals go: nothing.")))
-	status, err := b.fake.Status(t.Context(), infra, made.Number)
-	if note := prflow.RedirectNote(status.Body); err != nil || note != "" {
-		t.Errorf("%q, %v", note, err)
+	if note := prflow.RedirectNote(b.body(made.Number)); note != "" {
+		t.Errorf("%q", note)
 	}
 }
 
@@ -197,10 +190,8 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: JOE/infra, provider: fake, base_branch: main}]")
 		b.withManifest(redirected)
-		made := b.mustOpen(createRequest(nil))
-		status, err := b.fake.Status(t.Context(), infra, made.Number)
-		if err != nil || status.Base != "main" {
-			t.Errorf("base %q, %v", status.Base, err)
+		if made := b.mustOpen(createRequest(nil)); b.pull(made.Number).Base != "main" {
+			t.Errorf("base %q", b.pull(made.Number).Base)
 		}
 	})
 	t.Run("another base is refused for every caller", func(t *testing.T) {
@@ -225,9 +216,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.DryRun = true
 		shown, err := b.create(createRequest(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b.must(err)
 		b.options.Authority.DryRun, b.options.Authority.Policy = false, mustPolicy(t,
 			"pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})

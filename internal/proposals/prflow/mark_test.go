@@ -21,10 +21,8 @@ import (
 // body is the body of a pull request at the provider.
 func (b *bench) body(number int) string {
 	b.Helper()
-	status, err := b.fake.Status(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, number)
-	if err != nil {
-		b.Fatal(err)
-	}
+	status, err := b.fake.Status(context.Background(), infra, number)
+	b.must(err)
 	return status.Body
 }
 
@@ -62,18 +60,6 @@ func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 	message := b.world().Message(result.Commit)
 	if !strings.HasPrefix(message, "Fixes (see) #7 for @ ann\n") {
 		t.Errorf("commit message %q", message)
-	}
-}
-
-func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.options.Authority.DryRun = true
-	result, err := b.create(createRequest(with("title", "Fixes #7")))
-	if err != nil || result.Preview.Title != "Fixes (see) #7" ||
-		!strings.Contains(result.Preview.Body, "through Claude Ops") ||
-		strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
-		t.Errorf("got %+v, %v", result.Preview, err)
 	}
 }
 
@@ -122,8 +108,7 @@ func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
 	first := b.mustOpen(createRequest(nil))
 	b.clock.advance(time.Minute)
 	b.world().Close(first.Number)
-	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: forgetful{b.fake}}},
-		nil, "", nil)
+	b.through(forgetful{b.fake})
 	b.mustRefuse(createRequest(nil), fault.CooldownActive)
 }
 
@@ -150,10 +135,7 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 		b.world().Push(branch, providertest.File{Path: "checks/theirs.md", Content: "theirs"})
 		b.world().SetBody(b.world().OpenPR(branch, "A person's"), body)
 	}
-	propose := createRequest(func(r map[string]any) {
-		r["title"] = "On the same path"
-		r["files"] = []any{file("checks/theirs.md", "create", "ours")}
-	})
+	propose := createRequest(titled("On the same path", file("checks/theirs.md", "create", "ours")))
 	cases := map[string]string{
 		"a mark copied from another pull request": ours,
 		"a mark with another signature":           strings.Replace(markOf(ours), " -->", "x -->", 1),
@@ -170,7 +152,7 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 	t.Run("our own, although somebody removed its labels", func(t *testing.T) {
 		b := newBench(t)
 		first := b.mustOpen(propose)
-		b.fake.People.Unlabel(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, first.Number)
+		b.fake.People.Unlabel(infra, first.Number)
 		again, err := b.create(propose)
 		if err != nil || !again.Reused {
 			t.Errorf("got %+v, %v", again, err)
@@ -183,10 +165,8 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
 	b.mustOpen(createRequest(nil))
-	other := createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Other", []any{file("checks/o.md", "create",
-			"x")}
-	})
+	other := createRequest(titled("Other", file("checks/o.md", "create",
+		"x")))
 	b.mustRefuse(other, fault.LimitReached)
 	b.options.Authority.Tier = 3
 	b.mustOpen(other)
@@ -245,14 +225,13 @@ func TestARenamedOrTransferredRepositoryKeepsItsRevisions(t *testing.T) {
 	}
 }
 
-// remarked signs the mark of a body again after a change.
-func (b *bench) remarked(body string, change func(m map[string]any)) string {
+// remark signs the mark of #1 again after a change.
+func (b *bench) remark(change func(m map[string]any)) {
 	b.Helper()
 	key, err := b.options.Proof.Key()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return regexp.MustCompile(`(<!-- claude-ops:v1 )(\S+) \S+`).ReplaceAllStringFunc(body, func(found string) string {
+	b.must(err)
+	form := regexp.MustCompile(`(<!-- claude-ops:v1 )(\S+) \S+`)
+	b.world().SetBody(1, form.ReplaceAllStringFunc(b.body(1), func(found string) string {
 		payload, err := base64.RawURLEncoding.DecodeString(strings.Fields(found)[2])
 		var m map[string]any
 		if err != nil || json.Unmarshal(payload, &m) != nil {
@@ -264,7 +243,7 @@ func (b *bench) remarked(body string, change func(m map[string]any)) string {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte("claude-ops mark v1\n" + encoded))
 		return "<!-- claude-ops:v1 " + encoded + " " + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-	})
+	}))
 }
 
 func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
@@ -284,7 +263,7 @@ func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.reviewed()
-			b.world().SetBody(1, b.remarked(b.body(1), c.change))
+			b.remark(c.change)
 			asked := revising(nil)
 			if c.renamed {
 				asked = b.renamed()

@@ -50,9 +50,7 @@ func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
 		t.Errorf("recorded as %+v", row)
 	}
 	opened, err := b.store.History.Proposal(context.Background(), result.RequestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	if n := strings.Count(opened.Body, "through Claude Ops"); n != 1 || !strings.Contains(opened.Body, result.RequestID) ||
 		strings.Contains(opened.Body, id) {
 		t.Errorf("the body has %d footers, or one of the dry run:\n%s", n, opened.Body)
@@ -76,20 +74,15 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 		"the tier was lowered":     {func(b *bench) { b.options.Authority.Tier = 1 }, fault.TierDenied},
 		"the server is read-only":  {func(b *bench) { b.options.Authority.ReadOnly = "read-only" }, fault.ReadOnly},
 		"the server is in dry run": {func(b *bench) { b.options.Authority.DryRun = true }, fault.ReadOnly},
-		"the file exists by now": {func(b *bench) {
-			b.fake.AddRepo("joe", "infra",
-				map[string]string{"checks/inodes.md": "#\n"})
-		}, fault.Conflict},
-		"the scope was narrowed": {func(b *bench) {
-			b.options.Authority.Policy = mustPolicy(b.T,
-				"scope: {allow: [playbooks/*.md]}")
-		}, fault.ScopeDenied},
+		"the file exists by now": {
+			func(b *bench) { b.fake.AddRepo("joe", "infra", map[string]string{"checks/inodes.md": "#\n"}) }, fault.Conflict},
+		"the scope was narrowed": {
+			func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "scope: {allow: [playbooks/*.md]}") },
+			fault.ScopeDenied},
 		"the provider is gone": {func(b *bench) { b.options.Registry = gitprovider.NewRegistry(nil, nil, "", nil) },
 			fault.ProviderUnresolved},
-		"the repository left the list": {func(b *bench) {
-			b.options.Authority.Policy = mustPolicy(b.T,
-				"repositories: [joe/other]")
-		}, fault.RepoNotAllowed},
+		"the repository left the list": {
+			func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "repositories: [joe/other]") }, fault.RepoNotAllowed},
 		"another pull request came first": {func(b *bench) {
 			b.mustOpen(createRequest(with("files", []any{file("checks/inodes.md", "create", "# Other\n")})))
 		}, fault.DuplicatePR},
@@ -99,15 +92,7 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 			b := newBench(t)
 			id := b.dryRun(createRequest(nil))
 			c.change(b)
-			b.fake.Script.ForgetCalls()
-			before := len(b.attempts())
-			_, err := b.promote(id)
-			if fault.CodeOf(err) != c.code {
-				t.Fatalf("got %v, want %s", err, c.code)
-			}
-			if b.fake.Script.Writes() != 0 || len(b.attempts()) != before+1 || b.attempts()[0].Code != c.code {
-				t.Errorf("%d writes, the audit has %+v", b.fake.Script.Writes(), b.attempts()[0])
-			}
+			b.mustNotWrite(c.code, record.OutcomeRefused, func() (prflow.CreateResult, error) { return b.promote(id) })
 		})
 	}
 }
@@ -205,8 +190,8 @@ func (b *bench) whileGatesRun(r *revocable) {
 }
 
 // mustNotWrite fails the test unless a call ended with the code, without a write, with one more refused row and no
-// reservation.
-func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func() (prflow.CreateResult, error)) {
+// reservation. It returns the error.
+func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func() (prflow.CreateResult, error)) error {
 	b.Helper()
 	b.fake.Script.ForgetCalls()
 	before := len(b.attempts())
@@ -222,10 +207,8 @@ func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func(
 		rows[0].RequestID != operation.RequestIDOf(err) {
 		b.Errorf("%d rows more, the newest %+v", len(rows)-before, rows[0])
 	}
-	left, err := b.store.History.Unfinished(context.Background())
-	if err != nil || len(left) != 0 {
-		b.Errorf("files stay reserved: %+v, %v", left, err)
-	}
+	b.mustHoldNothing()
+	return err
 }
 
 func TestWhoIsNotLetInAnyMoreWritesNothing(t *testing.T) {
@@ -311,9 +294,8 @@ func TestACreationThatMayNotGoOnLeavesWhatItTookOverToBeSettled(t *testing.T) {
 	if fault.CodeOf(err) != fault.Unauthenticated || b.fake.Script.Writes() != 0 {
 		t.Fatalf("got %v after %v", err, b.fake.Script.Calls())
 	}
-	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled {
-		t.Fatalf("left %+v, %v", left, err)
+	if left := b.mustHold(1); left[0].State != record.StateUnsettled {
+		t.Fatalf("left %+v", left)
 	}
 	b.options.Step = nil
 	result, err := b.create(createRequest(nil))

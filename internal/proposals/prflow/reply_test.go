@@ -47,9 +47,7 @@ func to(comment, text string) map[string]any { return map[string]any{"comment": 
 func (b *bench) said() (out []string) {
 	b.Helper()
 	remarks, err := b.fake.Remarks(context.Background(), infra, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	for _, r := range remarks {
 		for _, line := range r.Lines {
 			if line.IsAnswer() {

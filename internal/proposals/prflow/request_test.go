@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // acting is a request whose title and body would do something on a forge.
@@ -32,9 +31,7 @@ func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.DryRun = true
 	shown, err := b.create(acting())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	b.options.Authority.DryRun = false
 	opened := b.mustOpen(acting())
 	agents := func(body string) string { return prflow.AgentText(body) }
@@ -67,9 +64,7 @@ func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	shown, err := b.store.History.Proposal(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	if body := b.body(result.Number); prflow.AgentText(body) != prflow.AgentText(shown.Body) ||
 		result.Branch != shown.Branch {
 		t.Errorf("shown\n%s\non %s, and opened\n%s\non %s", shown.Body, shown.Branch, body, result.Branch)
@@ -281,7 +276,8 @@ func addUnknown(r map[string]any, n int) {
 func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 	t.Helper()
 	b := newBench(t)
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"), gitprovider.FileKind{
+	b.options.Authority.Tier = tier
+	b.options.Authority.Policy = mustPolicy(t, "scope: {kinds: [definitions]}", gitprovider.FileKind{
 		Name: "definitions", Patterns: []string{".fractary/agents/**"},
 		Validate: func(_, _, content string) (out []gitprovider.FileProblem) {
 			if !strings.HasPrefix(content, "name: ") {
@@ -291,10 +287,6 @@ func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 			return out
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy, b.options.Authority.Tier = p, tier
 	return b
 }
 

@@ -101,8 +101,7 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
 		people := crowd{b.fake, &gitprovider.Details{}, &[]string{}, new(error)}
-		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: people}}, nil, "",
-			nil)
+		b.through(people)
 		return b, people
 	}
 	for name, c := range map[string]struct {
@@ -217,15 +216,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	b.fake.People.Unlabel(infra, first.Number)
 	b.world().Push("claude-ops/fix/other", providertest.File{Path: "checks/o.md", Content: "o"})
 	b.world().SetBody(b.world().OpenPR("claude-ops/fix/other", "Copied the mark"), b.body(first.Number))
-	list := func() prflow.ListResult {
-		result, err := prflow.New(b.options).List(context.Background(), agent,
-			[]byte(`{"repo_owner":"joe","repo_name":"infra"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result
-	}
-	result := list()
+	result := b.list()
 	if len(result.PRs) != 1 || result.PRs[0].Number != first.Number || len(result.Warnings) != 1 ||
 		!strings.Contains(result.Warnings[0], fmt.Sprintf("#%d lacks the label", first.Number)) {
 		t.Errorf("got %+v", result)
@@ -235,7 +226,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 		t.Errorf("people see %+v, %v", people, err)
 	}
 	b.mustReuse(createRequest(nil), first.Number)
-	if result := list(); len(result.PRs) != 1 || len(result.Warnings) > 0 {
+	if result := b.list(); len(result.PRs) != 1 || len(result.Warnings) > 0 {
 		t.Errorf("after the identical call: %+v", result)
 	}
 }
@@ -271,9 +262,7 @@ func TestWhatWasLeftOfTheSameChangeAndCannotBeSettledIsReusedAllTheSame(t *testi
 	}
 	b.options.Ledger = noAdoption{b.options.Ledger}
 	b.mustReuse(createRequest(nil), b.open()[0])
-	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 1 {
-		t.Errorf("left %+v, %v", left, err)
-	}
+	b.mustHold(1)
 }
 
 type noAdoption struct{ prflow.Ledger }

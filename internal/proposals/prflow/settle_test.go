@@ -54,20 +54,16 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 	if !strings.Contains(e.Message, "identical call") || !e.Retryable() || e.RetryAfter <= 0 {
 		t.Errorf("the answer is %+v", e)
 	}
-	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled ||
+	if left := b.mustHold(1); left[0].State != record.StateUnsettled ||
 		b.fake.Script.Count(forgetest.MethodDeleteBranch) != 0 {
-		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Script.Calls())
+		t.Errorf("left %+v; calls %v", left, b.fake.Script.Calls())
 	}
 	tip := b.tip(plainBranch)
 	result := b.mustOpen(createRequest(nil))
 	if result.Branch != plainBranch || result.Commit != tip || len(b.ours()) != 1 {
 		t.Errorf("%+v, branches %v, want the branch that was left, at %s", result, b.ours(), tip)
 	}
-	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 0 {
-		t.Errorf("left %+v, %v", left, err)
-	}
-	b.mustVerify()
+	b.mustHoldNothing()
 }
 
 func TestAnotherChangeWaitsUntilNothingCanArriveAnyMore(t *testing.T) {
@@ -218,9 +214,8 @@ func TestAProposalWaitsForNothingThatWasLeftInAnotherRepository(t *testing.T) {
 	if n := b.fake.Script.Count(forgetest.MethodFindByHead); n != 0 || b.clock.Now().Sub(began) != 0 {
 		t.Errorf("%d looks, %s passed; calls %v", n, b.clock.Now().Sub(began), b.fake.Script.Calls())
 	}
-	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled {
-		t.Errorf("left %+v, %v", left, err)
+	if left := b.mustHold(1); left[0].State != record.StateUnsettled {
+		t.Errorf("left %+v", left)
 	}
 }
 
@@ -235,9 +230,7 @@ func TestAProposalWaitsForWhatWasLeftInItsRepositoryForAWhileOnly(t *testing.T) 
 		if taken, err := b.store.Ledger.Reserve(t.Context(), p, record.Claim{}); err != nil || taken != nil {
 			t.Fatal(taken, err)
 		}
-		if err := b.store.Ledger.Advance(t.Context(), p.ID, record.Progress{State: record.StateUnsettled}); err != nil {
-			t.Fatal(err)
-		}
+		b.must(b.store.Ledger.Advance(t.Context(), p.ID, record.Progress{State: record.StateUnsettled}))
 	}
 	b.options.Clock.Sleep = func(context.Context, time.Duration) { b.clock.advance(2 * time.Second) } // for each look
 	b.fake.Script.ForgetCalls()
@@ -257,9 +250,7 @@ func repositories() []record.RepoName {
 func (b *bench) sweep(w *prflow.Sweeper) []prflow.Swept {
 	b.Helper()
 	swept, err := w.Sweep(b.Context(), repositories())
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	return swept
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 const (
@@ -23,12 +22,9 @@ const (
 func skillBench(t *testing.T, tier gitprovider.Tier, more string) *bench {
 	t.Helper()
 	b := newBench(t)
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {kinds: [claude-skills, agent-skills]}\n"+
-		"caps: {open_prs: 1000, creations_per_hour: 1000}\n"+more), definitions.SkillFileKinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy, b.options.Authority.Tier = p, tier
+	b.options.Authority.Tier = tier
+	b.options.Authority.Policy = mustPolicy(t, "scope: {kinds: [claude-skills, agent-skills]}\n"+
+		"caps: {open_prs: 1000, creations_per_hour: 1000}\n"+more, definitions.SkillFileKinds()...)
 	base := map[string]string{}
 	for _, place := range []string{".claude", ".agents"} {
 		base[place+"/skills/free-disk/SKILL.md"] = soundSkill
@@ -216,12 +212,7 @@ func TestTheInstructionsNameTheFoldersOfThePolicy(t *testing.T) {
 			t.Errorf("%q is not in %s", want, told)
 		}
 	}
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {allow: [], kinds: [agent-skills]}\n"),
-		definitions.SkillFileKinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy = p
+	b.options.Authority.Policy = mustPolicy(t, "scope: {allow: [], kinds: [agent-skills]}", definitions.SkillFileKinds()...)
 	told = prflow.Toolset(func() *prflow.Service { return prflow.New(b.options) }).CurrentInstructions().Text
 	if !strings.Contains(told, "glob=.agents/skills/**") || strings.Contains(told, "checks") {
 		t.Error(told)
