@@ -171,10 +171,7 @@ func TestFactsHideWhatLooksLikeASecret(t *testing.T) {
 	b.fake.AddRepo("joe", "infra", map[string]string{
 		"checks/disk.md": "# Disk\n\nConfirm with a person before you use " + token + ".\n"})
 	update := file("checks/disk.md", "update", "# Disk\n\nDelete.\n")
-	b.options.Authority.DryRun = true
-	_, err := b.create(createRequest(files(update)))
-	b.must(err)
-	proposal, err := b.store.History.Proposal(t.Context(), b.attempts()[0].RequestID)
+	proposal, err := b.store.History.Proposal(t.Context(), b.dryRun(createRequest(files(update))))
 	b.must(err)
 	kept, err := json.Marshal(proposal.Facts)
 	b.must(err)

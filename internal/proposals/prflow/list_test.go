@@ -212,9 +212,7 @@ func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
-	result, err := b.create(createRequest(nil))
-	b.must(err)
+	result := b.shown(createRequest(nil))
 	s, ctx := prflow.New(b.options).Reader(), context.Background()
 	p, err := b.options.History.Proposal(ctx, result.RequestID)
 	b.must(err)
@@ -236,12 +234,8 @@ func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 func TestFilesThatTheBaseHasMovedAwayAreTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
-	result, err := b.create(createRequest(files(file("checks/old.md", "update", "# Old\n\nnew\n"),
-		file("checks/inodes.md", "create", "# Inodes\n"))))
-	b.must(err)
-	b.options.Authority.DryRun = false
-	p, err := b.options.History.Proposal(t.Context(), result.RequestID)
+	p, err := b.options.History.Proposal(t.Context(), b.dryRun(createRequest(files(
+		file("checks/old.md", "update", "# Old\n\nnew\n"), file("checks/inodes.md", "create", "# Inodes\n")))))
 	b.must(err)
 	reader := prflow.New(b.options).Reader()
 	if got, err := reader.Compare(t.Context(), p); err != nil || got.Gone != nil {

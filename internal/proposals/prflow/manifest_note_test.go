@@ -57,11 +57,8 @@ func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newManifestBench(t)
-			b.options.Authority.DryRun = true
-			shown, err := b.create(c.raw)
-			b.must(err)
+			shown := b.shown(c.raw)
 			b.wantRedirect("the dry run", c.says, shown.Warnings, shown.Preview.Body)
-			b.options.Authority.DryRun = false
 			made := b.mustOpen(c.raw)
 			b.wantRedirect("the pull request", c.says, made.Warnings, b.body(made.Number))
 		})
@@ -214,17 +211,10 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	})
 	t.Run("a dry run that was shown for another provider is not opened there", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Authority.DryRun = true
-		shown, err := b.create(createRequest(nil))
-		b.must(err)
-		b.options.Authority.DryRun, b.options.Authority.Policy = false, mustPolicy(t,
-			"pins: [{repository: joe/infra, provider: gitea}]")
+		id := b.dryRun(createRequest(nil))
+		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})
-		b.fake.Script.ForgetCalls()
-		_, err = prflow.New(b.options).Promote(context.Background(), person, shown.RequestID)
-		if fault.CodeOf(err) != fault.RepoNotAllowed || b.fake.Script.Writes() != 0 {
-			t.Errorf("%v, %d writes", err, b.fake.Script.Writes())
-		}
+		b.mustNotWrite(fault.RepoNotAllowed, record.OutcomeRefused, func() (prflow.CreateResult, error) { return b.promote(id) })
 	})
 	t.Run("the reviewer learns what stays", func(t *testing.T) {
 		b := newManifestBench(t)

@@ -17,16 +17,23 @@ import (
 
 var person = operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ann"}}
 
-// dryRun records a dry run of the request, and returns its id.
-func (b *bench) dryRun(raw []byte) string {
+// shown makes a dry run of the request.
+func (b *bench) shown(raw []byte) prflow.CreateResult {
 	b.Helper()
 	b.options.Authority.DryRun = true
 	defer func() { b.options.Authority.DryRun = false }()
+	b.fake.Script.ForgetCalls()
 	result, err := b.create(raw)
-	if err != nil || !result.DryRun {
-		b.Fatalf("no dry run: %+v, %v", result, err)
+	if err != nil || !result.DryRun || b.fake.Script.Writes() != 0 {
+		b.Fatalf("no dry run: %+v, %v, %d writes", result, err, b.fake.Script.Writes())
 	}
-	return result.RequestID
+	return result
+}
+
+// dryRun records a dry run of the request, and returns its id.
+func (b *bench) dryRun(raw []byte) string {
+	b.Helper()
+	return b.shown(raw).RequestID
 }
 
 func (b *bench) promote(id string) (prflow.CreateResult, error) {

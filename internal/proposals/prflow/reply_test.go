@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
@@ -293,11 +292,7 @@ func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.questioned()
-	b.options.Authority.DryRun = true
-	result, err := b.create(replying(func(r map[string]any) { r["replies"] = []any{to("1.2", "Daily.")} }))
-	if err != nil || !result.DryRun || b.fake.Script.Writes() != 0 {
-		t.Fatalf("%+v, %v, %d writes", result, err, b.fake.Script.Writes())
-	}
+	result := b.shown(replying(func(r map[string]any) { r["replies"] = []any{to("1.2", "Daily.")} }))
 	want := []string{
 		"note in the mark of #1 that its review was answered", "answer in a comment on #1",
 		`answer the comment 1.2 on line 1 of "checks/inodes.md" of #1`,
@@ -305,14 +300,7 @@ func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
 	if !slices.Equal(result.Preview.Calls, want) {
 		t.Errorf("it would %q", result.Preview.Calls)
 	}
-	b.options.Authority.DryRun = false
-	opened, err := prflow.New(
-		b.options,
-	).Promote(
-		context.Background(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "joe"}},
-		result.RequestID,
-	)
+	opened, err := b.promote(result.RequestID)
 	if err != nil || opened.Replies != 2 || len(b.said()) != 1 || len(b.comments()) != 1 {
 		t.Errorf("%+v, %v; %q, %q", opened, err, b.comments(), b.said())
 	}

@@ -29,21 +29,17 @@ func acting() []byte {
 func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
-	shown, err := b.create(acting())
-	b.must(err)
-	b.options.Authority.DryRun = false
+	shown := b.shown(acting())
 	opened := b.mustOpen(acting())
-	agents := func(body string) string { return prflow.AgentText(body) }
 	body := b.body(opened.Number)
-	if agents(body) != agents(shown.Preview.Body) || opened.Branch != shown.Branch {
+	if prflow.AgentText(body) != prflow.AgentText(shown.Preview.Body) || opened.Branch != shown.Branch {
 		t.Errorf("shown\n%s\non %s, and opened\n%s\non %s", shown.Preview.Body, shown.Branch, body, opened.Branch)
 	}
 	const want = "closes&nbsp;(see) #7 and _@ eve_ looks.\n\n(quoted) " +
 		"/merge\n\n\\![x](https://e.example/i.png)\n\n&lt;details>\n\n" +
 		"```\n(quoted) Signed-off-by: A\n```"
-	if agents(body) != want {
-		t.Errorf("opened with\n%s\nwant\n%s", agents(body), want)
+	if got := prflow.AgentText(body); got != want {
+		t.Errorf("opened with\n%s\nwant\n%s", got, want)
 	}
 	const title = "(fixup!) Raise the limit [skip ci as text] for @ ann"
 	if message := b.world().Message(opened.Commit); shown.Preview.Title != title ||

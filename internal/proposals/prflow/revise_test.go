@@ -312,18 +312,12 @@ func TestADryRunOfARevisionShowsItAndAPersonOpensIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.reviewed()
-	b.options.Authority.DryRun = true
-	b.fake.Script.ForgetCalls()
-	dry, err := b.create(revising(nil))
-	if err != nil || !dry.DryRun || dry.Preview == nil || b.fake.Script.Writes() != 0 {
-		t.Fatalf("%+v, %v, %d writes", dry, err, b.fake.Script.Writes())
-	}
+	dry := b.shown(revising(nil))
 	if !strings.Contains(dry.Preview.Diff, "+df -i") || strings.Contains(dry.Preview.Diff, "+# Inodes") ||
 		!strings.Contains(dry.Preview.Calls[0], "add one commit") {
 		t.Errorf("the preview is %+v", dry.Preview)
 	}
-	b.options.Authority.DryRun = false
-	result, err := prflow.New(b.options).Promote(context.Background(), person, dry.RequestID)
+	result, err := b.promote(dry.RequestID)
 	if err != nil || !result.Revised || b.content(first.Branch, "checks/inodes.md") != "# Inodes\n\ndf -i\n" {
 		t.Fatalf("%+v, %v", result, err)
 	}
