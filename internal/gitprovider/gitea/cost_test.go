@@ -31,17 +31,13 @@ func TestAProposalCostsSevenRequestsWhateverTheNumberOfItsFiles(t *testing.T) {
 func TestAProposalCostsOneMoreForEachOpenPullRequestThatWasNotSeen(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	for i := range 3 {
-		branch := fmt.Sprintf("claude-ops/check/n%d", i)
-		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
-		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
-	}
+	sc.OpenMany(3, "claude-ops/check", gitprovider.LabelOurs)
 	sc.propose(sc.p, ourBranch)
 	sc.same("requests at first: the label's id is known from the open ones", sc.requests(), 6+3)
 	sc.propose(sc.p, ourBranch+"-again", providertest.Create("checks/x.md", "x"))
 	sc.same("requests later: the one that was opened since is our own", sc.requests(), 6)
 	sc.propose(sc.p, ourBranch+"-more", providertest.Create("checks/y.md", "y"))
-	sc.Push("claude-ops/check/n0", memhost.File{Path: "checks/pushed.md", Content: "p"})
+	sc.Push("claude-ops/check/n000", memhost.File{Path: "checks/pushed.md", Content: "p"})
 	sc.requests()
 	sc.propose(sc.p, ourBranch+"-last", providertest.Create("checks/z.md", "z"))
 	sc.same("requests after a push to one, and one opened by us", sc.requests(), 6+1)
@@ -88,11 +84,7 @@ func TestPullRequestsOfOthersCostAtMostTwentyRequestsAndLessLater(t *testing.T) 
 	t.Parallel()
 	sc := newScene(t)
 	const others = gitprovider.MaxForeign + 5
-	for i := range others {
-		branch := fmt.Sprintf("feature/n%d", i)
-		sc.Push(branch, memhost.File{Path: fmt.Sprintf("src/n%d.md", i), Content: "n"})
-		sc.OpenPR(branch, "A person's")
-	}
+	sc.OpenMany(others, "feature")
 	look := func(wantRequests, wantUnread int) {
 		t.Helper()
 		q := sc.query(nil)
@@ -107,7 +99,7 @@ func TestPullRequestsOfOthersCostAtMostTwentyRequestsAndLessLater(t *testing.T) 
 	look(4+gitprovider.MaxForeign, 5)
 	look(4+5, 0)
 	look(4, 0)
-	sc.Push("feature/n0", memhost.File{Path: "src/more.md", Content: "n"})
+	sc.Push("feature/n000", memhost.File{Path: "src/more.md", Content: "n"})
 	look(4+1, 0)
 }
 
@@ -273,21 +265,6 @@ func (m *memory) RememberPaths(_ context.Context, repo gitprovider.RepoRef, numb
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.paths[fmt.Sprint(repo, number, head)] = paths
-}
-
-func TestPathsAreRememberedAcrossProcesses(t *testing.T) {
-	t.Parallel()
-	shared := &memory{paths: map[string][]string{}}
-	remember := func(o *gitea.Options) { o.Paths = shared }
-	sc := newScene(t, remember)
-	sc.propose(sc.p, ourBranch)
-	_, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
-	sc.must(err)
-	sc.requests()
-	prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
-	sc.must(err)
-	sc.same("requests", sc.requests(), 1)
-	sc.same("paths", prs[0].Paths, []string{"checks/disk.md"})
 }
 
 func TestPathsOfAnotherCommitAreNotRemembered(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -61,6 +62,14 @@ func TestAnAmbiguousOpeningIsNotRepeatedAndCanBeFound(t *testing.T) {
 	if found == nil || found.Number != 1 || again.Number != 1 {
 		t.Errorf("found %+v, again #%d; want #1 both times", found, again.Number)
 	}
+}
+
+// 404 is not among it: GitHub does not know at once what was just made, and is asked again.
+func TestACloseThatFailsIsMadeOnceAndMayBeRepeated(t *testing.T) {
+	forgetest.FailedCloses(t, func(t *testing.T) forgetest.Proposed {
+		s := newScene(t)
+		return forgetest.Proposed{Provider: s.p, Repo: s.Ref(), Pull: s.propose(branch), Faults: s.s.Faults()}
+	}, http.StatusForbidden, http.StatusTooManyRequests)
 }
 
 func TestAnOpeningIsRefusedForGood(t *testing.T) {

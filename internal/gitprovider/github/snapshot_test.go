@@ -32,23 +32,6 @@ func TestContentsArriveByteForByte(t *testing.T) {
 	}
 }
 
-func TestABranchOfAForkIsNotOurs(t *testing.T) {
-	s := newScene(t)
-	s.propose(branch)
-	number := s.s.OpenFromFork(s.Ref(), "mallory", "claude-ops/fix/two", "Looks like ours",
-		memhost.File{Path: "checks/disk.md", Content: "theirs\n"})
-	snapshot := s.look()
-	s.same("open", len(snapshot.Open), 1)
-	s.same("its branch", s.status(number).Branch, "mallory:claude-ops/fix/two")
-	must(t, s.p.Label(t.Context(), s.Ref(), number, []string{gitprovider.LabelOurs}))
-	s.same("open with a label", len(s.look().Open), 1)
-	found, err := s.p.FindByHead(t.Context(), s.Ref(), "claude-ops/fix/two")
-	must(t, err)
-	if found != nil {
-		t.Errorf("found %+v for a branch of a fork", found)
-	}
-}
-
 func TestARenamedRepositoryIsFollowed(t *testing.T) {
 	s := newScene(t)
 	s.configure(func(set *fakegithub.Settings) { set.RenamedFrom = []string{"octo/old-cluster"} })
@@ -100,16 +83,6 @@ func TestManyFilesOfOnePullRequestAreAllSeen(t *testing.T) {
 	s.OpenPR(branch, "Large", gitprovider.LabelOurs)
 	s.same("requests", s.cost(func() { s.same("paths", len(s.list()[0].Paths), 250) }), 4)
 	s.same("requests of the second", s.cost(func() { s.same("paths", len(s.list()[0].Paths), 250) }), 1)
-}
-
-func TestARenameOfSomebodyShowsBothNames(t *testing.T) {
-	s := newScene(t)
-	s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
-	number := s.OpenPR(branch, "Rename", gitprovider.LabelOurs)
-	want := []string{"checks/disk.md", "checks/storage.md"}
-	s.same("paths in the list", s.list()[0].Paths, want)
-	s.same("paths in the snapshot", s.look().Open[0].Paths, want)
-	s.same("paths in the status", s.status(number).Paths, want)
 }
 
 func TestAPullRequestJustOpenedKnowsItsPaths(t *testing.T) {

@@ -177,8 +177,11 @@ func pathsNow(t *testing.T, h Harness) {
 
 func pathsRename(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.Propose("claude-ops/check/rename", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
-	s.Same("paths", s.List()[0].Paths, []string{"checks/disk.md", "checks/storage.md"})
+	pr := s.Propose("claude-ops/check/rename", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
+	want := []string{"checks/disk.md", "checks/storage.md"}
+	s.Same("paths", s.List()[0].Paths, want)
+	s.Same("paths in the snapshot", s.Look().Open[0].Paths, want)
+	s.Same("paths in the status", s.Status(pr.Number).Paths, want)
 }
 
 func pathsMergeBase(t *testing.T, h Harness) {
