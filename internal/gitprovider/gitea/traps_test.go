@@ -126,7 +126,7 @@ func TestCreationsThatOverlookEachOtherEndWithTheOlder(t *testing.T) {
 	pr, err := sc.provider().OpenPullRequest(t.Context(), sc.spec(ourBranch))
 	sc.must(err)
 	sc.same("number", pr.Number, first.Number)
-	status := sc.status(first.Number+1)
+	status := sc.status(first.Number + 1)
 	sc.same("state of the one too many", status.State, gitprovider.StateClosed)
 }
 

@@ -18,7 +18,7 @@ func reviseTests() map[string]func(*testing.T, Harness) {
 		"keeps the executable bit":                           reviseExecutable,
 		"adds nothing to a branch that has moved":            reviseMoved,
 		"adds nothing to a branch that is gone":              reviseGone,
-		"adds nothing that does not fit the branch":          reviseMisfit,
+		"adds nothing that does not fit the branch or base":  reviseMisfit,
 		"adds to no other branch than the one that was read": reviseOther,
 		"of one state of a branch has one winner":            reviseRace,
 		"shows a branch that was brought up to date":         reviseUpdated,
@@ -197,14 +197,17 @@ func reviseMisfit(t *testing.T, h Harness) {
 		change gitprovider.FileChange
 		code   fault.Code
 	}{
-		"a file that the branch has":     {Create("checks/inodes.md", "j\n"), fault.Conflict},
+		"a file that the branch has":     {Create("checks/memory.md", "j\n"), fault.Conflict},
 		"a file that it lacks":           {Update("checks/none.md", "j\n"), fault.Conflict},
-		"the content that it has":        {Update("checks/inodes.md", "i\n"), fault.NoChange},
+		"the content that it has":        {Update("checks/memory.md", "# Memory\n"), fault.NoChange},
 		"a removal of what is not there": {Delete("checks/none.md"), fault.Conflict},
 	} {
-		_, err := s.reviser().Append(s.ctx, s.more(pr.Branch, test.change))
-		if got := fault.CodeOf(err); got != test.code {
-			t.Errorf("%s: %s (%v), want %s", what, got, err, test.code)
+		_, appended := s.reviser().Append(s.ctx, s.more(pr.Branch, test.change))
+		_, committed := s.p.Commit(s.ctx, s.Request("claude-ops/check/misfit", test.change))
+		for _, err := range []error{appended, committed} {
+			if got := fault.CodeOf(err); got != test.code {
+				t.Errorf("%s: %s (%v), want %s", what, got, err, test.code)
+			}
 		}
 	}
 	s.Same("branches", s.Branches(), before)
