@@ -245,9 +245,7 @@ func TestHooksNeverRun(t *testing.T) {
 	w := home(t, bare())
 	program, mark := w.trap("hook")
 	for _, folder := range []string{"hooks", "other-hooks"} {
-		if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		w.must(os.MkdirAll(filepath.Join(w.dir, folder), 0o755))
 		for _, name := range []string{
 			"pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "reference-transaction", "update", "pre-receive",
 			"post-receive", "post-update", "pre-merge-commit", "post-merge", "post-index-change", "fsmonitor-watchman",

@@ -426,9 +426,7 @@ func TestARootWhoseIdentityCannotBeReadServesNothing(t *testing.T) {
 			t.Parallel()
 			w := home(t, bare())
 			file := filepath.Join(w.root, local.RootFile)
-			if err := place(file); err != nil {
-				t.Fatal(err)
-			}
+			w.must(place(file))
 			if err := w.looks(w.provider(local.Options{TempDir: t.TempDir()})); fault.CodeOf(err) != fault.ProviderDisabled {
 				t.Errorf("got %v", err)
 			}
@@ -442,13 +440,9 @@ func TestARootWhoseIdentityCannotBeReadServesNothing(t *testing.T) {
 func TestARootThatIsExchangedWhileAProcessRunsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	if err := w.looks(w.p); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.looks(w.p))
 	file := filepath.Join(w.root, local.RootFile)
-	if err := os.WriteFile(file, []byte("another0another0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.must(os.WriteFile(file, []byte("another0another0\n"), 0o600))
 	if err := w.looks(w.p); fault.CodeOf(err) != fault.ProviderDisabled {
 		t.Errorf("got %v", err)
 	}

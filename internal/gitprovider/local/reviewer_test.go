@@ -191,9 +191,7 @@ func TestCommentsOnLinesComeBackWithPathAndLine(t *testing.T) {
 	before.Before = true
 	n := local.Note{Who: "ann", Head: head,
 		Comments: []gitprovider.LineComment{on("checks/disk.md", 2, "Say which disk."), before}}
-	if err := w.review.RequestChanges(t.Context(), w.Ref(), number, n); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.review.RequestChanges(t.Context(), w.Ref(), number, n))
 	status, err := w.p.Status(t.Context(), w.Ref(), number)
 	if err != nil || len(status.Reviews) != 1 || len(status.Reviews[0].Comments) != 2 {
 		t.Fatalf("%+v, %v", status.Reviews, err)
