@@ -272,8 +272,39 @@ func TestContentGate(t *testing.T) {
 	})
 }
 
+// Repositories, branches and hosts that are not there are tried in TestThePageOfAttacksIsWhatWasTried.
 func TestRepositoryGate(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(b *bench)
+		change  func(map[string]any)
+		code    fault.Code
+		says    string
+	}{
+		"an empty repository": {func(b *bench) { b.fake.AddRepo("joe", "empty", nil) }, with("repo_name", "empty"),
+			fault.NotFound, ""},
+		"a base branch that the policy does not allow": {func(b *bench) { b.world().Push("release") },
+			with("base_branch", "release"), fault.RepoNotAllowed, "repo_not_allowed:base_branches"},
+		"a repository that the host knows by a name that is not on the list": {func(b *bench) {
+			b.options.Authority.Policy = mustPolicy(b.T, "repositories: [\"joe/infra\"]")
+			b.through(renaming{b.fake})
+		}, nil, fault.RepoNotAllowed, ""},
+		"an archived repository": {func(b *bench) { b.fake.People.Alter(infra, true, false, "main") }, nil,
+			fault.RepoNotAllowed, "repo_not_allowed:archived"},
+		"a fork": {func(b *bench) { b.fake.People.Alter(infra, false, true, "main") }, nil,
+			fault.RepoNotAllowed, "repo_not_allowed:allow_forks"},
+		"a provider that is disabled": {func(*bench) {}, with("clone_url", "https://gitea.example.org/joe/infra"),
+			fault.ProviderDisabled, "GITEA_TOKEN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			c.prepare(b)
+			e, _ := b.mustRefuse(createRequest(c.change), c.code)
+			if says := violationsOf(e) + " " + e.Message; !strings.Contains(says, c.says) {
+				t.Errorf("%q, want %q", says, c.says)
+			}
+		})
+	}
 	t.Run("a repository that is not on the list is not even contacted", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
@@ -282,29 +313,11 @@ func TestRepositoryGate(t *testing.T) {
 			t.Errorf("calls %v", calls)
 		}
 	})
-	t.Run("a missing repository", func(t *testing.T) {
-		newBench(t).mustRefuse(createRequest(with("repo_name", "absent")), fault.NotFound)
-	})
-	t.Run("an empty repository", func(t *testing.T) {
-		b := newBench(t)
-		b.fake.AddRepo("joe", "empty", nil)
-		b.mustRefuse(createRequest(with("repo_name", "empty")), fault.NotFound)
-	})
-	t.Run("a missing base branch", func(t *testing.T) {
-		newBench(t).mustRefuse(createRequest(with("base_branch", "absent")), fault.NotFound)
-	})
-	t.Run("a base branch that the policy does not allow", func(t *testing.T) {
+	t.Run("what the policy allows", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("release")
-		e, _ := b.mustRefuse(createRequest(with("base_branch", "release")), fault.RepoNotAllowed)
-		if violationsOf(e) != "repo_not_allowed:base_branches" {
-			t.Errorf("violations %s", violationsOf(e))
-		}
-	})
-	t.Run("a base branch that the policy allows", func(t *testing.T) {
-		b := newBench(t)
-		b.world().Push("release")
-		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"rel*\"]")
+		b.fake.People.Alter(infra, false, true, "main")
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"rel*\"]\nallow_forks: true")
 		b.mustOpen(createRequest(with("base_branch", "release")))
 	})
 	t.Run("a branch of another proposal as the base", func(t *testing.T) {
@@ -312,44 +325,9 @@ func TestRepositoryGate(t *testing.T) {
 		first := b.mustOpen(createRequest(nil))
 		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"**\"]")
 		b.mustRefuse(createRequest(func(r map[string]any) {
-			r["base_branch"], r["title"] = first.Branch, "Stack one on top"
-			r["files"] = []any{file("checks/second.md", "create", "x")}
+			titled("Stack one on top", file("checks/second.md", "create", "x"))(r)
+			r["base_branch"] = first.Branch
 		}), fault.RepoNotAllowed)
-	})
-	t.Run("a repository that the host knows by a name that is not on the list", func(t *testing.T) {
-		b := newBench(t)
-		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
-		b.through(renaming{b.fake})
-		b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
-	})
-	t.Run("an archived repository", func(t *testing.T) {
-		b := newBench(t)
-		b.fake.People.Alter(infra, true, false, "main")
-		e, _ := b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
-		if violationsOf(e) != "repo_not_allowed:archived" {
-			t.Errorf("violations %s", violationsOf(e))
-		}
-	})
-	t.Run("a fork", func(t *testing.T) {
-		b := newBench(t)
-		b.fake.People.Alter(infra, false, true, "main")
-		e, _ := b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
-		if violationsOf(e) != "repo_not_allowed:allow_forks" {
-			t.Errorf("violations %s", violationsOf(e))
-		}
-		b.options.Authority.Policy = mustPolicy(t, "allow_forks: true")
-		b.mustOpen(createRequest(nil))
-	})
-	t.Run("a host that no provider has", func(t *testing.T) {
-		newBench(t).mustRefuse(createRequest(with("clone_url", "https://elsewhere.example/joe/infra")),
-			fault.ProviderUnresolved)
-	})
-	t.Run("a provider that is disabled", func(t *testing.T) {
-		e, _ := newBench(t).mustRefuse(createRequest(with("clone_url", "https://gitea.example.org/joe/infra")),
-			fault.ProviderDisabled)
-		if !strings.Contains(e.Message, "GITEA_TOKEN") {
-			t.Errorf("%v does not name the variable", e)
-		}
 	})
 }
 

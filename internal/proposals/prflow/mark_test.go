@@ -165,8 +165,7 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
 	b.mustOpen(createRequest(nil))
-	other := createRequest(titled("Other", file("checks/o.md", "create",
-		"x")))
+	other := createRequest(titled("Other", file("checks/o.md", "create", "x")))
 	b.mustRefuse(other, fault.LimitReached)
 	b.options.Authority.Tier = 3
 	b.mustOpen(other)

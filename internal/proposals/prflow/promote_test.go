@@ -218,22 +218,45 @@ func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func(
 	return err
 }
 
+// createAs proposes as a caller whose credential may be revoked.
+func (b *bench) createAs(r *revocable, raw []byte) func() (prflow.CreateResult, error) {
+	return func() (prflow.CreateResult, error) {
+		return prflow.New(b.options).Create(b.Context(), r.caller(), raw)
+	}
+}
+
 func TestWhoIsNotLetInAnyMoreWritesNothing(t *testing.T) {
 	t.Parallel()
-	for name, when := range map[string]func(*bench, *revocable){
-		"while the gates run": (*bench).whileGatesRun,
-		"while it waits for its files": func(b *bench, r *revocable) {
+	for name, prepare := range map[string]func(*bench, *revocable) func() (prflow.CreateResult, error){
+		"while the gates run": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			b.whileGatesRun(r)
+			return b.createAs(r, createRequest(nil))
+		},
+		"while it waits for its files": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
 			b.options.Step = func(step string) { r.revoked.Store(step == "reserved") }
+			return b.createAs(r, createRequest(nil))
+		},
+		"with the very same change, which would be labelled": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			b.mustOpen(createRequest(nil))
+			b.whileGatesRun(r)
+			return b.createAs(r, createRequest(nil))
+		},
+		"with a revision": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			b.reviewed()
+			b.whileGatesRun(r)
+			return b.createAs(r, revising(nil))
+		},
+		"with a dry run that a person opens": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			id := b.dryRun(createRequest(nil))
+			b.whileGatesRun(r)
+			return func() (prflow.CreateResult, error) { return prflow.New(b.options).Promote(b.Context(), r.caller(), id) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, r := newBench(t), &revocable{}
-			when(b, r)
-			b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
-				return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
-			})
+			b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, prepare(b, r))
 			b.options.Step = nil
-			b.mustOpen(createRequest(nil)) // somebody else may, at once
+			b.mustOpen(nth("other")) // somebody else may, at once
 		})
 	}
 }
@@ -242,47 +265,19 @@ func TestACreationWhoseCallerNobodyKnowsAnythingOfWritesNothing(t *testing.T) {
 	t.Parallel()
 	b, r := newBench(t), &revocable{err: errors.New("the records are away")}
 	b.whileGatesRun(r)
-	b.mustNotWrite(fault.Internal, record.OutcomeFailed, func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
-	})
+	b.mustNotWrite(fault.Internal, record.OutcomeFailed, b.createAs(r, createRequest(nil)))
 }
 
-func TestWhoIsNotLetInAnyMoreCompletesNoPullRequestAndRecordsNoDryRun(t *testing.T) {
+func TestWhoIsNotLetInAnyMoreRecordsNoDryRun(t *testing.T) {
 	t.Parallel()
 	b, r := newBench(t), &revocable{}
 	b.whileGatesRun(r)
 	b.options.Authority.DryRun = true
-	create := func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
-	}
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, create)
+	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, b.createAs(r, createRequest(nil)))
 	if waiting, err := b.store.History.WaitingDryRuns(t.Context(), b.clock.Now().AddDate(0, 0, -1)); err != nil ||
 		len(waiting) != 0 {
 		t.Errorf("a person may open %+v, %v", waiting, err)
 	}
-	b.options.Authority.DryRun = false
-	b.mustOpen(createRequest(nil))
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, create) // the very same change: it would be labelled
-}
-
-func TestAPersonWhoIsNotLetInAnyMoreOpensNoDryRun(t *testing.T) {
-	t.Parallel()
-	b, r := newBench(t), &revocable{}
-	id := b.dryRun(createRequest(nil))
-	b.whileGatesRun(r)
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Promote(t.Context(), r.caller(), id)
-	})
-}
-
-func TestWhoIsNotLetInAnyMoreRevisesNothing(t *testing.T) {
-	t.Parallel()
-	b, r := newBench(t), &revocable{}
-	pr := b.reviewed()
-	b.whileGatesRun(r)
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), revising(with("revises", pr.Number)))
-	})
 }
 
 // What an earlier creation has written, whose place this one has taken, is found and settled by the next process.
@@ -297,7 +292,7 @@ func TestACreationThatMayNotGoOnLeavesWhatItTookOverToBeSettled(t *testing.T) {
 	}
 	b.options.Step = func(step string) { r.revoked.Store(step == "reserved") }
 	b.fake.Script.ForgetCalls()
-	_, err := prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
+	_, err := b.createAs(r, createRequest(nil))()
 	if fault.CodeOf(err) != fault.Unauthenticated || b.fake.Script.Writes() != 0 {
 		t.Fatalf("got %v after %v", err, b.fake.Script.Calls())
 	}

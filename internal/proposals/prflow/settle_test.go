@@ -287,6 +287,11 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 		name string
 		meet func(b *bench)
 	}{
+		{"somebody pushes at the last moment", func(b *bench) {
+			b.fake.Script.Before(forgetest.MethodDeleteBranch, func() {
+				b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"})
+			})
+		}},
 		{"a pull request is open", func(b *bench) { b.world().OpenPR(plainBranch, "Somebody's") }},
 		{"a person has closed its pull request",
 			func(b *bench) { b.world().Close(b.world().OpenPR(plainBranch, "Somebody's")) }},
@@ -320,18 +325,6 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 		b := newLateBench(t)
 		b.leaveABranch()
 		b.clock.advance(2 * time.Hour)
-		if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 0 || b.tip(plainBranch) == "" {
-			t.Errorf("swept %+v", swept)
-		}
-	})
-	t.Run("somebody pushes at the last moment", func(t *testing.T) {
-		b := newLateBench(t)
-		b.leaveABranch()
-		b.loseState()
-		b.clock.advance(2 * time.Hour)
-		b.fake.Script.Before(forgetest.MethodDeleteBranch, func() {
-			b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"})
-		})
 		if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 0 || b.tip(plainBranch) == "" {
 			t.Errorf("swept %+v", swept)
 		}
