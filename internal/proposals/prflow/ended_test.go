@@ -117,13 +117,9 @@ func TestWhatADeadProcessAddedToAPullRequestThatHadEndedIsSettledAsNotMade(t *te
 			failure := fault.New(fault.UpstreamError, "no answer")
 			b.fake.Script.FailAfter(forgetest.MethodAppend)
 			b.fake.Script.FailBefore(forgetest.MethodBranchTip, failure)
-			if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.UpstreamError {
-				t.Fatal(err)
-			}
+			b.mustFail(revising(nil), fault.UpstreamError)
 			b.clock.advance(time.Hour)
-			if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			b.resume()
 			if row := b.attempts()[0]; row.Outcome != c.outcome || row.Action != record.ActionSettle {
 				t.Errorf("the audit has %+v", row)
 			}
@@ -174,9 +170,7 @@ func TestARecordedCommitThatIsGoneIsSettledAsNotMade(t *testing.T) {
 			b := newBench(t)
 			first := b.reviewed()
 			b.fake.Script.FailBefore(forgetest.MethodComment, fault.New(fault.UpstreamError, "no answer"))
-			if _, err := b.create(revising(nil)); err != nil {
-				t.Fatal(err)
-			}
+			b.mustRevise(revising(nil))
 			if c.remove {
 				b.fake.People.PointBranch(infra, plainBranch, first.Commit)
 			}

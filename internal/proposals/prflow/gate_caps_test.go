@@ -147,9 +147,8 @@ func TestCapsGate(t *testing.T) {
 	t.Run("a dry run is refused as well, and counts what is being made", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy, b.options.Authority.DryRun = mustPolicy(t, "caps: {open_prs: 1}"), true
-		if _, err := b.create(nth("one")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.create(nth("one"))
+		b.must(err)
 		b.hold("other", "checks/other.md")
 		e, row := b.mustRefuse(nth("one"), fault.LimitReached)
 		if !strings.Contains(e.Message, "1 of them are being made") || capsVerdict(row) != record.Deny {
@@ -200,9 +199,7 @@ func TestWhatFailedGivesItsPlaceBack(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
 	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.RateLimited, "slow down"))
-	if _, err := b.create(nth("one")); fault.CodeOf(err) != fault.RateLimited {
-		t.Fatal(err)
-	}
+	b.mustFail(nth("one"), fault.RateLimited)
 	b.mustOpen(nth("two"))
 }
 

@@ -165,6 +165,21 @@ func (b *bench) mustOpen(raw []byte) prflow.CreateResult {
 	return result
 }
 
+// mustFail creates and fails the test unless the error has the code.
+func (b *bench) mustFail(raw []byte, code fault.Code) {
+	b.Helper()
+	if result, err := b.create(raw); fault.CodeOf(err) != code {
+		b.Fatalf("got %+v, %v, want %s", result, err, code)
+	}
+}
+
+// resume settles what was left, as a server does when it starts.
+func (b *bench) resume() {
+	b.Helper()
+	_, err := prflow.New(b.options).Resume(b.Context())
+	b.must(err)
+}
+
 // mustRefuse creates and fails the test unless it is refused with the code, without a write and with one audit row that
 // says the same. It returns the refusal and the row.
 func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.Attempt) {

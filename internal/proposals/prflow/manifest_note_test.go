@@ -1,7 +1,6 @@
 package prflow_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -144,9 +143,7 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 	b.options.Ledger, b.options.History = b.store.Ledger, b.store.History
 	judgedBy := b.options.Authority.Policy.Hash()
 	b.options.Authority.Policy.Limits.Caps.OpenPRs++
-	if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	b.resume()
 	row := b.attempts()[0]
 	if row.Action != record.ActionSettle || len(row.Verdicts) != 1 ||
 		!strings.Contains(row.Verdicts[0].Warnings[0], "provider `evil`") {

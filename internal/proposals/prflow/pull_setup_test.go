@@ -141,9 +141,7 @@ func TestASecondPullRequestThatMayBeOpenIsSettledByTheIdenticalCall(t *testing.T
 					code != "" && fault.From(err).Existing.Number != 1 {
 					t.Errorf("%+v, %v", result, err)
 				}
-				if _, err := prflow.New(b.options).Resume(t.Context()); err != nil {
-					t.Error(err)
-				}
+				b.resume()
 				b.wantOne()
 			})
 		}
@@ -167,9 +165,7 @@ func TestAPullRequestThatWasNoSecondOneStaysOpenWhenThatIsSettled(t *testing.T) 
 			b.fake.Script.FailBefore(forgetest.MethodOpenOurs, noAnswer())
 			result := b.mustOpen(createRequest(nil))
 			row.meet(b)
-			if _, err := prflow.New(b.options).Resume(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			b.resume()
 			p, err := b.store.History.Proposal(t.Context(), result.RequestID)
 			if err != nil || p.State != record.StateOpened || p.PRNumber != result.Number ||
 				!slices.Contains(b.open(), result.Number) {
@@ -262,9 +258,7 @@ func TestABranchOfTheSameNameDoesNotMakeAnotherChangeTheSame(t *testing.T) {
 	t.Parallel()
 	b := newLateBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.Timeout, "the host did not answer in time"))
-	if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.Timeout {
-		t.Fatal(err)
-	}
+	b.mustFail(createRequest(nil), fault.Timeout)
 	b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Something else\n"})
 	number := b.world().OpenPR(plainBranch, "Of another installation")
 	e, _ := b.mustRefuse(createRequest(nil), fault.DuplicatePR)

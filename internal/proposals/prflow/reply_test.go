@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
@@ -85,9 +84,7 @@ func TestRepliesArePostedWithTheCommitOfARevision(t *testing.T) {
 	if row.Outcome != record.OutcomeRevised || row.Message != "3 of 3 replies posted" {
 		t.Errorf("the audit has %+v", row)
 	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustWait()
 	b.fake.Script.ForgetCalls()
 	again, err := b.create(call)
 	if err != nil || !again.Reused || again.Replies != 3 || b.fake.Script.Writes() != 0 {
@@ -124,9 +121,7 @@ func TestAQuestionIsAnsweredWithoutACommit(t *testing.T) {
 		row.Title != before.Title {
 		t.Errorf("the audit has %+v", row)
 	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustWait()
 	b.fake.Script.ForgetCalls()
 	again, err := b.create(call)
 	if err != nil || !again.Reused || again.Replies != 2 || b.fake.Script.Writes() != 0 {
@@ -182,9 +177,7 @@ func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
 	if err != nil || result.Replies != 1 {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if got := b.status().Revise; got != "yes: revises 1" {
-		t.Errorf("one of two is answered: %q", got)
-	}
+	b.mustAsk()
 	if _, err := b.create(replying(func(r map[string]any) {
 		delete(r, "reply")
 		r["replies"] = []any{to("1.1", "Because."), to("1.2", "Daily.")}
@@ -199,9 +192,7 @@ func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
 	if result, err := b.create(replying(nil)); err != nil || result.Replies != 1 {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("all is answered: %q", got)
-	}
+	b.mustWait()
 }
 
 func TestRepliesThatMayNotBePostedAreRefusedAsAWhole(t *testing.T) {
@@ -349,18 +340,14 @@ func TestRepliesArePostedOnceWhateverFails(t *testing.T) {
 					if err != nil || again.Number != 1 {
 						t.Fatalf("%+v, %v", again, err)
 					}
-					if _, err := prflow.New(b.options).Resume(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					b.resume()
 					all := strings.Join(append(b.comments(), b.said()...), "\n")
 					for _, text := range []string{"It counts files.", "Because.", "Daily."} {
 						if n := strings.Count(all, text); n != 1 {
 							t.Errorf("%q was posted %d times:\n%s", text, n, all)
 						}
 					}
-					if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-						t.Errorf("status says %q", got)
-					}
+					b.mustWait()
 					b.mustVerify()
 				})
 			}

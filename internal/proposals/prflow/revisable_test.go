@@ -32,9 +32,7 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 	b := newBench(t)
 	b.onlyReviewed()
 	first := b.mustOpen(createRequest(nil))
-	if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.DuplicatePR {
-		t.Fatalf("before: %v", err)
-	}
+	b.mustFail(revising(nil), fault.DuplicatePR)
 	b.fail()
 	status := b.status()
 	if status.Revise != "yes: revises 1" || status.Checks.Details != nil {
@@ -56,14 +54,10 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 		t.Errorf("the comments are %q", said)
 	}
 	more := revising(files(file("checks/inodes.md", "update", "# Inodes, once more\n")))
-	if _, err := b.create(more); fault.CodeOf(err) != fault.DuplicatePR {
-		t.Errorf("the answer does not name the new head: %v", err)
-	}
+	b.mustFail(more, fault.DuplicatePR)
 	b.fail()
 	b.world().Review(first.Number, "ann", gitprovider.ReviewApproved, "")
-	if _, err := b.create(more); fault.CodeOf(err) != fault.Conflict {
-		t.Errorf("approved: %v", err)
-	}
+	b.mustFail(more, fault.Conflict)
 }
 
 func TestFailingChecksAskForNothingWhereThePolicySaysSo(t *testing.T) {
@@ -232,6 +226,22 @@ func (b *bench) status() prflow.StatusResult {
 	return s
 }
 
+// mustAsk demands that #1 may be revised.
+func (b *bench) mustAsk() {
+	b.Helper()
+	if got := b.status().Revise; got != "yes: revises 1" {
+		b.Errorf("status says %q", got)
+	}
+}
+
+// mustWait demands that #1 waits for people.
+func (b *bench) mustWait() {
+	b.Helper()
+	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
+		b.Errorf("status says %q", got)
+	}
+}
+
 // Words said while a revision is on its way are not answered by it, whatever their times are.
 func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 	t.Parallel()
@@ -264,20 +274,12 @@ func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 				b.clock.advance(time.Minute)
 				b.fake.Script.Before(forgetest.MethodAppend, func() { say(b) })
 				spoil(b)
-				if _, err := b.create(revising(nil)); err != nil {
-					t.Fatal(err)
-				}
-				if got := b.status().Revise; got != "yes: revises 1" {
-					t.Errorf("status says %q", got)
-				}
+				b.mustRevise(revising(nil))
+				b.mustAsk()
 				next := revising(files(edited("checks/inodes.md", "df -i\n", "df -i, daily\n")))
 				b.clock.advance(time.Minute)
-				if _, err := b.create(next); err != nil {
-					t.Errorf("the next revision: %v", err)
-				}
-				if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-					t.Errorf("after the next revision status says %q", got)
-				}
+				b.mustRevise(next)
+				b.mustWait()
 			})
 		}
 	}
@@ -291,19 +293,13 @@ func TestAMarkNamesAsManyRemarksAsFitAndTheTimeOfTheOthers(t *testing.T) {
 		b.clock.advance(time.Second)
 		b.crowd().Comment(1, "ann", "Say how.")
 	}
-	if _, err := b.create(revising(nil)); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustRevise(revising(nil))
+	b.mustWait()
 	if n := len(b.pull(1).Body); n > 4096 {
 		t.Errorf("the body has %d bytes", n)
 	}
 	b.crowd().Comment(1, "ann", "Once more.")
-	if got := b.status().Revise; got != "yes: revises 1" {
-		t.Errorf("status says %q", got)
-	}
+	b.mustAsk()
 }
 
 func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
@@ -400,7 +396,5 @@ func TestAConversationThatWasSettledAsksForNothing(t *testing.T) {
 	b.crowd().ReviewLines(1, "ann", gitprovider.ReviewCommented, "", gitprovider.LineComment{
 		Path: "checks/inodes.md", Line: 1, Body: "Why?", Resolved: true,
 	})
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustWait()
 }

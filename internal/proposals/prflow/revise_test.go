@@ -206,9 +206,7 @@ func TestOneAnswerAboutAPullRequestThatGoesElsewhere(t *testing.T) {
 		t.Errorf("the identical call: %s", e.Next)
 	}
 	b.options.Authority.Policy.Targets.BaseBranches = []string{"main", "release"}
-	if got := b.status().Revise; got != "yes: revises 1" {
-		t.Errorf("where the policy lets it, status says %q", got)
-	}
+	b.mustAsk()
 }
 
 func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
@@ -347,17 +345,13 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 	b := newBench(t)
 	b.onlyReviewed()
 	b.mustOpen(createRequest(nil))
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustWait()
 	other := createRequest(files(file("checks/inodes.md", "create", "# Other\n")))
 	if e, _ := b.mustRefuse(other, fault.DuplicatePR); strings.Contains(e.Next, "revises") {
 		t.Errorf("the refusal says %q", e.Next)
 	}
 	b.ask(1, "Say how.")
-	if got := b.status().Revise; got != "yes: revises 1" {
-		t.Errorf("status says %q", got)
-	}
+	b.mustAsk()
 	e, _ := b.mustRefuse(other, fault.DuplicatePR)
 	if !strings.Contains(e.Next, "revises: 1") || e.Existing.LastReview == nil ||
 		e.Existing.LastReview.Text != "Say how." {
@@ -413,9 +407,7 @@ func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
 					t.Fatalf("again: %+v, %v", again, err)
 				}
 				b.clock.advance(time.Hour)
-				if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				b.resume()
 				b.assertRevisedOnce(first.Branch, head)
 			})
 		}

@@ -208,9 +208,7 @@ func TestAProposalWaitsForNothingThatWasLeftInAnotherRepository(t *testing.T) {
 	b.leaveABranch()
 	b.fake.Script.ForgetCalls()
 	began := b.clock.Now()
-	if _, err := b.create(createRequest(with("repo_name", "absent"))); fault.CodeOf(err) != fault.NotFound {
-		t.Errorf("got %v", err)
-	}
+	b.mustFail(createRequest(with("repo_name", "absent")), fault.NotFound)
 	if n := b.fake.Script.Count(forgetest.MethodFindByHead); n != 0 || b.clock.Now().Sub(began) != 0 {
 		t.Errorf("%d looks, %s passed; calls %v", n, b.clock.Now().Sub(began), b.fake.Script.Calls())
 	}

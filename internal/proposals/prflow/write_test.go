@@ -78,9 +78,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 				forgetest.MethodCommit: forgetest.MethodBranchTip, forgetest.MethodOpenPullRequest: forgetest.MethodFindByHead,
 			}[method]
 			b.fake.Script.FailBefore(look, down())
-			if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.UpstreamError {
-				t.Fatalf("got %v", err)
-			}
+			b.mustFail(createRequest(nil), fault.UpstreamError)
 			result, err := b.create(createRequest(nil))
 			if err != nil || result.Number == 0 || len(b.open()) != 1 {
 				t.Fatalf("the retry gave %+v, %v; open %v", result, err, b.open())
@@ -95,9 +93,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 		b := newBench(t)
 		b.fake.Script.Before(forgetest.MethodCommit, func() { b.fake.People.PointBranch(infra, plainBranch, b.tip("main")) })
 		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
-		if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.UpstreamError {
-			t.Fatalf("got %v", err)
-		}
+		b.mustFail(createRequest(nil), fault.UpstreamError)
 		b.mustOpen(createRequest(nil))
 		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
 			t.Errorf("branches %v", b.world().Branches())
@@ -120,9 +116,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 		b := newBench(t)
 		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
 		b.fake.Script.FailBefore(forgetest.MethodDeleteBranch, down())
-		if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.NotFound {
-			t.Fatalf("got %v", err)
-		}
+		b.mustFail(createRequest(nil), fault.NotFound)
 		if b.tip(plainBranch) == "" {
 			t.Fatal("this test needs the branch to be left")
 		}
@@ -415,9 +409,7 @@ func TestABranchThatWasInTheWayAndVanishedIsTriedOnceMore(t *testing.T) {
 	b = newBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodCommit, taken)
 	b.fake.Script.FailBefore(forgetest.MethodCommit, taken)
-	if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.Conflict {
-		t.Errorf("a conflict that stays: %v", err)
-	}
+	b.mustFail(createRequest(nil), fault.Conflict)
 }
 
 // It may also withdraw the branch after we have seen it and before we read what it holds.
