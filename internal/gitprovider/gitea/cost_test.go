@@ -117,67 +117,40 @@ func TestAPullRequestOfOthersThatCannotBeReadIsCounted(t *testing.T) {
 	sc.same("not looked at", snap.ForeignUnread, 1)
 }
 
+// errOf is the error of a call whose answer does not matter.
+func errOf[T any](_ T, err error) error { return err }
+
 func TestWhatTheMethodsCost(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		do   func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error
-		want int
-	}{
-		"Label": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			return sc.p.Label(ctx, sc.Ref(), pr.Number, []string{gitprovider.LabelOurs, "automated"})
-		}, 1},
-		"FindByHead": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.FindByHead(ctx, sc.Ref(), pr.Branch)
-			return err
-		}, 1},
-		"BranchTip": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.BranchTip(ctx, sc.Ref(), pr.Branch)
-			return err
-		}, 1},
-		"BranchTip of none": {func(sc *scene, ctx context.Context, _ gitprovider.PullRequest) error {
-			_, err := sc.p.BranchTip(ctx, sc.Ref(), "claude-ops/none")
-			return err
-		}, 2},
-		"DeleteBranch": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			return sc.p.DeleteBranch(ctx, sc.Ref(), pr.Branch, pr.HeadCommit)
-		}, 2},
-		"ListOpen": {func(sc *scene, ctx context.Context, _ gitprovider.PullRequest) error {
-			_, err := sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs)
-			return err
-		}, 1},
-		"Details": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.Details(ctx, sc.Ref(), pr.Number)
-			return err
-		}, 2},
-		"Remarks": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.Remarks(ctx, sc.Ref(), pr.Number)
-			return err
-		}, 3},
-		"Status": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.Status(ctx, sc.Ref(), pr.Number)
-			return err
-		}, 3},
-		"OpenPullRequest again": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.OpenPullRequest(ctx, sc.spec(pr.Branch))
-			return err
-		}, 2},
-		"Snapshot with two branch names of one stem": {func(sc *scene, ctx context.Context,
-			pr gitprovider.PullRequest) error {
-			q := sc.query(nil)
-			q.Branches = []string{pr.Branch, pr.Branch + "-abc"}
-			_, err := sc.p.Snapshot(ctx, q)
-			return err
-		}, 5},
+	for name, want := range map[string]int{
+		"Label": 1, "FindByHead": 1, "BranchTip": 1, "BranchTip of none": 2, "DeleteBranch": 2, "ListOpen": 1, "Details": 2,
+		"Remarks": 3, "Status": 3, "OpenPullRequest again": 2, "Snapshot with two branch names of one stem": 5,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sc := newScene(t)
+			sc, ctx := newScene(t), t.Context()
 			pr := sc.propose(sc.p, ourBranch)
-			_, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs) // its files are known by now
-			sc.must(err)
+			sc.must(errOf(sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs))) // its files are known by now
+			q := sc.query(nil)
+			q.Branches = []string{pr.Branch, pr.Branch + "-abc"}
+			calls := map[string]func() error{
+				"Label": func() error {
+					return sc.p.Label(ctx, sc.Ref(), pr.Number, []string{gitprovider.LabelOurs, "automated"})
+				},
+				"FindByHead":            func() error { return errOf(sc.p.FindByHead(ctx, sc.Ref(), pr.Branch)) },
+				"BranchTip":             func() error { return errOf(sc.p.BranchTip(ctx, sc.Ref(), pr.Branch)) },
+				"BranchTip of none":     func() error { return errOf(sc.p.BranchTip(ctx, sc.Ref(), "claude-ops/none")) },
+				"DeleteBranch":          func() error { return sc.p.DeleteBranch(ctx, sc.Ref(), pr.Branch, pr.HeadCommit) },
+				"ListOpen":              func() error { return errOf(sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs)) },
+				"Details":               func() error { return errOf(sc.p.Details(ctx, sc.Ref(), pr.Number)) },
+				"Remarks":               func() error { return errOf(sc.p.Remarks(ctx, sc.Ref(), pr.Number)) },
+				"Status":                func() error { return errOf(sc.p.Status(ctx, sc.Ref(), pr.Number)) },
+				"OpenPullRequest again": func() error { return errOf(sc.p.OpenPullRequest(ctx, sc.spec(pr.Branch))) },
+				"Snapshot with two branch names of one stem": func() error { return errOf(sc.p.Snapshot(ctx, q)) },
+			}
 			sc.requests()
-			sc.must(tc.do(sc, t.Context(), pr))
-			sc.same("requests", sc.requests(), tc.want)
+			sc.must(calls[name]())
+			sc.same("requests", sc.requests(), want)
 		})
 	}
 }

@@ -585,6 +585,13 @@ func (w *world) state(number int) gitprovider.Status {
 	return status
 }
 
+func (w *world) wantState(number int, want gitprovider.State) {
+	w.t.Helper()
+	if got := w.state(number).State; got != want {
+		w.t.Errorf("it is %s, want %s", got, want)
+	}
+}
+
 // program writes a shell script. No other test may start a process meanwhile: the child would inherit the file opened
 // for writing, and the system would refuse to run the script (ETXTBSY, golang.org/issue/22315).
 func (w *world) program(path, script string) {

@@ -3,7 +3,6 @@ package local_test
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -130,9 +129,7 @@ func TestMergeLeavesABaseThatIsCheckedOutToThePerson(t *testing.T) {
 	}
 	w.git("merge", "--quiet", "--no-ff", "-m", "by hand", pr.Branch)
 	w.git("branch", "--quiet", "-d", pr.Branch)
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s after the person did what the message says", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 // A merge follows renames: what a person moved on the base, git would write to its new place.
@@ -206,9 +203,7 @@ func TestAMergeAsksWhetherItMayWrite(t *testing.T) {
 		if after := w.git("for-each-ref"); after != before || len(asked) != 1 || asked[0] != "checks/disk.md" {
 			t.Errorf("asked about %q; before:\n%s\nafter:\n%s", asked, before, after)
 		}
-		if state := w.state(pr.Number).State; state != gitprovider.StateOpen {
-			t.Errorf("it is %s", state)
-		}
+		w.wantState(pr.Number, gitprovider.StateOpen)
 	}
 }
 
@@ -221,13 +216,9 @@ func TestAMergeThatIsTriedAgainFollowsNoRename(t *testing.T) {
 	w.moveOnMain("checks/disk.md", ".github/workflows/disk.yml", long)
 	moved, was := w.Branches()["main"], strings.TrimSpace(w.git("rev-parse", "main~2"))
 	w.git("update-ref", "refs/heads/main", was)
-	git, err := exec.LookPath("git")
-	w.must(err)
-	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "DIR", w.dir, "MOVED", moved,
-		"WAS", was).Replace(`
-case "$*" in *update-ref*) GIT --git-dir=DIR update-ref refs/heads/main MOVED WAS;; esac
-exec GIT "$@"`), local.Options{}))
-	_, err = w.merge(pr.Number, true)
+	w.review = local.NewReviewer(w.disturbed(`
+case "$*" in *update-ref*) GIT --git-dir=DIR update-ref refs/heads/main MOVED WAS;; esac`, "MOVED", moved, "WAS", was))
+	_, err := w.merge(pr.Number, true)
 	w.refused(err, fault.Conflict, ".github/workflows/disk.yml", "does not show")
 	if got := w.Branches()["main"]; got != moved {
 		t.Errorf("main is at %s, want the person's %s", got, moved)
@@ -353,23 +344,18 @@ func TestAMergeOfABaseThatMovesMeanwhileIsRefused(t *testing.T) {
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
 	// A git that lets somebody push right before the base is moved.
-	git, err := exec.LookPath("git")
-	w.must(err)
-	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "DIR", w.dir).Replace(`
+	w.review = local.NewReviewer(w.disturbed(`
 case "$*" in *update-ref*)
 	main=$(GIT --git-dir=DIR rev-parse main)
 	other=$(GIT -c user.name=x -c user.email=x --git-dir=DIR commit-tree -p $main -m other $main^{tree})
 	GIT --git-dir=DIR update-ref refs/heads/main $other;;
-esac
-exec GIT "$@"`), local.Options{}))
-	_, err = w.merge(pr.Number, true)
+esac`))
+	_, err := w.merge(pr.Number, true)
 	w.refused(err, fault.Conflict, "moved meanwhile", "run it again")
 	if got := strings.TrimSpace(w.git("log", "-1", "--format=%s", "main")); got != "other" {
 		t.Errorf("main ends with %q: the other commit was lost", got)
 	}
-	if got := w.state(pr.Number).State; got != gitprovider.StateOpen {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateOpen)
 }
 
 // A process that is killed right after the base moved leaves neither a merged branch nor an open pull request.
@@ -377,12 +363,8 @@ func TestAMergeThatIsCutOffLeavesNoBranch(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	git, err := exec.LookPath("git")
-	w.must(err)
-	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "MOVED",
-		filepath.Join(t.TempDir(), "moved")).Replace(`
-case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac
-exec GIT "$@"`), local.Options{}))
+	w.review = local.NewReviewer(w.disturbed(`
+case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac`, "MOVED", filepath.Join(t.TempDir(), "moved")))
 	w.records.broken = fault.Wrap(errors.New("killed"), fault.Internal, "nothing is recorded")
 	merged, err := w.merge(pr.Number, false)
 	w.must(err)
@@ -390,9 +372,7 @@ exec GIT "$@"`), local.Options{}))
 		t.Errorf("branches %v", branches)
 	}
 	w.records.broken = nil
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 func TestAMergeThatCouldNotBeRecordedIsFoundLater(t *testing.T) {
@@ -406,9 +386,7 @@ func TestAMergeThatCouldNotBeRecordedIsFoundLater(t *testing.T) {
 		t.Errorf("warnings %q", merged.Warnings)
 	}
 	w.records.broken = nil
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
@@ -443,9 +421,7 @@ func TestARewrittenHeadThatWasMergedByHandIsMerged(t *testing.T) {
 	amended := strings.TrimSpace(w.git("commit-tree", "-p", "main", "-m", "amended", pr.HeadCommit+"^{tree}"))
 	w.git("update-ref", "refs/heads/"+pr.Branch, amended)
 	w.git("update-ref", "refs/heads/main", amended)
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 // Merged means that the base holds the change, no matter how it got there.
@@ -511,9 +487,7 @@ func TestMergedIsWhatTheBaseHolds(t *testing.T) {
 			w := newWorld(t, bare(), providertest.File{Path: "checks/disk.md", Content: was})
 			pr := w.propose("claude-ops/check/disk", disk(ours))
 			c.person(w, pr.Branch)
-			if got := w.state(pr.Number).State; got != c.want {
-				t.Errorf("it is %s, want %s", got, c.want)
-			}
+			w.wantState(pr.Number, c.want)
 		})
 	}
 }
@@ -595,7 +569,5 @@ func TestADamagedBranchStopsItsOwnPullRequestAlone(t *testing.T) {
 	_, err = w.p.Status(t.Context(), w.Ref(), broken.Number)
 	w.refused(err, fault.UpstreamError, "#1", broken.Branch)
 	w.DeleteBranch(broken.Branch)
-	if got := w.state(broken.Number).State; got != gitprovider.StateClosed {
-		t.Errorf("without its branch it is %s", got)
-	}
+	w.wantState(broken.Number, gitprovider.StateClosed)
 }
