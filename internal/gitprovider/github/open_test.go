@@ -111,16 +111,6 @@ func TestLabelsThatAreMissingAreNamedAndNotMade(t *testing.T) {
 	}
 }
 
-func TestLabelsAreMadeIfThePolicySaysSo(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
-	p := setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) { o.CreateLabels = func() bool { return true } })
-	s.same("requests", s.cost(func() {
-		must(t, p.Label(t.Context(), s.Ref(), pr.Number, []string{"brand-new"}))
-	}), 1)
-	s.same("labels", s.status(pr.Number).Labels, []string{gitprovider.LabelOurs, "brand-new"})
-}
-
 func TestASecondRoundOnTheSameFilesStartsFromWhatIsThere(t *testing.T) {
 	s := newScene(t)
 	first := s.propose(branch, providertest.Create("checks/a.md", "a\n"))
@@ -284,9 +274,7 @@ func TestANewBranchIsRemovedByItsIDAlthoughItIsNotShownYet(t *testing.T) {
 	made := s.commit(branch)
 	s.s.Faults().Plan(holding("{ id target { oid } }"), always(200, nil, `{"data":{"repository":{"ref":null}}}`))
 	must(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
-	if _, left := s.Branches()[branch]; left {
-		t.Error("the branch stays")
-	}
+	s.gone(branch)
 }
 
 // opened opens a pull request without labels.
@@ -318,9 +306,7 @@ func TestANewBranchIsRemovedAlthoughItIsNotShownYet(t *testing.T) {
 	})
 	_, err := s.p.Commit(t.Context(), req)
 	wantCode(t, err, fault.Conflict)
-	if _, left := s.Branches()[branch]; left {
-		t.Error("the branch stays")
-	}
+	s.gone(branch)
 }
 
 func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {

@@ -195,9 +195,7 @@ func TestAdviceOfARefusalReachesReadsAndWrites(t *testing.T) {
 		strings.Contains(e.Message, "exempted") {
 		t.Errorf("message %q", e.Message)
 	}
-	if _, left := s.Branches()[branch]; left {
-		t.Error("the branch stays")
-	}
+	s.gone(branch)
 }
 
 func TestWhatGitHubSaysIsCleanedBeforeItIsQuoted(t *testing.T) {

@@ -2,7 +2,6 @@ package github_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -53,11 +52,7 @@ type scene struct {
 
 func newScene(t *testing.T, files ...memhost.File) *scene {
 	t.Helper()
-	return sceneOn(t, fakegithub.New(t), files...)
-}
-
-func sceneOn(t *testing.T, s *fakegithub.Server, files ...memhost.File) *scene {
-	t.Helper()
+	s := fakegithub.New(t)
 	if len(files) == 0 {
 		files = []memhost.File{
 			{Path: "README.md", Content: "# Home\n"}, {Path: "checks/disk.md", Content: "# Disk\n"},
@@ -167,12 +162,10 @@ func (s *scene) same(what string, got, want any) {
 	}
 }
 
-// many opens n pull requests of ours, each with a file of its own.
-func (s *scene) many(n int, labels ...string) {
-	for i := range n {
-		branch := fmt.Sprintf("claude-ops/check/n%03d", i)
-		s.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n\n"})
-		s.OpenPR(branch, "Many", labels...)
+func (s *scene) gone(branch string) {
+	s.t.Helper()
+	if _, left := s.Branches()[branch]; left {
+		s.t.Errorf("the branch %s stays", branch)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestAPullRequestJustOpenedKnowsItsPaths(t *testing.T) {
 
 func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
 	s := newScene(t)
-	s.many(150)
+	s.OpenMany(150, "claude-ops/check")
 	for number := 1; number <= 150; number++ {
 		s.Close(number)
 	}
@@ -136,7 +136,7 @@ func TestComputeLimitsMakeQueriesSmaller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			s.many(60, gitprovider.LabelOurs)
+			s.OpenMany(60, "claude-ops/check", gitprovider.LabelOurs)
 			s.s.LimitQueries(200)
 			check := func(want int) {
 				t.Helper()
@@ -162,7 +162,7 @@ func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			s.many(20)
+			s.OpenMany(20, "claude-ops/check")
 			for range row.times {
 				s.s.Faults().Plan(nil, row.answer)
 			}
@@ -176,7 +176,7 @@ func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
 
 func TestComputeLimitsSplitTheQuestionAboutReviews(t *testing.T) {
 	s := newScene(t)
-	s.many(gitprovider.MaxReviewStates)
+	s.OpenMany(gitprovider.MaxReviewStates, "claude-ops/check")
 	var numbers []int
 	for number := 1; number <= gitprovider.MaxReviewStates; number++ {
 		s.Review(number, "octo", gitprovider.ReviewApproved, "")
