@@ -177,11 +177,19 @@ func pathsNow(t *testing.T, h Harness) {
 
 func pathsRename(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	pr := s.Propose("claude-ops/check/rename", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
-	want := []string{"checks/disk.md", "checks/storage.md"}
-	s.Same("paths", s.List()[0].Paths, want)
-	s.Same("paths in the snapshot", s.Look().Open[0].Paths, want)
-	s.Same("paths in the status", s.Status(pr.Number).Paths, want)
+	const branch = "claude-ops/check/rename"
+	s.Propose(branch+"-ours", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
+	s.Commit(branch, Delete("checks/memory.md"), Create("checks/ram.md", "# Memory\n"))
+	number := s.OpenPR(branch, "By somebody", gitprovider.LabelOurs)
+	list, want := s.List(), []string{"checks/memory.md", "checks/ram.md"}
+	s.Same("paths of ours", list[0].Paths, []string{"checks/disk.md", "checks/storage.md"})
+	s.Same("paths", list[1].Paths, want)
+	s.Same("paths in the status", s.Status(number).Paths, want)
+	for _, pr := range s.Look().Open {
+		if pr.Number == number {
+			s.Same("paths in the snapshot", pr.Paths, want)
+		}
+	}
 }
 
 func pathsMergeBase(t *testing.T, h Harness) {
