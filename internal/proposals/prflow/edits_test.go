@@ -9,7 +9,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/records/record"
 )
 
 const manual = "# Disk\n\nOne.\nTwo.\nThree.\nTwo.\n"
@@ -291,8 +290,7 @@ func TestADryRunIsNotPromotedOntoAFileThatHasMoved(t *testing.T) {
 			b := newEditBench(t)
 			id := b.dryRun(createRequest(files(shown)))
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: manual + "Merged since.\n"})
-			e := fault.From(b.mustNotWrite(fault.Conflict, record.OutcomeRefused,
-				func() (prflow.CreateResult, error) { return b.promote(id) }))
+			e := fault.From(b.mustNotPromote(fault.Conflict, id))
 			if e.Violations[0].Rule != "base-sha" || e.Violations[0].Present == nil {
 				t.Errorf("got %v", e)
 			}

@@ -28,7 +28,8 @@ func TestTheSameChangeAgainIsReused(t *testing.T) {
 			b := newBench(t)
 			first := b.mustOpen(createRequest(nil))
 			b.fake.Script.ForgetCalls()
-			if again := b.mustReuse(createRequest(change), first.Number); again.URL != first.URL || again.Branch != first.Branch {
+			again := b.mustReuse(createRequest(change), first.Number)
+			if again.URL != first.URL || again.Branch != first.Branch {
 				t.Errorf("got %+v, want %+v", again, first)
 			}
 			if b.fake.Script.Writes() != 0 || len(b.open()) != 1 {

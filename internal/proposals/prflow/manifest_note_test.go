@@ -211,7 +211,7 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		id := b.dryRun(createRequest(nil))
 		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})
-		b.mustNotWrite(fault.RepoNotAllowed, record.OutcomeRefused, func() (prflow.CreateResult, error) { return b.promote(id) })
+		b.mustNotPromote(fault.RepoNotAllowed, id)
 	})
 	t.Run("the reviewer learns what stays", func(t *testing.T) {
 		b := newManifestBench(t)

@@ -99,7 +99,7 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 			b := newBench(t)
 			id := b.dryRun(createRequest(nil))
 			c.change(b)
-			b.mustNotWrite(c.code, record.OutcomeRefused, func() (prflow.CreateResult, error) { return b.promote(id) })
+			b.mustNotPromote(c.code, id)
 		})
 	}
 }
@@ -223,6 +223,12 @@ func (b *bench) createAs(r *revocable, raw []byte) func() (prflow.CreateResult, 
 	return func() (prflow.CreateResult, error) {
 		return prflow.New(b.options).Create(b.Context(), r.caller(), raw)
 	}
+}
+
+// mustNotPromote has a person open a dry run, which is refused.
+func (b *bench) mustNotPromote(code fault.Code, id string) error {
+	b.Helper()
+	return b.mustNotWrite(code, record.OutcomeRefused, func() (prflow.CreateResult, error) { return b.promote(id) })
 }
 
 func TestWhoIsNotLetInAnyMoreWritesNothing(t *testing.T) {

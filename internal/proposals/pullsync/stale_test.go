@@ -213,7 +213,7 @@ func TestAPullRequestOnWhichNobodyActsIsClosedOnceAndItsFilesAreFree(t *testing.
 // TestPeopleAreRemindedOnceOfWhatNobodyHasActedOn.
 func TestWhoeverActsOnAPullRequestBeginsItsTimeAnew(t *testing.T) {
 	for name, act := range map[string]func(w *staleWorld){
-		"a comment": func(w *staleWorld) { w.people.Comment(w.number, "ann", "Let me think.") },
+		"a comment":       func(w *staleWorld) { w.people.Comment(w.number, "ann", "Let me think.") },
 		"a bot's comment": func(w *staleWorld) { w.people.Comment(w.number, "ci[bot]", "Green.") },
 	} {
 		t.Run(name, func(t *testing.T) {

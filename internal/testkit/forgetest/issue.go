@@ -32,9 +32,9 @@ func (a IssueAnswers) Replaced(path, old, by string) IssueAnswers {
 	return a.With(path, strings.ReplaceAll(a[path], old, by))
 }
 
-// Serve starts a server below a path, which demands that everything asked for is there and only read. look sees each
-// request first.
-func (a IssueAnswers) Serve(t *testing.T, below string, look func(http.ResponseWriter, *http.Request)) (address string) {
+// Serve starts a server below a path, which demands that everything asked for is there and only read, and returns its
+// address. look sees each request first.
+func (a IssueAnswers) Serve(t *testing.T, below string, look func(http.ResponseWriter, *http.Request)) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, below+"/repos/joe/infra")
