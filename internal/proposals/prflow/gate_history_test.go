@@ -233,9 +233,8 @@ func TestALabelledPullRequestFromAForkIsNoneOfOurs(t *testing.T) {
 func TestAPullRequestOfAPersonOnTheSamePathIsAWarning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"},
+	number := b.personOpens(providertest.File{Path: "checks/inodes.md", Content: "a person's"},
 		providertest.File{Path: "README.md", Content: "a person's"})
-	number := b.world().OpenPR("feature/x", "A person's")
 	result := b.mustOpen(createRequest(nil))
 	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0],
 		fmt.Sprintf("#%d also changes checks/inodes.md", number)) {
@@ -250,16 +249,12 @@ func TestAPullRequestOfAPersonOnTheSamePathIsAWarning(t *testing.T) {
 func TestThePolicyMayRefuseWhatOthersChange(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(b *bench) int{
-		"a person's": func(b *bench) int {
-			b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"})
-			return b.world().OpenPR("feature/x", "A person's")
-		},
+		"a person's": func(b *bench) int { return b.personOpens(providertest.File{Path: "checks/inodes.md", Content: "x"}) },
 		"a fork's": func(b *bench) int {
 			return b.people().OpenFromFork("fix", "A fork's", nil, providertest.File{Path: "checks/INODES.md", Content: "x"})
 		},
 		"one that only claims to be ours": func(b *bench) int {
-			b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"})
-			number := b.world().OpenPR("feature/x", "A person's")
+			number := b.personOpens(providertest.File{Path: "checks/inodes.md", Content: "a person's"})
 			b.world().SetBody(number, gitprovider.MarkOpening+"v1 x y -->")
 			return number
 		},

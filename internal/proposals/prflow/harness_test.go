@@ -273,6 +273,13 @@ func (b *bench) world() providertest.World {
 	return b.fake.World(b.T, infra)
 }
 
+// personOpens opens a pull request of a person's.
+func (b *bench) personOpens(files ...providertest.File) int {
+	b.Helper()
+	b.world().Push("feature/x", files...)
+	return b.world().OpenPR("feature/x", "A person's")
+}
+
 func mustPolicy(t *testing.T, rules string, kinds ...gitprovider.FileKind) policy.Policy {
 	t.Helper()
 	p, err := policy.Parse("test.yaml", []byte("version: 1\n"+rules+"\n"), kinds...)

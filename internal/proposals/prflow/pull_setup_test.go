@@ -17,56 +17,33 @@ import (
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
-// assigning is a provider that knows reviewers and assignees.
-type assigning struct {
-	*forgetest.Fake
-	asked *[]string
-	fails error
-}
-
-func (a assigning) Assign(_ context.Context, _ gitprovider.RepoRef, number int, reviewers, assignees []string) error {
-	*a.asked = append(*a.asked, fmt.Sprint(number, reviewers, assignees))
-	return a.fails
-}
-
 func TestReviewersAndAssigneesOfThePolicyAreAskedWhereTheProviderKnowsSuchThings(t *testing.T) {
 	t.Parallel()
-	const rules = "pull_requests: {reviewers: [ann, acme/ops], assignees: [joe]}"
-	setUp := func(t *testing.T, fails error) (*bench, *[]string) {
-		b := newBench(t)
-		asked := &[]string{}
-		b.options.Authority.Policy = mustPolicy(t, rules)
-		b.through(assigning{b.fake, asked, fails})
-		return b, asked
-	}
 	t.Run("they are asked once", func(t *testing.T) {
-		b, asked := setUp(t, nil)
+		b, people := newCrowd(t)
 		result := b.mustOpen(createRequest(nil))
-		if want := fmt.Sprint(result.Number, []string{"ann", "acme/ops"}, []string{"joe"}); len(*asked) != 1 ||
-			(*asked)[0] != want {
-			t.Errorf("asked %q, want %q", *asked, want)
-		}
-		if len(result.Warnings) > 0 {
-			t.Errorf("warnings %q", result.Warnings)
+		if !slices.Equal(*people.asked, []string{"1 [Ann bob acme/ops] [joe]"}) || len(result.Warnings) > 0 {
+			t.Errorf("asked %q, warnings %q", *people.asked, result.Warnings)
 		}
 	})
 	t.Run("that somebody cannot be asked is a warning", func(t *testing.T) {
-		b, _ := setUp(t, fault.New(fault.NotFound, "there is no user ann"))
+		b, people := newCrowd(t)
+		*people.fails = fault.New(fault.NotFound, "there is no user ann")
 		if result := b.mustOpen(createRequest(nil)); len(result.Warnings) != 1 ||
 			!strings.Contains(result.Warnings[0], "no user ann") {
 			t.Errorf("warnings %q", result.Warnings)
 		}
 	})
 	t.Run("a dry run asks nobody and says who would be", func(t *testing.T) {
-		b, asked := setUp(t, nil)
+		b, people := newCrowd(t)
 		result := b.shown(createRequest(nil))
-		if len(*asked) > 0 || !slices.Contains(result.Preview.Calls, "ask ann, acme/ops for a review") {
-			t.Errorf("%+v, asked %q", result.Preview, *asked)
+		if len(*people.asked) > 0 || !slices.Contains(result.Preview.Calls, "ask Ann, bob, acme/ops for a review") {
+			t.Errorf("%+v, asked %q", result.Preview, *people.asked)
 		}
 	})
 	t.Run("a provider that knows no such things is not asked", func(t *testing.T) {
-		b := newBench(t)
-		b.options.Authority.Policy = mustPolicy(t, rules)
+		b, people := newCrowd(t)
+		b.through(people.Fake)
 		if result := b.mustOpen(createRequest(nil)); len(result.Warnings) > 0 {
 			t.Errorf("warnings %q", result.Warnings)
 		}
@@ -325,8 +302,7 @@ func TestAPanicBesideThePipelineIsAWarningAndThePullRequestIsRecorded(t *testing
 	b := newLateBench(t)
 	b.through(panicky{b.fake})
 	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() { // a number between, so that rivals are looked for
-		b.world().Push("feature/x", providertest.File{Path: "README.md", Content: "x"})
-		b.world().OpenPR("feature/x", "A person's")
+		b.personOpens(providertest.File{Path: "README.md", Content: "x"})
 	})
 	result := b.mustOpen(createRequest(nil))
 	if !strings.Contains(fmt.Sprint(result.Warnings), "internal error") ||

@@ -82,34 +82,8 @@ func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestTextsOfWhoMayNotProposeAreNotParsed(t *testing.T) {
-	long := createRequest(with("body", strings.Repeat("@a ", prflow.MaxBodyBytes()/3))) // too long when it is written anew
-	for name, forbid := range map[string]func(*prflow.Authority){
-		"tier 1":    func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
-		"read-only": func(a *prflow.Authority) { a.ReadOnly = "switched off" },
-	} {
-		b := newBench(t)
-		if e, _ := b.mustRefuse(long, fault.InvalidArgument); len(e.Violations) != 1 || e.Violations[0].Path != "body" {
-			t.Fatalf("refused for %+v", e.Violations)
-		}
-		forbid(&b.options.Authority)
-		_, err := b.create(long)
-		for _, v := range fault.From(err).Violations {
-			if v.Path == "body" {
-				t.Errorf("%s: the body was written anew: %+v", name, v)
-			}
-		}
-		if code := fault.CodeOf(err); code != fault.TierDenied && code != fault.ReadOnly {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // A reply and answers to comments are texts like the body.
-func TestRepliesOfWhoMayNotProposeAreNotParsed(t *testing.T) {
-	long := replying(func(r map[string]any) { // too long when they are written anew
-		r["reply"], r["replies"] = strings.Repeat("@a ", 2600), []any{to("1.1", strings.Repeat("@a ", 1300))}
-	})
+func TestTextsOfWhoMayNotProposeAreNotParsed(t *testing.T) {
 	written := func(e *fault.Error) (paths []string) {
 		for _, v := range e.Violations {
 			if strings.Contains(v.Message, "written so that it does") {
@@ -118,23 +92,26 @@ func TestRepliesOfWhoMayNotProposeAreNotParsed(t *testing.T) {
 		}
 		return paths
 	}
-	for name, forbid := range map[string]func(*prflow.Authority){
-		"tier 1":    func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
-		"read-only": func(a *prflow.Authority) { a.ReadOnly = "switched off" },
+	for texts, long := range map[string][]byte{ // too long when they are written anew
+		"body": createRequest(with("body", strings.Repeat("@a ", prflow.MaxBodyBytes()/3))),
+		"reply replies[0].text": replying(func(r map[string]any) {
+			r["reply"], r["replies"] = strings.Repeat("@a ", 2600), []any{to("1.1", strings.Repeat("@a ", 1300))}
+		}),
 	} {
-		b := newBench(t)
-		b.questioned()
-		e, _ := b.mustRefuse(long, fault.InvalidArgument)
-		if got := strings.Join(written(e), " "); got != "reply replies[0].text" {
-			t.Fatalf("refused for %q: %+v", got, e.Violations)
-		}
-		forbid(&b.options.Authority)
-		_, err := b.create(long)
-		if got := written(fault.From(err)); len(got) != 0 {
-			t.Errorf("%s: %q were written anew", name, got)
-		}
-		if code := fault.CodeOf(err); code != fault.TierDenied && code != fault.ReadOnly {
-			t.Errorf("%s: %v", name, err)
+		for code, forbid := range map[fault.Code]func(*prflow.Authority){
+			fault.TierDenied: func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
+			fault.ReadOnly:   func(a *prflow.Authority) { a.ReadOnly = "switched off" },
+		} {
+			b := newBench(t)
+			b.questioned()
+			e, _ := b.mustRefuse(long, fault.InvalidArgument)
+			if got := strings.Join(written(e), " "); got != texts {
+				t.Fatalf("refused for %q: %+v", got, e.Violations)
+			}
+			forbid(&b.options.Authority)
+			if e, _ := b.mustRefuse(long, code); len(written(e)) != 0 {
+				t.Errorf("%s: %q were written anew", code, written(e))
+			}
 		}
 	}
 }

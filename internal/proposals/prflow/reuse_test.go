@@ -86,8 +86,8 @@ func (a crowd) Details(ctx context.Context, ref gitprovider.RepoRef, number int)
 	return out, err
 }
 
-func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, _ int, reviewers, assignees []string) error {
-	*a.asked = append(*a.asked, fmt.Sprint(reviewers, assignees))
+func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+	*a.asked = append(*a.asked, fmt.Sprint(number, reviewers, assignees))
 	a.have.Requested = append(a.have.Requested, reviewers...)
 	a.have.Assignees = append(a.have.Assignees, assignees...)
 	err := *a.fails
@@ -95,20 +95,23 @@ func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, _ int, reviewers
 	return err
 }
 
+// newCrowd is a bench whose policy names some of a crowd.
+func newCrowd(t *testing.T) (*bench, crowd) {
+	t.Helper()
+	b := newBench(t)
+	b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
+	people := crowd{b.fake, &gitprovider.Details{}, &[]string{}, new(error)}
+	b.through(people)
+	return b, people
+}
+
 func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 	t.Parallel()
-	setUp := func(t *testing.T) (*bench, crowd) {
-		b := newBench(t)
-		b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
-		people := crowd{b.fake, &gitprovider.Details{}, &[]string{}, new(error)}
-		b.through(people)
-		return b, people
-	}
 	for name, c := range map[string]struct {
 		have gitprovider.Details
 		want []string
 	}{
-		"everybody, if nobody was": {gitprovider.Details{}, []string{"[Ann bob acme/ops] [joe]"}},
+		"everybody, if nobody was": {gitprovider.Details{}, []string{"1 [Ann bob acme/ops] [joe]"}},
 		"nobody, if all were": {
 			gitprovider.Details{Requested: []string{"ann", "bob", "acme/ops"}, Assignees: []string{"joe"}}, nil,
 		},
@@ -116,11 +119,11 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 			gitprovider.Details{Requested: []string{"bob"}, Reviewed: []string{"ann"}, Assignees: []string{"joe"}}, nil,
 		},
 		"the reviewers alone, if somebody else is assigned": {
-			gitprovider.Details{Requested: []string{"bob"}, Assignees: []string{"carl"}}, []string{"[Ann acme/ops] []"},
+			gitprovider.Details{Requested: []string{"bob"}, Assignees: []string{"carl"}}, []string{"1 [Ann acme/ops] []"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, people := setUp(t)
+			b, people := newCrowd(t)
 			first := b.mustOpen(createRequest(nil))
 			*people.have, *people.asked = c.have, nil
 			if again := b.mustReuse(createRequest(nil), first.Number); len(again.Warnings) > 0 ||
@@ -130,7 +133,7 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 		})
 	}
 	t.Run("a lost answer is looked at before a warning", func(t *testing.T) {
-		b, people := setUp(t)
+		b, people := newCrowd(t)
 		*people.fails = fault.New(fault.UpstreamError, "the connection dropped")
 		if first := b.mustOpen(createRequest(nil)); len(first.Warnings) > 0 {
 			t.Errorf("warnings %q", first.Warnings)

@@ -256,8 +256,7 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		"there is no such":   {func(b *bench) { b.reviewed() }, with("revises", 7), fault.NotFound, "number 7"},
 		"a malformed number": {func(b *bench) { b.reviewed() }, with("revises", 0), fault.InvalidArgument, "at least 1"},
 		"somebody else's": {func(b *bench) {
-			b.world().Push("feature/x", providertest.File{Path: "checks/x.md", Content: "x\n"})
-			b.world().OpenPR("feature/x", "Hers")
+			b.personOpens(providertest.File{Path: "checks/x.md", Content: "x\n"})
 		}, nil, fault.NotFound, "of ours"},
 		"the edits do not fit the branch": {func(b *bench) { b.reviewed() },
 			files(edited("checks/inodes.md", "# Disk\n", "x\n")), fault.Conflict, "branch of the pull request"},
