@@ -109,9 +109,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 			tc.change(sc)
 			_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
 			wantCode(t, err, tc.want)
-			if !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%q does not say %q", err, tc.says)
-			}
+			wantSays(t, err, tc.says)
 		})
 	}
 }
