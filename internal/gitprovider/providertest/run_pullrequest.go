@@ -350,8 +350,7 @@ func settleWithdraw(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr, w := s.just("claude-ops/check/disk")
 	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w))
-	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.Must(err)
+	status := s.Status(pr.Number)
 	s.Same("state", status.State, gitprovider.StateClosed)
 	s.Same("body", strings.TrimSpace(status.Body), strings.TrimSpace(w.Body))
 	s.Same("branch", s.Tip(pr.Branch), pr.HeadCommit)
@@ -369,8 +368,7 @@ func settleWithdrawMoved(t *testing.T, h Harness) {
 	foreign := w
 	foreign.Branch = "feature/x"
 	s.Code(s.p.Withdraw(s.ctx, s.Ref(), foreign), fault.InvalidArgument)
-	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.Must(err)
+	status := s.Status(pr.Number)
 	s.Same("state", status.State, gitprovider.StateOpen)
 	w.Number += 1000
 	s.Code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.NotFound)
@@ -381,8 +379,7 @@ func settleWithdrawClosed(t *testing.T, h Harness) {
 	pr, w := s.just("claude-ops/check/disk")
 	s.Close(pr.Number)
 	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w))
-	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.Must(err)
+	status := s.Status(pr.Number)
 	s.Same("state and body", []string{string(status.State), strings.TrimSpace(status.Body)},
 		[]string{"closed", strings.TrimSpace(w.Body)})
 }

@@ -48,8 +48,7 @@ func (s *Scene) more(branch string, files ...gitprovider.FileChange) gitprovider
 	for _, f := range files {
 		q.Paths = append(q.Paths, Path(s.t, f.Path))
 	}
-	snap, err := s.p.Snapshot(s.ctx, q)
-	s.Must(err)
+	snap := s.snapshot(q)
 	return gitprovider.CommitRequest{
 		Snapshot: snap, Branch: branch, Changes: ChangeSet(s.t, files...), Message: "Say how\n\nAs ann asked.\n",
 		Time: when(),
@@ -72,8 +71,7 @@ func reviseUpdated(t *testing.T, h Harness) {
 		s.Must(err)
 		s.Same("parents", len(info.Parents), map[bool]int{false: 2, true: 1}[rebase])
 		s.Same("there is an author", info.Author != "", true)
-		snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref()})
-		s.Must(err)
+		snap := s.snapshot(gitprovider.SnapshotQuery{Repo: s.Ref()})
 		at := slices.IndexFunc(snap.Open, func(open gitprovider.PullRequest) bool {
 			return open.Number == pr.Number &&
 				open.HeadCommit == tip
@@ -107,8 +105,7 @@ func reviseDefaultFiles(t *testing.T, h Harness) {
 	s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	q := gitprovider.SnapshotQuery{Repo: s.Ref(), FilesOnly: true, Contents: true,
 		Paths: []gitprovider.Path{Path(t, "checks/disk.md")}}
-	snap, err := s.p.Snapshot(s.ctx, q)
-	s.Must(err)
+	snap := s.snapshot(q)
 	s.Same("commit", snap.BaseCommit, s.Branches()[MainBranch])
 	s.Same("content", string(snap.Contents[Path(t, "checks/disk.md")]), "# Disk\n\ndf -h\n")
 	if snap.Base != "" && snap.Base != MainBranch || len(snap.Open)+len(snap.Foreign) > 0 {
