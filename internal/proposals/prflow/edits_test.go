@@ -13,12 +13,16 @@ import (
 
 const manual = "# Disk\n\nOne.\nTwo.\nThree.\nTwo.\n"
 
-// newEditBench is a bench with a file worth editing.
-func newEditBench(t *testing.T) *bench {
+// newDiskBench is a bench whose checks/disk.md has a content.
+func newDiskBench(t *testing.T, content string) *bench {
+	t.Helper()
 	b := newBench(t)
-	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: manual})
+	b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: content})
 	return b
 }
+
+// newEditBench is a bench with a file worth editing.
+func newEditBench(t *testing.T) *bench { return newDiskBench(t, manual) }
 
 // edited is an update by pairs of old and new.
 func edited(path string, pairs ...string) map[string]any {
@@ -198,8 +202,7 @@ func TestTheGatesJudgeWhatEditsMake(t *testing.T) {
 		"nothing": {"x\n", "x", "x", fault.NoChange, "identical"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: c.base})
+			b := newDiskBench(t, c.base)
 			e, _ := b.mustRefuse(createRequest(files(edited("checks/disk.md", c.old, c.new))), c.code)
 			if !strings.HasPrefix(e.Violations[0].Rule, c.rule) || strings.Contains(e.Message, ownToken) {
 				t.Errorf("violations %+v, want %s", e.Violations, c.rule)
@@ -219,8 +222,7 @@ func TestTheShownTextIsCleanShortAndWithoutOurTokens(t *testing.T) {
 		"a file that is not read": {strings.Repeat("a", gitprovider.MaxContentRead+1), "", "not shown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: c.base})
+			b := newDiskBench(t, c.base)
 			e, _ := b.mustRefuse(createRequest(files(file("checks/disk.md", "create", "x\n"))), fault.Conflict)
 			p := e.Violations[0].Present
 			if p == nil || p.BaseSHA != blobOf(c.base) || p.Text != c.text || !strings.Contains(p.Cut, c.cut) {
@@ -476,8 +478,7 @@ func TestInvisibleCharactersThatWereThereBeforeStay(t *testing.T) {
 		"a new one": {"second", "se\u200ccond", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: base})
+			b := newDiskBench(t, base)
 			raw := createRequest(files(edited("checks/disk.md", c.old, c.new)))
 			if c.want == "" {
 				b.mustRefuse(raw, fault.ContentDenied)
@@ -508,8 +509,7 @@ func TestTheEndsOfLinesOfAFileAreKeptOrWarnedOf(t *testing.T) {
 			"# Disk\r\n\r\n1.\r\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\r\n\r\nOne.\r\n"})
+			b := newDiskBench(t, "# Disk\r\n\r\nOne.\r\n")
 			made := b.mustOpen(createRequest(files(c.change)))
 			if got := b.contentAt(made.Commit, "checks/disk.md"); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)

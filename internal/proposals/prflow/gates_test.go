@@ -270,7 +270,7 @@ func TestRepositoryGate(t *testing.T) {
 			with("base_branch", "release"), fault.RepoNotAllowed, "repo_not_allowed:base_branches"},
 		"a repository that the host knows by a name that is not on the list": {func(b *bench) {
 			b.options.Authority.Policy = mustPolicy(b.T, "repositories: [\"joe/infra\"]")
-			b.through(renaming{b.fake})
+			b.through(altered{b.fake, func(s *gitprovider.Snapshot) { s.Repo = gitprovider.RepoRef{Owner: "new", Name: "name"} }})
 		}, nil, fault.RepoNotAllowed, ""},
 		"an archived repository": {func(b *bench) { b.fake.People.Alter(infra, true, false, "main") }, nil,
 			fault.RepoNotAllowed, "repo_not_allowed:archived"},
@@ -314,13 +314,16 @@ func TestRepositoryGate(t *testing.T) {
 	})
 }
 
-// renaming is a provider that knows every repository by a new name, as after a transfer.
-type renaming struct{ *forgetest.Fake }
+// altered is a provider whose snapshots a test alters.
+type altered struct {
+	*forgetest.Fake
+	change func(*gitprovider.Snapshot)
+}
 
-func (r renaming) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	snap, err := r.Fake.Snapshot(ctx, q)
+func (a altered) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	snap, err := a.Fake.Snapshot(ctx, q)
 	if snap != nil {
-		snap.Repo = gitprovider.RepoRef{Owner: "new", Name: "name"}
+		a.change(snap)
 	}
 	return snap, err
 }

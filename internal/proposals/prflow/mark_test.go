@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
 // body is the body of a pull request at the provider.
@@ -108,21 +107,12 @@ func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
 	first := b.mustOpen(createRequest(nil))
 	b.clock.advance(time.Minute)
 	b.world().Close(first.Number)
-	b.through(forgetful{b.fake})
-	b.mustRefuse(createRequest(nil), fault.CooldownActive)
-}
-
-// forgetful is a host that knows no files of closed pull requests, as when their branches were deleted.
-type forgetful struct{ *forgetest.Fake }
-
-func (f forgetful) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	snap, err := f.Fake.Snapshot(ctx, q)
-	if snap != nil {
-		for i := range snap.Closed {
-			snap.Closed[i].Paths = nil
+	b.through(altered{b.fake, func(s *gitprovider.Snapshot) { // which knows no files of closed pull requests
+		for i := range s.Closed {
+			s.Closed[i].Paths = nil
 		}
-	}
-	return snap, err
+	}})
+	b.mustRefuse(createRequest(nil), fault.CooldownActive)
 }
 
 func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {

@@ -145,8 +145,7 @@ func TestAFileThatWasMergedWithTheBaseBranchIsStillOurs(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: was})
+			b := newDiskBench(t, was)
 			first := b.mustOpen(createRequest(files(edited("checks/disk.md", "two", "TWO"))))
 			b.ask(first.Number, "Say more.")
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: strings.Replace(was, "five", "FIVE", 1)})
