@@ -265,18 +265,17 @@ func TestWholeContentOfNobodyKnowsWhichVersionIsAWarning(t *testing.T) {
 
 func TestADryRunByEditsIsPromotedAsItWasShown(t *testing.T) {
 	t.Parallel()
-	b := newEditBench(t)
-	id := b.dryRun(createRequest(files(edited("checks/disk.md", "One.\n", ""))))
-	made, err := b.promote(id)
-	if err != nil || b.contentAt(made.Commit, "checks/disk.md") != strings.Replace(manual, "One.\n", "", 1) ||
-		len(made.Warnings) > 0 {
-		t.Errorf("%+v, %v", made, err)
-	}
-	b = newEditBench(t)
-	id = b.dryRun(createRequest(files(edited("checks/disk.md", "One.\n", ""))))
-	b.world().Push("main", providertest.File{Path: "README.md", Content: "# Another file\n"})
-	if made, err = b.promote(id); err != nil || len(made.Warnings) > 0 {
-		t.Errorf("another file has moved: %+v, %v", made, err)
+	for _, moved := range []bool{false, true} { // another file on the base
+		b := newEditBench(t)
+		id := b.dryRun(createRequest(files(edited("checks/disk.md", "One.\n", ""))))
+		if moved {
+			b.world().Push("main", providertest.File{Path: "README.md", Content: "# Another file\n"})
+		}
+		made, err := b.promote(id)
+		if err != nil || b.contentAt(made.Commit, "checks/disk.md") != strings.Replace(manual, "One.\n", "", 1) ||
+			len(made.Warnings) > 0 {
+			t.Errorf("another file has moved: %t: %+v, %v", moved, made, err)
+		}
 	}
 }
 

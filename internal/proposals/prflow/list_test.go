@@ -34,6 +34,16 @@ func (b *bench) list(change ...func(map[string]any)) prflow.ListResult {
 	return out
 }
 
+// wantPage lists, demands the numbers of a page, and returns what is next, which there is if there are more.
+func (b *bench) wantPage(more bool, want []int, change ...func(map[string]any)) (next int) {
+	b.Helper()
+	got := b.list(change...)
+	if !slices.Equal(numbers(got), want) || (got.Next != 0) != more {
+		b.Errorf("%v, next %d, want %v", numbers(got), got.Next, want)
+	}
+	return got.Next
+}
+
 func numbers(r prflow.ListResult) (out []int) {
 	for _, pr := range r.PRs {
 		out = append(out, pr.Number)
@@ -131,14 +141,9 @@ func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
 			t.Errorf("%s: %v, next %d of %d", state, numbers(got), got.Next, got.Total)
 		}
 	}
-	got := b.list(with("state_of_review", "none"), with("limit", 2))
-	if !slices.Equal(numbers(got), []int{1, 4}) || got.Next == 0 {
-		t.Errorf("%v, next %d", numbers(got), got.Next)
-	}
-	if got = b.list(with("state_of_review", "none"), with("limit", 2),
-		with("after", got.Next)); !slices.Equal(numbers(got), []int{6}) || got.Next != 0 {
-		t.Errorf("%v, next %d", numbers(got), got.Next)
-	}
+	none := []func(map[string]any){with("state_of_review", "none"), with("limit", 2)}
+	next := b.wantPage(true, []int{1, 4}, none...)
+	b.wantPage(false, []int{6}, append(none, with("after", next))...)
 }
 
 func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
@@ -155,14 +160,11 @@ func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
 	if calls := b.fake.Script.Calls(); len(calls) != 2 {
 		t.Errorf("calls %v", calls)
 	}
-	got := b.list(with("state_of_review", "changes_requested"))
-	if len(got.PRs) != 0 || got.Next != 50 { // it looks at 50 at a time, and says so
-		t.Errorf("%v, next %d", numbers(got), got.Next)
+	asked := with("state_of_review", "changes_requested")
+	if next := b.wantPage(true, nil, asked); next != 50 { // it looks at 50 at a time, and says so
+		t.Errorf("next %d", next)
 	}
-	if got = b.list(with("state_of_review", "changes_requested"), with("after", got.Next)); !slices.Equal(numbers(got),
-		[]int{57}) || got.Next != 0 {
-		t.Errorf("%v, next %d", numbers(got), got.Next)
-	}
+	b.wantPage(false, []int{57}, asked, with("after", 50))
 }
 
 func TestAListWithoutReviewsIsAWarningUnlessTheyAreAskedFor(t *testing.T) {

@@ -78,10 +78,7 @@ func TestAfterTheStateFolderIsLostTheSameChangeIsStillReused(t *testing.T) {
 	b := newBench(t)
 	first := b.mustOpen(createRequest(nil))
 	b.loseState()
-	again, err := b.create(createRequest(with("title", "Under another title")))
-	if err != nil || !again.Reused || again.Number != first.Number {
-		t.Errorf("got %+v, %v", again, err)
-	}
+	b.mustReuse(createRequest(with("title", "Under another title")), first.Number)
 	b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 }
 
@@ -143,10 +140,7 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 		b := newBench(t)
 		first := b.mustOpen(propose)
 		b.fake.People.Unlabel(infra, first.Number)
-		again, err := b.create(propose)
-		if err != nil || !again.Reused {
-			t.Errorf("got %+v, %v", again, err)
-		}
+		b.mustReuse(propose, first.Number)
 	})
 }
 

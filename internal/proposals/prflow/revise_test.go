@@ -365,22 +365,7 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
 	t.Parallel()
 	failure := fault.New(fault.UpstreamError, "no answer")
-	for name, plan := range map[string]func(s *forgetest.Script){
-		"the commit arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodAppend) },
-		"the commit does not arrive": func(s *forgetest.Script) {
-			s.FailBefore(forgetest.MethodAppend,
-				failure)
-		},
-		"the title arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodSetText) },
-		"the title does not arrive": func(s *forgetest.Script) {
-			s.FailBefore(forgetest.MethodSetText,
-				failure)
-		},
-		"the comment arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodComment) },
-		"the comment does not arrive": func(s *forgetest.Script) {
-			s.FailBefore(forgetest.MethodComment,
-				failure)
-		},
+	plans := map[string]func(s *forgetest.Script){
 		"the comment arrives, and nobody can look": func(s *forgetest.Script) {
 			s.FailAfter(forgetest.MethodComment)
 			s.After(forgetest.MethodComment, func() { s.FailBefore(forgetest.MethodRemarks, failure) })
@@ -389,7 +374,12 @@ func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
 			s.FailAfter(forgetest.MethodAppend)
 			s.FailBefore(forgetest.MethodBranchTip, failure)
 		},
-	} {
+	}
+	for _, method := range []string{forgetest.MethodAppend, forgetest.MethodSetText, forgetest.MethodComment} {
+		plans[method+" arrives, and the answer is lost"] = func(s *forgetest.Script) { s.FailAfter(method) }
+		plans[method+" does not arrive"] = func(s *forgetest.Script) { s.FailBefore(method, failure) }
+	}
+	for name, plan := range plans {
 		for _, lateness := range []time.Duration{0, gitprovider.ForgeLateness} {
 			t.Run(name+", lateness "+lateness.String(), func(t *testing.T) {
 				b := newBench(t)

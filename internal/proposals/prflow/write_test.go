@@ -153,9 +153,7 @@ func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 		t.Errorf("result %+v", result)
 	}
 	b.loseState()
-	if again, err := b.create(createRequest(nil)); err != nil || !again.Reused {
-		t.Errorf("the mark does not name the branch that was taken: %+v, %v", again, err)
-	}
+	b.mustReuse(createRequest(nil), result.Number) // the mark names the branch that was taken
 }
 
 func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
@@ -293,10 +291,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 		b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
 		number := b.world().OpenPR(plainBranch, "Check inodes, too", "claude-ops")
 		b.clock.advance(time.Hour)
-		result, err := b.create(createRequest(nil))
-		if err != nil || !result.Reused || result.Number != number {
-			t.Errorf("got %+v, %v; want #%d reused", result, err, number)
-		}
+		b.mustReuse(createRequest(nil), number)
 		b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 	})
 	t.Run("it died before it wrote, under the branch name of a pull request that was merged long ago", func(t *testing.T) {
