@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,13 +21,30 @@ func (w *world) merge(number int, force bool) (local.Merged, error) {
 		local.MergeNote{Note: local.Note{Who: "Ann Lee", Body: "Good."}, Force: force})
 }
 
+func (w *world) mustMerge(number int, force bool) local.Merged {
+	w.t.Helper()
+	merged, err := w.merge(number, force)
+	w.must(err)
+	return merged
+}
+
+// refusesMerge demands that a merge is a conflict, even by force, and moves no branch.
+func (w *world) refusesMerge(number int, words ...string) {
+	w.t.Helper()
+	before := w.Branches()
+	_, err := w.merge(number, true)
+	w.refused(err, fault.Conflict, words...)
+	if after := w.Branches(); !maps.Equal(before, after) {
+		w.t.Errorf("branches before: %v, after: %v", before, after)
+	}
+}
+
 func TestMergeMakesACommitWithTwoParents(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/disk", disk("# Disk\n\nONE\ntwo\nthree\n"))
 	base := w.Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\n\none\ntwo\nTHREE\n"})
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if got := strings.Join(w.Parents(merged.Commit), " "); got != base+" "+pr.HeadCommit {
 		t.Errorf("parents %s", got)
 	}
@@ -54,12 +72,7 @@ func TestMergeRefusesAConflictAndNamesTheFiles(t *testing.T) {
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/disk", disk("ours\n"))
 	w.Push("main", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
-	before := w.git("for-each-ref")
-	_, err := w.merge(pr.Number, true)
-	w.refused(err, fault.Conflict, "checks/disk.md")
-	if after := w.git("for-each-ref"); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
+	w.refusesMerge(pr.Number, "checks/disk.md")
 }
 
 func TestMergeListensToReviewers(t *testing.T) {
@@ -92,8 +105,7 @@ func TestMergeListensToReviewers(t *testing.T) {
 				return
 			}
 			w.refused(err, fault.Conflict, test.objects+" asked for changes")
-			_, err = w.merge(pr.Number, true)
-			w.must(err)
+			w.mustMerge(pr.Number, true)
 		})
 	}
 }
@@ -110,8 +122,7 @@ func TestMergeWantsTheHeadThatWasOpenedOrApproved(t *testing.T) {
 	_, err = w.merge(pr.Number, false)
 	w.refused(err, fault.Conflict, "opened or last approved")
 	w.must(w.review.Approve(t.Context(), w.Ref(), pr.Number, ann()))
-	_, err = w.merge(pr.Number, false)
-	w.must(err)
+	w.mustMerge(pr.Number, false)
 	if paths := w.state(pr.Number).Paths; len(paths) != 2 {
 		t.Errorf("recorded paths %v", paths)
 	}
@@ -122,8 +133,7 @@ func TestMergeLeavesABaseThatIsCheckedOutToThePerson(t *testing.T) {
 	w := home(t, ordinary())
 	w.git("reset", "--quiet", "--hard")
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	_, err := w.merge(pr.Number, true)
-	w.refused(err, fault.Conflict, "checked out in "+w.dir, "git merge --no-ff "+pr.Branch)
+	w.refusesMerge(pr.Number, "checked out in "+w.dir, "git merge --no-ff "+pr.Branch)
 	if got := w.git("status", "--porcelain"); got != "" {
 		t.Errorf("git status says %q", got)
 	}
@@ -153,22 +163,15 @@ func TestMergeWritesOnlyWhatThePullRequestShows(t *testing.T) {
 			w := newWorld(t, c.kind, providertest.File{Path: "checks/disk.md", Content: long},
 				providertest.File{Path: "README.md", Content: "# Home\n"})
 			pr := w.propose("claude-ops/check/disk", disk(strings.Replace(long, "two", "TWO", 1)))
-			if c.moved != "" {
-				w.moveOnMain("checks/disk.md", c.moved, long)
-			}
-			before := w.git("for-each-ref")
-			status := w.state(pr.Number)
-			_, err := w.merge(pr.Number, true)
 			if c.moved == "" {
-				w.must(err)
+				w.mustMerge(pr.Number, true)
 				return
 			}
-			w.refused(err, fault.Conflict, c.refused...)
+			w.moveOnMain("checks/disk.md", c.moved, long)
+			status := w.state(pr.Number)
+			w.refusesMerge(pr.Number, c.refused...)
 			if status.Mergeable == nil || *status.Mergeable {
 				t.Error("it is shown as mergeable")
-			}
-			if after := w.git("for-each-ref"); after != before {
-				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}
 			if c.kind.ordinary {
 				return
@@ -180,8 +183,7 @@ func TestMergeWritesOnlyWhatThePullRequestShows(t *testing.T) {
 			if paths := w.state(pr.Number).Paths; len(paths) != 1 || paths[0] != c.moved {
 				t.Errorf("it shows %q", paths)
 			}
-			_, err = w.merge(pr.Number, true)
-			w.must(err)
+			w.mustMerge(pr.Number, true)
 		})
 	}
 }
@@ -250,12 +252,7 @@ func TestMergeMovesNoBaseUnderARebase(t *testing.T) {
 				name = "main\n"
 			}
 			w.must(os.WriteFile(path, []byte(name), 0o600))
-			base := w.Branches()["main"]
-			_, err := w.merge(pr.Number, true)
-			w.refused(err, fault.Conflict, "git "+strings.Fields(what)[0], "worktrees/linked")
-			if w.Branches()["main"] != base {
-				t.Error("the base was moved")
-			}
+			w.refusesMerge(pr.Number, "git "+strings.Fields(what)[0], "worktrees/linked")
 		})
 	}
 }
@@ -268,16 +265,10 @@ func TestMergeWaitsForTheRebaseOfAPerson(t *testing.T) {
 	w.git("commit", "--quiet", "--allow-empty", "-m", "mine")
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
 	w.git("-c", "sequence.editor=sed -i 1ibreak", "rebase", "--quiet", "--interactive", "HEAD~1")
-	base := w.Branches()["main"]
-	_, err := w.merge(pr.Number, true)
-	w.refused(err, fault.Conflict, "main", "a git rebase that has not ended")
-	if w.Branches()["main"] != base {
-		t.Error("the base was moved")
-	}
+	w.refusesMerge(pr.Number, "main", "a git rebase that has not ended")
 	w.git("rebase", "--continue")
 	w.git("checkout", "--quiet", "--detach")
-	_, err = w.merge(pr.Number, false)
-	w.must(err)
+	w.mustMerge(pr.Number, false)
 }
 
 func TestMergeSaysWhichHooksDidNotRun(t *testing.T) {
@@ -286,8 +277,7 @@ func TestMergeSaysWhichHooksDidNotRun(t *testing.T) {
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
 	w.must(os.MkdirAll(filepath.Join(w.dir, "hooks"), 0o755))
 	w.program(filepath.Join(w.dir, "hooks", "post-receive"), "exit 1")
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if len(merged.Warnings) != 1 || !strings.Contains(merged.Warnings[0], "did not run: post-receive") {
 		t.Errorf("warnings %q", merged.Warnings)
 	}
@@ -300,13 +290,12 @@ func TestMergeKnowsLinkedWorkTrees(t *testing.T) {
 		providertest.Create("checks/x.md", "x\n"))
 	linked := t.TempDir() + "/linked"
 	w.git("worktree", "add", "--quiet", linked, first.Branch)
-	merged, err := w.merge(first.Number, false)
-	w.must(err)
+	merged := w.mustMerge(first.Number, false)
 	if merged.BranchDeleted || len(merged.Warnings) != 1 || w.Branches()[first.Branch] == "" {
 		t.Errorf("a branch in use was deleted: %+v", merged)
 	}
 	w.git("worktree", "add", "--quiet", linked+"2", "main")
-	_, err = w.merge(second.Number, false)
+	_, err := w.merge(second.Number, false)
 	w.refused(err, fault.Conflict, linked+"2")
 }
 
@@ -366,8 +355,7 @@ func TestAMergeThatIsCutOffLeavesNoBranch(t *testing.T) {
 	w.review = local.NewReviewer(w.disturbed(`
 case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac`, "MOVED", filepath.Join(t.TempDir(), "moved")))
 	w.records.broken = fault.Wrap(errors.New("killed"), fault.Internal, "nothing is recorded")
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if branches := w.Branches(); branches[pr.Branch] != "" || branches["main"] != merged.Commit {
 		t.Errorf("branches %v", branches)
 	}
@@ -380,8 +368,7 @@ func TestAMergeThatCouldNotBeRecordedIsFoundLater(t *testing.T) {
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
 	w.records.broken = fault.Wrap(errors.New("disk full"), fault.Internal, "the store failed")
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if len(merged.Warnings) != 1 || !strings.Contains(merged.Warnings[0], "not recorded") {
 		t.Errorf("warnings %q", merged.Warnings)
 	}
@@ -399,8 +386,7 @@ func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
 	if status.Mergeable == nil || *status.Mergeable || len(status.Paths) != 2 {
 		t.Errorf("status %+v", status)
 	}
-	_, err := w.merge(number, true)
-	w.refused(err, fault.Conflict, "in common")
+	w.refusesMerge(number, "in common")
 }
 
 func TestAHeadThatWasSetBackIsNotMerged(t *testing.T) {
@@ -562,8 +548,7 @@ func TestADamagedBranchStopsItsOwnPullRequestAlone(t *testing.T) {
 		t.Errorf("%+v", prs)
 	}
 	w.propose("claude-ops/check/another", providertest.Create("checks/y.md", "y\n"))
-	_, err = w.merge(sound.Number, false)
-	w.must(err)
+	w.mustMerge(sound.Number, false)
 	_, err = w.merge(broken.Number, true)
 	w.refused(err, fault.UpstreamError, "#1", broken.Branch, broken.HeadCommit[:12])
 	_, err = w.p.Status(t.Context(), w.Ref(), broken.Number)
