@@ -96,8 +96,7 @@ func TestAnOpeningIsRefusedForGood(t *testing.T) {
 func TestLabelsThatAreMissingAreNamedAndNotMade(t *testing.T) {
 	for name, fresh := range map[string]bool{"as a snapshot knows": true, "as GitHub is asked": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			pr := s.propose(branch)
+			s, pr := proposed(t)
 			if !fresh {
 				s.p = setup(t, s.s.URL(), s.s.Token())
 			}

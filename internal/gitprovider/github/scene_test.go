@@ -118,6 +118,13 @@ func (s *scene) propose(branch string, files ...gitprovider.FileChange) gitprovi
 	return pr
 }
 
+// proposed is a scene with a pull request of ours.
+func proposed(t *testing.T) (*scene, gitprovider.PullRequest) {
+	t.Helper()
+	s := newScene(t)
+	return s, s.propose(branch)
+}
+
 func (s *scene) status(number int) gitprovider.Status {
 	s.t.Helper()
 	status, err := s.p.Status(s.t.Context(), s.Ref(), number)

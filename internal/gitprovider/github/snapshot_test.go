@@ -114,8 +114,7 @@ func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
 }
 
 func TestAHeadThatStaysBehindIsReadFromTheBranch(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
+	s, pr := proposed(t)
 	tip := s.Push(branch, memhost.File{Path: "checks/disk.md", Content: "more\n"})
 	s.configure(func(set *fakegithub.Settings) { set.Delays.Heads = map[int]string{pr.Number: pr.HeadCommit} })
 	s.same("in the snapshot", s.look().Open[0].HeadCommit, tip)

@@ -573,6 +573,13 @@ func (w *world) propose(branch string, files ...gitprovider.FileChange) gitprovi
 	return pr
 }
 
+// proposed makes a repository with one check, and a pull request that changes it.
+func proposed(t testing.TB, k kind) (*world, gitprovider.PullRequest) {
+	t.Helper()
+	w := home(t, k)
+	return w, w.propose("claude-ops/check/disk", disk("new\n"))
+}
+
 // disk is a change of the check.
 func disk(content string) gitprovider.FileChange {
 	return providertest.Update("checks/disk.md", content)

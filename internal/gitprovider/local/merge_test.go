@@ -93,8 +93,7 @@ func TestMergeListensToReviewers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := home(t, bare())
-			pr := w.propose("claude-ops/check/disk", disk("new\n"))
+			w, pr := proposed(t, bare())
 			for _, review := range strings.Fields(test.reviews) {
 				author, state, _ := strings.Cut(review, ":")
 				w.Review(pr.Number, author, gitprovider.ReviewState(state), "text")
@@ -112,8 +111,7 @@ func TestMergeListensToReviewers(t *testing.T) {
 
 func TestMergeWantsTheHeadThatWasOpenedOrApproved(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.must(w.review.Approve(t.Context(), w.Ref(), pr.Number, ann()))
 	w.Push(pr.Branch, providertest.File{Path: "checks/sneaked-in.md", Content: "x\n"})
 	_, err := w.merge(pr.Number, false)
@@ -273,8 +271,7 @@ func TestMergeWaitsForTheRebaseOfAPerson(t *testing.T) {
 
 func TestMergeSaysWhichHooksDidNotRun(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.must(os.MkdirAll(filepath.Join(w.dir, "hooks"), 0o755))
 	w.program(filepath.Join(w.dir, "hooks", "post-receive"), "exit 1")
 	merged := w.mustMerge(pr.Number, false)
@@ -330,8 +327,7 @@ func TestOneOfSeveralMergesWins(t *testing.T) {
 
 func TestAMergeOfABaseThatMovesMeanwhileIsRefused(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	// A git that lets somebody push right before the base is moved.
 	w.review = local.NewReviewer(w.disturbed(`
 case "$*" in *update-ref*)
@@ -350,8 +346,7 @@ esac`))
 // A process that is killed right after the base moved leaves neither a merged branch nor an open pull request.
 func TestAMergeThatIsCutOffLeavesNoBranch(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.review = local.NewReviewer(w.disturbed(`
 case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac`, "MOVED", filepath.Join(t.TempDir(), "moved")))
 	w.records.broken = fault.Wrap(errors.New("killed"), fault.Internal, "nothing is recorded")
@@ -365,8 +360,7 @@ case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac`, "MOVED
 
 func TestAMergeThatCouldNotBeRecordedIsFoundLater(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.records.broken = fault.Wrap(errors.New("disk full"), fault.Internal, "the store failed")
 	merged := w.mustMerge(pr.Number, false)
 	if len(merged.Warnings) != 1 || !strings.Contains(merged.Warnings[0], "not recorded") {
@@ -391,8 +385,7 @@ func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
 
 func TestAHeadThatWasSetBackIsNotMerged(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.git("update-ref", "refs/heads/"+pr.Branch, "main")
 	status := w.state(pr.Number)
 	if status.State != gitprovider.StateOpen || len(status.Paths) != 0 {
@@ -402,8 +395,7 @@ func TestAHeadThatWasSetBackIsNotMerged(t *testing.T) {
 
 func TestARewrittenHeadThatWasMergedByHandIsMerged(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	amended := strings.TrimSpace(w.git("commit-tree", "-p", "main", "-m", "amended", pr.HeadCommit+"^{tree}"))
 	w.git("update-ref", "refs/heads/"+pr.Branch, amended)
 	w.git("update-ref", "refs/heads/main", amended)
@@ -480,8 +472,7 @@ func TestMergedIsWhatTheBaseHolds(t *testing.T) {
 
 func TestPullRequestsSurviveTheLossOfTheirBase(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.git("branch", "keep", "main")
 	w.git("symbolic-ref", "HEAD", "refs/heads/keep")
 	w.git("branch", "--quiet", "-D", "main")
@@ -495,8 +486,7 @@ func TestPullRequestsSurviveTheLossOfTheirBase(t *testing.T) {
 
 func TestPathsOfBranchesThatMergedTheirBase(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.Push("main", providertest.File{Path: "README.md", Content: "moved on\n"})
 	tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", "main", pr.Branch))
 	for _, name := range []string{"a", "b", "c", "d", "e",
@@ -520,8 +510,7 @@ func TestPathsOfBranchesThatMergedTheirBase(t *testing.T) {
 
 func TestLabelsThatAreThereAreNotWritten(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	before := w.records.updates
 	w.must(w.p.Label(t.Context(), w.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
 	if w.records.updates != before {

@@ -84,8 +84,7 @@ func TestListHasTheStateThatWasAskedFor(t *testing.T) {
 
 func TestNotesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	ctx, long := t.Context(), strings.Repeat("x", 64<<10+1)
 	for name, err := range map[string]error{
 		"nobody":               w.review.Approve(ctx, w.Ref(), pr.Number, local.Note{Who: " "}),
@@ -108,8 +107,7 @@ func TestNotesThatAreRefused(t *testing.T) {
 
 func TestNothingIsDoneToAPullRequestThatIsNotOpen(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	ctx := t.Context()
 	w.must(w.review.Close(ctx, w.Ref(), pr.Number, ann()))
 	_, err := w.review.Merge(ctx, w.Ref(), pr.Number, local.MergeNote{Note: ann(), Force: true})
@@ -124,8 +122,7 @@ func TestNothingIsDoneToAPullRequestThatIsNotOpen(t *testing.T) {
 
 func TestAReviewOfAnotherHeadIsRefused(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.Push(pr.Branch, providertest.File{Path: "checks/sneaked-in.md", Content: "x\n"})
 	seen := local.Note{Who: "Ann", Body: "fine", Head: pr.HeadCommit}
 	w.refused(w.review.Approve(t.Context(), w.Ref(), pr.Number, seen), fault.Conflict, "moved")
