@@ -269,9 +269,7 @@ func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "testkit", "forgetest", "fakegithub", "testdata", "recorded",
 		file+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []struct {
 		Response struct {
 			Status  int
@@ -279,9 +277,7 @@ func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 			Body    json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &list))
 	answer := list[at].Response
 	header := http.Header{}
 	for name, value := range answer.Headers {

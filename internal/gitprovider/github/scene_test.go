@@ -180,17 +180,13 @@ func (s *scene) gone(branch string) {
 func setup(t testing.TB, root, token string, change ...func(*github.Options)) *github.Provider {
 	t.Helper()
 	base, err := url.Parse(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	noWait := func(context.Context, time.Duration) {}
 	client, err := transport.New(transport.Options{
 		Name: github.Name, Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Base: base,
 		Token: token, Clock: transport.Clock{Sleep: noWait},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	opts := github.Options{API: base, Client: client, Sleep: noWait}
 	for _, c := range change {

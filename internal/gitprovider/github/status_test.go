@@ -121,9 +121,7 @@ func TestFailingChecksAreTold(t *testing.T) {
 			Description: "too long"}}}
 	})
 	got, err := s.p.Checks(t.Context(), s.Ref(), pr.Number, pr.HeadCommit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.same("failing", got.Failing, []string{"ci", "lint"})
 	s.same("ci", []string{got.Details[0].Summary, got.Details[0].Log}, []string{"2 errors\nin a file", "the log"})
 	s.same("lint", got.Details[1].Summary, "too long")
@@ -131,9 +129,7 @@ func TestFailingChecksAreTold(t *testing.T) {
 		t.Error("the run has no page")
 	}
 	got, err = s.p.Checks(t.Context(), s.Ref(), pr.Number, strings.Repeat("1", 40))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.same("of another head", got.State, gitprovider.ChecksNone)
 }
 
