@@ -270,7 +270,7 @@ func TestRepositoryGate(t *testing.T) {
 			with("base_branch", "release"), fault.RepoNotAllowed, "repo_not_allowed:base_branches"},
 		"a repository that the host knows by a name that is not on the list": {func(b *bench) {
 			b.options.Authority.Policy = mustPolicy(b.T, "repositories: [\"joe/infra\"]")
-			b.through(altered{b.fake, func(s *gitprovider.Snapshot) { s.Repo = gitprovider.RepoRef{Owner: "new", Name: "name"} }})
+			b.through(altered{b.fake, func(s *gitprovider.Snapshot) { s.Repo.Name = "another" }})
 		}, nil, fault.RepoNotAllowed, ""},
 		"an archived repository": {func(b *bench) { b.fake.People.Alter(infra, true, false, "main") }, nil,
 			fault.RepoNotAllowed, "repo_not_allowed:archived"},

@@ -298,7 +298,9 @@ func TestRepliesArePostedOnceWhateverFails(t *testing.T) {
 	faults := map[string]func(s *forgetest.Script, method string){
 		"acts, and its answer is lost": func(s *forgetest.Script, m string) { s.FailAfter(m) },
 		"does not act":                 func(s *forgetest.Script, m string) { s.FailBefore(m, down()) },
-		"is refused":                   func(s *forgetest.Script, m string) { s.FailBefore(m, fault.New(fault.Forbidden, "no")) },
+		"is refused": func(s *forgetest.Script, m string) {
+			s.FailBefore(m, fault.New(fault.Forbidden, "no"))
+		},
 	}
 	for kind, call := range calls {
 		for what, fail := range faults {

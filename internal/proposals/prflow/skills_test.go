@@ -34,7 +34,7 @@ func skillBench(t *testing.T, tier gitprovider.Tier, more string) *bench {
 	return b
 }
 
-// Every hostile change of a skill is refused in both places; what is refused writes nothing and is one row of the audit.
+// Every hostile change of a skill is refused in both places. What is refused writes nothing, and the audit has it.
 func TestHostileSkillsAreRefused(t *testing.T) {
 	t.Parallel()
 	header := func(fields string) string { return skillHeader + fields + "---\n\n# Free disk\n" }
@@ -110,7 +110,8 @@ func TestHostileSkillsAreRefused(t *testing.T) {
 	}
 	for i, place := range places {
 		skill := file(place+"/skills/free-disk/SKILL.md", "update", update[0].content)
-		if e, _ := b.mustRefuse(createRequest(files(skill)), fault.ContentDenied); e.Violations[0].Rule != "kind:"+kinds[i].Name {
+		e, _ := b.mustRefuse(createRequest(files(skill)), fault.ContentDenied)
+		if e.Violations[0].Rule != "kind:"+kinds[i].Name {
 			t.Errorf("refused for %+v", e.Violations)
 		}
 		b.mustRefuse(createRequest(files(file(place+"/settings.json", "create", soundSkill))), fault.ScopeDenied)
