@@ -28,5 +28,5 @@ echo; echo "## JSON that is made to cost time: processor time for a mebibyte"
 go test -run '^$' -bench Hostile -benchtime 20x ./internal/base/strictjson ./internal/mcpserver/stdio ./internal/web | grep -E '^(Benchmark|pkg:)'
 
 echo; echo "## The use case, the local provider, the records, the stdio loop"
-go test -run '^$' -bench . -benchmem ./internal/cli ./internal/proposals/prflow ./internal/gitprovider/local ./internal/records/store ./internal/mcpserver/stdio \
+go test -run '^$' -bench . -benchmem ./internal/cli ./internal/proposals/prflow ./internal/records/store ./internal/mcpserver/stdio \
   ./internal/base/textscan ./internal/testkit/resilience | grep -E '^(Benchmark|pkg:)'

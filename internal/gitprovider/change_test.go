@@ -230,6 +230,52 @@ func FuzzParsePath(f *testing.F) {
 	})
 }
 
+// What is at the path of a change, and above it, decides whether a host may write it; hosts do not ask.
+func TestACommitIsHeldAgainstItsSnapshot(t *testing.T) {
+	t.Parallel()
+	const base = "1111111111111111111111111111111111111111"
+	tree := gitprovider.Tree{
+		"checks": {Kind: gitprovider.KindDir}, "playbooks": {Kind: gitprovider.KindSymlink},
+		"checks/disk.md":   {Kind: gitprovider.KindFile, ID: gitprovider.BlobID([]byte("disk\n"), base)},
+		"checks/link.md":   {Kind: gitprovider.KindSymlink, ID: gitprovider.BlobID([]byte("disk.md"), base)},
+		"checks/module.md": {Kind: gitprovider.KindSubmodule, ID: base}, "checks/folder.md": {Kind: gitprovider.KindDir},
+	}
+	for name, c := range map[string]struct {
+		action  gitprovider.Action
+		path    string
+		content string
+		code    fault.Code
+	}{
+		"a new file":               {gitprovider.ActionCreate, "checks/new.md", "new\n", ""},
+		"a changed file":           {gitprovider.ActionUpdate, "checks/disk.md", "new\n", ""},
+		"a removed file":           {gitprovider.ActionDelete, "checks/disk.md", "", ""},
+		"creating what exists":     {gitprovider.ActionCreate, "checks/disk.md", "new\n", fault.Conflict},
+		"creating it as it is":     {gitprovider.ActionCreate, "checks/disk.md", "disk\n", fault.Conflict},
+		"updating what is missing": {gitprovider.ActionUpdate, "checks/none.md", "new\n", fault.Conflict},
+		"deleting what is missing": {gitprovider.ActionDelete, "checks/none.md", "", fault.Conflict},
+		"updating to the same":     {gitprovider.ActionUpdate, "checks/disk.md", "disk\n", fault.NoChange},
+		"updating a link":          {gitprovider.ActionUpdate, "checks/link.md", "new\n", fault.Conflict},
+		"deleting a link":          {gitprovider.ActionDelete, "checks/link.md", "", fault.Conflict},
+		"updating a submodule":     {gitprovider.ActionUpdate, "checks/module.md", "new\n", fault.Conflict},
+		"deleting a folder":        {gitprovider.ActionDelete, "checks/folder.md", "", fault.Conflict},
+		"creating below a link":    {gitprovider.ActionCreate, "playbooks/new.md", "new\n", fault.Conflict},
+		"another spelling":         {gitprovider.ActionCreate, "checks/Disk.md", "new\n", fault.Conflict},
+	} {
+		set, wrong := gitprovider.NewChangeSet(gitprovider.Rules{Tier: gitprovider.TierRemediate,
+			Limits: gitprovider.DefaultTierLimits(), Scope: gitprovider.DefaultScope()},
+			[]gitprovider.FileChange{{Path: c.path, Action: c.action, Content: c.content}})
+		req := gitprovider.CommitRequest{Branch: "claude-ops/fix/x", Changes: set,
+			Snapshot: &gitprovider.Snapshot{Base: "main", BaseCommit: base, Tree: tree}}
+		if err := req.Check(); fault.CodeOf(err) != c.code || len(wrong) > 0 {
+			t.Errorf("%s: %v, want %q; %v", name, err, c.code, wrong)
+		}
+		req.Snapshot = &gitprovider.Snapshot{Base: "main", Tree: tree}
+		if err := req.Check(); fault.CodeOf(err) != fault.InvalidArgument {
+			t.Errorf("%s, without a commit to stand on: %v", name, err)
+		}
+	}
+}
+
 func TestFiltersOfAttributes(t *testing.T) {
 	attributes := gitprovider.Attributes{
 		"":       "# big files\n*.bin filter=lfs diff=lfs -text\n/checks/big.md filter=lfs\n[attr]crypt filter=git-crypt\n\"a b.md\" filter=lfs\n",

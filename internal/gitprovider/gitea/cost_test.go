@@ -31,17 +31,13 @@ func TestAProposalCostsSevenRequestsWhateverTheNumberOfItsFiles(t *testing.T) {
 func TestAProposalCostsOneMoreForEachOpenPullRequestThatWasNotSeen(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	for i := range 3 {
-		branch := fmt.Sprintf("claude-ops/check/n%d", i)
-		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
-		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
-	}
+	sc.OpenMany(3, "claude-ops/check", gitprovider.LabelOurs)
 	sc.propose(sc.p, ourBranch)
 	sc.same("requests at first: the label's id is known from the open ones", sc.requests(), 6+3)
 	sc.propose(sc.p, ourBranch+"-again", providertest.Create("checks/x.md", "x"))
 	sc.same("requests later: the one that was opened since is our own", sc.requests(), 6)
 	sc.propose(sc.p, ourBranch+"-more", providertest.Create("checks/y.md", "y"))
-	sc.Push("claude-ops/check/n0", memhost.File{Path: "checks/pushed.md", Content: "p"})
+	sc.Push("claude-ops/check/n000", memhost.File{Path: "checks/pushed.md", Content: "p"})
 	sc.requests()
 	sc.propose(sc.p, ourBranch+"-last", providertest.Create("checks/z.md", "z"))
 	sc.same("requests after a push to one, and one opened by us", sc.requests(), 6+1)
@@ -88,11 +84,7 @@ func TestPullRequestsOfOthersCostAtMostTwentyRequestsAndLessLater(t *testing.T) 
 	t.Parallel()
 	sc := newScene(t)
 	const others = gitprovider.MaxForeign + 5
-	for i := range others {
-		branch := fmt.Sprintf("feature/n%d", i)
-		sc.Push(branch, memhost.File{Path: fmt.Sprintf("src/n%d.md", i), Content: "n"})
-		sc.OpenPR(branch, "A person's")
-	}
+	sc.OpenMany(others, "feature")
 	look := func(wantRequests, wantUnread int) {
 		t.Helper()
 		q := sc.query(nil)
@@ -107,7 +99,7 @@ func TestPullRequestsOfOthersCostAtMostTwentyRequestsAndLessLater(t *testing.T) 
 	look(4+gitprovider.MaxForeign, 5)
 	look(4+5, 0)
 	look(4, 0)
-	sc.Push("feature/n0", memhost.File{Path: "src/more.md", Content: "n"})
+	sc.Push("feature/n000", memhost.File{Path: "src/more.md", Content: "n"})
 	look(4+1, 0)
 }
 
@@ -125,67 +117,40 @@ func TestAPullRequestOfOthersThatCannotBeReadIsCounted(t *testing.T) {
 	sc.same("not looked at", snap.ForeignUnread, 1)
 }
 
+// errOf is the error of a call whose answer does not matter.
+func errOf[T any](_ T, err error) error { return err }
+
 func TestWhatTheMethodsCost(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		do   func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error
-		want int
-	}{
-		"Label": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			return sc.p.Label(ctx, sc.Ref(), pr.Number, []string{gitprovider.LabelOurs, "automated"})
-		}, 1},
-		"FindByHead": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.FindByHead(ctx, sc.Ref(), pr.Branch)
-			return err
-		}, 1},
-		"BranchTip": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.BranchTip(ctx, sc.Ref(), pr.Branch)
-			return err
-		}, 1},
-		"BranchTip of none": {func(sc *scene, ctx context.Context, _ gitprovider.PullRequest) error {
-			_, err := sc.p.BranchTip(ctx, sc.Ref(), "claude-ops/none")
-			return err
-		}, 2},
-		"DeleteBranch": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			return sc.p.DeleteBranch(ctx, sc.Ref(), pr.Branch, pr.HeadCommit)
-		}, 2},
-		"ListOpen": {func(sc *scene, ctx context.Context, _ gitprovider.PullRequest) error {
-			_, err := sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs)
-			return err
-		}, 1},
-		"Details": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.Details(ctx, sc.Ref(), pr.Number)
-			return err
-		}, 2},
-		"Remarks": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.Remarks(ctx, sc.Ref(), pr.Number)
-			return err
-		}, 3},
-		"Status": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.Status(ctx, sc.Ref(), pr.Number)
-			return err
-		}, 3},
-		"OpenPullRequest again": {func(sc *scene, ctx context.Context, pr gitprovider.PullRequest) error {
-			_, err := sc.p.OpenPullRequest(ctx, sc.spec(pr.Branch))
-			return err
-		}, 2},
-		"Snapshot with two branch names of one stem": {func(sc *scene, ctx context.Context,
-			pr gitprovider.PullRequest) error {
-			q := sc.query(nil)
-			q.Branches = []string{pr.Branch, pr.Branch + "-abc"}
-			_, err := sc.p.Snapshot(ctx, q)
-			return err
-		}, 5},
+	for name, want := range map[string]int{
+		"Label": 1, "FindByHead": 1, "BranchTip": 1, "BranchTip of none": 2, "DeleteBranch": 2, "ListOpen": 1, "Details": 2,
+		"Remarks": 3, "Status": 3, "OpenPullRequest again": 2, "Snapshot with two branch names of one stem": 5,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sc := newScene(t)
+			sc, ctx := newScene(t), t.Context()
 			pr := sc.propose(sc.p, ourBranch)
-			_, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs) // its files are known by now
-			sc.must(err)
+			sc.must(errOf(sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs))) // its files are known by now
+			q := sc.query(nil)
+			q.Branches = []string{pr.Branch, pr.Branch + "-abc"}
+			calls := map[string]func() error{
+				"Label": func() error {
+					return sc.p.Label(ctx, sc.Ref(), pr.Number, []string{gitprovider.LabelOurs, "automated"})
+				},
+				"FindByHead":            func() error { return errOf(sc.p.FindByHead(ctx, sc.Ref(), pr.Branch)) },
+				"BranchTip":             func() error { return errOf(sc.p.BranchTip(ctx, sc.Ref(), pr.Branch)) },
+				"BranchTip of none":     func() error { return errOf(sc.p.BranchTip(ctx, sc.Ref(), "claude-ops/none")) },
+				"DeleteBranch":          func() error { return sc.p.DeleteBranch(ctx, sc.Ref(), pr.Branch, pr.HeadCommit) },
+				"ListOpen":              func() error { return errOf(sc.p.ListOpen(ctx, sc.Ref(), gitprovider.LabelOurs)) },
+				"Details":               func() error { return errOf(sc.p.Details(ctx, sc.Ref(), pr.Number)) },
+				"Remarks":               func() error { return errOf(sc.p.Remarks(ctx, sc.Ref(), pr.Number)) },
+				"Status":                func() error { return errOf(sc.p.Status(ctx, sc.Ref(), pr.Number)) },
+				"OpenPullRequest again": func() error { return errOf(sc.p.OpenPullRequest(ctx, sc.spec(pr.Branch))) },
+				"Snapshot with two branch names of one stem": func() error { return errOf(sc.p.Snapshot(ctx, q)) },
+			}
 			sc.requests()
-			sc.must(tc.do(sc, t.Context(), pr))
-			sc.same("requests", sc.requests(), tc.want)
+			sc.must(calls[name]())
+			sc.same("requests", sc.requests(), want)
 		})
 	}
 }
@@ -273,21 +238,6 @@ func (m *memory) RememberPaths(_ context.Context, repo gitprovider.RepoRef, numb
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.paths[fmt.Sprint(repo, number, head)] = paths
-}
-
-func TestPathsAreRememberedAcrossProcesses(t *testing.T) {
-	t.Parallel()
-	shared := &memory{paths: map[string][]string{}}
-	remember := func(o *gitea.Options) { o.Paths = shared }
-	sc := newScene(t, remember)
-	sc.propose(sc.p, ourBranch)
-	_, err := sc.p.ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
-	sc.must(err)
-	sc.requests()
-	prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
-	sc.must(err)
-	sc.same("requests", sc.requests(), 1)
-	sc.same("paths", prs[0].Paths, []string{"checks/disk.md"})
 }
 
 func TestPathsOfAnotherCommitAreNotRemembered(t *testing.T) {

@@ -1,50 +1,29 @@
 package gitea_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
-// issueServer answers as routers/api/v1/repo of go-gitea/gitea do about one issue: answers by the end of the path, a
-// status alone or a body. Every request may only read.
-func issueServer(t *testing.T, answers map[string]string) gitprovider.IssueReader {
+// issueReader reads at a server that answers as routers/api/v1/repo of go-gitea/gitea do.
+func issueReader(t *testing.T, answers forgetest.IssueAnswers) gitprovider.IssueReader {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api/v1"), "/repos/joe/infra")
-		if page := r.URL.Query().Get("page"); page != "" {
-			path += "?" + page
-			if since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since")); err != nil || since.IsZero() {
-				t.Errorf("the timeline is asked for since %s", r.URL.Query().Get("since"))
+	return newProvider(t, answers.Serve(t, "/api/v1", func(_ http.ResponseWriter, r *http.Request) {
+		if since := r.URL.Query().Get("since"); r.URL.Query().Has("page") {
+			if at, err := time.Parse(time.RFC3339, since); err != nil || at.IsZero() {
+				t.Errorf("the timeline is asked for since %s", since)
 			}
 		}
-		body, known := answers[path]
-		if !known || r.Method != http.MethodGet {
-			t.Errorf("%s %s", r.Method, path)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		status := http.StatusOK
-		if _, err := fmt.Sscanf(body, "%d", &status); err == nil {
-			body = `{"message":"no","url":"x"}`
-		}
-		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body))
-	}))
-	t.Cleanup(s.Close)
-	return newProvider(t, s.URL, "0123456789abcdef0123456789abcdef01234567")
+	}), "0123456789abcdef0123456789abcdef01234567")
 }
 
-func oneIssue() map[string]string {
-	return map[string]string{
+func oneIssue() forgetest.IssueAnswers {
+	return forgetest.IssueAnswers{
 		"/user": `{"id":9,"login":"ops-bot"}`,
 		"/issues/7": `{"number":7,"title":"Slow","body":"Since Tuesday","pull_request":null,
 			"labels":[{"id":1,"name":"claude-ops"}],"user":{"id":3,"login":"stranger"}}`,
@@ -75,18 +54,7 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 		return act
 	}
 	reader := func(a *gitprovider.IssueAct) { a.By.MayWrite = false }
-	replace := func(path, old, by string) map[string]string {
-		answers := oneIssue()
-		answers[path] = strings.ReplaceAll(answers[path], old, by)
-		return answers
-	}
-	set := func(pairs ...string) map[string]string {
-		answers := oneIssue()
-		for i := 0; i < len(pairs); i += 2 {
-			answers[pairs[i]] = pairs[i+1]
-		}
-		return answers
-	}
+	set, replace := oneIssue().With, oneIssue().Replaced
 	const permission, teams, assignees = "/collaborators/ann/permission", "/teams", "/assignees"
 	const said31, collaborator = "/issues/comments/31", "/collaborators/ann"
 	const anns = `[{"id":2,"login":"Ann"}]`
@@ -94,7 +62,7 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 	const someTeams = `[{"id":4,"permission":"write","units_map":{"repo.code":"read","repo.pulls":"write"}},
 		{"id":5,"permission":"owner"}, {"id":6,"permission":"none","units_map":{"repo.code":"write"}}, null]`
 	for name, c := range map[string]struct {
-		answers map[string]string
+		answers forgetest.IssueAnswers
 		query   gitprovider.IssueQuery
 		want    gitprovider.IssueAct
 		code    fault.Code
@@ -149,20 +117,6 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 		"no label":                            {set("/issues/7/timeline?1", "null"), label, gitprovider.IssueAct{}, ""},
 		"a token that does not know its user": {set("/user", "403"), comment, gitprovider.IssueAct{}, fault.Misconfigured},
 	} {
-		infra := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
-		got, err := issueServer(t, c.answers).ReadIssue(t.Context(), infra, c.query)
-		if fault.CodeOf(err) != c.code {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if diff := cmp.Diff(c.want, got.Act); c.code == "" && diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-		if c.code == "" && (got.Title != "Slow" || got.Body != "Since Tuesday" || got.Pull || len(got.Labels) != 1) {
-			t.Errorf("%s: the issue is %+v", name, got)
-		}
-	}
-	if !json.Valid([]byte(oneIssue()["/issues/7/timeline?1"])) {
-		t.Error("the timeline is not JSON")
+		forgetest.ReadsIssue(t, name, issueReader(t, c.answers), c.query, c.want, c.code)
 	}
 }

@@ -67,11 +67,7 @@ func TestTheFilesOfAListMayBeReadInParts(t *testing.T) {
 	shared := &memory{paths: map[string][]string{}}
 	remember := func(o *gitea.Options) { o.Paths = shared }
 	sc := newScene(t, remember)
-	for i := range many {
-		branch := fmt.Sprintf("claude-ops/check/n%03d", i)
-		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n"})
-		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
-	}
+	sc.OpenMany(many, "claude-ops/check", gitprovider.LabelOurs)
 	sc.requests()
 	for left := many; ; left -= 40 {
 		list, err := sc.provider(remember).ListKnown(t.Context(), sc.Ref(), gitprovider.LabelOurs)
@@ -150,11 +146,7 @@ func TestPullRequestsWithoutReviewsAreKnownFromTheList(t *testing.T) {
 			sc.configure(func(s *fakegitea.Settings) { s.Features.ReviewNumber = c.number })
 			var later atomic.Int64
 			sc.s.Host().SetClock(func() time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(later.Load())) })
-			for i := range 4 {
-				branch := fmt.Sprintf("claude-ops/check/n%d", i)
-				sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
-				sc.OpenPR(branch, "t", gitprovider.LabelOurs)
-			}
+			sc.OpenMany(4, "claude-ops/check", gitprovider.LabelOurs)
 			later.Store(int64(time.Minute))
 			sc.must(sc.p.Comment(t.Context(), sc.Ref(), 2, "Why?"))
 			if c.others {
@@ -182,11 +174,7 @@ func TestTheDescriptionTellsWhetherReviewsAreCounted(t *testing.T) {
 		if described {
 			sc.s.Describe()
 		}
-		for i := range 6 {
-			branch := fmt.Sprintf("claude-ops/check/n%d", i)
-			sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
-			sc.OpenPR(branch, "t", gitprovider.LabelOurs)
-		}
+		sc.OpenMany(6, "claude-ops/check", gitprovider.LabelOurs)
 		sc.s.Host().SetClock(func() time.Time { return time.Now().Add(time.Hour) })
 		for number := range 6 {
 			sc.must(sc.p.Comment(t.Context(), sc.Ref(), number+1, "Why?"))
@@ -275,18 +263,14 @@ func TestTheMemoryIsAskedAndToldOnceForAList(t *testing.T) {
 	shared := &bulk{memory: memory{paths: map[string][]string{}}}
 	remember := func(o *gitea.Options) { o.Paths = shared }
 	sc := newScene(t, remember)
-	for i := range 20 {
-		branch := fmt.Sprintf("claude-ops/check/n%d", i)
-		sc.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%d.md", i), Content: "n"})
-		sc.OpenPR(branch, "t", gitprovider.LabelOurs)
-	}
+	sc.OpenMany(20, "claude-ops/check", gitprovider.LabelOurs)
 	// requests of a new process; how often it was asked and told so far
 	for _, want := range [][3]int{{1 + 1 + 20, 1, 1}, {1, 2, 1}} {
 		sc.requests()
 		prs, err := sc.provider(remember).ListOpen(t.Context(), sc.Ref(), gitprovider.LabelOurs)
 		sc.must(err)
 		sc.same("cost", [3]int{sc.requests(), shared.asked, shared.told}, want)
-		sc.same("paths of the last", prs[19].Paths, []string{"checks/n19.md"})
+		sc.same("paths of the last", prs[19].Paths, []string{"checks/n019.md"})
 	}
 }
 

@@ -132,6 +132,21 @@ func (sc *scene) open(p *gitea.Provider, branch string) gitprovider.PullRequest 
 	return pr
 }
 
+// mustCommit commits a change on ourBranch.
+func (sc *scene) mustCommit() gitprovider.Commit {
+	sc.t.Helper()
+	made, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new\n"))
+	sc.must(err)
+	return made
+}
+
+func (sc *scene) status(number int) gitprovider.Status {
+	sc.t.Helper()
+	status, err := sc.p.Status(sc.t.Context(), sc.Ref(), number)
+	sc.must(err)
+	return status
+}
+
 func (sc *scene) must(err error) {
 	sc.t.Helper()
 	if err != nil {

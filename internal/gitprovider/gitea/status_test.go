@@ -10,9 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 func TestChecksCombineEveryPage(t *testing.T) {
@@ -144,12 +142,7 @@ func proposed(t *testing.T) *scene {
 	t.Helper()
 	sc := newScene(t)
 	sc.configure(func(s *fakegitea.Settings) { s.Collaborators = map[string]string{"ann": "write", "bob": "write"} })
-	_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new\n"))
-	must(t, err)
-	_, err = sc.p.OpenPullRequest(t.Context(), gitprovider.PullRequestSpec{
-		Repo: sc.Ref(), Base: memhost.MainBranch, Head: ourBranch, Title: "Watch", Labels: []string{gitprovider.LabelOurs},
-	})
-	must(t, err)
+	sc.propose(sc.p, ourBranch)
 	sc.requests()
 	return sc
 }
@@ -161,7 +154,7 @@ func on(path string, line int, body string) gitprovider.LineComment {
 func (sc *scene) remarks() []gitprovider.Remark {
 	sc.t.Helper()
 	remarks, err := sc.p.Remarks(sc.t.Context(), sc.Ref(), 1)
-	must(sc.t, err)
+	sc.must(err)
 	return remarks
 }
 
@@ -196,8 +189,7 @@ func TestAResolvedConversationIsMarked(t *testing.T) {
 	settled.Resolved = true
 	sc.ReviewLines(1, "ann", gitprovider.ReviewCommented, "", settled, on("checks/memory.md", 1, "Why?"))
 	sc.Reply(1, 0, 0, "bob", "The first one.")
-	status, err := sc.p.Status(t.Context(), sc.Ref(), 1)
-	must(t, err)
+	status := sc.status(1)
 	for _, c := range status.Reviews[0].Comments {
 		if c.Resolved != (c.Path == "checks/disk.md") {
 			t.Errorf("%+v", c)
@@ -209,8 +201,7 @@ func TestAResolvedConversationIsMarked(t *testing.T) {
 func TestCommentsOnLinesOfAReviewThatIsNotSubmittedAreNotRead(t *testing.T) {
 	sc := proposed(t)
 	sc.ReviewLines(1, "ann", gitprovider.ReviewPending, "", on("checks/disk.md", 1, "Draft"))
-	status, err := sc.p.Status(t.Context(), sc.Ref(), 1)
-	must(t, err)
+	status := sc.status(1)
 	if len(sc.remarks()) != 0 || len(status.Reviews) != 1 || len(status.Reviews[0].Comments) > 0 {
 		t.Errorf("%+v, %+v", sc.remarks(), status.Reviews)
 	}
@@ -245,8 +236,7 @@ func TestCommentsOnLinesCostABoundedNumberOfRequests(t *testing.T) {
 			return out
 		},
 		"status": func() (out []gitprovider.LineComment) {
-			status, err := sc.p.Status(t.Context(), sc.Ref(), 1)
-			must(t, err)
+			status := sc.status(1)
 			unread := 0
 			for _, r := range status.Reviews {
 				out, unread = append(out, r.Comments...), unread+r.UnreadComments
@@ -267,12 +257,5 @@ func TestCommentsOnLinesCostABoundedNumberOfRequests(t *testing.T) {
 		if n := count(); n != gitprovider.MaxCommentedReviews {
 			t.Errorf("%s: %d requests", what, n)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

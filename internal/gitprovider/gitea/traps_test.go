@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -20,8 +21,7 @@ func TestAnInstallationBelowAPathWorks(t *testing.T) {
 	t.Parallel()
 	sc := sceneAt(t, "/gitea")
 	pr := sc.propose(sc.p, ourBranch)
-	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
-	sc.must(err)
+	status := sc.status(pr.Number)
 	sc.same("labels", status.Labels, []string{gitprovider.LabelOurs})
 	sc.must(sc.p.DeleteBranch(t.Context(), sc.Ref(), pr.Branch, pr.HeadCommit))
 	for _, asked := range sc.asked() {
@@ -67,8 +67,7 @@ func TestABaseThatMovesWhileTheServerWorksLeavesTheCommitOnTheApprovedOne(t *tes
 	sc.configure(func(s *fakegitea.Settings) {
 		s.Delays.BeforeRefUpdate = func() { sc.Push(memhost.MainBranch, memhost.File{Path: "README.md", Content: "moved"}) }
 	})
-	made, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
-	sc.must(err)
+	made := sc.mustCommit()
 	sc.same("parents", sc.Parents(made.ID), []string{approved})
 }
 
@@ -110,9 +109,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 			tc.change(sc)
 			_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
 			wantCode(t, err, tc.want)
-			if !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%q does not say %q", err, tc.says)
-			}
+			wantSays(t, err, tc.says)
 		})
 	}
 }
@@ -127,8 +124,7 @@ func TestCreationsThatOverlookEachOtherEndWithTheOlder(t *testing.T) {
 	pr, err := sc.provider().OpenPullRequest(t.Context(), sc.spec(ourBranch))
 	sc.must(err)
 	sc.same("number", pr.Number, first.Number)
-	status, err := sc.p.Status(t.Context(), sc.Ref(), first.Number+1)
-	sc.must(err)
+	status := sc.status(first.Number + 1)
 	sc.same("state of the one too many", status.State, gitprovider.StateClosed)
 }
 
@@ -152,11 +148,10 @@ func TestAClosedPullRequestDoesNotHideTheOpenOne(t *testing.T) {
 func TestAPullRequestWithoutACommitIsClosedAgain(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
-	sc.must(err)
+	sc.mustCommit()
 	number := sc.OpenPR(ourBranch, "by somebody")
 	sc.Merge(number)
-	_, err = sc.p.OpenPullRequest(t.Context(), sc.spec(ourBranch)) // this process still takes the branch for fresh
+	_, err := sc.p.OpenPullRequest(t.Context(), sc.spec(ourBranch)) // this process still takes the branch for fresh
 	wantCode(t, err, fault.NoChange)
 	open, err := sc.p.Snapshot(t.Context(), sc.query(nil))
 	sc.must(err)
@@ -169,8 +164,7 @@ func TestAnAmbiguousCreationIsSettledByLooking(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			sc := newScene(t)
-			_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
-			sc.must(err)
+			sc.mustCommit()
 			sc.s.Faults().PlanNth(1, httpfault.Fault{Kind: kind})
 			pr, err := sc.p.OpenPullRequest(t.Context(), sc.spec(ourBranch))
 			sc.must(err)
@@ -181,18 +175,23 @@ func TestAnAmbiguousCreationIsSettledByLooking(t *testing.T) {
 	}
 }
 
+func TestACloseThatFailsIsMadeOnceAndMayBeRepeated(t *testing.T) {
+	forgetest.FailedCloses(t, func(t *testing.T) forgetest.Proposed {
+		sc := newScene(t)
+		return forgetest.Proposed{Provider: sc.p, Repo: sc.Ref(), Pull: sc.propose(sc.p, ourBranch), Faults: sc.s.Faults()}
+	}, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests)
+}
+
 func TestADraftHasTheServersPrefix(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	_, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
-	sc.must(err)
+	sc.mustCommit()
 	spec := sc.spec(ourBranch)
 	spec.Draft = true
 	pr, err := sc.p.OpenPullRequest(t.Context(), spec)
 	sc.must(err)
 	sc.same("title", pr.Title, "WIP: t")
-	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
-	sc.must(err)
+	status := sc.status(pr.Number)
 	sc.same("mergeable", *status.Mergeable, false)
 	sc.same("waits", len(sc.slept), 0)
 }
@@ -206,8 +205,7 @@ func TestUnknownLabelsAreNamedAndTheOthersSet(t *testing.T) {
 	if !strings.Contains(err.Error(), "no-such-label") || strings.Contains(err.Error(), "automated") {
 		t.Errorf("the message is %q", err)
 	}
-	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
-	sc.must(err)
+	status := sc.status(pr.Number)
 	sc.same("labels", status.Labels, []string{"automated", gitprovider.LabelOurs})
 }
 
@@ -224,8 +222,7 @@ func TestAnExclusiveLabelOfAPersonStays(t *testing.T) {
 	err := set("state/proposed", "area/disks")
 	wantCode(t, err, fault.Conflict)
 	wantSays(t, err, "state/proposed was left out: pull request #1 has the label state/approved")
-	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
-	sc.must(err)
+	status := sc.status(pr.Number)
 	sc.same("labels", status.Labels, []string{"area/disks", gitprovider.LabelOurs, "state/approved"})
 }
 
@@ -252,24 +249,11 @@ func TestMergeableIsLookedAtAgainWhileTheServerRechecks(t *testing.T) {
 				file.Path = "checks/disk.md"
 			}
 			sc.Push(memhost.MainBranch, file)
-			status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
-			sc.must(err)
+			status := sc.status(pr.Number)
 			sc.same("mergeable", *status.Mergeable, tc.want)
 			sc.same("waits", sc.slept, tc.slept)
 		})
 	}
-}
-
-func TestTheHeadOfAMergedAndDeletedBranchKeepsItsName(t *testing.T) {
-	t.Parallel()
-	sc := newScene(t)
-	pr := sc.propose(sc.p, ourBranch)
-	sc.Merge(pr.Number)
-	sc.DeleteBranch(ourBranch)
-	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
-	sc.must(err)
-	sc.same("branch", status.Branch, ourBranch)
-	sc.same("state", status.State, gitprovider.StateMerged)
 }
 
 func TestADeletedHeadThatTheServerHasNotNoticedIsWaitedForAndThenClosed(t *testing.T) {
@@ -279,8 +263,7 @@ func TestADeletedHeadThatTheServerHasNotNoticedIsWaitedForAndThenClosed(t *testi
 	pr := sc.propose(sc.p, ourBranch)
 	sc.configure(func(s *fakegitea.Settings) { s.Delays.LateClose = 2 })
 	sc.must(sc.p.DeleteBranch(t.Context(), sc.Ref(), ourBranch, pr.HeadCommit))
-	status, err := sc.p.Status(t.Context(), sc.Ref(), pr.Number)
-	sc.must(err)
+	status := sc.status(pr.Number)
 	sc.same("state", status.State, gitprovider.StateClosed)
 	sc.same("closed at the server's time", status.ClosedAt.Equal(now), false)
 	if len(sc.slept) == 0 {
@@ -357,10 +340,9 @@ func TestThatTheUserMayNotSignInIsSaid(t *testing.T) {
 func TestABranchThatIsProtectedFromDeletionIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	sc := newScene(t)
-	made, err := sc.commit(sc.p, ourBranch, providertest.Update("checks/disk.md", "new"))
-	sc.must(err)
+	made := sc.mustCommit()
 	sc.configure(func(s *fakegitea.Settings) { s.Protection.ProtectedPatterns = []string{"claude-ops/**"} })
-	err = sc.p.DeleteBranch(t.Context(), sc.Ref(), ourBranch, made.ID)
+	err := sc.p.DeleteBranch(t.Context(), sc.Ref(), ourBranch, made.ID)
 	wantCode(t, err, fault.RepoNotAllowed)
 	if !strings.Contains(err.Error(), "branch protection") || strings.Contains(err.Error(), "write access") {
 		t.Error(err)

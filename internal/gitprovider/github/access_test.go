@@ -303,9 +303,7 @@ func TestAPingOfAGitHubThatHangsEndsWithItsDeadline(t *testing.T) {
 // keeps the contract.
 func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "providers.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(text)
 	if found == nil {
 		t.Fatal("docs/guides/providers.md has no manifest")
@@ -315,9 +313,7 @@ func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 		Public      bool
 		Hook        struct{ Active bool } `json:"hook_attributes"`
 	}
-	if err := json.Unmarshal(found[1], &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(found[1], &manifest))
 	want := appPermissions()
 	want["metadata"] = "read"
 	if diff := cmp.Diff(want, manifest.Permissions); diff != "" || manifest.Public || manifest.Hook.Active {
@@ -328,13 +324,9 @@ func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 			want["members"] = "read"
 		}
 		made, err := json.Marshal(githubapp.NewManifest("a-name-that-is-longer-than-GitHub-takes", "http://127.0.0.1:1/x", members))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var ours map[string]any
-		if err := json.Unmarshal(made, &ours); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(made, &ours))
 		permissions, _ := ours["default_permissions"].(map[string]any)
 		got := map[string]string{}
 		for name, level := range permissions {
@@ -350,19 +342,13 @@ func TestTheManifestAsksForWhatTheAppNeeds(t *testing.T) {
 func TestACodeIsExchangedForAnApp(t *testing.T) {
 	s := fakegithub.New(t)
 	web, err := url.Parse(s.URL() + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	manifest, err := json.Marshal(githubapp.NewManifest("claude-ops-joe", s.URL()+"/back", false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	posted, err := browser.PostForm(githubapp.NewAppPage(web, "", "the-state").String(),
 		url.Values{"manifest": {string(manifest)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = posted.Body.Close()
 	back, err := posted.Location()
 	if err != nil || back.Query().Get("state") != "the-state" || back.Path != "/back" {
@@ -371,9 +357,7 @@ func TestACodeIsExchangedForAnApp(t *testing.T) {
 	var log bytes.Buffer
 	client, err := transport.New(transport.Options{Name: "github", Base: web,
 		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	code := back.Query().Get("code")
 	made, err := githubapp.Exchange(t.Context(), client, web, code)

@@ -241,9 +241,7 @@ func TestARevokedTokenIsReplacedAtOnce(t *testing.T) {
 
 func TestWhatAnAppLacksIsSaid(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tests := map[string]struct {
 		change    func(s *appScene)
 		filesRead bool // a token was made before
@@ -370,9 +368,7 @@ func TestAnAppsKeyMayBeReplaced(t *testing.T) {
 	s := newAppScene(t)
 	s.look("checks/disk.md")
 	next, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.app(func(a *fakegithub.App) { a.Key = &next.PublicKey })
 	s.a.now = s.a.now.Add(time.Hour)
 	_, err = s.p.Snapshot(t.Context(), s.query("checks/disk.md"))
@@ -405,9 +401,7 @@ func TestExamineShowsWhatTheInstallationGrants(t *testing.T) {
 
 func TestKeysAreReadAsGitHubGivesThem(t *testing.T) {
 	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // to be refused
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.SplitAfter(strings.TrimSpace(pemOf(appKey())), "\n")
 	for name, tt := range map[string]struct{ text, says string }{
 		"as it is":         {pemOf(appKey()), ""},
@@ -447,18 +441,14 @@ func pemOf(key *rsa.PrivateKey) string {
 func pkcs8Of(t *testing.T, key any) string {
 	t.Helper()
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
 }
 
 func ellipticPEM(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pkcs8Of(t, key)
 }
 
@@ -491,9 +481,7 @@ func (a *appSetup) clock() time.Time { return a.now }
 func setupApp(t testing.TB, s *fakegithub.Server, change ...func(*github.Options)) *appSetup {
 	t.Helper()
 	base, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := &appSetup{key: &given{pemOf(appKey())}, learnt: map[string]bool{}, now: time.Now()}
 	s.SetApp(fakegithub.App{
 		ID: "12345", Slug: "claude-ops", Key: &appKey().PublicKey, Permissions: appPermissions(), Now: a.clock,
@@ -504,9 +492,7 @@ func setupApp(t testing.TB, s *fakegithub.Server, change ...func(*github.Options
 			Name: github.Name, Variables: transport.Variables{Token: tokenName, Address: "GITHUB_API_URL"}, Base: base,
 			Clock: transport.Clock{Now: a.clock, Sleep: noWait}, Credential: credential,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(out.CloseIdleConnections)
 		return out
 	}

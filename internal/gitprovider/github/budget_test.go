@@ -17,7 +17,7 @@ func TestCreatingAPullRequestCostsFewRequests(t *testing.T) {
 	for _, files := range []int{1, 3, 30, gitprovider.MaxFilesPerPR} {
 		t.Run(fmt.Sprintf("of %d files", files), func(t *testing.T) {
 			s := newScene(t)
-			s.many(3)
+			s.OpenMany(3, "claude-ops/check")
 			s.propose("claude-ops/fix/before")
 			var changes []gitprovider.FileChange
 			for i := range files {
@@ -77,12 +77,8 @@ func TestEachMethodHasItsCost(t *testing.T) {
 
 func TestListingManyIsCompleteAndCheaperTheSecondTime(t *testing.T) {
 	s := newScene(t)
-	s.many(100, gitprovider.LabelOurs)
-	for i := range 150 {
-		branch := fmt.Sprintf("feature/n%03d", i)
-		s.Push(branch, memhost.File{Path: fmt.Sprintf("src/n%03d", i), Content: "n\n"})
-		s.OpenPR(branch, "Somebody else's")
-	}
+	s.OpenMany(100, "claude-ops/check", gitprovider.LabelOurs)
+	s.OpenMany(150, "feature")
 	size := func() (total int) {
 		for _, r := range s.s.Faults().Requests() {
 			total += len(r.Body)
@@ -110,11 +106,7 @@ func TestPullRequestsOfOthersCostAtMostTheOneRequestThatReadsOurs(t *testing.T) 
 	s := newScene(t)
 	s.look() // whatever is opened from here on has to be asked for
 	const others = 3 * gitprovider.MaxForeign
-	for i := range others {
-		branch := fmt.Sprintf("feature/n%03d", i)
-		s.Push(branch, memhost.File{Path: fmt.Sprintf("src/n%03d", i), Content: "n\n"})
-		s.OpenPR(branch, "Somebody else's")
-	}
+	s.OpenMany(others, "feature")
 	q := s.query("checks/disk.md")
 	q.Foreign = true
 	look := func(wantRequests, wantUnread int) {
@@ -135,7 +127,7 @@ func TestPullRequestsOfOthersCostAtMostTheOneRequestThatReadsOurs(t *testing.T) 
 
 func TestASnapshotSeesMovedHeadsInOneRequest(t *testing.T) {
 	s := newScene(t)
-	s.many(5)
+	s.OpenMany(5, "claude-ops/check")
 	s.look()
 	s.Push("claude-ops/check/n003", memhost.File{Path: "checks/more.md", Content: "more\n"})
 	s.Close(5)

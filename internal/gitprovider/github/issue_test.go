@@ -1,64 +1,30 @@
 package github_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/github"
-	"github.com/claudeops/claudeops/internal/system/transport"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
-// issueServer answers about one issue as docs.github.com has it ("Issues", "Issue comments", "Issue events",
-// "Collaborators"): by the end of the path, a status alone or a body. Every request may only read.
-func issueServer(t *testing.T, answers map[string]string) gitprovider.IssueReader {
+// issueReader reads at a server that answers as docs.github.com has it ("Issues", "Issue comments", "Issue events",
+// "Collaborators").
+func issueReader(t *testing.T, answers forgetest.IssueAnswers) gitprovider.IssueReader {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := strings.TrimPrefix(r.URL.Path, "/repos/joe/infra")
-		if page := r.URL.Query().Get("page"); page != "" {
-			path += "?" + page
-		}
-		body, known := answers[path]
-		if !known || r.Method != http.MethodGet {
-			t.Errorf("%s %s", r.Method, path)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		if last := answers["last"]; last != "" && path == "/issues/7/events?1" {
+	return setup(t, answers.Serve(t, "", func(w http.ResponseWriter, r *http.Request) {
+		if last := answers["last"]; last != "" && r.URL.Query().Get("page") == "1" {
 			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%s&per_page=100>; rel="last"`, r.Host, r.URL.Path, last))
 		}
-		status := http.StatusOK
-		if _, err := fmt.Sscanf(body, "%d", &status); err == nil {
-			body = `{"message":"no"}`
-		}
-		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body))
-	}))
-	t.Cleanup(s.Close)
-	api, err := url.Parse(s.URL + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := transport.New(transport.Options{Name: github.Name, Base: api, Token: "ghp_0123456789", Scheme: "Bearer",
-		Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"},
-		Clock:     transport.Clock{Sleep: func(context.Context, time.Duration) {}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.CloseIdleConnections)
-	return github.New(github.Options{API: api, Client: client, Sleep: func(context.Context, time.Duration) {}})
+	}), "ghp_0123456789")
 }
 
-func oneIssue() map[string]string {
-	return map[string]string{
+func oneIssue() forgetest.IssueAnswers {
+	return forgetest.IssueAnswers{
 		"/user": `{"id":9,"login":"ops-bot","type":"User"}`,
 		"/issues/7": `{"number":7,"title":"Slow","body":"Since Tuesday","labels":[{"id":1,"name":"claude-ops"}],
 			"user":{"id":3,"login":"stranger","type":"User"}}`,
@@ -88,23 +54,14 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 		return act
 	}
 	reader := func(a *gitprovider.IssueAct) { a.By.MayWrite = false }
-	set := func(pairs ...string) map[string]string {
-		answers := oneIssue()
-		for i := 0; i < len(pairs); i += 2 {
-			answers[pairs[i]] = pairs[i+1]
-		}
-		return answers
-	}
-	replace := func(path, old, by string) map[string]string {
-		return set(path, strings.ReplaceAll(oneIssue()[path], old, by))
-	}
+	set, replace := oneIssue().With, oneIssue().Replaced
 	const permission, first = "/collaborators/ann/permission", "/issues/7/events?1"
 	labels := "[" + strings.Join([]string{labelEvent(40, "old", "claude-ops", "labeled", "20"),
 		labelEvent(41, "old", "claude-ops", "unlabeled", "20"), labelEvent(42, "ann", "Claude-Ops", "labeled", "20"),
 		labelEvent(43, "late", "bug", "labeled", "21"),
 		`{"id":44,"event":"closed","created_at":"2026-11-27T10:22:21Z"}`}, ",") + "]"
 	for name, c := range map[string]struct {
-		answers map[string]string
+		answers forgetest.IssueAnswers
 		query   gitprovider.IssueQuery
 		want    gitprovider.IssueAct
 		code    fault.Code
@@ -130,17 +87,6 @@ func TestWhoActedAtAnIssueAndMayWrite(t *testing.T) {
 		"a comment that is gone": {set("/issues/comments/31", "404"), comment, gitprovider.IssueAct{}, fault.NotFound},
 		"no label":               {oneIssue(), label, gitprovider.IssueAct{}, ""},
 	} {
-		infra := gitprovider.RepoRef{Owner: "joe", Name: "infra"}
-		got, err := issueServer(t, c.answers).ReadIssue(t.Context(), infra, c.query)
-		if fault.CodeOf(err) != c.code {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if diff := cmp.Diff(c.want, got.Act); c.code == "" && diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-		if c.code == "" && (got.Title != "Slow" || got.Body != "Since Tuesday" || got.Pull || len(got.Labels) != 1) {
-			t.Errorf("%s: the issue is %+v", name, got)
-		}
+		forgetest.ReadsIssue(t, name, issueReader(t, c.answers), c.query, c.want, c.code)
 	}
 }

@@ -14,9 +14,7 @@ import (
 // write.
 func TestLive(t *testing.T) {
 	set, err := liveSettingsFrom(os.Getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	requests := walk(t, set, transport.Sleep)
 	if t.Logf("%d requests", requests); requests >= maxLiveRequests {
 		t.Errorf("that is more than %d", maxLiveRequests)

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/github"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegithub"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -63,6 +64,14 @@ func TestAnAmbiguousOpeningIsNotRepeatedAndCanBeFound(t *testing.T) {
 	}
 }
 
+// 404 is not among it: GitHub does not know at once what was just made, and is asked again.
+func TestACloseThatFailsIsMadeOnceAndMayBeRepeated(t *testing.T) {
+	forgetest.FailedCloses(t, func(t *testing.T) forgetest.Proposed {
+		s := newScene(t)
+		return forgetest.Proposed{Provider: s.p, Repo: s.Ref(), Pull: s.propose(branch), Faults: s.s.Faults()}
+	}, http.StatusForbidden, http.StatusTooManyRequests)
+}
+
 func TestAnOpeningIsRefusedForGood(t *testing.T) {
 	for name, row := range map[string]struct {
 		set  func(*fakegithub.Settings)
@@ -87,8 +96,7 @@ func TestAnOpeningIsRefusedForGood(t *testing.T) {
 func TestLabelsThatAreMissingAreNamedAndNotMade(t *testing.T) {
 	for name, fresh := range map[string]bool{"as a snapshot knows": true, "as GitHub is asked": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			pr := s.propose(branch)
+			s, pr := proposed(t)
 			if !fresh {
 				s.p = setup(t, s.s.URL(), s.s.Token())
 			}
@@ -100,16 +108,6 @@ func TestLabelsThatAreMissingAreNamedAndNotMade(t *testing.T) {
 			s.s.Configure(s.Ref(), func(set *fakegithub.Settings) { s.same("defined", len(set.Labels), 2) })
 		})
 	}
-}
-
-func TestLabelsAreMadeIfThePolicySaysSo(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
-	p := setup(t, s.s.URL(), s.s.Token(), func(o *github.Options) { o.CreateLabels = func() bool { return true } })
-	s.same("requests", s.cost(func() {
-		must(t, p.Label(t.Context(), s.Ref(), pr.Number, []string{"brand-new"}))
-	}), 1)
-	s.same("labels", s.status(pr.Number).Labels, []string{gitprovider.LabelOurs, "brand-new"})
 }
 
 func TestASecondRoundOnTheSameFilesStartsFromWhatIsThere(t *testing.T) {
@@ -275,9 +273,7 @@ func TestANewBranchIsRemovedByItsIDAlthoughItIsNotShownYet(t *testing.T) {
 	made := s.commit(branch)
 	s.s.Faults().Plan(holding("{ id target { oid } }"), always(200, nil, `{"data":{"repository":{"ref":null}}}`))
 	must(t, s.p.DeleteBranch(t.Context(), s.Ref(), branch, made.ID))
-	if _, left := s.Branches()[branch]; left {
-		t.Error("the branch stays")
-	}
+	s.gone(branch)
 }
 
 // opened opens a pull request without labels.
@@ -309,9 +305,7 @@ func TestANewBranchIsRemovedAlthoughItIsNotShownYet(t *testing.T) {
 	})
 	_, err := s.p.Commit(t.Context(), req)
 	wantCode(t, err, fault.Conflict)
-	if _, left := s.Branches()[branch]; left {
-		t.Error("the branch stays")
-	}
+	s.gone(branch)
 }
 
 func TestARefusalOfANewObjectIsNeverDefinite(t *testing.T) {

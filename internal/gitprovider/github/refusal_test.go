@@ -195,9 +195,7 @@ func TestAdviceOfARefusalReachesReadsAndWrites(t *testing.T) {
 		strings.Contains(e.Message, "exempted") {
 		t.Errorf("message %q", e.Message)
 	}
-	if _, left := s.Branches()[branch]; left {
-		t.Error("the branch stays")
-	}
+	s.gone(branch)
 }
 
 func TestWhatGitHubSaysIsCleanedBeforeItIsQuoted(t *testing.T) {
@@ -271,9 +269,7 @@ func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "testkit", "forgetest", "fakegithub", "testdata", "recorded",
 		file+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []struct {
 		Response struct {
 			Status  int
@@ -281,9 +277,7 @@ func recordedAnswer(t *testing.T, file string, at int) httpfault.Fault {
 			Body    json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &list))
 	answer := list[at].Response
 	header := http.Header{}
 	for name, value := range answer.Headers {

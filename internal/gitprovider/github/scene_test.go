@@ -2,7 +2,6 @@ package github_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -53,11 +52,7 @@ type scene struct {
 
 func newScene(t *testing.T, files ...memhost.File) *scene {
 	t.Helper()
-	return sceneOn(t, fakegithub.New(t), files...)
-}
-
-func sceneOn(t *testing.T, s *fakegithub.Server, files ...memhost.File) *scene {
-	t.Helper()
+	s := fakegithub.New(t)
 	if len(files) == 0 {
 		files = []memhost.File{
 			{Path: "README.md", Content: "# Home\n"}, {Path: "checks/disk.md", Content: "# Disk\n"},
@@ -123,6 +118,13 @@ func (s *scene) propose(branch string, files ...gitprovider.FileChange) gitprovi
 	return pr
 }
 
+// proposed is a scene with a pull request of ours.
+func proposed(t *testing.T) (*scene, gitprovider.PullRequest) {
+	t.Helper()
+	s := newScene(t)
+	return s, s.propose(branch)
+}
+
 func (s *scene) status(number int) gitprovider.Status {
 	s.t.Helper()
 	status, err := s.p.Status(s.t.Context(), s.Ref(), number)
@@ -167,12 +169,10 @@ func (s *scene) same(what string, got, want any) {
 	}
 }
 
-// many opens n pull requests of ours, each with a file of its own.
-func (s *scene) many(n int, labels ...string) {
-	for i := range n {
-		branch := fmt.Sprintf("claude-ops/check/n%03d", i)
-		s.Push(branch, memhost.File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n\n"})
-		s.OpenPR(branch, "Many", labels...)
+func (s *scene) gone(branch string) {
+	s.t.Helper()
+	if _, left := s.Branches()[branch]; left {
+		s.t.Errorf("the branch %s stays", branch)
 	}
 }
 
@@ -180,17 +180,13 @@ func (s *scene) many(n int, labels ...string) {
 func setup(t testing.TB, root, token string, change ...func(*github.Options)) *github.Provider {
 	t.Helper()
 	base, err := url.Parse(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	noWait := func(context.Context, time.Duration) {}
 	client, err := transport.New(transport.Options{
 		Name: github.Name, Variables: transport.Variables{Token: "GITHUB_TOKEN", Address: "GITHUB_API_URL"}, Base: base,
 		Token: token, Clock: transport.Clock{Sleep: noWait},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	opts := github.Options{API: base, Client: client, Sleep: noWait}
 	for _, c := range change {

@@ -32,23 +32,6 @@ func TestContentsArriveByteForByte(t *testing.T) {
 	}
 }
 
-func TestABranchOfAForkIsNotOurs(t *testing.T) {
-	s := newScene(t)
-	s.propose(branch)
-	number := s.s.OpenFromFork(s.Ref(), "mallory", "claude-ops/fix/two", "Looks like ours",
-		memhost.File{Path: "checks/disk.md", Content: "theirs\n"})
-	snapshot := s.look()
-	s.same("open", len(snapshot.Open), 1)
-	s.same("its branch", s.status(number).Branch, "mallory:claude-ops/fix/two")
-	must(t, s.p.Label(t.Context(), s.Ref(), number, []string{gitprovider.LabelOurs}))
-	s.same("open with a label", len(s.look().Open), 1)
-	found, err := s.p.FindByHead(t.Context(), s.Ref(), "claude-ops/fix/two")
-	must(t, err)
-	if found != nil {
-		t.Errorf("found %+v for a branch of a fork", found)
-	}
-}
-
 func TestARenamedRepositoryIsFollowed(t *testing.T) {
 	s := newScene(t)
 	s.configure(func(set *fakegithub.Settings) { set.RenamedFrom = []string{"octo/old-cluster"} })
@@ -102,16 +85,6 @@ func TestManyFilesOfOnePullRequestAreAllSeen(t *testing.T) {
 	s.same("requests of the second", s.cost(func() { s.same("paths", len(s.list()[0].Paths), 250) }), 1)
 }
 
-func TestARenameOfSomebodyShowsBothNames(t *testing.T) {
-	s := newScene(t)
-	s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
-	number := s.OpenPR(branch, "Rename", gitprovider.LabelOurs)
-	want := []string{"checks/disk.md", "checks/storage.md"}
-	s.same("paths in the list", s.list()[0].Paths, want)
-	s.same("paths in the snapshot", s.look().Open[0].Paths, want)
-	s.same("paths in the status", s.status(number).Paths, want)
-}
-
 func TestAPullRequestJustOpenedKnowsItsPaths(t *testing.T) {
 	s := newScene(t)
 	s.commit(branch, providertest.Delete("checks/disk.md"), providertest.Create("checks/storage.md", "# Disk\n"))
@@ -123,7 +96,7 @@ func TestAPullRequestJustOpenedKnowsItsPaths(t *testing.T) {
 
 func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
 	s := newScene(t)
-	s.many(150)
+	s.OpenMany(150, "claude-ops/check")
 	for number := 1; number <= 150; number++ {
 		s.Close(number)
 	}
@@ -141,8 +114,7 @@ func TestClosedOnesAreReadUntilTheTimeIsReached(t *testing.T) {
 }
 
 func TestAHeadThatStaysBehindIsReadFromTheBranch(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
+	s, pr := proposed(t)
 	tip := s.Push(branch, memhost.File{Path: "checks/disk.md", Content: "more\n"})
 	s.configure(func(set *fakegithub.Settings) { set.Delays.Heads = map[int]string{pr.Number: pr.HeadCommit} })
 	s.same("in the snapshot", s.look().Open[0].HeadCommit, tip)
@@ -163,7 +135,7 @@ func TestComputeLimitsMakeQueriesSmaller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			s.many(60, gitprovider.LabelOurs)
+			s.OpenMany(60, "claude-ops/check", gitprovider.LabelOurs)
 			s.s.LimitQueries(200)
 			check := func(want int) {
 				t.Helper()
@@ -189,7 +161,7 @@ func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			s.many(20)
+			s.OpenMany(20, "claude-ops/check")
 			for range row.times {
 				s.s.Faults().Plan(nil, row.answer)
 			}
@@ -203,7 +175,7 @@ func TestAQueryThatIsTooMuchForGitHubIsAskedWithoutTheFiles(t *testing.T) {
 
 func TestComputeLimitsSplitTheQuestionAboutReviews(t *testing.T) {
 	s := newScene(t)
-	s.many(gitprovider.MaxReviewStates)
+	s.OpenMany(gitprovider.MaxReviewStates, "claude-ops/check")
 	var numbers []int
 	for number := 1; number <= gitprovider.MaxReviewStates; number++ {
 		s.Review(number, "octo", gitprovider.ReviewApproved, "")

@@ -40,8 +40,7 @@ func TestMergeableIsAskedAgainAFewTimes(t *testing.T) {
 }
 
 func TestReviewsOfAllStatesAreReadToTheEnd(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
+	s, pr := proposed(t)
 	states := []gitprovider.ReviewState{gitprovider.ReviewApproved, gitprovider.ReviewChangesRequested,
 		gitprovider.ReviewCommented, gitprovider.ReviewDismissed}
 	for i := range 120 {
@@ -100,8 +99,7 @@ func TestFailingChecksAreNamed(t *testing.T) {
 		}, want: gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"test"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			pr := s.propose(branch)
+			s, pr := proposed(t)
 			s.configure(func(set *fakegithub.Settings) {
 				set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: row.runs}
 				set.CI.Statuses = map[string][]fakegithub.Status{pr.HeadCommit: row.statuses}
@@ -115,8 +113,7 @@ func TestFailingChecksAreNamed(t *testing.T) {
 }
 
 func TestFailingChecksAreTold(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
+	s, pr := proposed(t)
 	s.configure(func(set *fakegithub.Settings) {
 		set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: {{Name: "ci", Conclusion: "failure",
 			Title: "2 errors", Summary: "in a file", Text: "the log"}}}
@@ -124,9 +121,7 @@ func TestFailingChecksAreTold(t *testing.T) {
 			Description: "too long"}}}
 	})
 	got, err := s.p.Checks(t.Context(), s.Ref(), pr.Number, pr.HeadCommit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.same("failing", got.Failing, []string{"ci", "lint"})
 	s.same("ci", []string{got.Details[0].Summary, got.Details[0].Log}, []string{"2 errors\nin a file", "the log"})
 	s.same("lint", got.Details[1].Summary, "too long")
@@ -134,16 +129,13 @@ func TestFailingChecksAreTold(t *testing.T) {
 		t.Error("the run has no page")
 	}
 	got, err = s.p.Checks(t.Context(), s.Ref(), pr.Number, strings.Repeat("1", 40))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.same("of another head", got.State, gitprovider.ChecksNone)
 }
 
 // A pull request may show an old head for hours, and with it the checks of that.
 func TestChecksOfAnOldHeadAreNotThoseOfTheNewOne(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
+	s, pr := proposed(t)
 	s.configure(func(set *fakegithub.Settings) {
 		set.CI.CheckRuns = map[string][]fakegithub.CheckRun{pr.HeadCommit: {{Name: "ci", Conclusion: "failure"}}}
 		set.Delays.Heads = map[int]string{pr.Number: pr.HeadCommit}
@@ -190,8 +182,7 @@ func runs(conclusions ...string) []fakegithub.CheckRun {
 }
 
 func TestChecksAreReadToTheEnd(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
+	s, pr := proposed(t)
 	var statuses []fakegithub.Status
 	for i := range 130 {
 		statuses = append(statuses, fakegithub.Status{Context: fmt.Sprintf("ci-%03d", i), State: "failure"})
@@ -204,8 +195,7 @@ func TestChecksAreReadToTheEnd(t *testing.T) {
 
 // Fine-grained tokens cannot be given the permission to see check runs.
 func TestChecksThatTheTokenMayNotSeeCountAsNotReported(t *testing.T) {
-	s := newScene(t)
-	pr := s.propose(branch)
+	s, pr := proposed(t)
 	s.status(pr.Number)
 	s.s.Faults().Plan(holding("statusCheckRollup"), always(200, nil, `{
 		"data": {"repository": {"pullRequest": {

@@ -25,6 +25,16 @@ func (w *world) imposter(script string, opts local.Options) *local.Provider {
 	return w.provider(opts)
 }
 
+// disturbed makes the provider run a shell script before each git. GIT and DIR in it are git and the repository; pairs
+// are more words and what they stand for.
+func (w *world) disturbed(script string, pairs ...string) *local.Provider {
+	w.t.Helper()
+	git, err := exec.LookPath("git")
+	w.must(err)
+	words := strings.NewReplacer(append(pairs, "GIT", git, "DIR", w.dir)...)
+	return w.imposter(words.Replace(script+"\nexec GIT \"$@\""), local.Options{})
+}
+
 // askGit gives the repository a symbolic branch, so that branches are not read without git.
 func (w *world) askGit() {
 	w.t.Helper()
@@ -168,12 +178,10 @@ func TestAMissingGitIsADisabledProvider(t *testing.T) {
 func TestAnObjectThatWasPackedAwayIsReadOnceMore(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	git, err := exec.LookPath("git")
-	w.must(err)
 	for name, always := range map[string]string{"once": "[ -e MARK ]", "always": "false"} {
-		p := w.imposter(strings.NewReplacer("GIT", git, "MARK", filepath.Join(t.TempDir(), "mark")).Replace(`
-case "$*" in *--batch-command*) `+always+` || { touch MARK; while read -r line; do echo "${line#* } missing"; done; exit 0; };; esac
-exec GIT "$@"`), local.Options{})
+		p := w.disturbed(`
+case "$*" in *--batch-command*) `+always+` || { touch MARK; while read -r line; do echo "${line#* } missing"; done; exit 0; };; esac`,
+			"MARK", filepath.Join(t.TempDir(), "mark"))
 		_, err := p.Snapshot(t.Context(), gitprovider.SnapshotQuery{Repo: w.Ref(), FilesOnly: true})
 		if name == "once" {
 			w.must(err)
@@ -245,9 +253,7 @@ func TestHooksNeverRun(t *testing.T) {
 	w := home(t, bare())
 	program, mark := w.trap("hook")
 	for _, folder := range []string{"hooks", "other-hooks"} {
-		if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		w.must(os.MkdirAll(filepath.Join(w.dir, folder), 0o755))
 		for _, name := range []string{
 			"pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "reference-transaction", "update", "pre-receive",
 			"post-receive", "post-update", "pre-merge-commit", "post-merge", "post-index-change", "fsmonitor-watchman",
@@ -334,9 +340,7 @@ func TestAWorkTreeOfTheConfigurationIsNotTouched(t *testing.T) {
 	w.must(os.WriteFile(filepath.Join(elsewhere, "precious"), []byte("precious\n"), 0o600))
 	w.git("config", "core.worktree", elsewhere)
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	if got := w.state(pr.Number).State; got != "open" {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateOpen)
 	entries, err := os.ReadDir(elsewhere)
 	w.must(err)
 	if len(entries) != 1 {

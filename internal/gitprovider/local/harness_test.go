@@ -160,9 +160,7 @@ func template(t testing.TB) string {
 func (w *world) provider(opts local.Options) *local.Provider {
 	w.t.Helper()
 	p, err := local.New(w.root, w.records, opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return p
 }
 
@@ -250,9 +248,7 @@ func (w *world) DeleteBranch(branch string) {
 func (w *world) Merge(number int) {
 	w.t.Helper()
 	pr, _, err := w.records.PR(w.t.Context(), w.Ref().String(), number)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	if w.kind.ordinary {
 		w.git("reset", "--quiet", "--hard")
 		w.git("merge", "--quiet", "--no-ff", "-m", "merged by hand", pr.Branch)
@@ -270,9 +266,7 @@ func (w *world) Merge(number int) {
 func (w *world) UpdateBranch(number int, rebase bool, files ...providertest.File) {
 	w.t.Helper()
 	pr, _, err := w.records.PR(w.t.Context(), w.Ref().String(), number)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	branches := w.Branches()
 	head, base := branches[pr.Branch], branches[pr.Base]
 	tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", head, base))
@@ -290,9 +284,7 @@ func (w *world) UpdateBranch(number int, rebase bool, files ...providertest.File
 
 func (w *world) Close(number int) {
 	w.t.Helper()
-	if err := w.review.Close(w.t.Context(), w.Ref(), number, local.Note{Who: "Ann"}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(w.review.Close(w.t.Context(), w.Ref(), number, local.Note{Who: "Ann"}))
 }
 
 func (w *world) Review(number int, author string, state gitprovider.ReviewState, body string) {
@@ -311,9 +303,7 @@ func (w *world) Review(number int, author string, state gitprovider.ReviewState,
 			Author: author, State: state, Body: body, SubmittedAt: time.Now(),
 		})
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 }
 
 // ReviewLines implements providertest.LineReviewer.
@@ -324,9 +314,7 @@ func (w *world) ReviewLines(number int, author string, state gitprovider.ReviewS
 	if state == gitprovider.ReviewChangesRequested {
 		say = w.review.RequestChanges
 	}
-	if err := say(w.t.Context(), w.Ref(), number, note); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(say(w.t.Context(), w.Ref(), number, note))
 }
 
 func (w *world) OpenPR(head, title string, labels ...string) int {
@@ -335,9 +323,7 @@ func (w *world) OpenPR(head, title string, labels ...string) int {
 		Title: title, Branch: head, HeadCommit: w.Branches()[head], Base: providertest.MainBranch,
 		State: gitprovider.StateOpen, Labels: labels, CreatedAt: time.Now().UTC(),
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return pr.Number
 }
 
@@ -347,9 +333,7 @@ func (w *world) SetBody(number int, body string) {
 		pr.Body = body
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 }
 
 func (w *world) Branches() map[string]string {
@@ -422,9 +406,7 @@ var _ providertest.Commenter = (*world)(nil)
 // Comment implements providertest.Commenter.
 func (w *world) Comment(number int, author, body string) {
 	w.t.Helper()
-	if err := w.review.Comment(w.t.Context(), w.Ref(), number, local.Note{Who: author, Body: body}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(w.review.Comment(w.t.Context(), w.Ref(), number, local.Note{Who: author, Body: body}))
 }
 
 // memory is a Records without a store.
@@ -591,6 +573,13 @@ func (w *world) propose(branch string, files ...gitprovider.FileChange) gitprovi
 	return pr
 }
 
+// proposed makes a repository with one check, and a pull request that changes it.
+func proposed(t testing.TB, k kind) (*world, gitprovider.PullRequest) {
+	t.Helper()
+	w := home(t, k)
+	return w, w.propose("claude-ops/check/disk", disk("new\n"))
+}
+
 // disk is a change of the check.
 func disk(content string) gitprovider.FileChange {
 	return providertest.Update("checks/disk.md", content)
@@ -601,6 +590,13 @@ func (w *world) state(number int) gitprovider.Status {
 	status, err := w.p.Status(w.t.Context(), w.Ref(), number)
 	w.must(err)
 	return status
+}
+
+func (w *world) wantState(number int, want gitprovider.State) {
+	w.t.Helper()
+	if got := w.state(number).State; got != want {
+		w.t.Errorf("it is %s, want %s", got, want)
+	}
 }
 
 // program writes a shell script. No other test may start a process meanwhile: the child would inherit the file opened

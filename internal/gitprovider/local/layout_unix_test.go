@@ -253,9 +253,7 @@ func TestOrdinaryLayoutsAreServed(t *testing.T) {
 	w.must(os.RemoveAll(filepath.Join(w.gitDir(), "hooks")))
 	w.must(os.Symlink(t.TempDir(), filepath.Join(w.gitDir(), "hooks")))
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	if got := w.state(pr.Number).State; got != gitprovider.StateOpen {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateOpen)
 }
 
 // A link that is put there while a proposal is made is seen before the branch is.

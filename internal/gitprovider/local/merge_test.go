@@ -2,8 +2,8 @@ package local_test
 
 import (
 	"errors"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,13 +21,30 @@ func (w *world) merge(number int, force bool) (local.Merged, error) {
 		local.MergeNote{Note: local.Note{Who: "Ann Lee", Body: "Good."}, Force: force})
 }
 
+func (w *world) mustMerge(number int, force bool) local.Merged {
+	w.t.Helper()
+	merged, err := w.merge(number, force)
+	w.must(err)
+	return merged
+}
+
+// refusesMerge demands that a merge is a conflict, even by force, and moves no branch.
+func (w *world) refusesMerge(number int, words ...string) {
+	w.t.Helper()
+	before := w.Branches()
+	_, err := w.merge(number, true)
+	w.refused(err, fault.Conflict, words...)
+	if after := w.Branches(); !maps.Equal(before, after) {
+		w.t.Errorf("branches before: %v, after: %v", before, after)
+	}
+}
+
 func TestMergeMakesACommitWithTwoParents(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/disk", disk("# Disk\n\nONE\ntwo\nthree\n"))
 	base := w.Push("main", providertest.File{Path: "checks/disk.md", Content: "# Disk\n\none\ntwo\nTHREE\n"})
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if got := strings.Join(w.Parents(merged.Commit), " "); got != base+" "+pr.HeadCommit {
 		t.Errorf("parents %s", got)
 	}
@@ -55,12 +72,7 @@ func TestMergeRefusesAConflictAndNamesTheFiles(t *testing.T) {
 	w := home(t, bare())
 	pr := w.propose("claude-ops/check/disk", disk("ours\n"))
 	w.Push("main", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
-	before := w.git("for-each-ref")
-	_, err := w.merge(pr.Number, true)
-	w.refused(err, fault.Conflict, "checks/disk.md")
-	if after := w.git("for-each-ref"); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
+	w.refusesMerge(pr.Number, "checks/disk.md")
 }
 
 func TestMergeListensToReviewers(t *testing.T) {
@@ -81,8 +93,7 @@ func TestMergeListensToReviewers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := home(t, bare())
-			pr := w.propose("claude-ops/check/disk", disk("new\n"))
+			w, pr := proposed(t, bare())
 			for _, review := range strings.Fields(test.reviews) {
 				author, state, _ := strings.Cut(review, ":")
 				w.Review(pr.Number, author, gitprovider.ReviewState(state), "text")
@@ -93,16 +104,14 @@ func TestMergeListensToReviewers(t *testing.T) {
 				return
 			}
 			w.refused(err, fault.Conflict, test.objects+" asked for changes")
-			_, err = w.merge(pr.Number, true)
-			w.must(err)
+			w.mustMerge(pr.Number, true)
 		})
 	}
 }
 
 func TestMergeWantsTheHeadThatWasOpenedOrApproved(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.must(w.review.Approve(t.Context(), w.Ref(), pr.Number, ann()))
 	w.Push(pr.Branch, providertest.File{Path: "checks/sneaked-in.md", Content: "x\n"})
 	_, err := w.merge(pr.Number, false)
@@ -111,8 +120,7 @@ func TestMergeWantsTheHeadThatWasOpenedOrApproved(t *testing.T) {
 	_, err = w.merge(pr.Number, false)
 	w.refused(err, fault.Conflict, "opened or last approved")
 	w.must(w.review.Approve(t.Context(), w.Ref(), pr.Number, ann()))
-	_, err = w.merge(pr.Number, false)
-	w.must(err)
+	w.mustMerge(pr.Number, false)
 	if paths := w.state(pr.Number).Paths; len(paths) != 2 {
 		t.Errorf("recorded paths %v", paths)
 	}
@@ -123,16 +131,13 @@ func TestMergeLeavesABaseThatIsCheckedOutToThePerson(t *testing.T) {
 	w := home(t, ordinary())
 	w.git("reset", "--quiet", "--hard")
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	_, err := w.merge(pr.Number, true)
-	w.refused(err, fault.Conflict, "checked out in "+w.dir, "git merge --no-ff "+pr.Branch)
+	w.refusesMerge(pr.Number, "checked out in "+w.dir, "git merge --no-ff "+pr.Branch)
 	if got := w.git("status", "--porcelain"); got != "" {
 		t.Errorf("git status says %q", got)
 	}
 	w.git("merge", "--quiet", "--no-ff", "-m", "by hand", pr.Branch)
 	w.git("branch", "--quiet", "-d", pr.Branch)
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s after the person did what the message says", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 // A merge follows renames: what a person moved on the base, git would write to its new place.
@@ -156,22 +161,15 @@ func TestMergeWritesOnlyWhatThePullRequestShows(t *testing.T) {
 			w := newWorld(t, c.kind, providertest.File{Path: "checks/disk.md", Content: long},
 				providertest.File{Path: "README.md", Content: "# Home\n"})
 			pr := w.propose("claude-ops/check/disk", disk(strings.Replace(long, "two", "TWO", 1)))
-			if c.moved != "" {
-				w.moveOnMain("checks/disk.md", c.moved, long)
-			}
-			before := w.git("for-each-ref")
-			status := w.state(pr.Number)
-			_, err := w.merge(pr.Number, true)
 			if c.moved == "" {
-				w.must(err)
+				w.mustMerge(pr.Number, true)
 				return
 			}
-			w.refused(err, fault.Conflict, c.refused...)
+			w.moveOnMain("checks/disk.md", c.moved, long)
+			status := w.state(pr.Number)
+			w.refusesMerge(pr.Number, c.refused...)
 			if status.Mergeable == nil || *status.Mergeable {
 				t.Error("it is shown as mergeable")
-			}
-			if after := w.git("for-each-ref"); after != before {
-				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}
 			if c.kind.ordinary {
 				return
@@ -183,8 +181,7 @@ func TestMergeWritesOnlyWhatThePullRequestShows(t *testing.T) {
 			if paths := w.state(pr.Number).Paths; len(paths) != 1 || paths[0] != c.moved {
 				t.Errorf("it shows %q", paths)
 			}
-			_, err = w.merge(pr.Number, true)
-			w.must(err)
+			w.mustMerge(pr.Number, true)
 		})
 	}
 }
@@ -206,9 +203,7 @@ func TestAMergeAsksWhetherItMayWrite(t *testing.T) {
 		if after := w.git("for-each-ref"); after != before || len(asked) != 1 || asked[0] != "checks/disk.md" {
 			t.Errorf("asked about %q; before:\n%s\nafter:\n%s", asked, before, after)
 		}
-		if state := w.state(pr.Number).State; state != gitprovider.StateOpen {
-			t.Errorf("it is %s", state)
-		}
+		w.wantState(pr.Number, gitprovider.StateOpen)
 	}
 }
 
@@ -221,13 +216,9 @@ func TestAMergeThatIsTriedAgainFollowsNoRename(t *testing.T) {
 	w.moveOnMain("checks/disk.md", ".github/workflows/disk.yml", long)
 	moved, was := w.Branches()["main"], strings.TrimSpace(w.git("rev-parse", "main~2"))
 	w.git("update-ref", "refs/heads/main", was)
-	git, err := exec.LookPath("git")
-	w.must(err)
-	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "DIR", w.dir, "MOVED", moved,
-		"WAS", was).Replace(`
-case "$*" in *update-ref*) GIT --git-dir=DIR update-ref refs/heads/main MOVED WAS;; esac
-exec GIT "$@"`), local.Options{}))
-	_, err = w.merge(pr.Number, true)
+	w.review = local.NewReviewer(w.disturbed(`
+case "$*" in *update-ref*) GIT --git-dir=DIR update-ref refs/heads/main MOVED WAS;; esac`, "MOVED", moved, "WAS", was))
+	_, err := w.merge(pr.Number, true)
 	w.refused(err, fault.Conflict, ".github/workflows/disk.yml", "does not show")
 	if got := w.Branches()["main"]; got != moved {
 		t.Errorf("main is at %s, want the person's %s", got, moved)
@@ -259,12 +250,7 @@ func TestMergeMovesNoBaseUnderARebase(t *testing.T) {
 				name = "main\n"
 			}
 			w.must(os.WriteFile(path, []byte(name), 0o600))
-			base := w.Branches()["main"]
-			_, err := w.merge(pr.Number, true)
-			w.refused(err, fault.Conflict, "git "+strings.Fields(what)[0], "worktrees/linked")
-			if w.Branches()["main"] != base {
-				t.Error("the base was moved")
-			}
+			w.refusesMerge(pr.Number, "git "+strings.Fields(what)[0], "worktrees/linked")
 		})
 	}
 }
@@ -277,26 +263,18 @@ func TestMergeWaitsForTheRebaseOfAPerson(t *testing.T) {
 	w.git("commit", "--quiet", "--allow-empty", "-m", "mine")
 	pr := w.propose("claude-ops/check/disk", disk("new\n"))
 	w.git("-c", "sequence.editor=sed -i 1ibreak", "rebase", "--quiet", "--interactive", "HEAD~1")
-	base := w.Branches()["main"]
-	_, err := w.merge(pr.Number, true)
-	w.refused(err, fault.Conflict, "main", "a git rebase that has not ended")
-	if w.Branches()["main"] != base {
-		t.Error("the base was moved")
-	}
+	w.refusesMerge(pr.Number, "main", "a git rebase that has not ended")
 	w.git("rebase", "--continue")
 	w.git("checkout", "--quiet", "--detach")
-	_, err = w.merge(pr.Number, false)
-	w.must(err)
+	w.mustMerge(pr.Number, false)
 }
 
 func TestMergeSaysWhichHooksDidNotRun(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.must(os.MkdirAll(filepath.Join(w.dir, "hooks"), 0o755))
 	w.program(filepath.Join(w.dir, "hooks", "post-receive"), "exit 1")
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if len(merged.Warnings) != 1 || !strings.Contains(merged.Warnings[0], "did not run: post-receive") {
 		t.Errorf("warnings %q", merged.Warnings)
 	}
@@ -309,13 +287,12 @@ func TestMergeKnowsLinkedWorkTrees(t *testing.T) {
 		providertest.Create("checks/x.md", "x\n"))
 	linked := t.TempDir() + "/linked"
 	w.git("worktree", "add", "--quiet", linked, first.Branch)
-	merged, err := w.merge(first.Number, false)
-	w.must(err)
+	merged := w.mustMerge(first.Number, false)
 	if merged.BranchDeleted || len(merged.Warnings) != 1 || w.Branches()[first.Branch] == "" {
 		t.Errorf("a branch in use was deleted: %+v", merged)
 	}
 	w.git("worktree", "add", "--quiet", linked+"2", "main")
-	_, err = w.merge(second.Number, false)
+	_, err := w.merge(second.Number, false)
 	w.refused(err, fault.Conflict, linked+"2")
 }
 
@@ -350,65 +327,47 @@ func TestOneOfSeveralMergesWins(t *testing.T) {
 
 func TestAMergeOfABaseThatMovesMeanwhileIsRefused(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	// A git that lets somebody push right before the base is moved.
-	git, err := exec.LookPath("git")
-	w.must(err)
-	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "DIR", w.dir).Replace(`
+	w.review = local.NewReviewer(w.disturbed(`
 case "$*" in *update-ref*)
 	main=$(GIT --git-dir=DIR rev-parse main)
 	other=$(GIT -c user.name=x -c user.email=x --git-dir=DIR commit-tree -p $main -m other $main^{tree})
 	GIT --git-dir=DIR update-ref refs/heads/main $other;;
-esac
-exec GIT "$@"`), local.Options{}))
-	_, err = w.merge(pr.Number, true)
+esac`))
+	_, err := w.merge(pr.Number, true)
 	w.refused(err, fault.Conflict, "moved meanwhile", "run it again")
 	if got := strings.TrimSpace(w.git("log", "-1", "--format=%s", "main")); got != "other" {
 		t.Errorf("main ends with %q: the other commit was lost", got)
 	}
-	if got := w.state(pr.Number).State; got != gitprovider.StateOpen {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateOpen)
 }
 
 // A process that is killed right after the base moved leaves neither a merged branch nor an open pull request.
 func TestAMergeThatIsCutOffLeavesNoBranch(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
-	git, err := exec.LookPath("git")
-	w.must(err)
-	w.review = local.NewReviewer(w.imposter(strings.NewReplacer("GIT", git, "MOVED",
-		filepath.Join(t.TempDir(), "moved")).Replace(`
-case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac
-exec GIT "$@"`), local.Options{}))
+	w, pr := proposed(t, bare())
+	w.review = local.NewReviewer(w.disturbed(`
+case "$*" in *update-ref*) [ ! -e MOVED ] || exit 1; touch MOVED;; esac`, "MOVED", filepath.Join(t.TempDir(), "moved")))
 	w.records.broken = fault.Wrap(errors.New("killed"), fault.Internal, "nothing is recorded")
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if branches := w.Branches(); branches[pr.Branch] != "" || branches["main"] != merged.Commit {
 		t.Errorf("branches %v", branches)
 	}
 	w.records.broken = nil
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 func TestAMergeThatCouldNotBeRecordedIsFoundLater(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.records.broken = fault.Wrap(errors.New("disk full"), fault.Internal, "the store failed")
-	merged, err := w.merge(pr.Number, false)
-	w.must(err)
+	merged := w.mustMerge(pr.Number, false)
 	if len(merged.Warnings) != 1 || !strings.Contains(merged.Warnings[0], "not recorded") {
 		t.Errorf("warnings %q", merged.Warnings)
 	}
 	w.records.broken = nil
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
@@ -421,14 +380,12 @@ func TestUnrelatedHistoriesCannotBeMerged(t *testing.T) {
 	if status.Mergeable == nil || *status.Mergeable || len(status.Paths) != 2 {
 		t.Errorf("status %+v", status)
 	}
-	_, err := w.merge(number, true)
-	w.refused(err, fault.Conflict, "in common")
+	w.refusesMerge(number, "in common")
 }
 
 func TestAHeadThatWasSetBackIsNotMerged(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.git("update-ref", "refs/heads/"+pr.Branch, "main")
 	status := w.state(pr.Number)
 	if status.State != gitprovider.StateOpen || len(status.Paths) != 0 {
@@ -438,14 +395,11 @@ func TestAHeadThatWasSetBackIsNotMerged(t *testing.T) {
 
 func TestARewrittenHeadThatWasMergedByHandIsMerged(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	amended := strings.TrimSpace(w.git("commit-tree", "-p", "main", "-m", "amended", pr.HeadCommit+"^{tree}"))
 	w.git("update-ref", "refs/heads/"+pr.Branch, amended)
 	w.git("update-ref", "refs/heads/main", amended)
-	if got := w.state(pr.Number).State; got != gitprovider.StateMerged {
-		t.Errorf("state %s", got)
-	}
+	w.wantState(pr.Number, gitprovider.StateMerged)
 }
 
 // Merged means that the base holds the change, no matter how it got there.
@@ -511,17 +465,14 @@ func TestMergedIsWhatTheBaseHolds(t *testing.T) {
 			w := newWorld(t, bare(), providertest.File{Path: "checks/disk.md", Content: was})
 			pr := w.propose("claude-ops/check/disk", disk(ours))
 			c.person(w, pr.Branch)
-			if got := w.state(pr.Number).State; got != c.want {
-				t.Errorf("it is %s, want %s", got, c.want)
-			}
+			w.wantState(pr.Number, c.want)
 		})
 	}
 }
 
 func TestPullRequestsSurviveTheLossOfTheirBase(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.git("branch", "keep", "main")
 	w.git("symbolic-ref", "HEAD", "refs/heads/keep")
 	w.git("branch", "--quiet", "-D", "main")
@@ -535,8 +486,7 @@ func TestPullRequestsSurviveTheLossOfTheirBase(t *testing.T) {
 
 func TestPathsOfBranchesThatMergedTheirBase(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.Push("main", providertest.File{Path: "README.md", Content: "moved on\n"})
 	tree := strings.TrimSpace(w.git("merge-tree", "--write-tree", "main", pr.Branch))
 	for _, name := range []string{"a", "b", "c", "d", "e",
@@ -560,8 +510,7 @@ func TestPathsOfBranchesThatMergedTheirBase(t *testing.T) {
 
 func TestLabelsThatAreThereAreNotWritten(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	before := w.records.updates
 	w.must(w.p.Label(t.Context(), w.Ref(), pr.Number, []string{gitprovider.LabelOurs}))
 	if w.records.updates != before {
@@ -588,14 +537,11 @@ func TestADamagedBranchStopsItsOwnPullRequestAlone(t *testing.T) {
 		t.Errorf("%+v", prs)
 	}
 	w.propose("claude-ops/check/another", providertest.Create("checks/y.md", "y\n"))
-	_, err = w.merge(sound.Number, false)
-	w.must(err)
+	w.mustMerge(sound.Number, false)
 	_, err = w.merge(broken.Number, true)
 	w.refused(err, fault.UpstreamError, "#1", broken.Branch, broken.HeadCommit[:12])
 	_, err = w.p.Status(t.Context(), w.Ref(), broken.Number)
 	w.refused(err, fault.UpstreamError, "#1", broken.Branch)
 	w.DeleteBranch(broken.Branch)
-	if got := w.state(broken.Number).State; got != gitprovider.StateClosed {
-		t.Errorf("without its branch it is %s", got)
-	}
+	w.wantState(broken.Number, gitprovider.StateClosed)
 }

@@ -324,8 +324,7 @@ func TestAShallowCloneIsServed(t *testing.T) {
 	if !strings.Contains(detail.Diff, "+new") || detail.Mergeable == nil || !*detail.Mergeable {
 		t.Errorf("%+v", detail)
 	}
-	_, err = w.merge(pr.Number, false)
-	w.must(err)
+	w.mustMerge(pr.Number, false)
 }
 
 // Nothing is fetched into a partial clone, so what needs a file that it lacks is refused, with the reason.
@@ -371,8 +370,7 @@ func TestAMirrorThatIsUpdatedClosesItsPullRequests(t *testing.T) {
 	w.git("clone", "--quiet", "--mirror", "file://"+origin.dir, w.dir)
 	merged := w.propose("claude-ops/check/disk", disk("new\n"))
 	open := w.propose("claude-ops/check/other", providertest.Create("checks/x.md", "x\n"))
-	_, err := w.merge(merged.Number, false)
-	w.must(err)
+	w.mustMerge(merged.Number, false)
 	w.git("remote", "update", "--prune")
 	if a, b := w.state(merged.Number).State, w.state(open.Number).State; a != gitprovider.StateMerged ||
 		b != gitprovider.StateClosed {
@@ -426,9 +424,7 @@ func TestARootWhoseIdentityCannotBeReadServesNothing(t *testing.T) {
 			t.Parallel()
 			w := home(t, bare())
 			file := filepath.Join(w.root, local.RootFile)
-			if err := place(file); err != nil {
-				t.Fatal(err)
-			}
+			w.must(place(file))
 			if err := w.looks(w.provider(local.Options{TempDir: t.TempDir()})); fault.CodeOf(err) != fault.ProviderDisabled {
 				t.Errorf("got %v", err)
 			}
@@ -442,13 +438,9 @@ func TestARootWhoseIdentityCannotBeReadServesNothing(t *testing.T) {
 func TestARootThatIsExchangedWhileAProcessRunsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := home(t, bare())
-	if err := w.looks(w.p); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.looks(w.p))
 	file := filepath.Join(w.root, local.RootFile)
-	if err := os.WriteFile(file, []byte("another0another0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.must(os.WriteFile(file, []byte("another0another0\n"), 0o600))
 	if err := w.looks(w.p); fault.CodeOf(err) != fault.ProviderDisabled {
 		t.Errorf("got %v", err)
 	}

@@ -84,8 +84,7 @@ func TestListHasTheStateThatWasAskedFor(t *testing.T) {
 
 func TestNotesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	ctx, long := t.Context(), strings.Repeat("x", 64<<10+1)
 	for name, err := range map[string]error{
 		"nobody":               w.review.Approve(ctx, w.Ref(), pr.Number, local.Note{Who: " "}),
@@ -108,8 +107,7 @@ func TestNotesThatAreRefused(t *testing.T) {
 
 func TestNothingIsDoneToAPullRequestThatIsNotOpen(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	ctx := t.Context()
 	w.must(w.review.Close(ctx, w.Ref(), pr.Number, ann()))
 	_, err := w.review.Merge(ctx, w.Ref(), pr.Number, local.MergeNote{Note: ann(), Force: true})
@@ -124,8 +122,7 @@ func TestNothingIsDoneToAPullRequestThatIsNotOpen(t *testing.T) {
 
 func TestAReviewOfAnotherHeadIsRefused(t *testing.T) {
 	t.Parallel()
-	w := home(t, bare())
-	pr := w.propose("claude-ops/check/disk", disk("new\n"))
+	w, pr := proposed(t, bare())
 	w.Push(pr.Branch, providertest.File{Path: "checks/sneaked-in.md", Content: "x\n"})
 	seen := local.Note{Who: "Ann", Body: "fine", Head: pr.HeadCommit}
 	w.refused(w.review.Approve(t.Context(), w.Ref(), pr.Number, seen), fault.Conflict, "moved")
@@ -191,9 +188,7 @@ func TestCommentsOnLinesComeBackWithPathAndLine(t *testing.T) {
 	before.Before = true
 	n := local.Note{Who: "ann", Head: head,
 		Comments: []gitprovider.LineComment{on("checks/disk.md", 2, "Say which disk."), before}}
-	if err := w.review.RequestChanges(t.Context(), w.Ref(), number, n); err != nil {
-		t.Fatal(err)
-	}
+	w.must(w.review.RequestChanges(t.Context(), w.Ref(), number, n))
 	status, err := w.p.Status(t.Context(), w.Ref(), number)
 	if err != nil || len(status.Reviews) != 1 || len(status.Reviews[0].Comments) != 2 {
 		t.Fatalf("%+v, %v", status.Reviews, err)

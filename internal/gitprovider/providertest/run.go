@@ -220,6 +220,11 @@ func (s *Scene) Look(paths ...string) *gitprovider.Snapshot {
 	for _, p := range paths {
 		q.Paths = append(q.Paths, Path(s.t, p))
 	}
+	return s.snapshot(q)
+}
+
+func (s *Scene) snapshot(q gitprovider.SnapshotQuery) *gitprovider.Snapshot {
+	s.t.Helper()
 	snap, err := s.p.Snapshot(s.ctx, q)
 	s.Must(err)
 	return snap

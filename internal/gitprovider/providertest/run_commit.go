@@ -171,9 +171,8 @@ func commitForeignBranch(t *testing.T, h Harness) {
 func commitOtherBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
+	snap := s.snapshot(gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
 		Paths: []gitprovider.Path{Path(t, "checks/old.md")}})
-	s.Must(err)
 	made, err := s.p.Commit(s.ctx, gitprovider.CommitRequest{
 		Snapshot: snap, Branch: "claude-ops/check/old", Changes: ChangeSet(t,
 			Update("checks/old.md", "new\n")), Message: "m", Time: when(),
@@ -325,8 +324,7 @@ func branchAsLongAsAnID(t *testing.T, h Harness) {
 		q := gitprovider.SnapshotQuery{Repo: s.Ref(), Base: base, Contents: true,
 			Paths: []gitprovider.Path{Path(t, "checks/old.md")}}
 		for _, q.FilesOnly = range []bool{false, true} {
-			snap, err := s.p.Snapshot(s.ctx, q)
-			s.Must(err)
+			snap := s.snapshot(q)
 			s.Same("base", []string{snap.Base, snap.BaseCommit}, []string{base, s.Tip(base)})
 			s.Same("content", string(snap.Contents[q.Paths[0]]), "old\n")
 		}

@@ -177,8 +177,19 @@ func pathsNow(t *testing.T, h Harness) {
 
 func pathsRename(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	s.Propose("claude-ops/check/rename", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
-	s.Same("paths", s.List()[0].Paths, []string{"checks/disk.md", "checks/storage.md"})
+	const branch = "claude-ops/check/rename"
+	s.Propose(branch+"-ours", Delete("checks/disk.md"), Create("checks/storage.md", "# Disk\n\ndf -h\n"))
+	s.Commit(branch, Delete("checks/memory.md"), Create("checks/ram.md", "# Memory\n"))
+	number := s.OpenPR(branch, "By somebody", gitprovider.LabelOurs)
+	list, want := s.List(), []string{"checks/memory.md", "checks/ram.md"}
+	s.Same("paths of ours", list[0].Paths, []string{"checks/disk.md", "checks/storage.md"})
+	s.Same("paths", list[1].Paths, want)
+	s.Same("paths in the status", s.Status(number).Paths, want)
+	for _, pr := range s.Look().Open {
+		if pr.Number == number {
+			s.Same("paths in the snapshot", pr.Paths, want)
+		}
+	}
 }
 
 func pathsMergeBase(t *testing.T, h Harness) {
@@ -339,8 +350,7 @@ func settleWithdraw(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	pr, w := s.just("claude-ops/check/disk")
 	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w))
-	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.Must(err)
+	status := s.Status(pr.Number)
 	s.Same("state", status.State, gitprovider.StateClosed)
 	s.Same("body", strings.TrimSpace(status.Body), strings.TrimSpace(w.Body))
 	s.Same("branch", s.Tip(pr.Branch), pr.HeadCommit)
@@ -358,8 +368,7 @@ func settleWithdrawMoved(t *testing.T, h Harness) {
 	foreign := w
 	foreign.Branch = "feature/x"
 	s.Code(s.p.Withdraw(s.ctx, s.Ref(), foreign), fault.InvalidArgument)
-	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.Must(err)
+	status := s.Status(pr.Number)
 	s.Same("state", status.State, gitprovider.StateOpen)
 	w.Number += 1000
 	s.Code(s.p.Withdraw(s.ctx, s.Ref(), w), fault.NotFound)
@@ -370,8 +379,7 @@ func settleWithdrawClosed(t *testing.T, h Harness) {
 	pr, w := s.just("claude-ops/check/disk")
 	s.Close(pr.Number)
 	s.Must(s.p.Withdraw(s.ctx, s.Ref(), w))
-	status, err := s.p.Status(s.ctx, s.Ref(), pr.Number)
-	s.Must(err)
+	status := s.Status(pr.Number)
 	s.Same("state and body", []string{string(status.State), strings.TrimSpace(status.Body)},
 		[]string{"closed", strings.TrimSpace(w.Body)})
 }

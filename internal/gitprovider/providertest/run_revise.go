@@ -18,7 +18,7 @@ func reviseTests() map[string]func(*testing.T, Harness) {
 		"keeps the executable bit":                           reviseExecutable,
 		"adds nothing to a branch that has moved":            reviseMoved,
 		"adds nothing to a branch that is gone":              reviseGone,
-		"adds nothing that does not fit the branch":          reviseMisfit,
+		"adds nothing that does not fit the branch or base":  reviseMisfit,
 		"adds to no other branch than the one that was read": reviseOther,
 		"of one state of a branch has one winner":            reviseRace,
 		"shows a branch that was brought up to date":         reviseUpdated,
@@ -48,8 +48,7 @@ func (s *Scene) more(branch string, files ...gitprovider.FileChange) gitprovider
 	for _, f := range files {
 		q.Paths = append(q.Paths, Path(s.t, f.Path))
 	}
-	snap, err := s.p.Snapshot(s.ctx, q)
-	s.Must(err)
+	snap := s.snapshot(q)
 	return gitprovider.CommitRequest{
 		Snapshot: snap, Branch: branch, Changes: ChangeSet(s.t, files...), Message: "Say how\n\nAs ann asked.\n",
 		Time: when(),
@@ -72,8 +71,7 @@ func reviseUpdated(t *testing.T, h Harness) {
 		s.Must(err)
 		s.Same("parents", len(info.Parents), map[bool]int{false: 2, true: 1}[rebase])
 		s.Same("there is an author", info.Author != "", true)
-		snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref()})
-		s.Must(err)
+		snap := s.snapshot(gitprovider.SnapshotQuery{Repo: s.Ref()})
 		at := slices.IndexFunc(snap.Open, func(open gitprovider.PullRequest) bool {
 			return open.Number == pr.Number &&
 				open.HeadCommit == tip
@@ -107,8 +105,7 @@ func reviseDefaultFiles(t *testing.T, h Harness) {
 	s.Propose("claude-ops/check/disk", Update("checks/disk.md", "new\n"))
 	q := gitprovider.SnapshotQuery{Repo: s.Ref(), FilesOnly: true, Contents: true,
 		Paths: []gitprovider.Path{Path(t, "checks/disk.md")}}
-	snap, err := s.p.Snapshot(s.ctx, q)
-	s.Must(err)
+	snap := s.snapshot(q)
 	s.Same("commit", snap.BaseCommit, s.Branches()[MainBranch])
 	s.Same("content", string(snap.Contents[Path(t, "checks/disk.md")]), "# Disk\n\ndf -h\n")
 	if snap.Base != "" && snap.Base != MainBranch || len(snap.Open)+len(snap.Foreign) > 0 {
@@ -197,14 +194,17 @@ func reviseMisfit(t *testing.T, h Harness) {
 		change gitprovider.FileChange
 		code   fault.Code
 	}{
-		"a file that the branch has":     {Create("checks/inodes.md", "j\n"), fault.Conflict},
+		"a file that the branch has":     {Create("checks/memory.md", "j\n"), fault.Conflict},
 		"a file that it lacks":           {Update("checks/none.md", "j\n"), fault.Conflict},
-		"the content that it has":        {Update("checks/inodes.md", "i\n"), fault.NoChange},
+		"the content that it has":        {Update("checks/memory.md", "# Memory\n"), fault.NoChange},
 		"a removal of what is not there": {Delete("checks/none.md"), fault.Conflict},
 	} {
-		_, err := s.reviser().Append(s.ctx, s.more(pr.Branch, test.change))
-		if got := fault.CodeOf(err); got != test.code {
-			t.Errorf("%s: %s (%v), want %s", what, got, err, test.code)
+		_, appended := s.reviser().Append(s.ctx, s.more(pr.Branch, test.change))
+		_, committed := s.p.Commit(s.ctx, s.Request("claude-ops/check/misfit", test.change))
+		for _, err := range []error{appended, committed} {
+			if got := fault.CodeOf(err); got != test.code {
+				t.Errorf("%s: %s (%v), want %s", what, got, err, test.code)
+			}
 		}
 	}
 	s.Same("branches", s.Branches(), before)

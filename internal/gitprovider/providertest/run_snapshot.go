@@ -90,9 +90,8 @@ func snapshotListed(t *testing.T, h Harness) {
 func snapshotBase(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	tip := s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
+	snap := s.snapshot(gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable",
 		Paths: []gitprovider.Path{Path(t, "checks/old.md")}, Contents: true})
-	s.Must(err)
 	s.Same("base", snap.Base, "stable")
 	s.Same("base commit", snap.BaseCommit, tip)
 	s.Same("default branch", snap.DefaultBranch, MainBranch)
@@ -148,10 +147,9 @@ func snapshotContents(t *testing.T, h Harness) {
 
 func snapshotNoContents(t *testing.T, h Harness) {
 	s := newScene(t, h)
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{
+	snap := s.snapshot(gitprovider.SnapshotQuery{
 		Repo: s.Ref(), Paths: []gitprovider.Path{Path(t, "checks/disk.md")},
 	})
-	s.Must(err)
 	s.Same("contents", len(snap.Contents), 0)
 	s.Same("kind", snap.Tree["checks/disk.md"].Kind, gitprovider.KindFile)
 }
@@ -171,10 +169,9 @@ func snapshotTips(t *testing.T, h Harness) {
 	s := newScene(t, h)
 	tip := s.Push("claude-ops/fix/taken", File{Path: "checks/x.md", Content: "x\n"})
 	s.Push("claude-ops/fix/other", File{Path: "checks/y.md", Content: "y\n"})
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{
+	snap := s.snapshot(gitprovider.SnapshotQuery{
 		Repo: s.Ref(), Branches: []string{"claude-ops/fix/taken", "claude-ops/fix/free", "claude-ops/fix", "taken"},
 	})
-	s.Must(err)
 	s.Same("tips", snap.Tips, map[string]string{"claude-ops/fix/taken": tip})
 }
 
@@ -215,9 +212,7 @@ func snapshotClosed(t *testing.T, h Harness) {
 
 	closedAt := s.Status(rejected.Number).ClosedAt
 	ask := func(since time.Time) []gitprovider.PullRequest {
-		snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), ClosedSince: since})
-		s.Must(err)
-		return snap.Closed
+		return s.snapshot(gitprovider.SnapshotQuery{Repo: s.Ref(), ClosedSince: since}).Closed
 	}
 	got := ask(closedAt.Add(-time.Minute))
 	s.Same("closed in the last minute", numbers(got), []int{rejected.Number})
@@ -270,11 +265,9 @@ func othersTests() map[string]func(*testing.T, Harness) {
 // foreign takes a snapshot with the pull requests of others.
 func (s *Scene) foreign() *gitprovider.Snapshot {
 	s.t.Helper()
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{
+	return s.snapshot(gitprovider.SnapshotQuery{
 		Repo: s.Ref(), Paths: []gitprovider.Path{Path(s.t, "checks/disk.md")}, Foreign: true,
 	})
-	s.Must(err)
-	return snap
 }
 
 func othersShown(t *testing.T, h Harness) {
@@ -306,8 +299,7 @@ func othersBase(t *testing.T, h Harness) {
 	s.Push("stable", File{Path: "checks/old.md", Content: "old\n"})
 	s.Push("feature/person", File{Path: "checks/disk.md", Content: "by a person\n"})
 	s.OpenPR("feature/person", "A person's")
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable", Foreign: true})
-	s.Must(err)
+	snap := s.snapshot(gitprovider.SnapshotQuery{Repo: s.Ref(), Base: "stable", Foreign: true})
 	s.Same("foreign", len(snap.Foreign)+snap.ForeignUnread, 0)
 }
 
@@ -343,9 +335,7 @@ func othersFork(t *testing.T, h Harness) {
 // lookClosed takes a snapshot with all that was ever closed.
 func (s *Scene) lookClosed() *gitprovider.Snapshot {
 	s.t.Helper()
-	snap, err := s.p.Snapshot(s.ctx, gitprovider.SnapshotQuery{Repo: s.Ref(), ClosedSince: when().AddDate(-10, 0, 0)})
-	s.Must(err)
-	return snap
+	return s.snapshot(gitprovider.SnapshotQuery{Repo: s.Ref(), ClosedSince: when().AddDate(-10, 0, 0)})
 }
 
 func othersMarked(t *testing.T, h Harness) {

@@ -99,6 +99,7 @@ func statusMergedAndGone(t *testing.T, h Harness) {
 	s.Merge(pr.Number)
 	s.DeleteBranch(pr.Branch)
 	s.requireClosed(pr.Number, gitprovider.StateMerged)
+	s.Same("branch", s.Status(pr.Number).Branch, pr.Branch)
 }
 
 func statusPushed(t *testing.T, h Harness) {
@@ -267,7 +268,10 @@ func detailsPeople(t *testing.T, h Harness) {
 	s.Review(pr.Number, "ann", gitprovider.ReviewCommented, "I am here.") // makes ann and bob known to the host
 	s.Review(pr.Number, "bob", gitprovider.ReviewCommented, "So am I.")
 	bob := s.login("bob")
-	s.Must(assigner.Assign(s.ctx, s.Ref(), pr.Number, []string{bob}, []string{bob}))
+	for range 2 {
+		s.Must(assigner.Assign(s.ctx, s.Ref(), pr.Number, []string{bob}, []string{bob}))
+	}
+	s.Code(assigner.Assign(s.ctx, s.Ref(), 4711, []string{bob}, nil), fault.NotFound)
 	details := s.details(pr.Number)
 	if !slices.Contains(details.Requested, bob) {
 		t.Errorf("asked %q, want %s among them", details.Requested, bob)

@@ -294,6 +294,15 @@ func secretTries() []attackTry {
 	}
 }
 
+// encodedOften is text in seven layers of base64.
+func encodedOften() string {
+	text := "text that nobody needs to encode"
+	for range 7 {
+		text = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	return text
+}
+
 func hiddenTries() (out []attackTry) {
 	for _, c := range []struct{ name, text string }{
 		{"the order of writing turned round", "a \u202e b\n"}, {"an isolate", "a \u2066 b\n"}, {"zero width", "x\u200by\n"},
@@ -395,11 +404,9 @@ func actingTexts(t *testing.T) (int, string) {
 // who reviews them is told.
 func replayed(t *testing.T) string {
 	t.Helper()
-	samples, err := corpus.Load(os.DirFS("../../base/facts/testdata/samples"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := newBench(t)
+	samples, err := corpus.Load(os.DirFS("../../base/facts/testdata/samples"))
+	b.must(err)
 	b.options.Authority.DryRun = true
 	type row struct{ all, refused, grave, plain int }
 	rows, sources := map[string]*row{}, []string{}

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,9 +106,7 @@ func TestAMarkHasTheHeadBeforeTheProposal(t *testing.T) {
 		t.Errorf("the audit was empty, and the mark has the head %v", head)
 	}
 	seq, hash, err := b.store.Audit.Head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	second := b.mustOpen(nth("b"))
 	got, err := prflow.New(b.options).Reader().HeadsAt(t.Context(), "fake", "joe", "infra", time.Time{})
 	if err != nil || got.Marks != 2 || len(got.Heads) != 1 || got.Heads[0].Seq != seq || got.Heads[0].Hash != hash {
@@ -141,9 +138,7 @@ func TestHeadsInMarksOfAnotherKeyDoNotCount(t *testing.T) {
 func (b *bench) kept(row record.Attempt) *record.RefusedChange {
 	b.Helper()
 	kept, err := b.store.History.Wanted(b.Context(), row.RequestID)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	return kept
 }
 
@@ -229,16 +224,12 @@ func TestOfALongTextTheBeginningIsKept(t *testing.T) {
 // databaseSize returns the size of the tables and indexes of the records, in bytes of used pages.
 func (b *bench) databaseSize() (size int) {
 	b.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(b.dir, "claudeops.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	db, err := sql.Open("sqlite", b.store.Path())
+	b.must(err)
 	defer func() { _ = db.Close() }()
 	const query = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), " +
 		"pragma_page_size()"
-	if err := db.QueryRowContext(b.Context(), query).Scan(&size); err != nil {
-		b.Fatal(err)
-	}
+	b.must(db.QueryRowContext(b.Context(), query).Scan(&size))
 	return size
 }
 

@@ -65,13 +65,21 @@ func TestARevisionOfAPullRequestThatEndedMeanwhileIsAConflict(t *testing.T) {
 	}
 }
 
+// mustHold demands a whole audit, and that so many proposals are left unfinished, and returns those.
+func (b *bench) mustHold(n int) []record.Proposal {
+	b.Helper()
+	left, err := b.store.History.Unfinished(context.Background())
+	if err != nil || len(left) != n {
+		b.Fatalf("still reserved: %+v, %v", left, err)
+	}
+	b.mustVerify()
+	return left
+}
+
 // mustHoldNothing demands that no files are reserved, and a whole audit.
 func (b *bench) mustHoldNothing() {
 	b.Helper()
-	if left, err := b.store.History.Unfinished(context.Background()); err != nil || len(left) > 0 {
-		b.Errorf("still reserved: %+v, %v", left, err)
-	}
-	b.mustVerify()
+	b.mustHold(0)
 }
 
 func TestARevisionThatWasMergedAtOnceIsMade(t *testing.T) {
@@ -109,13 +117,9 @@ func TestWhatADeadProcessAddedToAPullRequestThatHadEndedIsSettledAsNotMade(t *te
 			failure := fault.New(fault.UpstreamError, "no answer")
 			b.fake.Script.FailAfter(forgetest.MethodAppend)
 			b.fake.Script.FailBefore(forgetest.MethodBranchTip, failure)
-			if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.UpstreamError {
-				t.Fatal(err)
-			}
+			b.mustFail(revising(nil), fault.UpstreamError)
 			b.clock.advance(time.Hour)
-			if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			b.resume()
 			if row := b.attempts()[0]; row.Outcome != c.outcome || row.Action != record.ActionSettle {
 				t.Errorf("the audit has %+v", row)
 			}
@@ -166,9 +170,7 @@ func TestARecordedCommitThatIsGoneIsSettledAsNotMade(t *testing.T) {
 			b := newBench(t)
 			first := b.reviewed()
 			b.fake.Script.FailBefore(forgetest.MethodComment, fault.New(fault.UpstreamError, "no answer"))
-			if _, err := b.create(revising(nil)); err != nil {
-				t.Fatal(err)
-			}
+			b.mustRevise(revising(nil))
 			if c.remove {
 				b.fake.People.PointBranch(infra, plainBranch, first.Commit)
 			}
@@ -233,9 +235,7 @@ func TestARevisionThatEndedWhileItWasLookedAtIsNotRevisedOver(t *testing.T) {
 		}
 	}}
 	head := b.pull(1).HeadCommit
-	result, err := b.create(revising(func(r map[string]any) {
-		r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": "# Another way\n"}}
-	}))
+	result, err := b.create(revising(files(file("checks/inodes.md", "update", "# Another way\n"))))
 	if fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("%+v, %v", result, err)
 	}

@@ -19,10 +19,7 @@ import (
 
 // nth is a request for a file of its own.
 func nth(n string) []byte {
-	return createRequest(func(r map[string]any) {
-		r["title"] = "Check " + n
-		r["files"] = []any{file("checks/"+n+".md", "create", n)}
-	})
+	return createRequest(titled("Check "+n, file("checks/"+n+".md", "create", n)))
 }
 
 // capsVerdict is the ruling of gate 9 in the record of an attempt.
@@ -150,9 +147,8 @@ func TestCapsGate(t *testing.T) {
 	t.Run("a dry run is refused as well, and counts what is being made", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy, b.options.Authority.DryRun = mustPolicy(t, "caps: {open_prs: 1}"), true
-		if _, err := b.create(nth("one")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.create(nth("one"))
+		b.must(err)
 		b.hold("other", "checks/other.md")
 		e, row := b.mustRefuse(nth("one"), fault.LimitReached)
 		if !strings.Contains(e.Message, "1 of them are being made") || capsVerdict(row) != record.Deny {
@@ -203,9 +199,7 @@ func TestWhatFailedGivesItsPlaceBack(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 1, creations_per_hour: 1}")
 	b.fake.Script.FailBefore(forgetest.MethodCommit, fault.New(fault.RateLimited, "slow down"))
-	if _, err := b.create(nth("one")); fault.CodeOf(err) != fault.RateLimited {
-		t.Fatal(err)
-	}
+	b.mustFail(nth("one"), fault.RateLimited)
 	b.mustOpen(nth("two"))
 }
 
@@ -224,9 +218,7 @@ func TestWhatAKilledProcessLeftGivesItsPlaceBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.die(heldProposal(b, "dead", "checks/dead.md"))
-	if err := create(nth("one")); err != nil {
-		t.Fatal(err)
-	}
+	b.must(create(nth("one")))
 	if row := b.attempts()[1]; row.Action != record.ActionSettle || row.RequestID != "dead" {
 		t.Errorf("the audit has %+v", row)
 	}
@@ -254,9 +246,7 @@ func TestAPullRequestThatIsNotRecordedYetCountsOnce(t *testing.T) {
 	b.mustOpen(nth("two"))
 	b.mustRefuse(nth("three"), fault.LimitReached)
 	close(release)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	b.must(<-ended)
 	b.mustRefuse(nth("three"), fault.LimitReached)
 }
 

@@ -60,10 +60,9 @@ func TestFactsAreToldToAgentForgeAndRecord(t *testing.T) {
 			t.Errorf("the words of a fact do not keep to their code: %q", line)
 		}
 	}
-	proposals, err := b.store.History.ByDigest(t.Context(), b.attempts()[0].Digest)
-	b.must(err)
-	if len(proposals) != 1 || proposals[0].Facts.Counts[facts.Destroy] == 0 || len(proposals[0].Facts.Facts) == 0 {
-		t.Errorf("the record has %+v", proposals)
+	reading := b.facts()
+	if reading.Counts[facts.Destroy] == 0 || len(reading.Facts) == 0 {
+		t.Errorf("the record has %+v", reading)
 	}
 	b.mustVerify()
 }
@@ -112,10 +111,9 @@ func TestAnAddressThatAnotherFileNamesIsNotNew(t *testing.T) {
 				"checks/disk.md": "# Disk\n", "playbooks/a.md": "See https://metrics.example.net/d/1.\n",
 			})
 			b.mustOpen(createRequest(files(file("checks/a.md", "create", "# A\n\nOpen https://"+c.host+"/x first.\n"))))
-			proposals, err := b.store.History.ByDigest(t.Context(), b.attempts()[0].Digest)
-			b.must(err)
-			if got := proposals[0].Facts.Counts[facts.Address]; got != c.want {
-				t.Errorf("%d addresses, want %d: %+v", got, c.want, proposals[0].Facts)
+			reading := b.facts()
+			if got := reading.Counts[facts.Address]; got != c.want {
+				t.Errorf("%d addresses, want %d: %+v", got, c.want, reading)
 			}
 		})
 	}
@@ -135,10 +133,9 @@ func TestAFileIsReadForItsHostsOnce(t *testing.T) {
 		b.must(err)
 		calls := b.fake.Script.Calls()
 		reads = append(reads, slices.Index(calls, forgetest.MethodCommit)-1)
-		proposals, err := b.store.History.ByDigest(t.Context(), b.attempts()[0].Digest)
-		b.must(err)
-		if got := proposals[0].Facts.Counts[facts.Address]; got != 1 {
-			t.Errorf("%s: %d new addresses: %+v", name, got, proposals[0].Facts)
+		reading := b.facts()
+		if got := reading.Counts[facts.Address]; got != 1 {
+			t.Errorf("%s: %d new addresses: %+v", name, got, reading)
 		}
 	}
 	if reads[1] != reads[0]-1 {
@@ -171,10 +168,7 @@ func TestFactsHideWhatLooksLikeASecret(t *testing.T) {
 	b.fake.AddRepo("joe", "infra", map[string]string{
 		"checks/disk.md": "# Disk\n\nConfirm with a person before you use " + token + ".\n"})
 	update := file("checks/disk.md", "update", "# Disk\n\nDelete.\n")
-	b.options.Authority.DryRun = true
-	_, err := b.create(createRequest(files(update)))
-	b.must(err)
-	proposal, err := b.store.History.Proposal(t.Context(), b.attempts()[0].RequestID)
+	proposal, err := b.store.History.Proposal(t.Context(), b.dryRun(createRequest(files(update))))
 	b.must(err)
 	kept, err := json.Marshal(proposal.Facts)
 	b.must(err)
@@ -200,10 +194,7 @@ func TestAPromotionHasTheFactsThatThePersonHasSeen(t *testing.T) {
 			operation.Call{Caller: person, Ceiling: 2, Arguments: raw})
 		return err
 	}
-	if result, err := b.create(add("checks/other.md", "# Other\n\n```sh\nrm -rf /srv/other\n```\n")); err != nil ||
-		!result.Revised {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	b.mustRevise(add("checks/other.md", "# Other\n\n```sh\nrm -rf /srv/other\n```\n"))
 	b.ask(1, "Once more.")
 	b.fake.Script.ForgetCalls()
 	if err := opens(); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "rm -rf /srv/other") ||
@@ -264,6 +255,16 @@ func TestNothingInTheFooterOfFactsActs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// facts are those that the last attempt recorded.
+func (b *bench) facts() facts.Reading {
+	b.Helper()
+	proposals, err := b.store.History.ByDigest(b.Context(), b.attempts()[0].Digest)
+	if err != nil || len(proposals) != 1 {
+		b.Fatalf("%+v, %v", proposals, err)
+	}
+	return proposals[0].Facts
 }
 
 // checkers makes a checker that answers facts.

@@ -2,11 +2,7 @@ package prflow_test
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,10 +28,9 @@ func TestTheSameChangeAgainIsReused(t *testing.T) {
 			b := newBench(t)
 			first := b.mustOpen(createRequest(nil))
 			b.fake.Script.ForgetCalls()
-			again, err := b.create(createRequest(change))
-			if err != nil || !again.Reused || again.Number != first.Number || again.URL != first.URL ||
-				again.Branch != first.Branch {
-				t.Fatalf("got %+v, %v; want #%d reused", again, err, first.Number)
+			again := b.mustReuse(createRequest(change), first.Number)
+			if again.URL != first.URL || again.Branch != first.Branch {
+				t.Errorf("got %+v, want %+v", again, first)
 			}
 			if b.fake.Script.Writes() != 0 || len(b.open()) != 1 {
 				t.Errorf("writes %d, open %v", b.fake.Script.Writes(), b.open())
@@ -72,10 +67,7 @@ func TestDuplicateGate(t *testing.T) {
 		}
 	})
 	t.Run("a change that does not overlap is not", func(t *testing.T) {
-		b.mustOpen(createRequest(func(r map[string]any) {
-			r["title"] = "Another one"
-			r["files"] = []any{file("checks/d.md", "create", "d")}
-		}))
+		b.mustOpen(createRequest(titled("Another one", file("checks/d.md", "create", "d"))))
 	})
 	t.Run("what counts are the files that the pull request changes now", func(t *testing.T) {
 		b.world().Push(first.Branch, providertest.File{Path: "checks/later.md", Content: "pushed by a person"})
@@ -83,10 +75,7 @@ func TestDuplicateGate(t *testing.T) {
 	})
 	t.Run("after it was merged it blocks no more", func(t *testing.T) {
 		b.world().Merge(first.Number)
-		b.mustOpen(createRequest(func(r map[string]any) {
-			r["title"] = "A follow-up"
-			r["files"] = []any{file("checks/a.md", "update", "a2")}
-		}))
+		b.mustOpen(createRequest(titled("A follow-up", file("checks/a.md", "update", "a2"))))
 	})
 }
 
@@ -102,10 +91,7 @@ func TestCooldownGate(t *testing.T) {
 		t.Errorf("retry after %s, existing %+v", e.RetryAfter, e.Existing)
 	}
 	b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "something else"))), fault.CooldownActive)
-	other := b.mustOpen(createRequest(func(r map[string]any) {
-		r["title"] = "Another file"
-		r["files"] = []any{file("checks/free.md", "create", "x")}
-	}))
+	other := b.mustOpen(createRequest(titled("Another file", file("checks/free.md", "create", "x"))))
 	b.clock.advance(23*time.Hour - time.Second)
 	b.mustRefuse(createRequest(nil), fault.CooldownActive)
 	b.clock.advance(time.Second)
@@ -144,17 +130,13 @@ func TestABranchNameThatIsTakenGetsADigest(t *testing.T) {
 func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
 	b.options.Authority.Tier = 3
 	tip := b.tip("main")
-	result, err := b.create(createRequest(files(
+	result := b.shown(createRequest(files(
 		file("checks/disk.md", "update", "# Disk\nnew line\n"), file("checks/new.md", "create", "one\ntwo"),
 		file("checks/old.md", "delete"),
 	)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !result.DryRun || result.Number != 0 || result.URL != "" || result.Branch != "claude-ops/fix/check-inodes-too" {
+	if result.Number != 0 || result.URL != "" || result.Branch != "claude-ops/fix/check-inodes-too" {
 		t.Errorf("result %+v", result)
 	}
 	want := "--- a/checks/disk.md\n+++ b/checks/disk.md\n@@ -1 +1,2 @@\n # Disk\n+new line\n" +
@@ -168,8 +150,8 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 		strings.Join(result.Preview.Labels, " ") != "claude-ops automated" {
 		t.Errorf("preview %+v", result.Preview)
 	}
-	if b.fake.Script.Writes() != 0 || b.tip("main") != tip || len(b.open()) != 0 {
-		t.Errorf("%d writes", b.fake.Script.Writes())
+	if b.tip("main") != tip || len(b.open()) != 0 {
+		t.Errorf("the base is at %s, open %v", b.tip("main"), b.open())
 	}
 	row := b.attempts()[0]
 	if row.Outcome != record.OutcomeDryRun || row.PRNumber != 0 {
@@ -179,30 +161,24 @@ func TestADryRunChecksEverythingAndWritesNothing(t *testing.T) {
 	if err != nil || saved.State != record.StateDryRun || len(saved.Files) != 3 || saved.Body == "" {
 		t.Errorf("the recorded proposal is %+v, %v", saved, err)
 	}
-	t.Run("it holds nothing against the real request", func(t *testing.T) {
-		b.options.Authority.DryRun = false
-		b.mustOpen(createRequest(nil))
-	})
-	t.Run("what would be refused is refused in a dry run, too", func(t *testing.T) {
-		b.options.Authority.DryRun = true
-		b.mustRefuse(createRequest(files(file("README.md", "update", "x"))), fault.ScopeDenied)
-		b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
-	})
+	b.mustOpen(createRequest(nil)) // a dry run holds nothing against it
+	b.options.Authority.DryRun = true
+	b.mustRefuse(createRequest(files(file("README.md", "update", "x"))), fault.ScopeDenied)
+	b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 }
 
 func TestADryRunRepeatsTheChangeOnlyIfAskedTo(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []any{nil, "summary", "full"} {
 		b := newBench(t)
-		b.options.Authority.DryRun = true
-		result, err := b.create(createRequest(func(r map[string]any) {
+		result := b.shown(createRequest(func(r map[string]any) {
 			if delete(r, "preview"); asked != nil {
 				r["preview"] = asked
 			}
 		}))
-		if err != nil || len(result.Lines) != 1 || result.Lines[0].Added != 1 || result.Preview.Title == "" ||
+		if len(result.Lines) != 1 || result.Lines[0].Added != 1 || result.Preview.Title == "" ||
 			len(result.Preview.Calls) != 3 {
-			t.Errorf("%v: %+v, %v", asked, result, err)
+			t.Errorf("%v: %+v", asked, result)
 		}
 		if full := result.Preview.Diff != "" && strings.Contains(result.Preview.Body,
 			"Disks fill up"); full != (asked == "full") || strings.Contains(result.Preview.Body, "<!--") {
@@ -218,11 +194,7 @@ func TestADryRunRepeatsTheChangeOnlyIfAskedTo(t *testing.T) {
 func TestALongDiffIsCutInThePreview(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
-	result, err := b.create(createRequest(files(file("checks/x.md", "create", strings.Repeat("lorem ipsum äöü\n", 8000)))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := b.shown(createRequest(files(file("checks/x.md", "create", strings.Repeat("lorem ipsum äöü\n", 8000)))))
 	if len(result.Preview.Diff) > 70_000 || !strings.Contains(result.Preview.Diff, "[cut: the diff has") {
 		t.Errorf("a diff of %d bytes", len(result.Preview.Diff))
 	}
@@ -254,25 +226,21 @@ func TestALabelledPullRequestFromAForkIsNoneOfOurs(t *testing.T) {
 	b.world().Merge(result.Number)
 	b.clock.advance(time.Minute)
 	b.world().Close(number)
-	b.mustOpen(createRequest(func(r map[string]any) { // a fork's that was closed is not a rejection
-		r["title"], r["files"] = "Another", []any{file("checks/inodes.md", "update", "# Inodes, again\n")}
-	}))
+	// a fork's that was closed is not a rejection
+	b.mustOpen(createRequest(titled("Another", file("checks/inodes.md", "update", "# Inodes, again\n"))))
 }
 
 func TestAPullRequestOfAPersonOnTheSamePathIsAWarning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"},
+	number := b.personOpens(providertest.File{Path: "checks/inodes.md", Content: "a person's"},
 		providertest.File{Path: "README.md", Content: "a person's"})
-	number := b.world().OpenPR("feature/x", "A person's")
 	result := b.mustOpen(createRequest(nil))
 	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0],
 		fmt.Sprintf("#%d also changes checks/inodes.md", number)) {
 		t.Errorf("warnings %q", result.Warnings)
 	}
-	other := b.mustOpen(createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Other", []any{file("checks/other.md", "create", "x")}
-	}))
+	other := b.mustOpen(createRequest(titled("Other", file("checks/other.md", "create", "x"))))
 	if len(other.Warnings) > 0 {
 		t.Errorf("warnings for another path %q", other.Warnings)
 	}
@@ -281,16 +249,12 @@ func TestAPullRequestOfAPersonOnTheSamePathIsAWarning(t *testing.T) {
 func TestThePolicyMayRefuseWhatOthersChange(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(b *bench) int{
-		"a person's": func(b *bench) int {
-			b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"})
-			return b.world().OpenPR("feature/x", "A person's")
-		},
+		"a person's": func(b *bench) int { return b.personOpens(providertest.File{Path: "checks/inodes.md", Content: "x"}) },
 		"a fork's": func(b *bench) int {
 			return b.people().OpenFromFork("fix", "A fork's", nil, providertest.File{Path: "checks/INODES.md", Content: "x"})
 		},
 		"one that only claims to be ours": func(b *bench) int {
-			b.world().Push("feature/x", providertest.File{Path: "checks/inodes.md", Content: "a person's"})
-			number := b.world().OpenPR("feature/x", "A person's")
+			number := b.personOpens(providertest.File{Path: "checks/inodes.md", Content: "a person's"})
 			b.world().SetBody(number, gitprovider.MarkOpening+"v1 x y -->")
 			return number
 		},
@@ -304,9 +268,7 @@ func TestThePolicyMayRefuseWhatOthersChange(t *testing.T) {
 				!strings.Contains(e.Message, "duplicates: any") {
 				t.Errorf("refused with %v, existing %+v; audit %+v", e, e.Existing, row)
 			}
-			b.mustOpen(createRequest(func(r map[string]any) {
-				r["title"], r["files"] = "Other", []any{file("checks/other.md", "create", "x")}
-			}))
+			b.mustOpen(createRequest(titled("Other", file("checks/other.md", "create", "x"))))
 			b.world().Close(number)
 			b.mustOpen(createRequest(nil))
 		})
@@ -354,7 +316,7 @@ func inodes() []byte { return createRequest(files(file("checks/inodes.md", "crea
 
 // moved is the change of a good request in another file, with another title.
 func moved(file map[string]any) []byte {
-	return createRequest(func(r map[string]any) { r["title"], r["files"] = "Watch small files", []any{file} })
+	return createRequest(titled("Watch small files", file))
 }
 
 func TestAChangeThatIsMovedToAnotherFileIsTheSameChange(t *testing.T) {
@@ -368,9 +330,16 @@ func TestAChangeThatIsMovedToAnotherFileIsTheSameChange(t *testing.T) {
 		"no line break at the end": file("checks/inodes-2.md", "create", "# Inodes\n\nRun df -i."),
 	} {
 		for how, prepare := range map[string]func(b *bench){
-			"known by mark and record":            func(*bench) {},
-			"known by its mark, the record lost":  func(b *bench) { b.loseState() },
-			"known by its record, an older mark":  func(b *bench) { b.dropContentsOfMark(1) },
+			"known by mark and record":           func(*bench) {},
+			"known by its mark, the record lost": func(b *bench) { b.loseState() },
+			"known by its record, an older mark": func(b *bench) {
+				b.remark(func(m map[string]any) {
+					if m["contents"] == nil {
+						b.Error("the mark has no contents")
+					}
+					delete(m, "contents")
+				})
+			},
 			"in a repository with other requests": func(b *bench) { b.mustOpen(moved(file("checks/b.md", "create", "# B\n"))) },
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -441,33 +410,6 @@ func TestTheSameTextUnderTwoNamesAtOnceIsOnePullRequest(t *testing.T) {
 	b.mustVerify()
 }
 
-// dropContentsOfMark gives a pull request the mark that earlier versions signed.
-func (b *bench) dropContentsOfMark(number int) {
-	b.Helper()
-	status, err := b.fake.Status(b.Context(), infra, number)
-	if err != nil {
-		b.Fatal(err)
-	}
-	form := regexp.MustCompile(`v1 ([A-Za-z0-9_-]+) [A-Za-z0-9_-]{43} -->`)
-	payload, err := base64.RawURLEncoding.DecodeString(form.FindStringSubmatch(status.Body)[1])
-	if err != nil {
-		b.Fatal(err)
-	}
-	older := regexp.MustCompile(`,"contents":"[0-9a-f]+"`).ReplaceAll(payload, nil)
-	if len(older) == len(payload) {
-		b.Fatalf("the mark has no contents: %s", payload)
-	}
-	key, err := b.options.Proof.Key()
-	if err != nil {
-		b.Fatal(err)
-	}
-	encoded := base64.RawURLEncoding.EncodeToString(older)
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("claude-ops mark v1\n" + encoded))
-	signed := "v1 " + encoded + " " + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)) + " -->"
-	b.world().SetBody(number, form.ReplaceAllLiteralString(status.Body, signed))
-}
-
 // lift has ann lift the cooldown of #1.
 func (b *bench) lift() {
 	b.Helper()
@@ -477,9 +419,7 @@ func (b *bench) lift() {
 		Action: "review.lift-cooldown", Provider: "fake", Owner: "joe",
 		Repo: "infra", PRNumber: 1, Outcome: record.OutcomeDone,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 }
 
 func TestACooldownThatAPersonHasLiftedIsOver(t *testing.T) {
@@ -521,11 +461,4 @@ func TestWhatIsClosedAgainAfterItsCooldownWasLiftedRestsAgain(t *testing.T) {
 	b.world().Close(1)
 	b.clock.advance(time.Minute)
 	b.mustRefuse(createRequest(nil), fault.CooldownActive)
-}
-
-func (b *bench) must(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
 }

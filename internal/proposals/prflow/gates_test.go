@@ -2,7 +2,6 @@ package prflow_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
@@ -132,39 +130,22 @@ func TestATitleOf72CharactersIsAccepted(t *testing.T) {
 	b.mustOpen(createRequest(with("title", "x"+strings.Repeat("ä", 71))))
 }
 
+// What the tiers may not is tried in TestThePageOfAttacksIsWhatWasTried.
 func TestTierGate(t *testing.T) {
 	t.Parallel()
-	four := files(file("checks/1.md", "create", "1"), file("checks/2.md", "create", "2"),
-		file("checks/3.md", "create", "3"),
-		file("checks/4.md", "create", "4"))
-	cases := []struct {
-		tier   gitprovider.Tier
-		change func(map[string]any)
-		denied bool
-	}{
-		{0, nil, true}, {1, nil, true}, {2, nil, false}, {2, four, true}, {3, four, false}, {4, nil, true}, {-1, nil, true},
-	}
-	for i, c := range cases {
-		t.Run(fmt.Sprintf("row %d: tier %d", i, c.tier), func(t *testing.T) {
-			b := newBench(t)
-			b.options.Authority.Tier = c.tier
-			if !c.denied {
-				b.mustOpen(createRequest(c.change))
-				return
-			}
-			e, row := b.mustRefuse(createRequest(c.change), fault.TierDenied)
-			if !strings.Contains(e.Message, "tier") || row.Tier != c.tier {
-				t.Errorf("%v, row %+v", e, row)
-			}
-		})
-	}
 	t.Run("tier 1 does not even contact the provider", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Tier = 1
-		b.mustRefuse(createRequest(nil), fault.TierDenied)
-		if calls := b.fake.Script.Calls(); len(calls) != 0 {
-			t.Errorf("calls %v", calls)
+		e, row := b.mustRefuse(createRequest(nil), fault.TierDenied)
+		if calls := b.fake.Script.Calls(); len(calls) != 0 || row.Tier != 1 || !strings.Contains(e.Message, "tier") {
+			t.Errorf("%v, row %+v, calls %v", e, row, calls)
 		}
+	})
+	t.Run("tier 3 may change more files than tier 2", func(t *testing.T) {
+		b := newBench(t)
+		b.options.Authority.Tier = 3
+		b.mustOpen(createRequest(files(file("checks/1.md", "create", "1"), file("checks/2.md", "create", "2"),
+			file("checks/3.md", "create", "3"), file("checks/4.md", "create", "4"))))
 	})
 }
 
@@ -185,15 +166,9 @@ func TestScopeGate(t *testing.T) {
 	})
 }
 
+// Links, submodules and folders in the way are tried there, too.
 func TestBaseTreeGate(t *testing.T) {
 	t.Parallel()
-	kinds := []providertest.File{
-		{Path: "checks/link.md", Kind: gitprovider.KindSymlink, Content: "../README.md"},
-		{Path: "playbooks", Kind: gitprovider.KindSymlink, Content: "checks"},
-		{Path: ".claude-ops/checks", Kind: gitprovider.KindSubmodule, Content: strings.Repeat("a", 40)},
-		{Path: "checks/disk.md", Content: "# Disk\n"},
-		{Path: "CLAUDE-OPS.md/x.md", Content: "a folder where a file should be\n"},
-	}
 	cases := []struct {
 		name string
 		file map[string]any
@@ -205,17 +180,10 @@ func TestBaseTreeGate(t *testing.T) {
 		{"delete of a file that is missing", file("checks/none.md", "delete"), fault.NoChange, "missing"},
 		{"an update that changes nothing", file("checks/disk.md", "update", "# Disk\n"), fault.NoChange, "identical"},
 		{"a create that is on the base already", file("checks/disk.md", "create", "# Disk\n"), fault.NoChange, "identical"},
-		{"a symbolic link as the file", file("checks/link.md", "update", "x"), fault.ScopeDenied, "not-a-file"},
-		{"deleting a symbolic link", file("checks/link.md", "delete"), fault.ScopeDenied, "not-a-file"},
-		{"a symbolic link as the folder", file("playbooks/a.md", "create", "x"), fault.ScopeDenied, "not-a-folder"},
-		{"a submodule as the folder", file(".claude-ops/checks/a.md", "create", "x"), fault.ScopeDenied, "not-a-folder"},
-		{"a folder as the file", file("CLAUDE-OPS.md", "create", "x"), fault.ScopeDenied, "not-a-file"},
-		{"another spelling of a file that exists", file("checks/Disk.md", "create", "x"), fault.Conflict, "path-collision"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
-			b.fake.AddRepoFiles("joe", "infra", kinds...)
 			e, _ := b.mustRefuse(createRequest(files(c.file)), c.code)
 			if got := violationsOf(e); got != string(c.code)+":"+c.rule {
 				t.Errorf("violations %s", got)
@@ -224,15 +192,7 @@ func TestBaseTreeGate(t *testing.T) {
 	}
 }
 
-// encodedOften is text in seven layers of base64.
-func encodedOften() string {
-	text := "text that nobody needs to encode"
-	for range 7 {
-		text = base64.StdEncoding.EncodeToString([]byte(text))
-	}
-	return text
-}
-
+// More hidden characters and ways to write a secret are tried in TestThePageOfAttacksIsWhatWasTried.
 func TestContentGate(t *testing.T) {
 	t.Parallel()
 	token := "ghp_" + strings.Join([]string{"z9Kq2LmX", "7vTbR4Wn", "8cYd1FgH", "5jPs3AuE", "6oZi"}, "")
@@ -244,10 +204,8 @@ func TestContentGate(t *testing.T) {
 		says   string
 	}{
 		{"a bidi override in a file", body("a\nb \u202e c\n"), "hidden-character", "line 2, column 3"},
-		{"a zero-width space in a file", body("x\u200by"), "hidden-character", "line 1, column 2"},
 		{"a bidi override in the title", with("title", "Check \u2066disk"), "hidden-character", "title"},
 		{"a tag character in the body", with("body", "x \U000e0041"), "hidden-character", "body"},
-		{"an escape sequence", body("\x1b[2J"), "hidden-character", "line 1, column 1"},
 		{"a NUL", body("a\x00b"), "binary", "NUL"},
 		{"a secret in a file", body("\n\ntoken: " + token + "\n"), "secret:github-pat", "line 3"},
 		{"a secret in the title", with("title", token), "secret:github-pat", "title"},
@@ -258,8 +216,6 @@ func TestContentGate(t *testing.T) {
 			r["body"] = "ends in " + ownToken[24:]
 			files(file("checks/a.md", "create", "one "+ownToken[:12]), file("checks/b.md", "create", "two "+ownToken[12:24]))(r)
 		}, "secret:own-token", `content of "checks/a.md", the content of "checks/b.md"`},
-		{"a secret in entities", body("gh&#112;_" + token[4:]), "secret:github-pat", "line 1"},
-		{"text that is encoded too often", body(encodedOften()), "secret:encoded-text", "line 1"},
 		{"a file of 256 KiB and one byte", body(strings.Repeat("x\n", 128<<10) + "y"), "file-size", "262145 bytes"},
 	}
 	for _, c := range cases {
@@ -270,13 +226,9 @@ func TestContentGate(t *testing.T) {
 				t.Errorf("violation %+v, want rule %s and %q", e.Violations[0], c.rule, c.says)
 			}
 			kept, err := b.store.History.Wanted(t.Context(), row.RequestID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b.must(err)
 			record, err := json.Marshal([]any{row, kept})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b.must(err)
 			for _, secret := range []string{token, ownToken} {
 				if strings.Contains(fmt.Sprintf("%+v", e), secret) && !strings.Contains(c.name, "path") ||
 					strings.Contains(string(record), secret) {
@@ -303,8 +255,39 @@ func TestContentGate(t *testing.T) {
 	})
 }
 
+// Repositories, branches and hosts that are not there are tried in TestThePageOfAttacksIsWhatWasTried.
 func TestRepositoryGate(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(b *bench)
+		change  func(map[string]any)
+		code    fault.Code
+		says    string
+	}{
+		"an empty repository": {func(b *bench) { b.fake.AddRepo("joe", "empty", nil) }, with("repo_name", "empty"),
+			fault.NotFound, ""},
+		"a base branch that the policy does not allow": {func(b *bench) { b.world().Push("release") },
+			with("base_branch", "release"), fault.RepoNotAllowed, "repo_not_allowed:base_branches"},
+		"a repository that the host knows by a name that is not on the list": {func(b *bench) {
+			b.options.Authority.Policy = mustPolicy(b.T, "repositories: [\"joe/infra\"]")
+			b.through(altered{b.fake, func(s *gitprovider.Snapshot) { s.Repo.Name = "another" }})
+		}, nil, fault.RepoNotAllowed, ""},
+		"an archived repository": {func(b *bench) { b.fake.People.Alter(infra, true, false, "main") }, nil,
+			fault.RepoNotAllowed, "repo_not_allowed:archived"},
+		"a fork": {func(b *bench) { b.fake.People.Alter(infra, false, true, "main") }, nil,
+			fault.RepoNotAllowed, "repo_not_allowed:allow_forks"},
+		"a provider that is disabled": {func(*bench) {}, with("clone_url", "https://gitea.example.org/joe/infra"),
+			fault.ProviderDisabled, "GITEA_TOKEN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			c.prepare(b)
+			e, _ := b.mustRefuse(createRequest(c.change), c.code)
+			if says := violationsOf(e) + " " + e.Message; !strings.Contains(says, c.says) {
+				t.Errorf("%q, want %q", says, c.says)
+			}
+		})
+	}
 	t.Run("a repository that is not on the list is not even contacted", func(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/other\"]")
@@ -313,29 +296,11 @@ func TestRepositoryGate(t *testing.T) {
 			t.Errorf("calls %v", calls)
 		}
 	})
-	t.Run("a missing repository", func(t *testing.T) {
-		newBench(t).mustRefuse(createRequest(with("repo_name", "absent")), fault.NotFound)
-	})
-	t.Run("an empty repository", func(t *testing.T) {
-		b := newBench(t)
-		b.fake.AddRepo("joe", "empty", nil)
-		b.mustRefuse(createRequest(with("repo_name", "empty")), fault.NotFound)
-	})
-	t.Run("a missing base branch", func(t *testing.T) {
-		newBench(t).mustRefuse(createRequest(with("base_branch", "absent")), fault.NotFound)
-	})
-	t.Run("a base branch that the policy does not allow", func(t *testing.T) {
+	t.Run("what the policy allows", func(t *testing.T) {
 		b := newBench(t)
 		b.world().Push("release")
-		e, _ := b.mustRefuse(createRequest(with("base_branch", "release")), fault.RepoNotAllowed)
-		if violationsOf(e) != "repo_not_allowed:base_branches" {
-			t.Errorf("violations %s", violationsOf(e))
-		}
-	})
-	t.Run("a base branch that the policy allows", func(t *testing.T) {
-		b := newBench(t)
-		b.world().Push("release")
-		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"rel*\"]")
+		b.fake.People.Alter(infra, false, true, "main")
+		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"rel*\"]\nallow_forks: true")
 		b.mustOpen(createRequest(with("base_branch", "release")))
 	})
 	t.Run("a branch of another proposal as the base", func(t *testing.T) {
@@ -343,55 +308,22 @@ func TestRepositoryGate(t *testing.T) {
 		first := b.mustOpen(createRequest(nil))
 		b.options.Authority.Policy = mustPolicy(t, "base_branches: [\"**\"]")
 		b.mustRefuse(createRequest(func(r map[string]any) {
-			r["base_branch"], r["title"] = first.Branch, "Stack one on top"
-			r["files"] = []any{file("checks/second.md", "create", "x")}
+			titled("Stack one on top", file("checks/second.md", "create", "x"))(r)
+			r["base_branch"] = first.Branch
 		}), fault.RepoNotAllowed)
-	})
-	t.Run("a repository that the host knows by a name that is not on the list", func(t *testing.T) {
-		b := newBench(t)
-		b.options.Authority.Policy = mustPolicy(t, "repositories: [\"joe/infra\"]")
-		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: renaming{b.fake}}},
-			nil, "", nil)
-		b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
-	})
-	t.Run("an archived repository", func(t *testing.T) {
-		b := newBench(t)
-		b.fake.People.Alter(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, true, false, "main")
-		e, _ := b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
-		if violationsOf(e) != "repo_not_allowed:archived" {
-			t.Errorf("violations %s", violationsOf(e))
-		}
-	})
-	t.Run("a fork", func(t *testing.T) {
-		b := newBench(t)
-		b.fake.People.Alter(infra, false, true, "main")
-		e, _ := b.mustRefuse(createRequest(nil), fault.RepoNotAllowed)
-		if violationsOf(e) != "repo_not_allowed:allow_forks" {
-			t.Errorf("violations %s", violationsOf(e))
-		}
-		b.options.Authority.Policy = mustPolicy(t, "allow_forks: true")
-		b.mustOpen(createRequest(nil))
-	})
-	t.Run("a host that no provider has", func(t *testing.T) {
-		newBench(t).mustRefuse(createRequest(with("clone_url", "https://elsewhere.example/joe/infra")),
-			fault.ProviderUnresolved)
-	})
-	t.Run("a provider that is disabled", func(t *testing.T) {
-		e, _ := newBench(t).mustRefuse(createRequest(with("clone_url", "https://gitea.example.org/joe/infra")),
-			fault.ProviderDisabled)
-		if !strings.Contains(e.Message, "GITEA_TOKEN") {
-			t.Errorf("%v does not name the variable", e)
-		}
 	})
 }
 
-// renaming is a provider that knows every repository by a new name, as after a transfer.
-type renaming struct{ *forgetest.Fake }
+// altered is a provider whose snapshots a test alters.
+type altered struct {
+	*forgetest.Fake
+	change func(*gitprovider.Snapshot)
+}
 
-func (r renaming) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	snap, err := r.Fake.Snapshot(ctx, q)
+func (a altered) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
+	snap, err := a.Fake.Snapshot(ctx, q)
 	if snap != nil {
-		snap.Repo = gitprovider.RepoRef{Owner: "new", Name: "name"}
+		a.change(snap)
 	}
 	return snap, err
 }
@@ -400,14 +332,11 @@ func TestGatesOneToSixAnswerTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "body: {required_sections: [Impact]}\nbase_branches: [release]")
-	e, row := b.mustRefuse(createRequest(func(r map[string]any) {
-		r["title"] = strings.Repeat("long ", 20)
-		r["files"] = []any{
-			file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
-			file("checks/none.md", "update", "a\u200bb"),
-			file("checks/y.md", "create", ownToken),
-		}
-	}), fault.ScopeDenied)
+	e, row := b.mustRefuse(createRequest(titled(strings.Repeat("long ", 20),
+		file("README.md", "update", "x"), file("checks/disk.md", "create", "x"),
+		file("checks/none.md", "update", "a\u200bb"),
+		file("checks/y.md", "create", ownToken),
+	)), fault.ScopeDenied)
 	want := "scope_denied:not-in-allow-list invalid_argument: invalid_argument:required-section " +
 		"tier_denied:tier-max-files " +
 		"conflict:exists conflict:missing content_denied:hidden-character content_denied:secret:own-token " +
@@ -497,9 +426,8 @@ func TestARowHasTheHashOfThePolicyThatJudgedIt(t *testing.T) {
 	_, row := b.mustRefuse(outside, fault.ScopeDenied)
 	judged("refused", row)
 	b.options.Authority.DryRun, b.options.Authority.Policy.People.FourEyes = true, true
-	if _, err := b.create(createRequest(files(file("checks/b.md", "create", "# B\n")))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.create(createRequest(files(file("checks/b.md", "create", "# B\n"))))
+	b.must(err)
 	judged("a dry run", b.attempts()[0])
 	b.options.Authority.ReadOnly, b.options.Authority.Unknown = "policy.yaml: line 3", "policy.yaml: line 3"
 	_, row = b.mustRefuse(createRequest(nil), fault.ReadOnly)
@@ -516,7 +444,7 @@ func TestOnlyWhatAProposalAddsOrAltersIsSearched(t *testing.T) {
 		return map[string]any{"path": "checks/disk.md", "action": "update",
 			"edits": []any{map[string]any{"old": old, "new": text}}}
 	}
-	remove := map[string]any{"path": "checks/disk.md", "action": "delete"}
+	remove := file("checks/disk.md", "delete")
 	for _, tt := range []struct {
 		name  string
 		files []any

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,8 +30,17 @@ const ownToken = "own-token-value-0123456789"
 // scanner is shared: its rules take long to load under the race detector.
 var scanner = textscan.NewScanner([]string{ownToken})
 
-// emptyRecords is the database of a store without records.
-var emptyRecords storetest.Template
+// records lends stores to the tests.
+var records storetest.Reused
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := records.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // infra is the repository that requests are about.
 var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
@@ -38,11 +48,11 @@ var infra = gitprovider.RepoRef{Owner: "joe", Name: "infra"}
 // bench is a Service over the stateful fake and a real SQLite store, with a clock that the test moves.
 type bench struct {
 	*testing.T
-	fake    *forgetest.Fake
-	store   *store.Store
-	dir     string // state folder
-	clock   *clock
-	options prflow.Options
+	fake     *forgetest.Fake
+	store    *storetest.Lent
+	verified record.AuditReport // of the store's rows so far
+	clock    *clock
+	options  prflow.Options
 }
 
 type clock struct{ now atomic.Int64 }
@@ -58,8 +68,7 @@ func newBench(t *testing.T) *bench {
 	b.fake.AddRepo("joe", "infra", map[string]string{
 		"checks/disk.md": "# Disk\n", "checks/old.md": "# Old\n", "playbooks/a.md": "# A\n", "README.md": "# Infra\n",
 	})
-	b.dir = t.TempDir()
-	s := emptyRecords.Open(t, b.dir, store.Options{Now: b.clock.Now})
+	s := records.Open(t, nil, b.clock.Now)
 	b.store = s
 	var ids atomic.Int64
 	b.options = prflow.Options{
@@ -88,6 +97,19 @@ func createRequest(change func(map[string]any)) []byte {
 	if change != nil {
 		change(r)
 	}
+	return encoded(r)
+}
+
+// inInfra is a request about the repository, other than for a proposal.
+func inInfra(change ...func(map[string]any)) []byte {
+	r := map[string]any{"repo_owner": "joe", "repo_name": "infra"}
+	for _, c := range change {
+		c(r)
+	}
+	return encoded(r)
+}
+
+func encoded(r map[string]any) []byte {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -107,6 +129,11 @@ func files(list ...any) func(map[string]any) {
 	return func(r map[string]any) { r["files"] = list }
 }
 
+// titled is another change than that of a good request.
+func titled(title string, list ...any) func(map[string]any) {
+	return func(r map[string]any) { r["title"], r["files"] = title, list }
+}
+
 func with(key string, value any) func(map[string]any) {
 	return func(r map[string]any) { r[key] = value }
 }
@@ -116,6 +143,13 @@ var agent = operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "
 func (b *bench) create(raw []byte) (prflow.CreateResult, error) {
 	b.Helper()
 	return prflow.New(b.options).Create(context.Background(), agent, raw)
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
 }
 
 // mustOpen creates and fails the test unless a pull request was opened.
@@ -129,6 +163,21 @@ func (b *bench) mustOpen(raw []byte) prflow.CreateResult {
 		b.Fatalf("nothing was opened: %+v", result)
 	}
 	return result
+}
+
+// mustFail creates and fails the test unless the error has the code.
+func (b *bench) mustFail(raw []byte, code fault.Code) {
+	b.Helper()
+	if result, err := b.create(raw); fault.CodeOf(err) != code {
+		b.Fatalf("got %+v, %v, want %s", result, err, code)
+	}
+}
+
+// resume settles what was left, as a server does when it starts.
+func (b *bench) resume() {
+	b.Helper()
+	_, err := prflow.New(b.options).Resume(b.Context())
+	b.must(err)
 }
 
 // mustRefuse creates and fails the test unless it is refused with the code, without a write and with one audit row that
@@ -165,9 +214,7 @@ func (b *bench) mustRefuse(raw []byte, code fault.Code) (*fault.Error, record.At
 func (b *bench) attempts() []record.Attempt {
 	b.Helper()
 	rows, err := b.store.Audit.Page(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	out := make([]record.Attempt, len(rows))
 	for i, r := range rows {
 		out[i] = r.Attempt
@@ -177,20 +224,18 @@ func (b *bench) attempts() []record.Attempt {
 
 func (b *bench) mustVerify() {
 	b.Helper()
-	report, err := b.store.Audit.Verify(context.Background(), "")
-	if err != nil || !report.OK() {
-		b.Errorf("the audit is not whole: %+v, %v", report, err)
+	var err error
+	if b.verified, err = b.store.Audit.VerifyAfter(context.Background(), b.verified); err != nil || !b.verified.OK() {
+		b.Errorf("the audit is not whole: %+v, %v", b.verified, err)
 	}
 }
 
 // open lists the numbers of the open pull requests at the provider.
 func (b *bench) open() (numbers []int) {
 	b.Helper()
-	prs, err := b.fake.ListOpen(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"},
+	prs, err := b.fake.ListOpen(context.Background(), infra,
 		gitprovider.LabelOurs)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	for _, pr := range prs {
 		numbers = append(numbers, pr.Number)
 	}
@@ -200,35 +245,44 @@ func (b *bench) open() (numbers []int) {
 // tip is the commit of a branch at the provider, or "".
 func (b *bench) tip(branch string) string {
 	b.Helper()
-	tip, err := b.fake.BranchTip(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, branch)
-	if err != nil {
-		b.Fatal(err)
-	}
+	tip, err := b.fake.BranchTip(context.Background(), infra, branch)
+	b.must(err)
 	return tip
 }
 
 // die plays a process that reserves a proposal and ends: a store of its own, closed.
 func (b *bench) die(p record.Proposal) {
 	b.Helper()
-	s, err := store.Open(context.Background(), b.dir, store.Options{Now: b.clock.Now})
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.store.Spend()
+	s, err := store.Open(context.Background(), b.store.Dir, store.Options{Now: b.clock.Now})
+	b.must(err)
 	if taken, err := s.Ledger.Reserve(context.Background(), p, record.Claim{Seen: 99}); err != nil || taken != nil {
 		b.Fatalf("reserve: %v, %v", taken, err)
 	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	b.must(s.Close())
+}
+
+// through has a provider stand before the fake.
+func (b *bench) through(p gitprovider.Provider) {
+	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{
+		{Name: "fake", Provider: p, Hosts: []string{"git.example.org"}},
+	}, nil, "", nil)
 }
 
 func (b *bench) world() providertest.World {
-	return b.fake.World(b.T, gitprovider.RepoRef{Owner: "joe", Name: "infra"})
+	return b.fake.World(b.T, infra)
 }
 
-func mustPolicy(t *testing.T, rules string) policy.Policy {
+// personOpens opens a pull request of a person's.
+func (b *bench) personOpens(files ...providertest.File) int {
+	b.Helper()
+	b.world().Push("feature/x", files...)
+	return b.world().OpenPR("feature/x", "A person's")
+}
+
+func mustPolicy(t *testing.T, rules string, kinds ...gitprovider.FileKind) policy.Policy {
 	t.Helper()
-	p, err := policy.Parse("test.yaml", []byte("version: 1\n"+rules+"\n"))
+	p, err := policy.Parse("test.yaml", []byte("version: 1\n"+rules+"\n"), kinds...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,45 +318,27 @@ func prose(n int) string {
 	return strings.Repeat(line, n/len(line)+1)[:n]
 }
 
-// BenchmarkGates is the whole pipeline of a dry run: two files of 4 KB, over an in-memory provider and ledger.
+// BenchmarkGates is the whole pipeline of a dry run: two files of 4 KB, over an in-memory provider and ledger. The
+// search for secrets takes most of the time.
 func BenchmarkGates(b *testing.B) {
-	fake := forgetest.NewFake()
-	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
-	service := prflow.New(prflow.Options{
-		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
-		Ledger:   memory{}, History: noHistory{}, Secrets: scanner,
-		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
-		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
-		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
-		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
-	})
-	raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
-	if _, err := service.Create(b.Context(), agent, raw); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := service.Create(b.Context(), agent, raw); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkGatesWithoutSecrets is the same without the search for secrets, which takes most of the time.
-func BenchmarkGatesWithoutSecrets(b *testing.B) {
-	fake := forgetest.NewFake()
-	fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
-	service := prflow.New(prflow.Options{
-		Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
-		Ledger:   memory{}, History: noHistory{}, Secrets: noSecrets{},
-		Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
-		Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
-		Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
-		Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
-	})
-	raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
-	for b.Loop() {
-		if _, err := service.Create(b.Context(), agent, raw); err != nil {
-			b.Fatal(fmt.Errorf("refused: %w", err))
-		}
+	for name, secrets := range map[string]prflow.Secrets{"with secrets": scanner, "without": noSecrets()} {
+		b.Run(name, func(b *testing.B) {
+			fake := forgetest.NewFake()
+			fake.AddRepo("joe", "infra", map[string]string{"checks/a.md": "# A\n"})
+			service := prflow.New(prflow.Options{
+				Registry: gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: fake}}, nil, "", nil),
+				Ledger:   memory{}, History: noHistory{}, Secrets: secrets,
+				Authority: prflow.Authority{Policy: policy.Default(), Tier: 3, DryRun: true},
+				Log:       slog.New(slog.DiscardHandler), NewID: func() string { return "bench" },
+				Clock: prflow.Clock{Now: time.Now, Sleep: func(context.Context, time.Duration) {}},
+				Proof: prflow.Proof{Key: func() ([]byte, error) { return make([]byte, 32), nil }},
+			})
+			raw := createRequest(files(file("checks/a.md", "update", prose(4096)), file("checks/b.md", "create", prose(4096))))
+			for b.Loop() {
+				if _, err := service.Create(b.Context(), agent, raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

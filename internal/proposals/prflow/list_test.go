@@ -14,33 +14,34 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
 func (b *bench) listing(change ...func(map[string]any)) (prflow.ListResult, error) {
 	b.Helper()
-	r := map[string]any{"repo_owner": "joe", "repo_name": "infra"}
-	for _, c := range change {
-		c(r)
+	fromTheFirst := func(r map[string]any) {
+		if r["after"] == 0 {
+			delete(r, "after")
+		}
 	}
-	if r["after"] == 0 {
-		delete(r, "after")
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return prflow.New(b.options).List(b.Context(), agent, raw)
+	return prflow.New(b.options).List(b.Context(), agent, inInfra(append(change, fromTheFirst)...))
 }
 
 func (b *bench) list(change ...func(map[string]any)) prflow.ListResult {
 	b.Helper()
 	out, err := b.listing(change...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	return out
+}
+
+// wantPage lists, demands the numbers of a page, and returns what is next, which there is if there are more.
+func (b *bench) wantPage(more bool, want []int, change ...func(map[string]any)) (next int) {
+	b.Helper()
+	got := b.list(change...)
+	if !slices.Equal(numbers(got), want) || (got.Next != 0) != more {
+		b.Errorf("%v, next %d, want %v", numbers(got), got.Next, want)
+	}
+	return got.Next
 }
 
 func numbers(r prflow.ListResult) (out []int) {
@@ -53,17 +54,10 @@ func numbers(r prflow.ListResult) (out []int) {
 // many opens pull requests of ours, #1 to #n.
 func (b *bench) many(n int) {
 	b.Helper()
-	p, err := policy.Parse("test.yaml", fmt.Appendf(nil, "version: 1\ncaps: {open_prs: %d, creations_per_hour: %d}\n", n+1,
-		n+1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.options.Authority.Policy = p
+	b.options.Authority.Policy = mustPolicy(b.T, fmt.Sprintf("caps: {open_prs: %[1]d, creations_per_hour: %[1]d}", n+1))
 	for i := range n {
-		b.mustOpen(createRequest(func(r map[string]any) {
-			r["title"], r["files"] = fmt.Sprintf("Add check number %d",
-				i), []any{file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i))}
-		}))
+		b.mustOpen(createRequest(titled(fmt.Sprint("Add check number ", i),
+			file(fmt.Sprintf("checks/n%d.md", i), "create", fmt.Sprintf("# N%d\n", i)))))
 	}
 }
 
@@ -147,14 +141,9 @@ func TestAListSaysHowTheReviewsOfOursStand(t *testing.T) {
 			t.Errorf("%s: %v, next %d of %d", state, numbers(got), got.Next, got.Total)
 		}
 	}
-	got := b.list(with("state_of_review", "none"), with("limit", 2))
-	if !slices.Equal(numbers(got), []int{1, 4}) || got.Next == 0 {
-		t.Errorf("%v, next %d", numbers(got), got.Next)
-	}
-	if got = b.list(with("state_of_review", "none"), with("limit", 2),
-		with("after", got.Next)); !slices.Equal(numbers(got), []int{6}) || got.Next != 0 {
-		t.Errorf("%v, next %d", numbers(got), got.Next)
-	}
+	none := []func(map[string]any){with("state_of_review", "none"), with("limit", 2)}
+	next := b.wantPage(true, []int{1, 4}, none...)
+	b.wantPage(false, []int{6}, append(none, with("after", next))...)
 }
 
 func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
@@ -171,14 +160,11 @@ func TestAListOfManyIsSmallAndAsksFewTimes(t *testing.T) {
 	if calls := b.fake.Script.Calls(); len(calls) != 2 {
 		t.Errorf("calls %v", calls)
 	}
-	got := b.list(with("state_of_review", "changes_requested"))
-	if len(got.PRs) != 0 || got.Next != 50 { // it looks at 50 at a time, and says so
-		t.Errorf("%v, next %d", numbers(got), got.Next)
+	asked := with("state_of_review", "changes_requested")
+	if next := b.wantPage(true, nil, asked); next != 50 { // it looks at 50 at a time, and says so
+		t.Errorf("next %d", next)
 	}
-	if got = b.list(with("state_of_review", "changes_requested"), with("after", got.Next)); !slices.Equal(numbers(got),
-		[]int{57}) || got.Next != 0 {
-		t.Errorf("%v, next %d", numbers(got), got.Next)
-	}
+	b.wantPage(false, []int{57}, asked, with("after", 50))
 }
 
 func TestAListWithoutReviewsIsAWarningUnlessTheyAreAskedFor(t *testing.T) {
@@ -228,16 +214,10 @@ func TestPeopleReadAtTheProviderThatTheyName(t *testing.T) {
 func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
-	result, err := b.create(createRequest(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := b.shown(createRequest(nil))
 	s, ctx := prflow.New(b.options).Reader(), context.Background()
 	p, err := b.options.History.Proposal(ctx, result.RequestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	got, err := s.Compare(ctx, p)
 	if err != nil || got.BaseCommit != p.BaseCommit || got.Diff != result.Preview.Diff {
 		t.Errorf("%+v, %v; the preview was\n%s", got, err, result.Preview.Diff)
@@ -256,24 +236,14 @@ func TestAProposalIsComparedWithItsBaseAsItIsNow(t *testing.T) {
 func TestFilesThatTheBaseHasMovedAwayAreTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
-	result, err := b.create(createRequest(files(file("checks/old.md", "update", "# Old\n\nnew\n"),
-		file("checks/inodes.md", "create", "# Inodes\n"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.DryRun = false
-	p, err := b.options.History.Proposal(t.Context(), result.RequestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := b.options.History.Proposal(t.Context(), b.dryRun(createRequest(files(
+		file("checks/old.md", "update", "# Old\n\nnew\n"), file("checks/inodes.md", "create", "# Inodes\n")))))
+	b.must(err)
 	reader := prflow.New(b.options).Reader()
 	if got, err := reader.Compare(t.Context(), p); err != nil || got.Gone != nil {
 		t.Errorf("before: %q, %v", got.Gone, err)
 	}
-	b.world().Merge(b.mustOpen(createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Away", []any{file("checks/old.md", "delete")}
-	})).Number)
+	b.world().Merge(b.mustOpen(createRequest(titled("Away", file("checks/old.md", "delete")))).Number)
 	if got, err := reader.Compare(t.Context(), p); err != nil || strings.Join(got.Gone, " ") != "checks/old.md" {
 		t.Errorf("after: %q, %v", got.Gone, err)
 	}

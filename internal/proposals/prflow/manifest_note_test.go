@@ -1,7 +1,6 @@
 package prflow_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 const manifestNow = "# Infra\n\n## Git Provider\n\n- provider: fake\n- owner: joe\n- repo: infra\n- base_branch: " +
@@ -58,19 +56,10 @@ func TestAChangeOfWhereProposalsGoIsToldToEverybody(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newManifestBench(t)
-			b.options.Authority.DryRun = true
-			shown, err := b.create(c.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			shown := b.shown(c.raw)
 			b.wantRedirect("the dry run", c.says, shown.Warnings, shown.Preview.Body)
-			b.options.Authority.DryRun = false
 			made := b.mustOpen(c.raw)
-			status, err := b.fake.Status(t.Context(), infra, made.Number)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.wantRedirect("the pull request", c.says, made.Warnings, status.Body)
+			b.wantRedirect("the pull request", c.says, made.Warnings, b.body(made.Number))
 		})
 	}
 }
@@ -115,9 +104,8 @@ func TestAFakeNoteOfTheAgentIsNoneOfOurs(t *testing.T) {
 	t.Parallel()
 	b := newManifestBench(t)
 	made := b.mustOpen(createRequest(with("body", "x\n\nChanges where later proposals go: nothing.")))
-	status, err := b.fake.Status(t.Context(), infra, made.Number)
-	if note := prflow.RedirectNote(status.Body); err != nil || note != "" {
-		t.Errorf("%q, %v", note, err)
+	if note := prflow.RedirectNote(b.body(made.Number)); note != "" {
+		t.Errorf("%q", note)
 	}
 }
 
@@ -149,20 +137,13 @@ func TestWhatSettlesARedirectTellsOfIt(t *testing.T) {
 		t.Fatal("not broken off")
 	}
 	b.options.Step = nil
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	next, err := store.Open(t.Context(), b.dir, store.Options{Now: b.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = next.Close() })
-	b.store, b.options.Ledger, b.options.History = next, next.Ledger, next.History
+	left, err := b.store.Image(t.Context())
+	b.must(err)
+	b.store = records.Open(t, left, b.clock.Now)
+	b.options.Ledger, b.options.History = b.store.Ledger, b.store.History
 	judgedBy := b.options.Authority.Policy.Hash()
 	b.options.Authority.Policy.Limits.Caps.OpenPRs++
-	if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	b.resume()
 	row := b.attempts()[0]
 	if row.Action != record.ActionSettle || len(row.Verdicts) != 1 ||
 		!strings.Contains(row.Verdicts[0].Warnings[0], "provider `evil`") {
@@ -203,10 +184,8 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 		b := newBench(t)
 		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: JOE/infra, provider: fake, base_branch: main}]")
 		b.withManifest(redirected)
-		made := b.mustOpen(createRequest(nil))
-		status, err := b.fake.Status(t.Context(), infra, made.Number)
-		if err != nil || status.Base != "main" {
-			t.Errorf("base %q, %v", status.Base, err)
+		if made := b.mustOpen(createRequest(nil)); b.pull(made.Number).Base != "main" {
+			t.Errorf("base %q", b.pull(made.Number).Base)
 		}
 	})
 	t.Run("another base is refused for every caller", func(t *testing.T) {
@@ -229,19 +208,10 @@ func TestThePolicyPinsProviderAndBase(t *testing.T) {
 	})
 	t.Run("a dry run that was shown for another provider is not opened there", func(t *testing.T) {
 		b := newBench(t)
-		b.options.Authority.DryRun = true
-		shown, err := b.create(createRequest(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.options.Authority.DryRun, b.options.Authority.Policy = false, mustPolicy(t,
-			"pins: [{repository: joe/infra, provider: gitea}]")
+		id := b.dryRun(createRequest(nil))
+		b.options.Authority.Policy = mustPolicy(t, "pins: [{repository: joe/infra, provider: gitea}]")
 		b.withManifest(gitprovider.Manifest{})
-		b.fake.Script.ForgetCalls()
-		_, err = prflow.New(b.options).Promote(context.Background(), person, shown.RequestID)
-		if fault.CodeOf(err) != fault.RepoNotAllowed || b.fake.Script.Writes() != 0 {
-			t.Errorf("%v, %d writes", err, b.fake.Script.Writes())
-		}
+		b.mustNotPromote(fault.RepoNotAllowed, id)
 	})
 	t.Run("the reviewer learns what stays", func(t *testing.T) {
 		b := newManifestBench(t)

@@ -15,25 +15,21 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
 // body is the body of a pull request at the provider.
 func (b *bench) body(number int) string {
 	b.Helper()
-	status, err := b.fake.Status(context.Background(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, number)
-	if err != nil {
-		b.Fatal(err)
-	}
+	status, err := b.fake.Status(context.Background(), infra, number)
+	b.must(err)
 	return status.Body
 }
 
 // loseState replaces the store by an empty one, as when the state folder is lost. The key stays.
 func (b *bench) loseState() {
 	b.Helper()
-	s := emptyRecords.Open(b, b.TempDir(), store.Options{Now: b.clock.Now})
-	b.store, b.options.Ledger, b.options.History = s, s.Ledger, s.History
+	b.store, b.verified = records.Open(b, nil, b.clock.Now), record.AuditReport{}
+	b.options.Ledger, b.options.History = b.store.Ledger, b.store.History
 }
 
 func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
@@ -66,18 +62,6 @@ func TestTheBodyEndsWithAFooterForPeopleAndASignedMark(t *testing.T) {
 	}
 }
 
-func TestThePreviewOfADryRunShowsTheTextsAsTheyWouldLeave(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.options.Authority.DryRun = true
-	result, err := b.create(createRequest(with("title", "Fixes #7")))
-	if err != nil || result.Preview.Title != "Fixes (see) #7" ||
-		!strings.Contains(result.Preview.Body, "through Claude Ops") ||
-		strings.Contains(result.Preview.Body, "claude-ops:v1") || len(result.Warnings) != 1 {
-		t.Errorf("got %+v, %v", result.Preview, err)
-	}
-}
-
 func TestAPolicyMayAllowMentionsAndClosingKeywords(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -94,10 +78,7 @@ func TestAfterTheStateFolderIsLostTheSameChangeIsStillReused(t *testing.T) {
 	b := newBench(t)
 	first := b.mustOpen(createRequest(nil))
 	b.loseState()
-	again, err := b.create(createRequest(with("title", "Under another title")))
-	if err != nil || !again.Reused || again.Number != first.Number {
-		t.Errorf("got %+v, %v", again, err)
-	}
+	b.mustReuse(createRequest(with("title", "Under another title")), first.Number)
 	b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 }
 
@@ -123,22 +104,12 @@ func TestTheCooldownHoldsWhenTheBranchIsGone(t *testing.T) {
 	first := b.mustOpen(createRequest(nil))
 	b.clock.advance(time.Minute)
 	b.world().Close(first.Number)
-	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: forgetful{b.fake}}},
-		nil, "", nil)
-	b.mustRefuse(createRequest(nil), fault.CooldownActive)
-}
-
-// forgetful is a host that knows no files of closed pull requests, as when their branches were deleted.
-type forgetful struct{ *forgetest.Fake }
-
-func (f forgetful) Snapshot(ctx context.Context, q gitprovider.SnapshotQuery) (*gitprovider.Snapshot, error) {
-	snap, err := f.Fake.Snapshot(ctx, q)
-	if snap != nil {
-		for i := range snap.Closed {
-			snap.Closed[i].Paths = nil
+	b.through(altered{b.fake, func(s *gitprovider.Snapshot) { // which knows no files of closed pull requests
+		for i := range s.Closed {
+			s.Closed[i].Paths = nil
 		}
-	}
-	return snap, err
+	}})
+	b.mustRefuse(createRequest(nil), fault.CooldownActive)
 }
 
 func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
@@ -151,10 +122,7 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 		b.world().Push(branch, providertest.File{Path: "checks/theirs.md", Content: "theirs"})
 		b.world().SetBody(b.world().OpenPR(branch, "A person's"), body)
 	}
-	propose := createRequest(func(r map[string]any) {
-		r["title"] = "On the same path"
-		r["files"] = []any{file("checks/theirs.md", "create", "ours")}
-	})
+	propose := createRequest(titled("On the same path", file("checks/theirs.md", "create", "ours")))
 	cases := map[string]string{
 		"a mark copied from another pull request": ours,
 		"a mark with another signature":           strings.Replace(markOf(ours), " -->", "x -->", 1),
@@ -171,11 +139,8 @@ func TestAPullRequestIsRecognisedByItsTrueMarkAndNotByAForgedOne(t *testing.T) {
 	t.Run("our own, although somebody removed its labels", func(t *testing.T) {
 		b := newBench(t)
 		first := b.mustOpen(propose)
-		b.fake.People.Unlabel(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, first.Number)
-		again, err := b.create(propose)
-		if err != nil || !again.Reused {
-			t.Errorf("got %+v, %v", again, err)
-		}
+		b.fake.People.Unlabel(infra, first.Number)
+		b.mustReuse(propose, first.Number)
 	})
 }
 
@@ -184,10 +149,7 @@ func TestTierCapsTightenTheCaps(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy = mustPolicy(t, "caps: {open_prs: 5}\ntiers:\n  2: {open_prs: 1}")
 	b.mustOpen(createRequest(nil))
-	other := createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Other", []any{file("checks/o.md", "create",
-			"x")}
-	})
+	other := createRequest(titled("Other", file("checks/o.md", "create", "x")))
 	b.mustRefuse(other, fault.LimitReached)
 	b.options.Authority.Tier = 3
 	b.mustOpen(other)
@@ -246,14 +208,13 @@ func TestARenamedOrTransferredRepositoryKeepsItsRevisions(t *testing.T) {
 	}
 }
 
-// remarked signs the mark of a body again after a change.
-func (b *bench) remarked(body string, change func(m map[string]any)) string {
+// remark signs the mark of #1 again after a change.
+func (b *bench) remark(change func(m map[string]any)) {
 	b.Helper()
 	key, err := b.options.Proof.Key()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return regexp.MustCompile(`(<!-- claude-ops:v1 )(\S+) \S+`).ReplaceAllStringFunc(body, func(found string) string {
+	b.must(err)
+	form := regexp.MustCompile(`(<!-- claude-ops:v1 )(\S+) \S+`)
+	b.world().SetBody(1, form.ReplaceAllStringFunc(b.body(1), func(found string) string {
 		payload, err := base64.RawURLEncoding.DecodeString(strings.Fields(found)[2])
 		var m map[string]any
 		if err != nil || json.Unmarshal(payload, &m) != nil {
@@ -265,7 +226,7 @@ func (b *bench) remarked(body string, change func(m map[string]any)) string {
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte("claude-ops mark v1\n" + encoded))
 		return "<!-- claude-ops:v1 " + encoded + " " + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-	})
+	}))
 }
 
 func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
@@ -285,7 +246,7 @@ func TestAMarkIsBoundToTheRepositorysIDAndAnOldOneToItsName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.reviewed()
-			b.world().SetBody(1, b.remarked(b.body(1), c.change))
+			b.remark(c.change)
 			asked := revising(nil)
 			if c.renamed {
 				asked = b.renamed()

@@ -17,16 +17,23 @@ import (
 
 var person = operation.Caller{Actor: record.Actor{Door: record.DoorREST, Client: "ann"}}
 
-// dryRun records a dry run of the request, and returns its id.
-func (b *bench) dryRun(raw []byte) string {
+// shown makes a dry run of the request.
+func (b *bench) shown(raw []byte) prflow.CreateResult {
 	b.Helper()
 	b.options.Authority.DryRun = true
 	defer func() { b.options.Authority.DryRun = false }()
+	b.fake.Script.ForgetCalls()
 	result, err := b.create(raw)
-	if err != nil || !result.DryRun {
-		b.Fatalf("no dry run: %+v, %v", result, err)
+	if err != nil || !result.DryRun || b.fake.Script.Writes() != 0 {
+		b.Fatalf("no dry run: %+v, %v, %d writes", result, err, b.fake.Script.Writes())
 	}
-	return result.RequestID
+	return result
+}
+
+// dryRun records a dry run of the request, and returns its id.
+func (b *bench) dryRun(raw []byte) string {
+	b.Helper()
+	return b.shown(raw).RequestID
 }
 
 func (b *bench) promote(id string) (prflow.CreateResult, error) {
@@ -50,9 +57,7 @@ func TestAPersonOpensWhatADryRunHasShown(t *testing.T) {
 		t.Errorf("recorded as %+v", row)
 	}
 	opened, err := b.store.History.Proposal(context.Background(), result.RequestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	if n := strings.Count(opened.Body, "through Claude Ops"); n != 1 || !strings.Contains(opened.Body, result.RequestID) ||
 		strings.Contains(opened.Body, id) {
 		t.Errorf("the body has %d footers, or one of the dry run:\n%s", n, opened.Body)
@@ -76,20 +81,15 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 		"the tier was lowered":     {func(b *bench) { b.options.Authority.Tier = 1 }, fault.TierDenied},
 		"the server is read-only":  {func(b *bench) { b.options.Authority.ReadOnly = "read-only" }, fault.ReadOnly},
 		"the server is in dry run": {func(b *bench) { b.options.Authority.DryRun = true }, fault.ReadOnly},
-		"the file exists by now": {func(b *bench) {
-			b.fake.AddRepo("joe", "infra",
-				map[string]string{"checks/inodes.md": "#\n"})
-		}, fault.Conflict},
-		"the scope was narrowed": {func(b *bench) {
-			b.options.Authority.Policy = mustPolicy(b.T,
-				"scope: {allow: [playbooks/*.md]}")
-		}, fault.ScopeDenied},
+		"the file exists by now": {
+			func(b *bench) { b.fake.AddRepo("joe", "infra", map[string]string{"checks/inodes.md": "#\n"}) }, fault.Conflict},
+		"the scope was narrowed": {
+			func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "scope: {allow: [playbooks/*.md]}") },
+			fault.ScopeDenied},
 		"the provider is gone": {func(b *bench) { b.options.Registry = gitprovider.NewRegistry(nil, nil, "", nil) },
 			fault.ProviderUnresolved},
-		"the repository left the list": {func(b *bench) {
-			b.options.Authority.Policy = mustPolicy(b.T,
-				"repositories: [joe/other]")
-		}, fault.RepoNotAllowed},
+		"the repository left the list": {
+			func(b *bench) { b.options.Authority.Policy = mustPolicy(b.T, "repositories: [joe/other]") }, fault.RepoNotAllowed},
 		"another pull request came first": {func(b *bench) {
 			b.mustOpen(createRequest(with("files", []any{file("checks/inodes.md", "create", "# Other\n")})))
 		}, fault.DuplicatePR},
@@ -99,15 +99,7 @@ func TestAPromotionPassesEveryGateAgain(t *testing.T) {
 			b := newBench(t)
 			id := b.dryRun(createRequest(nil))
 			c.change(b)
-			b.fake.Script.ForgetCalls()
-			before := len(b.attempts())
-			_, err := b.promote(id)
-			if fault.CodeOf(err) != c.code {
-				t.Fatalf("got %v, want %s", err, c.code)
-			}
-			if b.fake.Script.Writes() != 0 || len(b.attempts()) != before+1 || b.attempts()[0].Code != c.code {
-				t.Errorf("%d writes, the audit has %+v", b.fake.Script.Writes(), b.attempts()[0])
-			}
+			b.mustNotPromote(c.code, id)
 		})
 	}
 }
@@ -205,8 +197,8 @@ func (b *bench) whileGatesRun(r *revocable) {
 }
 
 // mustNotWrite fails the test unless a call ended with the code, without a write, with one more refused row and no
-// reservation.
-func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func() (prflow.CreateResult, error)) {
+// reservation. It returns the error.
+func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func() (prflow.CreateResult, error)) error {
 	b.Helper()
 	b.fake.Script.ForgetCalls()
 	before := len(b.attempts())
@@ -222,28 +214,55 @@ func (b *bench) mustNotWrite(code fault.Code, outcome record.Outcome, call func(
 		rows[0].RequestID != operation.RequestIDOf(err) {
 		b.Errorf("%d rows more, the newest %+v", len(rows)-before, rows[0])
 	}
-	left, err := b.store.History.Unfinished(context.Background())
-	if err != nil || len(left) != 0 {
-		b.Errorf("files stay reserved: %+v, %v", left, err)
+	b.mustHoldNothing()
+	return err
+}
+
+// createAs proposes as a caller whose credential may be revoked.
+func (b *bench) createAs(r *revocable, raw []byte) func() (prflow.CreateResult, error) {
+	return func() (prflow.CreateResult, error) {
+		return prflow.New(b.options).Create(b.Context(), r.caller(), raw)
 	}
+}
+
+// mustNotPromote has a person open a dry run, which is refused.
+func (b *bench) mustNotPromote(code fault.Code, id string) error {
+	b.Helper()
+	return b.mustNotWrite(code, record.OutcomeRefused, func() (prflow.CreateResult, error) { return b.promote(id) })
 }
 
 func TestWhoIsNotLetInAnyMoreWritesNothing(t *testing.T) {
 	t.Parallel()
-	for name, when := range map[string]func(*bench, *revocable){
-		"while the gates run": (*bench).whileGatesRun,
-		"while it waits for its files": func(b *bench, r *revocable) {
+	for name, prepare := range map[string]func(*bench, *revocable) func() (prflow.CreateResult, error){
+		"while the gates run": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			b.whileGatesRun(r)
+			return b.createAs(r, createRequest(nil))
+		},
+		"while it waits for its files": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
 			b.options.Step = func(step string) { r.revoked.Store(step == "reserved") }
+			return b.createAs(r, createRequest(nil))
+		},
+		"with the very same change, which would be labelled": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			b.mustOpen(createRequest(nil))
+			b.whileGatesRun(r)
+			return b.createAs(r, createRequest(nil))
+		},
+		"with a revision": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			b.reviewed()
+			b.whileGatesRun(r)
+			return b.createAs(r, revising(nil))
+		},
+		"with a dry run that a person opens": func(b *bench, r *revocable) func() (prflow.CreateResult, error) {
+			id := b.dryRun(createRequest(nil))
+			b.whileGatesRun(r)
+			return func() (prflow.CreateResult, error) { return prflow.New(b.options).Promote(b.Context(), r.caller(), id) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, r := newBench(t), &revocable{}
-			when(b, r)
-			b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
-				return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
-			})
+			b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, prepare(b, r))
 			b.options.Step = nil
-			b.mustOpen(createRequest(nil)) // somebody else may, at once
+			b.mustOpen(nth("other")) // somebody else may, at once
 		})
 	}
 }
@@ -252,47 +271,19 @@ func TestACreationWhoseCallerNobodyKnowsAnythingOfWritesNothing(t *testing.T) {
 	t.Parallel()
 	b, r := newBench(t), &revocable{err: errors.New("the records are away")}
 	b.whileGatesRun(r)
-	b.mustNotWrite(fault.Internal, record.OutcomeFailed, func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
-	})
+	b.mustNotWrite(fault.Internal, record.OutcomeFailed, b.createAs(r, createRequest(nil)))
 }
 
-func TestWhoIsNotLetInAnyMoreCompletesNoPullRequestAndRecordsNoDryRun(t *testing.T) {
+func TestWhoIsNotLetInAnyMoreRecordsNoDryRun(t *testing.T) {
 	t.Parallel()
 	b, r := newBench(t), &revocable{}
 	b.whileGatesRun(r)
 	b.options.Authority.DryRun = true
-	create := func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
-	}
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, create)
+	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, b.createAs(r, createRequest(nil)))
 	if waiting, err := b.store.History.WaitingDryRuns(t.Context(), b.clock.Now().AddDate(0, 0, -1)); err != nil ||
 		len(waiting) != 0 {
 		t.Errorf("a person may open %+v, %v", waiting, err)
 	}
-	b.options.Authority.DryRun = false
-	b.mustOpen(createRequest(nil))
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, create) // the very same change: it would be labelled
-}
-
-func TestAPersonWhoIsNotLetInAnyMoreOpensNoDryRun(t *testing.T) {
-	t.Parallel()
-	b, r := newBench(t), &revocable{}
-	id := b.dryRun(createRequest(nil))
-	b.whileGatesRun(r)
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Promote(t.Context(), r.caller(), id)
-	})
-}
-
-func TestWhoIsNotLetInAnyMoreRevisesNothing(t *testing.T) {
-	t.Parallel()
-	b, r := newBench(t), &revocable{}
-	pr := b.reviewed()
-	b.whileGatesRun(r)
-	b.mustNotWrite(fault.Unauthenticated, record.OutcomeRefused, func() (prflow.CreateResult, error) {
-		return prflow.New(b.options).Create(t.Context(), r.caller(), revising(with("revises", pr.Number)))
-	})
 }
 
 // What an earlier creation has written, whose place this one has taken, is found and settled by the next process.
@@ -307,13 +298,12 @@ func TestACreationThatMayNotGoOnLeavesWhatItTookOverToBeSettled(t *testing.T) {
 	}
 	b.options.Step = func(step string) { r.revoked.Store(step == "reserved") }
 	b.fake.Script.ForgetCalls()
-	_, err := prflow.New(b.options).Create(t.Context(), r.caller(), createRequest(nil))
+	_, err := b.createAs(r, createRequest(nil))()
 	if fault.CodeOf(err) != fault.Unauthenticated || b.fake.Script.Writes() != 0 {
 		t.Fatalf("got %v after %v", err, b.fake.Script.Calls())
 	}
-	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled {
-		t.Fatalf("left %+v, %v", left, err)
+	if left := b.mustHold(1); left[0].State != record.StateUnsettled {
+		t.Fatalf("left %+v", left)
 	}
 	b.options.Step = nil
 	result, err := b.create(createRequest(nil))

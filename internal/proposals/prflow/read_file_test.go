@@ -2,7 +2,6 @@ package prflow_test
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,15 +20,7 @@ import (
 // reading asks for a file; change alters the request.
 func (b *bench) reading(path string, change ...func(map[string]any)) (prflow.FileText, error) {
 	b.Helper()
-	r := map[string]any{"repo_owner": "joe", "repo_name": "infra", "path": path}
-	for _, c := range change {
-		c(r)
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return prflow.New(b.options).ReadFile(b.Context(), agent, raw)
+	return prflow.New(b.options).ReadFile(b.Context(), agent, inInfra(append(change, with("path", path))...))
 }
 
 // mustRead reads a file, without a write and without a row in the audit.
@@ -109,9 +100,7 @@ func TestWhatMayNotBeReadIsRefused(t *testing.T) {
 	b.world().Push("person/fix", providertest.File{Path: "checks/disk.md", Content: "theirs\n"})
 	foreign := b.world().OpenPR("person/fix", "By hand")
 	asOurs := b.world().OpenPR("person/fix", "By hand, labelled", gitprovider.LabelOurs)
-	closed := b.mustOpen(createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Another", []any{file("checks/b.md", "create", "# B\n")}
-	})).Number
+	closed := b.mustOpen(createRequest(titled("Another", file("checks/b.md", "create", "# B\n")))).Number
 	b.world().Close(closed)
 	pull := func(n int) func(map[string]any) { return with("pull", n) }
 	for name, c := range map[string]struct {
@@ -203,13 +192,9 @@ func TestAFileOfAKindIsReadByWhoMayProposeIt(t *testing.T) {
 func TestARepositoryThatIsNotListedIsNotReadAndThatIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nrepositories: [joe/other]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy = p
+	b.options.Authority.Policy = mustPolicy(t, "repositories: [joe/other]")
 	b.fake.Script.ForgetCalls()
-	_, err = b.reading("checks/disk.md")
+	_, err := b.reading("checks/disk.md")
 	if fault.CodeOf(err) != fault.RepoNotAllowed || len(b.fake.Script.Calls()) != 0 {
 		t.Errorf("%v after %v", err, b.fake.Script.Calls())
 	}
@@ -221,11 +206,7 @@ func TestARepositoryThatIsNotListedIsNotReadAndThatIsRecorded(t *testing.T) {
 func TestOnlyBranchesThatMayBeTargetedAreBaseBranches(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nbase_branches: [release/*]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy = p
+	b.options.Authority.Policy = mustPolicy(t, "base_branches: [release/*]")
 	if _, err := b.reading("checks/disk.md"); fault.CodeOf(err) != fault.RepoNotAllowed {
 		t.Errorf("got %v", err)
 	}
@@ -330,18 +311,10 @@ func TestReadingTakesFewCallsAndNoTimeOfAMerge(t *testing.T) {
 	}
 }
 
-// listing asks which files there are; change alters the request.
+// listFiles asks which files there are; change alters the request.
 func (b *bench) listFiles(change ...func(map[string]any)) (prflow.FileList, error) {
 	b.Helper()
-	r := map[string]any{"repo_owner": "joe", "repo_name": "infra"}
-	for _, c := range change {
-		c(r)
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return prflow.New(b.options).ListFiles(b.Context(), agent, raw)
+	return prflow.New(b.options).ListFiles(b.Context(), agent, inInfra(change...))
 }
 
 // manyFiles puts files into the repository, in the scope and out of it.
@@ -360,9 +333,7 @@ func TestTheFilesThatMayBeProposedAreListed(t *testing.T) {
 	b := newBench(t)
 	b.manyFiles()
 	list, err := b.listFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	var paths []string
 	for _, f := range list.Files {
 		paths = append(paths, f.Path)

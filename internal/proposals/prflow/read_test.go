@@ -66,13 +66,9 @@ func TestStatus(t *testing.T) {
 	b := newBench(t)
 	pr := b.mustOpen(createRequest(nil))
 	b.world().Review(pr.Number, "ann\u202e", gitprovider.ReviewChangesRequested, hostile+strings.Repeat("x", 5000))
-	b.fake.People.SetChecks(gitprovider.RepoRef{Owner: "joe", Name: "infra"}, pr.Number,
+	b.fake.People.SetChecks(infra, pr.Number,
 		gitprovider.Checks{State: gitprovider.ChecksFailure, Failing: []string{"lint\u200b"}})
-	raw := fmt.Appendf(nil, `{"repo_owner":"joe","repo_name":"infra","pr_number":%d}`, pr.Number)
-	result, err := prflow.New(b.options).Status(context.Background(), agent, raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := b.status()
 	if result.State != "open" || result.Mergeable == nil || !*result.Mergeable || len(result.Reviews) != 1 ||
 		result.Checks.State != "failure" ||
 		result.Checks.Failing[0] != "lint" {
@@ -83,9 +79,8 @@ func TestStatus(t *testing.T) {
 		t.Errorf("review %+v", r)
 	}
 	b.world().Merge(pr.Number)
-	if result, err = prflow.New(b.options).Status(context.Background(), agent, raw); err != nil ||
-		result.State != "merged" {
-		t.Errorf("got %+v, %v", result, err)
+	if result = b.status(); result.State != "merged" {
+		t.Errorf("got %+v", result)
 	}
 	text, err := json.Marshal(result)
 	if err != nil || !strings.Contains(string(text), `"mergeable":null`) {
@@ -130,24 +125,17 @@ func TestReadsRefuseBadArgumentsWithARequestID(t *testing.T) {
 	}
 }
 
-// status asks for #1 with what include names.
+// statusWith asks for #1 with what include names.
 func (b *bench) statusWith(include ...string) prflow.StatusResult {
 	b.Helper()
-	raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1, "include": include})
-	if include == nil {
-		raw = []byte(`{"repo_owner":"joe","repo_name":"infra","pr_number":1}`)
-	}
-	out, err := prflow.New(b.options).Status(b.Context(), agent, raw)
-	if err != nil {
-		b.Fatal(err)
-	}
+	out, err := prflow.New(b.options).Status(b.Context(), agent, inInfra(with("pr_number", 1), with("include", include)))
+	b.must(err)
 	return out
 }
 
 func (b *bench) diff(number int) (prflow.PullDiff, error) {
 	b.Helper()
-	raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": number})
-	return prflow.New(b.options).ReadDiff(b.Context(), agent, raw)
+	return prflow.New(b.options).ReadDiff(b.Context(), agent, inInfra(with("pr_number", number)))
 }
 
 // lineReviews has a review with comments on lines about #1.
@@ -164,8 +152,7 @@ func (l lineReviews) Status(ctx context.Context, repo gitprovider.RepoRef, numbe
 }
 
 func (b *bench) commented(comments func(head string) []gitprovider.LineComment) {
-	b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake",
-		Provider: lineReviews{b.fake, comments}}}, nil, "", nil)
+	b.through(lineReviews{b.fake, comments})
 }
 
 const wantDiff = `--- a/checks/disk.md
@@ -194,10 +181,8 @@ func TestAStatusIncludesFilesAndDifferenceWhereThatIsAskedFor(t *testing.T) {
 	b := newBench(t)
 	b.threeFiles()
 	b.options.Authority.Tier = gitprovider.TierObserve
-	plain, err := json.Marshal(b.statusWith())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain, err := json.Marshal(b.status())
+	b.must(err)
 	if strings.Contains(string(plain), "included") {
 		t.Errorf("what was not asked for: %s", plain)
 	}
@@ -331,9 +316,7 @@ func TestCommentsHaveTheTextOfTheirLines(t *testing.T) {
 	b.threeFiles()
 	first := b.pull(1).HeadCommit
 	b.ask(1, "Say how, too.")
-	if result, err := b.create(revising(nil)); err != nil || !result.Revised {
-		t.Fatal(err)
-	}
+	b.mustRevise(revising(nil))
 	b.commented(func(head string) []gitprovider.LineComment {
 		return []gitprovider.LineComment{
 			{Path: "checks/inodes.md", Line: 3, Commit: head, Body: "a"},
@@ -353,7 +336,7 @@ func TestCommentsHaveTheTextOfTheirLines(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range b.statusWith().Reviews[1].Comments {
+	for _, c := range b.status().Reviews[1].Comments {
 		if c.Text != "" {
 			t.Errorf("without include: %+v", c)
 		}
@@ -388,15 +371,11 @@ func TestWhatWaitsForAnAnswerIsReadForAnAgentThatMayGiveIt(t *testing.T) {
 	b.options.Authority.Tier = gitprovider.TierObserve // the server's own; the session has another one
 	toAnswer := func(tier gitprovider.Tier, room int) *prflow.StatusResult {
 		t.Helper()
-		status, err := b.fake.Status(t.Context(), gitprovider.RepoRef{Owner: "joe", Name: "infra"}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		status, err := b.fake.Status(t.Context(), infra, 1)
+		b.must(err)
 		at := record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: 1}
 		out, err := prflow.New(b.options).ToAnswer(t.Context(), tier, at, status, room)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b.must(err)
 		return out
 	}
 	if out := toAnswer(gitprovider.TierInvestigate, 1000); out != nil {

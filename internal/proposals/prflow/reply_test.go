@@ -10,8 +10,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
@@ -47,9 +45,7 @@ func to(comment, text string) map[string]any { return map[string]any{"comment": 
 func (b *bench) said() (out []string) {
 	b.Helper()
 	remarks, err := b.fake.Remarks(context.Background(), infra, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	for _, r := range remarks {
 		for _, line := range r.Lines {
 			if line.IsAnswer() {
@@ -88,9 +84,7 @@ func TestRepliesArePostedWithTheCommitOfARevision(t *testing.T) {
 	if row.Outcome != record.OutcomeRevised || row.Message != "3 of 3 replies posted" {
 		t.Errorf("the audit has %+v", row)
 	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustWait()
 	b.fake.Script.ForgetCalls()
 	again, err := b.create(call)
 	if err != nil || !again.Reused || again.Replies != 3 || b.fake.Script.Writes() != 0 {
@@ -127,9 +121,7 @@ func TestAQuestionIsAnsweredWithoutACommit(t *testing.T) {
 		row.Title != before.Title {
 		t.Errorf("the audit has %+v", row)
 	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustWait()
 	b.fake.Script.ForgetCalls()
 	again, err := b.create(call)
 	if err != nil || !again.Reused || again.Replies != 2 || b.fake.Script.Writes() != 0 {
@@ -185,9 +177,7 @@ func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
 	if err != nil || result.Replies != 1 {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if got := b.status().Revise; got != "yes: revises 1" {
-		t.Errorf("one of two is answered: %q", got)
-	}
+	b.mustAsk()
 	if _, err := b.create(replying(func(r map[string]any) {
 		delete(r, "reply")
 		r["replies"] = []any{to("1.1", "Because."), to("1.2", "Daily.")}
@@ -202,9 +192,7 @@ func TestWhatARepliesAloneDoNotAnswerStillAsks(t *testing.T) {
 	if result, err := b.create(replying(nil)); err != nil || result.Replies != 1 {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("all is answered: %q", got)
-	}
+	b.mustWait()
 }
 
 func TestRepliesThatMayNotBePostedAreRefusedAsAWhole(t *testing.T) {
@@ -261,22 +249,13 @@ func TestRepliesThatMayNotBePostedAreRefusedAsAWhole(t *testing.T) {
 			if change == nil {
 				change = func(r map[string]any) { r["reply"] = "Once more." }
 			}
-			b.fake.Script.ForgetCalls()
-			rows := len(b.attempts())
-			_, err := b.create(replying(change))
-			e := fault.From(err)
-			if e == nil || e.Code != tt.code {
-				t.Fatalf("%v, want %s", err, tt.code)
-			}
+			e, row := b.mustRefuse(replying(change), tt.code)
 			if tt.path != "" && !slices.ContainsFunc(e.Violations, func(v fault.Violation) bool {
 				return v.Path == tt.path && strings.Contains(v.Message+" "+v.Suggestion, tt.says)
 			}) {
 				t.Errorf("the violations are %+v", e.Violations)
 			}
-			if now := b.attempts(); len(now) != rows+1 || b.fake.Script.Writes() != 0 {
-				t.Errorf("%d writes, %d rows more", b.fake.Script.Writes(), len(now)-rows)
-			}
-			if strings.Contains(fmt.Sprint(b.attempts()[0]), "AKIAQ4XK7TZP2LMN5RSW") {
+			if strings.Contains(fmt.Sprint(row), "AKIAQ4XK7TZP2LMN5RSW") {
 				t.Error("the audit has the secret")
 			}
 		})
@@ -295,11 +274,7 @@ func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.questioned()
-	b.options.Authority.DryRun = true
-	result, err := b.create(replying(func(r map[string]any) { r["replies"] = []any{to("1.2", "Daily.")} }))
-	if err != nil || !result.DryRun || b.fake.Script.Writes() != 0 {
-		t.Fatalf("%+v, %v, %d writes", result, err, b.fake.Script.Writes())
-	}
+	result := b.shown(replying(func(r map[string]any) { r["replies"] = []any{to("1.2", "Daily.")} }))
 	want := []string{
 		"note in the mark of #1 that its review was answered", "answer in a comment on #1",
 		`answer the comment 1.2 on line 1 of "checks/inodes.md" of #1`,
@@ -307,14 +282,7 @@ func TestADryRunOfRepliesSaysWhatWouldBePostedAndAPersonPostsIt(t *testing.T) {
 	if !slices.Equal(result.Preview.Calls, want) {
 		t.Errorf("it would %q", result.Preview.Calls)
 	}
-	b.options.Authority.DryRun = false
-	opened, err := prflow.New(
-		b.options,
-	).Promote(
-		context.Background(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorCLI, Client: "joe"}},
-		result.RequestID,
-	)
+	opened, err := b.promote(result.RequestID)
 	if err != nil || opened.Replies != 2 || len(b.said()) != 1 || len(b.comments()) != 1 {
 		t.Errorf("%+v, %v; %q, %q", opened, err, b.comments(), b.said())
 	}
@@ -329,12 +297,8 @@ func TestRepliesArePostedOnceWhateverFails(t *testing.T) {
 	calls := map[string][]byte{"without a commit": replying(both), "with a commit": revising(both)}
 	faults := map[string]func(s *forgetest.Script, method string){
 		"acts, and its answer is lost": func(s *forgetest.Script, m string) { s.FailAfter(m) },
-		"does not act": func(s *forgetest.Script,
-			m string) {
-			s.FailBefore(m, fault.New(fault.UpstreamError, "down"))
-		},
-		"is refused": func(s *forgetest.Script,
-			m string) {
+		"does not act":                 func(s *forgetest.Script, m string) { s.FailBefore(m, down()) },
+		"is refused": func(s *forgetest.Script, m string) {
 			s.FailBefore(m, fault.New(fault.Forbidden, "no"))
 		},
 	}
@@ -363,18 +327,14 @@ func TestRepliesArePostedOnceWhateverFails(t *testing.T) {
 					if err != nil || again.Number != 1 {
 						t.Fatalf("%+v, %v", again, err)
 					}
-					if _, err := prflow.New(b.options).Resume(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					b.resume()
 					all := strings.Join(append(b.comments(), b.said()...), "\n")
 					for _, text := range []string{"It counts files.", "Because.", "Daily."} {
 						if n := strings.Count(all, text); n != 1 {
 							t.Errorf("%q was posted %d times:\n%s", text, n, all)
 						}
 					}
-					if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-						t.Errorf("status says %q", got)
-					}
+					b.mustWait()
 					b.mustVerify()
 				})
 			}

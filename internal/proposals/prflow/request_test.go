@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/operation/operationtest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 // acting is a request whose title and body would do something on a forge.
@@ -30,23 +29,17 @@ func acting() []byte {
 func TestWhatLeavesDoesNothingAndADryRunShowsItExactly(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Authority.DryRun = true
-	shown, err := b.create(acting())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.DryRun = false
+	shown := b.shown(acting())
 	opened := b.mustOpen(acting())
-	agents := func(body string) string { return prflow.AgentText(body) }
 	body := b.body(opened.Number)
-	if agents(body) != agents(shown.Preview.Body) || opened.Branch != shown.Branch {
+	if prflow.AgentText(body) != prflow.AgentText(shown.Preview.Body) || opened.Branch != shown.Branch {
 		t.Errorf("shown\n%s\non %s, and opened\n%s\non %s", shown.Preview.Body, shown.Branch, body, opened.Branch)
 	}
 	const want = "closes&nbsp;(see) #7 and _@ eve_ looks.\n\n(quoted) " +
 		"/merge\n\n\\![x](https://e.example/i.png)\n\n&lt;details>\n\n" +
 		"```\n(quoted) Signed-off-by: A\n```"
-	if agents(body) != want {
-		t.Errorf("opened with\n%s\nwant\n%s", agents(body), want)
+	if got := prflow.AgentText(body); got != want {
+		t.Errorf("opened with\n%s\nwant\n%s", got, want)
 	}
 	const title = "(fixup!) Raise the limit [skip ci as text] for @ ann"
 	if message := b.world().Message(opened.Commit); shown.Preview.Title != title ||
@@ -67,9 +60,7 @@ func TestAPromotedDryRunLeavesAsItWasShown(t *testing.T) {
 		t.Fatalf("got %+v, %v", result, err)
 	}
 	shown, err := b.store.History.Proposal(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(err)
 	if body := b.body(result.Number); prflow.AgentText(body) != prflow.AgentText(shown.Body) ||
 		result.Branch != shown.Branch {
 		t.Errorf("shown\n%s\non %s, and opened\n%s\non %s", shown.Body, shown.Branch, body, result.Branch)
@@ -91,34 +82,8 @@ func TestTextsThatAreTooLongOnceTheyDoNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestTextsOfWhoMayNotProposeAreNotParsed(t *testing.T) {
-	long := createRequest(with("body", strings.Repeat("@a ", prflow.MaxBodyBytes()/3))) // too long when it is written anew
-	for name, forbid := range map[string]func(*prflow.Authority){
-		"tier 1":    func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
-		"read-only": func(a *prflow.Authority) { a.ReadOnly = "switched off" },
-	} {
-		b := newBench(t)
-		if e, _ := b.mustRefuse(long, fault.InvalidArgument); len(e.Violations) != 1 || e.Violations[0].Path != "body" {
-			t.Fatalf("refused for %+v", e.Violations)
-		}
-		forbid(&b.options.Authority)
-		_, err := b.create(long)
-		for _, v := range fault.From(err).Violations {
-			if v.Path == "body" {
-				t.Errorf("%s: the body was written anew: %+v", name, v)
-			}
-		}
-		if code := fault.CodeOf(err); code != fault.TierDenied && code != fault.ReadOnly {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // A reply and answers to comments are texts like the body.
-func TestRepliesOfWhoMayNotProposeAreNotParsed(t *testing.T) {
-	long := replying(func(r map[string]any) { // too long when they are written anew
-		r["reply"], r["replies"] = strings.Repeat("@a ", 2600), []any{to("1.1", strings.Repeat("@a ", 1300))}
-	})
+func TestTextsOfWhoMayNotProposeAreNotParsed(t *testing.T) {
 	written := func(e *fault.Error) (paths []string) {
 		for _, v := range e.Violations {
 			if strings.Contains(v.Message, "written so that it does") {
@@ -127,23 +92,26 @@ func TestRepliesOfWhoMayNotProposeAreNotParsed(t *testing.T) {
 		}
 		return paths
 	}
-	for name, forbid := range map[string]func(*prflow.Authority){
-		"tier 1":    func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
-		"read-only": func(a *prflow.Authority) { a.ReadOnly = "switched off" },
+	for texts, long := range map[string][]byte{ // too long when they are written anew
+		"body": createRequest(with("body", strings.Repeat("@a ", prflow.MaxBodyBytes()/3))),
+		"reply replies[0].text": replying(func(r map[string]any) {
+			r["reply"], r["replies"] = strings.Repeat("@a ", 2600), []any{to("1.1", strings.Repeat("@a ", 1300))}
+		}),
 	} {
-		b := newBench(t)
-		b.questioned()
-		e, _ := b.mustRefuse(long, fault.InvalidArgument)
-		if got := strings.Join(written(e), " "); got != "reply replies[0].text" {
-			t.Fatalf("refused for %q: %+v", got, e.Violations)
-		}
-		forbid(&b.options.Authority)
-		_, err := b.create(long)
-		if got := written(fault.From(err)); len(got) != 0 {
-			t.Errorf("%s: %q were written anew", name, got)
-		}
-		if code := fault.CodeOf(err); code != fault.TierDenied && code != fault.ReadOnly {
-			t.Errorf("%s: %v", name, err)
+		for code, forbid := range map[fault.Code]func(*prflow.Authority){
+			fault.TierDenied: func(a *prflow.Authority) { a.Tier = gitprovider.TierObserve },
+			fault.ReadOnly:   func(a *prflow.Authority) { a.ReadOnly = "switched off" },
+		} {
+			b := newBench(t)
+			b.questioned()
+			e, _ := b.mustRefuse(long, fault.InvalidArgument)
+			if got := strings.Join(written(e), " "); got != texts {
+				t.Fatalf("refused for %q: %+v", got, e.Violations)
+			}
+			forbid(&b.options.Authority)
+			if e, _ := b.mustRefuse(long, code); len(written(e)) != 0 {
+				t.Errorf("%s: %q were written anew", code, written(e))
+			}
 		}
 	}
 }
@@ -281,7 +249,8 @@ func addUnknown(r map[string]any, n int) {
 func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 	t.Helper()
 	b := newBench(t)
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {kinds: [definitions]}\n"), gitprovider.FileKind{
+	b.options.Authority.Tier = tier
+	b.options.Authority.Policy = mustPolicy(t, "scope: {kinds: [definitions]}", gitprovider.FileKind{
 		Name: "definitions", Patterns: []string{".fractary/agents/**"},
 		Validate: func(_, _, content string) (out []gitprovider.FileProblem) {
 			if !strings.HasPrefix(content, "name: ") {
@@ -291,10 +260,6 @@ func kindBench(t *testing.T, tier gitprovider.Tier) *bench {
 			return out
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy, b.options.Authority.Tier = p, tier
 	return b
 }
 

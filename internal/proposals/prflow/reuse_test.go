@@ -12,7 +12,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -87,8 +86,8 @@ func (a crowd) Details(ctx context.Context, ref gitprovider.RepoRef, number int)
 	return out, err
 }
 
-func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, _ int, reviewers, assignees []string) error {
-	*a.asked = append(*a.asked, fmt.Sprint(reviewers, assignees))
+func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, number int, reviewers, assignees []string) error {
+	*a.asked = append(*a.asked, fmt.Sprint(number, reviewers, assignees))
 	a.have.Requested = append(a.have.Requested, reviewers...)
 	a.have.Assignees = append(a.have.Assignees, assignees...)
 	err := *a.fails
@@ -96,21 +95,23 @@ func (a crowd) Assign(_ context.Context, _ gitprovider.RepoRef, _ int, reviewers
 	return err
 }
 
+// newCrowd is a bench whose policy names some of a crowd.
+func newCrowd(t *testing.T) (*bench, crowd) {
+	t.Helper()
+	b := newBench(t)
+	b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
+	people := crowd{b.fake, &gitprovider.Details{}, &[]string{}, new(error)}
+	b.through(people)
+	return b, people
+}
+
 func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 	t.Parallel()
-	setUp := func(t *testing.T) (*bench, crowd) {
-		b := newBench(t)
-		b.options.Authority.Policy = mustPolicy(t, "pull_requests: {reviewers: [Ann, bob, acme/ops], assignees: [joe]}")
-		people := crowd{b.fake, &gitprovider.Details{}, &[]string{}, new(error)}
-		b.options.Registry = gitprovider.NewRegistry([]gitprovider.Registration{{Name: "fake", Provider: people}}, nil, "",
-			nil)
-		return b, people
-	}
 	for name, c := range map[string]struct {
 		have gitprovider.Details
 		want []string
 	}{
-		"everybody, if nobody was": {gitprovider.Details{}, []string{"[Ann bob acme/ops] [joe]"}},
+		"everybody, if nobody was": {gitprovider.Details{}, []string{"1 [Ann bob acme/ops] [joe]"}},
 		"nobody, if all were": {
 			gitprovider.Details{Requested: []string{"ann", "bob", "acme/ops"}, Assignees: []string{"joe"}}, nil,
 		},
@@ -118,11 +119,11 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 			gitprovider.Details{Requested: []string{"bob"}, Reviewed: []string{"ann"}, Assignees: []string{"joe"}}, nil,
 		},
 		"the reviewers alone, if somebody else is assigned": {
-			gitprovider.Details{Requested: []string{"bob"}, Assignees: []string{"carl"}}, []string{"[Ann acme/ops] []"},
+			gitprovider.Details{Requested: []string{"bob"}, Assignees: []string{"carl"}}, []string{"1 [Ann acme/ops] []"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, people := setUp(t)
+			b, people := newCrowd(t)
 			first := b.mustOpen(createRequest(nil))
 			*people.have, *people.asked = c.have, nil
 			if again := b.mustReuse(createRequest(nil), first.Number); len(again.Warnings) > 0 ||
@@ -132,7 +133,7 @@ func TestReuseAsksThoseWhoWereNotAsked(t *testing.T) {
 		})
 	}
 	t.Run("a lost answer is looked at before a warning", func(t *testing.T) {
-		b, people := setUp(t)
+		b, people := newCrowd(t)
 		*people.fails = fault.New(fault.UpstreamError, "the connection dropped")
 		if first := b.mustOpen(createRequest(nil)); len(first.Warnings) > 0 {
 			t.Errorf("warnings %q", first.Warnings)
@@ -218,15 +219,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 	b.fake.People.Unlabel(infra, first.Number)
 	b.world().Push("claude-ops/fix/other", providertest.File{Path: "checks/o.md", Content: "o"})
 	b.world().SetBody(b.world().OpenPR("claude-ops/fix/other", "Copied the mark"), b.body(first.Number))
-	list := func() prflow.ListResult {
-		result, err := prflow.New(b.options).List(context.Background(), agent,
-			[]byte(`{"repo_owner":"joe","repo_name":"infra"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result
-	}
-	result := list()
+	result := b.list()
 	if len(result.PRs) != 1 || result.PRs[0].Number != first.Number || len(result.Warnings) != 1 ||
 		!strings.Contains(result.Warnings[0], fmt.Sprintf("#%d lacks the label", first.Number)) {
 		t.Errorf("got %+v", result)
@@ -236,7 +229,7 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 		t.Errorf("people see %+v, %v", people, err)
 	}
 	b.mustReuse(createRequest(nil), first.Number)
-	if result := list(); len(result.PRs) != 1 || len(result.Warnings) > 0 {
+	if result := b.list(); len(result.PRs) != 1 || len(result.Warnings) > 0 {
 		t.Errorf("after the identical call: %+v", result)
 	}
 }
@@ -244,22 +237,12 @@ func TestListFindsOursByTheirMarkAndSaysSo(t *testing.T) {
 func TestOfTwoPullRequestsWithTheSameChangeTheOlderOneIsReused(t *testing.T) {
 	t.Parallel()
 	b := newLateBench(t)
-	s := emptyRecords.Open(t, b.TempDir(), store.Options{Now: b.clock.Now})
-	others := b.options
-	others.Ledger, others.History = s.Ledger, s.History
-	var older prflow.CreateResult
-	b.fake.Script.Before(forgetest.MethodOpenPullRequest, func() {
-		var err error
-		if older, err = prflow.New(others).Create(context.Background(), agent,
-			createRequest(with("title", "Another title"))); err != nil {
-			t.Error(err)
-		}
-	})
+	b.meetsARival("# Inodes\n")
 	b.fake.Script.FailBefore(forgetest.MethodWithdraw, fault.New(fault.ProviderDisabled, "the token may not do that"))
-	if younger := b.mustOpen(createRequest(nil)); younger.Number <= older.Number || len(b.open()) != 2 {
-		t.Fatalf("#%d and #%d, open %v", older.Number, younger.Number, b.open())
+	if younger := b.mustOpen(createRequest(nil)); younger.Number <= 1 || len(b.open()) != 2 {
+		t.Fatalf("#%d, open %v", younger.Number, b.open())
 	}
-	b.mustReuse(createRequest(nil), older.Number) // although our record knows the younger one alone
+	b.mustReuse(createRequest(nil), 1) // although our record knows the younger one alone
 }
 
 func TestWhatWasLeftOfTheSameChangeAndCannotBeSettledIsReusedAllTheSame(t *testing.T) {
@@ -272,9 +255,7 @@ func TestWhatWasLeftOfTheSameChangeAndCannotBeSettledIsReusedAllTheSame(t *testi
 	}
 	b.options.Ledger = noAdoption{b.options.Ledger}
 	b.mustReuse(createRequest(nil), b.open()[0])
-	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 1 {
-		t.Errorf("left %+v, %v", left, err)
-	}
+	b.mustHold(1)
 }
 
 type noAdoption struct{ prflow.Ledger }

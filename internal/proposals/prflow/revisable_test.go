@@ -2,7 +2,6 @@ package prflow_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -33,11 +32,9 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 	b := newBench(t)
 	b.onlyReviewed()
 	first := b.mustOpen(createRequest(nil))
-	if _, err := b.create(revising(nil)); fault.CodeOf(err) != fault.DuplicatePR {
-		t.Fatalf("before: %v", err)
-	}
+	b.mustFail(revising(nil), fault.DuplicatePR)
 	b.fail()
-	status := b.statusWith()
+	status := b.status()
 	if status.Revise != "yes: revises 1" || status.Checks.Details != nil {
 		t.Errorf("%+v", status)
 	}
@@ -52,24 +49,15 @@ func TestFailingChecksAskForARevision(t *testing.T) {
 	if !strings.Contains(e.Next, `mend what its checks say ("lint"`) || !strings.Contains(e.Next, "revises: 1") {
 		t.Errorf("next is %q", e.Next)
 	}
-	result, err := b.create(revising(nil))
-	if err != nil || !result.Revised {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	b.mustRevise(revising(nil))
 	if said := b.comments(); len(said) != 1 || !strings.Contains(said[0], "since checks failed") {
 		t.Errorf("the comments are %q", said)
 	}
-	more := revising(func(r map[string]any) {
-		r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": "# Inodes, once more\n"}}
-	})
-	if _, err = b.create(more); fault.CodeOf(err) != fault.DuplicatePR {
-		t.Errorf("the answer does not name the new head: %v", err)
-	}
+	more := revising(files(file("checks/inodes.md", "update", "# Inodes, once more\n")))
+	b.mustFail(more, fault.DuplicatePR)
 	b.fail()
 	b.world().Review(first.Number, "ann", gitprovider.ReviewApproved, "")
-	if _, err = b.create(more); fault.CodeOf(err) != fault.Conflict {
-		t.Errorf("approved: %v", err)
-	}
+	b.mustFail(more, fault.Conflict)
 }
 
 func TestFailingChecksAskForNothingWhereThePolicySaysSo(t *testing.T) {
@@ -94,13 +82,9 @@ func TestFailingChecksAskAtMostAsOftenAsThePolicyLetsThem(t *testing.T) {
 	b.mustOpen(createRequest(nil))
 	b.options.Authority.Policy.Revisions.Max = 1
 	b.fail()
-	if result, err := b.create(revising(nil)); err != nil || !result.Revised {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	b.mustRevise(revising(nil))
 	b.fail()
-	b.mustRefuse(revising(func(r map[string]any) {
-		r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update", "content": "# Again\n"}}
-	}), fault.LimitReached)
+	b.mustRefuse(revising(files(file("checks/inodes.md", "update", "# Again\n"))), fault.LimitReached)
 }
 
 // update brings the branch of #1 up to date, as a person does, with files of theirs.
@@ -132,26 +116,15 @@ func TestABranchThatAPersonBroughtUpToDateIsRevised(t *testing.T) {
 			first := b.reviewed()
 			do(b)
 			head := b.pull(first.Number).HeadCommit
-			result, err := b.create(revising(nil))
-			if err != nil || !result.Revised {
-				t.Fatalf("%+v, %v", result, err)
-			}
+			b.mustRevise(revising(nil))
 			tip := b.pull(first.Number)
 			if parents := b.world().Parents(tip.HeadCommit); len(parents) != 1 || parents[0] != head {
 				t.Errorf("the parents of the revision are %v, want %s", parents, head)
 			}
-			if again, err := b.create(revising(nil)); err != nil || !again.Reused {
-				t.Errorf("the identical call: %+v, %v", again, err)
-			}
+			b.mustReuse(revising(nil), first.Number)
 			b.update(true)
 			b.ask(first.Number, "And why?")
-			more := revising(func(r map[string]any) {
-				r["files"] = []any{map[string]any{"path": "checks/inodes.md", "action": "update",
-					"content": "# Inodes\n\ndf -i, since files run out\n"}}
-			})
-			if result, err = b.create(more); err != nil || !result.Revised {
-				t.Errorf("after another update: %+v, %v", result, err)
-			}
+			b.mustRevise(revising(files(file("checks/inodes.md", "update", "# Inodes\n\ndf -i, since files run out\n"))))
 		})
 	}
 }
@@ -172,8 +145,7 @@ func TestAFileThatWasMergedWithTheBaseBranchIsStillOurs(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: was})
+			b := newDiskBench(t, was)
 			first := b.mustOpen(createRequest(files(edited("checks/disk.md", "two", "TWO"))))
 			b.ask(first.Number, "Say more.")
 			b.world().Push("main", providertest.File{Path: "checks/disk.md", Content: strings.Replace(was, "five", "FIVE", 1)})
@@ -248,12 +220,25 @@ func (b *bench) crowd() *memhost.World { return b.world().(*memhost.World) }
 // status returns get_pr_status of #1.
 func (b *bench) status() prflow.StatusResult {
 	b.Helper()
-	raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1})
-	s, err := prflow.New(b.options).Status(context.Background(), agent, raw)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s, err := prflow.New(b.options).Status(context.Background(), agent, inInfra(with("pr_number", 1)))
+	b.must(err)
 	return s
+}
+
+// mustAsk demands that #1 may be revised.
+func (b *bench) mustAsk() {
+	b.Helper()
+	if got := b.status().Revise; got != "yes: revises 1" {
+		b.Errorf("status says %q", got)
+	}
+}
+
+// mustWait demands that #1 waits for people.
+func (b *bench) mustWait() {
+	b.Helper()
+	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
+		b.Errorf("status says %q", got)
+	}
 }
 
 // Words said while a revision is on its way are not answered by it, whatever their times are.
@@ -288,25 +273,12 @@ func TestWordsSaidWhileARevisionRunsAreUnanswered(t *testing.T) {
 				b.clock.advance(time.Minute)
 				b.fake.Script.Before(forgetest.MethodAppend, func() { say(b) })
 				spoil(b)
-				if _, err := b.create(revising(nil)); err != nil {
-					t.Fatal(err)
-				}
-				if got := b.status().Revise; got != "yes: revises 1" {
-					t.Errorf("status says %q", got)
-				}
-				next := revising(func(r map[string]any) {
-					r["files"] = []any{map[string]any{
-						"path": "checks/inodes.md", "action": "update",
-						"edits": []any{map[string]any{"old": "df -i\n", "new": "df -i, daily\n"}},
-					}}
-				})
+				b.mustRevise(revising(nil))
+				b.mustAsk()
+				next := revising(files(edited("checks/inodes.md", "df -i\n", "df -i, daily\n")))
 				b.clock.advance(time.Minute)
-				if _, err := b.create(next); err != nil {
-					t.Errorf("the next revision: %v", err)
-				}
-				if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-					t.Errorf("after the next revision status says %q", got)
-				}
+				b.mustRevise(next)
+				b.mustWait()
 			})
 		}
 	}
@@ -320,19 +292,13 @@ func TestAMarkNamesAsManyRemarksAsFitAndTheTimeOfTheOthers(t *testing.T) {
 		b.clock.advance(time.Second)
 		b.crowd().Comment(1, "ann", "Say how.")
 	}
-	if _, err := b.create(revising(nil)); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustRevise(revising(nil))
+	b.mustWait()
 	if n := len(b.pull(1).Body); n > 4096 {
 		t.Errorf("the body has %d bytes", n)
 	}
 	b.crowd().Comment(1, "ann", "Once more.")
-	if got := b.status().Revise; got != "yes: revises 1" {
-		t.Errorf("status says %q", got)
-	}
+	b.mustAsk()
 }
 
 func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
@@ -357,7 +323,7 @@ func TestCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 	if got := status.Reviews[0].Comments; !slices.Equal(got, want) {
 		t.Errorf("the comments are %+v", got)
 	}
-	other := createRequest(func(r map[string]any) { r["files"] = []any{file("checks/inodes.md", "create", "# Other\n")} })
+	other := createRequest(files(file("checks/inodes.md", "create", "# Other\n")))
 	e, _ := b.mustRefuse(other, fault.DuplicatePR)
 	last := e.Existing.LastReview
 	if last == nil || last.Author != "bob" || !slices.Equal(last.Comments, []fault.LineQuote{
@@ -429,7 +395,5 @@ func TestAConversationThatWasSettledAsksForNothing(t *testing.T) {
 	b.crowd().ReviewLines(1, "ann", gitprovider.ReviewCommented, "", gitprovider.LineComment{
 		Path: "checks/inodes.md", Line: 1, Body: "Why?", Resolved: true,
 	})
-	if got := b.status().Revise; !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
+	b.mustWait()
 }

@@ -2,7 +2,6 @@ package prflow_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -37,10 +36,7 @@ func (b *bench) ask(number int, text string) {
 func revising(change func(map[string]any)) []byte {
 	return createRequest(func(r map[string]any) {
 		r["revises"] = 1
-		r["files"] = []any{map[string]any{
-			"path": "checks/inodes.md", "action": "update",
-			"edits": []any{map[string]any{"old": "# Inodes\n", "new": "# Inodes\n\ndf -i\n"}},
-		}}
+		r["files"] = []any{edited("checks/inodes.md", "# Inodes\n", "# Inodes\n\ndf -i\n")}
 		if change != nil {
 			change(r)
 		}
@@ -50,9 +46,7 @@ func revising(change func(map[string]any)) []byte {
 func (b *bench) pull(number int) gitprovider.Status {
 	b.Helper()
 	status, err := b.fake.Status(context.Background(), infra, number)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	return status
 }
 
@@ -60,9 +54,7 @@ func (b *bench) pull(number int) gitprovider.Status {
 func (b *bench) comments() (out []string) {
 	b.Helper()
 	remarks, err := b.fake.Remarks(context.Background(), infra, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	for _, r := range remarks {
 		if r.State == "" {
 			out = append(out, r.Body)
@@ -71,27 +63,18 @@ func (b *bench) comments() (out []string) {
 	return out
 }
 
-func (b *bench) content(branch, path string) string {
-	b.Helper()
-	for _, f := range b.world().Files(b.tip(branch)) {
-		if f.Path == path {
-			return f.Content
-		}
-	}
-	return ""
-}
+func (b *bench) content(branch, path string) string { return b.contentAt(b.tip(branch), path) }
 
 func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.reviewed()
 	head := b.tip(first.Branch)
-	result, err := b.create(
-		revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !result.Revised || result.Reused || result.Created() || result.Number != 1 || result.Branch != first.Branch {
+	call := revising(func(r map[string]any) {
+		r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n"
+	})
+	result := b.mustRevise(call)
+	if result.Created() || result.Number != 1 || result.Branch != first.Branch {
 		t.Errorf("the result is %+v", result)
 	}
 	tip := b.tip(first.Branch)
@@ -121,14 +104,11 @@ func TestARevisionIsOneMoreCommitOnTheOpenPullRequest(t *testing.T) {
 
 	// The identical call is settled, and what was asked for first is open, too.
 	b.fake.Script.ForgetCalls()
-	again, err := b.create(
-		revising(func(r map[string]any) { r["title"], r["body"] = "Check inodes, and how", "## Why\n\nAs ann asked.\n" }))
-	if err != nil || !again.Reused || again.Number != 1 || b.fake.Script.Writes() != 0 {
-		t.Errorf("again: %+v, %v, %d writes", again, err, b.fake.Script.Writes())
+	if b.mustReuse(call, 1); b.fake.Script.Writes() != 0 {
+		t.Errorf("again: %d writes", b.fake.Script.Writes())
 	}
-	old, err := b.create(createRequest(nil))
-	if err != nil || !old.Reused || old.Number != 1 || b.tip(first.Branch) != tip {
-		t.Errorf("the first call again: %+v, %v", old, err)
+	if b.mustReuse(createRequest(nil), 1); b.tip(first.Branch) != tip {
+		t.Errorf("the first call again: the branch is at %s", b.tip(first.Branch))
 	}
 	if len(b.comments()) != 1 {
 		t.Errorf("the comments are %q", b.comments())
@@ -141,9 +121,7 @@ func TestEachReviewAllowsOneRevisionUpToThePolicysLimit(t *testing.T) {
 	b.options.Authority.Policy.Revisions.Max = 2
 	first := b.reviewed()
 	content := func(text string) func(map[string]any) { return files(file("checks/inodes.md", "update", text)) }
-	if result, err := b.create(revising(content("one\n"))); err != nil || !result.Revised {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	b.mustRevise(revising(content("one\n")))
 	e, _ := b.mustRefuse(revising(content("two\n")), fault.DuplicatePR)
 	if !strings.Contains(e.Message, "waits for its review") {
 		t.Errorf("the message is %q", e.Message)
@@ -151,14 +129,22 @@ func TestEachReviewAllowsOneRevisionUpToThePolicysLimit(t *testing.T) {
 	b.clock.advance(time.Minute)
 	b.world().(providertest.Commenter).Comment(1, "bob", "Once more.")
 	b.clock.advance(time.Minute)
-	if result, err := b.create(revising(content("two\n"))); err != nil || !result.Revised {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	b.mustRevise(revising(content("two\n")))
 	b.ask(first.Number, "And again.")
 	b.mustRefuse(revising(content("three\n")), fault.LimitReached)
 	if b.content(first.Branch, "checks/inodes.md") != "two\n" || len(b.comments()) != 3 {
 		t.Errorf("the branch has %q, comments %q", b.content(first.Branch, "checks/inodes.md"), b.comments())
 	}
+}
+
+// mustRevise creates and fails the test unless a pull request was revised.
+func (b *bench) mustRevise(raw []byte) prflow.CreateResult {
+	b.Helper()
+	result, err := b.create(raw)
+	if err != nil || !result.Revised || result.Reused {
+		b.Fatalf("%+v, %v", result, err)
+	}
+	return result
 }
 
 // onlyReviewed sets the policy to refuse revisions of pull requests without a review.
@@ -189,9 +175,7 @@ func TestAFreshPullRequestIsCorrectedOnce(t *testing.T) {
 				t.Errorf("status says %q, want %q", b.status().Revise, want)
 			}
 			if c.once {
-				if result, err := b.create(revising(nil)); err != nil || !result.Revised {
-					t.Fatalf("%+v, %v", result, err)
-				}
+				b.mustRevise(revising(nil))
 				b.clock.advance(time.Minute)
 			}
 			e, _ := b.mustRefuse(revising(more), fault.DuplicatePR)
@@ -222,9 +206,7 @@ func TestOneAnswerAboutAPullRequestThatGoesElsewhere(t *testing.T) {
 		t.Errorf("the identical call: %s", e.Next)
 	}
 	b.options.Authority.Policy.Targets.BaseBranches = []string{"main", "release"}
-	if got := b.status().Revise; got != "yes: revises 1" {
-		t.Errorf("where the policy lets it, status says %q", got)
-	}
+	b.mustAsk()
 }
 
 func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
@@ -232,15 +214,12 @@ func TestUnderReviseAlwaysNobodyHasToAsk(t *testing.T) {
 	b := newBench(t)
 	b.options.Authority.Policy.Revisions.Always = true
 	b.mustOpen(createRequest(nil))
-	refused, _ := b.mustRefuse(createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Other", []any{file("checks/inodes.md", "create", "x\n")}
-	}), fault.DuplicatePR)
+	other := titled("Other", file("checks/inodes.md", "create", "x\n"))
+	refused, _ := b.mustRefuse(createRequest(other), fault.DuplicatePR)
 	if !strings.Contains(refused.Next, "add to it by one more call with revises: 1") {
 		t.Errorf("next: %q", refused.Next)
 	}
-	if result, err := b.create(revising(nil)); err != nil || !result.Revised {
-		t.Fatalf("%+v, %v", result, err)
-	}
+	b.mustRevise(revising(nil))
 }
 
 func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
@@ -255,11 +234,6 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 	}{
 		"nobody has said anything": {func(b *bench) { b.onlyReviewed(); b.mustOpen(createRequest(nil)) }, nil,
 			fault.DuplicatePR, "waits for its review"},
-		"a person has changed the branch that it goes into": {func(b *bench) {
-			b.reviewed()
-			b.world().Push("release")
-			b.crowd().Retarget(1, "release")
-		}, nil, fault.Conflict, `goes into "release" now`},
 		"only a stranger has": {func(b *bench) {
 			b.onlyReviewed()
 			b.mustOpen(createRequest(nil))
@@ -282,15 +256,12 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		"there is no such":   {func(b *bench) { b.reviewed() }, with("revises", 7), fault.NotFound, "number 7"},
 		"a malformed number": {func(b *bench) { b.reviewed() }, with("revises", 0), fault.InvalidArgument, "at least 1"},
 		"somebody else's": {func(b *bench) {
-			b.world().Push("feature/x", providertest.File{Path: "checks/x.md", Content: "x\n"})
-			b.world().OpenPR("feature/x", "Hers")
+			b.personOpens(providertest.File{Path: "checks/x.md", Content: "x\n"})
 		}, nil, fault.NotFound, "of ours"},
-		"the edits do not fit the branch": {func(b *bench) { b.reviewed() }, files(map[string]any{
-			"path": "checks/inodes.md", "action": "update", "edits": []any{map[string]any{"old": "# Disk\n", "new": "x\n"}},
-		}), fault.Conflict, "branch of the pull request"},
-		"base_sha is another one": {func(b *bench) { b.reviewed() }, files(map[string]any{
-			"path": "checks/inodes.md", "action": "update", "content": "x\n", "base_sha": "0123456",
-		}), fault.Conflict, "branch of the pull request"},
+		"the edits do not fit the branch": {func(b *bench) { b.reviewed() },
+			files(edited("checks/inodes.md", "# Disk\n", "x\n")), fault.Conflict, "branch of the pull request"},
+		"base_sha is another one": {func(b *bench) { b.reviewed() },
+			files(based(file("checks/inodes.md", "update", "x\n"), "0123456")), fault.Conflict, "branch of the pull request"},
 		"a file that the branch has is created": {func(b *bench) { b.reviewed() },
 			files(file("checks/inodes.md", "create", "x\n")), fault.Conflict, "exists"},
 		"the branch has it already": {func(b *bench) { b.reviewed() },
@@ -309,15 +280,11 @@ func TestARevisionThatMayNotBeIsRefusedWithoutAWrite(t *testing.T) {
 		}, with("base_branch", "release"), fault.InvalidArgument, "goes into"},
 		"a file of another pull request": {func(b *bench) {
 			b.reviewed()
-			b.mustOpen(createRequest(func(r map[string]any) {
-				r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
-			}))
+			b.mustOpen(createRequest(titled("Another", file("checks/disk.md", "update", "# Disk\n\ndf\n"))))
 		}, files(file("checks/disk.md", "update", "x\n")), fault.DuplicatePR, "#2"},
 		"a file that was rejected": {func(b *bench) {
 			b.reviewed()
-			b.mustOpen(createRequest(func(r map[string]any) {
-				r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
-			}))
+			b.mustOpen(createRequest(titled("Another", file("checks/disk.md", "update", "# Disk\n\ndf\n"))))
 			b.world().Close(2)
 		}, files(file("checks/disk.md", "update", "x\n")), fault.CooldownActive, "#2"},
 	} {
@@ -342,18 +309,12 @@ func TestADryRunOfARevisionShowsItAndAPersonOpensIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.reviewed()
-	b.options.Authority.DryRun = true
-	b.fake.Script.ForgetCalls()
-	dry, err := b.create(revising(nil))
-	if err != nil || !dry.DryRun || dry.Preview == nil || b.fake.Script.Writes() != 0 {
-		t.Fatalf("%+v, %v, %d writes", dry, err, b.fake.Script.Writes())
-	}
+	dry := b.shown(revising(nil))
 	if !strings.Contains(dry.Preview.Diff, "+df -i") || strings.Contains(dry.Preview.Diff, "+# Inodes") ||
 		!strings.Contains(dry.Preview.Calls[0], "add one commit") {
 		t.Errorf("the preview is %+v", dry.Preview)
 	}
-	b.options.Authority.DryRun = false
-	result, err := prflow.New(b.options).Promote(context.Background(), person, dry.RequestID)
+	result, err := b.promote(dry.RequestID)
 	if err != nil || !result.Revised || b.content(first.Branch, "checks/inodes.md") != "# Inodes\n\ndf -i\n" {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -370,12 +331,8 @@ func TestCapsCountARevisionAsNoPullRequest(t *testing.T) {
 		}
 		b.ask(1, "More.")
 	}
-	b.mustOpen(createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "Another", []any{file("checks/disk.md", "update", "# Disk\n\ndf\n")}
-	}))
-	b.mustRefuse(createRequest(func(r map[string]any) {
-		r["title"], r["files"] = "A third", []any{file("checks/third.md", "create", "# Third\n")}
-	}), fault.LimitReached)
+	b.mustOpen(createRequest(titled("Another", file("checks/disk.md", "update", "# Disk\n\ndf\n"))))
+	b.mustRefuse(createRequest(titled("A third", file("checks/third.md", "create", "# Third\n"))), fault.LimitReached)
 	if result, err := b.create(revising(files(file("checks/inodes.md", "update", "four\n")))); err != nil ||
 		!result.Revised {
 		t.Fatalf("at the cap: %+v, %v", result, err)
@@ -386,35 +343,21 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.onlyReviewed()
-	service := func() *prflow.Service { return prflow.New(b.options) }
-	status := func() string {
-		raw, _ := json.Marshal(map[string]any{"repo_owner": "joe", "repo_name": "infra", "pr_number": 1})
-		s, err := service().Status(context.Background(), agent, raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.Revise
-	}
 	b.mustOpen(createRequest(nil))
-	if got := status(); !strings.HasPrefix(got, "no: #1 waits for its review") {
-		t.Errorf("status says %q", got)
-	}
-	other := createRequest(func(r map[string]any) { r["files"] = []any{file("checks/inodes.md", "create", "# Other\n")} })
+	b.mustWait()
+	other := createRequest(files(file("checks/inodes.md", "create", "# Other\n")))
 	if e, _ := b.mustRefuse(other, fault.DuplicatePR); strings.Contains(e.Next, "revises") {
 		t.Errorf("the refusal says %q", e.Next)
 	}
 	b.ask(1, "Say how.")
-	if got := status(); got != "yes: revises 1" {
-		t.Errorf("status says %q", got)
-	}
+	b.mustAsk()
 	e, _ := b.mustRefuse(other, fault.DuplicatePR)
 	if !strings.Contains(e.Next, "revises: 1") || e.Existing.LastReview == nil ||
 		e.Existing.LastReview.Text != "Say how." {
 		t.Errorf("the refusal says %q, %+v", e.Next, e.Existing)
 	}
-	list, err := service().List(context.Background(), agent, []byte(`{"repo_owner":"joe","repo_name":"infra"}`))
-	if err != nil || len(list.PRs) != 1 || !list.PRs[0].Ours {
-		t.Errorf("%+v, %v", list, err)
+	if list := b.list(); len(list.PRs) != 1 || !list.PRs[0].Ours {
+		t.Errorf("%+v", list)
 	}
 }
 
@@ -422,22 +365,7 @@ func TestStatusListAndRefusalSayThatAPullRequestMayBeRevised(t *testing.T) {
 func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
 	t.Parallel()
 	failure := fault.New(fault.UpstreamError, "no answer")
-	for name, plan := range map[string]func(s *forgetest.Script){
-		"the commit arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodAppend) },
-		"the commit does not arrive": func(s *forgetest.Script) {
-			s.FailBefore(forgetest.MethodAppend,
-				failure)
-		},
-		"the title arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodSetText) },
-		"the title does not arrive": func(s *forgetest.Script) {
-			s.FailBefore(forgetest.MethodSetText,
-				failure)
-		},
-		"the comment arrives, and the answer is lost": func(s *forgetest.Script) { s.FailAfter(forgetest.MethodComment) },
-		"the comment does not arrive": func(s *forgetest.Script) {
-			s.FailBefore(forgetest.MethodComment,
-				failure)
-		},
+	plans := map[string]func(s *forgetest.Script){
 		"the comment arrives, and nobody can look": func(s *forgetest.Script) {
 			s.FailAfter(forgetest.MethodComment)
 			s.After(forgetest.MethodComment, func() { s.FailBefore(forgetest.MethodRemarks, failure) })
@@ -446,7 +374,12 @@ func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
 			s.FailAfter(forgetest.MethodAppend)
 			s.FailBefore(forgetest.MethodBranchTip, failure)
 		},
-	} {
+	}
+	for _, method := range []string{forgetest.MethodAppend, forgetest.MethodSetText, forgetest.MethodComment} {
+		plans[method+" arrives, and the answer is lost"] = func(s *forgetest.Script) { s.FailAfter(method) }
+		plans[method+" does not arrive"] = func(s *forgetest.Script) { s.FailBefore(method, failure) }
+	}
+	for name, plan := range plans {
 		for _, lateness := range []time.Duration{0, gitprovider.ForgeLateness} {
 			t.Run(name+", lateness "+lateness.String(), func(t *testing.T) {
 				b := newBench(t)
@@ -463,9 +396,7 @@ func TestARevisionThatFailsHalfWayIsFinishedByTheIdenticalCall(t *testing.T) {
 					t.Fatalf("again: %+v, %v", again, err)
 				}
 				b.clock.advance(time.Hour)
-				if _, err := prflow.New(b.options).Resume(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				b.resume()
 				b.assertRevisedOnce(first.Branch, head)
 			})
 		}
@@ -485,11 +416,7 @@ func (b *bench) assertRevisedOnce(branch, head string) {
 	if body := b.pull(1).Body; !strings.Contains(body, "Revision 1 of") {
 		b.Errorf("the body is %s", body)
 	}
-	left, err := b.store.History.Unfinished(context.Background())
-	if err != nil || len(left) > 0 {
-		b.Errorf("still reserved: %+v, %v", left, err)
-	}
-	b.mustVerify()
+	b.mustHoldNothing()
 }
 
 func TestOfManyIdenticalRevisionsOneIsMade(t *testing.T) {
@@ -499,21 +426,13 @@ func TestOfManyIdenticalRevisionsOneIsMade(t *testing.T) {
 	head := b.tip(first.Branch)
 	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { time.Sleep(time.Millisecond) }
 	const many = 6
-	errs := make(chan error, many)
-	for range many {
-		go func() {
-			result, err := prflow.New(b.options).Create(context.Background(), agent, revising(nil))
-			if err == nil && result.Number != 1 {
-				err = errors.New("another number")
-			}
-			errs <- err
-		}()
-	}
-	for range many {
-		if err := <-errs; err != nil {
-			t.Error(err)
+	b.must(errors.Join(inParallel(many, func(int) error {
+		result, err := prflow.New(b.options).Create(context.Background(), agent, revising(nil))
+		if err == nil && result.Number != 1 {
+			err = errors.New("another number")
 		}
-	}
+		return err
+	})...))
 	b.assertRevisedOnce(first.Branch, head)
 }
 

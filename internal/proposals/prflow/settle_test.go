@@ -54,20 +54,16 @@ func TestAfterAnUnclearAnswerNothingIsUndoneAndTheCallerIsToldWhatToDo(t *testin
 	if !strings.Contains(e.Message, "identical call") || !e.Retryable() || e.RetryAfter <= 0 {
 		t.Errorf("the answer is %+v", e)
 	}
-	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled ||
+	if left := b.mustHold(1); left[0].State != record.StateUnsettled ||
 		b.fake.Script.Count(forgetest.MethodDeleteBranch) != 0 {
-		t.Errorf("left %+v, %v; calls %v", left, err, b.fake.Script.Calls())
+		t.Errorf("left %+v; calls %v", left, b.fake.Script.Calls())
 	}
 	tip := b.tip(plainBranch)
 	result := b.mustOpen(createRequest(nil))
 	if result.Branch != plainBranch || result.Commit != tip || len(b.ours()) != 1 {
 		t.Errorf("%+v, branches %v, want the branch that was left, at %s", result, b.ours(), tip)
 	}
-	if left, err := b.store.History.Unfinished(t.Context()); err != nil || len(left) != 0 {
-		t.Errorf("left %+v, %v", left, err)
-	}
-	b.mustVerify()
+	b.mustHoldNothing()
 }
 
 func TestAnotherChangeWaitsUntilNothingCanArriveAnyMore(t *testing.T) {
@@ -212,15 +208,12 @@ func TestAProposalWaitsForNothingThatWasLeftInAnotherRepository(t *testing.T) {
 	b.leaveABranch()
 	b.fake.Script.ForgetCalls()
 	began := b.clock.Now()
-	if _, err := b.create(createRequest(with("repo_name", "absent"))); fault.CodeOf(err) != fault.NotFound {
-		t.Errorf("got %v", err)
-	}
+	b.mustFail(createRequest(with("repo_name", "absent")), fault.NotFound)
 	if n := b.fake.Script.Count(forgetest.MethodFindByHead); n != 0 || b.clock.Now().Sub(began) != 0 {
 		t.Errorf("%d looks, %s passed; calls %v", n, b.clock.Now().Sub(began), b.fake.Script.Calls())
 	}
-	left, err := b.store.History.Unfinished(t.Context())
-	if err != nil || len(left) != 1 || left[0].State != record.StateUnsettled {
-		t.Errorf("left %+v, %v", left, err)
+	if left := b.mustHold(1); left[0].State != record.StateUnsettled {
+		t.Errorf("left %+v", left)
 	}
 }
 
@@ -235,9 +228,7 @@ func TestAProposalWaitsForWhatWasLeftInItsRepositoryForAWhileOnly(t *testing.T) 
 		if taken, err := b.store.Ledger.Reserve(t.Context(), p, record.Claim{}); err != nil || taken != nil {
 			t.Fatal(taken, err)
 		}
-		if err := b.store.Ledger.Advance(t.Context(), p.ID, record.Progress{State: record.StateUnsettled}); err != nil {
-			t.Fatal(err)
-		}
+		b.must(b.store.Ledger.Advance(t.Context(), p.ID, record.Progress{State: record.StateUnsettled}))
 	}
 	b.options.Clock.Sleep = func(context.Context, time.Duration) { b.clock.advance(2 * time.Second) } // for each look
 	b.fake.Script.ForgetCalls()
@@ -257,9 +248,7 @@ func repositories() []record.RepoName {
 func (b *bench) sweep(w *prflow.Sweeper) []prflow.Swept {
 	b.Helper()
 	swept, err := w.Sweep(b.Context(), repositories())
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.must(err)
 	return swept
 }
 
@@ -296,6 +285,11 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 		name string
 		meet func(b *bench)
 	}{
+		{"somebody pushes at the last moment", func(b *bench) {
+			b.fake.Script.Before(forgetest.MethodDeleteBranch, func() {
+				b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"})
+			})
+		}},
 		{"a pull request is open", func(b *bench) { b.world().OpenPR(plainBranch, "Somebody's") }},
 		{"a person has closed its pull request",
 			func(b *bench) { b.world().Close(b.world().OpenPR(plainBranch, "Somebody's")) }},
@@ -329,18 +323,6 @@ func TestTheSweepLeavesWhatMayBeSomebodys(t *testing.T) {
 		b := newLateBench(t)
 		b.leaveABranch()
 		b.clock.advance(2 * time.Hour)
-		if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 0 || b.tip(plainBranch) == "" {
-			t.Errorf("swept %+v", swept)
-		}
-	})
-	t.Run("somebody pushes at the last moment", func(t *testing.T) {
-		b := newLateBench(t)
-		b.leaveABranch()
-		b.loseState()
-		b.clock.advance(2 * time.Hour)
-		b.fake.Script.Before(forgetest.MethodDeleteBranch, func() {
-			b.world().Push(plainBranch, providertest.File{Path: "notes.md", Content: "n\n"})
-		})
 		if swept := b.sweep(prflow.New(b.options).NewSweeper()); len(swept) != 0 || b.tip(plainBranch) == "" {
 			t.Errorf("swept %+v", swept)
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/procedures/definitions"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/settings/policy"
 )
 
 const (
@@ -23,12 +22,9 @@ const (
 func skillBench(t *testing.T, tier gitprovider.Tier, more string) *bench {
 	t.Helper()
 	b := newBench(t)
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {kinds: [claude-skills, agent-skills]}\n"+
-		"caps: {open_prs: 1000, creations_per_hour: 1000}\n"+more), definitions.SkillFileKinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy, b.options.Authority.Tier = p, tier
+	b.options.Authority.Tier = tier
+	b.options.Authority.Policy = mustPolicy(t, "scope: {kinds: [claude-skills, agent-skills]}\n"+
+		"caps: {open_prs: 1000, creations_per_hour: 1000}\n"+more, definitions.SkillFileKinds()...)
 	base := map[string]string{}
 	for _, place := range []string{".claude", ".agents"} {
 		base[place+"/skills/free-disk/SKILL.md"] = soundSkill
@@ -38,7 +34,7 @@ func skillBench(t *testing.T, tier gitprovider.Tier, more string) *bench {
 	return b
 }
 
-// Every hostile change of a skill is refused in both places, with nothing written and one row in the audit.
+// Every hostile change of a skill is refused in both places. What is refused writes nothing, and the audit has it.
 func TestHostileSkillsAreRefused(t *testing.T) {
 	t.Parallel()
 	header := func(fields string) string { return skillHeader + fields + "---\n\n# Free disk\n" }
@@ -104,20 +100,28 @@ func TestHostileSkillsAreRefused(t *testing.T) {
 		{"a link of a reference", "P/skills/free-disk/references/a.md", "[x](../../own/SKILL.md)"},
 	}
 	b := skillBench(t, gitprovider.TierRemediate, "")
-	places := []string{".claude", ".agents"}
+	before := map[string]string{disk: soundSkill, ownFile: own("", "")}
+	places, kinds := []string{".claude", ".agents"}, definitions.SkillFileKinds()
 	for i, c := range update {
-		action := "update"
-		if strings.Contains(c.path, "references/") {
-			action = "create"
-		}
 		path := strings.Replace(c.path, "P/", places[i%2]+"/", 1) // both have one validator
-		e, _ := b.mustRefuse(createRequest(files(file(path, action, c.content))), fault.ContentDenied)
-		if rule := e.Violations[0].Rule; !strings.HasSuffix(rule, "-skills") {
-			t.Errorf("%s: refused by %s", c.name, rule)
+		if problems := kinds[i%2].Validate(path, before[c.path], c.content); len(problems) == 0 {
+			t.Errorf("%s: taken", c.name)
 		}
 	}
-	for _, path := range append(hostilePaths(".claude"), hostilePaths(".agents")...) {
-		b.mustRefuse(createRequest(files(file(path, "create", soundSkill))), fault.ScopeDenied)
+	for i, place := range places {
+		skill := file(place+"/skills/free-disk/SKILL.md", "update", update[0].content)
+		e, _ := b.mustRefuse(createRequest(files(skill)), fault.ContentDenied)
+		if e.Violations[0].Rule != "kind:"+kinds[i].Name {
+			t.Errorf("refused for %+v", e.Violations)
+		}
+		b.mustRefuse(createRequest(files(file(place+"/settings.json", "create", soundSkill))), fault.ScopeDenied)
+		for _, path := range hostilePaths(place) {
+			wrong := gitprovider.ValidateScope(b.options.Authority.Policy.Scope,
+				[]gitprovider.FileChange{{Path: path, Action: gitprovider.ActionCreate, Content: soundSkill}})
+			if len(wrong) == 0 || wrong[0].Code != fault.ScopeDenied {
+				t.Errorf("%q is in the scope: %+v", path, wrong)
+			}
+		}
 	}
 }
 
@@ -216,12 +220,7 @@ func TestTheInstructionsNameTheFoldersOfThePolicy(t *testing.T) {
 			t.Errorf("%q is not in %s", want, told)
 		}
 	}
-	p, err := policy.Parse("test.yaml", []byte("version: 1\nscope: {allow: [], kinds: [agent-skills]}\n"),
-		definitions.SkillFileKinds()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.options.Authority.Policy = p
+	b.options.Authority.Policy = mustPolicy(t, "scope: {allow: [], kinds: [agent-skills]}", definitions.SkillFileKinds()...)
 	told = prflow.Toolset(func() *prflow.Service { return prflow.New(b.options) }).CurrentInstructions().Text
 	if !strings.Contains(told, "glob=.agents/skills/**") || strings.Contains(told, "checks") {
 		t.Error(told)

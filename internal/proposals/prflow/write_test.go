@@ -2,9 +2,9 @@ package prflow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -78,21 +78,13 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 				forgetest.MethodCommit: forgetest.MethodBranchTip, forgetest.MethodOpenPullRequest: forgetest.MethodFindByHead,
 			}[method]
 			b.fake.Script.FailBefore(look, down())
-			if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.UpstreamError {
-				t.Fatalf("got %v", err)
-			}
+			b.mustFail(createRequest(nil), fault.UpstreamError)
 			result, err := b.create(createRequest(nil))
 			if err != nil || result.Number == 0 || len(b.open()) != 1 {
 				t.Fatalf("the retry gave %+v, %v; open %v", result, err, b.open())
 			}
-			branches := 0
-			for branch := range b.world().Branches() {
-				if strings.HasPrefix(branch, gitprovider.BranchPrefix) {
-					branches++
-				}
-			}
-			if branches != 1 {
-				t.Errorf("%d branches of ours: %v", branches, b.world().Branches())
+			if ours := b.ours(); len(ours) != 1 {
+				t.Errorf("branches of ours: %v", ours)
 			}
 			b.mustVerify()
 		})
@@ -101,9 +93,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 		b := newBench(t)
 		b.fake.Script.Before(forgetest.MethodCommit, func() { b.fake.People.PointBranch(infra, plainBranch, b.tip("main")) })
 		b.fake.Script.FailBefore(forgetest.MethodCommit, down())
-		if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.UpstreamError {
-			t.Fatalf("got %v", err)
-		}
+		b.mustFail(createRequest(nil), fault.UpstreamError)
 		b.mustOpen(createRequest(nil))
 		if len(b.world().Branches()) != 2 || b.tip(plainBranch) == b.tip("main") {
 			t.Errorf("branches %v", b.world().Branches())
@@ -126,9 +116,7 @@ func TestAnAmbiguousFailureIsSettledByLooking(t *testing.T) {
 		b := newBench(t)
 		b.fake.Script.FailBefore(forgetest.MethodOpenPullRequest, fault.New(fault.NotFound, "no"))
 		b.fake.Script.FailBefore(forgetest.MethodDeleteBranch, down())
-		if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.NotFound {
-			t.Fatalf("got %v", err)
-		}
+		b.mustFail(createRequest(nil), fault.NotFound)
 		if b.tip(plainBranch) == "" {
 			t.Fatal("this test needs the branch to be left")
 		}
@@ -165,9 +153,7 @@ func TestABranchNameThatIsTakenAtTheLastMomentGetsADigest(t *testing.T) {
 		t.Errorf("result %+v", result)
 	}
 	b.loseState()
-	if again, err := b.create(createRequest(nil)); err != nil || !again.Reused {
-		t.Errorf("the mark does not name the branch that was taken: %+v, %v", again, err)
-	}
+	b.mustReuse(createRequest(nil), result.Number) // the mark names the branch that was taken
 }
 
 func TestABaseThatMovesBetweenLookAndWriteIsAConflict(t *testing.T) {
@@ -216,18 +202,12 @@ func TestConcurrentIdenticalRequestsMakeOnePullRequest(t *testing.T) {
 	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
 	service := prflow.New(b.options)
 	results := make([]prflow.CreateResult, callers)
-	errs := make([]error, callers)
-	var wg sync.WaitGroup
-	for i := range callers {
-		wg.Go(func() { results[i], errs[i] = service.Create(context.Background(), agent, createRequest(nil)) })
-	}
-	wg.Wait()
+	b.must(errors.Join(inParallel(callers, func(i int) (err error) {
+		results[i], err = service.Create(context.Background(), agent, createRequest(nil))
+		return err
+	})...))
 	opened := 0
 	for i := range callers {
-		if errs[i] != nil {
-			t.Errorf("caller %d: %v", i, errs[i])
-			continue
-		}
 		if results[i].Number != results[0].Number || results[i].Branch != plainBranch {
 			t.Errorf("caller %d got %+v", i, results[i])
 		}
@@ -247,27 +227,16 @@ func TestConcurrentOverlappingRequestsMakeOnePullRequest(t *testing.T) {
 	const callers = 12
 	b.options.Clock.Sleep = func(ctx context.Context, _ time.Duration) { <-time.After(time.Millisecond) }
 	service := prflow.New(b.options)
-	codes := make([]fault.Code, callers)
-	var wg sync.WaitGroup
-	for i := range callers {
-		wg.Go(func() {
-			_, err := service.Create(context.Background(), agent, createRequest(func(r map[string]any) {
-				r["title"] = fmt.Sprintf("Change %d", i)
-				r["files"] = []any{file("checks/shared.md", "create", fmt.Sprint(i)),
-					file(fmt.Sprintf("checks/%d.md", i), "create", "x")}
-			}))
-			codes[i] = fault.CodeOf(err)
-		})
-	}
-	wg.Wait()
 	opened := 0
-	for i, code := range codes {
-		switch code {
-		case "":
+	for i, err := range inParallel(callers, func(i int) error {
+		_, err := service.Create(context.Background(), agent, createRequest(titled(fmt.Sprint("Change ", i),
+			file("checks/shared.md", "create", fmt.Sprint(i)), file(fmt.Sprintf("checks/%d.md", i), "create", "x"))))
+		return err
+	}) {
+		if err == nil {
 			opened++
-		case fault.DuplicatePR:
-		default:
-			t.Errorf("caller %d: %s", i, code)
+		} else if fault.CodeOf(err) != fault.DuplicatePR {
+			t.Errorf("caller %d: %v", i, err)
 		}
 	}
 	if opened != 1 || len(b.open()) != 1 {
@@ -322,10 +291,7 @@ func TestWhatADeadProcessLeftIsSettledByTheNextRequest(t *testing.T) {
 		b.world().Push(plainBranch, providertest.File{Path: "checks/inodes.md", Content: "# Inodes\n"})
 		number := b.world().OpenPR(plainBranch, "Check inodes, too", "claude-ops")
 		b.clock.advance(time.Hour)
-		result, err := b.create(createRequest(nil))
-		if err != nil || !result.Reused || result.Number != number {
-			t.Errorf("got %+v, %v; want #%d reused", result, err, number)
-		}
+		b.mustReuse(createRequest(nil), number)
 		b.mustRefuse(createRequest(files(file("checks/inodes.md", "create", "other"))), fault.DuplicatePR)
 	})
 	t.Run("it died before it wrote, under the branch name of a pull request that was merged long ago", func(t *testing.T) {
@@ -391,59 +357,40 @@ func TestWithoutARecordNothingIsProposed(t *testing.T) {
 	}
 }
 
-// brokenSecrets cannot search.
-type brokenSecrets struct{}
+// secrets searches as a test says, and hides our own token alone.
+type secrets func() ([]textscan.Secret, error)
 
-func (brokenSecrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) {
-	return nil, fmt.Errorf("rules not loaded: %s", ownToken)
-}
+func (s secrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) { return s() }
 
-func (brokenSecrets) Spread([]string) []int { return nil }
+func (secrets) Spread([]string) []int { return nil }
 
-func (brokenSecrets) Hide(text string) string { return text }
+func (secrets) Hide(text string) string { return text }
 
-func (brokenSecrets) Redact(text string) string {
-	return strings.ReplaceAll(text, ownToken, "[redacted]")
-}
+func (secrets) Redact(text string) string { return strings.ReplaceAll(text, ownToken, "[redacted]") }
+
+// noSecrets finds nothing.
+func noSecrets() secrets { return func() ([]textscan.Secret, error) { return nil, nil } }
 
 func TestWhenSecretsCannotBeSearchedForNothingIsProposedAndNothingRepeated(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Secrets = brokenSecrets{}
+	b.options.Secrets = secrets(func() ([]textscan.Secret, error) {
+		return nil, fmt.Errorf("rules not loaded: %s", ownToken)
+	})
 	e, row := b.mustRefuse(createRequest(nil), fault.Internal)
 	if strings.Contains(e.Message, ownToken) || row.Title != prflow.Withheld || row.Paths[0] != prflow.Withheld {
 		t.Errorf("%v, row %+v", e, row)
 	}
 }
 
-// panickySecrets panics.
-type panickySecrets struct{}
-
-func (panickySecrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) {
-	panic("boom")
-}
-func (panickySecrets) Spread([]string) []int   { return nil }
-func (panickySecrets) Hide(text string) string { return text }
-
-func (panickySecrets) Redact(text string) string { return text }
-
 func TestAPanicIsRecordedAndItsTextStaysInside(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.options.Secrets = panickySecrets{}
+	b.options.Secrets = secrets(func() ([]textscan.Secret, error) { panic("boom") })
 	if e, _ := b.mustRefuse(createRequest(nil), fault.Internal); strings.Contains(e.Message, "boom") {
 		t.Errorf("%v", e)
 	}
 }
-
-// noSecrets finds nothing.
-type noSecrets struct{}
-
-func (noSecrets) Secrets(context.Context, string, string) ([]textscan.Secret, error) { return nil, nil }
-func (noSecrets) Spread([]string) []int                                              { return nil }
-func (noSecrets) Hide(text string) string                                            { return text }
-
-func (noSecrets) Redact(text string) string { return text }
 
 // A rival may make the branch and withdraw it before we look: the name is tried once more.
 func TestABranchThatWasInTheWayAndVanishedIsTriedOnceMore(t *testing.T) {
@@ -457,9 +404,7 @@ func TestABranchThatWasInTheWayAndVanishedIsTriedOnceMore(t *testing.T) {
 	b = newBench(t)
 	b.fake.Script.FailBefore(forgetest.MethodCommit, taken)
 	b.fake.Script.FailBefore(forgetest.MethodCommit, taken)
-	if _, err := b.create(createRequest(nil)); fault.CodeOf(err) != fault.Conflict {
-		t.Errorf("a conflict that stays: %v", err)
-	}
+	b.mustFail(createRequest(nil), fault.Conflict)
 }
 
 // It may also withdraw the branch after we have seen it and before we read what it holds.

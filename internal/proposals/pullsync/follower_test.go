@@ -101,9 +101,7 @@ func TestAnEventDuringALookLeadsToAnother(t *testing.T) {
 		}
 		first = false
 		w.host.merge(7, "ann")
-		if taken, err := w.deliver("b", 7); !taken || err != nil {
-			t.Error(taken, err)
-		}
+		w.mustDeliver("b", 7)
 	}
 	_, _ = w.deliver("a", 7)
 	w.served()
@@ -120,9 +118,7 @@ func TestWhatIsTooMuchIsLeftToThePoll(t *testing.T) {
 	w.options.Records = everything{w.store.Pulls}
 	w.follow = pullsync.New(w.options)
 	for _, n := range numbers {
-		if taken, err := w.deliver(fmt.Sprint(n), n); !taken || err != nil {
-			t.Fatal(taken, err)
-		}
+		w.mustDeliver(fmt.Sprint(n), n)
 	}
 	w.served()
 	w.same("looks", w.host.looks(), numbers[:256])
@@ -179,9 +175,7 @@ func TestWhatWasTakenAndNotLookedAtIsLookedAtByTheNextProcess(t *testing.T) {
 	w.host.looks()
 	w.advance(time.Minute)
 	w.host.merge(7, "ann")
-	if taken, err := w.deliver("a", 7); !taken || err != nil {
-		t.Fatal(taken, err)
-	}
+	w.mustDeliver("a", 7)
 	w.options.Every = 0
 	w.follow = pullsync.New(w.options) // of another process
 	w.served()
@@ -204,9 +198,7 @@ func TestAMergeIsRecordedAndToldOnce(t *testing.T) {
 	w.same("deliveries were begun", w.changed.Load(), int64(1))
 
 	w.host.reopen(7) // which no forge lets anybody do
-	if taken, err := w.deliver("a", 7); !taken || err != nil {
-		t.Fatal(taken, err)
-	}
+	w.mustDeliver("a", 7)
 	w.served()
 	w.round()
 	w.same("state", w.record(7).State, gitprovider.StateMerged)
@@ -234,22 +226,15 @@ func TestClosingAndReopeningAreFollowed(t *testing.T) {
 
 // People are reminded once of what waits for them, and again after one of them has acted on it and it waits anew.
 func TestPeopleAreRemindedOnceOfWhatNobodyHasActedOn(t *testing.T) {
-	const day = 24 * time.Hour
 	for name, act := range map[string]func(w *world){
 		"a comment": func(w *world) {
-			w.host.set(7, func(st *gitprovider.Status) {
-				st.Reviews = append(st.Reviews, gitprovider.Review{Author: "ann", State: gitprovider.ReviewCommented,
-					SubmittedAt: w.Now()})
-			})
+			w.host.review(7, gitprovider.Review{Author: "ann", State: gitprovider.ReviewCommented, SubmittedAt: w.Now()})
 		},
 		"a label":  func(w *world) { w.host.set(7, func(st *gitprovider.Status) { st.Labels = []string{"hold"} }) },
 		"a commit": func(w *world) { w.host.set(7, func(st *gitprovider.Status) { st.HeadCommit = "beef" }) },
 		"nothing":  func(*world) {},
 		"a bot's comment": func(w *world) {
-			w.host.set(7, func(st *gitprovider.Status) {
-				st.Reviews = append(st.Reviews, gitprovider.Review{Author: "ci[bot]", State: gitprovider.ReviewCommented,
-					SubmittedAt: w.Now()})
-			})
+			w.host.review(7, gitprovider.Review{Author: "ci[bot]", State: gitprovider.ReviewCommented, SubmittedAt: w.Now()})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,18 +270,12 @@ func TestPeopleAreRemindedOnceOfWhatNobodyHasActedOn(t *testing.T) {
 			w.advance(6 * day)
 			reminders(1)
 			w.advance(2 * day)
-			if restarted {
-				reminders(2)
-			} else {
-				reminders(1)
-			}
+			reminders(map[bool]int{true: 2, false: 1}[restarted])
 			w.same("notices", len(w.told()), len(w.rows()))
 		})
 	}
 	w := newWorld(t, 7)
-	w.host.set(7, func(st *gitprovider.Status) {
-		st.Reviews = []gitprovider.Review{{Author: "ann", State: gitprovider.ReviewChangesRequested, SubmittedAt: w.Now()}}
-	})
+	w.host.review(7, gitprovider.Review{Author: "ann", State: gitprovider.ReviewChangesRequested, SubmittedAt: w.Now()})
 	w.remind.Store(int64(7 * day))
 	w.advance(8 * day)
 	w.round()
@@ -323,11 +302,6 @@ func TestAnAnswerThatIsOutOfDateTellsNobodyTwice(t *testing.T) {
 
 func TestReviewsHeadAndChecksAreRecordedWithoutWords(t *testing.T) {
 	w := newWorld(t, 7)
-	review := func(author string, state gitprovider.ReviewState) {
-		w.host.set(7, func(st *gitprovider.Status) {
-			st.Reviews = append(st.Reviews, gitprovider.Review{Author: author, State: state, Body: "words"})
-		})
-	}
 	for _, r := range []struct {
 		author string
 		state  gitprovider.ReviewState
@@ -337,7 +311,7 @@ func TestReviewsHeadAndChecksAreRecordedWithoutWords(t *testing.T) {
 		{"ann", gitprovider.ReviewCommented, [2]int{1, 1}}, {"bob", gitprovider.ReviewPending, [2]int{1, 1}},
 		{"bob", gitprovider.ReviewApproved, [2]int{2, 0}}, {"ann", gitprovider.ReviewDismissed, [2]int{1, 0}},
 	} {
-		review(r.author, r.state)
+		w.host.review(7, gitprovider.Review{Author: r.author, State: r.state, Body: "words"})
 		w.round()
 		got := w.record(7)
 		w.same(r.author+" "+string(r.state), [2]int{got.Approvals, got.ChangesRequested}, r.want)

@@ -8,11 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/base/textscan"
@@ -22,7 +19,6 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/proposals/pullsync"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -34,19 +30,13 @@ var staleScanner = textscan.NewScanner(nil) //nolint:gochecknoglobals // its rul
 
 // staleWorld is a pull request of ours at a forge, with the Follower and the flow of a server over a real store.
 type staleWorld struct {
-	*testing.T
+	bed
 	fake   *forgetest.Fake
 	people *memhost.World
-	store  *store.Store
-	now    atomic.Int64
-	ids    atomic.Int64
 	flow   prflow.Options
 	follow pullsync.Options
 	number int
 }
-
-func (w *staleWorld) Now() time.Time          { return time.UnixMicro(w.now.Load()).UTC() }
-func (w *staleWorld) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
 
 func (w *staleWorld) Notices(event record.Event, a record.Attempt) []record.Notice {
 	return []record.Notice{{Event: event, Payload: fmt.Appendf(nil, `{"number":%d}`, a.PRNumber)}}
@@ -57,21 +47,19 @@ func (w *staleWorld) Kick(context.Context) {}
 // newStaleWorld has a pull request that was just opened. People are reminded after 7 days, and it is closed after 30.
 func newStaleWorld(t *testing.T) *staleWorld {
 	t.Helper()
-	w := &staleWorld{T: t, fake: forgetest.NewFake()}
-	w.now.Store(noon().UnixMicro())
+	w := &staleWorld{fake: forgetest.NewFake()}
+	w.begin(t)
 	w.fake.SetClock(w.Now)
 	ref := w.fake.AddRepo("joe", "infra", map[string]string{"checks/disk.md": "# Disk\n"})
 	w.people = w.fake.World(t, ref).(*memhost.World)
-	w.store = emptyRecords.Open(t, t.TempDir(), store.Options{Now: w.Now})
 	rules := policy.Default()
 	rules.CloseAfter = 30 * day
-	newID := func() string { return fmt.Sprintf("id-%04d", w.ids.Add(1)) }
 	w.flow = prflow.Options{
 		Registry: gitprovider.NewRegistry([]gitprovider.Registration{
 			{Name: "fake", Provider: w.fake, Hosts: []string{"git.example.org"}}}, nil, "", nil),
 		Ledger: w.store.Ledger, History: w.store.History, Secrets: staleScanner, Pauses: w.store.Pauses(),
 		Authority: prflow.Authority{Policy: rules, Tier: gitprovider.TierInvestigate},
-		Log:       slog.New(slog.DiscardHandler), NewID: newID,
+		Log:       slog.New(slog.DiscardHandler), NewID: w.newID,
 		Clock: prflow.Clock{Now: w.Now, Sleep: func(_ context.Context, d time.Duration) { w.advance(d) }},
 		Proof: prflow.Proof{Key: func() ([]byte, error) { return []byte("a key for tests, of 32 bytes----"), nil }},
 	}
@@ -79,13 +67,11 @@ func newStaleWorld(t *testing.T) *staleWorld {
 		Records: w.store.Pulls, Shared: w.store.JobClaims, Providers: []string{"fake"}, Notifier: w,
 		RemindAfter: func() time.Duration { return w.flow.Authority.Policy.RemindAfter },
 		Redact:      func(text string) string { return text },
-		Every:       5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now, NewID: newID,
+		Every:       5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now, NewID: w.newID,
 	}
-	number, err := w.propose("Check inodes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.number = number
+	var err error
+	w.number, err = w.propose("Check inodes")
+	w.must(err)
 	return w
 }
 
@@ -96,9 +82,7 @@ func (w *staleWorld) propose(title string) (number int, err error) {
 		"repo_owner": "joe", "repo_name": "infra", "title": title, "body": "## Why\n\nDisks fill up with small files.\n",
 		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Inodes\n"}},
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	result, err := prflow.New(w.flow).Create(w.Context(),
 		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "agent"}}, raw)
 	return result.Number, err
@@ -118,17 +102,17 @@ func (w *staleWorld) key() record.PullKey {
 // look looks at the pull request, in a process of its own.
 func (w *staleWorld) look() {
 	w.Helper()
-	if err := w.server().Look(w.Context(), w.key(), record.DoorPoll); err != nil {
-		w.Fatal(err)
-	}
+	w.must(w.server().Look(w.Context(), w.key(), record.DoorPoll))
 }
 
-// age lets the days pass, with a look on each.
+// age lets the days pass, with a look each week and on the last.
 func (w *staleWorld) age(days int) {
 	w.Helper()
-	for range days {
-		w.advance(day)
+	for days > 0 {
+		step := min(days, 7)
+		w.advance(time.Duration(step) * day)
 		w.look()
+		days -= step
 	}
 }
 
@@ -144,9 +128,7 @@ func (w *staleWorld) record() record.PullRecord {
 func (w *staleWorld) status() gitprovider.Status {
 	w.Helper()
 	status, err := w.fake.Status(context.Background(), w.people.Ref(), w.number)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	return status
 }
 
@@ -154,9 +136,7 @@ func (w *staleWorld) status() gitprovider.Status {
 func (w *staleWorld) comments() (out []string) {
 	w.Helper()
 	remarks, err := w.fake.Remarks(context.Background(), w.people.Ref(), w.number)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	for _, r := range remarks {
 		if strings.HasPrefix(r.Body, gitprovider.CloseOpening) {
 			out = append(out, r.Body)
@@ -169,22 +149,13 @@ func (w *staleWorld) comments() (out []string) {
 func (w *staleWorld) actions() (out []string) {
 	w.Helper()
 	rows, err := w.store.Audit.Page(w.Context(), record.AuditQuery{Ascending: true, Limit: record.MaxAuditLimit})
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	for _, r := range rows {
 		if strings.HasPrefix(r.Action, "pull.") {
 			out = append(out, r.Action+" "+r.Actor.System)
 		}
 	}
 	return out
-}
-
-func (w *staleWorld) same(what string, got, want any) {
-	w.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 // closedOnce holds that it was closed as stale, with one comment, one row and one notice.
@@ -197,19 +168,13 @@ func (w *staleWorld) closedOnce() {
 	if r.State != gitprovider.StateClosed || !r.ExpiredAs(status.ClosedAt) {
 		w.Errorf("the record is %s, closed as stale at %s, want %s", r.State, r.ExpiredAt, status.ClosedAt)
 	}
-	notices, err := w.store.Outbox.ClaimNotices(w.Context(), w.Now().Add(time.Hour), 0, 1000)
-	if err != nil {
-		w.Fatal(err)
-	}
 	var events []string
-	for _, n := range notices {
+	for _, n := range w.notices() {
 		events = append(events, string(n.Event))
 	}
 	w.same("notices", events, []string{"stale", "closed"})
 	report, err := w.store.History.Outcomes(w.Context(), noon(), record.ByAgent)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	w.same("outcomes", [3]int64{report.Total.Proposed, report.Total.Ignored, report.Total.Closed}, [3]int64{1, 1, 0})
 }
 
@@ -244,19 +209,11 @@ func TestAPullRequestOnWhichNobodyActsIsClosedOnceAndItsFilesAreFree(t *testing.
 	}
 }
 
-// Only who acts in the last days keeps it open; then it waits as long again.
+// Only who acts in the last days keeps it open; then it waits as long again. What counts as an act is tried in
+// TestPeopleAreRemindedOnceOfWhatNobodyHasActedOn.
 func TestWhoeverActsOnAPullRequestBeginsItsTimeAnew(t *testing.T) {
 	for name, act := range map[string]func(w *staleWorld){
-		"a comment": func(w *staleWorld) { w.people.Comment(w.number, "ann", "Let me think.") },
-		"a review": func(w *staleWorld) {
-			w.people.Review(w.number, "ann", gitprovider.ReviewApproved, "Good.")
-		},
-		"a label": func(w *staleWorld) {
-			_ = w.fake.Label(context.Background(), w.people.Ref(), w.number, []string{"hold"})
-		},
-		"a commit": func(w *staleWorld) {
-			w.people.Push(w.status().Branch, providertest.File{Path: "checks/more.md", Content: "m\n"})
-		},
+		"a comment":       func(w *staleWorld) { w.people.Comment(w.number, "ann", "Let me think.") },
 		"a bot's comment": func(w *staleWorld) { w.people.Comment(w.number, "ci[bot]", "Green.") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,6 +246,7 @@ func TestWhoTakesAReviewBackBeginsItsTimeAnew(t *testing.T) {
 	w.age(40)
 	w.same("audit while the agent was to act", len(w.actions()), 0)
 	w.people.Dismiss(w.number, "ann")
+	w.look()
 	w.age(29)
 	w.same("state", w.status().State, gitprovider.StateOpen)
 	w.same("comments", len(w.comments()), 0)
@@ -315,9 +273,7 @@ func TestACloseIsBoundedInTime(t *testing.T) {
 	flow, o := prflow.New(w.flow), w.follow
 	closer := &timedCloser{Closer: flow.NewStaleCloser()}
 	o.Status, o.Closer = flow.Reader().StatusAt, closer
-	if err := pullsync.New(o).Look(context.Background(), w.key(), record.DoorCLI); err != nil {
-		t.Fatal(err)
-	}
+	w.must(pullsync.New(o).Look(context.Background(), w.key(), record.DoorCLI))
 	if closer.until.IsZero() || time.Until(closer.until) > time.Minute {
 		t.Errorf("the close may take until %s", closer.until)
 	}
@@ -393,7 +349,9 @@ func TestNothingIsWrittenWhereNothingMayBeClosed(t *testing.T) {
 			w.age(29)
 			set(w)
 			w.fake.Script.ForgetCalls()
-			w.age(3)
+			for range 3 {
+				w.age(1)
+			}
 			w.same("writes", w.fake.Script.Writes(), 0)
 			w.same("state", w.status().State, gitprovider.StateOpen)
 			w.same("actions", w.actions(), []string{"pull.stale claudeops serve"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,10 @@ func (h *host) merge(number int, by string) {
 	h.set(number, func(st *gitprovider.Status) {
 		st.State, st.MergedBy, st.ClosedAt = gitprovider.StateMerged, by, noon().Add(time.Second)
 	})
+}
+
+func (h *host) review(number int, r gitprovider.Review) {
+	h.set(number, func(st *gitprovider.Status) { st.Reviews = append(st.Reviews, r) })
 }
 
 func (h *host) close(number int, at time.Time) {
@@ -99,20 +104,67 @@ func (h *host) read(number int) (gitprovider.Status, error) {
 	return st, nil
 }
 
-// emptyRecords is the database of a store without records.
-var emptyRecords storetest.Template
+// records lends stores to the tests.
+var records storetest.Reused
 
-// world is a Follower of the provider github over a real store, with a clock that the test moves.
-type world struct {
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := records.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// bed is a test with records, and with a clock that it moves.
+type bed struct {
 	*testing.T
-	store   *store.Store
+	store *store.Store
+	now   atomic.Int64
+	ids   atomic.Int64
+}
+
+func (b *bed) begin(t *testing.T) {
+	t.Helper()
+	b.T = t
+	b.now.Store(noon().UnixMicro())
+	b.store = records.Open(t, nil, b.Now).Store
+}
+
+func (b *bed) Now() time.Time          { return time.UnixMicro(b.now.Load()).UTC() }
+func (b *bed) advance(d time.Duration) { b.now.Add(d.Microseconds()) }
+func (b *bed) newID() string           { return fmt.Sprintf("id-%04d", b.ids.Add(1)) }
+
+func (b *bed) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bed) same(what string, got, want any) {
+	b.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// notices are those that wait, oldest first.
+func (b *bed) notices() []record.PendingNotice {
+	b.Helper()
+	notices, err := b.store.Outbox.ClaimNotices(b.Context(), b.Now().Add(time.Hour), 0, 1000)
+	b.must(err)
+	return notices
+}
+
+// world is a Follower of the provider github over a real store.
+type world struct {
+	bed
 	host    *host
-	now     atomic.Int64
 	remind  atomic.Int64 // nanoseconds
 	options pullsync.Options
 	follow  *pullsync.Follower
 	changed atomic.Int64
-	ids     atomic.Int64
 }
 
 // Notices implements record.Notifier.
@@ -123,26 +175,20 @@ func (w *world) Notices(event record.Event, a record.Attempt) []record.Notice {
 // Kick implements record.Notifier.
 func (w *world) Kick(context.Context) { w.changed.Add(1) }
 
-func (w *world) Now() time.Time          { return time.UnixMicro(w.now.Load()).UTC() }
-func (w *world) advance(d time.Duration) { w.now.Add(d.Microseconds()) }
-
 // newWorld has open pull requests with the numbers.
 func newWorld(t *testing.T, numbers ...int) *world {
 	t.Helper()
-	w := &world{T: t, host: &host{pulls: map[int]gitprovider.Status{}, fails: map[int]error{}}}
-	w.now.Store(noon().UnixMicro())
-	dir := t.TempDir()
-	s := emptyRecords.Open(t, dir, store.Options{Now: w.Now})
-	w.store = s
+	w := &world{host: &host{pulls: map[int]gitprovider.Status{}, fails: map[int]error{}}}
+	w.begin(t)
 	for _, number := range numbers {
 		w.open(number)
 	}
 	w.options = pullsync.Options{
-		Records: s.Pulls, Shared: s.JobClaims, Providers: []string{"github"}, Status: w.host.Status,
+		Records: w.store.Pulls, Shared: w.store.JobClaims, Providers: []string{"github"}, Status: w.host.Status,
 		Notifier: w, RemindAfter: func() time.Duration { return time.Duration(w.remind.Load()) }, Closer: closesNothing{},
 		Redact: func(text string) string { return text },
 		Every:  5 * time.Minute, Drain: time.Minute, Log: slog.New(slog.DiscardHandler), Now: w.Now,
-		NewID: func() string { return fmt.Sprint("look-", w.ids.Add(1)) },
+		NewID: w.newID,
 	}
 	w.follow = pullsync.New(w.options)
 	return w
@@ -200,9 +246,7 @@ func (w *world) round() {
 	w.Helper()
 	w.advance(w.options.Every)
 	next, err := w.follow.Round(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	if want := w.Now().Add(w.options.Every); !next.Equal(want) {
 		w.Errorf("the next round is due at %s, want %s", next, want)
 	}
@@ -212,9 +256,7 @@ func (w *world) round() {
 func (w *world) rows() (out []string) {
 	w.Helper()
 	rows, err := w.store.Audit.Page(w.Context(), record.AuditQuery{Ascending: true, Limit: 1000})
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.must(err)
 	ids := map[string]bool{}
 	for _, r := range rows {
 		if r.RequestID == "" || ids[r.RequestID] {
@@ -231,11 +273,7 @@ func (w *world) rows() (out []string) {
 // told are the notices that wait, oldest first.
 func (w *world) told() (out []string) {
 	w.Helper()
-	notices, err := w.store.Outbox.ClaimNotices(w.Context(), w.Now().Add(time.Hour), 0, 1000)
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, n := range notices {
+	for _, n := range w.notices() {
 		out = append(out, string(n.Event)+" "+string(n.Payload))
 	}
 	return out
@@ -247,18 +285,19 @@ func (w *world) deliver(id string, numbers ...int) (taken bool, err error) {
 		Repo: "INFRA", Numbers: numbers})
 }
 
+// mustDeliver hands on a delivery that is taken.
+func (w *world) mustDeliver(id string, numbers ...int) {
+	w.Helper()
+	if taken, err := w.deliver(id, numbers...); !taken || err != nil {
+		w.Error(taken, err)
+	}
+}
+
 // served makes the looks that deliveries have asked for, and ends the Follower.
 func (w *world) served() {
 	w.follow.Begin(w.Context())
 	w.follow.Finish()
 	w.follow = pullsync.New(w.options)
-}
-
-func (w *world) same(what string, got, want any) {
-	w.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 func sorted(numbers []int) []int { return slices.Sorted(slices.Values(numbers)) }

@@ -211,6 +211,18 @@ func (w *World) OpenPR(head, title string, labels ...string) (number int) {
 	return number
 }
 
+// OpenMany opens n pull requests with a file each: of the branches n000 and on below a folder, with checks/n000.md and
+// on.
+func (w *World) OpenMany(n int, below string, labels ...string) (numbers []int) {
+	w.t.Helper()
+	for i := range n {
+		branch := fmt.Sprintf("%s/n%03d", below, i)
+		w.Push(branch, File{Path: fmt.Sprintf("checks/n%03d.md", i), Content: "n\n"})
+		numbers = append(numbers, w.OpenPR(branch, "One of many", labels...))
+	}
+	return numbers
+}
+
 // OpenFromFork opens a pull request into the default branch as Stranger would, from a branch of her fork that has one
 // commit with the files.
 func (w *World) OpenFromFork(branch, title string, labels []string, files ...File) (number int) {
