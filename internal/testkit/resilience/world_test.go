@@ -187,7 +187,7 @@ func agent() operation.Caller {
 	return operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}
 }
 
-// status is what a service of its own says of a pull request.
+// status asks a service of its own about a pull request.
 func (w *world) status(number int) prflow.StatusResult {
 	w.t.Helper()
 	status, err := w.service().Status(w.t.Context(), agent(), w.arguments(map[string]any{"pr_number": number}))
