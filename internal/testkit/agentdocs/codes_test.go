@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,27 +19,15 @@ import (
 // a code that is added there is seen here without a second list.
 func allCodes(t *testing.T) []fault.Code {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repoRoot(t), "internal", "base", "fault", "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var codes []fault.Code
-	for _, name := range files {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachSource(t, "internal/base/fault", parser.SkipObjectResolution, func(_ string, parsed *ast.File) {
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.ValueSpec); ok {
 				codes = append(codes, codeConstants(spec)...)
 			}
 			return true
 		})
-	}
+	})
 	if !slices.Contains(codes, fault.Internal) {
 		t.Fatal("the codes of package fault were not found in its source")
 	}

@@ -1,6 +1,9 @@
 package agentdocs
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -31,6 +34,25 @@ func repoRoot(t *testing.T) string {
 			t.Fatal("no go.mod in this folder or above it")
 		}
 		dir = up
+	}
+}
+
+// eachSource hands the Go files below a folder of the repository, but for tests, to do.
+func eachSource(t *testing.T, folder string, mode parser.Mode, do func(name string, file *ast.File)) {
+	t.Helper()
+	root := repoRoot(t)
+	err := fs.WalkDir(os.DirFS(root), folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, mode)
+		if err == nil {
+			do(name, file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

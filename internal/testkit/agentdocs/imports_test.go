@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"go/token"
-	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -27,27 +25,15 @@ type importGraph struct {
 }
 
 // readImports reads the imports of the product's files. Tests and testkit are left out.
-func readImports(t *testing.T, root string) importGraph {
+func readImports(t *testing.T) importGraph {
 	t.Helper()
 	g := importGraph{map[string][]string{}, map[string]map[string]bool{}}
-	top := filepath.Join(root, "internal")
-	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
-		rel, _ := filepath.Rel(top, name)
-		rel = filepath.ToSlash(rel)
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "testkit" || strings.HasSuffix(rel, "test")):
-			return fs.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		folder := path.Dir(rel)
+	eachSource(t, "internal", parser.ImportsOnly, func(name string, parsed *ast.File) {
+		folder := strings.TrimPrefix(path.Dir(name), "internal/")
 		district, inside, _ := strings.Cut(folder, "/")
+		if district == "testkit" || strings.HasSuffix(folder, "test") || strings.Contains(folder, "/testdata") {
+			return
+		}
 		if inside != "" && !slices.Contains(g.packages[district], inside) {
 			g.packages[district] = append(g.packages[district], inside)
 		}
@@ -60,11 +46,7 @@ func readImports(t *testing.T, root string) importGraph {
 				g.imports[district][to] = true
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, inside := range g.packages {
 		slices.Sort(inside)
 	}
@@ -206,7 +188,7 @@ func (g importGraph) draw() []byte {
 func TestThePageOfTheArchitectureShowsTheImports(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
-	g := readImports(t, root)
+	g := readImports(t)
 	if len(g.imports) < 10 || !g.imports["cli"]["app"] || g.reaches("base", "cli") {
 		t.Fatalf("the imports were not read: %v", g.imports)
 	}
@@ -219,7 +201,7 @@ var codeName = regexp.MustCompile("`([a-z]+)\\.([A-Za-z]+)(?:\\.([A-Za-z]+))?`")
 func TestPagesNameCodeThatExists(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
-	declared := declaredNames(t, root)
+	declared := declaredNames(t)
 	packages := map[string]bool{}
 	for name := range declared {
 		of, _, _ := strings.Cut(name, ".")
@@ -245,27 +227,16 @@ func TestPagesNameCodeThatExists(t *testing.T) {
 }
 
 // declaredNames are the functions, types and methods of internal/, as `package.Name` or `package.Type.method`.
-func declaredNames(t *testing.T, root string) map[string]bool {
+func declaredNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	err := filepath.WalkDir(filepath.Join(root, "internal"), func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+	eachSource(t, "internal", parser.SkipObjectResolution, func(_ string, parsed *ast.File) {
 		for _, declaration := range parsed.Decls {
 			for _, declaredName := range namesOf(declaration) {
 				names[parsed.Name.Name+"."+declaredName] = true
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return names
 }
 

@@ -310,14 +310,7 @@ func TestQuotedMessagesAreThoseOfTheProgram(t *testing.T) {
 func messagesOfTheSource(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(filepath.Join("..", ".."), func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+	eachSource(t, "internal", parser.SkipObjectResolution, func(_ string, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch e := n.(type) {
 			case *ast.BinaryExpr:
@@ -328,11 +321,7 @@ func messagesOfTheSource(t *testing.T) string {
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return regexp.MustCompile(`%(\[\d\])?[-+#.0-9]*[a-z]`).ReplaceAllString(all.String(), "...")
 }
 

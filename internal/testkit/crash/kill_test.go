@@ -266,11 +266,8 @@ func TestKillAtEveryStepWithTheStateFolderLost(t *testing.T) {
 
 func TestResumeRemovesABranchWhoseRecordsAreLost(t *testing.T) {
 	w := newWorld(t)
-	if err := os.WriteFile(w.at("policy.yaml"), []byte(policyText+"repositories: [\"local:"+repoKey+"\"]\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
+	w.setPolicy(t, policyText+"repositories: [\"local:"+repoKey+"\"]\n")
+	r := newInodes()
 	w.doom(t, doomed{Step: "commit recorded", Ago: 2 * time.Hour, Request: r})
 	if len(w.branches(t)) != 1 {
 		t.Fatalf("branches %v", w.branches(t))

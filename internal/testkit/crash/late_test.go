@@ -28,7 +28,7 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 		t.Run("of what was left "+ago.String()+" ago", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
+			r := newInodes()
 			w.doom(t, doomed{Step: "committed", Ago: ago, Request: r})
 			var other *child
 			slow, records, err := newFlow(w.config(), func(p gitprovider.Provider) gitprovider.Provider {
@@ -45,11 +45,8 @@ func TestASlowSettlementLeavesTheWorkOfOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := slow.Create(
-				t.Context(),
-				operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "slow"}},
-				raw,
-			)
+			caller := operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "slow"}}
+			result, err := slow.Create(t.Context(), caller, raw)
 			other.wait(t)
 			a, _, _ := other.said(t)
 			if err != nil || result.Number != 1 || a.Number != 1 || result.Reused == a.Reused {
@@ -86,7 +83,7 @@ func (p *pausing) BranchTip(ctx context.Context, repo gitprovider.RepoRef, branc
 // What the one that was killed left must not be taken for the other one's pull request.
 func TestATitleThatTwoUseAtOnce(t *testing.T) {
 	w := newWorld(t)
-	mine := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
+	mine := newInodes()
 	theirs := newCheck(mine.Title, "checks/other.md", "# Other\n")
 	w.doomSlowly(t, doomed{Step: "reserved", Request: mine}, func() {
 		if a := w.asked(t, theirs); a.Number != 1 {
@@ -106,7 +103,7 @@ func TestATitleThatTwoUseAtOnce(t *testing.T) {
 // A git command goes on when its process is killed. What it still does must be settled like the rest.
 func TestAGitCommandThatOutlivesItsProcess(t *testing.T) {
 	w := newWorld(t)
-	r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
+	r := newInodes()
 	slow := newSlowGit(t, w)
 	victim := slow.propose(t, r)
 	slow.await(t)
@@ -130,7 +127,7 @@ func TestAGitCommandThatOutlivesItsProcess(t *testing.T) {
 // nothing else is left behind.
 func TestLocksOfAKilledGitCommand(t *testing.T) {
 	w := newWorld(t)
-	r := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
+	r := newInodes()
 	slow := newSlowGit(t, w)
 	victim := slow.propose(t, r)
 	slow.await(t)

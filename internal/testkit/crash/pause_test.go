@@ -39,10 +39,7 @@ func TestNothingIsWrittenAfterAPause(t *testing.T) {
 	opened, late, refused := 0, 0, 0
 	for done := 0; done < rounds; done += roundsOfAWorld {
 		w := newWorld(t)
-		all := make([]*server, pausedProposers)
-		for i := range all {
-			all[i] = w.serve(t)
-		}
+		all := w.serveMany(t, pausedProposers)
 		for round := range min(roundsOfAWorld, rounds-done) {
 			r := w.proposeUntilPaused(t, all, round, random.IntN(pausedProposers))
 			opened, late, refused = opened+r.opened, late+r.late, refused+r.refused
@@ -152,11 +149,7 @@ func (p pausedWorld) assertKept(t *testing.T, w *world) {
 // at most, and nothing may be opened by a call that a process began later.
 func (w *world) openedAfterPause(t *testing.T, row int64) (n int) {
 	t.Helper()
-	for _, a := range w.attempts(t) {
-		if a.Seq > row && a.Outcome == record.OutcomeOpened {
-			n++
-		}
-	}
+	n = w.count(t, func(a record.RecordedAttempt) bool { return a.Seq > row && a.Outcome == record.OutcomeOpened })
 	if n > pausedProposers {
 		t.Errorf("%d pull requests were opened after the commit of a pause, by %d processes", n, pausedProposers)
 	}
@@ -167,7 +160,7 @@ func (w *world) openedAfterPause(t *testing.T, row int64) (n int) {
 // a process that has reserved its files and stands still.
 func TestAPauseOutlivesTheProcessThatMadeIt(t *testing.T) {
 	w := newWorld(t)
-	late := newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")
+	late := newInodes()
 	w.doomSlowly(t, doomed{Step: "reserved", Request: late}, func() {
 		c := w.start(t, "", "pause", "--why", "moving")
 		for len(w.pauses(t)) == 0 {
@@ -198,13 +191,8 @@ func TestAPauseOutlivesTheProcessThatMadeIt(t *testing.T) {
 	if b, p := w.branches(t), w.pulls(t, ""); len(b) > 0 || len(p) > 0 {
 		t.Errorf("written: %v, %v", b, p)
 	}
-	rows := 0
-	for _, a := range w.attempts(t) {
-		if a.Action == "pause" && a.Outcome == record.OutcomeDone {
-			rows++
-		}
-	}
-	if rows != 1 {
+	isPause := func(a record.RecordedAttempt) bool { return a.Action == "pause" && a.Outcome == record.OutcomeDone }
+	if rows := w.count(t, isPause); rows != 1 {
 		t.Errorf("the audit has %d rows of the pause", rows)
 	}
 	w.run(t, "resume")

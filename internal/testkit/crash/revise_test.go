@@ -4,7 +4,6 @@ package crash
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -95,10 +94,7 @@ func (w *reviewed) assertRevised(t *testing.T, r request) {
 // answers lists our answers to reviews.
 func (w *reviewed) answers(t *testing.T) (out []string) {
 	t.Helper()
-	_, reviews, err := w.store(t).LocalPulls.PR(t.Context(), repoKey, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, reviews := w.first(t)
 	for _, r := range reviews {
 		if strings.HasPrefix(r.Body, gitprovider.AnswerOpening) {
 			out = append(out, r.Body)
@@ -368,9 +364,7 @@ func TestManyProcessesThatReviseAtOncePassNoLimitAndLoseNoCommit(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			w := newReviewed(t)
-			if err := os.WriteFile(w.at("policy.yaml"), []byte(policyText+c.rules), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			w.setPolicy(t, policyText+c.rules)
 			w.assertChain(t, w.reviseUntil(t, code), c.revisions)
 			w.assertWhole(t)
 		})
@@ -382,10 +376,7 @@ func TestManyProcessesThatReviseAtOncePassNoLimitAndLoseNoCommit(t *testing.T) {
 func (w *reviewed) reviseUntil(t *testing.T, code string) (made []request) {
 	t.Helper()
 	const most = 10
-	all := make([]*server, rivals)
-	for i := range all {
-		all[i] = w.serve(t)
-	}
+	all := w.serveMany(t, rivals)
 	for round := range most {
 		requests, given := make([]request, rivals), make([]answer, rivals)
 		var wg sync.WaitGroup
@@ -468,10 +459,7 @@ func newAnswer() request {
 func (w *reviewed) assertAnswered(t *testing.T) {
 	t.Helper()
 	w.assertNothingReserved(t)
-	_, reviews, err := w.store(t).LocalPulls.PR(t.Context(), repoKey, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, reviews := w.first(t)
 	var all []string
 	for _, r := range reviews {
 		all = append(all, r.Body)
@@ -488,13 +476,8 @@ func (w *reviewed) assertAnswered(t *testing.T) {
 	if commits := w.commits(t); len(commits) != 1 || commits[0] != w.head {
 		t.Errorf("the branch has the commits %v", commits)
 	}
-	revised := 0
-	for _, a := range w.attempts(t) {
-		if a.Outcome == record.OutcomeRevised {
-			revised++
-		}
-	}
-	if revised != 1 {
+	isRevised := func(a record.RecordedAttempt) bool { return a.Outcome == record.OutcomeRevised }
+	if revised := w.count(t, isRevised); revised != 1 {
 		t.Errorf("the audit says %d times that it was answered", revised)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -99,10 +98,7 @@ func (g turn) last() answer { return g.answers[len(g.answers)-1] }
 // crowd makes the calls from all servers at once: each server takes the next call when it has its answer.
 func (w *world) crowd(t *testing.T, requestOf func(call int) request) []turn {
 	t.Helper()
-	var all []*server
-	for range servers {
-		all = append(all, w.serve(t))
-	}
+	all := w.serveMany(t, servers)
 	given := make([]turn, calls)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -221,6 +217,16 @@ func (w *world) serve(t *testing.T, more ...string) *server {
 	return s
 }
 
+// serveMany starts so many servers.
+func (w *world) serveMany(t *testing.T, many int) []*server {
+	t.Helper()
+	all := make([]*server, many)
+	for i := range all {
+		all[i] = w.serve(t)
+	}
+	return all
+}
+
 // end closes the server's stdin and waits: it is done when it has answered everything.
 func (s *server) end() {
 	if s.cmd.ProcessState == nil {
@@ -273,13 +279,8 @@ const (
 
 func TestSixteenServersNeverPassACap(t *testing.T) {
 	w := newWorld(t)
-	if err := os.WriteFile(w.at("policy.yaml"), fmt.Appendf(nil, capsOfRound, maxOpen, maxAnHour), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	all := make([]*server, servers)
-	for i := range all {
-		all[i] = w.serve(t)
-	}
+	w.setPolicy(t, fmt.Sprintf(capsOfRound, maxOpen, maxAnHour))
+	all := w.serveMany(t, servers)
 	for round := range capRounds {
 		want := max(0, min(maxOpen, maxAnHour-round*maxOpen))
 		given := make([]answer, servers)

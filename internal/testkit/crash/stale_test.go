@@ -89,7 +89,7 @@ func TestKillAtEveryStepOfAStaleClose(t *testing.T) {
 func newStale(t *testing.T) *world {
 	t.Helper()
 	return worldAfter(t, "stale", true, newWorld, func(t *testing.T, w *world) {
-		if a := w.asked(t, newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")); !a.opened() {
+		if a := w.asked(t, newInodes()); !a.opened() {
 			t.Fatalf("%+v", a)
 		}
 		w.lookAhead(t, 8*day, 1)
@@ -98,9 +98,9 @@ func newStale(t *testing.T) *world {
 
 func (w *world) assertExpiredOnce(t *testing.T) {
 	t.Helper()
-	pr, reviews, err := w.store(t).LocalPulls.PR(t.Context(), repoKey, 1)
-	if err != nil || pr.State != gitprovider.StateClosed {
-		t.Fatalf("it is %s, %v", pr.State, err)
+	pr, reviews := w.first(t)
+	if pr.State != gitprovider.StateClosed {
+		t.Fatalf("it is %s", pr.State)
 	}
 	comments := 0
 	for _, r := range reviews {
@@ -116,7 +116,7 @@ func (w *world) assertExpiredOnce(t *testing.T) {
 		rows[record.ActionPullClosed] != 0 {
 		t.Errorf("%d comments, rows %v", comments, rows)
 	}
-	if a := w.asked(t, newCheck("Watch inodes", "checks/inodes.md", "# Inodes\n")); !a.opened() {
+	if a := w.asked(t, newInodes()); !a.opened() {
 		t.Errorf("the same change again: %+v", a)
 	}
 	w.assertWhole(t)

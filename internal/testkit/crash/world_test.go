@@ -243,13 +243,18 @@ func newPlace(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(w.at("policy.yaml"), []byte(policyText), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.setPolicy(t, policyText)
 	w.git(t, "", "init", "--quiet", "--template=", "--bare", "--initial-branch=main")
 	w.git(t, importStream(map[string]string{"CLAUDE-OPS.md": "# Home cluster\n", "checks/disk.md": "# Disk\n"}),
 		"fast-import", "--quiet")
 	return w
+}
+
+func (w *world) setPolicy(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(w.at("policy.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (w *world) at(name string) string { return filepath.Join(w.dir, name) }
@@ -329,6 +334,27 @@ func (w *world) pulls(t *testing.T, state gitprovider.State) []gitprovider.PullR
 		t.Fatal(err)
 	}
 	return prs
+}
+
+// first returns the recorded #1, with its reviews.
+func (w *world) first(t *testing.T) (gitprovider.PullRequest, []gitprovider.Review) {
+	t.Helper()
+	pr, reviews, err := w.store(t).LocalPulls.PR(t.Context(), repoKey, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pr, reviews
+}
+
+// count counts rows of the audit.
+func (w *world) count(t *testing.T, counts func(record.RecordedAttempt) bool) (n int) {
+	t.Helper()
+	for _, a := range w.attempts(t) {
+		if counts(a) {
+			n++
+		}
+	}
+	return n
 }
 
 // attempts returns all rows of the audit, oldest first.

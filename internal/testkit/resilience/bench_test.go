@@ -9,8 +9,6 @@ import (
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
@@ -39,7 +37,7 @@ func BenchmarkCreate(b *testing.B) {
 					w.forge.Faults().Forget()
 					b.StartTimer()
 					if _, err := service.Create(b.Context(),
-						operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "bench"}}, raw); err != nil {
+						agent(), raw); err != nil {
 						b.Fatal(err)
 					}
 					b.StopTimer()

@@ -1,7 +1,6 @@
 package resilience
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,9 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/gitea"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -21,25 +18,10 @@ import (
 // propose makes a request for the files to a service of its own, and says how many requests to the forge it took.
 func (w *world) propose(files ...any) (prflow.CreateResult, int, error) {
 	w.t.Helper()
-	raw, err := json.Marshal(map[string]any{
-		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Check more", "body": "Why not.", "files": files,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	raw := w.arguments(map[string]any{"title": "Check more", "body": "Why not.", "files": files})
 	before := len(w.forge.Faults().Requests())
-	result, err := w.service().Create(
-		w.t.Context(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		raw,
-	)
+	result, err := w.service().Create(w.t.Context(), agent(), raw)
 	return result, len(w.forge.Faults().Requests()) - before, err
-}
-
-func editOf(path, base, before, after string) map[string]any {
-	return map[string]any{
-		"path": path, "action": "update", "base_sha": base, "edits": []any{map[string]any{"old": before, "new": after}},
-	}
 }
 
 // Edits cost nothing more at GitHub, and at Gitea at most one request for each file.
@@ -48,7 +30,7 @@ func TestEditsAreMadeAtTheCostOfOneRequestAFileAtMost(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			t.Run(fmt.Sprintf("%s, %d files", k.title(), n), func(t *testing.T) {
 				plain := newWorld(t, k)
-				_, usual, err := plain.propose(map[string]any{"path": "checks/new.md", "action": "create", "content": "# New\n"})
+				_, usual, err := plain.propose(fileOf("create", "checks/new.md", "# New\n"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -120,23 +102,8 @@ func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 			w := newWorld(t, k)
 			w.forge.Host().World(t, w.repo, nil).Push("main",
 				memhost.File{Path: "CLAUDE-OPS.md", Content: "## Git Provider\n\n- provider: " + k.name + "\n"})
-			raw, err := json.Marshal(map[string]any{
-				"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Move", "body": "We moved.", "files": []any{
-					map[string]any{"path": "CLAUDE-OPS.md", "action": "update", "edits": []any{
-						map[string]any{"old": k.name, "new": "evil"},
-					}},
-					map[string]any{"path": "checks/disk.md", "action": "update", "content": "# Disk\n\ndf -h\n"},
-				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := len(w.forge.Faults().Requests())
-			result, err := w.service().Create(
-				t.Context(),
-				operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-				raw,
-			)
+			result, made, err := w.propose(editOf("CLAUDE-OPS.md", "", k.name, "evil"),
+				fileOf("update", "checks/disk.md", "# Disk\n\ndf -h\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +117,7 @@ func TestAChangedManifestIsToldAtTheCostOfOneRequest(t *testing.T) {
 				t.Errorf("the body says %q", body)
 			}
 			more := map[string]int{"github": 0, "gitea": 1}[k.name]
-			if made := len(w.forge.Faults().Requests()) - before; made > usual+more {
+			if made > usual+more {
 				t.Errorf("it took %d requests, and another change takes %d", made, usual)
 			}
 		})
@@ -166,16 +133,12 @@ func withMemory(w *world) {
 }
 
 func (w *world) list(after int) (prflow.ListResult, error) {
-	raw, _ := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "after": after,
-		"limit": 100})
-	if after == 0 {
-		raw, _ = json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "limit": 100})
+	w.t.Helper()
+	query := map[string]any{"limit": 100}
+	if after > 0 {
+		query["after"] = after
 	}
-	return w.service().List(
-		w.t.Context(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		raw,
-	)
+	return w.service().List(w.t.Context(), agent(), w.arguments(query))
 }
 
 // openMany opens pull requests that look like those of this program, as another state folder with the same key has made
@@ -183,14 +146,13 @@ func (w *world) list(after int) (prflow.ListResult, error) {
 func (w *world) openMany(many int) {
 	w.t.Helper()
 	for i := range many {
-		raw, _ := json.Marshal(map[string]any{
-			"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": fmt.Sprintf("Watch number %d", i), "body": "Because.",
-			"files": []any{map[string]any{"path": fmt.Sprintf("checks/n%03d.md", i), "action": "create",
-				"content": fmt.Sprintf("# Watch number %d\n", i)}},
+		title := fmt.Sprintf("Watch number %d", i)
+		raw := w.arguments(map[string]any{
+			"title": title, "body": "Because.",
+			"files": []any{fileOf("create", fmt.Sprintf("checks/n%03d.md", i), "# "+title+"\n")},
 		})
 		w.policy.Limits.Caps.OpenPRs, w.policy.Limits.Caps.CreationsPerHour = many, many
-		if _, err := w.service().Create(w.t.Context(),
-			operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw); err != nil {
+		if _, err := w.service().Create(w.t.Context(), agent(), raw); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -286,14 +248,8 @@ func TestAnArchivedRepositoryIsNotRevisable(t *testing.T) {
 		t.Run(k.title(), func(t *testing.T) {
 			r := newRevised(t, k)
 			r.forge.Host().Locked(func() { r.forge.Host().Repo(r.repo).Archived = true })
-			raw, _ := json.Marshal(map[string]any{"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "pr_number": 1})
-			status, err := r.service().Status(
-				t.Context(),
-				operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-				raw,
-			)
-			if err != nil || !strings.HasPrefix(status.Revise, "no: #1 is in a repository that is archived") {
-				t.Errorf("status says %q, %v", status.Revise, err)
+			if got := r.status(1).Revise; !strings.HasPrefix(got, "no: #1 is in a repository that is archived") {
+				t.Errorf("status says %q", got)
 			}
 			if _, err := r.revise(t.Context()); fault.CodeOf(err) == "" || fault.CodeOf(err).Ambiguous() {
 				t.Errorf("%v", err)

@@ -2,7 +2,6 @@ package resilience
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,9 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/settings/policy"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
@@ -28,6 +25,15 @@ type trouble struct {
 	fault httpfault.Fault
 	stays bool // every later request goes wrong, too
 	codes []fault.Code
+}
+
+// plan has the n-th request go wrong.
+func (w *world) plan(tr trouble, n int) {
+	if tr.stays {
+		w.forge.Faults().PlanFrom(n, tr.fault)
+	} else {
+		w.forge.Faults().PlanNth(n, tr.fault)
+	}
 }
 
 func troubles(elsewhere string) []trouble {
@@ -155,11 +161,7 @@ func TestWhateverGoesWrongAtWhicheverRequestARetryEndsInTheOnePullRequest(t *tes
 					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
 						t.Parallel()
 						w := newWorld(t, k)
-						if tr.stays {
-							w.forge.Faults().PlanFrom(n, tr.fault)
-						} else {
-							w.forge.Faults().PlanNth(n, tr.fault)
-						}
+						w.plan(tr, n)
 						w.recover(t.Context(), tr.codes)
 					})
 				}
@@ -264,15 +266,7 @@ func (w *world) assertDressed(number int) {
 			w.t.Errorf("#%d has the body %q", number, pr.Body)
 		}
 	})
-	raw, err := json.Marshal(map[string]string{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	list, err := w.service().List(
-		context.Background(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		raw,
-	)
+	list, err := w.list(0)
 	if err != nil || len(list.PRs) != 1 || list.PRs[0].Number != number || len(list.Warnings) > 0 {
 		w.t.Errorf("list_prs: %+v, %v", list, err)
 	}
@@ -331,11 +325,7 @@ func TestWhateverGoesWrongWhileAPullRequestIsCompletedTheNextCallCompletesIt(t *
 						}
 						w.undress(first.Number)
 						w.forge.Faults().Forget()
-						if tr.stays {
-							w.forge.Faults().PlanFrom(n, tr.fault)
-						} else {
-							w.forge.Faults().PlanNth(n, tr.fault)
-						}
+						w.plan(tr, n)
 						w.completes(first.Number, tr.codes)
 					})
 				}

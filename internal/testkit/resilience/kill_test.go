@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/cli"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
@@ -271,12 +270,8 @@ func (r *revised) assertRevisionRecords() {
 	if len(made) != 2 || made[1].Revises != 1 || made[1].Commit != tip {
 		r.t.Errorf("the records have %+v, and the branch is at %s", made, tip)
 	}
-	rows, err := r.store.Audit.Page(r.t.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	said := 0
-	for _, row := range rows {
+	for _, row := range r.audit() {
 		if row.Outcome == record.OutcomeRevised {
 			said++
 		}
@@ -341,10 +336,7 @@ func killAtEachRequestOfARevision(t *testing.T, k kind) {
 					t.Errorf("the identical call: %+v, %v", again, err)
 				}
 				r.assertOnce("after the identical call", false)
-				r.pass(time.Hour) // nothing arrives late any more
-				if _, err := r.service().Resume(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				r.settleLeft(t.Context())
 				r.assertOnce("at the end", true)
 				r.assertRevisionRecords()
 				r.assertRecords()

@@ -4,7 +4,6 @@ package resilience
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,8 +16,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
@@ -28,8 +25,7 @@ import (
 // refusal returns the fault that a request ends with.
 func (w *world) refusal(raw []byte, want fault.Code) *fault.Error {
 	w.t.Helper()
-	result, err := w.service().Create(w.t.Context(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	result, err := w.service().Create(w.t.Context(), agent(), raw)
 	if fault.CodeOf(err) != want {
 		w.t.Fatalf("%+v, %v, want %s", result, err, want)
 	}
@@ -38,15 +34,6 @@ func (w *world) refusal(raw []byte, want fault.Code) *fault.Error {
 
 // blob returns the id of a text.
 func blob(text string) string { return gitprovider.BlobID([]byte(text), strings.Repeat("0", 40)) }
-
-func encoded(t *testing.T, request map[string]any) []byte {
-	t.Helper()
-	raw, err := json.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
 
 // push writes a file to main, as a person does in the web interface.
 func (g *liveGitea) push(repo gitprovider.RepoRef, path, content string) {
@@ -134,10 +121,9 @@ func TestLiveBranchIsUpdatedInAFileOfOurs(t *testing.T) {
 			g.push(w.repo, "checks/disk.md", was)
 			propose := func(base, old, text string, more map[string]any) {
 				t.Helper()
-				more["repo_owner"], more["repo_name"], more["title"], more["body"] = w.repo.Owner, w.repo.Name, "Say it", "So."
+				more["title"], more["body"] = "Say it", "So."
 				more["files"] = []any{editOf("checks/disk.md", blob(base), old, text)}
-				result, err := w.service().Create(t.Context(),
-					operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, encoded(t, more))
+				result, err := w.service().Create(t.Context(), agent(), w.arguments(more))
 				if err != nil {
 					t.Fatalf("%+v, %v", result, err)
 				}

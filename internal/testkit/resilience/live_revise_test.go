@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,9 +16,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/httpfault"
 )
 
@@ -49,36 +46,13 @@ func setsText(r *http.Request) bool {
 	return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/pulls/")
 }
 
-func (w *world) status(number int) prflow.StatusResult {
-	w.t.Helper()
-	raw, err := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "pr_number": number})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	status, err := w.service().Status(
-		w.t.Context(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		raw,
-	)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return status
-}
-
 // again asks for one more revision, of what the first one has made.
 func (r *revised) again(ctx context.Context) (prflow.CreateResult, error) {
 	r.t.Helper()
-	raw, err := json.Marshal(map[string]any{
-		"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "title": "Check inodes daily", "body": "As bob asked.",
-		"revises": 1,
-		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "update",
-			"content": "# Inodes\n\ndf -i, daily\n"}},
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return r.service().Create(ctx, operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}, raw)
+	return r.createOf(ctx, r.service(), r.arguments(map[string]any{
+		"title": "Check inodes daily", "body": "As bob asked.", "revises": 1,
+		"files": []any{fileOf("update", "checks/inodes.md", "# Inodes\n\ndf -i, daily\n")},
+	}))
 }
 
 func TestLiveRevisionsAreKilledAtWhicheverRequest(t *testing.T) {
@@ -102,10 +76,7 @@ func TestLiveCommitOfAKilledRevisionArrivesLate(t *testing.T) {
 				}
 				r.assertOnce("after the identical call", true)
 			}
-			r.pass(time.Hour)
-			if _, err := r.service().Resume(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			r.settleLeft(t.Context())
 			r.assertOnce("at the end", true)
 			r.assertRecords()
 		})
@@ -228,8 +199,7 @@ func TestLiveCommentsOnLinesReachStatusAndRefusal(t *testing.T) {
 		want) {
 		t.Errorf("status tells %q", told)
 	}
-	_, err := r.service().Create(t.Context(), operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		r.titled("Other", "# Other\n"))
+	_, err := r.service().Create(t.Context(), agent(), r.titled("Other", "# Other\n"))
 	existing := fault.From(err).Existing
 	if fault.CodeOf(err) != fault.DuplicatePR || existing == nil || existing.LastReview == nil {
 		t.Fatalf("%v, %+v", err, existing)

@@ -2,7 +2,6 @@ package resilience
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,9 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/gitprovider"
 	"github.com/claudeops/claudeops/internal/gitprovider/providertest"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
-	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/system/transport"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakegitea"
 )
@@ -80,29 +77,14 @@ func (r *revised) seen() (out seen) {
 }
 
 func (r *revised) request() []byte {
-	raw, err := json.Marshal(map[string]any{
-		"repo_owner": r.repo.Owner, "repo_name": r.repo.Name, "title": "Check inodes, and how", "body": "As ann asked.",
-		"revises": 1,
-		"files":   []any{editOf("checks/inodes.md", "", "# Inodes\n", "# Inodes\n\ndf -i\n")},
+	return r.arguments(map[string]any{
+		"title": "Check inodes, and how", "body": "As ann asked.", "revises": 1,
+		"files": []any{editOf("checks/inodes.md", "", "# Inodes\n", "# Inodes\n\ndf -i\n")},
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return raw
 }
 
 func (r *revised) revise(ctx context.Context) (prflow.CreateResult, error) {
-	result, err := r.service().Create(
-		ctx,
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		r.request(),
-	)
-	text, _ := json.Marshal(result)
-	r.said = append(r.said, string(text))
-	if err != nil {
-		r.said = append(r.said, err.Error())
-	}
-	return result, err
+	return r.createOf(ctx, r.service(), r.request())
 }
 
 // assertOnce demands one commit after the former head, one pull request, one answer at most, and, if all is settled,
@@ -122,7 +104,16 @@ func (r *revised) assertOnce(when string, settled bool) {
 	}
 }
 
-// finish makes the identical call, and lets what was left be settled once nothing can arrive late any more.
+// settleLeft settles what was left, once nothing can arrive late any more.
+func (w *world) settleLeft(ctx context.Context) {
+	w.t.Helper()
+	w.pass(time.Hour)
+	if _, err := w.service().Resume(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// finish makes the identical call, and has what was left settled.
 func (r *revised) finish(ctx context.Context) {
 	r.t.Helper()
 	again, err := r.revise(ctx)
@@ -130,10 +121,7 @@ func (r *revised) finish(ctx context.Context) {
 		r.t.Fatalf("the identical call: %+v, %v (%v)", again, err, fault.From(err))
 	}
 	r.assertOnce("after the identical call", false)
-	r.pass(time.Hour)
-	if _, err := r.service().Resume(ctx); err != nil {
-		r.t.Fatal(err)
-	}
+	r.settleLeft(ctx)
 	r.assertRecords()
 	r.assertNoToken()
 }
@@ -178,11 +166,7 @@ func TestWhateverGoesWrongTheIdenticalCallEndsInOneCommitAndOneAnswer(t *testing
 					t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
 						t.Parallel()
 						r := newRevised(t, k)
-						if tr.stays {
-							r.forge.Faults().PlanFrom(n, tr.fault)
-						} else {
-							r.forge.Faults().PlanNth(n, tr.fault)
-						}
+						r.plan(tr, n)
 						first, err := r.revise(t.Context())
 						if code := fault.CodeOf(err); err != nil && !slices.Contains(append(tr.codes, fault.DuplicatePR), code) {
 							t.Errorf("the code is %s (%v; %v), want one of %v", code, err, fault.From(err).Cause, tr.codes)
@@ -248,22 +232,13 @@ func TestARenamedRepositoryKeepsItsRevisions(t *testing.T) {
 					t.Fatal("the forge cannot rename")
 				}
 				was := r.repo
-				r.repo = renamer.Rename(was, was.Owner, "renamed")
-				asked := r.repo
-				if former {
-					asked = was
+				now := renamer.Rename(was, was.Owner, "renamed")
+				if !former {
+					r.repo = now
 				}
-				raw, _ := json.Marshal(map[string]any{"repo_owner": asked.Owner, "repo_name": asked.Name, "pr_number": 1})
-				status, err := r.service().Status(
-					t.Context(),
-					operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-					raw,
-				)
-				if err != nil || status.Revise != "yes: revises 1" {
-					t.Errorf("status says %q, %v", status.Revise, err)
+				if got := r.status(1).Revise; got != "yes: revises 1" {
+					t.Errorf("status says %q", got)
 				}
-				now := r.repo
-				r.repo = asked
 				result, err := r.revise(t.Context())
 				r.repo = now
 				if err != nil || !result.Revised {
@@ -299,33 +274,20 @@ func newQuestioned(t *testing.T, w *world, first prflow.CreateResult, commit boo
 			on("Why?"), on("How often?"))
 	}
 	w.pass(time.Minute)
-	raw, err := json.Marshal(map[string]any{"repo_owner": w.repo.Owner, "repo_name": w.repo.Name,
-		"pr_number": first.Number})
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, err := w.service().Status(
-		t.Context(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		raw,
-	)
-	if err != nil || len(status.Reviews) != 1 || len(status.Reviews[0].Comments) != 2 {
-		t.Fatalf("%+v, %v", status, err)
+	status := w.status(first.Number)
+	if len(status.Reviews) != 1 || len(status.Reviews[0].Comments) != 2 {
+		t.Fatalf("%+v", status)
 	}
 	said, answers := texts(), []any{}
 	for i, c := range status.Reviews[0].Comments {
 		answers = append(answers, map[string]any{"comment": c.ID, "text": said[i+1]})
 	}
-	ask := map[string]any{
-		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "revises": first.Number, "reply": said[0], "replies": answers,
-	}
+	ask := map[string]any{"revises": first.Number, "reply": said[0], "replies": answers}
 	if commit {
 		ask["title"], ask["body"] = "Check inodes, and how", "As ann asked."
 		ask["files"] = []any{editOf("checks/inodes.md", "", "# Inodes\n", "# Inodes\n\ndf -i\n")}
 	}
-	if w.asked, err = json.Marshal(ask); err != nil {
-		t.Fatal(err)
-	}
+	w.asked = w.arguments(ask)
 	w.forge.Faults().Forget()
 	return &questioned{w, first.Commit}
 }
@@ -341,14 +303,7 @@ func newQuestion(t *testing.T, k kind, commit bool) *questioned {
 }
 
 func (q *questioned) answer(ctx context.Context) (prflow.CreateResult, error) {
-	result, err := q.service().Create(
-		ctx,
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		q.asked,
-	)
-	text, _ := json.Marshal(result)
-	q.said = append(q.said, string(text))
-	return result, err
+	return q.createOf(ctx, q.service(), q.asked)
 }
 
 // posted are all texts that were posted about #1, in whatever form.
@@ -382,17 +337,14 @@ func (q *questioned) assertPosted(when string, settled bool) {
 	}
 }
 
-// finish makes the identical call, and lets what was left be settled once nothing can arrive late any more.
+// finish makes the identical call, and has what was left settled.
 func (q *questioned) finish(ctx context.Context) {
 	q.t.Helper()
 	if again, err := q.answer(ctx); err != nil || again.Number != 1 {
 		q.t.Fatalf("the identical call: %+v, %v (%v)", again, err, fault.From(err))
 	}
 	q.assertPosted("after the identical call", false)
-	q.pass(time.Hour)
-	if _, err := q.service().Resume(ctx); err != nil {
-		q.t.Fatal(err)
-	}
+	q.settleLeft(ctx)
 	q.assertPosted("at the end", true)
 	q.assertRecords()
 	q.assertNoToken()
@@ -455,11 +407,7 @@ func answerInTrouble(t *testing.T, k kind, commit bool) {
 			t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
 				t.Parallel()
 				q := newQuestion(t, k, commit)
-				if tr.stays {
-					q.forge.Faults().PlanFrom(n, tr.fault)
-				} else {
-					q.forge.Faults().PlanNth(n, tr.fault)
-				}
+				q.plan(tr, n)
 				_, err := q.answer(t.Context())
 				if code := fault.CodeOf(err); err != nil &&
 					!slices.Contains(append(tr.codes, fault.DuplicatePR, goneComment), code) {

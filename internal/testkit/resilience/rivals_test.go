@@ -3,7 +3,6 @@ package resilience
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/base/fault"
-	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/records/store/storetest"
@@ -47,11 +45,7 @@ func (w *world) newMachine() *machine {
 
 // propose keeps the answer.
 func (m *machine) propose(raw []byte) {
-	m.result, m.err = m.Create(
-		context.Background(),
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		raw,
-	)
+	m.result, m.err = m.Create(context.Background(), agent(), raw)
 }
 
 // left returns the number of its proposals that are to be settled.
@@ -88,14 +82,8 @@ func (m *machine) proposeAgain(t testing.TB, raw []byte) (again bool) {
 // titled is the change under a title of its own, with the content.
 func (w *world) titled(title, content string) []byte {
 	w.t.Helper()
-	raw, err := json.Marshal(map[string]any{
-		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": title, "body": "Disks fill up with small files.",
-		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "create", "content": content}},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return raw
+	return w.arguments(map[string]any{"title": title, "body": "Disks fill up with small files.",
+		"files": []any{fileOf("create", "checks/inodes.md", content)}})
 }
 
 // TestEightMachinesWithRecordsOfTheirOwnMakeOnePullRequest lets them propose at the same moment.
@@ -206,15 +194,8 @@ func (w *world) settleLater(all []*machine) {
 // update is another change of the file.
 func (w *world) update(i int) []byte {
 	w.t.Helper()
-	raw, err := json.Marshal(map[string]any{
-		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": fmt.Sprint("Check more ", i), "body": "Why not.",
-		"files": []any{map[string]any{"path": "checks/inodes.md", "action": "update",
-			"content": fmt.Sprint("# More ", i, "\n")}},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return raw
+	return w.arguments(map[string]any{"title": fmt.Sprint("Check more ", i), "body": "Why not.",
+		"files": []any{fileOf("update", "checks/inodes.md", fmt.Sprint("# More ", i, "\n"))}})
 }
 
 // TestTheLookForOthersCostsOneRequest opens a pull request of somebody else at the last moment, so that ours does not

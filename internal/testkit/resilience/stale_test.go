@@ -78,11 +78,7 @@ func (w *world) closings() (state gitprovider.State, comments int) {
 // rows counts the rows of the audit with an action.
 func (w *world) rows(action string) (n int) {
 	w.t.Helper()
-	rows, err := w.store.Audit.Page(w.t.Context(), record.AuditQuery{Limit: record.MaxAuditLimit})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, r := range rows {
+	for _, r := range w.audit() {
 		if r.Action == action {
 			n++
 		}
@@ -124,11 +120,7 @@ func closeInTrouble(t *testing.T, k kind) {
 			t.Run(fmt.Sprintf("%s at request %d", tr.name, n), func(t *testing.T) {
 				t.Parallel()
 				w := newStale(t, k)
-				if tr.stays {
-					w.forge.Faults().PlanFrom(n, tr.fault)
-				} else {
-					w.forge.Faults().PlanNth(n, tr.fault)
-				}
+				w.plan(tr, n)
 				_ = w.lookAt(1)
 				w.forge.Faults().Forget()
 				for range 3 {

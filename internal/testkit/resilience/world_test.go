@@ -152,20 +152,49 @@ func noSleep(ctx context.Context, _ time.Duration) {}
 // request asks for the change: one file new, one changed, one removed.
 func (w *world) request() []byte {
 	w.t.Helper()
-	raw, err := json.Marshal(map[string]any{
-		"repo_owner": w.repo.Owner, "repo_name": w.repo.Name, "title": "Check inodes, too",
-		"body": "Disks fill up with small files.",
+	return w.arguments(map[string]any{
+		"title": "Check inodes, too", "body": "Disks fill up with small files.",
 		"files": []any{
-			map[string]any{"path": "checks/inodes.md", "action": "create", "content": "# Inodes\n"},
-			map[string]any{"path": "checks/disk.md", "action": "update",
-				"edits": []any{map[string]any{"old": "# Disk\n", "new": "# Disk\n\ndf -h\n"}}},
+			fileOf("create", "checks/inodes.md", "# Inodes\n"), editOf("checks/disk.md", "", "# Disk\n", "# Disk\n\ndf -h\n"),
 			map[string]any{"path": "checks/old.md", "action": "delete"},
 		},
 	})
+}
+
+// arguments are those of a call about the repository.
+func (w *world) arguments(more map[string]any) []byte {
+	w.t.Helper()
+	more["repo_owner"], more["repo_name"] = w.repo.Owner, w.repo.Name
+	raw, err := json.Marshal(more)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return raw
+}
+
+func fileOf(action, path, content string) map[string]any {
+	return map[string]any{"path": path, "action": action, "content": content}
+}
+
+func editOf(path, base, before, after string) map[string]any {
+	return map[string]any{
+		"path": path, "action": "update", "base_sha": base, "edits": []any{map[string]any{"old": before, "new": after}},
+	}
+}
+
+// agent is who calls.
+func agent() operation.Caller {
+	return operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}}
+}
+
+// status asks a service of its own about a pull request.
+func (w *world) status(number int) prflow.StatusResult {
+	w.t.Helper()
+	status, err := w.service().Status(w.t.Context(), agent(), w.arguments(map[string]any{"pr_number": number}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return status
 }
 
 // create makes the request to a service of its own.
@@ -183,11 +212,7 @@ func (w *world) createBy(ctx context.Context, service *prflow.Service) (prflow.C
 // createOf asks the service for what the arguments say.
 func (w *world) createOf(ctx context.Context, service *prflow.Service, arguments []byte) (prflow.CreateResult, error) {
 	w.t.Helper()
-	result, err := service.Create(
-		ctx,
-		operation.Caller{Actor: record.Actor{Door: record.DoorMCP, Client: "test"}},
-		arguments,
-	)
+	result, err := service.Create(ctx, agent(), arguments)
 	text, _ := json.Marshal(result) // plain data
 	w.said = append(w.said, string(text))
 	if err != nil {
@@ -271,14 +296,20 @@ func (w *world) assertRecords() {
 	}
 }
 
-// assertNoToken looks for the token in everything that left the process.
-func (w *world) assertNoToken() {
+// audit returns the rows of the audit.
+func (w *world) audit() []record.RecordedAttempt {
 	w.t.Helper()
 	rows, err := w.store.Audit.Page(context.Background(), record.AuditQuery{Limit: record.MaxAuditLimit})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	audit, err := json.Marshal(rows)
+	return rows
+}
+
+// assertNoToken looks for the token in everything that left the process.
+func (w *world) assertNoToken() {
+	w.t.Helper()
+	audit, err := json.Marshal(w.audit())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
 
 // newReplay sets up what was there when the recording began: two repositories, one with two labels, and a reader.
 func newReplay(t *testing.T) *replay {
-	r := &replay{t: t, s: New(t), like: newPatterns(), pending: map[string]heard{}, ids: &bijection{
+	r := &replay{t: t, s: New(t), like: newPatterns(), pending: map[string]forgetest.Answer{}, ids: &bijection{
 		ours: map[string]string{}, theirs: map[string]string{}, standIns: map[string]bool{
 			// Files of which the recordings tell the size and no more.
 			"508952c784496da0736387574daef4e9ad0b8e8f": true, // checks/dns.md
@@ -82,7 +83,7 @@ func (r *replay) before(at string) {
 
 // overtake sends a later exchange's request now, and keeps the answer for its turn.
 func (r *replay) overtake(file string, i int) {
-	e := load(r.t, file)[i]
+	e := forgetest.Recorded(r.t, file)[i]
 	r.pending[fmt.Sprintf("%s %d", file, i)] = r.send(e.Request.Method, e.Request.Path, e.Request.Body, r.s.Token())
 }
 
@@ -100,7 +101,7 @@ func pushLinks(repo *memhost.Repo) {
 
 // peoplesStep finds what people did through a route that the fake does not have, nil for everything else. The answer is
 // that of a read of what was made, with the recorded status: it shows the same thing.
-func (r *replay) peoplesStep(e exchange) func(exchange) heard {
+func (r *replay) peoplesStep(e forgetest.Exchange) func(forgetest.Exchange) forgetest.Answer {
 	method, path := e.Request.Method, e.Request.Path
 	switch {
 	case method == http.MethodPost && path == "/api/v1/user/repos":
@@ -132,7 +133,7 @@ func repoOf(path string) gitprovider.RepoRef {
 }
 
 // seen reads a path and gives the answer the status that the recorded write had.
-func (r *replay) seen(e exchange, path string) heard {
+func (r *replay) seen(e forgetest.Exchange, path string) forgetest.Answer {
 	got := r.send(http.MethodGet, path, nil, senderOf(r.s, e.Name))
 	if got.Status == http.StatusOK {
 		got.Status = e.Response.Status
@@ -142,14 +143,14 @@ func (r *replay) seen(e exchange, path string) heard {
 }
 
 // last picks the last entry of an answer that is a list.
-func last(got heard) heard {
+func last(got forgetest.Answer) forgetest.Answer {
 	if list, is := got.Body.([]any); is && len(list) > 0 {
 		got.Body = list[len(list)-1]
 	}
 	return got
 }
 
-func body[T any](r *replay, e exchange) (in T) {
+func body[T any](r *replay, e forgetest.Exchange) (in T) {
 	r.t.Helper()
 	if err := json.Unmarshal(e.Request.Body, &in); err != nil {
 		r.t.Fatalf("%s: %v", e.Name, err)
@@ -157,7 +158,7 @@ func body[T any](r *replay, e exchange) (in T) {
 	return in
 }
 
-func (r *replay) createRepo(e exchange) heard {
+func (r *replay) createRepo(e forgetest.Exchange) forgetest.Answer {
 	in := body[struct {
 		Name     string `json:"name"`
 		AutoInit bool   `json:"auto_init"`
@@ -177,18 +178,18 @@ func (r *replay) createRepo(e exchange) heard {
 	return r.seen(e, "/api/v1/repos/joe/"+in.Name)
 }
 
-func (r *replay) archive(e exchange) heard {
+func (r *replay) archive(e forgetest.Exchange) forgetest.Answer {
 	r.s.Configure(repoOf(e.Request.Path), func(set *Settings) { set.Archived = true })
 	return r.seen(e, e.Request.Path)
 }
 
-func (r *replay) invite(e exchange) heard {
+func (r *replay) invite(e forgetest.Exchange) forgetest.Answer {
 	login := e.Request.Path[strings.LastIndexByte(e.Request.Path, '/')+1:]
 	r.s.Configure(repoOf(e.Request.Path), func(set *Settings) { set.Collaborators = map[string]string{login: "write"} })
-	return heard{Status: http.StatusNoContent}
+	return forgetest.Answer{Status: http.StatusNoContent}
 }
 
-func (r *replay) protect(e exchange) heard {
+func (r *replay) protect(e forgetest.Exchange) forgetest.Answer {
 	in := body[struct {
 		Rule      string `json:"rule_name"`
 		Approvals int    `json:"required_approvals"`
@@ -203,7 +204,7 @@ func (r *replay) protect(e exchange) heard {
 	return r.seen(e, e.Request.Path+"/"+url.PathEscape(in.Rule))
 }
 
-func (r *replay) createBranch(e exchange) heard {
+func (r *replay) createBranch(e forgetest.Exchange) forgetest.Answer {
 	in := body[struct {
 		Name string `json:"new_branch_name"`
 		From string `json:"old_ref_name"`
@@ -212,7 +213,7 @@ func (r *replay) createBranch(e exchange) heard {
 	return r.seen(e, e.Request.Path+"/"+url.PathEscape(in.Name))
 }
 
-func (r *replay) postStatus(e exchange) heard {
+func (r *replay) postStatus(e forgetest.Exchange) forgetest.Answer {
 	in := body[struct {
 		State       string `json:"state"`
 		Context     string `json:"context"`
@@ -230,13 +231,13 @@ func (r *replay) postStatus(e exchange) heard {
 	return last(r.seen(e, path+"/commits/"+recorded+"/statuses"))
 }
 
-func (r *replay) merge(e exchange) heard {
+func (r *replay) merge(e forgetest.Exchange) forgetest.Answer {
 	var number int
 	if _, err := fmt.Sscanf(e.Request.Path, "/api/v1/repos/joe/home-cluster/pulls/%d/merge", &number); err != nil {
 		r.t.Fatal(err)
 	}
 	r.s.host.World(r.t, repoOf(e.Request.Path), nil).Merge(number)
-	return heard{Status: http.StatusOK}
+	return forgetest.Answer{Status: http.StatusOK}
 }
 
 // numberOf is the number of the pull request in a path of the API.
@@ -246,7 +247,7 @@ func numberOf(path string) int {
 	return number
 }
 
-func (r *replay) review(e exchange) heard {
+func (r *replay) review(e forgetest.Exchange) forgetest.Answer {
 	in := body[struct {
 		Event string `json:"event"`
 		Body  string `json:"body"`
@@ -259,7 +260,7 @@ func (r *replay) review(e exchange) heard {
 	return last(r.seen(e, e.Request.Path))
 }
 
-func (r *replay) dismiss(e exchange) heard {
+func (r *replay) dismiss(e forgetest.Exchange) forgetest.Answer {
 	r.inRepo(repoOf(e.Request.Path), func(repo *memhost.Repo) {
 		known := r.s.repos[repo.Ref.String()].prs[numberOf(e.Request.Path)]
 		known.reviews[len(known.reviews)-1].dismissed = true

@@ -3,36 +3,14 @@ package fakegitea
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
-	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
-
-// exchange is one recorded request and its answer.
-type exchange struct {
-	Name    string `json:"name"`
-	Request struct {
-		Method string          `json:"method"`
-		Path   string          `json:"path"`
-		Body   json.RawMessage `json:"body"`
-	} `json:"request"`
-	Response heard `json:"response"`
-}
-
-// heard holds the compared parts of an answer.
-type heard struct {
-	Status  int               `json:"status"`
-	Headers map[string]string `json:"headers"`
-	Body    any               `json:"body"`
-}
 
 // recordings lists the files in the order in which they were recorded, which is that of their numbers and ids.
 func recordings() []string {
@@ -66,7 +44,7 @@ type replay struct {
 	s       *Server
 	ids     *bijection
 	like    patterns
-	pending map[string]heard // answers to requests that another exchange sent already
+	pending map[string]forgetest.Answer // answers to requests that another exchange sent already
 	reports []string
 }
 
@@ -74,7 +52,7 @@ func TestTheFakeAnswersAsTheRealServerWasRecorded(t *testing.T) {
 	r := newReplay(t)
 	played, skipped := 0, outOfScope()
 	for _, file := range recordings() {
-		for i, e := range load(t, file) {
+		for i, e := range forgetest.Recorded(t, file) {
 			at := fmt.Sprintf("%s %d", file, i)
 			if skipped[at] != "" {
 				delete(skipped, at)
@@ -82,14 +60,14 @@ func TestTheFakeAnswersAsTheRealServerWasRecorded(t *testing.T) {
 			}
 			r.before(at)
 			got := r.act(at, e)
-			if problems := r.compare(e.Response, got); len(problems) > 0 {
+			if problems := r.comparison().Problems(e.Response, got); len(problems) > 0 {
 				t.Errorf("%s: %s (%s %s)\n  %s", at, e.Name, e.Request.Method, e.Request.Path, strings.Join(problems, "\n  "))
 			}
 			played++
 		}
 	}
 	if len(skipped) > 0 {
-		t.Errorf("these exchanges do not exist: %v", skipped)
+		t.Errorf("these forgetest.Exchanges do not exist: %v", skipped)
 	}
 	if files, _ := filepath.Glob("testdata/recorded/*.json"); len(files) != len(recordings()) || played < 230 {
 		t.Errorf("%d files of %d and %d exchanges were played", len(recordings()), len(files), played)
@@ -123,21 +101,8 @@ func (r *replay) checkReports() {
 	}
 }
 
-func load(t *testing.T, file string) []exchange {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", file+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []exchange
-	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	return list
-}
-
-// act plays one exchange: a setup step of people's as they would do it, everything else as a request.
-func (r *replay) act(at string, e exchange) heard {
+// act plays one forgetest.Exchange: a setup step of people's as they would do it, everything else as a request.
+func (r *replay) act(at string, e forgetest.Exchange) forgetest.Answer {
 	r.t.Helper()
 	if got, sent := r.pending[at]; sent {
 		return got
@@ -148,7 +113,7 @@ func (r *replay) act(at string, e exchange) heard {
 	return r.send(e.Request.Method, e.Request.Path, e.Request.Body, senderOf(r.s, e.Name))
 }
 
-// senderOf is the token of the user whom the exchange's name ends in.
+// senderOf is the token of the user whom the forgetest.Exchange's name ends in.
 func senderOf(s *Server, name string) string {
 	switch {
 	case strings.HasSuffix(name, "[reviewer]"):
@@ -163,38 +128,15 @@ func senderOf(s *Server, name string) string {
 }
 
 // send sends a request in which ids are the recorded ones.
-func (r *replay) send(method, path string, body json.RawMessage, token string) heard {
+func (r *replay) send(method, path string, body json.RawMessage, token string) forgetest.Answer {
 	r.t.Helper()
-	var content io.Reader
-	if len(body) > 0 && string(body) != "null" {
-		content = strings.NewReader(r.toOurs(string(body)))
-	}
-	req, err := http.NewRequestWithContext(r.t.Context(), method, r.s.URL()+r.toOurs(path), content)
-	if err != nil {
-		r.t.Fatal(err)
+	if string(body) == "null" {
+		body = nil
 	}
 	if token != "" {
-		req.Header.Set("Authorization", "token "+token)
+		token = "token " + token
 	}
-	resp, err := (&http.Transport{}).RoundTrip(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	out := heard{Status: resp.StatusCode, Headers: map[string]string{}}
-	for _, name := range []string{"Content-Type", "Link", "X-Total-Count", "Location"} {
-		if value := resp.Header.Get(name); value != "" {
-			out.Headers[name] = value
-		}
-	}
-	if len(raw) > 0 && json.Unmarshal(raw, &out.Body) != nil {
-		out.Body = string(raw)
-	}
-	return out
+	return forgetest.Ask(r.t, method, r.s.URL()+r.toOurs(path), r.toOurs(string(body)), token)
 }
 
 // bijection pairs recorded object ids with the fake's. Commit ids differ, for the host's commits are not git's; and so
@@ -243,84 +185,28 @@ func (b *bijection) pair(recorded, ours string, isBlob func(string) bool) string
 	return ""
 }
 
-// compare holds an answer against the recorded one and lists what differs.
-func (r *replay) compare(recorded, got heard) []string {
-	var problems []string
-	if recorded.Status != got.Status {
-		problems = append(problems, fmt.Sprintf("status %d, recorded was %d", got.Status, recorded.Status))
-	}
-	for _, name := range []string{"Content-Type", "Link", "X-Total-Count", "Location"} {
-		problems = r.text("header "+name, recorded.Headers[name], got.Headers[name], problems)
-	}
-	return r.value("body", recorded.Body, got.Body, problems)
-}
-
-// volatile are members whose value says how large, how busy or which version the recorded server was. Their type and
-// their presence are compared all the same.
-func volatile(member string) bool {
-	return slices.Contains([]string{"size of repository", "open_pr_counter", "version", "description of repository"},
-		member)
-}
-
-func (r *replay) value(path string, recorded, got any, problems []string) []string {
-	switch want := recorded.(type) {
-	case map[string]any:
-		have, is := got.(map[string]any)
-		if !is {
-			return append(problems, fmt.Sprintf("%s: %v is not an object", path, got))
-		}
-		_, isRepo := want["languages_url"]
-		for _, name := range slices.Sorted(maps.Keys(want)) {
-			member, there := have[name]
-			if !there {
-				problems = append(problems, path+": "+name+" is missing")
-				continue
+// comparison compares answers with the recorded ones. Free are members that say how large, how busy or which version
+// the recorded server was.
+func (r *replay) comparison() forgetest.Comparison {
+	return forgetest.Comparison{
+		Headers: []string{"Content-Type", "Link", "X-Total-Count", "Location"},
+		Text:    r.text,
+		IsFree: func(object map[string]any, member string) bool {
+			if _, isRepo := object["languages_url"]; isRepo && (member == "size" || member == "description") {
+				return true
 			}
-			qualified := name
-			if isRepo && (name == "size" || name == "description") {
-				qualified += " of repository"
-			}
-			if volatile(qualified) && fmt.Sprintf("%T", member) == fmt.Sprintf("%T", want[name]) {
-				continue
-			}
-			problems = r.value(path+"."+name, want[name], member, problems)
-		}
-		for _, name := range slices.Sorted(maps.Keys(have)) {
-			if _, there := want[name]; !there {
-				problems = append(problems, path+": "+name+" was not recorded")
-			}
-		}
-		return problems
-	case []any:
-		have, is := got.([]any)
-		if !is || len(have) != len(want) {
-			return append(problems, fmt.Sprintf("%s: %v, recorded was a list of %d", path, got, len(want)))
-		}
-		for i := range want {
-			problems = r.value(fmt.Sprintf("%s[%d]", path, i), want[i], have[i], problems)
-		}
-		return problems
-	case string:
-		have, is := got.(string)
-		if !is {
-			return append(problems, fmt.Sprintf("%s: %v, recorded was %q", path, got, want))
-		}
-		return r.text(path, want, have, problems)
-	default:
-		if recorded != got {
-			problems = append(problems, fmt.Sprintf("%s: %v, recorded was %v", path, got, recorded))
-		}
-		return problems
+			return member == "open_pr_counter" || member == "version"
+		},
 	}
 }
 
 // text compares strings in which addresses, times and ids may differ.
-func (r *replay) text(path, recorded, got string, problems []string) []string {
+func (r *replay) text(recorded, got string) (differs string) {
 	got = strings.ReplaceAll(got, r.s.URL(), "https://gitea.example")
 	got = strings.ReplaceAll(got, "git@127.0.0.1:", "git@gitea.example:")
 	got = r.like.mailbox.ReplaceAllString(got, "user@example.test")
 	if r.like.moment.MatchString(recorded) && r.like.moment.MatchString(got) && special(recorded) == special(got) {
-		return problems
+		return ""
 	}
 	for _, counted := range []*regexp.Regexp{r.like.face, r.like.comment, r.like.workspace} {
 		recorded, got = counted.ReplaceAllString(recorded, "X"), counted.ReplaceAllString(got, "X")
@@ -329,15 +215,15 @@ func (r *replay) text(path, recorded, got string, problems []string) []string {
 	if len(theirs) == len(ours) {
 		for i := range theirs {
 			if problem := r.ids.pair(theirs[i], ours[i], r.isBlob); problem != "" {
-				problems = append(problems, path+": "+problem)
+				differs = problem
 			}
 		}
 		recorded, got = r.like.objectID.ReplaceAllString(recorded, "ID"), r.like.objectID.ReplaceAllString(got, "ID")
 	}
 	if recorded != got {
-		problems = append(problems, fmt.Sprintf("%s: %q, recorded was %q", path, got, recorded))
+		differs = fmt.Sprintf("%q, recorded was %q", got, recorded)
 	}
-	return problems
+	return differs
 }
 
 // special are times that mean something else than a moment.
@@ -405,33 +291,33 @@ func TestNullIsTheSameAsAnAbsentMember(t *testing.T) {
 
 func TestTheComparisonFindsWhatDiffers(t *testing.T) {
 	r := newReplay(t)
-	recorded := func() heard {
-		return heard{Status: 200, Headers: map[string]string{"X-Total-Count": "2"}, Body: map[string]any{
+	recorded := func() forgetest.Answer {
+		return forgetest.Answer{Status: 200, Headers: map[string]string{"X-Total-Count": "2"}, Body: map[string]any{
 			"name": "x", "sha": strings.Repeat("a", 40), "at": "2026-01-01T00:00:00Z", "list": []any{1.0, "b"}, "none": nil,
 		}}
 	}
-	if problems := r.compare(recorded(), recorded()); len(problems) > 0 {
+	if problems := r.comparison().Problems(recorded(), recorded()); len(problems) > 0 {
 		t.Fatalf("the same differs: %v", problems)
 	}
-	for name, change := range map[string]func(h *heard, body map[string]any){
-		"another status":         func(h *heard, _ map[string]any) { h.Status = 201 },
-		"a header less":          func(h *heard, _ map[string]any) { delete(h.Headers, "X-Total-Count") },
-		"a header more":          func(h *heard, _ map[string]any) { h.Headers["Link"] = "<x>" },
-		"a missing member":       func(_ *heard, body map[string]any) { delete(body, "none") },
-		"a further member":       func(_ *heard, body map[string]any) { body["more"] = nil },
-		"another value":          func(_ *heard, body map[string]any) { body["name"] = "y" },
-		"another type":           func(_ *heard, body map[string]any) { body["name"] = 1.0 },
-		"null for a value":       func(_ *heard, body map[string]any) { body["name"] = nil },
-		"a value for null":       func(_ *heard, body map[string]any) { body["none"] = []any{} },
-		"a time that means none": func(_ *heard, body map[string]any) { body["at"] = "0001-01-01T00:00:00Z" },
-		"no time":                func(_ *heard, body map[string]any) { body["at"] = "yesterday" },
-		"a shorter list":         func(_ *heard, body map[string]any) { body["list"] = []any{1.0} },
-		"another order":          func(_ *heard, body map[string]any) { body["list"] = []any{"b", 1.0} },
-		"an id that was another": func(_ *heard, body map[string]any) { body["sha"] = strings.Repeat("b", 40) },
+	for name, change := range map[string]func(h *forgetest.Answer, body map[string]any){
+		"another status":         func(h *forgetest.Answer, _ map[string]any) { h.Status = 201 },
+		"a header less":          func(h *forgetest.Answer, _ map[string]any) { delete(h.Headers, "X-Total-Count") },
+		"a header more":          func(h *forgetest.Answer, _ map[string]any) { h.Headers["Link"] = "<x>" },
+		"a missing member":       func(_ *forgetest.Answer, body map[string]any) { delete(body, "none") },
+		"a further member":       func(_ *forgetest.Answer, body map[string]any) { body["more"] = nil },
+		"another value":          func(_ *forgetest.Answer, body map[string]any) { body["name"] = "y" },
+		"another type":           func(_ *forgetest.Answer, body map[string]any) { body["name"] = 1.0 },
+		"null for a value":       func(_ *forgetest.Answer, body map[string]any) { body["name"] = nil },
+		"a value for null":       func(_ *forgetest.Answer, body map[string]any) { body["none"] = []any{} },
+		"a time that means none": func(_ *forgetest.Answer, body map[string]any) { body["at"] = "0001-01-01T00:00:00Z" },
+		"no time":                func(_ *forgetest.Answer, body map[string]any) { body["at"] = "yesterday" },
+		"a shorter list":         func(_ *forgetest.Answer, body map[string]any) { body["list"] = []any{1.0} },
+		"another order":          func(_ *forgetest.Answer, body map[string]any) { body["list"] = []any{"b", 1.0} },
+		"an id that was another": func(_ *forgetest.Answer, body map[string]any) { body["sha"] = strings.Repeat("b", 40) },
 	} {
 		got := recorded()
 		change(&got, got.Body.(map[string]any))
-		if problems := r.compare(recorded(), got); len(problems) == 0 {
+		if problems := r.comparison().Problems(recorded(), got); len(problems) == 0 {
 			t.Errorf("%s is not found", name)
 		}
 	}

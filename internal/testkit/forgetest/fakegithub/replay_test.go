@@ -4,10 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,24 +13,9 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/gitprovider"
+	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest/memhost"
 )
-
-// recorded is one exchange of testdata/recorded.
-type recorded struct {
-	Request struct {
-		Method, Path string
-		Body         json.RawMessage
-	}
-	Response heard
-}
-
-// heard holds the compared parts of an answer.
-type heard struct {
-	Status  int
-	Headers map[string]string
-	Body    any
-}
 
 // recordings lists the files, each about a repository of its own.
 func recordings() []string {
@@ -69,14 +51,14 @@ func TestTheFakeAnswersAsGitHubWasRecorded(t *testing.T) {
 	for _, file := range recordings() {
 		t.Run(file, func(t *testing.T) {
 			r := newReplay(t, file)
-			for i, e := range loadRecorded(t, file) {
+			for i, e := range forgetest.Recorded(t, file) {
 				at := fmt.Sprintf("%s %d", file, i)
 				if _, out := skipped[at]; out {
 					delete(skipped, at)
 					continue
 				}
 				if got, asked := r.play(e); asked {
-					r.compare(e.Response, got)
+					r.wrong = append(r.wrong, r.comparison().Problems(e.Response, got)...)
 				}
 				if len(r.wrong) > 0 {
 					t.Errorf("%s: %s %s\n  %s", at, e.Request.Method, e.Request.Path, strings.Join(r.wrong, "\n  "))
@@ -115,19 +97,6 @@ func newReplay(t *testing.T, file string) *replay {
 	return r
 }
 
-func loadRecorded(t *testing.T, file string) []recorded {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", file+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []recorded
-	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	return list
-}
-
 var objectID = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 
 // toOurs replaces recorded names and ids by the fake's.
@@ -148,40 +117,19 @@ func (r *replay) toOurs(text string) string {
 }
 
 // send sends a recorded request with a token.
-func (r *replay) send(e recorded, token string) heard {
+func (r *replay) send(e forgetest.Exchange, token string) forgetest.Answer {
 	r.t.Helper()
 	return r.request(e.Request.Method, r.toOurs(e.Request.Path), r.toOurs(string(e.Request.Body)), token)
 }
 
-func (r *replay) request(method, path, body, token string) heard {
+func (r *replay) request(method, path, body, token string) forgetest.Answer {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, r.s.URL()+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := (&http.Transport{}).RoundTrip(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	out := heard{Status: resp.StatusCode, Headers: map[string]string{}}
-	for name := range resp.Header {
-		out.Headers[name] = resp.Header.Get(name)
-	}
-	if len(raw) > 0 && json.Unmarshal(raw, &out.Body) != nil {
-		out.Body = string(raw)
-	}
-	return out
+	return forgetest.Ask(r.t, method, r.s.URL()+path, body, "Bearer "+token)
 }
 
 // play plays an exchange. What people do is done at the host, and asked is false: there is no answer to compare. A list
 // of issues is one of labels, since there are no issues.
-func (r *replay) play(e recorded) (got heard, asked bool) {
+func (r *replay) play(e forgetest.Exchange) (got forgetest.Answer, asked bool) {
 	method, path := e.Request.Method, e.Request.Path
 	switch {
 	case strings.Contains(path, "/contents/") && method == http.MethodPut:
@@ -206,11 +154,11 @@ func (r *replay) play(e recorded) (got heard, asked bool) {
 		r.pairInvitation(e, got)
 		return got, true
 	}
-	return heard{}, false
+	return forgetest.Answer{}, false
 }
 
 // commit writes the file that a recorded request writes.
-func (r *replay) commit(e recorded) {
+func (r *replay) commit(e forgetest.Exchange) {
 	var in struct{ Message, Content string }
 	var out struct{ Commit struct{ SHA string } }
 	_ = json.Unmarshal(e.Request.Body, &in)
@@ -218,7 +166,7 @@ func (r *replay) commit(e recorded) {
 	_ = json.Unmarshal(raw, &out)
 	content, err := base64.StdEncoding.DecodeString(in.Content + strings.Repeat("=", (4-len(in.Content)%4)%4))
 	if err != nil || out.Commit.SHA == "" {
-		r.t.Fatalf("the recorded file: %v", err)
+		r.t.Fatalf("the forgetest.Exchange file: %v", err)
 	}
 	_, name, _ := strings.Cut(e.Request.Path, "/contents/")
 	err = r.s.host.Act(r.repo, func(repo *memhost.Repo) error {
@@ -232,7 +180,7 @@ func (r *replay) commit(e recorded) {
 }
 
 // sameBlob demands that GitHub calls the content what git does.
-func (r *replay) sameBlob(e recorded, content string) {
+func (r *replay) sameBlob(e forgetest.Exchange, content string) {
 	var out struct{ Content struct{ SHA string } }
 	raw, _ := json.Marshal(e.Response.Body)
 	_ = json.Unmarshal(raw, &out)
@@ -254,7 +202,7 @@ func (r *replay) openPull() {
 }
 
 // say lets a service report the status of a recorded request.
-func (r *replay) say(e recorded) {
+func (r *replay) say(e forgetest.Exchange) {
 	var in struct {
 		State, Description, Context string
 		Target                      string `json:"target_url"`
@@ -270,7 +218,7 @@ func (r *replay) say(e recorded) {
 }
 
 // listLabels asks for a page of thirteen labels, and calls them issues again.
-func (r *replay) listLabels(e recorded) heard {
+func (r *replay) listLabels(e forgetest.Exchange) forgetest.Answer {
 	r.s.Configure(r.repo, func(set *Settings) { set.Labels = strings.Split("abcdefghijklm", "") })
 	id := strings.TrimPrefix(strings.Split(e.Response.Headers["Link"], "/issues")[0],
 		"<https://api.github.com/repositories/")
@@ -284,7 +232,7 @@ func (r *replay) listLabels(e recorded) heard {
 }
 
 // rename makes the repository with its last name and a former one: the host cannot rename.
-func (r *replay) rename(e recorded) {
+func (r *replay) rename(e forgetest.Exchange) {
 	former := r.repo
 	r.repo.Name += "-newname"
 	r.s.host.Add(r.repo.Owner, r.repo.Name, memhost.File{Path: "README.md", Content: "x"})
@@ -295,7 +243,7 @@ func (r *replay) rename(e recorded) {
 
 // redirected is the answer to a write under the former name. A client of ours asks for a label here: only what follows
 // the repository's address differs.
-func (r *replay) redirected(e recorded) heard {
+func (r *replay) redirected(e forgetest.Exchange) forgetest.Answer {
 	got := r.request(http.MethodPost, r.toOurs(e.Request.Path)+"/labels", `{"name":"x"}`, r.s.Token())
 	got.Headers["Location"] = strings.TrimSuffix(got.Headers["Location"], "/labels")
 	if body, is := got.Body.(map[string]any); is {
@@ -305,7 +253,7 @@ func (r *replay) redirected(e recorded) heard {
 }
 
 // pairInvitation notes the fake's id of an invitation.
-func (r *replay) pairInvitation(e recorded, got heard) {
+func (r *replay) pairInvitation(e forgetest.Exchange, got forgetest.Answer) {
 	if want, is := e.Response.Body.(map[string]any); is && want["invitee"] != nil {
 		have, _ := got.Body.(map[string]any)
 		r.ours[fmt.Sprintf("%.0f", want["id"])] = fmt.Sprintf("%.0f", have["id"])
@@ -313,7 +261,7 @@ func (r *replay) pairInvitation(e recorded, got heard) {
 }
 
 // pairRepo notes the fake's id of the repository that a recorded answer shows.
-func (r *replay) pairRepo(e recorded) {
+func (r *replay) pairRepo(e forgetest.Exchange) {
 	shown, _ := e.Response.Body.(map[string]any)
 	r.s.host.Locked(func() {
 		r.ours[fmt.Sprintf("%.0f", shown["id"])] = strconv.Itoa(r.s.repos.place(r.s.host.Repo(r.repo)).id)
@@ -346,81 +294,23 @@ func absent() []string {
 	}
 }
 
-func (r *replay) complain(format string, args ...any) {
-	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
-}
-
-// compare holds an answer against the recorded one.
-func (r *replay) compare(want, got heard) {
-	if want.Status != got.Status {
-		r.complain("status %d, recorded was %d: %v", got.Status, want.Status, got.Body)
-	}
-	for _, name := range []string{"Content-Type", "Link", "Location", "X-GitHub-Media-Type", "Cache-Control"} {
-		r.text("header "+name, want.Headers[name], got.Headers[http.CanonicalHeaderKey(name)])
-	}
-	r.value("body", want.Body, got.Body)
-}
-
-func (r *replay) value(path string, want, got any) {
-	switch want := want.(type) {
-	case map[string]any:
-		have, is := got.(map[string]any)
-		if !is {
-			r.complain("%s: %v is not an object", path, got)
-			return
-		}
-		r.object(path, want, have)
-	case []any:
-		have, is := got.([]any)
-		if !is || len(have) != len(want) {
-			r.complain("%s: %v, recorded was a list of %d", path, got, len(want))
-			return
-		}
-		for i := range want {
-			r.value(fmt.Sprintf("%s[%d]", path, i), want[i], have[i])
-		}
-	case string:
-		have, is := got.(string)
-		if !is {
-			r.complain("%s: %v, recorded was %q", path, got, want)
-			return
-		}
-		r.text(path, want, have)
-	default:
-		if want != got {
-			r.complain("%s: %v, recorded was %v", path, got, want)
-		}
-	}
-}
-
-func (r *replay) object(path string, want, have map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		member, there := have[name]
-		switch {
-		case !there && slices.Contains(absent(), name):
-		case !there:
-			r.complain("%s: %s is missing", path, name)
-		case free(name):
-			if theirs := fmt.Sprintf("%T", want[name]); theirs != fmt.Sprintf("%T", member) {
-				r.complain("%s.%s: %v, recorded was %v", path, name, member, want[name])
-			}
-		default:
-			r.value(path+"."+name, want[name], member)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if _, there := want[name]; !there && !slices.Contains(since(), name) {
-			r.complain("%s: %s was not recorded", path, name)
-		}
+// comparison compares answers with the forgetest.Exchange ones.
+func (r *replay) comparison() forgetest.Comparison {
+	return forgetest.Comparison{
+		Headers: []string{"Content-Type", "Link", "Location", "X-GitHub-Media-Type", "Cache-Control"},
+		Text:    r.text,
+		IsFree:  func(_ map[string]any, member string) bool { return free(member) },
+		Absent:  absent(), Since: since(),
 	}
 }
 
 // text compares strings in which names, ids and addresses may differ.
-func (r *replay) text(path, want, got string) {
+func (r *replay) text(want, got string) (differs string) {
 	want = r.toOurs(want)
 	got = strings.ReplaceAll(got, r.s.URL(), "https://api.github.com")
 	got = strings.ReplaceAll(got, "github.example", "github.com")
 	if want != got {
-		r.complain("%s: %q, recorded was %q", path, got, want)
+		return fmt.Sprintf("%q, recorded was %q", got, want)
 	}
+	return ""
 }
