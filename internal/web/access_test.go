@@ -29,9 +29,7 @@ func TestWithoutATokenNobodyIsLetIn(t *testing.T) {
 	token := w.token("ci", 2, access.Read)
 	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/me", bearer(token)), 200, "")
-	if err := w.store.Access.RevokeToken(t.Context(), "ci"); err != nil {
-		t.Fatal(err)
-	}
+	w.revoke("ci")
 	w.want(w.get("/api/v1/me", bearer(token)), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/me"), 401, fault.Unauthenticated)
 
@@ -77,9 +75,7 @@ func TestAProxyMakesNobodyLocal(t *testing.T) {
 	w := newWorld(t, strangers)
 	for _, target := range []string{"/", "/api/v1/proposals", "/metrics", "/openapi.json", "/docs", "/audit.jsonl",
 		"/events", "/doctor"} {
-		if a := w.get(target, host("127.0.0.1:8080")); a.StatusCode != 401 {
-			t.Errorf("%s: %d %s", target, a.StatusCode, a.body)
-		}
+		w.status(w.get(target, host("127.0.0.1:8080")), 401)
 	}
 }
 
@@ -242,9 +238,7 @@ func TestASessionEnds(t *testing.T) {
 	cases := map[string]func(*world){
 		"after twelve hours without use": func(w *world) { w.advance(access.LoginIdle) },
 		"when its token is revoked": func(w *world) {
-			if err := w.store.Access.RevokeToken(w.Context(), "ann"); err != nil {
-				w.Fatal(err)
-			}
+			w.revoke("ann")
 		},
 	}
 	for name, end := range cases {
@@ -363,9 +357,7 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 	t.Parallel()
 	table, err := os.ReadFile(filepath.Join("testdata", "roles.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w, provider := peopleWorld(t)
 	w.web.Providers.Reviewer = &reviewer{world: w}
 	w.build()
@@ -391,9 +383,7 @@ func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 			}
 			return w.do(method, target, body, edits...)
 		}
-		if a := ask(); a.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s %s, a stranger: %d", method, pattern, a.StatusCode)
-		}
+		w.status(ask(), http.StatusUnauthorized)
 		for i, role := range roles {
 			a := ask(cookies(logins[i]))
 			if denied := a.StatusCode == http.StatusForbidden && a.code() == string(fault.Forbidden) &&

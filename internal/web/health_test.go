@@ -175,9 +175,7 @@ func TestWithoutAProviderOrRecordsNothingIsReady(t *testing.T) {
 	})
 	w.want(w.get("/readyz"), 200, "")
 	w.want(w.get("/readyz?providers=1"), 503, fault.ProviderDisabled)
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.store.Close())
 	w.want(w.get("/readyz?providers=1"), 503, fault.Internal)
 }
 
@@ -204,9 +202,7 @@ func TestReadinessNamesNoProviderToStrangers(t *testing.T) {
 					}
 				}
 			}
-			if a := w.get("/readyz?providers=1", reader); !strings.Contains(string(a.body), "second") {
-				t.Errorf("who may read: %s", a.body)
-			}
+			w.says(w.get("/readyz?providers=1", reader), "second")
 			w.want(w.get("/readyz?providers=1", bearer("wrong")), 401, fault.Unauthenticated)
 		})
 	}
@@ -529,9 +525,7 @@ func (w *world) sameHealth(round string, want []doctor.Finding) {
 		Findings []doctor.Finding `json:"findings"`
 	}
 	detail, answer, metrics := w.get("/healthz?detail=1"), w.get("/api/v1/health"), string(w.get("/metrics").body)
-	if err := json.Unmarshal(answer.body, &rest); err != nil {
-		w.Fatal(err)
-	}
+	must(w, json.Unmarshal(answer.body, &rest))
 	health, _ := detail.json["health"].(map[string]any)
 	if fmt.Sprint(health["findings"]) != fmt.Sprint(answer.json["findings"]) || health["can_open"] != rest.CanOpen {
 		w.Errorf("%s: the probe says %s, REST %s", round, detail.body, answer.body)

@@ -140,9 +140,7 @@ func (r *randomRecords) propose(outcome record.Outcome) string {
 // see records what somebody saw of a pull request.
 func (r *randomRecords) see() string {
 	open, err := r.store.Pulls.OpenPulls(context.Background(), 100)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	if len(open) == 0 {
 		return "nothing"
 	}
@@ -159,9 +157,7 @@ func (r *randomRecords) see() string {
 			p.State = gitprovider.StateMerged
 		}
 	})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	return did
 }
 
@@ -176,17 +172,13 @@ func (r *randomRecords) runSession() string {
 			last.State, last.Reason = sessions.StateFailed, "it went wrong"
 		}
 		last.CostUSD = r.Float64()
-		if err := r.store.AgentSessions.SaveSession(ctx, last); err != nil {
-			r.Fatal(err)
-		}
+		must(r, r.store.AgentSessions.SaveSession(ctx, last))
 		return "a session that ends"
 	}
 	run := sessions.Record{ID: fmt.Sprint("session-", r.Uint32()), StartedAt: r.Now(),
 		Task: sessions.Task{Tier: gitprovider.Tier(1 + r.IntN(3)), Trigger: sessions.TriggerCommand}}
 	run.State = sessions.StateRunning
-	if err := r.store.AgentSessions.BeginSession(ctx, run); err != nil {
-		r.Fatal(err)
-	}
+	must(r, r.store.AgentSessions.BeginSession(ctx, run))
 	r.runs = append(r.runs, run)
 	return "a session that begins"
 }

@@ -247,9 +247,7 @@ func (p *program) refusedWith(a reply, code string) {
 func (w *world) writtenTokens() []access.Token {
 	w.Helper()
 	all, err := w.store.Access.Tokens(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return all
 }
 

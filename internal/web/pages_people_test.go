@@ -80,13 +80,9 @@ func (w *world) begin(next string) (back *url.URL, kept *http.Cookie) {
 		w.Fatalf("%d %v: %s", a.StatusCode, a.Header, a.body)
 	}
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, a.Header.Get("Location"), http.NoBody)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	at, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	_ = at.Body.Close()
 	if back, err = url.Parse(at.Header.Get("Location")); err != nil {
 		w.Fatal(err)
@@ -142,10 +138,7 @@ const formType = "application/x-www-form-urlencoded"
 func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 	t.Parallel()
 	w, provider := peopleWorld(t)
-	if a := w.get("/sign-in?next=/policy", browser); !strings.Contains(string(a.body),
-		`href="/sign-in/with/gitea?next=%2Fpolicy">`) {
-		t.Errorf("no button: %s", a.body)
-	}
+	w.says(w.get("/sign-in?next=/policy", browser), `href="/sign-in/with/gitea?next=%2Fpolicy">`)
 	provider.SignedIn(fakeoidc.Person{Subject: "7", User: "ann", Groups: []string{"viewers"}})
 	back, kept := w.begin("/policy")
 	if kept.SameSite != http.SameSiteLaxMode || !kept.HttpOnly || kept.MaxAge != 600 {
@@ -165,9 +158,7 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 			t.Errorf("the cookie of the flow stays: %+v", c)
 		}
 	}
-	if a := w.get("/policy", browser, cookies(login)); a.StatusCode != 200 {
-		t.Errorf("%d: %s", a.StatusCode, a.body)
-	}
+	w.status(w.get("/policy", browser, cookies(login)), 200)
 	me := w.get("/api/v1/me", cookies(login))
 	if me.json["name"] != "gitea:ann" || me.json["via"] != "session" || me.json["max_tier"] != float64(1) {
 		t.Errorf("%s", me.body)
@@ -183,10 +174,7 @@ func TestAPersonSignsInByTheirProviderAndGoesOn(t *testing.T) {
 			t.Errorf("a secret is in %s", text)
 		}
 	}
-	if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 401 ||
-		!strings.Contains(string(a.body), "came back already") {
-		t.Errorf("the address again: %d %s", a.StatusCode, a.body)
-	}
+	w.says(w.status(w.get(back.String(), fromElsewhere, cookies(kept)), 401), "came back already")
 }
 
 // TestACallbackThatIsNoGoodSignsNobodyIn tries callbacks that a stranger, another site or a broken provider may send.
@@ -265,9 +253,7 @@ func TestStrangersHaveTheProviderAskedNothing(t *testing.T) {
 	back, kept := w.begin("/")
 	flow, err := json.Marshal(map[string]any{"provider": "gitea", "next": "/", "until": w.Now().Add(time.Hour).Unix(),
 		"flow": map[string]string{"state": "s", "nonce": "n", "verifier": strings.Repeat("v", 43)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	made := &http.Cookie{Name: kept.Name, Value: base64.RawURLEncoding.EncodeToString(flow)}
 	for range 60 {
 		if a := w.get("/sign-in/callback/gitea?code=a&state=s", fromElsewhere, cookies(made)); a.StatusCode < 400 {
@@ -293,7 +279,7 @@ func TestStrangersHaveTheProviderAskedNothing(t *testing.T) {
 	provider.Does(fakeoidc.Wrong{Key: true})
 	for range 60 {
 		w.do("POST", "/sign-in/logged-out/gitea", url.Values{"logout_token": {provider.LogoutToken("7", nil)}}.Encode(),
-			func(r *http.Request) { r.Header.Set("Content-Type", formType) })
+			set("Content-Type", formType))
 	}
 	if n := provider.Requests("/keys"); n > 1 {
 		t.Errorf("wrong logouts have it asked for its keys %d times", n)
@@ -324,10 +310,7 @@ func TestSigningInLeadsToNoOtherSite(t *testing.T) {
 	for _, next := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "/sign-in/with/gitea",
 		"javascript:alert(1)", "/a;url=https://evil.example/\n"} {
 		back, kept := w.begin(next)
-		if a := w.get(back.String(), fromElsewhere, cookies(kept)); a.StatusCode != 200 ||
-			!strings.Contains(string(a.body), `content="0;url=/"`) {
-			t.Errorf("%q: %d %s", next, a.StatusCode, a.body)
-		}
+		w.says(w.status(w.get(back.String(), fromElsewhere, cookies(kept)), 200), `content="0;url=/"`)
 	}
 }
 
@@ -340,9 +323,7 @@ func TestAProviderThatIsDownIsSaidSoAndRecorded(t *testing.T) {
 		len(rows) != 1 || rows[0].Outcome != record.OutcomeFailed {
 		t.Errorf("%d: %s, %+v", a.StatusCode, a.body, rows)
 	}
-	if a := w.get("/sign-in/with/other", browser); a.StatusCode != 404 {
-		t.Errorf("%d", a.StatusCode)
-	}
+	w.status(w.get("/sign-in/with/other", browser), 404)
 }
 
 // TestRightsFollowTheProvider takes rights away in the middle.
@@ -371,9 +352,7 @@ func TestRightsFollowTheProvider(t *testing.T) {
 			for _, writes := range []bool{true, false} {
 				w, provider := peopleWorld(t)
 				login := w.signInAs(provider, ann("operators"))
-				if a := make(w, login, "before"); a.StatusCode != 201 {
-					t.Fatalf("%d: %s", a.StatusCode, a.body)
-				}
+				w.status(make(w, login, "before"), 201)
 				c.lose(provider)
 				if a := w.get("/api/v1/me", cookies(login)); a.StatusCode != 200 { // what was said a moment ago holds for looking
 					t.Errorf("reading at once: %d %s", a.StatusCode, a.body)
@@ -446,7 +425,7 @@ func TestTheProviderEndsLogins(t *testing.T) {
 	ann, bob := w.signInAs(provider, person("7")), w.signInAs(provider, person("8"))
 	post := func(token string) reply {
 		return w.do("POST", "/sign-in/logged-out/gitea", url.Values{"logout_token": {token}}.Encode(),
-			func(r *http.Request) { r.Header.Set("Content-Type", formType) })
+			set("Content-Type", formType))
 	}
 	for name, claims := range map[string]map[string]any{"of another application": {"aud": "other"},
 		"an ID token": {"nonce": "x"}} {
@@ -454,24 +433,16 @@ func TestTheProviderEndsLogins(t *testing.T) {
 			t.Errorf("%s: %d", name, a.StatusCode)
 		}
 	}
-	if a := post(provider.LogoutToken("7", map[string]any{"sid": "another-session"})); a.StatusCode != 204 {
-		t.Errorf("%d: %s", a.StatusCode, a.body)
-	}
+	w.status(post(provider.LogoutToken("7", map[string]any{"sid": "another-session"})), 204)
 	w.want(w.get("/api/v1/me", cookies(ann)), 200, "")
-	if a := post(provider.LogoutToken("7", nil)); a.StatusCode != 204 {
-		t.Errorf("%d: %s", a.StatusCode, a.body)
-	}
+	w.status(post(provider.LogoutToken("7", nil)), 204)
 	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
 	w.want(w.get("/api/v1/me", cookies(bob)), 200, "")
 	defer func() { // who has a logout token of the past ends no later login with it
 		old := provider.LogoutToken("8", nil)
-		if a := post(old); a.StatusCode != 204 {
-			t.Errorf("%d: %s", a.StatusCode, a.body)
-		}
+		w.status(post(old), 204)
 		again := w.signInAs(provider, person("8"))
-		if a := post(old); a.StatusCode != 204 {
-			t.Errorf("again: %d: %s", a.StatusCode, a.body)
-		}
+		w.status(post(old), 204)
 		w.want(w.get("/api/v1/me", cookies(again)), 200, "")
 	}()
 	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:user7" ||
@@ -506,9 +477,7 @@ func TestWithoutProvidersNothingIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strangers)
 	for _, at := range []string{"/sign-in/with/gitea", "/sign-in/callback/gitea?code=a&state=b"} {
-		if a := w.get(at, browser); a.StatusCode != 404 {
-			t.Errorf("%s: %d", at, a.StatusCode)
-		}
+		w.status(w.get(at, browser), 404)
 	}
 	if a := w.get("/sign-in", browser); a.StatusCode != 200 ||
 		slices.Contains([]bool{strings.Contains(string(a.body), "or with a token")}, true) {
@@ -543,10 +512,7 @@ func TestPeopleEndTheirOwnLoginsAndOperatorsAll(t *testing.T) {
 		strings.Contains(text, "gitea:bob") {
 		t.Errorf("%s", text)
 	}
-	if a := w.get("/logins/"+mine[1], browser, cookies(ann)); a.StatusCode != 200 ||
-		!strings.Contains(string(a.body), "Sign it out") {
-		t.Errorf("%d %s", a.StatusCode, a.body)
-	}
+	w.says(w.status(w.get("/logins/"+mine[1], browser, cookies(ann)), 200), "Sign it out")
 	w.want(w.do("POST", "/api/v1/logins/"+mine[1]+"/end", "", cookies(op)), 200, "")
 	w.want(w.get("/api/v1/me", cookies(ann)), 401, fault.Unauthenticated)
 	if row := w.signInRows()[0]; row.Action != access.ActionEnd || row.Caller != "gitea:op" ||
@@ -596,9 +562,7 @@ func TestATokenOfAPersonMayDoNoMoreThanThey(t *testing.T) {
 	provider.SignedIn(person())
 	w.get("/api/v1/me", cookies(login)) // of a login that has long ended
 	again, kept := w.begin("/")
-	if a := w.get(again.String(), fromElsewhere, cookies(kept)); a.StatusCode != 403 {
-		t.Errorf("%d", a.StatusCode)
-	}
+	w.status(w.get(again.String(), fromElsewhere, cookies(kept)), 403)
 	use(401, 0)
 }
 

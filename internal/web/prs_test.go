@@ -18,7 +18,6 @@ import (
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
-	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -84,8 +83,6 @@ func TestABodyThatCannotBeReadIsRefusedAndRecorded(t *testing.T) {
 	}
 	w.want(w.do("POST", "/api/v1/prs", request(nil), set("Content-Type", "Application/JSON; charset=UTF-8")), 201, "")
 }
-
-func drop(name string) edit { return set(name, "") }
 
 func TestRefusalsSayWhenToComeBackAndWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
@@ -201,15 +198,6 @@ func TestNoAnswerHoldsATokenOfOurs(t *testing.T) {
 	}
 }
 
-func set(name, value string) edit {
-	return func(r *http.Request) {
-		r.Header.Del(name)
-		if value != "" {
-			r.Header.Set(name, value)
-		}
-	}
-}
-
 func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	t.Parallel()
 	const token = "a-token-for-these-tests"
@@ -222,11 +210,6 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 		<-release
 		return prflow.CreateResult{}, nil
 	})
-	server, err := web.New(w.web)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.handler = server
 	var all sync.WaitGroup
 	for range others {
 		all.Go(func() { w.do("POST", "/api/v1/prs", "{}", bearer(token)) })
@@ -350,9 +333,7 @@ func (w *world) meanwhile(do func()) {
 
 func (w *world) revoke(name string) {
 	w.Helper()
-	if err := w.store.Access.RevokeToken(context.Background(), name); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.Access.RevokeToken(context.Background(), name))
 }
 
 // refusedWithoutAWrite looks at the audit and at the provider.
@@ -375,30 +356,13 @@ func TestATokenThatIsLostDuringAProposalOpensNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, strangers)
-			secret := w.token("ci", gitprovider.TierInvestigate, access.Propose)
-			if name == "expired" {
-				w.revoke("ci")
-				secret = w.expiring("late", w.Now().Add(time.Minute), access.Propose)
-			}
+			secret := w.insert(access.Token{Name: "ci", MaxTier: gitprovider.TierInvestigate,
+				Scopes: access.Scopes{access.Propose}, ExpiresAt: w.Now().Add(time.Minute)})
 			w.meanwhile(func() { lose(w) })
 			w.want(w.do("POST", "/api/v1/prs", request(nil), bearer(secret)), 401, fault.Unauthenticated)
 			w.refusedWithoutAWrite(record.ActionCreate)
 		})
 	}
-}
-
-// expiring makes a token that is good until a time.
-func (w *world) expiring(name string, until time.Time, scopes ...access.Scope) string {
-	w.Helper()
-	secret := "cops_" + strings.Repeat("e", 43)
-	t := access.Token{
-		ID: "id-" + name, Name: name, Hash: access.Hash(secret), MaxTier: gitprovider.TierInvestigate, Scopes: scopes,
-		CreatedAt: w.Now(), ExpiresAt: until,
-	}
-	if err := w.store.Access.InsertToken(context.Background(), t); err != nil {
-		w.Fatal(err)
-	}
-	return secret
 }
 
 func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
@@ -421,9 +385,7 @@ func TestALoginThatEndsDuringAPromotionOpensNothing(t *testing.T) {
 			w.flow.Authority.DryRun = false
 			w.build()
 			cookie, _, err := w.web.Access.SignIn(t.Context(), secret, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.meanwhile(func() { end(w, cookie) })
 			w.build()
 			w.fake.Script.ForgetCalls()
@@ -440,7 +402,7 @@ func TestAnAgentsTokenThatIsRevokedDuringItsProposalOpensNothing(t *testing.T) {
 	w.meanwhile(func() { w.revoke("laptop") })
 	server := w.listening(nil)
 	c := began(t, server.URL, secret)
-	if answer, _ := c.answer(c.send(createPR(7))); !answer.Result.IsError ||
+	if answer := c.answer(c.send(createPR(7))); !answer.Result.IsError ||
 		!strings.Contains(fmt.Sprint(answer.Result.Structured), "unauthenticated") {
 		t.Errorf("answered %+v", answer)
 	}

@@ -223,9 +223,7 @@ func TestEveryProposalKnowsItsSession(t *testing.T) {
 			t.Errorf("%q: %s", query, a.body)
 		}
 	}
-	if a := w.get("/api/v1/proposals/" + id); !strings.Contains(string(a.body), `"session":"run-1"`) {
-		t.Errorf("got %s", a.body)
-	}
+	w.says(w.get("/api/v1/proposals/"+id), `"session":"run-1"`)
 	counts := w.get("/api/v1/sessions/run-1").json["counts"].(map[string]any) // while it runs
 	if counts["opened"] != float64(1) {
 		t.Errorf("counts %v", counts)
@@ -244,9 +242,7 @@ func TestTheJournalAndOpenFindingsAreRead(t *testing.T) {
 	}})
 	w.begun(sessions.Record{ID: "run-2", EndedAt: w.Now()})
 	for id, text := range map[string]string{"run-1": "backup: 41 min " + ownToken, "run-2": "backup: 43 min"} {
-		if err := w.note(id, w.Now(), []string{text}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.note(id, w.Now(), []string{text}))
 	}
 	journal := w.get("/api/v1/journal")
 	w.want(journal, 200, "")
@@ -348,9 +344,7 @@ func (w *world) begun(r sessions.Record) string {
 	if r.StartedAt.IsZero() {
 		r.StartedAt = w.Now()
 	}
-	if err := w.store.AgentSessions.BeginSession(context.Background(), r); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.AgentSessions.BeginSession(context.Background(), r))
 	return r.ID
 }
 
@@ -360,7 +354,5 @@ func (w *world) said(id string, from int, events ...sessions.Event) {
 	for i := range events {
 		events[i].Seq, events[i].Time = from+i, w.Now()
 	}
-	if err := w.store.AgentSessions.AppendEvents(context.Background(), id, events); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.AgentSessions.AppendEvents(context.Background(), id, events))
 }

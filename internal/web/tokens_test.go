@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 
 func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := bearer(w.token("boss", 2, "read", "review", "operate"))
 	a := w.do("POST", "/api/v1/tokens", `{"name":"ann","scopes":["read","review"],"max_tier":2}`, boss)
 	w.want(a, 201, "")
@@ -75,15 +74,13 @@ func TestTokensAreMadeListedAndRevokedOverREST(t *testing.T) {
 func (w *world) countTokens() int {
 	w.Helper()
 	all, err := w.store.Access.Tokens(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return len(all)
 }
 
 func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 3, "read", "operate"))
 	w.page("/tokens/people", 200, with(boss)).has("Make a token", "boss")
 	a := w.submit("/tokens/people", url.Values{"name": {"ann"}, "tier": {"2"}, "scope": {"read"}}, with(boss))
@@ -106,10 +103,7 @@ func TestATokenIsShownOnceInTheDashboard(t *testing.T) {
 		w.read(w.submit("/tokens/people", form, with(boss)), "/tokens/people", status).has("Make a token", form.Get("name"))
 	}
 	id := w.tokenID("ann")
-	if a := w.submit("/tokens/"+id+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/tokens/people?revoked="+id {
-		t.Errorf("%d %v", a.StatusCode, a.Header)
-	}
+	w.leads(w.submit("/tokens/"+id+"/revoke", nil, with(boss)), "/tokens/people?revoked="+id)
 	w.page("/tokens/people?revoked="+id, 200, with(boss)).has("The token ann is revoked")
 	w.page("/tokens/people?revoked=somebody", 200, with(boss)).lacks("The token")
 	w.want(w.get("/api/v1/proposals", bearer(secret)), 401, fault.Unauthenticated)
@@ -147,7 +141,7 @@ func (w *world) tokenNamed(name string) access.Token {
 
 func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 2, "propose", "read", "operate"))
 	empty := w.page("/tokens", 200, with(boss))
 	empty.has("No agent has a token", "Make a token for an agent", "Tier 2")
@@ -187,24 +181,18 @@ func TestAnAgentsTokenIsMadeInTheDashboardWithTheLinesForItsClient(t *testing.T)
 		"its connections end within seconds")
 	list.lacks(secret, "Revoke boss", "joe/* dry run read-only")
 	w.page("/tokens/people", 200, with(boss)).lacks("laptop")
-	if a := w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/tokens?revoked="+got.ID {
-		t.Errorf("%d %v", a.StatusCode, a.Header)
-	}
+	w.leads(w.submit("/tokens/"+got.ID+"/revoke", nil, with(boss)), "/tokens?revoked="+got.ID)
 	w.page("/tokens?revoked="+got.ID, 200, with(boss)).has("The token laptop is revoked", "No agent has a token",
 		"Revoked and expired tokens")
 	if _, err := w.web.Access.AgentToken(t.Context(), secret); fault.CodeOf(err) != fault.Unauthenticated {
 		t.Errorf("%v", err)
 	}
-	if a := w.get("/tokens/"+got.ID+"/revoke", browser, with(boss)); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/tokens" {
-		t.Errorf("%d %v", a.StatusCode, a.Header)
-	}
+	w.leads(w.get("/tokens/"+got.ID+"/revoke", browser, with(boss)), "/tokens")
 }
 
 func TestAFormForAnAgentsTokenComesBackWithWhatWasWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := w.signIn(w.token("boss", 2, "read", "operate"))
 	w.agentToken("taken", 1)
 	for name, c := range map[string]struct {
@@ -259,14 +247,14 @@ func TestTheLinesForAClientHaveTheAddressAtWhichItReachesTheServer(t *testing.T)
 	below := newWorld(t, func(w *world) { w.strangers, w.web.Network.BasePath = true, "/ops" })
 	made(below).has("http://127.0.0.1:8080/ops/mcp")
 	open := newWorld(t, func(w *world) { w.strangers, w.web.Network.Hosts = true, []string{"ops.example"} })
-	d = made(open, func(r *http.Request) { r.Host = "ops.example" })
+	d = made(open, host("ops.example"))
 	d.has("use https://", "CLAUDEOPS_PUBLIC_URL", "It is shown this once")
 	d.lacks("ops.example/mcp")
 }
 
 func TestAnAgentsTokenIsMadeOverREST(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss := bearer(w.token("boss", 2, "read", "operate"))
 	a := w.do("POST", "/api/v1/tokens",
 		`{"name":"laptop","agent":true,"max_tier":2,"repos":["joe/*"],"expires_in_days":7,"read_only":true}`, boss)
@@ -394,18 +382,14 @@ func (w *world) connect(c record.Connection) {
 	if c.Way == "" {
 		c.Way, c.Peer = "unix", "pid 4711, uid 1000"
 	}
-	if err := w.store.Connections().OpenConnection(context.Background(), c); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.store.Connections().OpenConnection(context.Background(), c))
 }
 
 // cut returns who has cut a connection off; "" if it was not cut off.
 func (w *world) cut(id string) string {
 	w.Helper()
 	open, err := w.store.Connections().Connections(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	for _, c := range open {
 		if c.ID == id {
 			return c.CutBy
@@ -416,7 +400,7 @@ func (w *world) cut(id string) string {
 
 func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss, reader := bearer(w.token("boss", 2, "read", "operate")), bearer(w.token("reader", 2, "read"))
 	if a := w.get("/api/v1/connections", reader); string(a.body) != `{"connections":[]}` {
 		t.Errorf("nobody is connected: %s", a.body)
@@ -459,15 +443,13 @@ func TestConnectedAgentsAreListedAndCutOffOverREST(t *testing.T) {
 	if w.cut("conn-1") != "" || w.cut("conn-2") != "boss" {
 		t.Errorf("cut off: %q, %q", w.cut("conn-1"), w.cut("conn-2"))
 	}
-	if a := w.get("/api/v1/connections", reader); !strings.Contains(string(a.body), `"cut_by":"boss"`) {
-		t.Errorf("%s", a.body)
-	}
+	w.says(w.get("/api/v1/connections", reader), `"cut_by":"boss"`)
 	w.want(w.get("/api/v1/connections"), 401, fault.Unauthenticated)
 }
 
 func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) { w.strangers = true })
+	w := newWorld(t, strangers)
 	boss, reader := w.signIn(w.token("boss", 2, "read", "operate")), w.signIn(w.token("reader", 2, "read"))
 	w.page("/connections", 200, with(boss)).has("No agent is connected now", "claudeops mcp-config --connect")
 	w.connect(record.Connection{ID: "conn-1", Session: "run-1", Tier: 1, DryRun: true, Since: w.Now().Add(-time.Hour)})
@@ -495,9 +477,6 @@ func TestThePageOfConnectedAgentsAsksBeforeOneIsCutOff(t *testing.T) {
 	}
 	w.page("/connections", 200, with(boss)).has("by boss, and ending")
 	w.page("/connections/conn-1", 200, with(boss)).has("is ending")
-	if a := w.get("/connections/conn-9", with(boss), browser); a.StatusCode != 303 ||
-		a.Header.Get("Location") != "/connections" {
-		t.Errorf("one that has gone: %d", a.StatusCode)
-	}
+	w.leads(w.get("/connections/conn-9", with(boss), browser), "/connections")
 	w.read(w.submit("/connections/conn-9/cut", nil, with(boss)), "/connections", 404)
 }
