@@ -15,7 +15,6 @@ import (
 	"github.com/claudeops/claudeops/internal/base/fault"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
 
 func from(address string) edit { return func(r *http.Request) { r.RemoteAddr = address } }
@@ -233,37 +232,6 @@ func TestTheCookieIsSecureWhenTheBrowserSpeaksTLS(t *testing.T) {
 	}
 }
 
-func TestASessionEnds(t *testing.T) {
-	t.Parallel()
-	cases := map[string]func(*world){
-		"after twelve hours without use": func(w *world) { w.advance(access.LoginIdle) },
-		"when its token is revoked": func(w *world) {
-			w.revoke("ann")
-		},
-	}
-	for name, end := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			cookie := w.signIn(w.token("ann", 2, access.Read))
-			w.want(w.get("/api/v1/me", with(cookie)), 200, "")
-			end(w)
-			w.want(w.get("/api/v1/me", with(cookie)), 401, fault.Unauthenticated)
-			w.want(w.get("/api/v1/me", with(cookie)), 401, fault.Unauthenticated)
-		})
-	}
-	t.Run("after seven days in use", func(t *testing.T) {
-		w := newWorld(t, nil)
-		cookie := w.signIn(w.token("ann", 2, access.Read))
-		hours := 0
-		for ; w.get("/api/v1/me", with(cookie)).StatusCode == 200; hours++ {
-			w.advance(time.Hour)
-		}
-		if hours != 7*24 {
-			t.Errorf("it ended after %d hours", hours)
-		}
-	})
-}
-
 func TestWrongSignInsAreLimitedAndRightOnesAreNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -326,12 +294,8 @@ func TestWhoeverHasNoTokenReadsAndDecidesNothing(t *testing.T) {
 
 	promoted := w.do("POST", "/api/v1/proposals/"+id+"/promote", "")
 	w.want(promoted, 403, fault.Forbidden)
-	for _, want := range []string{"needs the scope review", "claudeops token create --name NAME",
-		"--scopes propose,review,read", "/sign-in"} {
-		if !strings.Contains(promoted.json["detail"].(string), want) {
-			t.Errorf("the refusal does not say %q: %s", want, promoted.body)
-		}
-	}
+	w.says(promoted, "needs the scope review", "claudeops token create --name NAME", "--scopes propose,review,read",
+		"/sign-in")
 	// over the page, with a second refusal of the same kind, that has no row of its own within a minute
 	w.read(w.submit("/proposals/"+id+"/promote", nil), "promote", 403).has("claudeops token create")
 	for _, action := range []string{"merge", "approve", "close"} {
@@ -364,9 +328,8 @@ func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 	roles := []string{"viewer", "reviewer", "operator"}
 	var logins [3]*http.Cookie
 	for i, role := range roles {
-		logins[i] = w.signInAs(provider, fakeoidc.Person{Subject: role, User: role, Groups: []string{role + "s"}})
+		logins[i] = w.signInAs(provider, account(role, role, role+"s"))
 	}
-	asked := 0
 	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
 		f := strings.Fields(line)
 		method, pattern, scope, may := f[0], f[1], f[2], f[3:]
@@ -376,7 +339,6 @@ func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 		}
 		target := strings.TrimSuffix(regexp.MustCompile(`\{[^$}]*\}`).ReplaceAllString(pattern, "x1"), "{$}")
 		ask := func(edits ...edit) reply {
-			asked++
 			body := ""
 			if method == http.MethodPost {
 				body = "{}"
@@ -395,5 +357,4 @@ func TestEveryRoleIsHeldAtEveryRoute(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d requests", asked)
 }

@@ -43,7 +43,7 @@ func newEyes(t *testing.T) *eyes {
 // browser is one in which a person is signed in, who may do everything.
 func (e *eyes) browser(subject, user string) edit {
 	e.Helper()
-	return cookies(e.signInAs(e.provider, fakeoidc.Person{Subject: subject, User: user, Groups: []string{"operators"}}))
+	return cookies(e.signInAs(e.provider, account(subject, user, "operators")))
 }
 
 // mint has somebody make a token, and returns its secret. more are further members of the request.

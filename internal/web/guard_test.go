@@ -18,7 +18,6 @@ import (
 	"github.com/claudeops/claudeops/internal/operation"
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
-	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 	"github.com/claudeops/claudeops/internal/web/httpx"
 )
 
@@ -354,7 +353,7 @@ func TestNobodyElseIsSentToAnotherName(t *testing.T) {
 func TestAPersonOfAProviderGoesOnAtANameOfTheBrowsersOwn(t *testing.T) {
 	w, provider := peopleWorld(t)
 	w.web.Network.Own.Names = true
-	provider.SignedIn(fakeoidc.Person{Subject: "1", User: "ann", Groups: []string{"operators"}})
+	provider.SignedIn(account("1", "ann", "operators"))
 	begun := w.get("/sign-in/with/gitea?next=%2Faudit", navigates, host(strings.Repeat("a", 26)+"-127-0-0-1.localhost:8080"))
 	if got := begun.Header.Get("Location"); got != "http://127.0.0.1:8080/sign-in/with/gitea?next=%2Faudit" ||
 		len(begun.Cookies()) != 0 {

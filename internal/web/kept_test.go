@@ -112,7 +112,7 @@ func TestTheOverviewIsKeptUntilWhatItIsMadeOfChanges(t *testing.T) {
 		{"a dry run", func() { w.proposed(other, "d1", record.OutcomeDryRun, 0) }},
 		{"a pull request", func() { w.proposed(other, "o1", record.OutcomeOpened, 7) }},
 		{"its approval", func() {
-			must(t, seePull(other, key, func(r *record.PullRecord) { r.Approvals = 1 }))
+			seePull(t, other, key, func(r *record.PullRecord) { r.Approvals = 1 })
 		}},
 		{"a session", func() {
 			must(t, other.AgentSessions.BeginSession(context.Background(), running))
@@ -240,72 +240,66 @@ func TestTheNextAnswerShowsWhatAnotherProcessHasRecorded(t *testing.T) {
 	running.State = sessions.StateRunning
 	for _, step := range []struct {
 		name   string
-		record func() error
+		record func()
 		want   map[string]string // what the page has
 		lacks  map[string]string
 	}{
-		{"a refusal", func() error { w.proposed(other, "r1", record.OutcomeRefused, 0); return nil },
+		{"a refusal", func() { w.proposed(other, "r1", record.OutcomeRefused, 0) },
 			map[string]string{"/": "Title of r1", "/changes": "Title of r1", "/api/v1/proposals": `"r1"`}, nil},
-		{"another, and the gate's count", func() error { w.proposed(other, "r2", record.OutcomeRefused, 0); return nil },
+		{"another, and the gate's count", func() { w.proposed(other, "r2", record.OutcomeRefused, 0) },
 			map[string]string{"/": `<rect width="100" height="8"/></svg></dd><dd>2</dd>`, "/changes": "Title of r2",
 				"/api/v1/proposals": `"r2"`}, nil},
-		{"a dry run", func() error { w.proposed(other, "d1", record.OutcomeDryRun, 0); return nil },
+		{"a dry run", func() { w.proposed(other, "d1", record.OutcomeDryRun, 0) },
 			map[string]string{"/": "Nothing was written.", "/changes": "Title of d1"}, nil},
-		{"an opened pull request", func() error { w.proposed(other, "o1", record.OutcomeOpened, 7); return nil },
+		{"an opened pull request", func() { w.proposed(other, "o1", record.OutcomeOpened, 7) },
 			map[string]string{"/": "Nobody has reviewed it", "/changes": "Needs review", "/api/v1/proposals": `"pr_number":7`},
 			nil},
-		{"its approval", func() error { return seePull(other, key, func(r *record.PullRecord) { r.Approvals = 1 }) },
+		{"its approval", func() { seePull(t, other, key, func(r *record.PullRecord) { r.Approvals = 1 }) },
 			map[string]string{"/": "<strong>Approved</strong>", "/api/v1/proposals": `"approvals":1`}, nil},
-		{"its merge", func() error {
-			return seePull(other, key, func(r *record.PullRecord) { r.State = gitprovider.StateMerged })
+		{"its merge", func() {
+			seePull(t, other, key, func(r *record.PullRecord) { r.State = gitprovider.StateMerged })
 		}, map[string]string{"/changes": `Merged</span>`, "/api/v1/proposals": `"state":"merged"`},
 			map[string]string{"/": "<strong>Approved</strong>"}},
-		{"a session that begins", func() error { return other.AgentSessions.BeginSession(ctx, running) },
+		{"a session that begins", func() { must(t, other.AgentSessions.BeginSession(ctx, running)) },
 			map[string]string{"/": "Running now"}, nil},
-		{"its end", func() error {
+		{"its end", func() {
 			running.State, running.EndedAt, running.Reason = sessions.StateFailed, w.Now(), "it went wrong"
-			return other.AgentSessions.SaveSession(ctx, running)
+			must(t, other.AgentSessions.SaveSession(ctx, running))
 		}, map[string]string{"/": "it went wrong"}, map[string]string{"/": "Running now"}},
-		{"what retention removes", func() error {
+		{"what retention removes", func() {
 			w.advance(200 * 24 * time.Hour)
-			_, err := other.Retention.Prune(ctx, w.Now(),
-				func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-			return err
+			prune(t, other, w.Now())
 		}, map[string]string{"/changes": "200 d"}, map[string]string{"/": "Nothing was written."}},
 	} {
-		if err := step.record(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
+		t.Log(step.name)
+		step.record()
 		for range 2 { // made, and kept
 			for target, want := range step.want {
-				if body := string(w.get(target).body); !strings.Contains(body, want) {
-					t.Errorf("after %s, %s lacks %q:\n%s", step.name, target, want, body)
-				}
+				w.says(w.get(target), want)
 			}
 			for target, never := range step.lacks {
-				if body := string(w.get(target).body); strings.Contains(body, never) {
-					t.Errorf("after %s, %s still has %q", step.name, target, never)
-				}
+				w.says(w.get(target), "!"+never)
 			}
 		}
 	}
 }
 
 // seePull records what somebody saw of a pull request.
-func seePull(s *store.Store, key record.PullKey, change func(*record.PullRecord)) error {
+func seePull(t testing.TB, s *store.Store, key record.PullKey, change func(*record.PullRecord)) {
+	t.Helper()
 	r, found, err := s.Pulls.FindPull(context.Background(), key)
 	if err != nil || !found {
-		return fmt.Errorf("%v: found %v, %w", key, found, err)
+		t.Fatalf("%v: found %v, %v", key, found, err)
 	}
 	change(&r)
 	_, err = s.Pulls.SeePull(context.Background(), r, nil)
-	return err
+	must(t, err)
 }
 
 // seen records what somebody saw of a pull request.
 func (w *world) seen(number int, change func(*record.PullRecord)) {
 	w.Helper()
-	must(w, seePull(w.store, record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: number}, change))
+	seePull(w, w.store, record.PullKey{Provider: "fake", Owner: "joe", Repo: "infra", Number: number}, change)
 }
 
 // The overview tells ages and days, which pass without anything being recorded.

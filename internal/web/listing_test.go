@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/proposals/prflow"
 	"github.com/claudeops/claudeops/internal/records/access"
 	"github.com/claudeops/claudeops/internal/records/record"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/testkit/forgetest"
 )
 
@@ -337,7 +338,7 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 	w.want(dry, 200, "")
 	id := w.attempts()[0].RequestID
 	w.advance(100 * 24 * time.Hour)
-	w.prune(w.Now())
+	prune(t, w.store, w.Now())
 	w.flow.Authority.DryRun, w.handler = false, nil
 	person := bearer(w.token("person", gitprovider.TierInvestigate, access.AllScopes()...))
 
@@ -356,11 +357,11 @@ func TestAProposalWhoseContentsWereRemovedSaysSo(t *testing.T) {
 }
 
 // prune removes what is older than a time, and returns what that was.
-func (w *world) prune(before time.Time) []record.Pruned {
-	w.Helper()
-	removed, err := w.store.Retention.Prune(context.Background(), before,
+func prune(t testing.TB, s *store.Store, before time.Time) []record.Pruned {
+	t.Helper()
+	removed, err := s.Retention.Prune(context.Background(), before,
 		func([]record.Pruned) record.Attempt { return record.Attempt{Action: "prune"} })
-	must(w, err)
+	must(t, err)
 	return removed
 }
 
@@ -391,7 +392,7 @@ func TestAnOldChangeIsStillOnePullRequest(t *testing.T) {
 				return w.fake.Script.Count(forgetest.MethodCommit) + w.fake.Script.Count(forgetest.MethodOpenPullRequest)
 			}
 			before := made()
-			if removed := w.prune(w.Now().AddDate(0, 0, -90)); removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
+			if removed := prune(t, w.store, w.Now().AddDate(0, 0, -90)); removed[0] != (record.Pruned{Kind: "proposals", Rows: 1}) {
 				t.Fatalf("removed %v", removed)
 			}
 			a := w.do("POST", "/api/v1/prs", tt.body)

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/testkit/forgetest/fakeoidc"
 )
 
 // A browser is sent nowhere when it is not known where it may be sent.
@@ -416,15 +414,13 @@ func TestAProgramHasNoMoreThanThePersonWhoLetItIn(t *testing.T) {
 	t.Run("who signed in by a provider", func(t *testing.T) {
 		w, provider := peopleWorld(t)
 		w.build()
-		ann := fakeoidc.Person{Subject: "1", User: "ann", Groups: []string{"operators"}}
-		login := cookies(w.signInAs(provider, ann))
+		login := cookies(w.signInAs(provider, ann("operators")))
 		p := w.register()
 		access, refresh := p.keys(p.exchange(p.code(login), nil))
 		if got := p.tokenNamed("gitea:ann by Claude Code"); !p.letsIn(access) || got.OwnerName != "gitea:ann" {
 			t.Errorf("%+v", got)
 		}
-		ann.Groups = []string{"viewers"}
-		w.signInAs(provider, ann)
+		w.signInAs(provider, ann("viewers"))
 		if p.letsIn(access) {
 			t.Error("a viewer's program is let in")
 		}

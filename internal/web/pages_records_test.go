@@ -266,25 +266,27 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 	w.page("/audit", 200).has("Nothing is recorded yet", "The record is being verified")
 	w.verify()
 	w.page("/audit", 200).has("The record is whole: it has no row yet")
-	w.refuse(603)
-	w.verify()
-	w.page("/audit", 200).has("The record is whole up to row 603, verified", "Refused", "was refused Check inodes, too")
+	const most = 70 // three pages
+	w.refuse(most)
 	w.page("/audit?before=4", 200).has("Newer")
-	w.page("/audit?after=600", 200).has("Older")
+	w.page("/audit?after=67", 200).has("Older")
 	for _, list := range []string{"/audit", "/changes"} {
 		var rows [2][]string
 		for i, sort := range []string{"", "?sort=oldest"} {
 			on, last := w.pagesThrough(list+sort, "next")
 			back, _ := w.pagesThrough(last, "prev")
 			slices.Reverse(back)
-			if rows[i] = slices.Concat(on...); !slices.Equal(rows[i], slices.Concat(back...)) || len(rows[i]) != 603 {
+			if rows[i] = slices.Concat(on...); !slices.Equal(rows[i], slices.Concat(back...)) || len(rows[i]) != most {
 				t.Errorf("%s%s: %d rows, %d pages back", list, sort, len(rows[i]), len(back))
 			}
 		}
-		if slices.Reverse(rows[1]); len(rows[0]) != 603 || !slices.Equal(rows[0], rows[1]) {
+		if slices.Reverse(rows[1]); !slices.Equal(rows[0], rows[1]) {
 			t.Errorf("%s: %d rows, %d the oldest first", list, len(rows[0]), len(rows[1]))
 		}
 	}
+	w.refuse(603 - most) // more than are exported at a time
+	w.verify()
+	w.page("/audit", 200).has("The record is whole up to row 603, verified", "Refused", "was refused Check inodes, too")
 	exported, prev := w.exported(), ""
 	for i, row := range exported {
 		if row.Seq != int64(i+1) || i > 0 && row.PrevHash != prev {
@@ -292,7 +294,7 @@ func TestTheAuditIsShownVerifiedAndGivenOutWhole(t *testing.T) {
 		}
 		prev = row.Hash
 	}
-	if len(exported) != 603 { // more than are read at once
+	if len(exported) != 603 {
 		t.Errorf("%d rows are exported", len(exported))
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/claudeops/claudeops/internal/ops/doctor"
 	"github.com/claudeops/claudeops/internal/ops/places"
 	"github.com/claudeops/claudeops/internal/records/record"
-	"github.com/claudeops/claudeops/internal/web/views"
 )
 
 // submit sends a form from our own origin.
@@ -68,17 +67,12 @@ func TestTheOverviewSaysWhatWaitsForAPersonAndHowTheServerIsConfigured(t *testin
 func TestTheOverviewSaysThatTheAuditIsNotWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.web.Records.Audit = brokenAudit{w.web.Records.Audit}
+	w.web.Records.Audit = &scriptedAudit{Audit: w.web.Records.Audit,
+		answers: []record.AuditReport{{FirstBad: 1, Problem: "row 1 was altered"}}}
 	w.refuse(1)
 	w.verify()
 	w.page("/", 200).has("The records are not whole Row 1 was altered.", "Broken now 1", "Server health Look")
 	w.page("/audit", 200).has("The record is broken", "row 1 was altered")
-}
-
-type brokenAudit struct{ views.Audit }
-
-func (brokenAudit) Verify(context.Context, string) (record.AuditReport, error) {
-	return record.AuditReport{FirstBad: 1, Problem: "row 1 was altered"}, nil
 }
 
 func TestNoLinkOfAnyPageIsDead(t *testing.T) {
@@ -100,9 +94,9 @@ func TestNoLinkOfAnyPageIsDead(t *testing.T) {
 		}
 		if a := w.get(target, browser); a.StatusCode == 303 {
 			queue = append(queue, a.Header.Get("Location"))
-			continue
+		} else {
+			queue = append(queue, w.read(a, target, 200).links()...)
 		}
-		queue = append(queue, w.page(target, 200).links()...)
 	}
 	for _, target := range []string{"/changes", "/doctor?ask=forges", "/pulls/fake/joe/infra/1", "/policy", "/audit",
 		"/doctor", "/changes?tab=merged"} {

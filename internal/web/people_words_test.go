@@ -1,7 +1,7 @@
 package web_test
 
 import (
-	"bytes"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -74,8 +74,7 @@ func TestACooldownIsLiftedWhereTheRefusalIsShown(t *testing.T) {
 
 // A change says what is wrong with its own forge alone, and how to try again.
 func TestAChangeShowsTheTroubleOfItsOwnForge(t *testing.T) {
-	var log bytes.Buffer
-	w, second := twoForges(t, &log)
+	w, second := twoForges(t, io.Discard)
 	w.verify()
 	w.want(w.do("POST", "/api/v1/prs", request(nil)), 201, "")
 	second.Script.FailBefore(forgetest.MethodPing, fault.New(fault.UpstreamError, "it failed (503)"))

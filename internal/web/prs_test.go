@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -210,10 +209,11 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 		<-release
 		return prflow.CreateResult{}, nil
 	})
-	var all sync.WaitGroup
-	for range others {
-		all.Go(func() { w.do("POST", "/api/v1/prs", "{}", bearer(token)) })
-	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		atOnce(others, func(int) { w.do("POST", "/api/v1/prs", "{}", bearer(token)) })
+	}()
 	for range most {
 		<-entered
 	}
@@ -231,7 +231,7 @@ func TestOnlySoManyProposalsAreJudgedAtOnceAndReadingGoesOn(t *testing.T) {
 	default:
 	}
 	close(release)
-	all.Wait()
+	<-done
 	if rest := len(entered); rest != others-most {
 		t.Errorf("%d of the others came in", rest)
 	}
@@ -275,27 +275,15 @@ func TestAProposalThatWaitsForOthersIsStillReadAsAWhole(t *testing.T) {
 // proposeAtOnce makes one proposal more than are judged at the same time, each of which is judged for longer than the
 // time-out.
 func proposeAtOnce(t *testing.T, readTimeout time.Duration) (all []int) {
-	const atOnce = 9
 	w := newWorld(t, func(w *world) { w.flow.History = slowHistory{w.flow.History, 3 * readTimeout} })
-	l := w.listen(func(s *http.Server) { s.ReadTimeout = readTimeout })
-	statuses := make(chan int, atOnce)
-	var group sync.WaitGroup
-	for i := range atOnce {
+	server := w.listening(func(s *http.Server) { s.ReadTimeout = readTimeout })
+	all = make([]int, 9)
+	atOnce(len(all), func(i int) {
 		// more than fits into a buffer
-		body := change(fmt.Sprintf("checks/slow-%d.md", i), strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13))
-		group.Go(func() { statuses <- post(t, "http://"+l.addr+"/api/v1/prs", w.person, body) })
-	}
-	group.Wait()
-	close(statuses)
-	for status := range statuses {
-		all = append(all, status)
-	}
+		change := files(file(fmt.Sprintf("checks/slow-%d.md", i), "create", strings.Repeat(fmt.Sprintf("long-%d ", i), 1<<13)))
+		all[i] = post(t, server.URL+"/api/v1/prs", w.person, request(change))
+	})
 	return all
-}
-
-func change(path, text string) string {
-	return fmt.Sprintf(`{"repo_owner":"joe","repo_name":"infra","title":"Add %s","body":"b",`+
-		`"files":[{"path":%q,"action":"create","content":%q}]}`, path, path, text)
 }
 
 // connectionCut stands for the status of an answer that did not come.
